@@ -1,6 +1,6 @@
-"""Whole models as WebAssembly in node, one thread, beside onnxruntime-web.
+"""Whole models as WebAssembly in node or in Chromium, one thread, beside onnxruntime-web.
 
-    python -m benchmarks web [--models mobilenet_v2 ...] [--rounds 7] [--json FILE]
+    python -m benchmarks web [--chromium] [--models mobilenet_v2 ...] [--rounds 7] [--json FILE]
 
 The models are those of ``../shared/models/make_models.py`` (or ``--folder`` of .onnx files).
 onnxruntime-web is installed by npm under the cache folder.  Every engine runs the same numbers in a
@@ -81,15 +81,14 @@ def export(path, folder):
     return files
 
 
-def measure(path, rounds, modules):
-    """Return a row of the table, as a dictionary."""
+def measure(path, rounds, start):
+    """Return a row of the table; ``start(engine, file, flags)`` starts an engine."""
     with tempfile.TemporaryDirectory() as temporary:
         files = export(path, Path(temporary))
         engines = {
-            name: Engine("slipway", file, modules, FLAGS.get(name, ()))
-            for name, file in files.items()
+            name: start("slipway", file, FLAGS.get(name, ())) for name, file in files.items()
         }
-        engines["onnxruntime-web"] = Engine("onnxruntime", path, modules)
+        engines["onnxruntime-web"] = start("onnxruntime", path, ())
         row = {"model": path.stem, "bytes": files["simd"].stat().st_size}
         for name, engine in list(engines.items()):
             if "error" in engine.ready:
@@ -124,15 +123,24 @@ def main():
     parser.add_argument("--folder", type=Path, help="a folder of .onnx files")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", type=Path, help="write the rows there, too")
+    parser.add_argument("--chromium", action="store_true", help="in pages, instead of node")
     options = parser.parse_args()
     modules = onnxruntime_modules()
+
+    def start(engine, file, flags):
+        if not options.chromium:
+            return Engine(engine, file, modules, flags)
+        from benchmarks._chromium import Page  # needs selenium and a browser
+
+        return Page(engine, file, tvm.libinfo.find_js_path()[0], modules)
+
     rows = []
     print(
         "| model | simd128 ms | relaxed ms | onnxruntime-web ms | ratio | ratio, relaxed | error |"
     )
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for path in models_of(options):
-        row = measure(path, options.rounds, modules)
+        row = measure(path, options.rounds, start)
         rows.append(row)
         columns = ["model", "simd", "relaxed", "onnxruntime-web", "ratio_simd", "ratio_relaxed"]
         cells = [_shown(row.get(name, "-")) for name in columns]

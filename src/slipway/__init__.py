@@ -19,8 +19,8 @@ _OF_RUNTIME = (
 _OF_TE = (
     "any all abs ceil comm_reducer compute const cos create_schedule decl_tensor_intrin div erf "
     "exp extern floor indexdiv indexmod "
-    "if_then_else log max min max_value min_value placeholder power reduce_axis round rsqrt scan "
-    "select sigmoid sin size_var sqrt sum tan tanh thread_axis trunc var"
+    "if_then_else log max min max_value min_value placeholder popcount power reduce_axis round "
+    "rsqrt scan select sigmoid sin size_var sqrt sum tan tanh thread_axis trunc var"
 )
 # Of the loop language, likewise.
 _OF_IR = {
@@ -37,8 +37,8 @@ _OF_IR = {
 }
 # Modules of TVM 0.6 -> what holds their names now.
 _OLD_MODULES = {
-    "expr": "tir", "stmt": "tir", "schedule": "te", "tensor": "te", "api": "te", "module":
-    "runtime", "ndarray": "nd", "ir_builder": "ir.builder", "intrin": "te",
+    "expr": "tir", "stmt": "tir", "schedule": "te.schedule", "tensor": "te", "api": "te", "module":
+    "runtime.classic_module", "ndarray": "nd", "ir_builder": "ir.builder", "intrin": "te",
 }  # fmt: skip
 
 # Name -> "module" or "module:attribute" that holds it.
@@ -48,6 +48,14 @@ _HOMES = {
     **{old: f"slipway.{new}" for old, new in _OLD_MODULES.items()},
     "call_pure_intrin": "slipway.ir.calls:call_intrin",
     "IRModule": "slipway.ir.function:IRModule",
+    "_ffi": "slipway._ffi",
+    "codegen": "slipway.codegen",
+    "container": "slipway.runtime.container",
+    "hybrid": "slipway.script.hybrid",
+    "load_json": "slipway.ir.serialize:load_json",
+    "save_json": "slipway.ir.serialize:save_json",
+    "tag_scope": "slipway.te.declare:tag_scope",
+    "trace": "slipway.te.tracing:trace",
     "Object": "slipway.ir.node:Node",
     "TVMError": "slipway.errors:TVMError",
     "register_error": "slipway.errors:register_error",

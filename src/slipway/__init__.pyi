@@ -3,6 +3,7 @@
 from slipway import arith as arith
 from slipway import auto_scheduler as auto_scheduler
 from slipway import autotvm as autotvm
+from slipway import codegen as codegen
 from slipway import contrib as contrib
 from slipway import driver as driver
 from slipway import dtypes as dtypes
@@ -20,13 +21,11 @@ from slipway import nd as ndarray
 from slipway import parser as parser
 from slipway import relay as relay
 from slipway import rpc as rpc
-from slipway import runtime as module
 from slipway import runtime as runtime
 from slipway import script as script
 from slipway import target as target
 from slipway import te as api
 from slipway import te as intrin
-from slipway import te as schedule
 from slipway import te as te
 from slipway import te as tensor
 from slipway import testing as testing
@@ -59,9 +58,13 @@ from slipway.ir.ops import floordiv as floordiv
 from slipway.ir.ops import floormod as floormod
 from slipway.ir.ops import truncdiv as truncdiv
 from slipway.ir.ops import truncmod as truncmod
+from slipway.ir.serialize import load_json as load_json
+from slipway.ir.serialize import save_json as save_json
 from slipway.runtime import NDArray as NDArray
 from slipway.runtime import PackedFunc as PackedFunc
 from slipway.runtime import cl as cl
+from slipway.runtime import classic_module as module
+from slipway.runtime import container as container
 from slipway.runtime import context as context
 from slipway.runtime import convert as convert
 from slipway.runtime import cpu as cpu
@@ -79,6 +82,7 @@ from slipway.runtime import rocm as rocm
 from slipway.runtime import vpi as vpi
 from slipway.runtime import vulkan as vulkan
 from slipway.runtime import webgpu as webgpu
+from slipway.script import hybrid as hybrid
 from slipway.te import abs as abs
 from slipway.te import all as all
 from slipway.te import any as any
@@ -103,11 +107,13 @@ from slipway.te import max_value as max_value
 from slipway.te import min as min
 from slipway.te import min_value as min_value
 from slipway.te import placeholder as placeholder
+from slipway.te import popcount as popcount
 from slipway.te import power as power
 from slipway.te import reduce_axis as reduce_axis
 from slipway.te import round as round
 from slipway.te import rsqrt as rsqrt
 from slipway.te import scan as scan
+from slipway.te import schedule as schedule
 from slipway.te import select as select
 from slipway.te import sigmoid as sigmoid
 from slipway.te import sin as sin
@@ -119,6 +125,8 @@ from slipway.te import tanh as tanh
 from slipway.te import thread_axis as thread_axis
 from slipway.te import trunc as trunc
 from slipway.te import var as var
+from slipway.te.declare import tag_scope as tag_scope
+from slipway.te.tracing import trace as trace
 from slipway.transform.loop.older import build_config as build_config
 from slipway.transform.loop.older import float16 as float16
 from slipway.transform.loop.older import float32 as float32
@@ -162,10 +170,12 @@ __all__ = [
     "call_pure_intrin",
     "ceil",
     "cl",
+    "codegen",
     "comm_reducer",
     "compile",
     "compute",
     "const",
+    "container",
     "context",
     "contrib",
     "convert",
@@ -197,6 +207,7 @@ __all__ = [
     "get_global_func",
     "gpu",
     "hexagon",
+    "hybrid",
     "if_then_else",
     "indexdiv",
     "indexmod",
@@ -211,6 +222,7 @@ __all__ = [
     "ir_pass",
     "libinfo",
     "load",
+    "load_json",
     "log",
     "lower",
     "make",
@@ -228,6 +240,7 @@ __all__ = [
     "opencl",
     "parser",
     "placeholder",
+    "popcount",
     "power",
     "quantize",
     "reduce_axis",
@@ -240,6 +253,7 @@ __all__ = [
     "rpc",
     "rsqrt",
     "runtime",
+    "save_json",
     "scan",
     "schedule",
     "script",
@@ -250,6 +264,7 @@ __all__ = [
     "sqrt",
     "stmt",
     "sum",
+    "tag_scope",
     "tan",
     "tanh",
     "target",
@@ -260,6 +275,7 @@ __all__ = [
     "tir",
     "toolchain",
     "topi",
+    "trace",
     "transform",
     "trunc",
     "truncdiv",

@@ -9,9 +9,9 @@ from __future__ import annotations
 from slipway.errors import did_you_mean
 
 TUNER = "the search is over strategies and templates: see docs/tuning.md"
-GPU = "of the languages of GPUs there is OpenCL C: target opencl, docs/gpu.md"
-GPU_SCHEDULE = "relay.build schedules for target opencl; bind loops of te schedules to threads"
-GPU_MATRIX = "matrix units of GPUs are not used: target opencl multiplies in registers"
+GPU = "of the languages of GPUs there are OpenCL C, PTX, CUDA C and Metal: docs/gpu.md"
+GPU_SCHEDULE = "relay.build schedules models for GPUs; bind loops of te schedules to threads"
+GPU_MATRIX = "matrix units of GPUs are not used: products are multiplied in registers"
 ACCELERATOR = "there is no code generator for this accelerator: compile for its CPU"
 LIBRARY = "kernels are generated here, not called from this library"
 CPP = "a node of TVM's C++ side, with no object of its own here"
@@ -27,7 +27,6 @@ NOT_THERE: dict[str, str] = {
     "tvm.support": "slipway.libinfo says where headers and libraries lie",
     "tvm.te.hybrid": "te.hybrid has script; what it makes is a stage like others",
     "tvm.te.gradient": "there is no differentiation: train in another framework",
-    "tvm.te.trace": "watch values with a packed function: te.extern and tir.call_packed",
     "tvm.te.TensorComputeOp": "compute over elements, and tensorize the loops",
     "tvm.te": "no counterpart here",
     "tvm.tir": CPP, "tvm.tir.transform": INSIDE,
@@ -40,12 +39,9 @@ NOT_THERE: dict[str, str] = {
     "tvm.tir.tvm_store_matrix": GPU_MATRIX,
     "tvm.tir.tvm_access_ptr": "take access_ptr of the buffer",
     "tvm.tir.tvm_thread_allreduce": "bind a reduction axis to threadIdx",
-    "tvm.tir.trace": "watch values with tir.call_packed",
     "tvm.tir.Layout": "layouts are strings here: 'NCHW16c'",
     "tvm.topi": "write the computation with te.compute, or the model with slipway.relay",
-    "tvm.topi.cuda": GPU_SCHEDULE, "tvm.topi.gpu": GPU_SCHEDULE, "tvm.topi.mali": GPU_SCHEDULE,
-    "tvm.topi.bifrost": GPU_SCHEDULE, "tvm.topi.intel_graphics": GPU_SCHEDULE,
-    "tvm.topi.rocm": GPU_SCHEDULE, "tvm.topi.adreno": GPU_SCHEDULE,
+    "tvm.topi.adreno": GPU_SCHEDULE,
     "tvm.topi.hls": ACCELERATOR, "tvm.topi.hexagon": ACCELERATOR,
     "tvm.topi.x86": "topi.generic.schedule_injective schedules any expression",
     "tvm.topi.arm_cpu": "topi.generic.schedule_injective schedules any expression",
@@ -64,12 +60,10 @@ NOT_THERE: dict[str, str] = {
     "tvm.relay.quantize": "relay.quantize has qconfig and quantize; the passes between are one",
     "tvm.relay.testing": "take a model file, or build the graph with slipway.relay",
     "tvm.relay.data_dep_optimization": "sparse kernels are not there",
-    "tvm.runtime": CPP, "tvm.runtime.vm": REGIONS, "tvm.runtime.String": "strings are Python's",
-    "tvm.runtime.ShapeTuple": "shapes are tuples", "tvm.runtime.DataType": "dtypes are strings",
+    "tvm.runtime": CPP, "tvm.runtime.vm": REGIONS, "tvm.runtime.DataType": "dtypes are strings",
     "tvm.runtime.system_lib": "link the exported .a into the program and call it from C",
     "tvm.nd": "see slipway.runtime", "tvm.ir": CPP,
-    "tvm.target": "no counterpart here", "tvm.target.bifrost": GPU, "tvm.target.rocm": GPU,
-    "tvm.target.vta": ACCELERATOR,
+    "tvm.target": "no counterpart here", "tvm.target.vta": ACCELERATOR,
     "tvm.target.datatype": "custom datatypes are not there: float16 and bfloat16 are built in",
     "tvm.driver.tvmc": "tvmc has load, compile and run; the commands are `slipway compile` and "
     "`slipway run`",
@@ -78,7 +72,10 @@ NOT_THERE: dict[str, str] = {
     "tvm.parser": "slipway.parser has parse", "tvm.support.libinfo": "see slipway.libinfo",
     "tvm.testing": "a helper of TVM's own tests", "tvm.arith": "slipway.arith.analyzer.Analyzer",
     "tvm.autotvm": TUNER, "tvm.auto_scheduler": TUNER, "tvm.meta_schedule": TUNER,
-    "tvm.contrib": LIBRARY, "tvm.contrib.nvcc": GPU, "tvm.contrib.cuda": GPU,
+    "tvm.contrib": LIBRARY,
+    **{f"tvm.contrib.{name}": LIBRARY for name in (
+        "cublas", "cublaslt", "cudnn", "cutlass", "miopen", "rocblas", "thrust")},
+    "tvm.contrib.cuda": GPU,
     "tvm.contrib.rocm": GPU, "tvm.contrib.spirv": GPU, "tvm.contrib.xcode": "export for Apple's "
     "targets gives libraries that Xcode links", "tvm.contrib.coreml_runtime": ACCELERATOR,
     "tvm.contrib.hexagon": ACCELERATOR, "tvm.contrib.ethosu": ACCELERATOR,
@@ -100,9 +97,14 @@ DIFFERENT: dict[str, str] = {
     "blockize, tensorize, rfactor, transform_layout are not there",
     "tvm.relay.quantize.quantize": "between products every value is int8; partition_conversions "
     "is refused",
-    "tvm.relay.op.register_alter_op_layout": "relay.transform.AlterOpLayout applies the rules, "
-    "relay.build does not",
     "tvm.te.hybrid": "script; functions without threads of a GPU",
+    **{
+        f"tvm.topi.{name}": "schedules of plain threads, one for each element; code is made for "
+        "opencl"
+        for name in ("bifrost", "cuda", "gpu", "intel_graphics", "mali", "rocm")
+    },
+    "tvm.te.trace": "in a process with Python",
+    "tvm.tir.trace": "in a process with Python",
     "tvm.tir.transform.StorageFlatten": "the size of a cache line plays no part",
     "tvm.runtime.vm.VirtualMachine": "on the CPU of the process that called relay.vm.compile; for "
     "a library take relay.build",

@@ -43,8 +43,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class SlipwayError(Exception):
-    """Base class of all errors that Slipway raises on purpose."""
+class SlipwayError(RuntimeError):
+    """Base class of all errors that Slipway raises on purpose: a RuntimeError, as TVMError was."""
 
 
 class ArgumentValueError(SlipwayError, ValueError):
@@ -157,7 +157,15 @@ class InternalError(SlipwayError, RuntimeError):
 
 
 class RPCError(SlipwayError, RuntimeError):
-    """A remote session failed."""
+    """A remote session failed.
+
+    `failure` is the protocol's number for why the peer refused a greeting (3: the token), 0 where
+    it is about something else.
+    """
+
+    def __init__(self, message: str = "", failure: int = 0) -> None:
+        super().__init__(message)
+        self.failure = int(failure)
 
 
 class RPCConnectionError(RPCError, ConnectionError):

@@ -1,6 +1,7 @@
 """Names that are looked up on first use (PEP 562): the facades of packages, and `Late` functions.
 
 A facade is a module without code of its own: a table of names, each with the module that holds it.
+A name that stands for a module can also be imported: ``from slipway.te.hybrid import script``.
 Nothing is loaded before a name is used::
 
     _HOMES = {**by_module({"slipway.te.declare": "compute var"}), "build": "slipway.driver:build"}
@@ -10,8 +11,11 @@ Nothing is loaded before a name is used::
 from __future__ import annotations
 
 import importlib
+import importlib.abc
+import importlib.machinery
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import Any, ClassVar
 
 
@@ -27,6 +31,44 @@ def load(home: str) -> Any:
     return getattr(found, attribute) if attribute else found
 
 
+_FACADES: dict[str, Mapping[str, str]] = {}  # package -> its table
+
+
+class _Offered(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds ``package.name`` for a module that a facade offers under that name."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return how to load what the table of a facade names; None for any other module."""
+        package, _, last = name.rpartition(".")
+        home = _FACADES.get(package, {}).get(last, name)
+        if home == name or ":" in home:
+            return None
+        module = importlib.import_module(home)
+        spec = importlib.machinery.ModuleSpec(name, self, is_package=hasattr(module, "__path__"))
+        spec.loader_state = (module, module.__spec__)
+        return spec
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        """Return the module itself: it has two names, and is loaded once."""
+        module: ModuleType = spec.loader_state[0]
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the module its own specification back."""
+        state = module.__spec__.loader_state  # type: ignore[union-attr]
+        module.__spec__ = state[1]
+
+
+def paths(facade: str, homes: Mapping[str, str]) -> None:
+    """Let the modules of a table be imported as ``facade.name``, whatever the facade looks up."""
+    _FACADES[facade] = {**_FACADES.get(facade, {}), **homes}
+
+
+sys.meta_path.append(_Offered())  # last: asked only for what is no file
+
+
 def offer(
     facade: str, homes: Mapping[str, str], submodules: bool = False
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -34,6 +76,7 @@ def offer(
 
     With `submodules` an attribute is also a module of that name in the package.
     """
+    paths(facade, homes)
 
     def get(name: str) -> Any:
         home = homes.get(name)

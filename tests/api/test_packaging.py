@@ -7,6 +7,8 @@ import zipfile
 
 import pytest
 
+from slipway.version import DISTRIBUTION
+
 
 @pytest.fixture(scope="module")
 def wheel_names(repository, tmp_path_factory):
@@ -25,7 +27,7 @@ def wheel_names(repository, tmp_path_factory):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     (wheel,) = folder.glob("*.whl")
-    assert wheel.name.startswith("slipway-")
+    assert wheel.name.startswith(DISTRIBUTION.replace("-", "_") + "-")
     assert wheel.name.endswith("-py3-none-any.whl")
     with zipfile.ZipFile(wheel) as archive:
         return set(archive.namelist())
@@ -35,6 +37,7 @@ CARRIED = (
     ("slipway", {".py", ".pyi"}),
     ("slipway/crt", {".c", ".h"}),
     ("slipway/boards", {".c", ".h", ".toml"}),
+    ("slipway/report", {".py", ".html", ".css", ".js"}),
     ("slipway/rust", {".rs", ".toml"}),
     ("slipway/models", {".onnx", ".npz"}),
 )

@@ -104,6 +104,6 @@ def test_no_tracker_is_one_clear_error():
         [sys.executable, "-m", "slipway", "rpc-query", "--port", "1"],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
-    assert done.returncode == 1
+    assert done.returncode == 9
     assert "cannot connect to 127.0.0.1:1" in done.stderr
     assert "Traceback" not in done.stderr

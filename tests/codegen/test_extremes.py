@@ -78,6 +78,20 @@ def test_bounds_cost_one_instruction_each(target, low, high, strict):
     assert both[low] == both[high]
 
 
+def test_webassembly_has_a_choice_that_engines_make_one_instruction_of():
+    code = assembly("llvm -mtriple=wasm32", clipped)
+    found = re.findall(r"f32x4\.\w+|v128\.(?:andnot|bitselect)", code)
+    assert sorted(set(found)) == ["f32x4.lt", "f32x4.pmin", "v128.andnot"]  # max(x, 0) is no pmax
+    low = te.const(-1.0, "float32")
+    bounded = assembly(
+        "llvm -mtriple=wasm32",
+        lambda data: te.compute((64, 16), lambda i, j: te.max(low, data[i, j]), name="B"),
+    )
+    assert set(re.findall(r"f32x4\.\w+", bounded)) == {"f32x4.pmax"}
+    reduced = assembly("llvm -mtriple=wasm32", greatest_of_columns)
+    assert set(re.findall(r"f32x4\.\w+", reduced)) == {"f32x4.max"}
+
+
 def test_riscv_takes_two_for_a_bound():
     assert len(count(V, rectified)) == 2
 
@@ -127,3 +141,53 @@ def test_a_reduction_keeps_every_nan_and_infinity(target, function, dtype):
     found = np.zeros(columns, dtype)
     functions["kernel"](given, found)
     np.testing.assert_array_equal(found, (np.max if function is te.max else np.min)(given, axis=0))
+
+
+def greatest_of(count):
+    """The greatest of neighbours in a row, as one expression."""
+
+    def nest(data):
+        def element(i, j):
+            found = data[i, j]
+            for n in range(1, count):
+                found = te.max(found, data[i, j + n])
+            return found
+
+        return te.compute((64, 16 - count + 1 - (16 - count + 1) % 4), element, name="B")
+
+    return nest
+
+
+@pytest.mark.parametrize(("count_", "tests"), [(3, 1), (5, 2), (6, 3)])
+def test_a_nest_on_x86_tests_two_at_a_time_and_the_last_not_at_all(count_, tests):
+    for target, v in ((SSE, ""), (AVX2, "v"), (AVX512, "v")):
+        found = count(target, greatest_of(count_))
+        assert found[f"{v}maxps"] * tests == found[f"{v}cmpunordps"] * (count_ - 1)
+
+
+@pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64", "llvm -mcpu=haswell", "c"])
+@pytest.mark.parametrize("function", [te.max, te.min])
+def test_a_nest_keeps_the_nan_of_each_operand(target, function):
+    if Target("llvm").parsed_triple.table != "x86" and "mcpu" in target:
+        pytest.skip("a processor of x86")
+    size, lanes = 6, 8
+    data = te.placeholder((size, size, lanes), name="A")
+
+    def element(i, j):
+        a, b, c, d, e = (data[i, n, j] for n in range(5))
+        zero, left = te.const(0.0, "float32"), function(function(a, b), function(c, a))
+        return function(function(left, zero), function(function(d, d), e))
+
+    out = te.compute((size, lanes), element, name="B")
+    schedule = te.create_schedule(out.op)
+    schedule[out].vectorize(out.op.axis[-1])
+    func = run_pipeline(te.lower(schedule, [data, out], name="kernel"), Target(target))
+    functions, _, _ = kernels.load({"kernel": func}, target)
+    given = np.random.default_rng(0).standard_normal((size, size, lanes)).astype("float32")
+    given[np.arange(size), np.arange(size), 1] = np.nan
+    given[:, :, 2], given[:, :, 3], given[:, 1, 4] = np.inf, -np.inf, np.nan
+    found = np.zeros((size, lanes), "float32")
+    functions["kernel"](given, found)
+    best = (np.max if function is te.max else np.min)(given[:, :5], axis=1)
+    wanted = (np.maximum if function is te.max else np.minimum)(best, np.float32(0))
+    np.testing.assert_array_equal(found, wanted)

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import tarfile
 import threading
 import time
 from pathlib import Path
@@ -146,6 +147,31 @@ def test_package_is_whole(folder, tmp_path):
     )
     done = subprocess.run([node, str(script)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "expo"
+
+
+def test_npm_packs_it(folder, tmp_path):
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("no npm: apt-get install npm")
+    subprocess.run(
+        [npm, "pack", "--offline", "--pack-destination", str(tmp_path)], cwd=MODULE.parent,
+        check=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+    (packed,) = tmp_path.glob("*.tgz")
+    with tarfile.open(packed) as archive:
+        archive.extractall(tmp_path, filter="data")
+    script = "const { load } = await import(process.env.PACKAGE);" + (
+        "console.log((await load(process.env.MODEL)).outputs.length);"
+    )
+    names = {"PACKAGE": tmp_path / "package/slipway.mjs", "MODEL": folder / "two_simd.wasm"}
+    done = subprocess.run(
+        [shutil.which("node"), "--input-type=module", "-e", script],
+        env={**os.environ, **{k: str(v) for k, v in names.items()}},
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.strip() == "2"
+    found = {path.name for path in (tmp_path / "package").iterdir()}
+    assert found == {"package.json", "slipway.mjs", "thread.mjs", "slipway.d.ts"}
 
 
 def test_in_chromium(folder, browser):

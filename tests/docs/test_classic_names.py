@@ -33,7 +33,7 @@ def test_a_name_that_is_nowhere_gets_no_advice(module):
         (lambda: slipway.register_object, "C\\+\\+ side"),
         (lambda: slipway.te.TensorComputeOp, "tensorize the loops"),
         (lambda: slipway.tir.transform.MakePackedAPI, "leave it out"),
-        (lambda: slipway.runtime.String, "strings are Python's"),
+        (lambda: slipway.runtime.DataType, "dtypes are strings"),
         (lambda: slipway.testing.Feature, "TVM's own tests"),
         (lambda: slipway.te.gradient, "no differentiation"),
     ],

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from slipway import relay, tir
+import slipway as tvm
+from slipway import relay, te, tir
 from slipway.errors import TypeInferenceError
 from slipway.ir.function import IRModule
 from slipway.relay.interpret import interpret
@@ -23,9 +24,7 @@ def weights(*shape):
 
 
 REFUSED = {
-    "exclude": lambda x: relay.argmax(x, axis=1, exclude=True),
-    "argmin": lambda x: relay.argmin(x, axis=1, exclude=True),
-    "valid_count": lambda x: relay.argsort(x, relay.const(np.array([1]))),
+    "valid_count": lambda x: relay.argsort(x, valid_count=relay.const(np.array([1]))),
     "layout": lambda x: relay.image.grid_sample(x, weights(1, 2, 2, 2), layout="NHWC"),
     "roi": lambda x: relay.image.resize2d(x, (2, 2), roi=(0, 0, 2, 2)),
     "extrapolation": lambda x: relay.image.resize2d(x, (2, 2), extrapolation_value=1.0),
@@ -172,3 +171,80 @@ def test_one_section_count_of_any_kind():
 def test_what_is_no_integer_is_named(argument, call):
     with pytest.raises(TypeInferenceError, match=f"argument '{argument}' must be integers"):
         call(images())
+
+
+def test_arguments_in_classic_order():
+    """Scripts pass them without names."""
+    x = relay.var("x", shape=(1, 4, 5, 5))
+    made = relay.nn.conv2d_transpose(x, weights(4, 3, 3, 3), 2, 1, 1, 2, 6, (3, 3))
+    assert relay.testing.run_infer_type(made).checked_type.shape == (1, 6, 9, 9)
+    row = relay.var("row", shape=(2, 3))
+    rows = np.array([[2.0, 1, 3], [1, 3, 2]], "float32")
+    order = relay.argsort(row, 1, False, "int64")
+    np.testing.assert_array_equal(relay.interpret.interpret(order, rows), [[2, 0, 1], [1, 2, 0]])
+
+
+def test_shapes_may_be_constants_of_the_graph():
+    x = relay.var("x", shape=(1, 6))
+    for made, shape in (
+        (relay.reshape(x, relay.const([2, 3], "int64")), (2, 3)),
+        (relay.broadcast_to(x, shape=relay.const([4, 6])), (4, 6)),
+    ):
+        assert relay.testing.run_infer_type(made).checked_type.shape == shape
+
+
+def test_positions_in_several_axes():
+    """argmax and argmin over axes, as a position in their elements."""
+    data = np.random.default_rng(3).standard_normal((2, 3, 4)).astype("float32")
+    x = relay.var("x", shape=(2, 3, 4))
+    for options, rows in (
+        ({"axis": (1, 2)}, data.reshape(2, 12)),
+        ({"axis": (0, 2)}, data.transpose(1, 0, 2).reshape(3, 8)),
+        ({"axis": 1, "exclude": True}, data.transpose(1, 0, 2).reshape(3, 8)),
+    ):
+        f = relay.Function([x], relay.argmax(x, **options))
+        run = relay.create_executor("graph", device=tvm.cpu(), target="llvm").evaluate(f)
+        np.testing.assert_array_equal(run(data).numpy(), rows.argmax(1))
+
+
+def test_dimensions_may_be_formulas():
+    n, m = te.var("n"), te.var("m")
+    assert relay.TensorType((n + n, 3)) == relay.TensorType((2 * n, 3))
+    assert relay.TensorType((n * m,)) != relay.TensorType((n + m,))
+    assert relay.TensorType((n - n + 4,)).shape == (4,)
+
+
+def test_slices_are_filled_up():
+    data = np.arange(24.0, dtype="float32").reshape(2, 3, 4)
+    x = relay.var("x", shape=(2, 3, 4))
+    for (begin, end, strides), expected in (
+        (((0, 1, 0), (2, 3, 3), (1,)), data[:, 1:, :3]),
+        (((1,), (2, 2), None), data[1:, :2]),
+        (((0, 1), (2,), (2,)), data[::2, 1:]),
+    ):
+        made = relay.strided_slice(x, begin, end, strides)
+        np.testing.assert_array_equal(relay.interpret.interpret(made, data), expected)
+
+
+def test_lengths_and_places_beyond_the_data():
+    data = np.arange(16, dtype="int32").reshape(4, 4)
+    x = relay.var("x", shape=(4, 4), dtype="int32")
+    turned = relay.reverse_sequence(x, relay.const(np.array([-1, 0, 2, 9], "int32")), 1, 0)
+    expected = np.stack([data[0], data[1], data[2][[1, 0, 2, 3]], data[3][::-1]])
+    np.testing.assert_array_equal(relay.interpret.interpret(turned, data), expected)
+    places = relay.const(np.array([[0, 7]], "int64"))
+    added = relay.scatter_nd(x, places, relay.const(np.ones((2, 4), "int32")), "add")
+    f = relay.Function([x], added)
+    run = relay.create_executor("graph", device=tvm.cpu(), target="llvm").evaluate(f)
+    expected = data + np.array([[1], [0], [0], [0]])
+    np.testing.assert_array_equal(run(data).numpy(), expected)
+    np.testing.assert_array_equal(relay.interpret.interpret(f, data), expected)
+
+
+def test_the_variance_of_an_open_axis_counts_it():
+    n = te.var("n")
+    x = relay.var("x", shape=(n, 3))
+    f = relay.Function([x], relay.variance(x, 0, unbiased=True))
+    data = np.random.default_rng(5).standard_normal((7, 3)).astype("float32")
+    run = relay.create_executor("vm", device=tvm.cpu(), target="llvm").evaluate(f)
+    np.testing.assert_allclose(run(data).numpy(), data.var(0, ddof=1), rtol=1e-5)

@@ -8,8 +8,9 @@ import time
 import numpy as np
 import pytest
 
-from slipway import rpc
-from slipway.errors import RemoteError, RPCError, RPCTimeoutError
+import slipway
+from slipway import rpc, te
+from slipway.errors import ExecutionError, RemoteError, RPCError, RPCTimeoutError
 
 
 @pytest.fixture
@@ -25,6 +26,28 @@ def test_kernel_on_remote_tensors(remote, module):
     a.copyfrom(data)
     module["myadd"](a, b)
     np.testing.assert_array_equal(b.numpy(), data + 1)
+
+
+def test_arrays_of_numpys_default_dtype_are_converted(remote, tmp_path):
+    """As for a kernel here; what it wrote into a converted array comes back."""
+    x = te.placeholder((64,), name="x")
+    y = te.compute(x.shape, lambda i: x[i] + 1.0, name="y")
+    library = tmp_path / "plus_one.so"
+    slipway.build(te.create_schedule(y.op), [x, y], "llvm", name="plus_one").export_library(library)
+    remote.upload(library)
+    plus_one = remote.load_module("plus_one.so")["plus_one"]
+    data = np.random.default_rng(1).random(64)
+    a, b = (remote.cpu(0).empty((64,), "float64") for _ in range(2))
+    a.copyfrom(data)
+    with pytest.warns(UserWarning, match="is converted from float64 to float32"):
+        plus_one(a, b)
+    np.testing.assert_array_equal(b.numpy(), (data.astype("float32") + 1).astype("float64"))
+    np.testing.assert_array_equal(a.numpy(), data)
+    a.copyfrom(np.full(64, 1e300))
+    with pytest.raises(ExecutionError, match=r"float64 with 1e\+300, which that cannot hold"):
+        plus_one(a, b)
+    with pytest.raises(TypeError, match="has dtype int8, expected float32"):
+        plus_one(remote.cpu(0).empty((64,), "int8"), b)
 
 
 def test_kernel_on_scalars(module):

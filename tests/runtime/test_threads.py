@@ -12,6 +12,7 @@ import slipway as tvm
 from slipway import nd, te
 from slipway.runtime import num_threads, set_num_threads
 from slipway.runtime.native_library import native_runtime
+from slipway.script import tir as T
 
 BODY = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32)
 
@@ -205,3 +206,24 @@ def test_a_launch_costs_less_than_five_microseconds():
         timer = function.time_evaluator("halves", tvm.cpu(0), number=20, repeat=200)
         best[threads] = min(timer(*arrays).results)
     assert best[2] < best[1] + 5e-6
+
+
+@T.prim_func
+def doubled(x: T.Buffer((64,), "float32"), y: T.Buffer((64,), "float32")):
+    for i in T.parallel(64):
+        assert x[i] >= T.float32(0), "a number is below zero"
+        y[i] = x[i] * T.float32(2)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_a_task_asserts_is_said_whoever_met_it(threads):
+    built = tvm.build(tvm.IRModule({"doubled": doubled}), target="llvm")
+    y = tvm.nd.empty((64,))
+    set_num_threads(threads)
+    for bad in (0, 31, 63):
+        x = np.arange(64, dtype="float32")
+        x[bad] = -1
+        with pytest.raises(AssertionError, match="a number is below zero"):
+            built["doubled"](tvm.nd.array(x), y)
+    built["doubled"](tvm.nd.array(np.arange(64, dtype="float32")), y)
+    np.testing.assert_array_equal(y.numpy(), 2 * np.arange(64))

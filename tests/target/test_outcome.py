@@ -28,7 +28,7 @@ def tiny(target):
     a = te.placeholder((16,), name="a")
     b = te.compute((16,), lambda i: te.exp(a[i]) + 1, name="b")
     schedule = te.create_schedule(b.op)
-    if Target(target).kind.name == "opencl":
+    if not Target(target).kind.is_cpu:
         schedule[b].bind(b.op.axis[0], te.thread_axis("threadIdx.x"))
     return tvm.build(schedule, [a, b], target)
 

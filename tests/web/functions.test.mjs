@@ -180,3 +180,11 @@ test("files that are none", async () => {
   await slipway.instantiate(new Response(bytes), { onProgress: (loaded) => seen.push(loaded) });
   assert.equal(seen.at(-1), bytes.length);
 });
+
+test("seed 003: a function is registered, found and called", async () => {
+  const tvm = await packed();
+  tvm.registerFunc("myadd", (a, b) => a + b);
+  const addTwoVectors = tvm.getGlobalFunc("myadd");
+  assert.equal(addTwoVectors(1, 2), 3);
+  assert.equal(addTwoVectors("type-", "erased"), "type-erased");
+});

@@ -7,7 +7,9 @@ _NESTS = f"{_LOOPS}/test_random_nests.py"
 _PROGRAMS = f"{_LOOPS}/test_random_programs.py"
 _ARITH = ("tests/arith",)
 _PLANS = (
+    "tests/compiler/test_memory_plan_climb.py",
     "tests/compiler/test_memory_plan_laws.py",
+    "tests/compiler/test_memory_plan_search.py",
     "tests/compiler/test_memory_plan.py",
     "tests/compiler/test_memory_plan_quality.py",
 )
@@ -43,6 +45,7 @@ JUDGES: dict[str, tuple[str, ...]] = {
     ),
     "slipway.transform.loop.vectorize_loop": (
         f"{_LOOPS}/test_lanes.py",
+        f"{_LOOPS}/test_lane_values.py",
         f"{_LOOPS}/test_vectorize_loop.py",
         _PROGRAMS,
     ),

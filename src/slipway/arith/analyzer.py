@@ -18,7 +18,7 @@ from slipway.arith.rules import BUILDERS as _BUILDERS
 from slipway.arith.rules import RULES as _RULES
 from slipway.ir import expr as E
 from slipway.ir import ops
-from slipway.ir.visit import map_children, substitute, walk
+from slipway.ir.visit import children, map_children, substitute, walk
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
@@ -51,7 +51,7 @@ class Analyzer:
         known = self._ranges.get(id(var))
         if known is not None and known[1] == low and known[2] == high:
             return
-        if known is not None or ("var", id(var)) in self._atoms:
+        if known is not None:
             self._forget(var)
         self._ranges[id(var)] = (var, low, high)
         if low == high:
@@ -70,7 +70,7 @@ class Analyzer:
     def bind_value(self, var: E.Var, value: Any) -> None:
         """State that `var` equals `value` (an expression or Linear): it is replaced by it."""
         linear = value if isinstance(value, Linear) else self.linear(value)
-        if id(var) in self._values or ("var", id(var)) in self._atoms:
+        if id(var) in self._ranges:
             self._forget(var)
         self._ranges[id(var)] = (var, linear.low, linear.high)
         self._values[id(var)] = (var, linear)
@@ -157,11 +157,8 @@ class Analyzer:
             if isinstance(node, E.Var):
                 if node.dtype in _INDEX_TYPES:
                     variables.update(*(a.variables for a in self.linear(node).terms))
-                continue
-            for name in node.FIELDS:
-                value = getattr(node, name)
-                items = value if type(value) is tuple else (value,)
-                stack.extend(item for item in items if isinstance(item, E.PrimExpr))
+            else:
+                stack += [child for child in children(node) if isinstance(child, E.PrimExpr)]
         return frozenset(variables)
 
     def _identity(self, expr: Node) -> Any:
@@ -229,7 +226,16 @@ class Analyzer:
         return result
 
     def _product_of_sums(self, x: Linear, y: Linear) -> Linear:
-        return self.opaque(E.Mul(self.to_expr(x), self.to_expr(y)))
+        """Return a product as one atom: multiplied out it would be too long."""
+        key = ("other", "product", frozenset((x.key, y.key)), x.dtype)
+        atom = self._atoms.get(key)
+        if atom is None:
+            expr = E.Mul(self.to_expr(x), self.to_expr(y))
+            atom = self._atoms[key] = Atom(
+                "other", self._next(), expr, *_times(x.bounds(), y.bounds())
+            )
+            atom.variables = frozenset().union(*(a.variables for a in (*x.terms, *y.terms)))
+        return Linear({atom: 1}, 0, x.dtype)
 
     def _product(self, a: Atom, b: Atom) -> Atom:
         factors = tuple(sorted((a.factors or (a,)) + (b.factors or (b,)), key=lambda f: f.uid))
@@ -240,8 +246,7 @@ class Analyzer:
             low, high = factors[0].low, factors[0].high
             for factor in factors[1:]:
                 expr = E.Mul(expr, factor.expr)
-                corners = [_times(p, q) for p in (low, high) for q in (factor.low, factor.high)]
-                low, high = min(corners), max(corners)
+                low, high = _times((low, high), (factor.low, factor.high))
             atom = self._atoms[key] = Atom("product", self._next(), expr, low, high)
             atom.factors = factors
             atom.variables = frozenset().union(*(f.variables for f in factors))
@@ -252,8 +257,6 @@ class Analyzer:
         """Return floor(x / divisor) for a constant divisor."""
         if divisor < 0:
             return self.floordiv(x.scaled(-1), -divisor)
-        if divisor == 1:
-            return x
         if not x.terms:
             return Linear({}, x.const // divisor, x.dtype)
         key = (x.key, divisor, x.dtype)
@@ -269,7 +272,7 @@ class Analyzer:
         base = Linear(whole, q0, x.dtype)
         rest = Linear(rest_terms, r0, x.dtype)
         low, high = rest.bounds()
-        if low > -INF and high < INF and low // c == high // c:
+        if low // c == high // c:  # infinity // c is no number, and equals nothing
             return base.shifted(int(low // c))
         shrunk = self._common_factor(rest, c)
         if shrunk is not None:
@@ -304,8 +307,6 @@ class Analyzer:
         """Return x - divisor * floor(x / divisor) for a constant positive divisor."""
         if not x.terms:
             return Linear({}, x.const % divisor, x.dtype)
-        if divisor == 1:
-            return Linear({}, 0, x.dtype)
         if divisor < 0:
             return x.minus(self.floordiv(x, divisor).scaled(divisor))
         key = (x.key, divisor, x.dtype)
@@ -328,7 +329,7 @@ class Analyzer:
         if rest.key != x.key:
             return self.floormod(rest, c)
         low, high = rest.bounds()
-        if low > -INF and high < INF and low // c == high // c:
+        if low // c == high // c:  # neither is infinite: see above
             return rest.shifted(-int(low // c) * c)
         shrunk = self._common_factor(rest, c)
         if shrunk is not None:
@@ -357,31 +358,28 @@ class Analyzer:
     def recombine(self, x: Linear) -> Linear:
         """Undo ``c * (y // c) + y % c`` to y, wherever both are in the sum."""
         for atom, k in x.terms.items():
-            if atom.kind != "mod":
-                continue
-            found = self._quotient_in(x, atom, k)
-            if found is not None:
-                div, y = found
-                terms = {a: n for a, n in x.terms.items() if a is not atom and a is not div}
-                return self.recombine(Linear(terms, x.const, x.dtype).plus(y, k))
+            if atom.kind == "mod" and (found := self._dividend_in(x, atom, k)) is not None:
+                quotient, y = found
+                parts = Linear({atom: 1}, 0, x.dtype).plus(quotient, atom.divisor)
+                return self.recombine(x.minus(parts.scaled(k)).plus(y, k))
         return x
 
-    def _quotient_in(self, x: Linear, mod: Atom, k: int) -> tuple[Atom, Linear] | None:
-        """Return (the atom y // c in x with k * c before it, y) for the atom y % c.
+    def _dividend_in(self, x: Linear, mod: Atom, k: int) -> tuple[Linear, Linear] | None:
+        """Return (y // c, y) for the atom y % c where x has k * c times that quotient.
 
         A remainder is kept with coefficients below c, so its y may differ from the quotient's.
         """
         assert mod.arg is not None
+        factor = k * mod.divisor
         quotient = self.floordiv(mod.arg, mod.divisor)
-        if len(quotient.terms) == 1 and not quotient.const:
-            ((div, one),) = quotient.terms.items()
-            if one == 1 and x.terms.get(div) == k * mod.divisor:
-                return div, mod.arg
+        if quotient.scaled(factor).terms.items() <= x.terms.items():
+            return quotient, mod.arg
+        remainder = Linear({mod: 1}, 0, x.dtype)
         for div, n in x.terms.items():
-            if div.kind == "div" and div.divisor == mod.divisor and n == k * mod.divisor:
+            if div.kind == "div" and div.divisor == mod.divisor and n == factor:
                 assert div.arg is not None
-                if self.floormod(div.arg, div.divisor).terms == {mod: 1}:
-                    return div, div.arg
+                if self.floormod(div.arg, div.divisor).key == remainder.key:
+                    return Linear({div: 1}, 0, x.dtype), div.arg
         return None
 
     def minimum(self, x: Linear, y: Linear) -> Linear:
@@ -398,8 +396,7 @@ class Analyzer:
             return x if kind == "min" else y
         if low >= 0:
             return y if kind == "min" else x
-        first, second = (x, y) if hash(x.key) <= hash(y.key) else (y, x)
-        key = (kind, frozenset((first.key, second.key)), x.dtype)
+        key = (kind, frozenset((x.key, y.key)), x.dtype)
         atom = self._atoms.get(key)
         if atom is None:
             node = E.Min if kind == "min" else E.Max
@@ -532,8 +529,10 @@ class Analyzer:
         return same if kind is E.EQ else not same
 
 
-def _times(a: Bound, b: Bound) -> Bound:
-    return 0 if a == 0 or b == 0 else a * b
+def _times(one: tuple[Bound, Bound], other: tuple[Bound, Bound]) -> tuple[Bound, Bound]:
+    """Return the bounds of a product; zero times what has no end is zero."""
+    ends = [0 if p == 0 or q == 0 else p * q for p in one for q in other]
+    return min(ends), max(ends)
 
 
 _COMPARE: dict[type, Callable[[Any, Any], bool]] = {

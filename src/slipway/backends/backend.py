@@ -142,7 +142,7 @@ def backend_of(target: Target, what: str = "models") -> Backend:
     if backend is None:
         raise TargetError(
             f"Slipway has no code generator for {what} on {target.kind.name} yet; targets of kind "
-            "llvm and c compile for every CPU, those of kind opencl for OpenCL devices"
+            "llvm and c compile for every CPU, those of kind opencl, cuda and metal for GPUs"
         )
     return backend
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import typer
+from typing import Any
 
-from slipway.cli import micro
+import typer
+from typer.core import TyperGroup
+
+from slipway.cli import console, micro
 from slipway.cli.bisect import bisect
 from slipway.cli.check import check
+from slipway.cli.compare import compare
 from slipway.cli.compile import compile_model
 from slipway.cli.demo import demo
 from slipway.cli.device_server import device_server
+from slipway.cli.doctor import doctor
 from slipway.cli.profile import profile
 from slipway.cli.quantize import quantize
+from slipway.cli.report import report
 from slipway.cli.rpc_proxy import rpc_proxy
 from slipway.cli.rpc_query import rpc_query
 from slipway.cli.rpc_server import rpc_server
@@ -24,10 +30,24 @@ from slipway.cli.web_demo import web_demo
 from slipway.cli.web_device import web_device
 from slipway.version import VERSION
 
+QUIET = "--quiet"
+
+
+class Commands(TyperGroup):
+    """All commands: options of them all may stand behind a command's name as well."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take --quiet from wherever it stands before a "--"."""
+        end = args.index("--") if "--" in args else len(args)
+        if QUIET in args[:end]:
+            args = [QUIET, *(one for i, one in enumerate(args) if one != QUIET or i >= end)]
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
     help="Compile a model on this machine, launch it on any device.",
     no_args_is_help=True,
-    add_completion=False,
+    cls=Commands,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -38,6 +58,8 @@ app.command("run")(run)
 app.command("profile")(profile)
 app.command("tune")(tune)
 app.command("bisect")(bisect)
+app.command("report")(report)
+app.command("compare")(compare)
 app.command("rpc-server")(rpc_server)
 app.command("rpc-proxy")(rpc_proxy)
 app.command("rpc-tracker")(rpc_tracker)
@@ -48,6 +70,7 @@ app.command("web-device")(web_device)
 app.command("web-demo")(web_demo)
 app.command("targets")(targets)
 app.command("demo")(demo)
+app.command("doctor")(doctor)
 app.command("quantize")(quantize)
 app.command("fit")(micro.fit)
 app.command("size")(micro.size)
@@ -66,11 +89,15 @@ def options(
     version: bool = typer.Option(
         False, "--version", callback=show_version, is_eager=True, help="Show the version and exit."
     ),
+    quiet: bool = typer.Option(
+        False, "--quiet", help="Print results and errors, no progress; behind a command, too."
+    ),
     import_budget: int = typer.Option(
         1, min=1, help="Let an import make so many times the usual nodes and computed constants."
     ),
 ) -> None:
     """Compile a model on this machine, launch it on any device."""
+    console.err.quiet = quiet
     if import_budget != 1:
         from slipway.frontends.budget import set_default_factor
 

@@ -25,6 +25,7 @@ from slipway.cli.options import (
     RpcHost,
     RpcKey,
     RpcPort,
+    Timeout,
     Tracker,
 )
 from slipway.cli.run import read_arrays
@@ -60,6 +61,7 @@ def bisect(
     rpc_port: RpcPort = 9090,
     rpc_key: RpcKey = "",
     tracker: Tracker = None,
+    timeout: Timeout = None,
 ) -> None:
     """Find the node, pass or kernel at which MODEL's numbers go another way.
 
@@ -96,7 +98,7 @@ def bisect(
         stop_at(
             check_import(model, main, arrays, wanted, tolerance, constants), output, model, arrays
         )
-    connection = Connection(rpc_host, rpc_port, rpc_key, tracker)
+    connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
     for chosen in targets:
         found = check_target(module, chosen, connection, arrays, wanted, tolerance, opt_level)
         stop_at(found, output, model, arrays, chosen)

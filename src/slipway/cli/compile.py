@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 from slipway.cli import console
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import (
+    AsJson,
     Bindings,
     DenseRounding,
     InputShapes,
@@ -45,6 +47,10 @@ def compile_model(
     cross_compiler: Annotated[
         str | None, typer.Option(help="A compiler to link with, instead of Slipway's own linker.")
     ] = None,
+    params_file: Annotated[
+        Path | None,
+        typer.Option(help="Write the parameters of a .wasm there, for a page to load apart."),
+    ] = None,
     executor: Annotated[
         str, typer.Option(help="What runs the model: graph, or aot (one C function).")
     ] = "graph",
@@ -59,6 +65,7 @@ def compile_model(
         str | None,
         typer.Option(help="Also write what it was compiled through: relay, ll, asm (with commas)."),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Compile MODEL into an artifact for a target.
 
@@ -69,6 +76,8 @@ def compile_model(
         slipway compile mobilenet.onnx --target "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"
 
         slipway compile mobilenet.onnx --target web/wasm -o mobilenet.wasm
+
+        slipway compile bert.onnx --target web/wasm -o bert.wasm --params-file bert.params
 
         slipway compile kws.tflite --target "c -mcpu=cortex-m4" --executor aot --runtime crt -f mlf
 
@@ -114,12 +123,18 @@ def compile_model(
         if output_format == "mlf":
             slipway.micro.export_model_library_format(library, destination)
         else:
-            linker = {"cc": cross_compiler} if cross_compiler else {}
-            library.export_library(str(destination), **linker)
+            library.export_library(str(destination), cc=cross_compiler, params_file=params_file)
+    written = [params_file] if params_file is not None else []
     for kind in dumps:
         text = str(module) if kind == "relay" else library.get_lib().get_source(kind)
         path = destination.with_suffix(f".{kind}")
         path.write_text(text, encoding="utf-8")
+        written.append(path)
+    if as_json:
+        files = [{"path": str(f), "bytes": f.stat().st_size} for f in (destination, *written)]
+        print(json.dumps({"target": str(chosen), "files": files}, indent=1))
+        return
+    for path in written:
         console.out.print(f"{path}: {console.size_text(path.stat().st_size)}")
     console.out.print(
         f"{destination}: {console.size_text(destination.stat().st_size)}, for {chosen}"

@@ -13,14 +13,22 @@ from slipway.toolchain.tempdir import tempdir
 class Connection:
     """A device to load artifacts on; without a host and tracker, this process.
 
+    `timeout`: seconds to wait for a free device of a tracker, or for each step of connecting.
     Raises ExecutionError for a tracker's address that cannot be read, RPCError when the device
     cannot be reached.
     """
 
     def __init__(
-        self, host: str | None = None, port: int = 9090, key: str = "", tracker: str | None = None
+        self,
+        host: str | None = None,
+        port: int = 9090,
+        key: str = "",
+        tracker: str | None = None,
+        timeout: float | None = None,
     ) -> None:
         from slipway import rpc, runtime
+        from slipway.deploy.device import request_device
+        from slipway.rpc.client import CONNECT_TIMEOUT_S
 
         self.remote: Any = None
         self.where = "this machine"
@@ -31,10 +39,11 @@ class Connection:
             if not key:
                 raise ExecutionError("--tracker needs --rpc-key: the kind of device to ask for")
             with console.step(f"Waiting for a device {key!r} of {tracker}"):
-                self.remote = rpc.connect_tracker(address, int(number)).request(key)
+                self.remote = request_device((address, int(number)), key, timeout=timeout)
             self.where = f"{key} of {tracker}"
         elif host is not None:
-            self.remote = rpc.connect(host, port, key=key)
+            limit_s = CONNECT_TIMEOUT_S if timeout is None else timeout
+            self.remote = rpc.connect(host, port, key=key, timeout=limit_s)
             self.where = f"{host}:{port}"
         self.device = self.remote.cpu(0) if self.remote is not None else runtime.cpu(0)
 

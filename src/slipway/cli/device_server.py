@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from slipway.cli import console
+from slipway.cli.options import AsJson
 from slipway.toolchain import native
 
 
@@ -21,6 +23,7 @@ def device_server(
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path(
         "slipway-server"
     ),
+    as_json: AsJson = False,
 ) -> None:
     """Write a static RPC server for a device that has neither Python nor a compiler.
 
@@ -35,4 +38,8 @@ def device_server(
     """
     with console.step(f"Building the device server for {target}"):
         native.build_device_server(target, output)
+    if as_json:
+        found = {"path": str(output), "bytes": output.stat().st_size, "target": target}
+        print(json.dumps(found))
+        return
     console.out.print(f"{output}: {console.size_text(output.stat().st_size)}, for {target}")

@@ -1,7 +1,6 @@
 """The entry point: runs a command and turns what a user can cause into one paragraph.
 
-Exit codes: 0 done; 1 the command failed, and said why on stderr in one paragraph; 2 the command
-line itself was wrong; 3 Slipway itself failed, which it asks to report; 130 interrupted.
+A command that fails says why on stderr in one paragraph; `exit_codes` has its codes.
 ``SLIPWAY_DEBUG=1`` shows the traceback as well.
 """
 
@@ -12,10 +11,9 @@ import sys
 import traceback
 from typing import NoReturn
 
-from slipway.errors import InternalError, SlipwayError, internal_error
-
-FAILED = 1
-DEFECT = 3
+from slipway.cli.exit_codes import FAILED, INTERRUPTED, MISSING, code_of
+from slipway.errors import SlipwayError, internal_error
+from slipway.version import install_line
 
 
 def main() -> NoReturn:
@@ -26,13 +24,13 @@ def main() -> NoReturn:
 
         del rich, typer
     except ModuleNotFoundError as missing:
-        fail(f'the command line needs {missing.name}: pip install "slipway[cli]"')
+        fail(f"the command line needs {missing.name}: {install_line('cli')}", MISSING)
     from slipway.cli.app import app
 
     try:
         app(prog_name="slipway")
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     except Exception as error:
         if os.environ.get("SLIPWAY_DEBUG", "0") != "0":
             traceback.print_exc()
@@ -40,7 +38,7 @@ def main() -> NoReturn:
             fail("this needs more memory than the process gets")
         if not isinstance(error, (SlipwayError, OSError, ModuleNotFoundError)):
             error = internal_error(f"slipway {' '.join(sys.argv[1:2])}", error)
-        fail(describe(error), DEFECT if isinstance(error, InternalError) else FAILED)
+        fail(describe(error), code_of(error))
     sys.exit(0)
 
 

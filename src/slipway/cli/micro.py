@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from slipway.cli import console
+from slipway.cli.exit_codes import LIMIT
 from slipway.cli.model_file import ModelOptions
-from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFormat
+from slipway.cli.options import AsJson, Bindings, DenseRounding, InputShapes, ModelFormat
 from slipway.errors import ModelError
 
 app = typer.Typer(
@@ -60,10 +64,11 @@ def fit(
     svg: Annotated[
         Path | None, typer.Option(help="Write the arena as a picture: offset over time.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Tell what flash and RAM MODEL takes, and which boards have them.
 
-    Exits with 2 when a board named is too small; the table then says which layers are at fault.
+    Exits with 4 when a board named is too small; the table then says which layers are at fault.
     """
     from slipway.micro.board import board_names, find_board
     from slipway.micro.fit import Verdict, estimate, fit_report
@@ -88,10 +93,25 @@ def fit(
         linked = measure_boards(boards, archive_for) if link else {}
     if svg is not None:
         svg.write_text(_plan_picture(description), encoding="utf-8")
-    print(fit_report(needs, boards, linked))
     verdicts = [Verdict(b, linked.get(b.name) or needs.need) for b in boards]
+    if as_json:
+        print(json.dumps(fit_values(verdicts), indent=1))
+    else:
+        print(fit_report(needs, boards, linked))
     if not all_boards and not all(verdict.fits for verdict in verdicts):
-        raise typer.Exit(2)
+        raise typer.Exit(LIMIT)
+
+
+def fit_values(verdicts: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return what `fit` tells of each board, as plain values in bytes."""
+    return [
+        {
+            "board": v.board.name, "fits": v.fits, "origin": v.need.origin,
+            "flash": v.need.flash, "flash_left": v.flash_margin,
+            "ram": v.need.ram, "ram_left": v.ram_margin,
+        }
+        for v in verdicts
+    ]  # fmt: skip
 
 
 def _plan_picture(model: dict[str, Any]) -> str:
@@ -204,17 +224,21 @@ def size(
     diff: Annotated[
         Path | None, typer.Option("--diff", help="Another built project, the one before.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Attribute every byte of a project's flash and RAM to a layer; or compare two builds."""
     from slipway.micro.image_size import read_map, size_difference, size_table
     from slipway.micro.model_library import only_model
 
     def pieces(folder: Path) -> Any:
-        import json
-
         description = folder / "model" / "metadata.json"
         model = only_model(json.loads(description.read_text())) if description.exists() else None
         return read_map(folder / "build" / "firmware.map", model)
 
     after = pieces(project)
+    if as_json:
+        builds = {"after": after} if diff is None else {"before": pieces(diff), "after": after}
+        found = {name: [asdict(piece) for piece in build] for name, build in builds.items()}
+        print(json.dumps(found, indent=1))
+        return
     print(size_table(after) if diff is None else size_difference(pieces(diff), after))

@@ -55,6 +55,15 @@ RpcKey = Annotated[
 Tracker = Annotated[
     str | None, typer.Option(help="Ask the tracker at HOST:PORT for a device of --rpc-key.")
 ]
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        min=0.1, help="Seconds to wait for a free device, or to connect. [default: 600, or 10]"
+    ),
+]
+
+# Of what is printed
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 # Of what listens: servers, trackers, proxies
 ListenHost = Annotated[str, typer.Option(help="The address to listen on.")]

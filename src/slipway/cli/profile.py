@@ -23,6 +23,7 @@ from slipway.cli.options import (
     RpcKey,
     RpcPort,
     Threads,
+    Timeout,
     Tracker,
 )
 from slipway.cli.profile_table import print_profile
@@ -61,6 +62,7 @@ def profile(
     rpc_port: RpcPort = 9090,
     rpc_key: RpcKey = "",
     tracker: Tracker = None,
+    timeout: Timeout = None,
 ) -> None:
     """Measure each operator of MODEL on this machine, or on a device over RPC.
 
@@ -80,7 +82,7 @@ def profile(
         slipway profile bert.onnx --trace trace.json
     """
     model.stat()
-    connection = Connection(rpc_host, rpc_port, rpc_key, tracker)
+    connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
     if threads is not None:
         connection.use_threads(threads)
     with tempdir() as folder:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from rich.markup import escape
 
 from slipway.cli import console
 from slipway.cli.console import time_text
+from slipway.inspect.profile import operators_text
 
 
 def profile_rows(report: Any, limit: int | None = None) -> list[tuple[str, str, str]]:
@@ -80,9 +80,3 @@ def print_profile(report: Any, top: int | None, title: str) -> None:
 
 def _giga(rate: float | None) -> str:
     return "-" if rate is None else f"{rate / 1e9:.3g}"
-
-
-def operators_text(kernel: str) -> str:
-    """Return the operators that a compiled function does: "conv2d_nchwc add relu" and the like."""
-    names = kernel.split("_fused_", 1)[-1]
-    return re.sub(r"_[0-9]+$", "", names.replace("nn_contrib_", "").replace("nn_", ""))

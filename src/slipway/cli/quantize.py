@@ -9,7 +9,9 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.model_file import parse_bindings, parse_shapes
-from slipway.cli.options import Bindings, InputShapes
+from slipway.cli.options import AsJson, Bindings, InputShapes
+from slipway.deploy.model_file import format_of
+from slipway.errors import ModelError
 
 
 def quantize(
@@ -47,6 +49,7 @@ def quantize(
     report: Annotated[
         Path | None, typer.Option("--report", help="Also write the errors of all layers as JSON.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Quantise MODEL after training, and print the error of each layer.
 
@@ -58,7 +61,12 @@ def quantize(
 
         slipway quantize kws.onnx --calibration clips.npy --activations int16 --report errors.json
     """
-    model.stat()
+    if (kind := format_of(model)) != "onnx":
+        raise ModelError(
+            f"{model}: quantize reads .onnx, and this is a {kind} model. A TFLite model is "
+            "quantised by the converter that writes it, a PyTorch one by "
+            "torch.ao.quantization; Slipway compiles what they give"
+        )
     calibration.stat()
     destination = output or model.with_name(f"{model.stem}_{activations}.onnx")
 
@@ -80,10 +88,13 @@ def quantize(
         )
     made.save(destination)
     assert made.report is not None  # it has just been made
+    if report is not None:
+        report.write_text(made.report.to_json() + "\n", encoding="utf-8")
+    if as_json:
+        print(made.report.to_json())
+        return
     columns = ("layer", "operator", "SQNR dB", "max error", "scale")
     console.table(columns, made.report.rows(), title="Error of each layer", text_columns=2)
     for name, why in made.report.kept_real:
         console.out.print(f"{name} stays real: {why}")
-    if report is not None:
-        report.write_text(made.report.to_json() + "\n", encoding="utf-8")
     console.out.print(f"{destination}: {console.size_text(destination.stat().st_size)}")

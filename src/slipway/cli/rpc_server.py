@@ -54,7 +54,7 @@ def rpc_server(
 ) -> None:
     """Serve this machine as a device, until interrupted.
 
-    It needs no compiler: `pip install slipway` on the device is enough. For a device without
+    It needs no compiler: `pip install slipway-ml` on the device is enough. For a device without
     Python, see `slipway device-server`.
 
     For example:

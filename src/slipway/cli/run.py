@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +13,7 @@ import typer
 from slipway.cli import console
 from slipway.cli.connection import Connection
 from slipway.cli.options import (
+    AsJson,
     Inputs,
     Number,
     Repeat,
@@ -18,9 +21,11 @@ from slipway.cli.options import (
     RpcKey,
     RpcPort,
     Threads,
+    Timeout,
     Tracker,
 )
 from slipway.cli.profile_table import print_profile
+from slipway.deploy.model_file import FORMATS
 from slipway.errors import ExecutionError, did_you_mean
 from slipway.runtime.devices import Device
 
@@ -54,9 +59,11 @@ def run(
     rpc_port: RpcPort = 9090,
     rpc_key: RpcKey = "",
     tracker: Tracker = None,
+    timeout: Timeout = None,
     device: Annotated[
         str, typer.Option(help="The kind of device, cpu or cl; the artifact's, and no other.")
     ] = "",
+    as_json: AsJson = False,
 ) -> None:
     """Run ARTIFACT on this machine, or on a device with an RPC server.
 
@@ -70,7 +77,13 @@ def run(
         known = ", ".join(FILL_MODES)
         hint = did_you_mean(fill_mode, FILL_MODES)
         raise ExecutionError(f"--fill-mode {fill_mode}: not one of {known}.{hint}")
-    connection = Connection(rpc_host, rpc_port, rpc_key, tracker)
+    if artifact.suffix.lower() in FORMATS:
+        made = artifact.with_suffix(".tar").name
+        raise ExecutionError(
+            f"{artifact} is a model file, and run takes what was compiled of it: "
+            f"slipway compile {artifact} -o {made} && slipway run {made}"
+        )
+    connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
     if threads is not None:
         connection.use_threads(threads)
     module = connection.graph_module(artifact)
@@ -86,6 +99,18 @@ def run(
     results = [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
     if outputs is not None:
         np.savez(outputs, **{f"output_{i}": value for i, value in enumerate(results)})
+    if as_json:
+        found = run_values(results, print_top or 0)
+        if print_time:
+            timing = module.module.time_evaluator(
+                "run", connection.device, number=number, repeat=repeat
+            )()
+            found["seconds"] = [float(value) for value in timing.results]
+        if profile:
+            found["profile"] = profile_of(artifact, module, number, repeat).to_dict()
+        print(json.dumps(found, indent=1))
+        return
+    if outputs is not None:
         console.out.print(f"{outputs}: {', '.join(describe_array(a) for a in results)}")
     elif print_top is None:
         for index, value in enumerate(results):
@@ -101,10 +126,37 @@ def run(
 
 def print_layers(artifact: Path, module: Any, number: int, repeat: int) -> None:
     """Print the time of each operator under the names of the model's nodes."""
+    print_profile(profile_of(artifact, module, number, repeat), None, "Time of each layer")
+
+
+def profile_of(artifact: Path, module: Any, number: int, repeat: int) -> Any:
+    """Return the `ModelProfile` of a loaded artifact, without limits."""
     from slipway.inspect.profile import metadata_of, profile_model
 
-    report = profile_model(module, metadata_of(artifact), number=number, repeat=repeat)
-    print_profile(report, None, "Time of each layer")
+    return profile_model(module, metadata_of(artifact), number=number, repeat=repeat)
+
+
+def run_values(results: Sequence[Any], top: int) -> dict[str, Any]:
+    """Return the outputs' types, ranges and `top` largest values with their flat index."""
+    outputs = []
+    for index, value in enumerate(results):
+        flat = value.reshape(-1)
+        order = np.argsort(-flat, kind="stable")[:top]
+        one = {
+            "name": f"output_{index}", "dtype": str(value.dtype), "shape": list(value.shape),
+            "min": number_text(flat.min()) if flat.size else None,
+            "max": number_text(flat.max()) if flat.size else None,
+        }  # fmt: skip
+        if top:
+            one["top"] = [[int(i), number_text(flat[i])] for i in order]
+        outputs.append(one)
+    return {"outputs": outputs}
+
+
+def number_text(value: Any) -> float | str:
+    """Return a number for JSON, which has no "nan" and no "inf": these become texts."""
+    number = float(value)
+    return number if np.isfinite(number) else str(number)
 
 
 def read_arrays(path: Path) -> dict[str, Any]:

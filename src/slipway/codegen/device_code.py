@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from slipway.target import Target
@@ -30,14 +30,13 @@ class KernelInfo:
 class DeviceCode:
     """What a library has for a device: text in a language of kernels, by whose SHA-256 it is known.
 
-    `suffix` is how the name of a file with the text ends, `make_object` gives an object for the
-    host that holds it as `packed_code`.
+    `text` is what the device's driver takes, `sources` the same kernels as texts by format.
+    `make_object` gives an object for the host that holds `text` as `packed_code`.
     """
 
     target: Target
-    language: str
-    suffix: str
     text: str
+    sources: Mapping[str, str]
     kernels: tuple[KernelInfo, ...]
     make_object: Callable[[], bytes]
 

@@ -15,7 +15,10 @@ from slipway.target.capability import Capability
 
 def propagating_word(node: E.BinaryOp, capability: Capability) -> str | None:
     """Return LLVM's name of the CPU's own NaN-propagating instruction for a Max or Min, if any."""
-    if "propagates" not in capability.extremes(dtypes.bits_of(node.dtype), node.lanes):
+    bits, lanes = dtypes.bits_of(node.dtype), node.lanes
+    if "propagates" not in capability.extremes(bits, lanes):
+        return None
+    if (is_number(node.a) or is_number(node.b)) and capability.chooses_extremes(bits, lanes):
         return None
     return "maximum" if isinstance(node, E.Max) else "minimum"
 
@@ -27,6 +30,27 @@ def number_first(node: E.BinaryOp) -> tuple[E.PrimExpr, E.PrimExpr, bool]:
     if is_number(node.b):
         return node.b, node.a, True
     return node.b, node.a, False
+
+
+def compared(node: E.BinaryOp) -> tuple[list[E.PrimExpr], list[E.PrimExpr]]:
+    """Return all that a nest of Max (or of Min) compares, as those to test for a NaN, and others.
+
+    Others are numbers, and one more, the last one: compared last, it needs no test.
+    """
+    numbers: list[E.PrimExpr] = []
+    found: list[E.PrimExpr] = []
+    seen: set[int] = set()
+    left: list[E.PrimExpr] = [node]
+    while left:
+        operand = left.pop()
+        if id(operand) in seen:
+            continue
+        seen.add(id(operand))
+        if isinstance(operand, type(node)):
+            left += [operand.b, operand.a]
+        else:
+            (numbers if is_number(operand) else found).append(operand)
+    return found[1:], numbers + found[:1]
 
 
 def is_number(node: E.PrimExpr) -> bool:

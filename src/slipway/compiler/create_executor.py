@@ -20,13 +20,14 @@ from slipway.errors import ExecutionError, TargetError, did_you_mean
 from slipway.ir.function import IRModule
 from slipway.relay.backend import Executor
 from slipway.relay.construct import bind, distinct_names
-from slipway.relay.expr import Expr, Function, If
+from slipway.relay.expr import Expr, Function, If, Var
 from slipway.relay.interpret import interpret
 from slipway.relay.open_dims import fix_shapes, open_inputs
 from slipway.relay.types import TupleType, Type
 from slipway.relay.visit import post_order
 from slipway.runtime import graph_executor
 from slipway.runtime.devices import cpu
+from slipway.runtime.input_values import IN_MODEL, converted
 from slipway.runtime.ndarray import array
 from slipway.transform.graph.pipeline import main_function
 
@@ -57,21 +58,24 @@ class RelayExecutor:
         """Return a function of the inputs, in order or by name.
 
         Its result is an NDArray, or a list of them for a tuple.  `expr` replaces the module's main;
-        `binds` gives variables values beforehand.  An expression without inputs is run at once, and
-        its value returned.
+        `binds` gives variables values beforehand.  An expression that is no function, and has no
+        inputs, is run at once, and its value returned.
         """
         mod = self.mod if expr is None else IRModule.from_expr(expr)
         main = distinct_names(bind(main_function(mod), {**self.params, **dict(binds or {})}))
         mod = mod.update("main", main)
         run = self._runner(mod, main)
-        return run() if expr is not None and not main.params else run
+        value = expr is not None and not isinstance(expr, Function) and not main.params
+        return run() if value else run
 
     def _runner(self, mod: IRModule, main: Function) -> Callable[..., Any]:
         branches = any(isinstance(e, If) for e in post_order(main))
         if self.kind == "vm" and open_inputs(main):
             return self._compiling(mod, main)
         if self.kind == "debug" or (self.kind == "vm" and branches):
-            return lambda *args, **named: _wrapped(interpret(mod, *args, **named))
+            return lambda *args, **named: _wrapped(
+                interpret(mod, *_as_asked(main, args), **_as_asked_by_name(main, named))
+            )
         return self._compiled(mod, main)
 
     def _compiling(self, mod: IRModule, main: Function) -> Callable[..., Any]:
@@ -139,17 +143,40 @@ def _wrapped(value: Any) -> Any:
     return array(np.asarray(value))
 
 
+def _as_asked(main: Function, args: Sequence[Any]) -> list[Any]:
+    """Return inputs in the dtypes of the parameters, converted as set_input does."""
+    return [_fitting(p, a) for p, a in zip(main.params, args, strict=False)] + [
+        *args[len(main.params) :]
+    ]
+
+
+def _as_asked_by_name(main: Function, named: Mapping[str, Any]) -> dict[str, Any]:
+    known = {p.name: p for p in main.params}
+    return {n: _fitting(known[n], v) if n in known else v for n, v in named.items()}
+
+
+def _fitting(param: Var, value: Any) -> Any:
+    dtype = getattr(param.type, "dtype", None)
+    given = getattr(value, "dtype", None)
+    if dtype is None or given is None or str(given) == dtype:
+        return value
+    return converted(f"input {param.name!r}", value, dtype, IN_MODEL).numpy()
+
+
 def create_executor(
     kind: str = "debug",
     mod: IRModule | Function | Expr | None = None,
     device: Any = None,
     target: Any = "llvm",
     params: Mapping[str, Any] | None = None,
+    *,
+    ctx: Any = None,
 ) -> RelayExecutor:
-    """Return an executor of `mod` on `device`; see the module for the kinds.
+    """Return an executor of `mod` on `device` (once called `ctx`); see the module for the kinds.
 
     Raises TargetError for an unknown kind.
     """
+    device = ctx if device is None else device
     if kind not in KINDS:
         raise TargetError(
             f"there is no executor {kind!r}; use one of {', '.join(KINDS)}."

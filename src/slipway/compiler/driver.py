@@ -77,6 +77,14 @@ def _functions(
         if len(loops) < len(inputs.functions):
             raise ArgumentValueError("the module holds graphs; compile it with relay.build")
         return loops
+    if isinstance(inputs, (list, tuple)) and inputs:  # functions that were lowered one by one
+        found = [_functions(one, args, name, binds) for one in inputs]
+        merged = {key: func for one in found for key, func in one.items()}
+        if len(merged) < sum(map(len, found)):
+            raise ArgumentValueError(
+                "two of the functions have one name: give each its own, lower(s, args, name='f')"
+            )
+        return merged
     raise ArgumentTypeError(
         f"cannot build a {type(inputs).__name__}: give a te schedule with its args, a PrimFunc, or "
         "an IRModule"

@@ -10,11 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from slipway.codegen.compiled import CompiledModule
-from slipway.compiler.web import metadata_section, web_objects
+from slipway.compiler.web import is_threaded, metadata_section, shared_pages, web_objects
 from slipway.errors import ArtifactError
 from slipway.runtime.artifact_writer import write_artifact
 from slipway.toolchain.ar import write_archive
-from slipway.toolchain.link import Linker, link_shared, linked_bytes, write_file
+from slipway.toolchain.link import (
+    THREADED_WASM_FLAGS,
+    Linker,
+    link_shared,
+    linked_bytes,
+    write_file,
+)
 
 SUFFIXES = (".tar", ".so", ".dylib", ".dll", ".wasm", ".o", ".obj", ".a")
 
@@ -64,8 +70,12 @@ def export(
     elif model is not None:
         objects += model_objects(compiled, model)
     if suffix == ".wasm":
+        options = [*(THREADED_WASM_FLAGS if is_threaded(compiled) else ()), *(options or ())]
         linked = linked_bytes(objects, compiled.target.triple, out.name, cc, options=options)
-        write_file(out, linked + metadata_section(_whole_metadata(compiled, model)))
+        metadata = _whole_metadata(compiled, model)
+        if is_threaded(compiled):
+            metadata["shared_pages"] = shared_pages(linked)
+        write_file(out, linked + metadata_section(metadata))
     elif is_object:
         write_file(out, objects[0] if len(objects) == 1 else _merged(compiled, objects))
     elif suffix == ".a":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,14 @@ from slipway.compiler.cost import kernel_cost
 from slipway.compiler.export import ModelParts, export
 from slipway.compiler.graph import ModelGraph, StoragePlan
 from slipway.compiler.operator_module import OperatorModule
+from slipway.errors import ArtifactError
 from slipway.ir.function import BaseFunc, IRModule
 from slipway.relay.backend import Executor, Runtime
 from slipway.runtime.graph_factory import GraphExecutorFactoryModule
 from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables, Storage
 from slipway.runtime.ndarray import NDArray
 from slipway.target import Target
+from slipway.toolchain.link import write_file
 
 
 def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -> GraphTables:
@@ -125,6 +128,23 @@ class ModelFactory(GraphExecutorFactoryModule):
             self.get_graph_json(), self.tables.to_binary(), self.param_bytes(), self.metadata
         )
         return export(path, self.compiled, model, linker, options)
+
+    def _export_apart(
+        self, path: Path, params_file: Path, linker: Any, options: Sequence[str] | None
+    ) -> Path:
+        """Write a ``.wasm`` without parameters that knows the sum of those in `params_file`."""
+        if path.suffix != ".wasm":
+            raise ArtifactError(
+                f"params_file={str(params_file)!r}: only a .wasm is written without its "
+                f"parameters, and {path.name} is to hold them. Leave params_file out."
+            )
+        data = self.param_bytes()
+        about = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        metadata = {**self.metadata, "params": about}
+        model = ModelParts(self.get_graph_json(), self.tables.to_binary(), b"", metadata)
+        written = export(path, self.compiled, model, linker, options)
+        write_file(params_file, data)
+        return written
 
 
 def _operators(graph: ModelGraph) -> dict[str, dict[str, Any]]:

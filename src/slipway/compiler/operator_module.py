@@ -87,7 +87,9 @@ def device_module(code: DeviceCode) -> DeviceModule:
     """Return the code of a device as a module beside that of the host."""
     names = [kernel.name for kernel in code.kernels]
     kind = code.target.kind
-    return DeviceModule(kind.name, kind.device_type, code.text, names, code.metadata())
+    return DeviceModule(
+        kind.name, kind.device_type, code.text, names, code.metadata(), code.sources
+    )
 
 
 def check_callable_here(compiled: CompiledModule) -> None:

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from slipway.backends.backend import backend_of
 from slipway.backends.cpu.graph import PASSES
+from slipway.compiler.classic_passes import AlterOpLayout
 from slipway.ir.function import IRModule
+from slipway.relay import op_rules
 from slipway.relay.construct import bind, distinct_names
 from slipway.relay.expr import Function
 from slipway.relay.open_dims import need_fixed
+from slipway.transform.graph.classic import Legalize
 from slipway.transform.graph.inline import inline
 from slipway.transform.graph.loop_invariants import optimize_loops
 from slipway.transform.graph.pipeline import FOLD_CONSTANT, main_function
@@ -62,11 +65,21 @@ def optimize_steps(
     start = _inlined(mod.update("main", bind(main_function(mod), params or {})), setting)
     need_fixed(main_function(start))
     yield INLINE.name, main_function(start)
-    passes = list(passes_for(target))
+    passes = [*rule_passes(), *passes_for(target)]
     cut = next((i for i, step in enumerate(passes) if step.name == LAST_OF_GRAPH), len(passes))
     loops = Pass("OptimizeLoops", None, partial(_with_loops, mod, passes[:cut], passes[cut:]))
     for step, module in run_passes([*passes[:cut], loops, *passes[cut:]], start, setting):
         yield step.name, main_function(module)
+
+
+def rule_passes() -> list[Pass]:
+    """Return the passes that apply the rules which a program has registered for operators."""
+    found = []
+    if op_rules.has_rules("FTVMLegalize"):
+        found.append(Legalize())
+    if op_rules.has_rules("FTVMAlterOpLayout"):
+        found.append(AlterOpLayout())
+    return found
 
 
 def _inlined(mod: IRModule, setting: Setting) -> IRModule:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.llvm.data import data_object, wasm_section
 from slipway.codegen.llvm.machine import CompiledText
+from slipway.errors import InternalError
 from slipway.runtime.library import FUNCTION_PREFIX, GRAPH_SYMBOL, PARAMS_SYMBOL
 from slipway.toolchain.web_runtime import web_runtime
 
@@ -19,18 +20,26 @@ if TYPE_CHECKING:
 _IMAGE = "{ i32, i16, i8, i8, ptr, ptr, ptr, ptr, ptr, i32, ptr, ptr, i32, ptr, i32 }"
 _MAGIC, _VERSION, _POINTER_BYTES = 0x494D4C53, 1, 4
 METADATA_SECTION = "slipway.metadata"
+_IMPORTS, _MEMORY = 2, 2  # the section, and the kind of an import
 
 
 def web_objects(compiled: CompiledModule, model: ModelParts | None) -> list[bytes]:
     """Return the objects that make compiled functions a program: runtime, table, model."""
-    objects = [web_runtime().read_bytes()]
+    objects = [web_runtime(threaded=is_threaded(compiled)).read_bytes()]
     blobs = {}
     if model is not None:
-        blobs = {GRAPH_SYMBOL: model.graph_binary, PARAMS_SYMBOL: model.params}
+        blobs = {GRAPH_SYMBOL: model.graph_binary}
+        if model.params:  # else they are in a file of their own
+            blobs[PARAMS_SYMBOL] = model.params
         objects.append(data_object(blobs, compiled.target))
     text = _image(compiled.entry, compiled.functions, {n: len(d) for n, d in blobs.items()})
     objects.append(CompiledText(text, compiled.target, "the table of functions").object_bytes)
     return objects
+
+
+def is_threaded(compiled: CompiledModule) -> bool:
+    """Return whether workers may share the module's memory: `-mattr=+atomics`."""
+    return compiled.target.has_feature("atomics")
 
 
 def metadata_section(metadata: Mapping[str, Any]) -> bytes:
@@ -38,6 +47,38 @@ def metadata_section(metadata: Mapping[str, Any]) -> bytes:
     text = json.dumps(metadata, separators=(",", ":")).encode()
     name = METADATA_SECTION.encode()
     return wasm_section(0, bytes([len(name)]) + name + text)
+
+
+def shared_pages(linked: bytes) -> int:
+    """Return the pages of 64 KB that a module wants of the memory that it imports.
+
+    JavaScript makes the memory, and is not told by engines how large it must be.
+    """
+    at = 8
+    while at < len(linked):
+        section, (size, at) = linked[at], _number(linked, at + 1)
+        if section == _IMPORTS:
+            break
+        at += size
+    count, at = _number(linked, at)
+    for _ in range(count):
+        for _ in range(2):  # names of the module and of what it gives
+            size, at = _number(linked, at)
+            at += size
+        if linked[at] == _MEMORY:
+            return _number(linked, at + 2)[0]
+        raise InternalError("a module for workers imports something before its memory")
+    raise InternalError("a module for workers imports no memory")
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """Read a LEB128 number; return it and the place behind it."""
+    value = shift = 0
+    while True:
+        value |= (data[at] & 0x7F) << shift
+        shift, at = shift + 7, at + 1
+        if data[at - 1] < 0x80:
+            return value, at
 
 
 def _image(entry: str, functions: Sequence[str], sizes: dict[str, int]) -> str:

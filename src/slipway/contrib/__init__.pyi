@@ -10,6 +10,7 @@ from slipway.contrib import graph_executor as graph_executor
 from slipway.contrib import graph_runtime as graph_runtime
 from slipway.contrib import mkl as mkl
 from slipway.contrib import ndk as ndk
+from slipway.contrib import nvcc as nvcc
 from slipway.contrib import random as random
 from slipway.contrib import rpc as rpc
 from slipway.contrib import tar as tar
@@ -27,6 +28,7 @@ __all__ = [
     "graph_runtime",
     "mkl",
     "ndk",
+    "nvcc",
     "random",
     "rpc",
     "tar",

@@ -84,6 +84,7 @@ def compile(
         source=None if isinstance(model, IRModule | Expr) else model,
         constants=constants,
         folder=folder,
+        quiet=quiet,
     )
 
 

@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from slipway.compiler.model_factory import ModelFactory
 from slipway.deploy.agreement import TOLERANCE, Agreement, agreement_of
 from slipway.deploy.device import executor_there, open_session
 from slipway.deploy.reference import random_inputs, reference_of
 from slipway.deploy.tensors import Array, TensorSpec, batches_in, named_inputs, specs_of
 from slipway.errors import ExecutionError
 from slipway.inspect.profile import ModelProfile, profile_model
+from slipway.report.make import make_report
+from slipway.report.page import write_page
 from slipway.rpc.client import RPCSession
 from slipway.runtime.artifact import Artifact, read_artifact
 from slipway.runtime.devices import cpu
@@ -45,6 +48,7 @@ class Model:
         source: Any = None,
         constants: Mapping[str, Any] | None = None,
         folder: TempDirectory | None = None,
+        quiet: bool = False,
     ) -> None:
         self.name = name
         self.library = library
@@ -61,6 +65,7 @@ class Model:
         self.outputs: tuple[TensorSpec, ...] = specs_of(metadata["outputs"])
         self._source = source
         self._constants = dict(constants or {})
+        self._quiet = quiet
         self._folder = folder  # holds `artifact` as long as this model lives
         self._session: RPCSession | None = None
         self._executor: GraphModule | None = None
@@ -145,9 +150,11 @@ class Model:
         there = Model(
             self.artifact,
             name=self.name,
+            library=self.library,
             source=self._source,
             constants=self._constants,
             folder=self._folder,
+            quiet=self._quiet,
         )
         there._session, there.where = session, name
         return there
@@ -195,6 +202,27 @@ class Model:
         return agreement_of(
             self._run_once(arrays), dict(zip(names, wanted, strict=True)), name, tolerance
         )
+
+    def report(self, path: str | os.PathLike[str], *, numbers: bool = True, **inputs: Any) -> Path:
+        """Write a page about this model, measured where it runs, to `path` (a ``.html``).
+
+        Graph before and after fusion, time of each layer beside its limit, numbers beside NumPy's
+        (`numbers`), memory, sizes, versions.  Raises ExecutionError for a model that was loaded:
+        a file does not hold its graph.
+        """
+        if not isinstance(self.library, ModelFactory):
+            raise ExecutionError(
+                f"{self.name}: a report tells how a model was compiled, which a file that was "
+                "loaded does not hold; call slipway.compile(...).report(...), or `slipway report` "
+                "with the model file"
+            )
+        arrays = named_inputs(self.inputs, (), {**random_inputs(self.inputs, seed=0), **inputs})
+        found = make_report(
+            self.library, self.name, self.artifact, session=self._session, where=self.where,
+            source=self._source, constants=self._constants, inputs=arrays, numbers=numbers,
+            quiet=self._quiet,
+        )  # fmt: skip
+        return write_page(found, Path(path))
 
     # Files.
 

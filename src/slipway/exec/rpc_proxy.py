@@ -23,6 +23,7 @@ from slipway.exec.arguments import (
 from slipway.rpc import log
 from slipway.rpc.proxy import ProxyServer
 from slipway.rpc.server import listen, parse_address
+from slipway.version import install_line
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -127,7 +128,7 @@ def _page_server() -> Callable[..., Coroutine[Any, Any, None]]:
         from slipway.rpc.web_devices import serve_devices
     except ModuleNotFoundError as error:
         raise RPCError(
-            f"--web-port needs the package {error.name!r}: pip install 'slipway[web]'."
+            f"--web-port needs the package {error.name!r}: {install_line('web')}."
         ) from error
     return serve_devices
 

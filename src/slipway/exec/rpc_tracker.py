@@ -26,6 +26,7 @@ from slipway.exec.arguments import (
 from slipway.rpc import log
 from slipway.rpc.server import listen
 from slipway.rpc.tracker import TrackerServer
+from slipway.version import install_line
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -97,9 +98,7 @@ def _page_server() -> Callable[..., Coroutine[Any, Any, None]]:
     try:
         from slipway.rpc.web import serve_page
     except ImportError as error:
-        raise RPCError(
-            f"--web needs the package {error.name!r}: pip install 'slipway[web]'."
-        ) from error
+        raise RPCError(f"--web needs the package {error.name!r}: {install_line('web')}.") from error
     return serve_page
 
 

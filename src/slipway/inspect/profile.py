@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -262,3 +263,9 @@ def _operator(
 def operators_in(kernel: str) -> str:
     """Return the operators that a kernel's name lists, for models whose nodes have no names."""
     return kernel.split("_fused_", 1)[-1]
+
+
+def operators_text(kernel: str) -> str:
+    """Return the operators of a compiled function in words: "conv2d_nchwc add relu"."""
+    names = re.sub(r"_[0-9]+$", "", operators_in(kernel))
+    return names.replace("nn_contrib_", "").replace("nn_", "")

@@ -16,7 +16,7 @@ _HOMES = by_module(
 )
 # What nodes and expressions call of the modules that are written in terms of them.
 LATE = {
-    "Builders": ("slipway.ir.ops",),
+    "Builders": ("slipway.ir.ops", "slipway.ir.stmt"),
     "Writers": ("slipway.ir.printer", "slipway.ir.serialize", "slipway.ir.script_text"),
 }
 __getattr__, __dir__ = offer(__name__, _HOMES, submodules=True)

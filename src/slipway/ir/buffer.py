@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from slipway import dtypes
 from slipway.ir.expr import BufferLoad, Call, IntImm, PrimExpr, Ramp, Var
 from slipway.ir.node import Node, node
+from slipway.ir.operators import BUILDERS
 from slipway.ir.ops import as_expr, const
 
 if TYPE_CHECKING:
@@ -71,6 +72,12 @@ class Buffer(Node):
             last = picked[-1]
             picked = (*picked[:-1], Ramp(last, const(1, last.dtype), lanes))
         return BufferLoad(self, picked)
+
+    def vstore(self, begin: ShapeLike, value: PrimExprLike) -> Any:
+        """Return the store of a value, a vector too, that starts at `begin` along the last axis."""
+        stored = as_expr(value)
+        place = self.vload(begin, dtypes.with_lanes(self.dtype, dtypes.lanes_of(stored.dtype)))
+        return BUILDERS.BufferStore(self, stored, place.indices)
 
     def access_ptr(self, mode: str = "rw", offset: PrimExprLike = 0) -> PrimExpr:
         """Return a pointer to the element `offset` elements after the start, for an extern call.

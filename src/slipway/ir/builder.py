@@ -104,8 +104,10 @@ class IRBuilder:
         name: str = "i",
         dtype: str = "int32",
         kind: str = "serial",
+        for_type: str | None = None,
     ) -> Iterator[Var]:
-        """Loop over [begin, end)."""
+        """Loop over [begin, end); `for_type` is what `kind` was called once."""
+        kind = kind if for_type is None else for_type
         var = Var(name, dtype)
         first, extent = ops.as_expr(begin), ops.sub(end, begin)
         self._stack.append([])

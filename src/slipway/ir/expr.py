@@ -25,7 +25,7 @@ dictionary keys; compare across variables with `structural_equal`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from slipway import dtypes
 from slipway.errors import LoweringError
@@ -157,6 +157,13 @@ def _take_plain(self: Any, first: str, second: str) -> None:
     a, b = BUILDERS.match(getattr(self, first), getattr(self, second))
     getattr(type(self), first).__set__(self, a)
     getattr(type(self), second).__set__(self, b)
+
+
+def _take_number(self: Any, name: str) -> None:
+    """Let scripts write a number, or an axis, where a node has one operand: tir.Not(True)."""
+    value = getattr(self, name)
+    if not isinstance(value, PrimExpr):
+        getattr(type(self), name).__set__(self, BUILDERS.as_expr(value))
 
 
 def _check_operands(self: Any) -> None:
@@ -316,6 +323,7 @@ class Not(PrimExpr):
     a: PrimExpr
 
     def __post_init__(self) -> None:
+        _take_number(self, "a")
         _set_dtype(self, self.a.dtype)
 
 
@@ -341,6 +349,9 @@ class BufferLoad(PrimExpr):
     indices: tuple[PrimExpr, ...]
 
     def __post_init__(self) -> None:
+        if not all(isinstance(i, PrimExpr) for i in self.indices):
+            indices = tuple(BUILDERS.as_expr(i) for i in self.indices)
+            BufferLoad.indices.__set__(self, indices)  # type: ignore[attr-defined]
         lanes = dtypes.lanes_of(self.indices[-1].dtype) if self.indices else 1
         dtype = self.buffer.dtype
         if lanes != 1:
@@ -368,6 +379,8 @@ class Ramp(PrimExpr):
     num_lanes: int
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.base, PrimExpr) and isinstance(self.stride, PrimExpr)):
+            _take_plain(self, "base", "stride")
         _set_dtype(self, dtypes.with_lanes(self.base.dtype, self.num_lanes))
 
 
@@ -379,6 +392,7 @@ class Broadcast(PrimExpr):
     num_lanes: int
 
     def __post_init__(self) -> None:
+        _take_number(self, "value")
         inner = dtypes.lanes_of(self.value.dtype)
         _set_dtype(self, dtypes.with_lanes(self.value.dtype, inner * self.num_lanes))
 
@@ -445,6 +459,17 @@ class IterVar(ExprOperators, Node):
     var: Var
     kind: str = "data"
     thread_tag: str = ""
+
+    # Kinds under their classic names; the last four are those of loops in a schedule.
+    DataPar: ClassVar[str] = "data"
+    ThreadIndex: ClassVar[str] = "thread"
+    CommReduce: ClassVar[str] = "reduce"
+    Ordered: ClassVar[str] = "ordered"
+    DimInfo: ClassVar[str] = "opaque"
+    Unrolled: ClassVar[str] = "unrolled"
+    Vectorized: ClassVar[str] = "vectorized"
+    Parallelized: ClassVar[str] = "parallel"
+    Tensorized: ClassVar[str] = "tensorized"
 
     @property
     def name(self) -> str:

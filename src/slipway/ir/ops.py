@@ -52,6 +52,8 @@ def const(value: Any, dtype: str | None = None) -> PrimExpr:
             raise ArgumentTypeError(
                 f"cannot make an expression of {value!r} ({type(value).__name__})"
             )
+    if isinstance(value, (str, bytes)):
+        raise ArgumentTypeError(f"a constant of {dtype} is a number, got {value!r}")
     code, bits, lanes = dtypes.parse(dtype)
     if lanes > 1:
         return E.Broadcast(const(value, dtypes.scalar_of(dtype)), lanes)

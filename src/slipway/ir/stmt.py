@@ -171,6 +171,11 @@ class AssertStmt(Stmt):
     message: StringImm
     body: Stmt
 
+    def __post_init__(self) -> None:
+        if isinstance(self.message, str):
+            message = StringImm(self.message)
+            AssertStmt.message.__set__(self, message)
+
 
 @node
 class Block(Stmt):

@@ -30,6 +30,9 @@ _HOMES = {
     **{name: f"slipway.relay.{name}" for name in _MODULES.split()},
     **composites._HOMES,
     "Any": "slipway.relay.types:OpenDim",
+    "Module": "slipway.ir.function:IRModule",
+    "IncompleteType": "slipway.relay.types:IncompleteType",
+    "module": "slipway.ir.function",
     "bind_params_by_name": "slipway.relay.construct:bind",
     "function": "slipway.relay.expr",
     "ty": "slipway.relay.types",
@@ -46,7 +49,12 @@ _HOMES = {
     "load_param_dict": "slipway.runtime.params:load_param_dict",
 }
 # What expressions call of the modules that are written in terms of them.
-LATE = {"Language": ("slipway.relay.op_registry", "slipway.relay.text", "slipway.relay.visit")}
+LATE = {
+    "Language": (
+        "slipway.relay.op_registry", "slipway.relay.text", "slipway.relay.visit",
+        "slipway.relay.construct",
+    )
+}  # fmt: skip
 _offered, _ = offer(__name__, _HOMES)
 
 

@@ -2,6 +2,8 @@
 
 from slipway.compiler.create_executor import create_executor as create_executor
 from slipway.compiler.relay_build import build as build
+from slipway.ir import function as module
+from slipway.ir.function import IRModule as Module
 from slipway.relay import analysis as analysis
 from slipway.relay import annotation as annotation
 from slipway.relay import backend as backend
@@ -128,6 +130,7 @@ from slipway.relay.parser import parse as fromtext
 from slipway.relay.scope_builder import ScopeBuilder as ScopeBuilder
 from slipway.relay.text import astext as astext
 from slipway.relay.types import FuncType as FuncType
+from slipway.relay.types import IncompleteType as IncompleteType
 from slipway.relay.types import OpenDim as Any
 from slipway.relay.types import TensorType as TensorType
 from slipway.relay.types import TupleType as TupleType
@@ -149,9 +152,11 @@ __all__ = [
     "Function",
     "GlobalVar",
     "If",
+    "IncompleteType",
     "Let",
     "MixedModeMutator",
     "MixedModeVisitor",
+    "Module",
     "Op",
     "ScopeBuilder",
     "TensorType",
@@ -255,6 +260,7 @@ __all__ = [
     "min",
     "minimum",
     "mod",
+    "module",
     "multiply",
     "ndarray_size",
     "negative",

@@ -1,5 +1,5 @@
 """``relay.annotation``: marks in graphs under their classic names."""
 
-from slipway.relay.ops.annotation import compiler_begin, compiler_end
+from slipway.relay.ops.annotation import checkpoint, compiler_begin, compiler_end, stop_fusion
 
-__all__ = ["compiler_begin", "compiler_end"]
+__all__ = ["checkpoint", "compiler_begin", "compiler_end", "stop_fusion"]

@@ -11,7 +11,7 @@ from slipway.errors import TypeInferenceError, did_you_mean
 from slipway.relay import op_registry
 from slipway.relay.expr import Constant, Expr, Function, Var
 from slipway.relay.op_registry import as_expr
-from slipway.relay.types import TensorType, Type
+from slipway.relay.types import IncompleteType, TensorType, Type
 from slipway.relay.visit import substitute
 
 
@@ -26,6 +26,8 @@ def var(
         raise TypeInferenceError(
             f"relay.var({name_hint!r}): give type_annotation or shape, not both"
         )
+    if isinstance(type_annotation, IncompleteType):
+        type_annotation = None
     if isinstance(type_annotation, str):  # relay.var("x", "float32"): a scalar
         shape, dtype, type_annotation = (), type_annotation, None
     if isinstance(type_annotation, (tuple, list)):

@@ -46,9 +46,18 @@ class Language(Late, package="slipway.relay"):
     free_vars: Callable[[Expr], list[Var]]
     get: Callable[[str], Any]
     infer_call: Callable[[Call], Type | None]
+    const: Callable[..., Constant]
+    var: Callable[..., Var]
+    bind: Callable[..., Function]
 
 
 LANGUAGE = Language()
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("const", "var", "bind"):  # where classic scripts look for them
+        return getattr(LANGUAGE, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class Expr(Node):

@@ -49,9 +49,16 @@ _TOKEN = re.compile(
       | (?P<string>"[^"]*"|'[^']*')
       | (?P<number>-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)(?![A-Za-z_.]*\()(?:f|u?int\d+|float\d+)?)
       | (?P<word>[A-Za-z_][A-Za-z0-9_.]*)
+      | (?P<infix>==|!=|<=|>=|[+*/<>-])
       | (?P<sign>[(){}\[\],:;=.?])""",
     re.VERBOSE | re.DOTALL,
 )
+# Operators between operands, as old text has them -> (how tightly they bind, the operator).
+_INFIX = {
+    "*": (3, "multiply"), "/": (3, "divide"), "+": (2, "add"), "-": (2, "subtract"),
+    "<": (1, "less"), ">": (1, "greater"), "<=": (1, "less_equal"), ">=": (1, "greater_equal"),
+    "==": (1, "equal"), "!=": (1, "not_equal"),
+}  # fmt: skip
 _NUMBER = re.compile(r"(-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan))(.*)")
 
 
@@ -209,9 +216,14 @@ class _Parser:
         yield
         self.depth -= 1
 
-    def expr(self) -> Expr:
+    def expr(self, least: int = 1) -> Expr:
+        """An expression, with the operators that bind at least so tightly."""
         with self.inside():
-            return self.one_expr()
+            found = self.one_expr()
+            while self.kind() == "infix" and _INFIX[self.peek()][0] >= least:
+                level, name = _INFIX[self.take()]
+                found = op_registry.make(name)(found, self.expr(level + 1))
+            return found
 
     def one_expr(self) -> Expr:
         found: Any = self.atom()

@@ -17,9 +17,11 @@ from typing import Any, ClassVar, NoReturn
 from weakref import WeakValueDictionary
 
 from slipway import dtypes
+from slipway.arith.analyzer import Analyzer
 from slipway.errors import TypeInferenceError
-from slipway.ir.expr import Var
+from slipway.ir.expr import PrimExpr, Var
 from slipway.ir.node import Node, node
+from slipway.ir.visit import walk
 
 MAX_EXTENT = 1 << 47  # elements along one axis, and of one tensor
 MAX_RANK = 32  # axes: what NumPy has at least
@@ -113,6 +115,11 @@ class Type(Node):
 
 
 @node
+class IncompleteType(Type):
+    """A type that is to follow from use: what relay.var takes for one that is left out."""
+
+
+@node
 class TensorType(Type):
     """A dense tensor: its shape (elements along each axis) and dtype."""
 
@@ -182,7 +189,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
     try:
         given = (shape,) if isinstance(shape, int | Var) else shape
         dims: Any = tuple(
-            SymbolDim(d) if isinstance(d, Var) else d if is_open(d) else int(d) for d in given
+            SymbolDim(d) if isinstance(d, Var) else d if is_open(d) else _extent(d) for d in given
         )
     except (TypeError, ValueError) as error:
         raise TypeInferenceError(
@@ -195,6 +202,24 @@ def _shape(shape: Any) -> tuple[int, ...]:
     if any(d < 0 for d in sizes):
         raise TypeInferenceError(f"{shape!r} is not a shape: a dimension cannot be negative")
     return dims  # type: ignore[no-any-return]
+
+
+def _extent(given: Any) -> Any:
+    """Return a number, or an open dimension for a formula of variables, one for each formula."""
+    if not isinstance(given, PrimExpr):
+        return int(given)
+    simple = Analyzer().simplify(given)
+    variables = [n for n in walk(simple) if isinstance(n, Var)]
+    if not variables:
+        return int(simple)
+    key = (str(simple), *map(id, variables))
+    if key not in _FORMULAS:
+        _FORMULAS[key] = (Var(str(simple), simple.dtype), simple)
+    return SymbolDim(_FORMULAS[key][0])
+
+
+# What a formula is, with the formula, so that its variables live as long as their numbers count.
+_FORMULAS: dict[tuple[Any, ...], tuple[Var, PrimExpr]] = {}
 
 
 def is_open(extent: object) -> bool:

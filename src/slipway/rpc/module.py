@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.errors import ExecutionError
+from slipway.rpc.array import RemoteNDArray, allocate
 from slipway.rpc.link import REPLY, UNSENT
 from slipway.rpc.protocol import Code, Tag
 from slipway.rpc.values import MAKERS, Remote, get_result, put_args
 from slipway.runtime.function_table import MAIN, FunctionTable
+from slipway.runtime.input_values import call_kernel
+from slipway.runtime.ndarray import NDArray
 from slipway.runtime.timing import BenchmarkResult
 
 if TYPE_CHECKING:
@@ -35,7 +38,15 @@ class RemoteFunction(Remote):
         self.handle = handle
 
     def __call__(self, *args: Any) -> Any:
-        """Run the function on the device and return its result."""
+        """Run the function on the device and return its result.
+
+        As for a kernel here, arrays of NumPy's default dtypes are converted if that loses nothing.
+        """
+        if any(type(a) is RemoteNDArray and a.dtype in ("float64", "int64") for a in args):
+            return call_kernel(self._call, args, _beside)
+        return self._call(*args)
+
+    def _call(self, *args: Any) -> Any:
         session = self.session
         link = session.link
         with link.lock:
@@ -47,6 +58,14 @@ class RemoteFunction(Remote):
                 if result is not UNSENT:
                     return result
             return get_result(session, link.call(Code.CALL, put_call(session, self.handle, args)))
+
+
+def _beside(given: RemoteNDArray, made: NDArray) -> RemoteNDArray:
+    """Return a copy of an array on the device that another one lies on."""
+    device = given.device
+    shape = tuple(made.shape)
+    there = allocate(given.session, shape, made.dtype, device.device_type, device.device_id)
+    return there.copyfrom(made)
 
 
 def put_call(session: RPCSession, function: int, args: tuple[Any, ...]) -> int:

@@ -237,7 +237,8 @@ def greet(
             if not token:
                 raise RPCError(
                     f"{peer} asks for its token, and none is set here. Set SLIPWAY_RPC_TOKEN to "
-                    "the token that its server was started with."
+                    "the token that its server was started with.",
+                    Failure.AUTH,
                 )
             nonce, challenge = os.urandom(32), payload[:32]
             mac = client_proof(token, challenge, nonce)
@@ -253,8 +254,8 @@ def greet(
             error
         )
     if code == Code.ERROR:
-        _, _, message = read_error(payload)
-        raise RPCError(f"{peer} refused the session: {message}.")
+        failure, _, message = read_error(payload)
+        raise RPCError(f"{peer} refused the session: {message}.", failure)
     if code != Code.WELCOME or len(payload) < _WELCOME.size or payload[:8] != MAGIC:
         raise RPCError(f"{peer} does not speak Slipway's RPC protocol; it answered with {code}.")
     fields = _WELCOME.unpack_from(payload)
@@ -268,7 +269,8 @@ def greet(
                 f"{peer} let this client in, but could not prove that it has the token itself: it "
                 "may be another machine than it seems. Nothing was sent to it. Start its server "
                 "with the same token, or, where a peer without one is meant, connect with "
-                "token=''."
+                "token=''.",
+                Failure.AUTH,
             )
     at = _WELCOME.size
     return Welcome(

@@ -1,6 +1,9 @@
 """What type checkers see of slipway.runtime; written by tools/stubs.py."""
 
 from slipway.runtime.artifact_writer import write_artifact as write_artifact
+from slipway.runtime.container import ADT as ADT
+from slipway.runtime.container import ShapeTuple as ShapeTuple
+from slipway.runtime.container import String as String
 from slipway.runtime.devices import Device as Device
 from slipway.runtime.devices import cl as cl
 from slipway.runtime.devices import context as context
@@ -47,6 +50,7 @@ from slipway.runtime.threads import set_num_threads as set_num_threads
 from slipway.runtime.timing import BenchmarkResult as BenchmarkResult
 
 __all__ = [
+    "ADT",
     "BenchmarkResult",
     "Device",
     "DsoLibrary",
@@ -59,6 +63,8 @@ __all__ = [
     "NDArray",
     "NativeModule",
     "PackedFunc",
+    "ShapeTuple",
+    "String",
     "array",
     "cl",
     "config_threadpool",

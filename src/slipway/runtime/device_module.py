@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from slipway.errors import ArtifactError
@@ -12,20 +12,31 @@ from slipway.runtime.module import Module
 from slipway.runtime.native_library import native_runtime
 
 METADATA_SUFFIX = ".tvm_meta.json"
-# How the name of a file with code ends -> kind of device, DLPack's number, and the formats that
-# `get_source` gives it in.
-LANGUAGES = {".cl": ("opencl", 4, ("opencl", "cl"))}
+# How the name of a file with code ends -> kind of device, DLPack's number, and what formats
+# `get_source` takes it for.
+LANGUAGES = {
+    ".cl": ("opencl", 4, ("opencl", "cl")),
+    ".metal": ("metal", 8, ("metal",)),
+    ".ptx": ("cuda", 2, ("ptx",)),
+}
 
 
 class DeviceModule(Module):
     """Kernels in a language of a device, which compile when the first of them is launched.
 
-    `type_key` is the kind of device.  Host functions find the code by its SHA-256 once it is loaded
-    into the process; `import_module` keeps the two together.
+    `type_key` is the kind of device, `text` what its driver takes, `sources` the same in other
+    languages, by format.  Host functions find the code by its SHA-256 once it is loaded into the
+    process; `import_module` keeps the two together.
     """
 
     def __init__(
-        self, kind: str, device_type: int, text: str, kernels: Sequence[str], metadata: str = ""
+        self,
+        kind: str,
+        device_type: int,
+        text: str,
+        kernels: Sequence[str],
+        metadata: str = "",
+        sources: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
         self.type_key = kind
@@ -33,6 +44,8 @@ class DeviceModule(Module):
         self.text = text
         self.kernels = tuple(kernels)
         self.metadata = metadata
+        formats = next(f for k, _, f in LANGUAGES.values() if k == kind)
+        self.sources = {**dict.fromkeys(formats, text), **(sources or {})}
 
     def load(self) -> DeviceModule:
         """Make the code known to the process; return self."""
@@ -41,13 +54,15 @@ class DeviceModule(Module):
 
     def get_source(self, fmt: str = "") -> str:
         """Return the code as text; "" in a format that it does not have."""
-        formats = next((f for k, _, f in LANGUAGES.values() if k == self.type_key), ())
-        return self.text if not fmt or fmt in formats else ""
+        return self.sources.get(fmt, "") if fmt else self.text
 
     def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
-        """Write the code, and what is in it to ``<name>.tvm_meta.json`` beside it."""
+        """Write the code, and what is in it to ``<name>.tvm_meta.json`` beside it.
+
+        In the language that `fmt`, or the name's ending, says; otherwise as `load_module` takes it.
+        """
         path = Path(file_name)
-        path.write_text(self.text)
+        path.write_text(self.sources.get(fmt or path.suffix[1:], self.text))
         path.with_suffix(METADATA_SUFFIX).write_text(self.metadata or "{}\n")
 
     def __repr__(self) -> str:

@@ -32,8 +32,6 @@ _SYNONYMS = {
     "mtl": "metal",
 }
 _NAMES = {number: name for name, number in _TYPES.items()}
-# Kinds that the C runtime has functions for (crt/include/slipway/device_api.h).
-_WITH_DRIVER = frozenset([4])
 
 
 @runtime_checkable
@@ -136,7 +134,7 @@ class Device(DeviceProperties):
     @property
     def exist(self) -> bool:
         """Whether code can run there from this process."""
-        if self.device_type in _WITH_DRIVER and native_runtime_or_none() is not None:
+        if self._has_driver():
             return bool(self._attribute(0))
         return self.device_type == 1 and self.device_id == 0
 
@@ -147,17 +145,24 @@ class Device(DeviceProperties):
         """
         if number:
             self.check()
-        if self.device_type not in _WITH_DRIVER:
+        if not self._has_driver():
             return None
         ask = native_runtime().packed("device_attribute")
         found = ask(self.device_type, self.device_id, number)
         return str(found) if isinstance(found, str) else found
 
+    def _has_driver(self) -> bool:
+        """Return whether the runtime has a table of functions for this kind (device_api.h)."""
+        if self.device_type == _TYPES["cpu"]:
+            return False
+        runtime = native_runtime_or_none()
+        return runtime is not None and runtime.has_devices(self.device_type)
+
     def sync(self, stream: Any = None) -> None:
         """Wait until the device has finished its work; the CPU always has."""
         del stream
         self.check()
-        if self.device_type in _WITH_DRIVER:
+        if self._has_driver():
             native_runtime().packed("device_sync")(self.device_type, self.device_id)
 
     def check(self) -> None:
@@ -168,7 +173,7 @@ class Device(DeviceProperties):
         """
         if self.exist:
             return
-        if self.device_type in _WITH_DRIVER:
+        if self._has_driver():
             native_runtime().packed("device_sync")(self.device_type, self.device_id)
         raise ExecutionError(
             f"{self} is not a device this process can use: cpu(0) and OpenCL devices are. Compile "

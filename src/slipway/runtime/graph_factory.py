@@ -77,6 +77,16 @@ class GraphExecutorFactoryModule(Module):
         """Return the module with the compiled functions."""
         return self.library_module
 
+    @property
+    def graph_json(self) -> str:
+        """The graph as JSON (the classic attribute)."""
+        return self.get_graph_json()
+
+    @property
+    def params(self) -> dict[str, NDArray]:
+        """The parameters (the classic attribute)."""
+        return self.get_params()
+
     def get_params(self) -> dict[str, NDArray]:
         """Return the parameters by name: the very memory that this model's executors read."""
         return dict(self._shared_params())

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from slipway import dtypes
-from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
+from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError, RemoteError
 from slipway.runtime.ndarray import NDArray, array, numpy_dtype
 
 IN_MODEL = " in this model"
@@ -62,30 +62,40 @@ def converted(what: str, value: Any, dtype: str, where: str = "") -> NDArray:
     return array(made)
 
 
-def call_kernel(function: Callable[..., Any], args: Sequence[Any]) -> Any:
+def call_kernel(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    place_beside: Callable[[Any, NDArray], Any] = lambda given, made: made,
+) -> Any:
     """Call a compiled function, and once more with arrays of NumPy's default dtypes converted.
 
-    What it then wrote into a converted array is copied back into the caller's.  Raises
+    ``place_beside(given, made)`` puts a converted array where the given one lies.  What the
+    function then wrote into a converted array is copied back into the caller's.  Raises
     ArgumentTypeError or ArgumentValueError for arguments that it does not take.
     """
     given = list(args)
-    changed: dict[int, tuple[NDArray, bytes]] = {}
+    changed: dict[int, tuple[Any, bytes]] = {}
     while True:
         try:
             result = function(*given)
             break
         except (TypeError, ValueError) as error:
             text = str(error)
-            if type(error) not in (TypeError, ValueError) or not _OF_ARGUMENTS.match(text):
+            remote = isinstance(error, RemoteError)
+            if not (remote or type(error) in (TypeError, ValueError)) or not (
+                _OF_ARGUMENTS.match(text)
+            ):
                 raise
             wrong = _OF_DTYPE.match(text)
             if wrong is None or int(wrong[2]) in changed:
+                if remote:  # it says already that a device did not take it
+                    raise
                 known = ArgumentTypeError if type(error) is TypeError else ArgumentValueError
                 raise known(text) from None
             if dtypes.is_float(wrong[3]) != dtypes.is_float(wrong[4]):
                 raise ArgumentTypeError(text) from None
             place = int(wrong[2])
-            fitting = converted(wrong[1], args[place], wrong[4])
+            fitting = place_beside(args[place], converted(wrong[1], args[place], wrong[4]))
             for other, argument in enumerate(args):  # one array given twice stays one
                 if argument is args[place]:
                     given[other] = fitting
@@ -96,8 +106,8 @@ def call_kernel(function: Callable[..., Any], args: Sequence[Any]) -> Any:
     return result
 
 
-def _write_back(original: Any, made: NDArray) -> None:
-    if isinstance(original, NDArray):
-        original.copyfrom(made.numpy())
+def _write_back(original: Any, made: Any) -> None:
+    if hasattr(original, "copyfrom"):
+        original.copyfrom(made.numpy().astype(original.dtype))
     else:
         np.asarray(original)[...] = made.numpy()

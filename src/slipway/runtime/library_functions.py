@@ -1,4 +1,4 @@
-"""Packed functions of libraries that classic TVM links: matrix products and random numbers.
+"""Packed functions of libraries that classic TVM links: products, random numbers, traces.
 
 ``tvm.contrib.cblas.matmul`` and its like are NumPy's here, which calls the BLAS it was built
 with.  They exist in a process with Python: on this machine, and behind a Python RPC server.
@@ -16,6 +16,7 @@ from slipway.runtime.native_library import tvm_ffi
 from slipway.runtime.ndarray import NDArray
 
 PREFIX = "tvm.contrib."
+TRACED = "slipway.traced"
 _SOURCE = np.random.default_rng()
 
 
@@ -43,23 +44,43 @@ def _filled(draw: Callable[..., Any]) -> Callable[..., None]:
     return fill
 
 
+def _print_trace(*values: Any) -> Any:
+    """Print what is traced, and give the last value back (``tvm.default_trace_action``)."""
+    print("[TRACE]", *values)
+    return values[-1]
+
+
+def _traced(action: str, *values: Any) -> Any:
+    """Call a function that watches values; its result, or the last value, is the expression's."""
+    found = tvm_ffi().get_global_func(action, allow_missing=True)
+    if found is None:
+        raise ExecutionError(
+            f"trace_action {action!r} is no function: register it in the process that runs the "
+            f"kernel, @register_func({action!r})"
+        )
+    result = found(*values)
+    return values[-1] if result is None else result
+
+
 def _seed(value: int) -> None:
     global _SOURCE
     _SOURCE = np.random.default_rng(value)
 
 
-_FUNCTIONS: dict[str, Callable[..., None]] = {
-    **{f"{lib}.{name}": _matmul for lib in ("cblas", "mkl", "dnnl")
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{f"{PREFIX}{lib}.{name}": _matmul for lib in ("cblas", "mkl", "dnnl")
        for name in ("matmul", "batch_matmul")},
-    "random.randint": _filled(lambda *a, **k: _SOURCE.integers(*a, **k)),
-    "random.uniform": _filled(lambda *a, **k: _SOURCE.uniform(*a, **k)),
-    "random.normal": _filled(lambda *a, **k: _SOURCE.normal(*a, **k)),
-    "random.seed": _seed,
+    PREFIX + "random.randint": _filled(lambda *a, **k: _SOURCE.integers(*a, **k)),
+    PREFIX + "random.uniform": _filled(lambda *a, **k: _SOURCE.uniform(*a, **k)),
+    PREFIX + "random.normal": _filled(lambda *a, **k: _SOURCE.normal(*a, **k)),
+    PREFIX + "random.seed": _seed,
+    "tvm.default_trace_action": _print_trace,
+    TRACED: _traced,
 }  # fmt: skip
 
 
 def register(register_func: Callable[[str, Callable[..., Any]], Any]) -> None:
     """Enter, with `register_func`, the functions that nobody has registered himself."""
     for name, function in _FUNCTIONS.items():
-        if tvm_ffi().get_global_func(PREFIX + name, allow_missing=True) is None:
-            register_func(PREFIX + name, function)
+        if tvm_ffi().get_global_func(name, allow_missing=True) is None:
+            register_func(name, function)

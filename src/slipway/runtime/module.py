@@ -140,13 +140,17 @@ class Module(FunctionTable):
         fcompile: Any = None,
         cc: Any = None,
         options: Sequence[str] | None = None,
+        params_file: str | os.PathLike[str] | None = None,
         **_: Any,
     ) -> Path:
         """Write the module to a library or an artifact that `load_module` reads.
 
         The name's ending says which: `executor.export.export` lists them.  `fcompile` and `cc` both
         replace the linker: a compiler's path, or a function ``f(output, objects, options=None)``.
+        A ``.wasm`` of a model may leave its parameters to `params_file`, which a page loads apart.
         """
+        if params_file is not None:
+            return self._export_apart(Path(file_name), Path(params_file), fcompile or cc, options)
         return self._export(Path(file_name), fcompile or cc, options)
 
     def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
@@ -154,6 +158,16 @@ class Module(FunctionTable):
         raise ExecutionError(
             f"a module of kind {self.type_key!r} cannot be exported; use export_library on what "
             "tvm.build or relay.build returned."
+        )
+
+    def _export_apart(
+        self, path: Path, params_file: Path, linker: Any, options: Sequence[str] | None
+    ) -> Path:
+        """Write the module to `path`, and its parameters to `params_file`."""
+        raise ExecutionError(
+            f"params_file={str(params_file)!r}: a module of kind {self.type_key!r} has no "
+            "parameters to write apart; a model that relay.build compiled for "
+            '"llvm -mtriple=wasm32" has.'
         )
 
     def __repr__(self) -> str:

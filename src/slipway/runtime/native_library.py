@@ -91,6 +91,12 @@ class NativeRuntime:
         _share(self.lib, tvm_ffi())
         self.lib.slw_devices_setup()
 
+    def has_devices(self, device_type: int) -> bool:
+        """Return whether there is a table of functions for a kind of device."""
+        find = self.lib.slw_device_find
+        find.restype = ctypes.c_void_p
+        return find(ctypes.c_int32(device_type)) is not None
+
     def address(self, symbol: str) -> int:
         """Return the address of one of the library's functions."""
         return address_of(getattr(self.lib, symbol))

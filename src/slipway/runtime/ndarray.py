@@ -232,11 +232,13 @@ class _DLTensor(ctypes.Structure):
     )
 
 
-def array(source: Any, device: Any = None, dtype: str | None = None) -> NDArray:
+def array(source: Any, device: Any = None, dtype: str | None = None, *, ctx: Any = None) -> NDArray:
     """Return a new array on `device` (default ``cpu(0)``) with a copy of the elements of `source`.
 
-    Lists and Python numbers become float32 and int32, as classic scripts expect of literals.
+    Lists and Python numbers become float32 and int32, as classic scripts expect of literals.  `ctx`
+    is what `device` was called once.
     """
+    device = ctx if device is None else device
     values = _values_of(source)
     if isinstance(source, NDArray):
         inferred, shape = source.dtype, source.shape
@@ -249,12 +251,14 @@ def array(source: Any, device: Any = None, dtype: str | None = None) -> NDArray:
 
 
 def empty(
-    shape: int | Sequence[int], dtype: str = "float32", device: Any = None, **_: Any
-) -> NDArray:
+    shape: int | Sequence[int], dtype: str = "float32", device: Any = None, *, ctx: Any = None,
+    **_: Any,
+) -> NDArray:  # fmt: skip
     """Return a new array with arbitrary elements, aligned to 64 bytes.
 
     `shape` is an extent or a sequence of them; ``()`` makes a scalar, and extents may be 0.
     """
+    device = ctx if device is None else device
     extents = (shape,) if isinstance(shape, int) else tuple(int(extent) for extent in shape)
     if any(extent < 0 for extent in extents):
         raise ArgumentValueError(f"cannot make an array of shape {extents}: an extent is negative.")

@@ -188,8 +188,10 @@ def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None
 
     Raises ValueError if there is none, or returns None with `allow_missing`.
     """
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"get_global_func takes the name of a function, got {name!r}")
     found = tvm_ffi().get_global_func(name, allow_missing=True)
-    if found is None and name.startswith("tvm.contrib."):
+    if found is None and name.startswith(("tvm.contrib.", "tvm.default_")):
         register_library_functions()
         found = tvm_ffi().get_global_func(name, allow_missing=True)
     if found is None and name in _OF_THE_RUNTIME:

@@ -16,7 +16,8 @@ class Capability:
     `rounding`: floor, ceil, trunc, nearbyint are instructions.  `fma`: fused multiply-add is.
     `fma64`, `rounding64`: the same for float64.  `rounds_to_bfloat`: an instruction rounds float32
     to bfloat16, perhaps with zero for denormal numbers.  `shuffles`: the code generator spells
-    shuffles of vectors.  `in_c`: what it writes is C, with C's rules for names.
+    shuffles of vectors.  `chooses_addresses`: it makes one load of a choice between loads at one
+    place of several memories.  `in_c`: what it writes is C, with C's rules for names.
     """
 
     target: Target
@@ -28,6 +29,7 @@ class Capability:
     fma64: bool
     rounds_to_bfloat: bool = False
     shuffles: bool = False
+    chooses_addresses: bool = False
     in_c: bool = False
 
     def extremes(self, bits: int, lanes: int) -> frozenset[str]:
@@ -48,6 +50,13 @@ class Capability:
             return frozenset(("propagates",))
         return frozenset()
 
+    def chooses_extremes(self, bits: int, lanes: int) -> bool:
+        """Return whether a maximum with a known number is one instruction as comparison and choice.
+
+        In WebAssembly that is pmax; engines make 8 instructions of the one that propagates a NaN.
+        """
+        return self.target.parsed_triple.table == "wasm" and bits in (32, 64) and lanes > 1
+
     def combines_extremes(self, bits: int) -> bool:
         """Return whether LLVM makes maximum, comparison and choice of a maximum with NaN.
 
@@ -55,13 +64,13 @@ class Capability:
         """
         return self.target.parsed_triple.table == "x86" and bits in (32, 64)
 
-    def compares_into_vectors(self, lanes: int) -> bool:
-        """Return whether a comparison gives all ones in each lane where it holds, and not a mask.
+    def compares_into_vectors(self) -> bool:
+        """Return whether comparisons of vectors give all ones where they hold, and not a mask.
 
         Such a lane of float32 or float64 is a NaN: ``or`` puts it where a choice would.
         """
         has = self.target.features.__contains__
-        return self.target.parsed_triple.table == "x86" and lanes > 1 and not has("avx512vl")
+        return self.target.parsed_triple.table == "x86" and not has("avx512vl")
 
 
 @lru_cache(maxsize=64)
@@ -70,7 +79,8 @@ def capability_of(target: Target) -> Capability:
     found = _processor(target)
     kind = target.kind.name
     written_in_c = kind == "c" or not target.kind.is_cpu  # languages of kernels have C's names
-    return replace(found, shuffles=kind == "llvm", in_c=written_in_c)
+    in_llvm = kind == "llvm"
+    return replace(found, shuffles=in_llvm, chooses_addresses=in_llvm, in_c=written_in_c)
 
 
 def _processor(target: Target) -> Capability:

@@ -32,6 +32,17 @@ def table_of_cpu(cpu: str, prefer: str) -> str | None:
     return next((name for name in names if cpu in _tables()[name]["cpus"]), None)
 
 
+def known_cpus(table: str) -> list[str]:
+    """Return the CPUs of an architecture that LLVM knows.  TargetError lists the architectures."""
+    tables = _tables()
+    if table not in tables:
+        raise TargetError(
+            f"no architecture is called {table!r}.{did_you_mean(table, tables)} There are "
+            f"{', '.join(sorted(tables))}"
+        )
+    return sorted(tables[table]["cpus"])
+
+
 def check_cpu(table: str, cpu: str) -> None:
     """Raise TargetError when the architecture has no such CPU."""
     known = _tables()[table]["cpus"]
@@ -41,7 +52,7 @@ def check_cpu(table: str, cpu: str) -> None:
     hint = f" It is a CPU of {other}: add -mtriple=<{other} triple>." if other else ""
     raise TargetError(
         f"unknown CPU '-mcpu={cpu}' for {table}.{did_you_mean(cpu, known)}{hint} "
-        f"`slipway targets` lists them."
+        f"`slipway targets --cpus {table}` lists them."
     )
 
 

@@ -84,6 +84,16 @@ def intel_graphics(model: str = "unknown", options: str | Sequence[str] | None =
     )
 
 
+def rocm(model: str = "unknown", options: str | Sequence[str] | None = None) -> Target:
+    """Return the target of an AMD GPU."""
+    return Target(f"rocm -model={model}{_extra(options)}")
+
+
+def bifrost(model: str = "unknown", options: str | Sequence[str] | None = None) -> Target:
+    """Return the OpenCL target of an ARM Mali GPU of the Bifrost family."""
+    return Target(f"opencl -device=bifrost -model={model}{_extra(options)}")
+
+
 def hexagon(cpu_ver: str = "v68", hvx: int | None = None, **options: Any) -> Target:
     """Return the Hexagon target of DSP version `cpu_ver`; `hvx` is the vector bytes (64, 128)."""
     bytes_ = 128 if hvx is None else hvx

@@ -24,8 +24,10 @@ _SERVED = ("x86_64", "aarch64", "arm", "riscv64")  # with Linux or Android: tool
 
 def outcome_of(target: Target) -> str:
     """Return which of `MEANINGS` holds for kernels compiled for `target`."""
-    if target.kind.name == "opencl":
+    if target.kind.name in ("opencl", "cuda"):
         return LIBRARY  # of its host, with the kernels inside
+    if target.kind.name == "metal":
+        return UNSERVED
     if not target.kind.is_cpu:
         return NOTHING
     triple = target.parsed_triple

@@ -93,10 +93,21 @@ def find_tag(tag: str) -> dict[str, Any]:
     """Return the dict form that `tag` stands for; raises TargetError for an unknown tag."""
     if tag not in _TAGS:
         raise TargetError(
-            f"unknown target tag {tag!r}.{did_you_mean(tag, _TAGS)} "
-            "Target.list_tags() lists the known devices."
+            f"unknown target tag {tag!r}.{_nearest(tag)} "
+            "`slipway targets` (Target.list_tags()) lists the known devices."
         )
     return dict(_TAGS[tag])
+
+
+def _nearest(tag: str) -> str:
+    """Return a question for the tags that begin so, else for those of a similar spelling."""
+    begun = sorted(name for name in _TAGS if name.startswith(tag))
+    if not begun and tag.partition("/")[2]:
+        device = tag.partition("/")[2]  # of another vendor, or of none
+        begun = sorted(name for name in _TAGS if name.partition("/")[2].startswith(device))
+    if not begun:
+        return did_you_mean(tag, _TAGS)
+    return " Did you mean " + " or ".join(repr(name) for name in begun[:4]) + "?"
 
 
 def register_tag(tag: str, config: dict[str, Any], override: bool = False) -> None:

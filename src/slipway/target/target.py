@@ -18,7 +18,7 @@ import shlex
 import threading
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from slipway.errors import TargetError
 from slipway.target import cpus
@@ -35,6 +35,18 @@ _RENAMED = {"target": "mtriple", "triple": "mtriple", "march-cpu": "mcpu", "max-
 # Of the machines that a target without -num-cores may mean.
 USUAL_CORE_COUNTS = (1, 2, 4, 8)
 _SCOPE = threading.local()
+
+
+class Features(frozenset[str]):
+    """Names of features; ``has_dsp`` asks for "dsp", ``has_matmul_i8`` for what LLVM calls i8mm."""
+
+    _OTHER: ClassVar[dict[str, str]] = {"asimd": "neon", "matmul_i8": "i8mm"}
+
+    def __getattr__(self, name: str) -> bool:
+        if not name.startswith("has_"):
+            raise AttributeError(f"there is no {name!r}: ask for has_<feature>, as has_dsp")
+        asked = name.removeprefix("has_")
+        return self._OTHER.get(asked, asked) in self
 
 
 class Target:
@@ -134,6 +146,11 @@ class Target:
         return str(self.attrs.get("device", ""))
 
     @property
+    def target_name(self) -> str:
+        """The kind's name (the classic attribute)."""
+        return self.kind.name
+
+    @property
     def libs(self) -> tuple[str, ...]:
         """Names of external libraries that may be called."""
         return tuple(self.attrs.get("libs", ()))
@@ -219,7 +236,7 @@ class Target:
         return words + self.mattr
 
     @cached_property
-    def features(self) -> frozenset[str]:
+    def features(self) -> Features:
         """All features code may use, in LLVM's names, implied ones included."""
         table = self.parsed_triple.table
         base: tuple[str, ...] = ()
@@ -230,7 +247,7 @@ class Target:
             base = ("+sse2", "+64bit")
         known = set(cpus.features_of(table))
         words = tuple(w for w in (*base, *self.llvm_features) if w[1:] in known)
-        return cpus.resolve_features(table, self.cpu, words)
+        return Features(cpus.resolve_features(table, self.cpu, words))
 
     def has_feature(self, *names: str) -> bool:
         """Return whether all the named LLVM features are there."""

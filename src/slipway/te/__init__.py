@@ -27,9 +27,15 @@ _HOMES = by_module(
         "slipway.te.stage": "Stage",
         "slipway.te.tensor": "Tensor TensorSlice",
         "slipway.te.tensor_intrin": "TensorIntrin decl_tensor_intrin",
+        "slipway.te.tracing": "trace",
         "slipway.blocks.from_te": "create_prim_func",
     }
-) | {"hybrid": "slipway.script.hybrid"}
+) | {
+    "hybrid": "slipway.script.hybrid",
+    "operation": "slipway.te.operation",
+    "schedule": "slipway.te.schedule",
+    "tensor": "slipway.te.tensor",
+}
 LATE = {"Broadcasting": ("slipway.topi.elementwise",)}  # what `a + b` of whole tensors is
 __all__ = list(_HOMES)  # what `from slipway.te import *` brings
 __getattr__, __dir__ = offer(__name__, _HOMES)

@@ -20,6 +20,9 @@ from slipway.ir.ops import select as select
 from slipway.ir.ops import truncdiv as truncdiv
 from slipway.ir.ops import truncmod as truncmod
 from slipway.script import hybrid as hybrid
+from slipway.te import operation as operation
+from slipway.te import schedule as schedule
+from slipway.te import tensor as tensor
 from slipway.te.declare import compute as compute
 from slipway.te.declare import const as const
 from slipway.te.declare import extern as extern
@@ -98,6 +101,7 @@ from slipway.te.tensor import Tensor as Tensor
 from slipway.te.tensor import TensorSlice as TensorSlice
 from slipway.te.tensor_intrin import TensorIntrin as TensorIntrin
 from slipway.te.tensor_intrin import decl_tensor_intrin as decl_tensor_intrin
+from slipway.te.tracing import trace as trace
 
 __all__ = [
     "ComputeOp",
@@ -172,6 +176,7 @@ __all__ = [
     "min_value",
     "multiply_high",
     "nearbyint",
+    "operation",
     "placeholder",
     "popcount",
     "pow",
@@ -182,6 +187,7 @@ __all__ = [
     "round",
     "rsqrt",
     "scan",
+    "schedule",
     "select",
     "sigmoid",
     "sin",
@@ -192,8 +198,10 @@ __all__ = [
     "tag_scope",
     "tan",
     "tanh",
+    "tensor",
     "thread_axis",
     "to_integer",
+    "trace",
     "trunc",
     "truncdiv",
     "truncmod",

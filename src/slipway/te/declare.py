@@ -225,6 +225,9 @@ def extern(
     `shape` is one shape or a list of shapes; `dtype` (per output) defaults to the inputs' dtype.
     """
     sources = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    for source in sources:
+        if not isinstance(source, Tensor):
+            raise ArgumentTypeError(f"extern {name!r}: the inputs are tensors, got {source!r}")
     shapes = _extern_shapes(shape)
     if out_buffers is not None:
         outs = tuple(out_buffers) if isinstance(out_buffers, (tuple, list)) else (out_buffers,)
@@ -293,6 +296,11 @@ def scan(
         tuple(v) if isinstance(v, (tuple, list)) else (v,)
         for v in (init, update, state_placeholder)
     )
+    for part in (*inits, *updates, *states):
+        if not isinstance(part, Tensor):
+            raise ArgumentTypeError(
+                f"scan {name!r}: init, update and state are tensors, got {part!r}"
+            )
     if not len(inits) == len(updates) == len(states):
         raise ArgumentValueError(
             f"scan {name!r}: {len(inits)} init, {len(updates)} update and "
@@ -315,7 +323,7 @@ def scan(
         for state in states
         for d, extent in enumerate(state.shape[1:], 1)
     )
-    sources = tuple(inputs or ())
+    sources = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs or ())
     pairs = tuple(sorted(attrs.items())) if attrs else ()
     op = ScanOp(name, axis, inits, updates, states, sources, spatial, tag, pairs)
     return op.output(0) if op.num_outputs == 1 else list(op.outputs)

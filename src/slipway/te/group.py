@@ -18,17 +18,36 @@ if TYPE_CHECKING:
 class Group:
     """The stages between some inputs and outputs; what is asked of it each of them does."""
 
-    def __init__(self, stages: Sequence[Stage]) -> None:
+    def __init__(self, schedule: Schedule, stages: Sequence[Stage]) -> None:
+        self.schedule = schedule
         self.stages = list(stages)
+        self.group: Group | None = None  # the one around it
+        self.attach_stage: Stage | None = None
+        for stage in self.stages:
+            inner: Stage | Group = stage
+            while inner.group is not None and set(inner.group.stages) <= set(self.stages):
+                if inner.group is self:
+                    break
+                inner = inner.group
+            if inner.group is not self:
+                self.group, inner.group = inner.group, self
+
+    @property
+    def num_child_stages(self) -> int:
+        """The number of stages and groups directly in it."""
+        members: list[Stage | Group] = [*self.stages, *self.schedule.groups]
+        return sum(member.group is self for member in members)
 
     def compute_at(self, parent: Stage, scope: IterVar) -> None:
         """Compute the stages inside loop `scope` of `parent`, but for those placed already."""
+        self.attach_stage = parent
         for stage in reversed(self.stages):
             if stage.attach_type == "root":
                 stage.compute_at(parent, scope)
 
     def compute_root(self) -> None:
         """Give every stage loops of its own."""
+        self.attach_stage = None
         for stage in self.stages:
             stage.compute_root()
 
@@ -69,7 +88,9 @@ def create_group(
     members = {op for op, between in inside.items() if between}
     if include_inputs:
         members.update(op for op in begins if not isinstance(op, PlaceholderOp))
-    return Group([s for s in schedule.stages if s.op in members])
+    made = Group(schedule, [s for s in schedule.stages if s.op in members])
+    schedule.groups.append(made)
+    return made
 
 
 def _operations(given: Any) -> list[Operation]:

@@ -80,8 +80,10 @@ class Bounds:
         """Return the loops of other stages that enclose the place where `stage` is computed."""
         if stage.attach_type != SCOPE:
             return []
-        parent, axis = stage.attach_stage, stage.attach_ivar
+        parent = stage.attach_stage
         assert parent is not None
+        assert stage.attach_ivar is not None
+        axis = parent.loop_of(stage.attach_ivar)
         nest = self.nests.get(parent.op)
         if nest is None:
             raise ScheduleError(
@@ -94,7 +96,6 @@ class Bounds:
             loops.append(loop)
             if loop.axis is axis:
                 return loops
-        assert axis is not None
         raise ScheduleError(
             f"cannot compute stage {stage.name!r} at axis {axis.name!r} of {parent.name!r}: that "
             "axis was split or fused afterwards. Call compute_at after splitting, with a loop that "

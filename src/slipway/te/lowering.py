@@ -138,7 +138,7 @@ class Lowering:
             if stage.attach_type == SCOPE:
                 assert stage.attach_stage is not None
                 assert stage.attach_ivar is not None
-                key = (stage.attach_stage.op, stage.attach_ivar)
+                key = (stage.attach_stage.op, stage.attach_stage.loop_of(stage.attach_ivar))
                 self.attached.setdefault(key, []).append(stage)
             else:
                 self.root.append(stage)

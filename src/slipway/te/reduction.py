@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -51,12 +52,17 @@ def comm_reducer(
 
     ``fcombine(x, y)`` combines two values (tuples for a tuple reduction); ``fidentity(dtype)``
     (one dtype per value) returns the starting value.  The reducer is called as
-    ``reducer(expr, axis=k, where=None, init=None)`` and returns the reduced value (or a tuple).
+    ``reducer(expr, axis=k, where=None, init=None)`` and returns the reduced value (or a tuple);
+    called with values alone, ``reducer(a, b)``, it combines those.
     """
 
     def reducer(
         expr: Any, axis: Any, where: Any = None, init: Any = None, *rest: Any
     ) -> PrimExpr | tuple[PrimExpr, ...]:
+        if isinstance(axis, PrimExpr):  # mysum(a, b, c): of values, not along an axis
+            given = [ops.as_expr(v) for v in (expr, axis, where, init, *rest) if v is not None]
+            combined: PrimExpr = functools.reduce(fcombine, given)
+            return combined
         many = isinstance(expr, (tuple, list))
         source = tuple(ops.as_expr(e) for e in (expr if many else (expr,)))
         lhs = tuple(Var(f"x{i}" if many else "x", s.dtype) for i, s in enumerate(source))

@@ -58,6 +58,11 @@ class IterVarAttr:
         "tensor_intrin",
     )
 
+    @property
+    def iter_type(self) -> str:
+        """The kind under its classic name, as IterVar.Vectorized; "data" where nothing is asked."""
+        return IterVar.Tensorized if self.tensor_intrin is not None else self.kind or "data"
+
     def __init__(self) -> None:
         self.kind = ""  # "", or a ForKind
         self.bind_thread: IterVar | None = None

@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from slipway.errors import ScheduleError, did_you_mean
+from slipway.ir.buffer import Buffer
 from slipway.ir.expr import IterVar
 from slipway.ir.visit import post_order_by
 from slipway.te import dataflow, group
 from slipway.te.operation import Operation, PlaceholderOp, ScanOp
+from slipway.te.relations import Fuse, Singleton, Split
 from slipway.te.scan_loop import attach_scan_bodies
 from slipway.te.stage import Stage
 from slipway.te.tensor import Tensor
@@ -40,6 +42,7 @@ class Schedule:
         self.outputs = list(outputs)
         self.stages: list[Stage] = []
         self.stage_map: dict[Operation, Stage] = {}
+        self.groups: list[group.Group] = []
         self.steps: list[list[Any]] = []
         self._created = 0
         self._logging = True
@@ -133,4 +136,7 @@ def topological_order(outputs: list[Operation]) -> list[Operation]:
     return post_order_by(outputs, lambda op: [t.op for t in op.input_tensors])
 
 
-__all__ = ["PlaceholderOp", "ScanOp", "Schedule", "create_schedule", "topological_order"]
+__all__ = [
+    "Buffer", "Fuse", "IterVar", "PlaceholderOp", "ScanOp", "Schedule", "Singleton", "Split",
+    "Stage", "create_schedule", "topological_order",
+]  # fmt: skip

@@ -8,6 +8,7 @@ to the schedule's `steps`, from which the schedule can be replayed.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from slipway.te.relations import Fuse, IterVarAttr, Singleton, Split
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExprLike
+    from slipway.te.group import Group
     from slipway.te.schedule import Schedule
     from slipway.te.tensor import Tensor
     from slipway.te.tensor_intrin import TensorIntrin
@@ -58,6 +60,7 @@ class Stage:
         self.attach_type = ROOT
         self.attach_ivar: IterVar | None = None
         self.attach_stage: Stage | None = None
+        self.group: Group | None = None
         self.is_double_buffer = False
         self.env_thread_vars: tuple[IterVar, ...] = ()
         self.store_predicate: PrimExpr | None = None
@@ -88,6 +91,15 @@ class Stage:
     def name(self) -> str:
         """The name of the operation."""
         return self.op.name
+
+    def loop_of(self, axis: IterVar) -> IterVar:
+        """Return the loop that an axis became: the inner one of a split, what it is fused in."""
+        for relation in self.relations:
+            if isinstance(relation, Split) and relation.parent is axis:
+                axis = relation.inner
+            elif isinstance(relation, Fuse) and axis in (relation.outer, relation.inner):
+                axis = relation.fused
+        return axis
 
     def attr(self, axis: IterVar) -> IterVarAttr:
         """Return the marks of a leaf axis."""
@@ -352,14 +364,16 @@ class Stage:
         loop, and its share of the parallel loops inside, the same of loops as long: what it
         computes outside of those is its own.  Where one of them has "parallel_barrier_when_finish",
         they are launched one by one.  The others of PRAGMAS are accepted for classic scripts.
-        Raises ScheduleError for an unknown one.
+        Raises ScheduleError for a misspelt one, and warns of one that means nothing here.
         """
         self._leaf(var, "add a pragma to")
         if pragma_type not in PRAGMAS:
-            raise ScheduleError(
-                f"there is no pragma {pragma_type!r} (axis {var.name!r} of stage {self.name!r})."
-                f"{did_you_mean(pragma_type, PRAGMAS)} Known: {', '.join(PRAGMAS)}"
-            )
+            words = f"pragma {pragma_type!r} (axis {var.name!r} of stage {self.name!r})"
+            near = did_you_mean(pragma_type, PRAGMAS)
+            if near:
+                raise ScheduleError(f"there is no {words}.{near} Known: {', '.join(PRAGMAS)}")
+            warnings.warn(f"{words} means nothing here and is left out. Known: "
+                          f"{', '.join(PRAGMAS)}", UserWarning, stacklevel=2)  # fmt: skip
         if pragma_type in IMPORTS:
             pragma_value = _text_of(pragma_value, pragma_type)
         mark = self.attr(var)

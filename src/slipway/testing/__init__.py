@@ -8,14 +8,18 @@ _HOMES = {
             "slipway.testing.compare": "assert_allclose assert_prim_expr_equal",
             "slipway.testing.marks": (
                 "device_enabled enabled_targets exclude_targets fixture known_failing_targets main "
-                "parameter parameters parametrize_targets requires_arm_dot requires_cuda "
-                "requires_gpu requires_hexagon requires_llvm requires_metal requires_micro "
-                "requires_opencl requires_package requires_rocm requires_rpc requires_vulkan "
-                "requires_x86 skip_if_32bit uses_gpu"
+                "parameter parameters parametrize_targets requires_arm_dot requires_cmsisnn "
+                "requires_corstone300 requires_cublas requires_cuda requires_cuda_compute_version "
+                "requires_cudagraph requires_cudnn requires_cutlass requires_ethosn requires_gpu "
+                "requires_hexagon requires_libtorch requires_llvm requires_metal requires_micro "
+                "requires_nvcc_version requires_nvptx requires_opencl requires_package "
+                "requires_rocm requires_rpc requires_tensorcore requires_vitis_ai requires_vulkan "
+                "requires_x86 skip_if_32bit skip_if_wheel_test slow uses_gpu"
             ),
-            "slipway.testing.processes": "identity_after install_request_hook terminate_self",
+            "slipway.testing.processes": "echo identity_after install_request_hook terminate_self",
         }
     ),
+    "plugin": "slipway.testing.plugin",
     "utils": "slipway.testing.utils",
 }
 __getattr__, __dir__ = offer(__name__, _HOMES)

@@ -5,7 +5,12 @@ A mark is put with or without brackets: ``@requires_llvm`` and ``@requires_llvm(
 
 from __future__ import annotations
 
+import copy
+import functools
 import importlib.util
+import inspect
+import os
+import pickle
 import platform
 import struct
 import sys
@@ -46,11 +51,49 @@ def _of(name: str) -> Requirement:
 requires_llvm, requires_rpc, requires_micro = _of("llvm"), _of("rpc"), _of("micro")
 requires_cuda, requires_opencl, requires_vulkan = _of("cuda"), _of("opencl"), _of("vulkan")
 requires_metal, requires_rocm, requires_hexagon = _of("metal"), _of("rocm"), _of("hexagon")
-requires_gpu = uses_gpu = _of("gpu")
+requires_gpu, requires_tensorcore, requires_nvptx = _of("gpu"), _of("cuda"), _of("nvptx")
+requires_cudnn, requires_cublas, requires_cutlass = _of("cudnn"), _of("cublas"), _of("cutlass")
+requires_cudagraph, requires_ethosn, requires_cmsisnn = _of("cuda"), _of("ethosn"), _of("cmsisnn")
+requires_vitis_ai, requires_corstone300 = _of("vitis_ai"), _of("corstone300")
 requires_x86 = Requirement("an x86 processor", lambda: platform.machine() in ("x86_64", "AMD64"))
 requires_arm_dot = Requirement(
     "an ARM processor", lambda: platform.machine() in ("aarch64", "arm64")
 )
+
+
+requires_libtorch = Requirement(
+    "PyTorch", lambda: importlib.util.find_spec("torch") is not None
+)  # fmt: skip
+
+
+def uses_gpu(*functions: Any) -> Any:
+    """Mark a test that also runs on a GPU; it runs without one too."""
+    return functions[0] if functions else uses_gpu
+
+
+def slow(function: Any) -> Any:
+    """Mark a test that takes long; SKIP_SLOW_TESTS=1 in the environment leaves it out."""
+    left_out = os.environ.get("SKIP_SLOW_TESTS", "").lower() in ("1", "true", "yes")
+    return _pytest().mark.skipif(left_out, reason="SKIP_SLOW_TESTS is set")(function)
+
+
+def skip_if_wheel_test(function: Any) -> Any:
+    """Mark a test that needs more than the installed package; WHEEL_TEST=1 leaves it out."""
+    left_out = os.environ.get("WHEEL_TEST", "").lower() in ("1", "true", "yes")
+    return _pytest().mark.skipif(left_out, reason="WHEEL_TEST is set")(function)
+
+
+def _needs_cuda(name: str) -> Callable[..., Any]:
+    def of_version(major: int, minor: int = 0, release: int = 0) -> Any:
+        version = f"{major}.{minor}" + (f".{release}" if release else "")
+        return Requirement(f"{name} {version}", lambda: False)
+
+    return of_version
+
+
+# There is no code generator for CUDA, whatever is installed.
+requires_nvcc_version = _needs_cuda("nvcc")
+requires_cuda_compute_version = _needs_cuda("a CUDA device of version")
 
 
 def requires_package(*packages: str) -> Requirement:
@@ -78,16 +121,22 @@ def enabled_targets() -> list[tuple[str, Device]]:
 
 
 def parametrize_targets(*targets: Any) -> Any:
-    """Run a test once for each target that can run here, with arguments `target` and `dev`."""
+    """Run a test once for each target that can run here, with arguments `target` and `dev`.
+
+    A test that does not name `dev` gets the target alone; that of a class is a fixture's
+    (slipway.testing.plugin).
+    """
 
     def mark(function: Any, names: tuple[Any, ...] = ()) -> Any:
         chosen = names or tuple(name for name, _ in enabled_targets())
-        cases = [
-            _pytest().param(name, device(str(name).split()[0], 0), id=str(name).split()[0],
-                            marks=_of(str(name).split()[0]).marks())
-            for name in chosen
-        ]  # fmt: skip
-        return _pytest().mark.parametrize(("target", "dev"), cases)(function)
+        both = not isinstance(function, type) and "dev" in inspect.signature(function).parameters
+        cases = []
+        for name in chosen:
+            kind = str(name).split()[0]
+            values = (name, device(kind, 0)) if both else (name,)
+            cases.append(_pytest().param(*values, id=kind, marks=_of(kind).marks()))
+        arguments = ("target", "dev") if both else ("target",)
+        return _pytest().mark.parametrize(arguments, cases)(function)
 
     if len(targets) == 1 and callable(targets[0]):
         return mark(targets[0])
@@ -106,29 +155,67 @@ def known_failing_targets(*targets: str) -> Any:
     return _pytest().mark.xfail(bool(here & set(targets)), reason="known to fail", strict=False)
 
 
+def _value(*_instance: Any, request: Any) -> Any:
+    return request.param  # in a class, pytest passes the instance first
+
+
 def parameter(*values: Any, ids: Any = None, by_dict: dict[str, Any] | None = None) -> Any:
     """Return a fixture with each of the values; `by_dict` gives them names."""
     if by_dict is not None:
         ids, values = list(by_dict), tuple(by_dict.values())
-    return _pytest().fixture(params=list(values), ids=ids)(lambda request: request.param)
+    return _pytest().fixture(params=list(values), ids=ids)(_value)
+
+
+class Correlated:
+    """The fixture function of one place of value sets; slipway.testing.plugin gives it values."""
+
+    def __init__(self, value_sets: list[Any], index: int, ids: Any) -> None:
+        self.value_sets, self.index, self.ids = value_sets, index, ids
 
 
 def parameters(*value_sets: Any, ids: Any = None) -> list[Any]:
-    """Return fixtures that change together: one for each place of the sets."""
-    numbers = list(range(len(value_sets)))
+    """Return fixtures that change together, one for each place of the sets.
 
-    def fixture_of(place: int) -> Any:
-        chosen = _pytest().fixture(params=numbers, ids=ids)
-        return chosen(lambda request: value_sets[request.param][place])
+    It takes slipway.testing.plugin to give them their values.
+    """
+    sets = list(value_sets)
 
-    return [fixture_of(place) for place in range(len(value_sets[0]))]
+    def fixture_of(index: int) -> Any:
+        def value(*_instance: Any, request: Any) -> Any:
+            return request.param
+
+        value.correlated = Correlated(sets, index, ids)  # type: ignore[attr-defined]
+        return _pytest().fixture(value)
+
+    return [fixture_of(index) for index in range(len(sets[0]))]
 
 
 def fixture(func: Any = None, *, cache_return_value: bool = False) -> Any:
-    """Return a pytest fixture; with `cache_return_value`, one that is made once a module."""
-    scope = "module" if cache_return_value else "function"
-    made = _pytest().fixture(scope=scope)
-    return made if func is None else made(func)
+    """Return a pytest fixture; with `cache_return_value`, one that is made once for its arguments.
+
+    A test gets a copy of what was made, so that it may write into it.
+    """
+    if func is None:
+        return lambda later: fixture(later, cache_return_value=cache_return_value)
+    if not cache_return_value:
+        return _pytest().fixture(func)
+    made: dict[bytes, Any] = {}
+
+    @functools.wraps(func)
+    def once(*args: Any, **kwargs: Any) -> Any:
+        try:
+            key = pickle.dumps((args[1:] if _is_method(func) else args, sorted(kwargs.items())))
+        except (TypeError, AttributeError, pickle.PicklingError):
+            return func(*args, **kwargs)  # nothing to know such arguments again by
+        if key not in made:
+            made[key] = func(*args, **kwargs)
+        return copy.deepcopy(made[key])
+
+    return _pytest().fixture(once)
+
+
+def _is_method(function: Any) -> bool:
+    return next(iter(inspect.signature(function).parameters), "") == "self"
 
 
 def main() -> None:

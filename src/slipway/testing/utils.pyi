@@ -1,5 +1,6 @@
 """What type checkers see of slipway.testing.utils; written by tools/stubs.py."""
 
+from slipway.testing import plugin as plugin
 from slipway.testing import utils as utils
 from slipway.testing.compare import assert_allclose as assert_allclose
 from slipway.testing.compare import assert_prim_expr_equal as assert_prim_expr_equal
@@ -13,20 +14,36 @@ from slipway.testing.marks import parameter as parameter
 from slipway.testing.marks import parameters as parameters
 from slipway.testing.marks import parametrize_targets as parametrize_targets
 from slipway.testing.marks import requires_arm_dot as requires_arm_dot
+from slipway.testing.marks import requires_cmsisnn as requires_cmsisnn
+from slipway.testing.marks import requires_corstone300 as requires_corstone300
+from slipway.testing.marks import requires_cublas as requires_cublas
 from slipway.testing.marks import requires_cuda as requires_cuda
+from slipway.testing.marks import requires_cuda_compute_version as requires_cuda_compute_version
+from slipway.testing.marks import requires_cudagraph as requires_cudagraph
+from slipway.testing.marks import requires_cudnn as requires_cudnn
+from slipway.testing.marks import requires_cutlass as requires_cutlass
+from slipway.testing.marks import requires_ethosn as requires_ethosn
 from slipway.testing.marks import requires_gpu as requires_gpu
 from slipway.testing.marks import requires_hexagon as requires_hexagon
+from slipway.testing.marks import requires_libtorch as requires_libtorch
 from slipway.testing.marks import requires_llvm as requires_llvm
 from slipway.testing.marks import requires_metal as requires_metal
 from slipway.testing.marks import requires_micro as requires_micro
+from slipway.testing.marks import requires_nvcc_version as requires_nvcc_version
+from slipway.testing.marks import requires_nvptx as requires_nvptx
 from slipway.testing.marks import requires_opencl as requires_opencl
 from slipway.testing.marks import requires_package as requires_package
 from slipway.testing.marks import requires_rocm as requires_rocm
 from slipway.testing.marks import requires_rpc as requires_rpc
+from slipway.testing.marks import requires_tensorcore as requires_tensorcore
+from slipway.testing.marks import requires_vitis_ai as requires_vitis_ai
 from slipway.testing.marks import requires_vulkan as requires_vulkan
 from slipway.testing.marks import requires_x86 as requires_x86
 from slipway.testing.marks import skip_if_32bit as skip_if_32bit
+from slipway.testing.marks import skip_if_wheel_test as skip_if_wheel_test
+from slipway.testing.marks import slow as slow
 from slipway.testing.marks import uses_gpu as uses_gpu
+from slipway.testing.processes import echo as echo
 from slipway.testing.processes import identity_after as identity_after
 from slipway.testing.processes import install_request_hook as install_request_hook
 from slipway.testing.processes import terminate_self as terminate_self
@@ -35,6 +52,7 @@ __all__ = [
     "assert_allclose",
     "assert_prim_expr_equal",
     "device_enabled",
+    "echo",
     "enabled_targets",
     "exclude_targets",
     "fixture",
@@ -45,20 +63,36 @@ __all__ = [
     "parameter",
     "parameters",
     "parametrize_targets",
+    "plugin",
     "requires_arm_dot",
+    "requires_cmsisnn",
+    "requires_corstone300",
+    "requires_cublas",
     "requires_cuda",
+    "requires_cuda_compute_version",
+    "requires_cudagraph",
+    "requires_cudnn",
+    "requires_cutlass",
+    "requires_ethosn",
     "requires_gpu",
     "requires_hexagon",
+    "requires_libtorch",
     "requires_llvm",
     "requires_metal",
     "requires_micro",
+    "requires_nvcc_version",
+    "requires_nvptx",
     "requires_opencl",
     "requires_package",
     "requires_rocm",
     "requires_rpc",
+    "requires_tensorcore",
+    "requires_vitis_ai",
     "requires_vulkan",
     "requires_x86",
     "skip_if_32bit",
+    "skip_if_wheel_test",
+    "slow",
     "terminate_self",
     "uses_gpu",
     "utils",

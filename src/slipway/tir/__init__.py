@@ -5,18 +5,26 @@ from __future__ import annotations
 import typing
 
 from slipway.ir.offered import offered
-from slipway.lazy import load
+from slipway.lazy import load, paths
 
 _MODULES = ("expr", "stmt", "buffer", "function", "ops", "calls", "custom")
 # Name -> "module" or "module:attribute" that holds it, where it is none of these modules.
 _HOMES = {
+    "Expr": "slipway.ir.expr:PrimExpr",
     "Any": "slipway.relay.types:OpenDim",
+    "buffer": "slipway.ir.buffer",
+    "expr": "slipway.ir.expr",
+    "function": "slipway.ir.function",
+    "op": "slipway.ir.ops",
+    "stmt": "slipway.ir.stmt",
+    "trace": "slipway.te.tracing:trace",
     "Schedule": "slipway.blocks.schedule:Schedule",
     "ir_builder": "slipway.ir.builder",
     "schedule": "slipway.blocks.schedule",
     "stmt_functor": "slipway.tir.stmt_functor",
     "transform": "slipway.tir.transform",
 }
+paths(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> typing.Any:

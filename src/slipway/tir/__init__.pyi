@@ -3,7 +3,12 @@
 from slipway.blocks import schedule as schedule
 from slipway.blocks.from_te import create_prim_func as create_prim_func
 from slipway.blocks.schedule import Schedule as Schedule
+from slipway.ir import buffer as buffer
 from slipway.ir import builder as ir_builder
+from slipway.ir import expr as expr
+from slipway.ir import function as function
+from slipway.ir import ops as op
+from slipway.ir import stmt as stmt
 from slipway.ir.buffer import Buffer as Buffer
 from slipway.ir.buffer import decl_buffer as decl_buffer
 from slipway.ir.calls import call_extern as call_extern
@@ -49,6 +54,7 @@ from slipway.ir.expr import NE as NE
 from slipway.ir.expr import Not as Not
 from slipway.ir.expr import Or as Or
 from slipway.ir.expr import PrimExpr
+from slipway.ir.expr import PrimExpr as Expr
 from slipway.ir.expr import PrimExpr as PrimExpr
 from slipway.ir.expr import PrimExprLike
 from slipway.ir.expr import ProducerLoad as ProducerLoad
@@ -129,6 +135,8 @@ from slipway.ir.stmt import is_nop as is_nop
 from slipway.ir.stmt import seq as seq
 from slipway.relay.types import OpenDim as Any
 from slipway.script import hybrid as hybrid
+from slipway.te import operation as operation
+from slipway.te import tensor as tensor
 from slipway.te.declare import compute as compute
 from slipway.te.declare import extern as extern
 from slipway.te.declare import placeholder as placeholder
@@ -166,6 +174,7 @@ from slipway.te.tensor import Tensor as Tensor
 from slipway.te.tensor import TensorSlice as TensorSlice
 from slipway.te.tensor_intrin import TensorIntrin as TensorIntrin
 from slipway.te.tensor_intrin import decl_tensor_intrin as decl_tensor_intrin
+from slipway.te.tracing import trace as trace
 from slipway.tir import stmt_functor as stmt_functor
 from slipway.tir import transform as transform
 
@@ -192,6 +201,7 @@ __all__ = [
     "Div",
     "EQ",
     "Evaluate",
+    "Expr",
     "ExternOp",
     "FloatImm",
     "FloorDiv",
@@ -266,6 +276,7 @@ __all__ = [
     "bitwise_or",
     "bitwise_xor",
     "broadcast_to",
+    "buffer",
     "call_extern",
     "call_intrin",
     "call_llvm_intrin",
@@ -293,12 +304,14 @@ __all__ = [
     "exp",
     "exp10",
     "exp2",
+    "expr",
     "extern",
     "floor",
     "floordiv",
     "floormod",
     "fma",
     "fmod",
+    "function",
     "greater",
     "greater_equal",
     "has_rules",
@@ -339,6 +352,8 @@ __all__ = [
     "nearbyint",
     "neg",
     "not_equal",
+    "op",
+    "operation",
     "placeholder",
     "plain_name",
     "popcount",
@@ -363,14 +378,17 @@ __all__ = [
     "sinh",
     "size_var",
     "sqrt",
+    "stmt",
     "stmt_functor",
     "sub",
     "sum",
     "tag_scope",
     "tan",
     "tanh",
+    "tensor",
     "thread_axis",
     "to_integer",
+    "trace",
     "transform",
     "trunc",
     "truncdiv",

@@ -12,6 +12,7 @@ from slipway.toolchain.native import CRT, cache_dir, include_path, prebuilt_file
 from slipway.toolchain.zig import run_zig
 
 NAME = "slipway_web.o"
+THREADED_NAME = "slipway_web_threads.o"
 DEVICE_NAME = "slipway_device.wasm"
 _MACHINE = "wasm32"
 # Of crt/src, what no page has: memory that code is loaded to, files, and lines.
@@ -20,21 +21,25 @@ _ELSEWHERE = {
     "tar",
 }  # fmt: skip
 # And what only a page that is a device has.
-_SESSION = ("rpc_*.c", "sha256.c")
+_SESSION = ("rpc_*.c",)
 # What every engine since 2021 has; kernels say for themselves whether they need SIMD.
 _FEATURES = "generic+bulk_memory+sign_ext+nontrapping_fptoint+mutable_globals"
 _FLAGS = (
-    "-target", "wasm32-wasi", f"-mcpu={_FEATURES}", "-std=c11", "-Os", "-fno-builtin",
-    "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections", "-DSLW_NO_THREADS",
-    "-DSLW_STATIC",
+    "-target", "wasm32-wasi", "-std=c11", "-Os", "-fno-builtin", "-fvisibility=hidden",
+    "-ffunction-sections", "-fdata-sections", "-DSLW_NO_THREADS", "-DSLW_STATIC",
+    f"-mcpu={_FEATURES}",
 )  # fmt: skip
+_THREADED = ("-DSLW_WEB_THREADS", f"-mcpu={_FEATURES}+atomics")
 
 
-def web_runtime() -> Path:
-    """Return the runtime's object, compiling it if that must be.
+def web_runtime(threaded: bool = False) -> Path:
+    """Return the runtime's object, for memory that workers share if `threaded`.
 
-    The headers of the C library that zig brings are used, and nothing else of it.
+    It is compiled if that must be.  The headers of the C library that zig brings are used, and
+    nothing else of it.
     """
+    if threaded:
+        return _built(THREADED_NAME, build_threaded_runtime)
     return _built(NAME, build_web_runtime)
 
 
@@ -47,7 +52,8 @@ def _built(name: str, build: Callable[[Path], None]) -> Path:
     prebuilt = prebuilt_file(_MACHINE, name)
     if prebuilt.is_file():
         return prebuilt
-    recipe = hashlib.sha256(repr((_FLAGS, WASM_FLAGS, sorted(_ELSEWHERE))).encode()).hexdigest()
+    flags = (_FLAGS, _THREADED, WASM_FLAGS, sorted(_ELSEWHERE))
+    recipe = hashlib.sha256(repr(flags).encode()).hexdigest()
     cached = cache_dir() / "runtime" / f"{_MACHINE}-{source_hash()}-{recipe[:8]}" / name
     if not cached.is_file():
         cached.parent.mkdir(parents=True, exist_ok=True)
@@ -60,7 +66,16 @@ def _built(name: str, build: Callable[[Path], None]) -> Path:
 
 def build_web_runtime(out: Path) -> None:
     """Compile the runtime for WebAssembly into the object `out`."""
-    _compile(out, [*_sources("web"), *sorted(_common() - _session())], "-r")
+    _compile(out, _runtime_sources(), "-r")
+
+
+def build_threaded_runtime(out: Path) -> None:
+    """Compile the runtime for memory that workers share into the object `out`."""
+    _compile(out, _runtime_sources(), "-r", flags=_THREADED)
+
+
+def _runtime_sources() -> list[Path]:
+    return [*_sources("web"), *sorted(_common() - _session())]
 
 
 def build_web_device(out: Path) -> None:
@@ -80,11 +95,11 @@ def _session() -> set[Path]:
     return {path for pattern in _SESSION for path in (CRT / "src").glob(pattern)}
 
 
-def _compile(out: Path, sources: Sequence[Path], *link: str) -> None:
+def _compile(out: Path, sources: Sequence[Path], *link: str, flags: Sequence[str] = ()) -> None:
     with tempfile.TemporaryDirectory(prefix="slipway-web-") as folder:
         objects = []
         for source in sources:
             objects.append(str(Path(folder) / f"{source.parent.name}_{source.stem}.o"))
-            command = ["cc", *_FLAGS, "-I", str(include_path()), "-c", str(source)]
+            command = ["cc", *_FLAGS, *flags, "-I", str(include_path()), "-c", str(source)]
             run_zig([*command, "-o", objects[-1]], purpose="compiling the runtime for WebAssembly")
         run_zig(["wasm-ld", *link, "-o", str(out), *objects], purpose="joining the runtime")

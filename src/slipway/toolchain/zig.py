@@ -12,8 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from slipway.errors import ToolchainError
+from slipway.version import install_line
 
-INSTALL_LINE = "pip install 'slipway[compile]'"
+INSTALL_LINE = install_line("compile")
 
 # LLVM architecture -> (zig architecture, zig ABI with musl).
 _MUSL_TARGETS = {

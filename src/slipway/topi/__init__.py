@@ -9,7 +9,8 @@ import importlib
 import typing
 
 from slipway.errors import InvalidShapeError
-from slipway.topi import arm_cpu, generic, nn, sparse, testing, utils, x86
+from slipway.lazy import paths
+from slipway.topi import arm_cpu, generic, nn, sparse, utils, x86
 from slipway.topi.elementwise import (
     abs,
     acos,
@@ -250,7 +251,6 @@ __all__ = [
     "tan",
     "tanh",
     "tensordot",
-    "testing",
     "tile",
     "topk",
     "transpose",
@@ -262,7 +262,21 @@ __all__ = [
     "x86",
 ]
 
-_LATE = {"image": "slipway.topi.image", "vision": "slipway.topi.vision"}
+_LATE = {
+    "bifrost": "slipway.topi.cuda",
+    "broadcast": "slipway.topi.elementwise",
+    "cuda": "slipway.topi.cuda",
+    "gpu": "slipway.topi.cuda",
+    "image": "slipway.topi.image",
+    "intel_graphics": "slipway.topi.cuda",
+    "mali": "slipway.topi.cuda",
+    "math": "slipway.topi.elementwise",
+    "rocm": "slipway.topi.cuda",
+    "tag": "slipway.topi.tag",
+    "testing": "slipway.topi.testing",
+    "vision": "slipway.topi.vision",
+}
+paths(__name__, _LATE)
 _OF_GRAPHS = "slipway.relay.as_topi.indexing"
 
 

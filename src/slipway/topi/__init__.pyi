@@ -16,10 +16,19 @@ from slipway.relay.as_topi.indexing import sparse_to_dense as sparse_to_dense
 from slipway.relay.as_topi.indexing import strided_set as strided_set
 from slipway.te.tensor import Tensor
 from slipway.topi import arm_cpu as arm_cpu
+from slipway.topi import cuda as bifrost
+from slipway.topi import cuda as cuda
+from slipway.topi import cuda as gpu
+from slipway.topi import cuda as intel_graphics
+from slipway.topi import cuda as mali
+from slipway.topi import cuda as rocm
+from slipway.topi import elementwise as broadcast
+from slipway.topi import elementwise as math
 from slipway.topi import generic as generic
 from slipway.topi import image as image
 from slipway.topi import nn as nn
 from slipway.topi import sparse as sparse
+from slipway.topi import tag as tag
 from slipway.topi import testing as testing
 from slipway.topi import utils as utils
 from slipway.topi import vision as vision
@@ -82,10 +91,12 @@ __all__ = [
     "asinh",
     "atan",
     "atanh",
+    "bifrost",
     "bitwise_and",
     "bitwise_not",
     "bitwise_or",
     "bitwise_xor",
+    "broadcast",
     "broadcast_add",
     "broadcast_div",
     "broadcast_maximum",
@@ -99,6 +110,7 @@ __all__ = [
     "concatenate",
     "cos",
     "cosh",
+    "cuda",
     "cumprod",
     "cumsum",
     "divide",
@@ -121,10 +133,12 @@ __all__ = [
     "gather",
     "gather_nd",
     "generic",
+    "gpu",
     "greater",
     "greater_equal",
     "identity",
     "image",
+    "intel_graphics",
     "invert_permutation",
     "isfinite",
     "isinf",
@@ -140,6 +154,8 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "mali",
+    "math",
     "matmul",
     "matrix_set_diag",
     "max",
@@ -162,6 +178,7 @@ __all__ = [
     "reshape",
     "reverse_sequence",
     "right_shift",
+    "rocm",
     "round",
     "rsqrt",
     "scatter",
@@ -186,6 +203,7 @@ __all__ = [
     "strided_slice",
     "subtract",
     "sum",
+    "tag",
     "take",
     "tan",
     "tanh",

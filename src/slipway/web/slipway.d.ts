@@ -13,9 +13,13 @@ export type Source = string | URL | ArrayBuffer | Uint8Array | Response | WebAss
 
 export interface LoadOptions {
   /** Told of bytes as they come; `total` is undefined where the server does not say. */
-  onProgress?: (loaded: number, total: number | undefined) => void;
-  /** The name of a browser's cache to keep the file in. */
+  onProgress?: (loaded: number, total: number | undefined, file: "model" | "params") => void;
+  /** The parameters of a model that was written without them. */
+  params?: Exclude<Source, WebAssembly.Module>;
+  /** The name of a browser's cache to keep the files in. */
   cache?: string;
+  /** How many threads; all where the module and the page allow it, else one, if left out. */
+  threads?: number;
 }
 
 export interface TensorInfo {
@@ -77,6 +81,9 @@ export class Module implements Disposable {
 export class Runtime {
   readonly memory: WebAssembly.Memory;
   readonly metadata: Record<string, any>;
+  readonly numThreads: number;
+  stopThreads(): void;
+  sha256(bytes: Uint8Array): string;
   systemLib(): Module;
   cpu(index?: number): Device;
   device(type: string, index?: number): Device;

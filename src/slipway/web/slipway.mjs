@@ -14,6 +14,10 @@ const RAW_TEXT = 8, BYTE_ARRAY = 9, SMALL_TEXT = 11, SMALL_BYTES = 12;
 const TEXT = 65, BYTES = 66, FUNCTION = 68, TENSOR = 70, MODULE = 73;
 const ANY_BYTES = 16;
 const SCRATCH_BYTES = 1 << 16;
+const PAGES = [65536, 32768, 16384, 8192, 4096]; // of 64 KB, that shared memory may grow to
+const STACK_BYTES = 1 << 18; // of a worker
+const MOST_THREADS = 16;
+const WORKER_START_MS = 10000;
 const WARM_UP_MS = 20, MEASURED_MS = 50, MAX_PROFILE_RUNS = 10000;
 const KINDS = ["int", "uint", "float", "handle", "bfloat", "complex", "bool"];
 const DEVICES = { cpu: 1, cuda: 2, opencl: 4, vulkan: 7, metal: 8, webgpu: 15 };
@@ -184,10 +188,11 @@ export class Runtime {
   #packed = new WeakMap(); // a JavaScript function has one place in the table
   #thrown;
 
-  constructor(instance, metadata = {}) {
+  constructor(instance, metadata = {}, memory = instance.exports.memory) {
     this.metadata = metadata;
     this.exports = instance.exports;
-    this.memory = instance.exports.memory;
+    this.memory = memory;
+    this.workers = [];
     this.table = instance.exports.__indirect_function_table;
     if (!this.exports.slw_web_library) {
       throw new SlipwayError(
@@ -203,6 +208,45 @@ export class Runtime {
       throw new SlipwayError("the page has no memory for the library", "MemoryError");
     }
     this.library = new Module(this, library, false);
+  }
+
+  /** How many threads a parallel loop is shared by; 1 where the page is not isolated. */
+  get numThreads() {
+    return 1 + this.workers.length;
+  }
+  /** Let `count` threads work on parallel loops: workers over the same memory. */
+  async startThreads(module, count) {
+    this.exports.slw_web_set_threads(count);
+    try {
+      while (this.numThreads < count) {
+        this.workers.push(await this.#worker(module));
+      }
+    } catch (cause) {
+      this.stopThreads();
+      throw cause;
+    }
+  }
+  /** End the workers; one thread goes on. */
+  stopThreads() {
+    this.exports.slw_web_set_threads?.(1);
+    this.workers = [];
+  }
+  async #worker(module) {
+    const stack = this.exports.slw_web_get_memory(STACK_BYTES);
+    if (!stack) {
+      throw new SlipwayError("the page has no memory for the stack of a worker", "MemoryError");
+    }
+    const giveBack = () => this.exports.slw_web_give_memory(stack);
+    const script = new URL("./thread.mjs", import.meta.url);
+    try {
+      return await startedWorker(script, { module, memory: this.memory, stack: stack + STACK_BYTES }, giveBack);
+    } catch (cause) {
+      giveBack();
+      throw new SlipwayError(
+        `a worker for a second thread did not start: ${cause.message}. ${script} must be beside ` +
+          "slipway.mjs, from the same server; load(..., { threads: 1 }) needs none",
+        "UnsupportedError", { cause });
+    }
   }
 
   // Classic names.
@@ -412,6 +456,16 @@ export class Runtime {
     this.bytes(at, data.length).set(data);
     this.bytes(at + data.length, 1)[0] = 0;
     return at;
+  }
+  /** The SHA-256 of bytes, in hexadecimal digits; pages from plain http have no other. */
+  sha256(bytes) {
+    return this.withScratch(() => {
+      const digest = this.scratch(32);
+      const at = this.scratch(Math.max(1, bytes.length));
+      this.bytes(at, bytes.length).set(bytes);
+      this.exports.slw_web_sha256(at, bytes.length, digest);
+      return Array.from(this.bytes(digest, 32), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    });
   }
   readText(at) {
     const all = new Uint8Array(this.memory.buffer);
@@ -759,29 +813,93 @@ export class Model {
       .map((line, node) => {
         const [name, func] = line.split("\t");
         const times = Array.from({ length: repeat }, (_, r) => seconds[r * names.length + node]);
-        const layer = this.runtime.metadata.operators?.[func]?.layer ?? name;
+        const layer = this.runtime.metadata.operators?.[name]?.layer || name;
         return { layer, function: func, ms: 1e3 * times.sort((a, b) => a - b)[repeat >> 1] };
       })
       .filter((layer) => layer.function && layer.function !== "__nop");
   }
   dispose() {
     this.module.dispose();
+    this.runtime.stopThreads();
   }
 }
 
 /**
  * Load a model: a URL or path, a Response, bytes, or a compiled WebAssembly.Module.
- * `onProgress(loaded, total)` is told of bytes as they come; `cache` names a browser's cache to keep
- * the file in.
+ * `onProgress(loaded, total, file)` is told of bytes as they come, of the "model" and of "params";
+ * `cache` names a browser's cache to keep the files in; `params` are the parameters of a model that
+ * was written without them, in any of these forms.
  */
 export async function load(source, options = {}) {
-  return new Model(await instantiate(source, options));
+  const model = new Model(await instantiate(source, options));
+  try {
+    await loadParamsOf(model, options);
+  } catch (cause) {
+    model.dispose();
+    throw cause;
+  }
+  return model;
+}
+
+async function loadParamsOf(model, { params, onProgress, cache }) {
+  const about = model.runtime.metadata.params;
+  if (!about) {
+    if (params !== undefined) {
+      throw new SlipwayError("this model has its parameters inside: load it without `params`", "ValueError");
+    }
+    return;
+  }
+  if (params === undefined) {
+    throw new SlipwayError(
+      `this model was written without its parameters (${about.bytes} bytes): give the file that ` +
+        'export_library(..., params_file=...) wrote beside it, load("model.wasm", { params: "model.params" })',
+      "ValueError");
+  }
+  const get = (isAnew) => fetched(params, {
+    cache, isAnew, onProgress: onProgress && ((loaded) => onProgress(loaded, about.bytes, "params")),
+  });
+  const isRight = (bytes) => bytes.length === about.bytes && model.runtime.sha256(bytes) === about.sha256;
+  let bytes = await get(false);
+  if (!isRight(bytes) && isAddress(params)) { // some cache has those of another version of the model
+    bytes = await get(true);
+  }
+  if (!isRight(bytes)) {
+    await forget(params, cache);
+    throw new SlipwayError(
+      `these are not the parameters of this model: ${bytes.length} bytes with another sum than the ` +
+        `${about.bytes} bytes ${about.sha256.slice(0, 12)}... that it was written with. Put both files on the ` +
+        "server again, in binary mode", "ArtifactError");
+  }
+  model.loadParams(bytes);
+}
+
+function isAddress(source) {
+  return (typeof source === "string" || source instanceof URL) && !isFile(source);
+}
+
+async function forget(source, cache) {
+  if (isAddress(source) && cache && globalThis.caches) {
+    await (await caches.open(cache)).delete(source);
+  }
 }
 
 /** Load functions; the classic entry: `const tvm = await instantiate(bytes)`. */
 export async function instantiate(source, options = {}) {
   const module = source instanceof WebAssembly.Module ? source : await compile(await fetched(source, options));
-  return started(module, await WebAssembly.instantiate(module, {}));
+  const memory = sharedMemory(module);
+  const wanted = await threadsFor(memory, options.threads);
+  const instance = await WebAssembly.instantiate(module, imports(memory));
+  const runtime = new Runtime(instance, metadataOf(module), memory);
+  if (wanted > 1) {
+    try {
+      await runtime.startThreads(module, wanted);
+    } catch (cause) {
+      if (options.threads !== undefined) {
+        throw cause;
+      } // nobody asked: one thread runs the model as well
+    }
+  }
+  return runtime;
 }
 
 /** The same at once, for workers: from bytes or a WebAssembly.Module. */
@@ -796,7 +914,9 @@ export function instantiateSync(source) {
     }
   }
   try {
-    return started(module, new WebAssembly.Instance(module, {}));
+    const memory = sharedMemory(module);
+    const instance = new WebAssembly.Instance(module, imports(memory));
+    return new Runtime(instance, metadataOf(module), memory);
   } catch (cause) {
     throw cause instanceof SlipwayError ? cause : new SlipwayError(
       `the module cannot be started: ${cause.message}. Write it with export_library("x.wasm")`,
@@ -804,9 +924,97 @@ export function instantiateSync(source) {
   }
 }
 
-function started(module, instance) {
+function metadataOf(module) {
   const [about] = WebAssembly.Module.customSections(module, "slipway.metadata");
-  return new Runtime(instance, about ? JSON.parse(decoder.decode(about)) : {});
+  return about ? JSON.parse(decoder.decode(about)) : {};
+}
+
+function imports(memory) {
+  return memory ? { env: { memory } } : {};
+}
+
+/** Memory that workers may share, for a module that was compiled for it; else undefined. */
+function sharedMemory(module) {
+  const initial = metadataOf(module).shared_pages;
+  if (initial === undefined) {
+    return undefined;
+  }
+  let cause;
+  for (const maximum of PAGES.filter((pages) => pages >= initial)) { // phones refuse large ones
+    try {
+      return new WebAssembly.Memory({ initial, maximum, shared: true });
+    } catch (refused) {
+      cause = refused;
+    }
+  }
+  throw new SlipwayError(
+    `this engine gives no memory of ${initial * 65536} bytes that workers may share` +
+      `${cause ? `: ${cause.message}` : ""}. Compile without +atomics`, "MemoryError", { cause });
+}
+
+/** How many threads a module gets: as many as were asked for, or as the machine has. */
+async function threadsFor(memory, asked) {
+  if (asked !== undefined && !(Number.isInteger(asked) && asked >= 1)) {
+    throw new SlipwayError(`threads is a whole number from 1 on, and ${asked} is none`, "ValueError");
+  }
+  if (asked > 1 && !memory) {
+    throw new SlipwayError(
+      `the module was compiled for one thread, and ${asked} were asked for: compile it for ` +
+        '"llvm -mtriple=wasm32 -mattr=+atomics"', "UnsupportedError");
+  }
+  const isIsolated = globalThis.crossOriginIsolated ?? true; // node has no pages
+  if (asked > 1 && !isIsolated) {
+    throw new SlipwayError(
+      `${asked} threads need a page that is isolated. Serve it over https (or from the machine itself) ` +
+        "with the headers Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: " +
+        "require-corp; without `threads`, one thread runs the model", "UnsupportedError");
+  }
+  if (asked !== undefined || !memory || !isIsolated || globalThis.Deno) {
+    return asked ?? 1; // deno waits for its workers, so that a program would not end
+  }
+  const here = globalThis.navigator?.hardwareConcurrency ?? (await import("node:os")).cpus().length;
+  return Math.min(here, MOST_THREADS);
+}
+
+/** Start thread.mjs in a worker, and wait until it serves; `ended` is called when it does no more. */
+async function startedWorker(script, about, ended) {
+  const isNode = typeof Worker === "undefined";
+  const Kind = isNode ? (await import("node:worker_threads")).Worker : Worker;
+  const worker = new Kind(script, { type: "module", name: "slipway", execArgv: [] });
+  const answered = new Promise((resolve, reject) => {
+    const fail = (event) => reject(new Error(event.message ?? "its script cannot be loaded"));
+    const hear = (data) => {
+      if (data.isOver) {
+        worker.terminate();
+        ended();
+      } else if (data.error) {
+        reject(new Error(data.error));
+      } else {
+        resolve();
+      }
+    };
+    const timer = setTimeout(() => reject(new Error("it does not answer")), WORKER_START_MS);
+    const settle = (action) => (value) => {
+      clearTimeout(timer);
+      action(value);
+    };
+    if (isNode) {
+      worker.on("message", settle(hear));
+      worker.on("error", settle(fail));
+    } else {
+      worker.onmessage = settle(({ data }) => hear(data));
+      worker.onerror = settle(fail);
+    }
+  });
+  try {
+    worker.postMessage(about);
+    await answered;
+  } catch (cause) {
+    worker.terminate();
+    throw cause;
+  }
+  worker.unref?.(); // a program may end while its workers wait for work
+  return worker;
 }
 
 function checkHead(bytes) {
@@ -839,7 +1047,7 @@ async function compile(bytes) {
   }
 }
 
-async function fetched(source, { onProgress, cache } = {}) {
+async function fetched(source, { onProgress, cache, isAnew } = {}) {
   if (source instanceof Uint8Array) {
     return source;
   }
@@ -851,12 +1059,14 @@ async function fetched(source, { onProgress, cache } = {}) {
     if (isFile(source)) {
       const { readFile } = await import("node:fs/promises");
       try {
-        return new Uint8Array(await readFile(source));
+        const bytes = new Uint8Array(await readFile(source));
+        onProgress?.(bytes.length, bytes.length, "model");
+        return bytes;
       } catch (cause) {
         throw new SlipwayError(`cannot read ${source}: ${cause.message}`, "FileNotFoundError", { cause });
       }
     }
-    response = await requested(source, cache);
+    response = await requested(source, cache, isAnew);
   }
   if (typeof response?.arrayBuffer !== "function") {
     throw new SlipwayError(
@@ -875,21 +1085,23 @@ function isFile(source) {
   return source instanceof URL ? source.protocol === "file:" : !/^[a-z]+:\/\//.test(source);
 }
 
-async function requested(source, cache) {
+/** Fetch a file, kept in a cache of the browser if that is named; `isAnew`: from the server. */
+async function requested(source, cache, isAnew) {
+  const how = isAnew ? { cache: "reload" } : {};
   try {
     if (cache && globalThis.caches) {
       const store = await caches.open(cache);
-      const kept = await store.match(source);
+      const kept = isAnew ? undefined : await store.match(source);
       if (kept) {
         return kept;
       }
-      const response = await fetch(source);
+      const response = await fetch(source, how);
       if (response.ok) {
         await store.put(source, response.clone());
       }
       return response;
     }
-    return await fetch(source);
+    return await fetch(source, how);
   } catch (cause) {
     throw new SlipwayError(`cannot fetch ${source}: ${cause.message}`, "OSError", { cause });
   }
@@ -906,7 +1118,7 @@ async function collected(response, onProgress) {
     }
     parts.push(value);
     loaded += value.length;
-    onProgress(loaded, total);
+    onProgress(loaded, total, "model");
   }
   const bytes = new Uint8Array(loaded);
   let at = 0;

@@ -5,6 +5,7 @@ from math import inf
 import pytest
 from kernel_check import run, var
 
+import slipway as tvm
 from slipway import relay
 from slipway.backends.cpu.schedules.conv import rows as conv_rows
 from slipway.backends.cpu.schedules.conv.halo import taps_inside
@@ -70,7 +71,10 @@ def test_borders_in_c(depthwise):
     run(conv((5, 9), (3, 3), 1, 1, (1, 1, 1, 1), depthwise, lanes=4), "c")
 
 
-@pytest.mark.parametrize("kind", ["max", "avg"])
+@pytest.mark.parametrize(
+    ("kind", "strategy"),
+    [("max", "pool.columns"), ("max", "pool.window"), ("avg", "pool.window")],
+)
 @pytest.mark.parametrize("ceil_mode", [False, True])
 @pytest.mark.parametrize(
     ("size", "window", "strides", "padding"),
@@ -81,14 +85,16 @@ def test_borders_in_c(depthwise):
         ((40, 9), (3, 3), (1, 2), (0, 1, 1, 0)),
     ],
 )
-def test_pools_of_any_border(kind, ceil_mode, size, window, strides, padding):
+def test_pools_of_any_border(kind, strategy, ceil_mode, size, window, strides, padding):
     pool = getattr(relay.nn, f"{kind}_pool2d")
     more = {"count_include_pad": True} if kind == "avg" and ceil_mode else {}
     body = pool(
         var("x", 1, 3, *size, 8), window, strides, padding=padding, layout="NCHW8c",
         ceil_mode=ceil_mode, **more,
     )  # fmt: skip
-    assert run(relay.nn.relu(body), "llvm -num-cores=3") == "pool.window"
+    force = {f"nn.{kind}_pool2d": {"strategy": strategy}}
+    with tvm.transform.PassContext(config={"schedules.force": force}):
+        assert run(relay.nn.relu(body), "llvm -num-cores=3") == strategy
 
 
 @pytest.mark.parametrize(

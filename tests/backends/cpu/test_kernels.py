@@ -7,6 +7,7 @@ from kernel_check import TARGETS, run, var
 import slipway as tvm
 from slipway import relay
 from slipway.backends.cpu.tile import causes_conflict_misses
+from slipway.backends.primitive import schedule_primitive
 from slipway.compiler.kernels import lower_kernel
 from slipway.relay.interpret import interpret
 from slipway.target import Target
@@ -200,6 +201,16 @@ def test_deep_convolution_whose_weights_are_streamed(
     )  # fmt: skip
     body = relay.nn.relu(conv + var("b", 1, channels, 1, 1, 8))
     assert run(body, target) == "conv2d_nchwc.streamed"
+
+
+@pytest.mark.parametrize("words", ["wasm32", "x86_64-linux-gnu -mcpu=x86-64"])
+def test_short_vectors_do_not_wait_for_weights(words):
+    conv = relay.nn.contrib_conv2d_nchwc(
+        var("x", 1, 64, 7, 7, 8), var("w", 64, 64, 1, 1, 8, 8), 1, 0
+    )
+    function = conv.as_function().with_attr("Primitive", 1)
+    chosen = schedule_primitive(function, Target(f"llvm -mtriple={words}"))
+    assert chosen.implementation == "conv2d_nchwc.direct"
 
 
 def test_what_crowds_the_cache():

@@ -49,6 +49,7 @@ KERNELS = {
     "pool.rows": lambda: pool("max", 1, 3, 13, 37),
     "pool.whole": lambda: pool("avg", 2, 3, 9, 11),
     "pool.window": lambda: relay.nn.relu(pool("max", 1, 9, 13, 16, layout="NHWC")),
+    "pool.columns": lambda: relay.nn.relu(pool("max", 1, 9, 13, 16, layout="NHWC")),
     "resize.in_turn": lambda: resized(1, 2, 11, 23, size=(0, 0, 17, 41)),
     "resize.blocked": lambda: resized(1, 3, 7, 9, 8, size=(0, 0, 11, 15, 0)),
     "matmul.rows": lambda: relay.nn.batch_matmul(

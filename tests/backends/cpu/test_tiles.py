@@ -5,6 +5,7 @@ import pytest
 from slipway.backends.cpu.tile import (
     Tile,
     choose_tile,
+    most_rows,
     positions_per_part,
     prefetch_steps,
     rows_per_part,
@@ -25,6 +26,19 @@ def test_a_tile_fits_the_registers(target, positions, chunks):
     assert 1 <= tile.rows <= positions
     assert 1 <= tile.vectors <= chunks
     assert (tile.rows + 1) * tile.vectors + 1 <= vector_registers(target)
+
+
+@pytest.mark.parametrize(
+    ("words", "product", "tile"), [("", 1, Tile(4, 2)), (" -mattr=+relaxed-simd", 0, Tile(3, 3))]
+)
+def test_all_values_of_a_step_fit_the_registers_of_an_engine(words, product, tile):
+    """Of 16 it keeps one, and a product that is not fused takes another."""
+    target = Target("llvm -mtriple=wasm32" + words)
+    for vectors in range(1, 5):
+        rows = most_rows(vectors, target)
+        taken = rows * vectors + rows + vectors + product
+        assert taken <= 15 < taken + vectors + 1
+    assert choose_tile(144, 12, target) == tile
 
 
 def test_the_number_of_cores_cuts_no_layer():

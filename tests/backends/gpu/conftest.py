@@ -1,5 +1,6 @@
-"""An OpenCL device: PoCL's, where there is no other."""
+"""Devices: OpenCL's, which is PoCL where there is no other, and simulated ones."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -17,3 +18,36 @@ def device():
     if not found.exist:
         pytest.skip("no OpenCL device: apt-get install pocl-opencl-icd ocl-icd-libopencl1")
     return found
+
+
+@pytest.fixture(scope="session")
+def simulators(tmp_path_factory):
+    """A function from a language of kernels to a simulated device that runs it."""
+    from simulated import SimulatedDevice
+
+    if shutil.which("clang++") is None and shutil.which("g++") is None:
+        pytest.skip("no C++ compiler: apt-get install g++")
+    made = {}
+
+    def find(language):
+        if language not in made:
+            made[language] = SimulatedDevice(language, tmp_path_factory.mktemp(language))
+        return made[language]
+
+    return find
+
+
+@pytest.fixture(params=["opencl", "metal", "cuda", "ll"])
+def any_device(request, monkeypatch):
+    """A device for each language of kernels; `built` compiles for it."""
+    import run_kernels
+
+    if request.param == "opencl":
+        yield request.getfixturevalue("device")
+        return
+    simulator = request.getfixturevalue("simulators")(request.param)
+    target = tvm.target.Target(simulator.kind, host="llvm")
+    monkeypatch.setattr(run_kernels, "current", (target, simulator))
+    simulator.enter()
+    yield tvm.device(simulator.kind, 0)
+    simulator.leave()

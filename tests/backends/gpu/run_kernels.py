@@ -1,4 +1,4 @@
-"""Building a schedule for OpenCL, and running it."""
+"""Building a schedule for a device, and running it."""
 
 import numpy as np
 
@@ -7,18 +7,23 @@ from slipway import te
 from slipway.target import Target
 
 OPENCL = Target("opencl", host="llvm")
+current = (OPENCL, None)  # the target, and what simulates its device
 
 
 def axis(tag):
     return te.thread_axis(tag)
 
 
-def built(schedule, args, target=OPENCL, name="kernel"):
-    return tvm.build(schedule, args, target, name=name)
+def built(schedule, args, target=None, name="kernel"):
+    chosen, simulator = current
+    function = tvm.build(schedule, args, target or chosen, name=name)
+    if simulator is not None:
+        simulator.learn(function.imported_modules[0])
+    return function
 
 
-def source(function):
-    return function.imported_modules[0].get_source("opencl")
+def source(function, language="opencl"):
+    return function.imported_modules[0].get_source(language)
 
 
 def run(function, device, inputs, shape, dtype="float32"):

@@ -1,7 +1,8 @@
-"""Whole models on OpenCL, against the same models on the processor."""
+"""Whole models on devices, against the same models on the processor."""
 
 import numpy as np
 import pytest
+import run_kernels
 from run_kernels import OPENCL
 
 import slipway as tvm
@@ -57,6 +58,16 @@ def test_a_model_runs_where_its_tensors_are(device, library, wanted):
     module.run()
     np.testing.assert_allclose(module.get_output(0).numpy(), wanted, rtol=1e-5, atol=1e-6)
     assert all(seconds > 0 for _, _, seconds in module.profile(number=1, repeat=1))
+
+
+def test_a_model_runs_in_every_language(any_device, params, wanted):
+    target, simulator = run_kernels.current
+    made = relay.build(tvm.IRModule.from_expr(network()), target=target, params=params)
+    if simulator is not None:
+        simulator.learn(made.lib.imported_modules[0])
+    module = graph_executor.GraphModule(made["default"](any_device))
+    module.run(x=given())
+    np.testing.assert_allclose(module.get_output(0).numpy(), wanted, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("ending", ["so", "tar"])

@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from compare import assert_same, expected, interpreted
 from torch import nn
 
+from slipway.errors import OpNotImplemented
+
 RNG = torch.Generator().manual_seed(0)
 
 
@@ -263,6 +265,7 @@ FAMILIES = {
             lambda x: F.rms_norm(x, (8,), torch.arange(8.0), 1e-3),
             lambda x: F.batch_norm(x, torch.zeros(4), torch.ones(4), torch.arange(4.0)),
             lambda x: F.local_response_norm(x, 3),
+            lambda x: F.batch_norm(x, None, None, training=True),
         ],
         [IMAGE],
     ),
@@ -285,6 +288,24 @@ def test_family(family):
     functions, inputs = FAMILIES[family]
     module = Several(functions).eval()
     assert_same(interpreted(module, inputs), expected(module, inputs))
+
+
+@pytest.mark.parametrize("x", [IMAGE, IMAGE[0, :, :, 0], IMAGE[None]], ids=["2d", "rows", "3d"])
+def test_a_norm_without_stored_statistics_has_those_of_the_batch(x):
+    """So weights are standardised: by way of one such norm with a channel for each filter."""
+    width = x.shape[1]
+    module = Several([
+        lambda x: F.batch_norm(x, None, None, training=True),
+        lambda x: F.batch_norm(x, None, None, torch.arange(1.0, width + 1), training=True, eps=0.1),
+        lambda x: F.batch_norm(
+            x, None, None, torch.arange(1.0, width + 1), -torch.arange(0.0, width), training=True),
+    ]).eval()  # fmt: skip
+    assert_same(interpreted(module, [x]), expected(module, [x]))
+
+
+def test_a_norm_that_learns_from_the_batch_is_refused_with_what_to_do():
+    with pytest.raises(OpNotImplemented, match=r"module.eval\(\)"):
+        interpreted(nn.BatchNorm2d(4).train(), [IMAGE])
 
 
 CONVOLUTIONS = {

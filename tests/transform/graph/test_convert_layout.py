@@ -186,3 +186,61 @@ def test_errors_say_what_to_do():
         pytest.raises(tvm.TVMError, match="NCHW16c cuts axis C into blocks of 16"),
     ):
         relay.transform.AlterOpLayout()(module)
+
+
+def nhwc_model():
+    x = relay.var("x", shape=(1, 6, 6, 8))
+    y = relay.nn.conv2d(
+        x, constant(3, 3, 8, 16), padding=(1, 1), kernel_size=(3, 3), channels=16,
+        data_layout="NHWC", kernel_layout="HWIO",
+    )  # fmt: skip
+    return tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(y)))
+
+
+def test_a_registered_rule_says_what_convert_layout_makes():
+    seen = []
+
+    def rule(attrs, inputs, tinfos, desired):
+        seen.append((tinfos[0].shape, desired))
+        return relay.nn.conv2d(*inputs, **dict(attrs, data_layout=desired[0], kernel_layout="OIHW"))
+
+    module = nhwc_model()
+    with (
+        TempOpAttr("nn.conv2d", "FTVMConvertOpLayout", rule),
+        tvm.transform.PassContext(opt_level=3),
+    ):
+        changed, counts = convert(module, "NCHW", "default")
+    assert seen == [((1, 6, 6, 8), ["NCHW", "default"])]
+    assert counts == {"layout_transform": 3, "nn.conv2d": 1, "nn.relu": 1}
+    close(module, changed, image(1, 6, 6, 8))
+
+
+@pytest.mark.parametrize(("level", "asked"), [(2, 0), (3, 1)])
+def test_build_applies_registered_layouts_at_level_3(level, asked):
+    seen = []
+
+    def rule(attrs, inputs, tinfos, out_type):
+        seen.append(out_type.shape)
+        return relay.nn.conv2d(*inputs, **dict(attrs, data_layout="NCHW", kernel_layout="OIHW"))
+
+    module = nhwc_model()
+    with (
+        TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", rule),
+        tvm.transform.PassContext(opt_level=level),
+    ):
+        close(module, module, image(1, 6, 6, 8))
+    assert seen == [(1, 6, 6, 16)] * asked
+
+
+def test_build_applies_registered_legalizations():
+    def rule(attrs, inputs, types):
+        return relay.maximum(inputs[0], relay.const(1.0))
+
+    module = nhwc_model()
+    runner = relay.create_executor("graph", mod=module, device=tvm.cpu(), target="llvm")
+    x = image(1, 6, 6, 8)
+    with TempOpAttr("nn.relu", "FTVMLegalize", rule):
+        found = runner.evaluate()(x).numpy()
+    (wanted,) = leaves(module, x)
+    np.testing.assert_allclose(found, np.maximum(wanted, 1), rtol=1e-4)
+    assert found.min() == 1

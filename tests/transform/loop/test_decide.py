@@ -9,7 +9,7 @@ from slipway import te
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
-from slipway.transform.loop.decide import given
+from slipway.transform.loop.decide import comparable, decides, given
 
 KINDS = (E.LT, E.LE, E.GT, E.GE, E.EQ, E.NE)
 COMPARE = {
@@ -123,8 +123,8 @@ def test_choices_by_select_are_made_too():
 
 def test_conditions_that_are_written_the_same_decide_each_other():
     x = E.Var("x", "float32")
-    known = E.LT(x, ops.const(1.0, "float32"))
-    again = E.LT(x, ops.const(1.0, "float32"))
+    known = E.LT(x, ops.const(float("1.0"), "float32"))
+    again = E.LT(x, ops.const(float("1.0"), "float32"))
     assert given(again, known, True).value == 1
     assert given(again, known, False).value == 0
     for other in (
@@ -135,6 +135,41 @@ def test_conditions_that_are_written_the_same_decide_each_other():
     pair = E.Shuffle((x, x), (0, 1))
     one, two = (E.LT(E.Shuffle((x, x), (0, 1)), pair) for _ in range(2))
     assert given(two, one, True).value == 1
-    for other in (E.Shuffle((x, x), (1, 0)), E.Shuffle((x,), (0, 1)), E.Shuffle((x, x, x), (0, 1))):
+    for other in (
+        E.Shuffle((x, x), (1, 0)), E.Shuffle((x,), (0, 1)), E.Shuffle((x, x, x), (0, 1)),
+        E.Shuffle((x, x), (0, 0)), E.Shuffle((x, x), (1, 1)),
+    ):  # fmt: skip
         differs = E.LT(other, pair)
         assert given(differs, one, True) is differs
+
+
+def test_what_one_condition_says_of_another():
+    """Of all pairs on one sum: what the other is wherever the one holds, by every value."""
+    values = range(-9, 10)
+    for one, other in itertools.product(PLAIN, repeat=2):
+        for a, b in itertools.product((-2, 0, 3), repeat=2):
+            found = decides(one(X, ops.const(a)), other(X, ops.const(b)))
+            said = {bool(COMPARE[other](x, b)) for x in values if COMPARE[one](x, a)}
+            assert found == (said.pop() if len(said) == 1 else None)
+
+
+def test_sums_with_memory_in_them_name_nothing():
+    """The load is one object in both conditions, but a store may lie between them."""
+    data = te.placeholder((4,), "int32", name="A")
+    b = te.compute((4,), lambda i: data[i] + 1, name="B")
+    func = te.lower(te.create_schedule(b.op), [data, b])
+    (buffer, *_) = (buffer for _, buffer in func.buffer_map)
+    load = E.BufferLoad(buffer, (ops.const(0),))
+    for total in (load, E.Add(X, load), E.Sub(load, X)):
+        assert decides(total < 5, total < 6) is None
+        assert len(comparable([total < 5, total < 6])) == 1
+
+
+def test_conditions_are_compared_with_the_first():
+    """The first alone where that is no comparison of integers; else all on its sum, in order."""
+    real = E.Var("r", "float32")
+    first = E.LT(real, ops.const(1.0, "float32"))
+    assert comparable([first, X < 3]) == [first]
+    for kind in PLAIN:
+        first = kind(X, ops.const(3))
+        assert set(map(str, comparable([first, Y < 1, X < 9]))) == {str(first), "x < 9"}

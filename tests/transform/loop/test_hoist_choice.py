@@ -5,7 +5,11 @@ import pytest
 
 import slipway
 from slipway import te
+from slipway.ir import expr as E
+from slipway.ir import ops
 from slipway.ir import stmt as S
+from slipway.ir.buffer import decl_buffer
+from slipway.ir.function import PrimFunc
 from slipway.ir.interpret import run
 from slipway.ir.verify import verify
 from slipway.ir.visit import walk
@@ -13,6 +17,8 @@ from slipway.transform.loop.decide import comparable
 from slipway.transform.loop.flatten_storage import flatten_storage
 from slipway.transform.loop.hoist_choice import hoist_choice
 from slipway.transform.loop.pipeline import run_pipeline
+
+SOURCE, OUT = decl_buffer((64,), name="A"), decl_buffer((64,), name="Out")
 
 
 def joined(vectors=True):
@@ -164,7 +170,8 @@ def test_conditions_of_both_directions_are_ordered_by_where_they_divide():
 
 @pytest.mark.parametrize("parts", [3, 12])
 def test_llvm_unrolls_few_nests_and_leaves_many_as_they_stand(parts):
-    text = slipway.build(chain_of_joined(parts, 0), target="llvm").get_source("raw")
+    func = hoist_choice(flatten_storage(chain_of_joined(parts, 0)))  # no target chooses addresses
+    text = slipway.build(func, target="llvm").get_source("raw")
     assert text.count(", !llvm.loop !") == (0 if parts == 3 else parts + 1)
     assert text.count('= !{!"llvm.loop.unroll.disable"}') == (parts > 3)
 
@@ -205,9 +212,6 @@ def test_functions_without_choices_stay_the_same_object():
 
 
 def test_constant_conditions_are_no_reason_to_write_a_nest_twice():
-    from slipway.ir import expr as E
-    from slipway.ir import ops
-
     a = te.placeholder((8, 32), name="A")
 
     def element(i, j):
@@ -238,3 +242,55 @@ def test_very_large_statements_are_not_written_twice():
         return sum(isinstance(n, S.BufferStore) for n in walk(made.body))
 
     assert (many(15), many(110)) == (2, 1)
+
+
+def nest_of_parts(parts, between, first=0):
+    """``for i, m, v: Out[first + ...] = A[...]`` of as many joined parts, `between` steps of m."""
+    i, m, v = (E.Var(name) for name in "imv")
+    spot = (i * between + m) * 4 + v + first
+    value = ops.const(0.0, "float32")
+    for n in reversed(range(parts - 1)):
+        value = E.Call("float32", "if_then_else", (i < n + 1, SOURCE[spot] * float(n + 1), value))
+    body = S.BufferStore(OUT, value, (spot,))
+    kinds = (S.ForKind.VECTORIZED, S.ForKind.SERIAL, S.ForKind.SERIAL)
+    for var, extent, kind in zip((v, m, i), (4, between, parts), kinds, strict=True):
+        body = S.For(var, ops.const(0), ops.const(extent), kind, body)
+    return body
+
+
+def hoisted(body):
+    """What hoist_choice makes of a function of SOURCE and OUT; the numbers have stayed the same."""
+    handles = tuple(E.Var(b.name, "handle") for b in (SOURCE, OUT))
+    func = PrimFunc(handles, body, tuple(zip(handles, (SOURCE, OUT), strict=True)))
+    made = hoist_choice(func)
+    data = np.arange(1, 65, dtype="float32")
+    outs = [np.zeros(64, "float32") for _ in range(2)]
+    for each, out in zip((func, made), outs, strict=True):
+        run(each, data, out)
+    np.testing.assert_array_equal(*outs)
+    assert outs[0].any()
+    return made.body
+
+
+def loops_kept(stmt):
+    """{steps of a loop: is it told to stay a loop}, of all loops but those of vectors."""
+    loops = [n for n in walk(stmt) if isinstance(n, S.For) and n.kind != S.ForKind.VECTORIZED]
+    return {(n.extent.value, S.KEEP_LOOP in n.annotations) for n in loops}
+
+
+def test_of_many_nests_all_loops_stay_but_those_of_one_step():
+    """Those are no loops: what is inside of them stands alone."""
+    for between in (1, 2, 3):
+        made = hoisted(nest_of_parts(5, between))
+        assert loops_kept(made) == {(5, True), (between, between > 1)}
+        assert loops_kept(hoisted(nest_of_parts(3, between))) == {(3, False), (between, False)}
+
+
+def test_nests_beside_each_other_are_counted_by_themselves():
+    """Three nests and three nests, in a loop of tasks: few each."""
+    both = S.SeqStmt((nest_of_parts(3, 2), nest_of_parts(3, 2, first=24)))
+    tasks = S.For(E.Var("t"), ops.const(0), ops.const(2), S.ForKind.PARALLEL, both)
+    made = hoisted(tasks)
+    assert made.kind == S.ForKind.PARALLEL
+    assert sum(isinstance(n, S.IfThenElse) for n in walk(made)) == 4
+    assert loops_kept(made) == {(2, False), (3, False)}

@@ -3,8 +3,14 @@
 import numpy as np
 
 from slipway import te
+from slipway.ir import expr as E
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.buffer import decl_buffer
+from slipway.ir.function import PrimFunc
 from slipway.ir.interpret import run
 from slipway.ir.verify import verify
+from slipway.ir.visit import walk
 from slipway.transform.context import PassContext
 from slipway.transform.loop.flatten_storage import flatten_storage
 from slipway.transform.loop.loop_partition import loop_partition
@@ -78,3 +84,100 @@ def test_padding_is_partitioned_on_request():
     want = np.zeros(64, "float32")
     want[1:63] = x[:62] + x[2:]
     np.testing.assert_array_equal(y, want)
+
+
+# -- nests by hand: which checks move, and how far -------------------------------------------------
+
+OUT = decl_buffer((64,), "int32", name="Out")
+T, J, K, N = (E.Var(name) for name in "tjkn")
+
+
+def over(var, extent, body, first=0):
+    return S.For(var, ops.const(first), ops.as_expr(extent), S.ForKind.SERIAL, body)
+
+
+def checked(condition, spot, more=0):
+    """``if likely(condition): Out[spot] = Out[spot] + 1 + more``"""
+    store = S.BufferStore(OUT, E.BufferLoad(OUT, (spot,)) + (1 + more), (spot,))
+    return S.IfThenElse(E.Call("bool", "likely", (condition,)), store, None)
+
+
+def partitioned(body, n=3, **options):
+    """What becomes of a function of Out and n; for several n the same numbers come out."""
+    handle = E.Var("Out", "handle")
+    func = PrimFunc((handle, N), body, ((handle, OUT),))
+    with PassContext(config={"tir.LoopPartition": options}):
+        made = verify(loop_partition(func), "flat")
+    for value in (n, 0, 1, 4, 7):
+        outs = [np.zeros(64, "int32") for _ in range(2)]
+        for each, out in zip((func, made), outs, strict=True):
+            assert run(each, out, value) == 0
+        np.testing.assert_array_equal(*outs)
+        assert outs[0].any() or value != n
+    return made.body
+
+
+def choices(stmt):
+    """How many loops were written twice: with their checks, and without."""
+    return sum(isinstance(n, S.IfThenElse) and n.else_case is not None for n in walk(stmt))
+
+
+def test_a_check_that_always_holds_or_depends_on_one_loop_stays():
+    """It is decided elsewhere, or there is no loop inside to move it out of."""
+    for condition in (T * 5 + K < 25, T * 5 + K >= 0, T < N, K < N, T + N < 4, K + N < 4):
+        body = over(T, 5, over(K, 5, checked(condition, T * 5 + K)))
+        assert choices(partitioned(body)) == 0, condition
+    assert choices(partitioned(over(T, 5, over(K, 5, checked(T * 5 + K < 24, T * 5 + K))))) == 1
+
+
+def test_equality_is_no_check_of_a_border():
+    for kind in (E.EQ, E.NE):
+        body = over(T, 5, over(K, 5, checked(kind(T * 5 + K, ops.const(10)), T * 5 + K)))
+        assert choices(partitioned(body)) == 0
+
+
+def test_loops_of_one_variable_have_their_own_ranges():
+    """The pieces of a cut loop: what holds for the steps of the one need not for those of another.
+
+    The check in front asks for more than that behind, so that the ends of the last are not enough.
+    """
+    spot = T * 5 + K
+    longer, shorter = over(K, 2, checked(spot < 23, spot), 3), over(K, 3, checked(spot < 23, spot))
+    third = over(K, 1, checked(spot < 23, spot))
+    for parts in ((longer, shorter), (shorter, longer), (third, longer, shorter)):
+        assert choices(partitioned(over(T, 5, S.SeqStmt(parts)))) == 1
+    symbolic, one = over(K, N, checked(spot < 23, spot)), over(K, N - 2, checked(spot < 23, spot))
+    for parts in ((symbolic, one), (one, symbolic)):
+        partitioned(over(T, 5, S.SeqStmt(parts)), n=4)
+    # The same of the loop around: both pieces have a border of their own.
+    for first, second in (((0, 3), (3, 2)), ((3, 2), (0, 3))):
+        pieces = [
+            over(T, extent, over(K, 5, checked(limit > T * 5 + K, T * 5 + K)), start)
+            for (start, extent), limit in ((first, 13), (second, 23))
+        ]
+        partitioned(S.SeqStmt(tuple(pieces)))
+
+
+def test_ends_that_depend_on_another_loop_inside_stay_inside():
+    """k runs to j: what the check on t and k asks for is not known outside of the loop over j."""
+    inner = over(K, J + 1, checked(T * 5 + K < 22, T * 5 + K))
+    made = partitioned(over(T, 5, over(J, 5, inner)))
+    assert isinstance(made.body, S.For)
+
+
+def test_values_with_a_name_stay_inside():
+    shift = E.Var("shift")
+    for value in (E.BufferLoad(OUT, (K,)), K * 2, N + 1):
+        inner = S.LetStmt(shift, value, checked(T * 5 + K + shift < 20, T * 5 + K))
+        assert choices(partitioned(over(T, 5, over(K, 5, inner)))) == 0
+    real = E.Var("r", "float32")
+    inner = S.LetStmt(real, ops.const(1.0, "float32"), checked(T * 5 + K < 20, T * 5 + K))
+    assert isinstance(partitioned(over(T, 5, over(K, 5, inner))).body, S.IfThenElse)
+
+
+def test_products_of_loops_inside_have_constant_ends():
+    spot = T * 10 + J * 3 + K
+    body = over(T, 3, over(J, 3, over(K, 3, checked(T * 20 + J * K < 42, spot))))
+    made = partitioned(body)
+    assert isinstance(made.body, S.IfThenElse)
+    assert choices(made) == 1

@@ -167,8 +167,9 @@ def test_a_guard_of_the_hinted_loop_alone_is_decided_everywhere(kind, factor, en
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("factors_of", [(0, 1, 1), (0, 1, -1), (0, -2, 1), (0, 1, 2), (0, 1, -3)])
-def test_a_guard_with_an_outer_loop_becomes_the_ends(kind, factors_of):
-    rows = [(kind, (*factors_of, -2), False), (E.LT, (0, 1, 1, -9), False)]
+@pytest.mark.parametrize("likely", [False, True])
+def test_a_guard_with_an_outer_loop_becomes_the_ends(kind, factors_of, likely):
+    rows = [(kind, (*factors_of, -2), likely), (E.LT, (0, 1, 1, -9), False)]
     nest = Nest(((0, 1), (0, 5), (1, 5)), rows, [], (0, 1, 1, 0), 0)
     made = cut_loops(nest.function(SERIAL, (False, False, True)))
     assert not conditions_left(made.body)

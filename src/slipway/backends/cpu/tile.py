@@ -31,6 +31,7 @@ def vector_registers(target: Target) -> int:
     """Return the number of vector registers that a tile may fill.
 
     Before AVX an instruction overwrites one of its operands: a product takes a register to itself.
+    Engines of WebAssembly keep one for themselves.
     """
     arch = target.arch
     if arch.startswith("x86"):
@@ -38,7 +39,24 @@ def vector_registers(target: Target) -> int:
         return 32 if "avx512f" in features else 16 if "avx" in features else 15
     if arch.startswith(("aarch64", "arm64", "riscv")):
         return 32
-    return 16
+    return 15 if _is_wasm(target) else 16
+
+
+def most_rows(vectors: int, target: Target) -> int:
+    """Return the rows of the largest tile with `vectors` vectors, at least 1.
+
+    Its sums, its weights and one broadcast value are in registers.  Engines of WebAssembly load all
+    values of a step before they multiply, and want a register for a product unless it is fused.
+    """
+    registers = vector_registers(target)
+    if not _is_wasm(target):
+        return max(1, (registers - 1 - vectors) // vectors)
+    product = 0 if target.has_feature("relaxed-simd") else 1
+    return max(1, (registers - vectors - product) // (vectors + 1))
+
+
+def _is_wasm(target: Target) -> bool:
+    return target.parsed_triple.table == "wasm"
 
 
 def prefetch_steps(lanes: int, target: Target) -> int:
@@ -85,10 +103,8 @@ def tiles_in_registers(
 
     A chunk is `width` registers wide; `Tile.vectors` counts chunks.
     """
-    registers = vector_registers(target)
     for vectors in range(1, max(1, min(4 // width, chunks)) + 1):
-        weights = vectors * width
-        for rows in range(1, max(1, min(positions, (registers - 1 - weights) // weights)) + 1):
+        for rows in range(1, max(1, min(positions, most_rows(vectors * width, target))) + 1):
             yield Tile(rows, vectors)
 
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from slipway.backends.backend import Backend, backend_of
-from slipway.backends.gpu.limits import check_limits
 from slipway.backends.gpu.lowering.threads import ONE_THREAD, map_threads
 from slipway.backends.gpu.split import emit_kernels, host_function
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.device_code import DeviceCode, KernelInfo, packed_code
-from slipway.codegen.gpu.dialect import OPENCL
+from slipway.codegen.gpu.cuda import CUDA
+from slipway.codegen.gpu.metal import METAL
+from slipway.codegen.gpu.opencl import OPENCL
 from slipway.codegen.narrow import widen_narrow
 from slipway.ir.function import PrimFunc
 from slipway.runtime.library import DEVICE_CODE_SYMBOL
@@ -35,7 +36,7 @@ PASSES: tuple[Pass, ...] = (
     loop_pass(simplify),
     loop_pass(remove_unused),
 )
-_DIALECTS = {"opencl": OPENCL}
+_DIALECTS = {"opencl": OPENCL, "metal": METAL, "cuda": CUDA}
 
 
 class GpuBackend(Backend):
@@ -72,12 +73,10 @@ class GpuBackend(Backend):
         """Write the kernels, and compile the functions that launch them for the host."""
         dialect = _DIALECTS[target.kind.name]
         widened = {name: widen_narrow(func) for name, func in functions.items()}
-        program, by_loop = emit_kernels(widened, target, dialect, compiler)
-        for kernel in program.kernels:
-            check_limits(kernel, target)
+        program = emit_kernels(widened, target, dialect, compiler)
         device_type = target.kind.device_type
         hosts = {
-            name: host_function(func, program.digest, by_loop, device_type)
+            name: host_function(func, program.digest, program.by_loop, device_type)
             for name, func in widened.items()
         }
         host = host_of(target)
@@ -96,7 +95,7 @@ class GpuBackend(Backend):
 
             return data_object({DEVICE_CODE_SYMBOL: packed_code(target, program.text)}, host)
 
-        device = DeviceCode(target, dialect.name, dialect.suffix, program.text, infos, as_object)
+        device = DeviceCode(target, program.text, program.sources, infos, as_object)
         return replace(made, device=device)
 
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from slipway import dtypes
+from slipway.backends.gpu.limits import check_limits
 from slipway.backends.gpu.lowering.threads import is_thread_loop
 from slipway.codegen.c.function import CModule
 from slipway.codegen.gpu.dialect import Dialect
 from slipway.codegen.gpu.kernel import DeviceKernel, emit_kernel
+from slipway.codegen.gpu.nvptx import nvptx_ir, ptx_text
 from slipway.codegen.gpu.source import source_text
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
@@ -29,28 +32,45 @@ from slipway.target.capability import capability_of
 
 @dataclass(frozen=True)
 class DeviceProgram:
-    """The kernels of a library: their text, its SHA-256, and each of them."""
+    """The kernels of a library.
+
+    `text` is what the driver takes, by whose SHA-256, `digest`, it is known; `sources` has the
+    kernels as texts by format, `by_loop` each kernel by the id of the loops it was made of.
+    """
 
     text: str
-    digest: str
-    kernels: tuple[DeviceKernel, ...]
+    sources: Mapping[str, str]
+    by_loop: Mapping[int, DeviceKernel]
+
+    @property
+    def kernels(self) -> tuple[DeviceKernel, ...]:
+        """All kernels."""
+        return tuple(self.by_loop.values())
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of `text`, in hexadecimal."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
 
 
 def emit_kernels(
     functions: Mapping[str, PrimFunc], target: Target, dialect: Dialect, compiler: str
-) -> tuple[DeviceProgram, dict[int, DeviceKernel]]:
-    """Return the kernels of `functions`, and each by the id of the loops it was made of."""
+) -> DeviceProgram:
+    """Return the kernels of `functions`, checked against the target's limits."""
     module = CModule(capability_of(target))
-    by_loop: dict[int, DeviceKernel] = {}
+    made: list[tuple[DeviceKernel, S.For]] = []
     for name, func in functions.items():
         noalias = bool(func.attr("noalias", True))
         for number, root in enumerate(_roots(func.body)):
             kernel = emit_kernel(f"{name}_kernel{number}", root, dialect, module, noalias)
-            by_loop[id(root)] = kernel
-    kernels = tuple(by_loop.values())
-    text = source_text(kernels, dialect, compiler)
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return DeviceProgram(text, digest, kernels), by_loop
+            check_limits(kernel, target)
+            made.append((kernel, root))
+    text = source_text([kernel for kernel, _ in made], dialect, compiler)
+    by_loop = {id(root): kernel for kernel, root in made}
+    if target.kind.name != "cuda":
+        return DeviceProgram(text, {dialect.name: text}, by_loop)
+    ir = nvptx_ir(made, target)
+    return DeviceProgram(ptx_text(ir, target), {dialect.name: text, "ll": ir}, by_loop)
 
 
 def _roots(node: S.Stmt) -> list[S.For]:

@@ -16,6 +16,7 @@ from slipway.errors import ToolchainError
 from slipway.ir.function import PrimFunc
 from slipway.ir.hardware import HARDWARE
 from slipway.target import Target
+from slipway.version import install_line
 
 FLAGS = ("-std=c11", "-fno-math-errno", "-fno-strict-aliasing", "-fPIC",
          "-ffreestanding", "-fno-builtin", "-ffunction-sections", "-fdata-sections",
@@ -97,7 +98,7 @@ def _compiler_of(target: Target, flags: tuple[str, ...]) -> list[str]:
         cc = shutil.which("cc")
         if cc is None or not target._is_host():
             raise ToolchainError(
-                f"compiling C for {target.triple} needs ziglang: pip install 'slipway[compile]'"
+                f"compiling C for {target.triple} needs ziglang: {install_line('compile')}"
             ) from None
         return [cc, "-O3", *(flag for flag in flags if "sanitize" not in flag)]
     cpu = target.cpu if target.mcpu else "baseline"  # what the metadata says, not this CPU

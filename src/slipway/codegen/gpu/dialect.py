@@ -1,7 +1,7 @@
-"""The languages of kernels as tables: what each calls the parts of a kernel.
+"""What a language of kernels is to the walk that writes one: a table of spellings.
 
-All of them are C with other words for memory, threads and barriers, and with functions of their
-own; `codegen.c` walks the loops for all.
+All of them are C or C++ with other words for memory, threads and barriers, and with functions of
+their own; `codegen.c` walks the loops for all.
 """
 
 from __future__ import annotations
@@ -14,30 +14,41 @@ from dataclasses import dataclass, field
 class Dialect:
     """One language.
 
-    `head` is the kernel's first line with ``{name}``, ``{parameters}`` and ``{threads}``; `pointer`
-    and `scalar` a parameter with ``{type}``, ``{name}``, ``{number}``; `spaces` the words in front
-    of a type for memory that is "global", "shared", "local"; `indices` the number of a block or
-    thread along an axis.  `builtins` names the language's function for an intrinsic on float32 and
-    float64.  `prologue` defines C's names of types and whatever else the walk takes for granted,
-    `doubles` is put in front where float64 occurs.  `reserved` are words no variable may have.
+    - `head`: a kernel's first line, with ``{bounds}``, ``{name}`` and ``{parameters}``
+    - `bounds`: how many threads a block has, where that is known: ``{threads}`` along each axis,
+      ``{most}`` in all
+    - `pointer`, `scalar`: a parameter, with ``{type}``, ``{name}``, ``{number}``; a pointer has
+      ``{restrict}`` too, which is `restrict` where nothing else points there
+    - `spaces`: words in front of the type that a pointer points to, for memory that is "global",
+      "shared" or "local"
+    - `shared`: words in front of a declaration of memory that a block shares
+    - `indices`: the number of a block or a thread along an axis
+    - `function`: words in front of a function that kernels call
+    - `builtins`: the language's functions for intrinsics on float32 and float64
+    - `prologue`: defines C's names of types, and whatever else the walk takes for granted
+    - `doubles`: stands in front where float64 occurs; None for a language without it
+    - `reserved`: words that no variable may have
     """
 
     name: str
-    suffix: str
     head: str
+    bounds: str
     pointer: str
     scalar: str
     spaces: Mapping[str, str]
+    shared: str
     indices: Mapping[str, str]
     barrier: str
     prologue: str
     builtins: Mapping[str, str] = field(default_factory=dict)
-    doubles: str = ""
+    function: str = "static inline"
+    restrict: str = "restrict "
+    doubles: str | None = ""
     reserved: frozenset[str] = frozenset()
 
 
-_AXES = ("x", "y", "z")
-_MATH = {
+AXES = ("x", "y", "z")
+MATH = {
     "sqrt": "sqrt",
     "fabs": "fabs",
     "floor": "floor",
@@ -52,43 +63,15 @@ _MATH = {
     "slw_fma64": "fma",
     "copysign": "copysign",
 }
-_OPENCL_PROLOGUE = """#pragma OPENCL FP_CONTRACT OFF
-typedef char int8_t;
-typedef short int16_t;
-typedef int int32_t;
-typedef long int64_t;
-typedef uchar uint8_t;
-typedef ushort uint16_t;
-typedef uint uint32_t;
-typedef ulong uint64_t;
-typedef int slw_s32;
-typedef uint slw_w32;
-typedef long slw_s64;
-typedef ulong slw_w64;
-#define INT64_C(x) x##L
-#define UINT64_C(x) x##UL
+CPP_WORDS = """
+alignas alignof and and_eq asm bitand bitor bool catch char16_t char32_t class compl const_cast
+constexpr decltype delete dynamic_cast explicit export false friend mutable namespace new noexcept
+not not_eq nullptr operator or or_eq private protected public reinterpret_cast static_assert
+static_cast template this thread_local throw true try typeid typename using virtual wchar_t xor
+xor_eq
 """
-_OPENCL_WORDS = """
-kernel global local private constant read_only write_only read_write uniform pipe generic half quad
-complex imaginary vector image2d_t sampler_t event_t uchar ushort uint ulong size_t barrier mad fma
-min max clamp mix step sign dot cross length select abs exp log pow sin cos tan sqrt floor ceil
-trunc rint round all any shuffle degrees radians distance normalize hypot atomic
+C_MACROS = """typedef int32_t slw_s32;
+typedef uint32_t slw_w32;
+typedef int64_t slw_s64;
+typedef uint64_t slw_w64;
 """
-
-OPENCL = Dialect(
-    name="opencl",
-    suffix="cl",
-    head="__kernel __attribute__((reqd_work_group_size({threads})))\nvoid {name}({parameters})",
-    pointer="__global {type}* {restrict}{name}",
-    scalar="{type} {name}",
-    spaces={"global": "__global ", "shared": "__local ", "local": ""},
-    indices={
-        **{f"blockIdx.{a}": f"(int32_t)get_group_id({n})" for n, a in enumerate(_AXES)},
-        **{f"threadIdx.{a}": f"(int32_t)get_local_id({n})" for n, a in enumerate(_AXES)},
-    },
-    barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
-    prologue=_OPENCL_PROLOGUE,
-    builtins=_MATH,
-    doubles="#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n",
-    reserved=frozenset(_OPENCL_WORDS.split()),
-)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from math import prod
 
@@ -12,6 +11,7 @@ from slipway.codegen.c.expressions import Lane
 from slipway.codegen.c.function import CFunction, CModule
 from slipway.codegen.capture import captured
 from slipway.codegen.gpu.dialect import Dialect
+from slipway.codegen.multiply_add import product_of
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import ops
@@ -20,7 +20,7 @@ from slipway.ir.buffer import Buffer
 from slipway.ir.visit import children, post_order, walk
 
 _SIGNATURE = {("float", 32): "f", ("float", 64): "d"}
-_AXES = ("x", "y", "z")
+AXES = ("x", "y", "z")
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class DeviceKernel:
 
     def grid(self) -> list[E.PrimExpr]:
         """Return the blocks along x, y and z, then the threads of a block."""
-        tags = [f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in _AXES]
+        tags = [f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in AXES]
         return [self.extents.get(tag, ops.const(1)) for tag in tags]
 
 
@@ -84,6 +84,7 @@ class KernelEmitter(CFunction):
     def __init__(self, module: CModule, name: str, dialect: Dialect) -> None:
         super().__init__(module, name)
         self.dialect = dialect
+        self.strict = module.capability.target.is_strict
         self.spaces: dict[int, str] = {}  # of memory, by data Var
         self.declared: list[str] = []  # shared memory, at the top of the function
         self.shared_bytes = 0
@@ -109,7 +110,7 @@ class KernelEmitter(CFunction):
                 ty = spelling.c_type(buffer.dtype)
                 self.pointer_types[id(var)] = ty
                 self.spaces[id(var)] = "global"
-                restrict = "restrict " if noalias else ""
+                restrict = self.dialect.restrict if noalias else ""
                 pattern, kind = self.dialect.pointer, "p"
             else:
                 ty, restrict = spelling.c_type(var.dtype), ""
@@ -130,16 +131,13 @@ class KernelEmitter(CFunction):
     def text(self, dialect: Dialect, words: list[str], extents: dict[str, E.PrimExpr]) -> str:
         """Return the whole function."""
         self._mention_unused()
-        threads = [ops.as_int(extents.get(f"threadIdx.{a}", ops.const(1))) for a in _AXES]
+        threads = [ops.as_int(extents.get(f"threadIdx.{a}", ops.const(1))) for a in AXES]
         known = [n for n in threads if n is not None]
-        head = dialect.head
-        if len(known) < 3:  # only the launch knows
-            head = re.sub(r" __attribute__\(\(\w+\(\{threads\}\)\)\)", "", head)
-        head = head.format(
+        bounds = dialect.bounds.format(threads=", ".join(map(str, known)), most=prod(known))
+        head = dialect.head.format(
+            bounds=bounds if len(known) == 3 else "",  # otherwise only the launch knows
             name=self.name,
             parameters=", ".join(words),
-            threads=", ".join(map(str, known)),
-            most=prod(known),
         )
         lines = [f"  {line}" for line in self.declared] + self.lines
         return f"{head} {{\n" + "\n".join(lines) + "\n}\n"
@@ -170,7 +168,7 @@ class KernelEmitter(CFunction):
         self.element_dtype[id(buffer.data)] = buffer.dtype
         self.spaces[id(buffer.data)] = "shared" if shared else "local"
         count = max(1, size // max(1, dtypes.bits_of(buffer.dtype) // 8))
-        line = f"{self.dialect.spaces['shared' if shared else 'local']}{ty} {name}[{count}];"
+        line = f"{self.dialect.shared if shared else ''}{ty} {name}[{count}];"
         if shared:
             self.declared.append(line)
             self.shared_bytes += size
@@ -239,7 +237,22 @@ class KernelEmitter(CFunction):
         self.branches.pop()
         return text
 
-    # -- calls -------------------------------------------------------------------------------------
+    # -- arithmetic and calls ----------------------------------------------------------------------
+
+    def _binary(self, node: E.BinaryOp, lane: Lane) -> str:
+        """Return a sum with a product as one instruction, as processors compute it."""
+        product = product_of(node)
+        fuses = dtypes.scalar_of(node.dtype) in ("float32", "float64") and not self.strict
+        if product is None or not fuses:
+            return super()._binary(node, lane)
+        first = product is node.a
+        other = self.expr(node.b if first else node.a, lane)
+        x, y = self.expr(product.a, lane), self.expr(product.b, lane)
+        if isinstance(node, E.Sub):
+            x, other = (x, f"-{other}") if first else (f"-{x}", other)
+        return f"fma({x}, {y}, {other})"
+
+    _c_Add = _c_Sub = _c_Mul = _binary
 
     def _c_Call(self, node: E.Call, lane: Lane) -> str:
         word = self.dialect.builtins.get(node.op)

@@ -12,15 +12,19 @@ Integer arithmetic wraps, except inside buffer indices (see llvm.address).
 
 from __future__ import annotations
 
+from functools import reduce
+from itertools import zip_longest
+from math import nan
 from typing import Any
 
 from slipway import dtypes
 from slipway.codegen import divide, legalize
 from slipway.codegen.bounds import ValueBounds
-from slipway.codegen.extremes import number_first, propagating_word
+from slipway.codegen.extremes import compared, number_first, propagating_word
 from slipway.codegen.llvm import types
 from slipway.codegen.llvm.address import Addresses
 from slipway.codegen.llvm.writer import Writer
+from slipway.codegen.multiply_add import product_of
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.target.capability import Capability
@@ -33,15 +37,6 @@ _COMPARE = {
     E.LE: ("sle", "ule", "ole"), E.GT: ("sgt", "ugt", "ogt"), E.GE: ("sge", "uge", "oge"),
     E.Min: ("slt", "ult", "olt"), E.Max: ("sgt", "ugt", "ogt"),
 }  # fmt: skip
-
-
-def _product_of(node: E.BinaryOp) -> Any:
-    """Return the multiplication in a sum or difference that is fused with it, if there is one."""
-    if type(node) is E.Add or type(node) is E.Sub:
-        for side in (node.b, node.a):
-            if type(side) is E.Mul:
-                return side
-    return None
 
 
 class ExpressionEmitter:
@@ -144,7 +139,7 @@ class ExpressionEmitter:
         if dtypes.is_float(scalar):
             if dtypes.bits_of(scalar) == 16 and not self._native_half(scalar):
                 return self.value(legalize.in_float32(node))
-            product = None if self.strict else _product_of(node)
+            product = None if self.strict else product_of(node)
             if product is not None:
                 return self._multiply_add(node, product)
             a, b = self.value(node.a), self.value(node.b)
@@ -199,41 +194,70 @@ class ExpressionEmitter:
         scalar = dtypes.scalar_of(node.dtype)
         ty = self.ty(node.dtype)
         if scalar == "bool":
-            word = "and" if type(node) is E.Min else "or"
-            return self.w.put(f"{word} {ty} {self.value(node.a)}, {self.value(node.b)}")
+            logic = "and" if type(node) is E.Min else "or"
+            return self.w.put(f"{logic} {ty} {self.value(node.a)}, {self.value(node.b)}")
         if dtypes.is_float(scalar) and dtypes.bits_of(scalar) == 16 and (
             not self._native_half(scalar)
         ):  # fmt: skip
             return self.value(legalize.in_float32(node))
-        a, b = self.value(node.a), self.value(node.b)
         if not dtypes.is_float(scalar):
-            word = ("s" if dtypes.is_int(scalar) else "u") + type(node).__name__.lower()
-            return self.of_two(word, ty, a, b)
-        known = propagating_word(node, self.capability)
-        if known is not None:
-            return self.of_two(known, ty, a, b)
+            word: str | None = ("s" if dtypes.is_int(scalar) else "u") + type(node).__name__.lower()
+        else:
+            word = propagating_word(node, self.capability)
+        if word is not None:
+            return self.of_two(word, ty, self.value(node.a), self.value(node.b))
+        combines = self.capability.combines_extremes(dtypes.bits_of(scalar))
+        if combines and node.lanes > 1:
+            return self._choose_of_many(node)
         first, second, is_number = number_first(node)
         a, b = self.value(first), self.value(second)
-        combines = not is_number and self.capability.combines_extremes(dtypes.bits_of(scalar))
-        in_vectors = combines and self.capability.compares_into_vectors(node.lanes)
-        if combines and not in_vectors:
+        if combines and not is_number:
             return self.of_two(type(node).__name__.lower() + "imum", ty, a, b, "nsz ")
-        test = self.w.put(f"fcmp {_COMPARE[type(node)][2]} {ty} {a}, {b}")
-        chosen = self._select(node.dtype, test, a, b, node.lanes)  # b where one is a NaN
+        chosen = self._greater(node, a, b)
         if is_number:
             return chosen
         no_number = self.w.put(f"fcmp uno {ty} {a}, {a}")
-        if in_vectors:
-            return self._nan_where(no_number, chosen, node)
         return self._select(node.dtype, no_number, a, chosen, node.lanes)
 
-    def _nan_where(self, test: str, value: str, node: E.PrimExpr) -> str:
-        """Return `value` with all bits set, which is a NaN, where `test` holds."""
+    def _greater(self, node: E.BinaryOp, a: str, b: str) -> str:
+        """Return the Max or Min of two floats, and `b` where one is a NaN."""
+        ty = self.ty(node.dtype)
+        test = self.w.put(f"fcmp {_COMPARE[type(node)][2]} {ty} {a}, {b}")
+        return self._select(node.dtype, test, a, b, node.lanes)
+
+    def _choose_of_many(self, node: E.BinaryOp) -> str:
+        """A nest of Max or Min on x86: what may be a NaN is tested two at a time, but for the last.
+
+        An instruction for each comparison, one for each test and one to join it.
+        """
+        scalar, ty = dtypes.scalar_of(node.dtype), self.ty(node.dtype)
+        bits = f"<{node.lanes} x i{dtypes.bits_of(scalar)}>"
+        tested, others = compared(node)
+        fills_lanes = self.capability.compares_into_vectors()
+        names = [self.value(operand) for operand in tested]
+        rest = [self.value(operand) for operand in others]
+        if len(names) == len(rest) == 1 and not fills_lanes:
+            word = f"{type(node).__name__.lower()}imum"
+            return self.of_two(word, ty, names[0], rest[0], "nsz ")
+        chosen, *following = [*names, *rest]
+        for name in following:
+            chosen = self._greater(node, chosen, name)
         mask = f"<{node.lanes} x i1>"
-        ty, bits = self.ty(node.dtype), f"<{node.lanes} x i{dtypes.bits_of(node.dtype)}>"
-        ones = self.w.put(f"sext {mask} {test} to {bits}")
-        word = self.w.put(f"bitcast {ty} {value} to {bits}")
-        return self.w.put(f"bitcast {bits} {self.w.put(f'or {bits} {ones}, {word}')} to {ty}")
+        tests = [
+            self.w.put(f"fcmp uno {ty} {first}, {second}")
+            for first, second in zip_longest(names[::2], names[1::2], fillvalue="zeroinitializer")
+        ]
+        if not tests:
+            return chosen
+        if not fills_lanes:
+            is_nan = reduce(lambda a, b: self.w.put(f"or {mask} {a}, {b}"), tests)
+            no_number = E.Broadcast(E.FloatImm(scalar, nan), node.lanes)
+            return self._select(node.dtype, is_nan, self.value(no_number), chosen, node.lanes)
+        result = self.w.put(f"bitcast {ty} {chosen} to {bits}")
+        for test in tests:  # all ones are a NaN
+            ones = self.w.put(f"sext {mask} {test} to {bits}")
+            result = self.w.put(f"or {bits} {result}, {ones}")
+        return self.w.put(f"bitcast {bits} {result} to {ty}")
 
     def of_two(self, name: str, ty: str, a: str, b: str, flags: str = "") -> str:
         """Call the overloaded LLVM intrinsic ``llvm.<name>`` on two operands of a type."""

@@ -10,6 +10,7 @@ from typing import Any
 from slipway import dtypes
 from slipway.codegen import legalize, math
 from slipway.codegen.hardware import hardware
+from slipway.codegen.llvm.chosen_load import chosen_load
 from slipway.codegen.llvm.expressions import mangle
 from slipway.codegen.llvm.memory import MemoryEmitter
 from slipway.codegen.names import is_symbol
@@ -290,6 +291,9 @@ class IntrinsicEmitter(MemoryEmitter):
         condition, first, second = node.args
         if condition.lanes > 1:
             return self.value(E.Select(condition, first, second))
+        chosen = chosen_load(self, node)
+        if chosen is not None:
+            return chosen
         test = self.value(condition)
         yes, no, end = (self.w.label(x) for x in ("then", "else", "end"))
         self.w.branch_if(test, yes, no)

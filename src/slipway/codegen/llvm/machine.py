@@ -28,6 +28,7 @@ def _settings(target: Target) -> dict[str, Any]:
         "features": ",".join(target.llvm_features),
         "abi": abi,
         "level": int(target.attrs.get("opt-level", 3)),
+        "portable": triple.table == "wasm",
     }
 
 
@@ -55,11 +56,16 @@ class CompiledText:
 
     def assembly(self) -> str:
         """Return the assembly text of the module."""
-        return _ask("asm", self._text, self._target, self._what).decode()
+        return assembly_of(self._text, self._target, self._what)
 
     def optimised_ir(self) -> str:
         """Return the LLVM IR after optimisation."""
         return _ask("ir", self._text, self._target, self._what).decode()
+
+
+def assembly_of(text: str, target: Target, what: str) -> str:
+    """Return the assembly text of a module; `what` is its name in errors."""
+    return _ask("asm", text, target, what).decode()
 
 
 def text_key(text: str, target: Target) -> str:

@@ -7,8 +7,9 @@ argument.  It needs nothing of Slipway, and ends when its input does, or when no
 
 A request is ``u32 size of the head, u64 size of the body``, a head of JSON and a body.  The head
 names what is wanted: "object", "asm" or "ir" (of LLVM IR, optimised), "part" (the object as the IR
-stands), or "text" (of bitcode); and triple, cpu, features, abi, level.  The answer is
-``u8 status, u64 size`` and the result; with status `REFUSED` it says why there is none.
+stands), or "text" (of bitcode); and triple, cpu, features, abi, level, portable (another compiler
+makes machine code of the result).  The answer is ``u8 status, u64 size`` and the result; with
+status `REFUSED` it says why there is none.
 """
 
 from __future__ import annotations
@@ -53,6 +54,9 @@ class Compiler:
                 return str(module).encode()
         if b"\0" in body:
             raise RuntimeError("the text has a NUL character, where LLVM would end it")
+        # Strength reduction keeps one address in a loop and forgets of the others that they do not
+        # wrap, without which no offset goes into a load of WebAssembly.
+        self.llvm.set_option("slipway", f"--disable-lsr={str(head['portable']).lower()}")
         machine = self._machine(head)
         text = body.decode()
         with self._module(lambda context: self.llvm.parse_assembly(text, context)) as module:
@@ -60,7 +64,7 @@ class Compiler:
             module.data_layout = str(machine.target_data)
             module.verify()
             if head["want"] != "part":
-                self._optimise(module, machine, min(head["level"], 2), not _VECTOR.search(text))
+                self._optimise(module, machine, head, not _VECTOR.search(text))
             if head["want"] == "asm":
                 return bytes(machine.emit_assembly(module).encode())
             if head["want"] == "ir":
@@ -94,15 +98,17 @@ class Compiler:
         finally:
             context.close()
 
-    def _optimise(self, module: Any, machine: Any, level: int, scalar: bool) -> None:
+    def _optimise(self, module: Any, machine: Any, head: dict[str, Any], scalar: bool) -> None:
         """Run LLVM's passes.
 
         Code that has explicit vectors is scheduled: it gets the simplification passes only.  Code
-        without any (`scalar`) gets the whole pipeline, with the loop vectoriser.
+        without any (`scalar`) gets the whole pipeline, with the loop vectoriser.  Loops are
+        unrolled by the last compiler, which knows the registers.
         """
-        options = self.llvm.create_pipeline_tuning_options(speed_level=level)
+        options = self.llvm.create_pipeline_tuning_options(speed_level=min(head["level"], 2))
         options.loop_vectorization = options.loop_interleaving = scalar
         options.slp_vectorization = False
+        options.loop_unrolling = not head["portable"]
         builder = self.llvm.create_pass_builder(machine, options)
         if scalar:
             builder.getModulePassManager().run(module, builder)

@@ -28,9 +28,10 @@ from slipway.codegen.cache import key_of
 from slipway.codegen.llvm.worker import ANSWER, NO_LLVM, REFUSED, REQUEST
 from slipway.errors import CodegenError, ToolchainError
 from slipway.toolchain.native import cache_dir
+from slipway.version import install_line
 
 LIMIT_S = 600.0  # of one request; SLIPWAY_COMPILE_LIMIT_S says otherwise
-_INSTALL = "compiling with target llvm needs llvmlite: pip install 'slipway[compile]'"
+_INSTALL = f"compiling with target llvm needs llvmlite: {install_line('compile')}"
 # What LLVM says before it gives up on code that it was right not to compile -> what to do.
 _REFUSALS = {
     "Inline asm not supported": "inline assembler is compiled for this machine's own kind of "

@@ -14,6 +14,7 @@ lead) must come first: each order is also tried with such outputs moved ahead of
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 
@@ -67,14 +68,14 @@ START_ORDERS: tuple[Callable[[Layout], list[int]], ...] = (
 )
 
 
-def hill_climb(layout: Layout, enough: int = 0) -> list[int]:
+def hill_climb(layout: Layout, enough: int) -> list[int]:
     """Improve an order by local moves; stops early when the total is `enough` bytes."""
     rng = random.Random(0x51199)
 
-    def cost(order: list[int]) -> tuple[int, list[int], list[int]]:
+    def cost(order: list[int]) -> tuple[float, list[int], list[int]]:
         placed = layout.place(order)
         if placed is None:
-            return sum(b.size_bytes for b in layout.blocks) * 4 + 1, [], []
+            return math.inf, [], []
         offsets, pool_of = placed
         return sum(layout.peak(offsets, pool_of)), offsets, pool_of
 
@@ -82,7 +83,7 @@ def hill_climb(layout: Layout, enough: int = 0) -> list[int]:
     starts += [outputs_first(layout, order) for order in starts]
     best = min(starts, key=lambda order: cost(order)[0])
     best_cost, offsets, pool_of = cost(best)
-    if len(best) < 2:
+    if not best:
         return best
     current, current_cost = best, best_cost
     for _ in range(min(_MOST_MOVES, _WORK // len(best) + 20)):

@@ -7,7 +7,9 @@ one.  At every node of that search tree each step t has a floor: what the placed
 reach up to, and at least the last offset.  If the floor plus the sizes still to come at t exceeds
 the target at some t, nothing below that node helps.
 
-Blocks of equal life and size are interchangeable, so only the first of them is tried.
+At a node the lowest place is tried first, of equals the block that fills most bytes and steps.
+Blocks of equal life, size and alignment that share with none are interchangeable, so only the
+first of them is tried.
 
 The search counts its work (blocks looked at), not time, so that it gives the same plan on every
 machine; a time budget can be added for people who wait.
@@ -49,6 +51,7 @@ class _Searcher:
         self.deadline = deadline
         self.complete = True
         self.lead = {(s.output, s.input): s.lead_bytes for s in shares if not s.exact}
+        self.sharing = {index for pair in self.lead for index in pair}
         self.steps = sorted({b.first for b in blocks})
         self.alive = [
             [t for t, step in enumerate(self.steps) if b.first <= step <= b.last] for b in blocks
@@ -81,7 +84,7 @@ class _Searcher:
             end = start + self.blocks[other].size_bytes
             lead = self.lead.get((other, index))
             if lead is not None:
-                end = min(end, start + max(0, lead))
+                end = min(end, start + lead)
             offset = max(offset, end)
         return align_up(offset, self.blocks[index].alignment_bytes)
 
@@ -111,19 +114,17 @@ class _Searcher:
         options.sort()
         seen: set[tuple[int, int, int, int]] = set()
         for offset, _, index in options:
-            block = self.blocks[index]
-            kind = (block.size_bytes, block.first, block.last, block.alignment_bytes)
-            if kind in seen and not self._is_shared(index):
-                continue
-            seen.add(kind)
+            if index not in self.sharing:
+                block = self.blocks[index]
+                kind = (block.size_bytes, block.first, block.last, block.alignment_bytes)
+                if kind in seen:
+                    continue
+                seen.add(kind)
             if self._descend(index, offset, [i for i in unplaced if i != index]):
                 return True
             if not self.complete:
                 return False
         return False
-
-    def _is_shared(self, index: int) -> bool:
-        return any(index in pair for pair in self.lead)
 
     def _descend(self, index: int, offset: int, rest: list[int]) -> bool:
         block = self.blocks[index]

@@ -189,6 +189,10 @@ static slw_cpu_answer has_length(const char *name, size_t name_bytes) {
   return (number_in(name, name_bytes, "sve-bits-", "") > 0) ? SLW_CPU_LACKS : SLW_CPU_UNKNOWN;
 }
 
+const char *slw_cpu_feature(size_t index) {
+  return (index < sizeof FEATURES / sizeof FEATURES[0]) ? FEATURES[index].name : NULL;
+}
+
 slw_cpu_answer slw_cpu_has(const char *name, size_t name_bytes) {
   for (size_t i = 0; i < sizeof FEATURES / sizeof FEATURES[0]; ++i) {
     const feature *f = &FEATURES[i];

@@ -212,22 +212,42 @@ static slw_status no_function(slw_module *module, const char *name, slw_function
 
 static void destroy_module(slw_module *module) { free(module); }
 
-static const slw_module_class CODE_CLASS = {"opencl", no_function, destroy_module};
+static const slw_module_class CODE_CLASS = {"device_code", no_function, destroy_module};
 
-int slw_device_is_code(const char *path) {
+/* How the names of files with code end, and the kind of device it is for. */
+static int32_t kind_of_code(const char *path) {
+  static const struct {
+    const char *ending;
+    int32_t kind;
+  } ENDINGS[] = {{".cl", kDLOpenCL}, {".ptx", kDLCUDA}, {".metal", kDLMetal}};
   size_t length = strlen(path);
-  return length > 3U && strcmp(path + length - 3U, ".cl") == 0;
+  for (size_t i = 0; i < sizeof ENDINGS / sizeof ENDINGS[0]; ++i) {
+    size_t size = strlen(ENDINGS[i].ending);
+    if (length > size && strcmp(path + length - size, ENDINGS[i].ending) == 0) {
+      return ENDINGS[i].kind;
+    }
+  }
+  return 0;
 }
+
+int slw_device_is_code(const char *path) { return kind_of_code(path) != 0; }
 
 slw_status slw_device_module_open(const char *path, slw_module **out) {
   slw_file file;
+  const slw_device_api *api;
   slw_module *made;
   slw_status status = slw_file_map(&file, path);
   if (status != SLW_OK) {
     return status;
   }
   slw_devices_setup();
-  status = slw_device_code_known(slw_device_find(kDLOpenCL), file.bytes, file.size_bytes);
+  api = slw_device_find(kind_of_code(path));
+  if (api == NULL) {
+    slw_file_unmap(&file);
+    (void)slw_error_setf("DeviceError", "%s: this runtime has no devices that take such code", path);
+    return SLW_ERROR_UNSUPPORTED;
+  }
+  status = slw_device_code_known(api, file.bytes, file.size_bytes);
   slw_file_unmap(&file);
   made = calloc(1, sizeof *made);
   if (status == SLW_OK && made == NULL) {
@@ -343,6 +363,7 @@ void slw_devices_setup(void) {
                    {"slipway.device.alloc", slw_packed_device_alloc},
                    {"slipway.device.free", slw_packed_device_free}};
   slw_opencl_setup();
+  slw_cuda_setup();
   for (size_t i = 0; i < sizeof FUNCTIONS / sizeof FUNCTIONS[0]; ++i) {
     slw_function function = {FUNCTIONS[i].call, NULL};
     TVMFFIAny made;

@@ -2,6 +2,7 @@
 /* OpenCL as a kind of device: the functions of device_api.h. */
 #include <string.h>
 
+#include "device_text.h"
 #include "devices.h"
 #include "opencl.h"
 #include "slipway/device_api.h"
@@ -97,57 +98,6 @@ static slw_status wait_all(void) {
 
 /* --- launching ------------------------------------------------------------------------------- */
 
-/* Give the kernel its arguments; sets the number of the device that its memory is on. */
-static slw_status set_scalar(cl_object kernel, cl_uint index, char kind, const TVMFFIAny *arg,
-                             cl_int *code) {
-  const slw_opencl_functions *cl = slw_opencl_driver();
-  int64_t whole = arg->v_int64;
-  double number = (arg->type_index == kTVMFFIFloat) ? arg->v_float64 : (double)whole;
-  float single = (float)number;
-  switch (kind) {
-    case '1':
-    case '2':
-    case '4':
-    case '8': /* the low bytes come first on every device this runs on */
-      *code = cl->SetKernelArg(kernel, index, (size_t)(kind - '0'), &whole);
-      return SLW_OK;
-    case 'f':
-      *code = cl->SetKernelArg(kernel, index, sizeof single, &single);
-      return SLW_OK;
-    case 'd':
-      *code = cl->SetKernelArg(kernel, index, sizeof number, &number);
-      return SLW_OK;
-    default:
-      slw_error_set("DeviceError", "a launch describes its arguments in a way this runtime does not "
-                                   "know: it was compiled by another version.");
-      return SLW_ERROR_ARGUMENT;
-  }
-}
-
-static slw_status find_device(const slw_device_launch *launch, int32_t *device_id) {
-  int is_first = 1;
-  for (int32_t i = 0; launch->signature[i] != '\0'; ++i) {
-    size_t offset = 0;
-    size_t left = 0;
-    int32_t id = 0;
-    if (launch->signature[i] != 'p' || launch->args[i].v_ptr == NULL) {
-      continue;
-    }
-    if (slw_opencl_locate(launch->args[i].v_ptr, &offset, &left, &id) == NULL) {
-      return SLW_ERROR_CALL;
-    }
-    if (!is_first && id != *device_id) {
-      (void)slw_error_setf("DeviceError", "kernel %s was given tensors of opencl(%d) and opencl(%d): "
-                                          "copy them to one device.",
-                           launch->kernel, (int)*device_id, (int)id);
-      return SLW_ERROR_TENSOR;
-    }
-    is_first = 0;
-    *device_id = id;
-  }
-  return SLW_OK;
-}
-
 static slw_status set_arguments(const slw_device_launch *launch, slw_opencl_device *device,
                                 cl_object kernel) {
   for (int32_t i = 0; launch->signature[i] != '\0'; ++i) {
@@ -162,7 +112,12 @@ static slw_status set_arguments(const slw_device_launch *launch, slw_opencl_devi
       }
       code = slw_opencl_driver()->SetKernelArg(kernel, (cl_uint)i, sizeof buffer, &buffer);
     } else {
-      status = set_scalar(kernel, (cl_uint)i, launch->signature[i], arg, &code);
+      slw_device_scalar scalar;
+      status = slw_device_scalar_of(launch->signature[i], arg, &scalar);
+      if (status == SLW_OK) {
+        code = slw_opencl_driver()->SetKernelArg(kernel, (cl_uint)i, scalar.size_bytes,
+                                                 &scalar.value);
+      }
     }
     if (status != SLW_OK) {
       return status;
@@ -217,7 +172,8 @@ static slw_status launch_kernel(const slw_device_launch *launch) {
   int32_t device_id = 0;
   slw_opencl_device *device;
   slw_status status;
-  if (slw_opencl_driver() == NULL || find_device(launch, &device_id) != SLW_OK) {
+  if (slw_opencl_driver() == NULL ||
+      slw_device_of_launch(launch, "opencl", device_of, &device_id) != SLW_OK) {
     return SLW_ERROR_CALL;
   }
   device = slw_opencl_device_of(device_id);

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device_text.h"
 #include "opencl.h"
 #include "slipway/error.h"
 
-#define DIGEST_BYTES 64
 #define LOG_BYTES 1200
 
 typedef struct kernel {
@@ -25,44 +25,16 @@ typedef struct program {
   kernel *kernels;
 } program;
 
-typedef struct code {
-  struct code *next;
-  program *programs;
-  size_t size_bytes;
-  char digest[DIGEST_BYTES];
-  char text[];
-} code;
-
-static code *known;
+static slw_device_text *known;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void slw_opencl_lock(void) { (void)pthread_mutex_lock(&lock); }
 void slw_opencl_unlock(void) { (void)pthread_mutex_unlock(&lock); }
 
-static code *find_code(const char *digest) {
-  code *entry = known;
-  while (entry != NULL && strncmp(entry->digest, digest, DIGEST_BYTES) != 0) {
-    entry = entry->next;
-  }
-  return entry;
-}
-
 slw_status slw_opencl_add_code(const char *digest, const void *text, size_t size_bytes) {
-  slw_status status = SLW_OK;
+  slw_status status;
   slw_opencl_lock();
-  if (find_code(digest) == NULL) {
-    code *made = calloc(1, sizeof *made + size_bytes + 1U);
-    if (made == NULL) {
-      slw_error_set("MemoryError", "no memory for the code of a device");
-      status = SLW_ERROR_MEMORY;
-    } else {
-      memcpy(made->digest, digest, DIGEST_BYTES);
-      memcpy(made->text, text, size_bytes);
-      made->size_bytes = size_bytes;
-      made->next = known;
-      known = made;
-    }
-  }
+  status = slw_device_text_add(&known, digest, text, size_bytes);
   slw_opencl_unlock();
   return status;
 }
@@ -92,7 +64,7 @@ static const char *options_for(const slw_opencl_device *device) {
              : "-cl-std=CL1.2";
 }
 
-static program *compiled(code *entry, slw_opencl_device *device, int32_t device_id,
+static program *compiled(slw_device_text *entry, slw_opencl_device *device, int32_t device_id,
                          const char *name) {
   const slw_opencl_functions *cl = slw_opencl_driver();
   program *found = entry->programs;
@@ -154,7 +126,7 @@ static kernel *make_kernel(program *from, slw_opencl_device *device, const char 
 
 cl_object slw_opencl_kernel(slw_opencl_device *device, int32_t device_id, const char *digest,
                             const char *name, size_t *most_threads) {
-  code *entry = find_code(digest);
+  slw_device_text *entry = slw_device_text_find(known, digest);
   program *from;
   kernel *found;
   if (entry == NULL) {

@@ -131,6 +131,10 @@ static int get_global(void *context, const char *name, TVMFFIAny *out) {
     slw_function own = {slw_packed_device_sync, NULL};
     return slw_any_set_function(out, own, NULL) == SLW_OK ? SLW_RPC_OK : SLW_RPC_FAIL_MEMORY;
   }
+  if (strcmp(name, "slipway.about") == 0) {
+    slw_function own = {slw_packed_about, NULL};
+    return slw_any_set_function(out, own, NULL) == SLW_OK ? SLW_RPC_OK : SLW_RPC_FAIL_MEMORY;
+  }
   key.data = name;
   key.size = strlen(name);
   if (the_host.config->ffi_get_global == NULL ||

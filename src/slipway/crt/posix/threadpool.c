@@ -43,6 +43,7 @@ static struct {
   atomic_int sleepers;
   atomic_int launcher_sleeps;
   atomic_int failures;
+  int status; /* of the first task that failed: compiled code knows the reason by it */
   atomic_int stop;
   /* The job; written by the launcher before it publishes the rows. */
   slw_parallel_body body;
@@ -112,8 +113,9 @@ static int32_t claim(int32_t row, int at_front) {
   }
 }
 
-static void note_failure(void) {
+static void note_failure(int status) {
   if (atomic_fetch_add(&pool.failures, 1) == 0) {
+    pool.status = status;
     (void)slw_format(pool.failure_kind, sizeof pool.failure_kind, "%s", slw_error_kind());
     (void)slw_format(pool.failure_message, sizeof pool.failure_message, "%s",
                      slw_error_message());
@@ -127,8 +129,9 @@ static void run_claim(int32_t number) {
   int32_t first = (int32_t)((int64_t)num_tasks * number / pool.num_claims);
   int32_t end = (int32_t)((int64_t)num_tasks * (number + 1) / pool.num_claims);
   for (int32_t task = first; task < end; ++task) {
-    if (body(closure, task, num_tasks) != 0) {
-      note_failure();
+    int status = body(closure, task, num_tasks);
+    if (status != 0) {
+      note_failure(status);
     }
   }
   if (atomic_fetch_sub(&pool.unfinished, 1U) == 1U && atomic_load(&pool.launcher_sleeps)) {
@@ -336,7 +339,7 @@ static int run_serially(slw_parallel_body body, void *closure, int32_t num_tasks
   for (int32_t task = 0; task < num_tasks && result == 0; ++task) {
     result = body(closure, task, num_tasks);
   }
-  return (result == 0) ? 0 : -1;
+  return result;
 }
 
 static int launch(slw_parallel_body body, void *closure, int32_t num_tasks) {
@@ -362,12 +365,12 @@ static int launch(slw_parallel_body body, void *closure, int32_t num_tasks) {
   inside_task = 0;
   wait_until_done();
   failed = atomic_load(&pool.failures) != 0;
-  if (failed) {
-    slw_error_set(pool.failure_kind[0] != '\0' ? pool.failure_kind : "RuntimeError",
-                  pool.failure_message[0] != '\0' ? pool.failure_message
-                                                  : "a parallel task failed without a reason");
+  if (failed && pool.failure_message[0] != '\0') {
+    slw_error_set(pool.failure_kind, pool.failure_message);
+  } else if (failed && pool.status == -1) {
+    slw_error_set("RuntimeError", "a parallel task failed without a reason");
   }
-  return failed ? -1 : 0;
+  return failed ? pool.status : 0;
 }
 
 int slw_parallel_launch(slw_parallel_body body, void *closure, int32_t num_tasks) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What compiled kernels ask of their surroundings: errors, workspace, functions by name.  Parallel
- * loops run in the one thread there is: their slot stays empty. */
+/* What compiled kernels ask of their surroundings: errors, workspace, functions by name, threads.
+ * Tasks of parallel loops ask for errors and workspace too; where there is one thread, the slot of
+ * those loops stays empty. */
 #include <string.h>
 
 #include "registry.h"
@@ -8,6 +9,7 @@
 #include "slipway/object.h"
 #include "slipway/platform.h"
 #include "slipway/workspace.h"
+#include "threads.h"
 #include "web.h"
 
 #define CACHED_BLOCKS 16
@@ -16,6 +18,8 @@
 extern slw_error_set_fn __TVMFFIErrorSetRaisedFromCStr __attribute__((weak));
 extern slw_workspace_alloc_fn __slipway_workspace_alloc __attribute__((weak));
 extern slw_workspace_free_fn __slipway_workspace_free __attribute__((weak));
+extern int (*__slipway_parallel_launch)(slw_parallel_body body, void *closure, int32_t num_tasks)
+    __attribute__((weak));
 extern int (*__TVMFFIFunctionGetGlobal)(const TVMFFIByteArray *name, TVMFFIObject **out)
     __attribute__((weak));
 extern int (*__TVMFFIFunctionCall)(TVMFFIObject *function, TVMFFIAny *args, int32_t num_args,
@@ -28,12 +32,8 @@ static struct {
   int is_used;
 } cache[CACHED_BLOCKS];
 
-void *slw_workspace_alloc(uint64_t nbytes, int32_t device_type, int32_t device_id) {
+static void *get_block(uint64_t nbytes) {
   size_t best = CACHED_BLOCKS;
-  (void)device_id;
-  if (device_type != kDLCPU || nbytes > SIZE_MAX) {
-    return NULL;
-  }
   for (size_t i = 0; i < CACHED_BLOCKS; ++i) {
     if (cache[i].memory != NULL && !cache[i].is_used && cache[i].size_bytes >= nbytes &&
         (best == CACHED_BLOCKS || cache[i].size_bytes < cache[best].size_bytes)) {
@@ -56,9 +56,7 @@ void *slw_workspace_alloc(uint64_t nbytes, int32_t device_type, int32_t device_i
   return slw_web_alloc((size_t)nbytes, ALIGNMENT);
 }
 
-void slw_workspace_free(void *ptr, int32_t device_type, int32_t device_id) {
-  (void)device_type;
-  (void)device_id;
+static void give_block(void *ptr) {
   for (size_t i = 0; i < CACHED_BLOCKS; ++i) {
     if (cache[i].memory == ptr && ptr != NULL) {
       cache[i].is_used = 0;
@@ -66,6 +64,26 @@ void slw_workspace_free(void *ptr, int32_t device_type, int32_t device_id) {
     }
   }
   slw_platform_free(ptr);
+}
+
+void *slw_workspace_alloc(uint64_t nbytes, int32_t device_type, int32_t device_id) {
+  void *found;
+  (void)device_id;
+  if (device_type != kDLCPU || nbytes > SIZE_MAX) {
+    return NULL;
+  }
+  slw_web_lock();
+  found = get_block(nbytes);
+  slw_web_unlock();
+  return found;
+}
+
+void slw_workspace_free(void *ptr, int32_t device_type, int32_t device_id) {
+  (void)device_type;
+  (void)device_id;
+  slw_web_lock();
+  give_block(ptr);
+  slw_web_unlock();
 }
 
 void slw_workspace_trim(void) {
@@ -103,9 +121,20 @@ static int call_function(TVMFFIObject *function, TVMFFIAny *args, int32_t num_ar
   return found.call(found.self, args, num_args, result);
 }
 
+static void set_error(const char *kind, const char *message) {
+  slw_web_lock();
+  slw_error_set(kind, message);
+  slw_web_unlock();
+}
+
 void slw_web_fill_slots(void) {
+#ifdef SLW_WEB_THREADS
+  if (&__slipway_parallel_launch != NULL) {
+    __slipway_parallel_launch = slw_parallel_launch;
+  }
+#endif
   if (&__TVMFFIErrorSetRaisedFromCStr != NULL) {
-    __TVMFFIErrorSetRaisedFromCStr = slw_error_set;
+    __TVMFFIErrorSetRaisedFromCStr = set_error;
   }
   if (&__slipway_workspace_alloc != NULL && &__slipway_workspace_free != NULL) {
     __slipway_workspace_alloc = slw_workspace_alloc;

@@ -7,6 +7,7 @@
 #include "slipway/graph_module.h"
 #include "slipway/object.h"
 #include "slipway/platform.h"
+#include "slipway/sha256.h"
 #include "slipway/tensor.h"
 #include "slipway/timer.h"
 
@@ -65,6 +66,15 @@ int slw_web_time(const slw_function *function, const TVMFFIAny *args, int32_t nu
 
 SLW_WEB_API
 void *slw_web_get_memory(size_t size_bytes) { return slw_web_alloc(size_bytes, 64); }
+
+/** Compute the SHA-256 of a block. */
+SLW_WEB_API
+void slw_web_sha256(const void *data, size_t size_bytes, uint8_t digest[SLW_SHA256_BYTES]) {
+  slw_sha256 hash;
+  slw_sha256_init(&hash);
+  slw_sha256_update(&hash, data, size_bytes);
+  slw_sha256_final(&hash, digest);
+}
 
 SLW_WEB_API
 void slw_web_give_memory(void *memory) { slw_platform_free(memory); }

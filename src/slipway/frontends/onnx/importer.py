@@ -383,12 +383,13 @@ class _Importer:
             inputs.append(values[name])
         convert = self._converter(node)
         local = self.functions.get((node.domain, node.op_type))
+        if local is None:
+            check_node(node, self.opset)
         if convert is None or local is not None:
             function = local or body_of(node, inputs, self.opset)
             if function is None:
                 raise UnsupportedNode(_no_converter(node))
             return self._function(node, function, inputs)
-        check_node(node, self.opset)
         view = NodeView(
             node, inputs, self.opset, self._subgraph(values, poisoned), self.stand_ins.shapes
         )

@@ -41,6 +41,12 @@ def _pool(node: NodeView) -> list[np.ndarray[Any, Any]]:
         raise node.unsupported("its vocabulary holds strings")
     pool = np.array(node.attr("pool_int64s", ()), np.int64)
     starts = [*node.attr("ngram_counts"), len(pool)]
+    lengths = [stop - start for start, stop in pairwise(starts)]
+    if starts[0] != 0 or any(n < 0 or n % grams for grams, n in enumerate(lengths, 1)):
+        raise node.unsupported(
+            f"its attribute 'ngram_counts' {starts[:-1]} does not cut its vocabulary of "
+            f"{len(pool)} numbers into n-grams"
+        )
     return [pool[start:stop].reshape(-1, n) for n, (start, stop) in enumerate(pairwise(starts), 1)]
 
 
@@ -56,6 +62,11 @@ def tf_idf_vectorizer(node: NodeView) -> Any:
     rows = shape[0] if len(shape) == 2 else 1
     x = relay.reshape(relay.cast(node.input(0), "int64"), (rows, shape[-1]))
     shortest, longest = node.attr("min_gram_length"), node.attr("max_gram_length")
+    if not shortest <= longest <= len(node.attr("ngram_counts")):
+        raise node.unsupported(
+            f"its n-grams have {shortest} to {longest} members, where its vocabulary has some of "
+            f"up to {len(node.attr('ngram_counts'))}"
+        )
     skips = min(node.attr("max_skip_count"), shape[-1])
     if skips * len(_pool(node)) > MAX_SKIPS:
         raise node.unsupported(f"max_skip_count is {skips}; at most {MAX_SKIPS} are served")
@@ -70,6 +81,10 @@ def tf_idf_vectorizer(node: NodeView) -> Any:
         counts.append(total)
     positions = np.array(node.attr("ngram_indexes"), np.int64)
     weights = np.array(node.attr("weights", (1.0,) * len(positions)), np.float32)
+    known = sum(map(len, _pool(node)))
+    for name, given in (("ngram_indexes", positions), ("weights", weights)):
+        if len(given) != known:
+            raise node.unsupported(f"it has {len(given)} {name} for {known} n-grams")
     # Column i of the result is n-gram source[i]; the last one is a column of zeros.
     if not positions.size or positions.min() < 0:
         raise node.unsupported("ngram_indexes must be positions in the result")

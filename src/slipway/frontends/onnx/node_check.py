@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from slipway.frontends.converter_table import UnsupportedNode
+from slipway.frontends.onnx.attribute_check import check_attributes, check_windows
 from slipway.frontends.onnx.converters import NodeView
 from slipway.frontends.onnx.functions import schema_of, type_proto
 from slipway.frontends.onnx.isolated import objection
@@ -28,13 +29,6 @@ TYPE_NAMES = {
 }  # fmt: skip
 FIELDS = {1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings"}
 
-# What the definitions say in words only: the minimum of integers, by the attribute's name.
-LEAST = {
-    "kernel_shape": 1, "strides": 1, "dilations": 1, "group": 1, "num_groups": 1, "blocksize": 1,
-    "num_outputs": 1, "hidden_size": 1, "size": 1, "num_heads": 1, "q_num_heads": 1,
-    "kv_num_heads": 1, "p": 1, "block_size": 0, "output_padding": 0, "batch_dims": 0,
-    "num_scan_inputs": 1,
-}  # fmt: skip
 LARGEST_VALUE_BYTES = 1 << 12  # of a constant that goes along with the question
 
 
@@ -45,14 +39,7 @@ def check_node(node: Any, opset: int) -> None:
     as there may be.  Operators without a definition (other domains) are checked by their converter.
     """
     schema = schema_of(node.op_type, node.domain, opset)
-    for attribute in node.attribute:
-        least = LEAST.get(attribute.name)
-        values = [attribute.i] if attribute.type == 2 else list(attribute.ints)
-        if least is not None and any(v < least for v in values):
-            shown = attribute.i if attribute.type == 2 else values
-            raise UnsupportedNode(
-                f"its attribute {attribute.name!r} is {shown}; {_at_least(least)}"
-            )
+    check_attributes(node)
     if schema is None:
         return
     given = {a.name: a for a in node.attribute if not a.ref_attr_name}
@@ -102,10 +89,6 @@ def _said(schema: Any) -> str:
     return f"{schema.name} of opset {schema.since_version}"
 
 
-def _at_least(least: int) -> str:
-    return f"it must be {least} or more"
-
-
 # Inputs that are scales: those that are multiplied by, and those that are divided by.
 SCALES: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "QuantizeLinear": ((), (1,)), "DequantizeLinear": ((1,), ()), "QLinearConv": ((1, 4), (6,)),
@@ -121,8 +104,10 @@ AT_TUPLES = ("GatherND", "ScatterND")
 def check_values(view: NodeView) -> None:
     """Raise UnsupportedNode where constant inputs say what the operator cannot mean.
 
-    Scales are numbers, and not zero where they divide; positions lie inside the data.
+    Scales are numbers, and not zero where they divide; positions lie inside the data; windows have
+    a number for each axis.
     """
+    check_windows(view)
     factors, divisors = SCALES.get(view.kind, ((), ()))
     for index in (*factors, *divisors):
         scale = _known(view, index)

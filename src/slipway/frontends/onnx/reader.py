@@ -12,6 +12,7 @@ from slipway.errors import ModelError, TypeInferenceError
 from slipway.frontends.onnx.external_data import check_external_data
 from slipway.relay.types import TensorType
 from slipway.runtime.ndarray import numpy_dtype
+from slipway.version import install_line
 
 # TensorProto.DataType -> dtype; the others (strings, complex numbers) are not served.
 DTYPE_OF = {
@@ -28,7 +29,7 @@ def onnx_package() -> Any:
         import onnx
     except ImportError as error:
         raise ModelError(
-            "reading ONNX models needs the onnx package: pip install 'slipway[onnx]'"
+            f"reading ONNX models needs the onnx package: {install_line('onnx')}"
         ) from error
     return onnx
 

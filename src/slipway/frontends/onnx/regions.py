@@ -51,7 +51,7 @@ def select_boxes(node: NodeView) -> tuple[Any, Any]:
     if isinstance(node.optional(2), relay.Constant):
         limit = max(node.ints(2, "the count")[0], 1)
     return relay.vision.all_class_non_max_suppression(  # type: ignore[no-any-return]
-        boxes, node.input(1), most, scalar(3, 0.0), scalar(4, -np.inf), limit
+        boxes, node.input(1), most, scalar(3, 0.0), scalar(4, -np.inf), limit=limit
     )
 
 
@@ -73,7 +73,7 @@ def deform_conv(node: NodeView) -> Any:
         node.input(0), node.input(2), node.input(1), strides,
         padding_of(node, node.type().shape[2:], kernel, strides, dilation), dilation,
         node.attr("offset_group", 1), node.attr("group", 1),
-        node.input(4) if node.has(4) else None,
+        mask=node.input(4) if node.has(4) else None, cut=False,
     )  # fmt: skip
     if node.has(3):
         result = relay.add(result, relay.reshape(node.input(3), (-1, 1, 1)))

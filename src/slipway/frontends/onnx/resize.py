@@ -44,6 +44,7 @@ def resized(node: NodeView, stated: Sequence[int] | None) -> Any:
         raise node.unsupported(f"mode {mode!r}")
     if node.opset < 11:
         factors = [float(s) for s in node.constant(1, "the scales").reshape(-1)]
+        _check_scales(node, factors, range(len(shape)))
         size = [int(np.floor(d * f)) for d, f in zip(shape, factors, strict=True)]
         return relay.image.resize(
             node.input(0), size, factors, METHODS[mode], "asymmetric", "floor"
@@ -54,7 +55,10 @@ def resized(node: NodeView, stated: Sequence[int] | None) -> Any:
         "tf_crop_and_resize",
     ):  # fmt: skip
         raise node.unsupported(f"coordinate_transformation_mode {coordinates!r}")
-    axes = [a % len(shape) for a in node.attr("axes", tuple(range(len(shape))))]
+    axes = list(node.attr("axes", tuple(range(len(shape)))))
+    if not all(-len(shape) <= a < len(shape) for a in axes):
+        raise node.unsupported(f"its attribute 'axes' is {axes}, where its data has {len(shape)}")
+    axes = [a % len(shape) for a in axes]
     crop = coordinates == "tf_crop_and_resize"
     starts, ends = _region(node, len(shape), axes) if crop else ([0.0] * len(shape),) * 2
     spans = [e - s for s, e in zip(starts, ends, strict=True)] if crop else [1.0] * len(shape)
@@ -69,6 +73,17 @@ def resized(node: NodeView, stated: Sequence[int] | None) -> Any:
     if node.attr("antialias", 0) and any(s < 1 for s in scales) and mode != "nearest":
         return antialiased(attrs, node.input(0))
     return relay.image.resize(node.input(0), size, scales, *arguments)
+
+
+def _check_count(node: NodeView, what: str, given: Sequence[Any], axes: Sequence[int]) -> None:
+    if len(given) != len(axes) or len(set(axes)) != len(axes):
+        raise node.unsupported(f"{len(given)} {what} are given for the axes {list(axes)}")
+
+
+def _check_scales(node: NodeView, factors: Sequence[float], axes: Sequence[int]) -> None:
+    _check_count(node, "scales", factors, axes)
+    if not all(0 < factor < np.inf for factor in factors):
+        raise node.unsupported(f"its scales are {list(factors)}; each must be greater than 0")
 
 
 def _region(node: NodeView, rank: int, axes: list[int]) -> tuple[list[float], list[float]]:
@@ -93,11 +108,17 @@ def _target(
     size, scales = list(shape), [1.0] * len(shape)
     given = node.constant(2, "the scales").reshape(-1) if node.has(2) else np.zeros(0)
     if given.size:
+        _check_scales(node, [float(factor) for factor in given], axes)
+        if node.has(3) and node.constant(3, "the sizes").size:
+            raise node.unsupported("it has both scales and sizes; leave one out")
         for axis, factor in zip(axes, given, strict=True):
             scales[axis] = float(factor)
             size[axis] = int(np.floor(shape[axis] * spans[axis] * float(factor)))
         return size, scales
     wanted = tuple(stated[a] for a in axes) if stated else node.ints(3, "the sizes")
+    _check_count(node, "sizes", wanted, axes)
+    if any(extent < 1 for extent in wanted) and all(shape):
+        raise node.unsupported(f"its sizes are {list(wanted)}; each must be 1 or more")
     policy = node.attr("keep_aspect_ratio_policy", "stretch")
     if policy != "stretch":
         ratios = [w / shape[a] for a, w in zip(axes, wanted, strict=True)]

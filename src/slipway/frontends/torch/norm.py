@@ -32,15 +32,31 @@ def batch_norm(node: NodeView) -> Any:
     shape = x.tensor_type.shape
     training = node.arg("training", node.arg("train", False))
     mean, var = node.optional("running_mean"), node.optional("running_var")
-    if training or mean is None or var is None:
-        raise node.unsupported("it is in training mode: call module.eval() before the export")
     kind = "float32" if x.tensor_type.dtype == "float16" else x.tensor_type.dtype
     scale, shift = _weights(node, shape[1], kind)
+    if mean is None and var is None:  # nothing is learnt from the batch: weights are standardised
+        return [
+            node.narrow(_by_own(cast(x, kind), scale, shift, float(node.arg("eps", 1e-5)))),
+            *[None] * (len(node.outputs) - 1),
+        ]
+    if training or mean is None or var is None:
+        raise node.unsupported("it is in training mode: call module.eval() before the export")
     result = relay.nn.batch_norm(
         cast(x, kind), scale, shift, cast(mean, kind), cast(var, kind), axis=1,
         epsilon=float(node.arg("eps", 1e-5)),
     )[0]  # fmt: skip
     return [node.narrow(result), *[None] * (len(node.outputs) - 1)]
+
+
+def _by_own(x: Expr, scale: Expr, shift: Expr, epsilon: float) -> Expr:
+    """Return each channel of all samples normalised by its own mean and variance."""
+    shape = x.tensor_type.shape
+    order = (1, 0, *range(2, len(shape)))
+    wide = relay.reshape(relay.transpose(x, order), (1, shape[1], -1))
+    made = relay.reshape(
+        relay.nn.instance_norm(wide, scale, shift, 1, epsilon), [shape[k] for k in order]
+    )
+    return relay.transpose(made, order)
 
 
 @converter("layer_norm", "native_layer_norm")

@@ -17,6 +17,7 @@ import numpy as np
 from slipway.errors import ModelError, OpenShapeError
 from slipway.frontends.torch.containers import stand_ins
 from slipway.frontends.torch.converters import load_converters
+from slipway.version import install_line
 
 DTYPES = (
     "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
@@ -39,7 +40,7 @@ def torch_package() -> Any:
         import torch
     except ImportError as error:
         raise ModelError(
-            "reading PyTorch models needs torch: pip install 'slipway[torch]' (on a machine "
+            f"reading PyTorch models needs torch: {install_line('torch')} (on a machine "
             "without a GPU, from https://download.pytorch.org/whl/cpu)"
         ) from error
     version = tuple(int(part) for part in torch.__version__.split(".")[:2])

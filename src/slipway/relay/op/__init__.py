@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from slipway.errors import did_you_mean
+from slipway.lazy import paths
 from slipway.relay import annotation, composites, image, nn, op_registry, vision
 from slipway.relay.expr import Op
 from slipway.relay.op import contrib
@@ -19,6 +20,8 @@ __all__ = [
     "Op", "OpPattern", "annotation", "contrib", "get", "image", "nn",
     "register_alter_op_layout", "register_convert_op_layout", "register_legalize", "vision",
 ]  # fmt: skip
+
+paths(__name__, {name: f"slipway.relay.{name}" for name in ("annotation", "image", "nn", "vision")})
 
 
 def get(name: str) -> Op:

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from operator import index
 from typing import TYPE_CHECKING, SupportsIndex
 
+import numpy as np
+
 from slipway import dtypes
+from slipway.relay.expr import Constant
 from slipway.relay.op_registry import BadArgument
 from slipway.relay.types import TensorType
 
@@ -90,7 +93,12 @@ def one_integer(value: Extents) -> int | None:
 
 
 def integers(argument: str, value: Extents) -> tuple[int, ...]:
-    """Return one integer or several, of whatever kind, as a tuple.  Raises BadArgument."""
+    """Return one integer or several, of whatever kind, as a tuple.  Raises BadArgument.
+
+    A constant of the graph, as `relay.const([2, 3])`, is its elements.
+    """
+    if isinstance(value, Constant) and value.array.dtype.kind in "iu" and value.array.ndim < 2:
+        return tuple(int(v) for v in np.atleast_1d(value.array))
     one = one_integer(value)
     if one is not None:
         return (one,)

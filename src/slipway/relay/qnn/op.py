@@ -231,7 +231,7 @@ def conv2d_transpose(
     return _make("nn.conv2d_transpose")(
         _centered(data, input_zero_point, -1, "input_zero_point"),
         _centered(weight, kernel_zero_point, kernel_layout.index("O"), "kernel_zero_point"),
-        strides, padding, dilation, channels, kernel_size, groups, data_layout, kernel_layout,
+        strides, padding, dilation, groups, channels, kernel_size, data_layout, kernel_layout,
         out_layout, output_padding, out_dtype,
     )  # fmt: skip
 

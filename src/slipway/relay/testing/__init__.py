@@ -1,6 +1,7 @@
 """``relay.testing``: networks with random parameters, under their classic names."""
 
 from slipway.relay.testing import (
+    config,
     dcgan,
     densenet,
     dqn,
@@ -18,15 +19,27 @@ from slipway.relay.testing import (
 )
 from slipway.relay.testing.init import create_workload
 from slipway.relay.testing.temp_op_attr import TempOpAttr
-from slipway.relay.testing.tools import count_ops, rand, run_infer_type, run_opt_pass
+from slipway.relay.testing.tools import (
+    check_grad,
+    count_ops,
+    ctx_list,
+    enabled_targets,
+    rand,
+    run_infer_type,
+    run_opt_pass,
+)
 
 __all__ = [
     "TempOpAttr",
+    "check_grad",
+    "config",
     "count_ops",
     "create_workload",
+    "ctx_list",
     "dcgan",
     "densenet",
     "dqn",
+    "enabled_targets",
     "inception_v3",
     "layers",
     "lstm",

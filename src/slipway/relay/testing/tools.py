@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from slipway.errors import NotAvailableError
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Call, Expr, Function, Op
 from slipway.relay.visit import post_order
 from slipway.runtime import ndarray
+from slipway.runtime.devices import Device, device
+from slipway.runtime.features import enabled
 from slipway.transform.graph.infer_type import infer_type
 
 
@@ -38,3 +41,21 @@ def count_ops(expr: Expr) -> dict[str, int]:
         if isinstance(found, Call) and isinstance(found.op, Op):
             counts[found.op.name] = counts.get(found.op.name, 0) + 1
     return counts
+
+
+def ctx_list() -> list[tuple[str, Device]]:
+    """Return (target, device) of what runs in this process (the name of TVM 0.6)."""
+    return [(name, device(name, 0)) for name in ("llvm",) if enabled(name)]
+
+
+def enabled_targets() -> list[tuple[str, Device]]:
+    """Return (target, device) of what runs in this process."""
+    return ctx_list()
+
+
+def check_grad(*args: Any, **kwargs: Any) -> None:
+    """Raise NotAvailableError: graphs are not differentiated here."""
+    raise NotAvailableError(
+        "relay.testing.check_grad is not there: there is no differentiation; train in another "
+        "framework"
+    )

@@ -34,6 +34,7 @@ from slipway.topi.nn.depthwise import depthwise_conv2d_nchw, depthwise_conv2d_nh
 from slipway.topi.nn.layers import batch_matmul, dense, flatten, log_softmax, softmax
 from slipway.topi.nn.padding import dilate, pad
 from slipway.topi.nn.pooling import adaptive_pool, global_pool, pool, pool2d
+from slipway.topi.nn.utils import get_pad_tuple, get_pad_tuple3d
 from slipway.topi.products import matmul
 from slipway.topi.sparse.products import (
     sparse_add,
@@ -61,6 +62,8 @@ __all__ = [
     "depthwise_conv2d_nhwc",
     "dilate",
     "flatten",
+    "get_pad_tuple",
+    "get_pad_tuple3d",
     "global_pool",
     "group_conv2d_nchw",
     "group_conv2d_nhwc",

@@ -55,6 +55,8 @@ from slipway.topi.nn.pooling import adaptive_pool as adaptive_pool
 from slipway.topi.nn.pooling import global_pool as global_pool
 from slipway.topi.nn.pooling import pool as pool
 from slipway.topi.nn.pooling import pool2d as pool2d
+from slipway.topi.nn.utils import get_pad_tuple as get_pad_tuple
+from slipway.topi.nn.utils import get_pad_tuple3d as get_pad_tuple3d
 from slipway.topi.products import matmul as matmul
 from slipway.topi.sparse.products import sparse_add as sparse_add
 from slipway.topi.sparse.products import sparse_dense as sparse_dense
@@ -91,6 +93,8 @@ __all__ = [
     "fast_softmax",
     "fifo_buffer",
     "flatten",
+    "get_pad_tuple",
+    "get_pad_tuple3d",
     "global_pool",
     "group_conv1d_ncw",
     "group_conv1d_nwc",

@@ -15,7 +15,8 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 
 from slipway.errors import LoweringError, did_you_mean
-from slipway.relay import op_registry
+from slipway.ir.op_attrs import op_attr
+from slipway.relay import op_registry, op_rules
 from slipway.relay.expr import Call, Expr, Function, Op, Tuple, TupleGetItem, Var
 from slipway.relay.layout import parse_layout
 from slipway.relay.visit import post_order, rebuild, substitute
@@ -23,6 +24,7 @@ from slipway.transform.graph.layout_rules import Moved, Value, adapt, field_of, 
 
 # f(call, operands that stand for the call's) -> what to compute, or None
 Rule = Callable[[Call, Sequence[Expr]], "Expr | None"]
+CONVERT = "FTVMConvertOpLayout"
 _KERNELS = {"NCHW": "OIHW", "NHWC": "HWIO", "NCW": "OIW", "NWC": "WIO", "NCDHW": "OIDHW",
             "NDHWC": "DHWIO"}  # fmt: skip
 
@@ -36,7 +38,8 @@ def convert_layout(function: Function, desired: Mapping[str, Sequence[str]]) -> 
     """Return `function` with the named operators in the layouts given for them.
 
     An operator has a list of layouts: of its data, and for convolutions of its kernel, "default"
-    for the usual one.  Raises LoweringError for what is no operator or no layout.
+    for the usual one.  A rule of `relay.op.register_convert_op_layout` says itself what a call
+    becomes.  Raises LoweringError for what is no operator or no layout.
     """
     wanted = {name: _checked(name, layouts) for name, layouts in desired.items()}
     return change_layouts(function, lambda call, operands: _in_layout(call, operands, wanted))
@@ -63,6 +66,8 @@ def _checked(name: str, layouts: Sequence[str]) -> tuple[str, ...]:
             f"ConvertLayout: {name} needs a list of layouts, as ['NHWC', 'default'], "
             f"not {layouts!r}"
         )
+    if op_attr(name, CONVERT) is not None:
+        return tuple(str(layout) for layout in layouts)
     if (
         definition is None
         or not hasattr(definition.attrs_type, "FIELDS")
@@ -85,6 +90,9 @@ def _in_layout(
     layouts = wanted.get(call.op.name)
     if not layouts:
         return None
+    if op_attr(call.op.name, CONVERT) is not None:
+        types = [argument.type for argument in call.args]
+        return op_rules.apply(CONVERT, call, operands, [types, list(layouts)])
     old, _ = layouts_of(call)
     data = old[0] if layouts[0] == "default" else layouts[0]
     if sorted(data) != sorted(old[0]):

@@ -109,7 +109,7 @@ class _Given:
             return self.holds
         if type(node) is type(self.condition) and _same(node, self.condition):
             return self.holds
-        if self.key is None or type(node) not in _HOLDS:
+        if self.key is None:
             return None
         found = self.sum_of(node, type(node))
         if found is None or found[0] != self.key:

@@ -154,7 +154,7 @@ class _Flattener:
         if any(i.lanes > 1 or not _plain(i) for i in indices):
             return self._general_index(buffer, indices)
         total = None
-        is_wide = not buffer.strides and (element_count(buffer) or 0) >= 1 << 31
+        is_wide = _counts_wide(buffer, indices)
         for index, stride in zip(indices, self.stride_sums(buffer), strict=True):
             part = an.multiply(self.widened(index) if is_wide else an.linear(index), stride)
             total = part if total is None else total.plus(part)
@@ -176,16 +176,24 @@ class _Flattener:
 
     def _general_index(self, buffer: Buffer, indices: tuple[PrimExpr, ...]) -> PrimExpr:
         """Indices with vectors or loads inside: build the sum as it stands."""
-        is_wide = not buffer.strides and (element_count(buffer) or 0) >= 1 << 31
+        is_wide = _counts_wide(buffer, indices)
         total: PrimExpr = ops.const(0, "int64" if is_wide else "int32")
         for index, stride in zip(indices, self.stride_sums(buffer), strict=True):
             index = self.visit(index)
             if is_wide and not index.dtype.startswith("int64"):
                 index = ops.cast(index, dtypes.with_lanes("int64", index.lanes))
-            total = ops.add(total, ops.mul(index, self.an.to_expr(stride)))
+            step = self.an.to_expr(stride)
+            total = ops.add(total, ops.mul(index, ops.cast(step, "int64") if is_wide else step))
         if buffer.elem_offset is not None:
             total = ops.add(total, buffer.elem_offset)
         return self.an.simplify(total)  # type: ignore[no-any-return]
+
+
+def _counts_wide(buffer: Buffer, indices: tuple[PrimExpr, ...]) -> bool:
+    """Return whether a position is an int64: there are so many, or one of its indices is one."""
+    if any(dtypes.scalar_of(index.dtype) == "int64" for index in indices):
+        return True
+    return not buffer.strides and (element_count(buffer) or 0) >= 1 << 31
 
 
 def element_count(buffer: Buffer) -> int | None:

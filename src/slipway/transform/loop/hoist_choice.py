@@ -19,23 +19,28 @@ after::
 So joined tensors are copied one after the other, and rows outside of an image are zeros without
 asking.  Only nests around a single store are written twice; of conditions joined by "and" each is
 moved by itself.  Of several conditions on one sum the middle one goes first: n tensors joined are
-found with log n comparisons, and made in n log n steps.
+found with log n comparisons, and made in n log n steps.  Where the code generator chooses between
+addresses instead (`codegen/llvm/chosen_load.py`), more than a few tensors stay one nest, if its
+loops are long enough for the n comparisons of that.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from slipway.arith.analyzer import Analyzer
+from slipway.codegen.chosen_loads import FEW, chosen_loads
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.function import PrimFunc
 from slipway.ir.visit import map_children, walk
+from slipway.target.capability import capability_of
 from slipway.transform.loop.decide import comparable, conjuncts, given
 
 _MOST_NODES = 400  # of a nest that is written twice
 _MOST_NESTS = 64  # that one becomes
-_FEW_NESTS = 3  # more of them are compiled as they stand: unrolled, they take LLVM ten times longer
+_FEW_NESTS = FEW  # more are compiled as they stand: unrolled, they take LLVM ten times as long
 _KINDS = (S.ForKind.SERIAL, S.ForKind.UNROLLED, S.ForKind.VECTORIZED)
 
 
@@ -48,17 +53,19 @@ def hoist_choice(func: PrimFunc) -> PrimFunc:
     """
     if not any(isinstance(n, E.Call) and n.op == "if_then_else" for n in walk(func.body)):
         return func
-    return func.replace(body=_visit(func.body))  # type: ignore[no-any-return]
+    target = func.attr("target")
+    by_address = target is not None and capability_of(target).chooses_addresses
+    return func.replace(body=_visit(func.body, by_address))  # type: ignore[no-any-return]
 
 
-def _visit(node: Any) -> Any:
+def _visit(node: Any, by_address: bool) -> Any:
     if not isinstance(node, S.Stmt):
         return node
     if isinstance(node, S.For) and node.kind == S.ForKind.SERIAL:
-        nests = _Nests()
+        nests = _Nests(by_address)
         made = nests.visit(node)
         return _as_they_stand(made) if nests.made > _FEW_NESTS else made
-    return map_children(node, _visit)
+    return map_children(node, lambda child: _visit(child, by_address))
 
 
 def _as_they_stand(node: Any) -> Any:
@@ -74,14 +81,16 @@ def _as_they_stand(node: Any) -> Any:
 class _Nests:
     """What one nest becomes: as many as its conditions have outcomes, to a limit."""
 
-    def __init__(self) -> None:
+    def __init__(self, by_address: bool) -> None:
         self.made = 1
+        # Conditions of choices that stay, as choices of addresses, in this nest; the ids' nodes.
+        self.kept: dict[int, E.PrimExpr] | None = {} if by_address else None
 
     def visit(self, node: Any) -> Any:
         if not isinstance(node, S.Stmt):
             return node
         if isinstance(node, S.For) and node.kind == S.ForKind.SERIAL and self.made < _MOST_NESTS:
-            condition = _unchanged(node)
+            condition = _unchanged(node, self.kept)
             if condition is not None:
                 self.made += 1
                 return S.IfThenElse(
@@ -92,14 +101,20 @@ class _Nests:
         return map_children(node, self.visit)
 
 
-def _unchanged(loop: S.For) -> E.PrimExpr | None:
-    """Return a condition in a nest around one store of vectors that none of its loops changes."""
+def _unchanged(loop: S.For, kept: dict[int, E.PrimExpr] | None) -> E.PrimExpr | None:
+    """Return a condition in a nest around one store of vectors that none of its loops changes.
+
+    Those of choices between addresses are left out, and added to `kept`, unless that is None.
+    """
     inner: set[int] = set()
     vectors = False
+    steps = 1
     stmt: S.Stmt = loop
     while isinstance(stmt, S.For) and stmt.kind in _KINDS:
         inner.add(id(stmt.loop_var))
         vectors = vectors or stmt.kind == S.ForKind.VECTORIZED
+        if stmt.kind != S.ForKind.VECTORIZED:
+            steps *= ops.as_int(stmt.extent) or 1
         stmt = stmt.body
     if not vectors or not isinstance(stmt, S.BufferStore):
         return None
@@ -115,10 +130,38 @@ def _unchanged(loop: S.For) -> E.PrimExpr | None:
         if not isinstance(condition, E.IntImm)
         and not any(_changes(part, inner) for part in walk(condition))
     ]
+    if kept is not None and found:
+        kept.update(_of_addresses(nodes, found, steps))
+        found = [condition for condition in found if id(condition) not in kept]
     if not found:
         return None
     alike = comparable(found)
     return alike[len(alike) // 2]
+
+
+def _of_addresses(
+    nodes: list[Any], unchanged: list[E.PrimExpr], steps: int
+) -> dict[int, E.PrimExpr]:
+    """Return, by id, the conditions of choices between loads at one place of many memories.
+
+    All of a choice's conditions are `unchanged`, and it is between no more memories than the loops
+    around it have `steps`.
+    """
+    found: dict[int, E.PrimExpr] = {}
+    same = {id(condition) for condition in unchanged}
+    an = Analyzer()
+    for node in nodes:  # the outermost of choices in each other comes first
+        if isinstance(node, E.Call) and node.op == "if_then_else":
+            among = None if id(node.args[0]) in found else chosen_loads(node)
+            if among is None or len(among[0]) > steps:
+                continue
+            asked = {id(choice.args[0]): choice.args[0] for choice in among[1]}
+            if not asked.keys() <= same or any(len(load.indices) != 1 for load in among[0]):
+                continue
+            first, *others = (an.linear(load.indices[0]) for load in among[0])
+            if all(other.minus(first).is_const for other in others):
+                found.update(asked)
+    return found
 
 
 def _changes(part: Any, inner: set[int]) -> bool:

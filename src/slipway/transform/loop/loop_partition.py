@@ -121,7 +121,7 @@ class _Partition:
             if not atom.pure:
                 return None
             variables |= atom.variables
-        if not own.terms or variables.isdisjoint(own.terms) or variables.isdisjoint(inner):
+        if variables.isdisjoint(own.terms) or variables.isdisjoint(inner):
             return None
         if not variables.isdisjoint(names):
             return None
@@ -156,7 +156,7 @@ def _names(an: Analyzer, body: S.Stmt) -> set[Atom]:
     return {an.var_atom(var) for var in lets if var.dtype in ("int32", "int64")}
 
 
-def conditions_of(body: S.Stmt, values: bool = False) -> list[PrimExpr]:
+def conditions_of(body: S.Stmt, values: bool) -> list[PrimExpr]:
     """Return the checks in `body` that are marked `likely`; with `values`, all conditions.
 
     Those are the ones of if_then_else and of statements.

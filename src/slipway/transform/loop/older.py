@@ -23,7 +23,17 @@ def Simplify(node: Any) -> Any:
     return Analyzer().simplify(as_expr(node))
 
 
+def MakeAPI(
+    stmt: S.Stmt, name: str, arg_list: list[Any], num_unpacked_args: int = 0,
+    is_restricted: bool = True,
+) -> PrimFunc:  # fmt: skip
+    """Return a function of buffers and variables with `stmt` as its body, to be built."""
+    del num_unpacked_args, is_restricted  # every function here has one calling convention
+    return PrimFunc(tuple(arg_list), stmt, (), (("global_symbol", name),))
+
+
 ir_pass = SimpleNamespace(
+    MakeAPI=MakeAPI,
     PostOrderVisit=post_order_visit,
     IRTransform=ir_transform,
     Substitute=substitute,

@@ -34,6 +34,7 @@ VECTOR_BYTES = 64
 WRITTEN_OUT = 16
 MOST_FORMS = 256  # of stores whose lanes choose between loads; what has none runs lane by lane
 LONG_SIDE = 8  # choices
+_INDEX_TYPES = ("int32", "int64")
 _OPPOSITES: dict[type, Any] = {E.LT: E.GE, E.GE: E.LT, E.LE: E.GT, E.GT: E.LE}
 
 
@@ -59,7 +60,7 @@ class _Outer:
         if isinstance(node, S.For):
             if node.kind == S.ForKind.VECTORIZED:
                 return self.vectorized(node)
-            if node.loop_var.dtype in ("int32", "int64"):
+            if node.loop_var.dtype in _INDEX_TYPES:
                 self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))
         return map_children(node, self.visit)
 
@@ -176,7 +177,7 @@ class _Lanes:
     def widened(self, var: Var, value: PrimExpr) -> Var:
         """Return the name in all lanes of what `var` names in one."""
         wide = self.lets[id(var)] = Var(var.name, value.dtype)
-        if var.dtype in ("int32", "int64"):
+        if var.dtype in _INDEX_TYPES:
             self.named.add(self.an.var_atom(var))
         return wide
 
@@ -188,7 +189,7 @@ class _Lanes:
 
     def guarded_store(self, node: S.BufferStore) -> S.Stmt:
         """A store whose value is chosen lane by lane: in vectors where all lanes choose alike."""
-        if _chooses_by_name(node.value):
+        if _chooses_by_name(node.value) or self.asks_too_early(node.value):
             raise _CannotVectorizeError
         between = self._choice_of_loads(node.value)
         if between is not None:
@@ -200,20 +201,40 @@ class _Lanes:
         if _never(everywhere):
             raise _CannotVectorizeError
         chosen = {c: ops.TRUE for c in choices}
-        value = _decided(substitute(node.value, chosen))
+        value = self.an.simplify(substitute(node.value, chosen))
         return S.IfThenElse(
             everywhere,
             self.store(S.BufferStore(node.buffer, value, node.indices)),
             self.steps(node),
         )
 
+    def asks_too_early(self, value: PrimExpr) -> bool:
+        """Return whether a choice of loads reads memory to choose, where another guards it.
+
+        What lanes choose by is asked before the store; what guards this one would come after it.
+        """
+        choices = [n for n in walk(value) if isinstance(n, E.Call) and n.op == "if_then_else"]
+        reading = {
+            id(n): n.args[0]
+            for n in choices
+            if _reads_memory(n.args[0]) and any(map(_reads_memory, n.args[1:]))
+        }
+        inside = (id(part) for n in choices for side in n.args[1:] for part in walk(side))
+        return bool(reading) and any(
+            self.expr(reading[part]).lanes > 1 for part in inside if part in reading
+        )
+
     def _choice_of_loads(self, value: PrimExpr) -> E.Call | None:
-        """The first choice between two loads whose condition differs between lanes."""
+        """The first choice that differs between lanes, and loads where its condition fails."""
         for n in walk(value):
-            if isinstance(n, E.Call) and n.op == "if_then_else" and type(n.args[0]) in _OPPOSITES:
-                chooses = _reads_memory(n.args[1]) and _reads_memory(n.args[2])
-                if chooses and self.expr(n.args[0]).lanes > 1:
-                    return n
+            if (
+                isinstance(n, E.Call)
+                and n.op == "if_then_else"
+                and type(n.args[0]) in _OPPOSITES
+                and _reads_memory(n.args[2])
+                and self.expr(n.args[0]).lanes > 1
+            ):
+                return n
         return None
 
     def either(self, node: S.BufferStore, choice: E.Call) -> S.Stmt:
@@ -257,14 +278,14 @@ class _Lanes:
 
     def _lane_choices(self, value: PrimExpr) -> list[PrimExpr]:
         """Conditions of if_then_else that differ between lanes and guard a load."""
-        found: list[PrimExpr] = []
-        for n in walk(value):
-            if isinstance(n, E.Call) and n.op == "if_then_else" and _reads_memory(n.args[1]):
-                if _reads_memory(n.args[2]):
-                    continue
-                if self.expr(n.args[0]).lanes > 1:
-                    found.append(n.args[0])
-        return found
+        return [
+            n.args[0]
+            for n in walk(value)
+            if isinstance(n, E.Call)
+            and n.op == "if_then_else"
+            and _reads_memory(n.args[1])
+            and self.expr(n.args[0]).lanes > 1
+        ]
 
     def steps(self, node: S.Stmt) -> S.Stmt:
         """Return `node` once per lane, in a serial loop."""
@@ -292,7 +313,6 @@ class _Lanes:
         self.an.bind_range(node.loop_var, E.Range(first, extent))
         self.memo = {}  # of this variable in other loops, which have other ranges
         body = self.stmt(node.body)
-        self.memo = {}
         return S.For(node.loop_var, first, extent, node.kind, body, None, node.annotations)
 
     def branch(self, node: S.IfThenElse) -> S.Stmt:
@@ -347,7 +367,7 @@ class _Lanes:
             return node
         if node.lanes > 1:
             raise _CannotVectorizeError
-        if node.dtype in ("int32", "int64"):
+        if node.dtype in _INDEX_TYPES:
             linear = self.an.linear(node)
             if all(a.pure for a in linear.terms):
                 step = linear.terms.get(self.atom, 0)
@@ -387,9 +407,10 @@ class _Lanes:
 
         x[(8 * i + v) // 2] reads half as many elements as there are lanes, each of them twice.
         """
-        if len(node.indices) != 1 or node.indices[0].dtype != "int32" or node.lanes > 1:
+        (index,) = node.indices
+        if index.dtype not in _INDEX_TYPES:
             return None
-        linear = self.an.linear(node.indices[0])
+        linear = self.an.linear(index)
         inside = [a for a in linear.terms if self.varies(a)]
         if not inside or not all(
             a.pure and a.variables.isdisjoint(self.named) for a in linear.terms
@@ -418,8 +439,6 @@ class _Lanes:
         condition = self.expr(node.condition)
         yes, no = self.expr(node.true_value), self.expr(node.false_value)
         lanes = max(condition.lanes, yes.lanes, no.lanes)
-        if condition.lanes > 1:
-            condition = ops.broadcast_to(condition, lanes)
         return E.Select(condition, ops.broadcast_to(yes, lanes), ops.broadcast_to(no, lanes))
 
     def call(self, node: E.Call) -> Any:
@@ -445,17 +464,6 @@ class _Lanes:
             raise _CannotVectorizeError
         wide = tuple(ops.broadcast_to(a, lanes) for a in args)
         return E.Call(dtypes.with_lanes(node.dtype, lanes), node.op, wide)
-
-
-def _decided(value: Any) -> Any:
-    """Return an expression with the if_then_else of constant conditions taken out."""
-    if not isinstance(value, PrimExpr):
-        return value
-    if isinstance(value, E.Call) and value.op == "if_then_else":
-        condition = value.args[0]
-        if isinstance(condition, E.IntImm):
-            return _decided(value.args[1 if condition.value else 2])
-    return map_children(value, _decided)
 
 
 def _chooses_by_name(value: PrimExpr) -> bool:

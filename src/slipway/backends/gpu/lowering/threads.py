@@ -11,7 +11,7 @@ Several stages bind the same axis: their loops stand beside each other, or in ea
   whatever conditions their own results stand under.  An inner one that fills a thread's own memory
   is a plain loop of that thread.
 - A statement outside of all loops of an axis is done by the axis's first thread, unless it fills
-  memory of each thread's own.
+  memory of each thread's own; so is one that fills shared memory alike for all threads of the axis.
 
 What a thread reads that another wrote comes behind a barrier (`barriers.py`).  Conditions between
 threads of a block are pushed down to the statements that compute, so that all threads of a block
@@ -327,6 +327,7 @@ class _Kernel:
         if S.is_nop(node):
             return node
         written = self._written(node)
+        at = self._once(node, written, at)
         idle = [
             tag
             for tag, extent in self.extents.items()
@@ -341,6 +342,30 @@ class _Kernel:
         guards = (*first, *at.conditions)
         body = S.IfThenElse(ops.all_of(list(guards)), node) if guards else node
         return S.AttrStmt(LEAF, E.IntImm("int32", 0), at.path, body)
+
+    def _once(self, node: S.Stmt, written: list[E.Var], at: ThreadContext) -> ThreadContext:
+        """Return where `node` stands if only one thread does what all along an axis would repeat.
+
+        It fills memory that they share with the same values, whatever conditions they stand under;
+        a barrier is between it and what reads them, which its path says.
+        """
+        repeats = {
+            tag
+            for tag in at.active
+            if tag.startswith("threadIdx")
+            and ops.as_int(self.extents[tag]) != 1
+            and not _mentions(node, [self.vars[tag]])
+            and all(self.scopes.get(id(data)) == "shared" for data in written)
+            and all(self.is_seen_along(data, tag) for data in written)
+        }
+        if not repeats or not written:
+            return at
+        alike = [self.vars[tag] for tag in repeats]
+        return ThreadContext(
+            at.active - repeats,
+            tuple(c for c in at.conditions if not _mentions(c, alike)),
+            (*at.path, self.token()),
+        )
 
     @staticmethod
     def _written(node: S.Stmt) -> list[E.Var]:

@@ -17,6 +17,10 @@ typedef enum { SLW_CPU_LACKS = 0, SLW_CPU_HAS = 1, SLW_CPU_UNKNOWN = 2 } slw_cpu
  * @return SLW_CPU_UNKNOWN for a name that this runtime cannot look up: treat it as present */
 SLW_API slw_cpu_answer slw_cpu_has(const char *name, size_t name_bytes);
 
+/** The name of a feature that `slw_cpu_has` knows on this kind of processor, from index 0 on.
+ * @return NULL after the last one */
+SLW_API const char *slw_cpu_feature(size_t index);
+
 #ifdef __cplusplus
 }
 #endif

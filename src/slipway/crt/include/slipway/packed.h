@@ -41,6 +41,12 @@ SLW_API int slw_packed_graph_create(void *handle, const TVMFFIAny *args, int32_t
 SLW_API int slw_packed_config_threadpool(void *handle, const TVMFFIAny *args, int32_t num_args,
                                          TVMFFIAny *result);
 
+/** () -> text: what this machine is, a line of a name, a blank and a value for each thing it knows:
+ * clock (seconds since 1970), system, machine, host, board, memory_bytes, memory_free_bytes,
+ * disk_bytes, disk_free_bytes, architecture (of this program), cores, features. */
+SLW_API int slw_packed_about(void *handle, const TVMFFIAny *args, int32_t num_args,
+                             TVMFFIAny *result);
+
 /** Devices: what each takes stands in posix/device_code.c, where the first three are for compiled
  * code. */
 SLW_API int slw_packed_device_launch(void *handle, const TVMFFIAny *args, int32_t num_args,

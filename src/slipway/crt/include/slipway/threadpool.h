@@ -18,8 +18,8 @@ extern "C" {
  * Fits the library slot `__slipway_parallel_launch`. num_tasks 0: as many as there are threads.
  * Called from inside a task, or while another thread's launch holds the pool, the tasks run
  * one after the other in the caller.
- * @return 0, or -1 if any task returned non-zero (the first failing task's error is then the
- *         calling thread's error) */
+ * @return 0, or what the first task to fail returned; the error that it set, if any, is then the
+ *         calling thread's error */
 SLW_API int slw_parallel_launch(slw_parallel_body body, void *closure, int32_t num_tasks);
 
 /** Set how many threads work on a launch, 1..SLW_MAX_THREADS; 0: the default (environment

@@ -13,7 +13,7 @@ import numpy as np
 from slipway.ir import builder
 from slipway.ir.node import node
 from slipway.relay.expr import Call, TupleWrapper
-from slipway.relay.op_registry import Attrs, OpPattern, as_expr, make, register_op
+from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, make, register_op
 from slipway.relay.ops.checks import need_dtype, need_rank, need_shape
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, TupleType, Type
@@ -171,13 +171,18 @@ def all_class_non_max_suppression(
     max_output_boxes_per_class: ExprLike,
     iou_threshold: ExprLike,
     score_threshold: ExprLike = -np.inf,
+    output_format: str = "onnx",
     limit: int = 0,
 ) -> Any:
     """Return (rows (room, 3) of sample, class and box, padded with -1; their number (1,)).
 
+    That is `output_format` "onnx", the only one that is served.
+
     `boxes` are (batch, N, 4) corners, `scores` (batch, classes, N).  Thresholds and the count may
     be rank-0 tensors; `limit` bounds the room by a known count.
     """
+    if output_format != "onnx":
+        raise BadArgument("output_format", f"is {output_format!r}; only 'onnx' is served")
     values = make("topk")(as_expr(scores), 0, -1, "both", False, "int64")
 
     def scalar(value: Any, dtype: str) -> Any:

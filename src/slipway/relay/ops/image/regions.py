@@ -155,14 +155,20 @@ def roi_align(
     rois: ExprLike,
     pooled_size: Extents,
     spatial_scale: float,
-    sample_ratio: int = 2,
+    sample_ratio: int = -1,
     layout: str = "NCHW",
     mode: str = "avg",
     aligned: bool = False,
 ) -> Call:
     """Pool `data` over regions (R, 5): sample number, x1, y1, x2, y2."""
+    if layout == "NHWC":
+        planar = make("transpose")(data, (0, 3, 1, 2))
+        made = roi_align(planar, rois, pooled_size, spatial_scale, sample_ratio, "NCHW", mode,
+                         aligned)  # fmt: skip
+        back: Call = make("transpose")(made, (0, 2, 3, 1))
+        return back
     if layout != "NCHW":
-        raise BadArgument("layout", f"is {layout!r}; only NCHW is served")
+        raise BadArgument("layout", f"is {layout!r}; NCHW and NHWC are served")
     height, width = as_tuple(pooled_size, 2, "pooled_size")
     attrs = RoiAlignAttrs(
         (height, width), float(spatial_scale), int(sample_ratio), mode, bool(aligned)
@@ -186,13 +192,18 @@ for _mode in MODES:
 
 @node
 class DeformableIm2colAttrs(Attrs):
-    """The window, and into how many groups the channels are cut that share an offset."""
+    """The window, and into how many groups the channels are cut that share an offset.
+
+    A position less than one element beyond an edge weighs the element at the edge; with `cut` one
+    below zero is zero, as Relay's operator has it.
+    """
 
     kernel_size: tuple[int, int] = (3, 3)
     strides: tuple[int, int] = (1, 1)
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
     dilation: tuple[int, int] = (1, 1)
     groups: int = 1
+    cut: bool = False
 
 
 IM2COL = register_op(
@@ -232,7 +243,7 @@ def _im2col_type(
     return TensorType((batch, channels, window, out[0] * out[1]), data.dtype)
 
 
-def _deformed(m: Any, size: tuple[int, int], position: list[Any], read: Any) -> Any:
+def _deformed(m: Any, size: tuple[int, int], position: list[Any], read: Any, cut: bool) -> Any:
     """The value at a real position; what lies beyond the ends is zero."""
     axes = []
     for x, extent in zip(position, size, strict=True):
@@ -249,7 +260,10 @@ def _deformed(m: Any, size: tuple[int, int], position: list[Any], read: Any) -> 
         for x, wx, in_x in axes[1]:
             part = m.where(m.both(in_y, in_x), wy * wx * read(y, x), m.number(0.0))
             total = part if total is None else total + part
-    return total
+    if not cut:
+        return total
+    zero = m.number(0.0)
+    return m.where(m.both(position[0] >= zero, position[1] >= zero), total, zero)
 
 
 @IM2COL.reference
@@ -270,7 +284,8 @@ def _im2col_reference(attrs: DeformableIm2colAttrs, data: Array, offset: Array, 
         position.append(m.real(base) + moves[:, :, :, :, axis])
     n, g, c = np.ogrid[:batch, :groups, : channels // groups]
     n, g, c = (v.reshape(*v.shape, 1, 1, 1) for v in (n, g, c))
-    found = _deformed(m, (height, width), position, lambda y, x: wide[n, g, c, y, x])
+    found = _deformed(m, (height, width), position, lambda y, x: wide[n, g, c, y, x],
+                      attrs.cut)  # fmt: skip
     found = found * m.real(mask).reshape(batch, groups, 1, window, oh, ow)
     return found.reshape(batch, channels, window, oh * ow).astype(data.dtype)
 
@@ -295,7 +310,8 @@ def _im2col_compute(
             base = m.real(base - attrs.padding[axis])
             move = m.real(offset(n, (group * window + k) * 2 + axis, *at))
             position.append(base + move)
-        found = _deformed(m, (height, width), position, lambda y, x: m.real(data(n, c, y, x)))
+        found = _deformed(m, (height, width), position, lambda y, x: m.real(data(n, c, y, x)),
+                          attrs.cut)  # fmt: skip
         return (found * m.real(mask(n, group * window + k, *at))).astype(out.dtype)
 
     return [te().compute(out.shape, element, name="deformable_im2col", tag="injective")]
@@ -311,6 +327,7 @@ def deformable_im2col(
     padding: Extents = 0,
     dilation: Extents = 1,
     groups: int = 1,
+    cut: bool = False,
 ) -> Call:
     """Return what each window reads: (N, channels, window, out positions)."""
     kernel, step, apart = (
@@ -320,7 +337,7 @@ def deformable_im2col(
     top, left, bottom, right = pad_amounts(padding, 2)
     attrs = DeformableIm2colAttrs(
         (kernel[0], kernel[1]), (step[0], step[1]), (top, left, bottom, right),
-        (apart[0], apart[1]), int(groups),
+        (apart[0], apart[1]), int(groups), bool(cut),
     )  # fmt: skip
     return IM2COL(data, offset, mask, attrs=attrs)
 
@@ -334,16 +351,53 @@ def deformable_conv2d(
     dilation: Extents = 1,
     deformable_groups: int = 1,
     groups: int = 1,
+    channels: int | None = None,
+    kernel_size: Extents | None = None,
+    data_layout: str = "NCHW",
+    kernel_layout: str = "OIHW",
+    out_layout: str = "",
+    out_dtype: str = "",
+    *,
     mask: ExprLike | None = None,
+    cut: bool = True,
 ) -> Any:
     """Convolve windows whose elements are moved by `offset` (N, 2 * groups * window, OH, OW).
 
-    `weight` is (channels out, channels in / groups, KH, KW); `mask`, one factor per place of the
-    window, is that of the second version of the operator.
+    `weight` is (channels out, channels in / groups, KH, KW); data and offset may be NHWC and the
+    weight HWIO.  `mask`, one factor per place of the window, is that of the second version of the
+    operator.  With `cut`, as Relay has it, a position below zero reads zero; without, what ONNX
+    and PyTorch say: less than one element beyond an edge, the element there is weighed.
     """
-    data, offset, weight = as_expr(data), as_expr(offset), as_expr(weight)
+    if data_layout == "NHWC":
+        data, offset = (make("transpose")(x, (0, 3, 1, 2)) for x in (data, offset))
+    if kernel_layout == "HWIO":
+        weight = make("transpose")(weight, (3, 2, 0, 1))
+    for name, given, served in (
+        ("data_layout", data_layout, ("NCHW", "NHWC")),
+        ("kernel_layout", kernel_layout, ("OIHW", "HWIO")),
+        ("out_layout", out_layout, ("", data_layout)),
+        ("out_dtype", out_dtype, ("", as_expr(data).tensor_type.dtype)),
+    ):
+        if given not in served:
+            raise BadArgument(name, f"is {given!r}; use {' or '.join(map(repr, served))}")
+    made = _convolved(
+        as_expr(data), as_expr(offset), as_expr(weight), strides, padding, dilation,
+        deformable_groups, groups, channels, kernel_size, mask, cut,
+    )  # fmt: skip
+    return make("transpose")(made, (0, 2, 3, 1)) if data_layout == "NHWC" else made
+
+
+def _convolved(
+    data: Any, offset: Any, weight: Any, strides: Extents, padding: Extents, dilation: Extents,
+    deformable_groups: int, groups: int, filters_asked: int | None, window_asked: Any,
+    mask: ExprLike | None, cut: bool,
+) -> Any:  # fmt: skip
     batch, channels = data.tensor_type.shape[:2]
     filters, inner, *kernel = weight.tensor_type.shape
+    if filters_asked not in (None, filters):
+        raise BadArgument("channels", f"is {filters_asked}, but weight is {weight.tensor_type}")
+    if window_asked is not None and as_tuple(window_asked, 2, "kernel_size") != tuple(kernel):
+        raise BadArgument("kernel_size", f"is {window_asked}, but weight is {weight.tensor_type}")
     window = kernel[0] * kernel[1]
     out = offset.tensor_type.shape[2:]
     reshape = make("reshape")
@@ -351,7 +405,7 @@ def deformable_conv2d(
         shape = (batch, deformable_groups * window, *out)
         mask = as_expr(np.ones(shape, data.tensor_type.dtype))
     columns = deformable_im2col(
-        data, offset, mask, kernel, strides, padding, dilation, deformable_groups
+        data, offset, mask, kernel, strides, padding, dilation, deformable_groups, cut
     )
     depth, area = inner * window, out[0] * out[1]
     if channels != inner * groups or filters % groups:
@@ -375,4 +429,7 @@ def _im2col_case(rng: np.random.Generator) -> list[Any]:
 
 IM2COL.sample_case(
     attrs=DeformableIm2colAttrs((2, 3), (2, 2), (1, 0, 1, 1), (2, 1), 2), make=_im2col_case
+)
+IM2COL.sample_case(
+    attrs=DeformableIm2colAttrs((2, 3), (2, 2), (1, 0, 1, 1), (2, 1), 2, True), make=_im2col_case
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.ir import ops
 from slipway.ir.node import node
 from slipway.relay.expr import Call
@@ -108,8 +109,19 @@ def strided_slice(
     axes: Extents | None = None,
     slice_mode: str = "end",
 ) -> Call:
-    """Slice in Python's meaning; with `slice_mode` "size", `end` holds lengths (-1: to the end)."""
+    """Slice in Python's meaning; with `slice_mode` "size", `end` holds lengths (-1: to the end).
+
+    Of begin, end and strides the shorter ones are padded: from the start, to the end, by one.
+    """
     first, last = integers("begin", begin), integers("end", end)
+    count = max(len(first), len(last))
+    if slice_mode == "size":
+        steps: tuple[int, ...] = ()
+    else:
+        steps = () if strides is None else integers("strides", strides)[:count]
+    first += (0,) * (count - len(first))
+    last += (-1 if slice_mode == "size" else 2**62,) * (count - len(last))
+    steps += (1,) * (count - len(steps) if steps else 0)
     if slice_mode == "size":
         last = tuple(2**62 if n < 0 else b + n for b, n in zip(first, last, strict=True))
     return STRIDED_SLICE(
@@ -117,7 +129,7 @@ def strided_slice(
         attrs=StridedSliceAttrs(
             first,
             last,
-            () if strides is None else integers("strides", strides),
+            steps,
             () if axes is None else integers("axes", axes),
         ),
     )
@@ -170,13 +182,23 @@ def _take_reference(attrs: TakeAttrs, data: Array, indices: Array) -> Any:
 
 
 def _index_in_range(index: PrimExpr, extent: int, mode: str) -> Any:
-    """The te form of `_in_range`, as an int32 index."""
+    """The te form of `_in_range`, as an int32 index; int64 where an axis is so long.
+
+    What is in range fits; what is not has to keep its value until it is clipped or wrapped.
+    """
+    fits = dtypes.bits_of(index.dtype) < 32 or index.dtype == "int32" or mode == "fast"
+    dtype = "int32" if extent < 1 << 31 else "int64"
+    if index.dtype == "uint64" and mode == "clip":
+        index = te().min(index, te().const(extent - 1, "uint64"))
+    elif index.dtype == "uint64" and mode == "wrap":
+        index = te().floormod(index, te().const(extent, "uint64"))
+    position = index.astype(dtype if fits else "int64")
+    size = te().const(extent, position.dtype)
     if mode == "wrap":
-        return te().floormod(index.astype("int32"), extent)
-    position = index.astype("int32")
+        return te().floormod(position, size).astype(dtype)
     if mode == "fast":
-        position = te().select(position < 0, position + extent, position)
-    return te().min(te().max(position, 0), extent - 1)
+        position = te().select(position < 0, position + size, position)
+    return te().min(te().max(position, 0), size - 1).astype(dtype)
 
 
 @TAKE.compute
@@ -400,7 +422,9 @@ def _one_hot_compute(
 
     def element(*i: PrimExpr) -> Any:
         wanted = indices(*i[:axis], *i[axis + 1 :])
-        return te().select(ops.equal(wanted, i[axis].astype(indices.dtype)), on, off)
+        if attrs.depth > np.iinfo(indices.dtype).max:  # a class that the indices cannot name
+            wanted = wanted.astype("int64")
+        return te().select(ops.equal(wanted, i[axis].astype(wanted.dtype)), on, off)
 
     return [te().compute(out.shape, element, name="T_one_hot", tag="injective")]
 

@@ -109,7 +109,10 @@ def sequence_mask(
 def reverse_sequence(
     data: ExprLike, seq_lengths: ExprLike, seq_axis: int = 1, batch_axis: int = 0
 ) -> Any:
-    """Turn the first ``seq_lengths[b]`` elements of each sequence around; the rest stays."""
+    """Turn the first ``seq_lengths[b]`` elements of each sequence around; the rest stays.
+
+    A length beyond the sequence's turns all of it, one below zero none.
+    """
     (x, own), (lengths, kind) = typed(data), typed(seq_lengths)
     along, beside = normal_axis(seq_axis, own.rank, "seq_axis"), normal_axis(batch_axis, own.rank)
     if along == beside:
@@ -119,9 +122,10 @@ def reverse_sequence(
     time, batch = [1] * own.rank, [1] * own.rank
     time[along], batch[beside] = own.shape[along], own.shape[beside]
     step = const(np.arange(own.shape[along]).reshape(time).astype("int32"))
-    count = call("reshape", call("cast", lengths, "int32"), batch)
-    mirrored = call("subtract", call("subtract", count, scalar(1, "int32")), step)
-    places = call("where", call("less", step, count), mirrored, step)
+    count = call("minimum", call("cast", lengths, "int32"), scalar(own.shape[along], "int32"))
+    count = call("reshape", count, batch)
+    turned = call("subtract", call("subtract", count, scalar(1, "int32")), step)
+    places = call("where", call("less", step, count), turned, step)
     return call("gather", x, along, call("broadcast_to", places, own.shape))
 
 

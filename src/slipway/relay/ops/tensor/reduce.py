@@ -18,12 +18,13 @@ from slipway.relay.op_registry import (
     OpDefinition,
     OpPattern,
     as_expr,
+    make,
     register_op,
 )
-from slipway.relay.ops.checks import integers, need_number, normal_axes, normal_axis
+from slipway.relay.ops.checks import integers, need_number, normal_axes
 from slipway.relay.ops.tensor import binary, shape, unary
 from slipway.relay.ops.tensor.tensors import te, wide
-from slipway.relay.types import TensorType, Type
+from slipway.relay.types import TensorType, Type, is_open
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
@@ -205,12 +206,22 @@ any_ = _reducer(
 
 @node
 class ArgReduceAttrs(Attrs):
-    """One axis (None: the flattened data), and which of equal candidates is taken."""
+    """Axes (None: all), and which of equal candidates is taken.
 
-    axis: int | None = None
+    The position in several axes is that in their elements, in the order of memory.
+    """
+
+    axis: int | tuple[int, ...] | None = None
     keepdims: bool = False
     select_last_index: bool = False
     dtype: str = "int64"
+
+
+def _arg_axes(attrs: ArgReduceAttrs, rank: int) -> tuple[int, ...]:
+    if attrs.axis is None:
+        return tuple(range(rank))
+    given = attrs.axis if isinstance(attrs.axis, tuple) else (attrs.axis,)
+    return tuple(sorted(normal_axes(given, rank)))
 
 
 def _arg_reducer(name: str, largest: bool) -> OpDefinition:
@@ -224,19 +235,19 @@ def _arg_reducer(name: str, largest: bool) -> OpDefinition:
         need_number("data", data)
         if data.size == 0:
             raise BadArgument("data", f"is {data}: there is no position in no elements")
-        axes = (
-            tuple(range(data.rank)) if attrs.axis is None else (normal_axis(attrs.axis, data.rank),)
-        )
+        axes = _arg_axes(attrs, data.rank)
         return TensorType(_shape(data.shape, axes, attrs.keepdims), attrs.dtype)
 
     @definition.reference
     def evaluate(attrs: ArgReduceAttrs, data: Array) -> Any:
         find = np.argmax if largest else np.argmin
-        axis = attrs.axis
-        flipped = np.flip(data, axis) if attrs.select_last_index else data
-        found = np.asarray(find(flipped, axis=axis, keepdims=attrs.keepdims))
-        if attrs.select_last_index:
-            found = (data.size if axis is None else data.shape[axis]) - 1 - found
+        axes = _arg_axes(attrs, data.ndim)
+        kept = [a for a in range(data.ndim) if a not in axes]
+        rows = data.transpose(*kept, *axes).reshape(*(data.shape[a] for a in kept), -1)
+        last = attrs.select_last_index
+        found = np.asarray(find(rows[..., ::-1] if last else rows, axis=-1))
+        found = rows.shape[-1] - 1 - found if last else found
+        found = found.reshape(_shape(data.shape, axes, attrs.keepdims))
         return found.astype(attrs.dtype)
 
     @definition.compute
@@ -246,7 +257,7 @@ def _arg_reducer(name: str, largest: bool) -> OpDefinition:
         if not shape:  # one element, and its place
             zero = te().const(0, out.dtype)
             return [te().compute((), lambda: zero, name=f"{name}_red", tag="elemwise")]
-        axes = tuple(range(len(shape))) if attrs.axis is None else (attrs.axis % len(shape),)
+        axes = _arg_axes(attrs, len(shape))
         if axes[-1] == len(shape) - 1:
             return _place_in_rows(attrs, x, out, axes, largest)
         taps = [te().reduce_axis((0, shape[a]), name=f"k{a}") for a in axes]
@@ -292,6 +303,14 @@ def _arg_reducer(name: str, largest: bool) -> OpDefinition:
     definition.sample_case(
         (3, 5), attrs=ArgReduceAttrs(0, False, True), dtypes=("int32",), low=0, high=2
     )
+    for axes, keepdims, last in (
+        ((0, 2), False, False),
+        ((1, 2), True, False),
+        ((0, 1), False, True),
+    ):
+        definition.sample_case(
+            (3, 2, 4), attrs=ArgReduceAttrs(axes, keepdims, last), dtypes=("int32",), low=0, high=2
+        )
     return definition
 
 
@@ -339,13 +358,15 @@ def _place_in_rows(
 ARGMAX, ARGMIN = _arg_reducer("argmax", True), _arg_reducer("argmin", False)
 
 
-def _arg_attrs(axis: Axes, keepdims: bool, exclude: bool, last: bool, dtype: str) -> ArgReduceAttrs:
-    if exclude:
-        raise BadArgument("exclude", "is True; give the axis to reduce over itself")
+def _arg_attrs(
+    data: ExprLike, axis: Axes, keepdims: bool, exclude: bool, last: bool, dtype: str
+) -> ArgReduceAttrs:
+    rank = as_expr(data).tensor_type.rank if exclude else 0
     axes = _axis(axis)
-    if axes is not None and len(axes) != 1:
-        raise BadArgument("axis", f"is {axes}; give one axis or None")
-    return ArgReduceAttrs(axes[0] if axes else None, bool(keepdims), bool(last), dtype)
+    if exclude and axes is not None:
+        axes = tuple(a for a in range(rank) if a not in normal_axes(axes, rank))
+    one = axes[0] if axes is not None and len(axes) == 1 else axes or None
+    return ArgReduceAttrs(one, bool(keepdims), bool(last), dtype)
 
 
 @ARGMAX.make
@@ -354,7 +375,7 @@ def argmax(
     select_last_index: bool = False, dtype: str = "int32",
 ) -> Call:  # fmt: skip
     """Return the position of the largest element along `axis`."""
-    return ARGMAX(data, attrs=_arg_attrs(axis, keepdims, exclude, select_last_index, dtype))
+    return ARGMAX(data, attrs=_arg_attrs(data, axis, keepdims, exclude, select_last_index, dtype))
 
 
 @ARGMIN.make
@@ -363,7 +384,7 @@ def argmin(
     select_last_index: bool = False, dtype: str = "int32",
 ) -> Call:  # fmt: skip
     """Return the position of the smallest element along `axis`."""
-    return ARGMIN(data, attrs=_arg_attrs(axis, keepdims, exclude, select_last_index, dtype))
+    return ARGMIN(data, attrs=_arg_attrs(data, axis, keepdims, exclude, select_last_index, dtype))
 
 
 def variance(
@@ -378,7 +399,15 @@ def variance(
     if not unbiased:
         return spread
     attrs = ReduceAttrs(_axis(axis), False, exclude)
-    count = product(given.tensor_type.shape[a] for a in reduced_axes(attrs, given.tensor_type.rank))
+    sizes = [given.tensor_type.shape[a] for a in reduced_axes(attrs, given.tensor_type.rank)]
+    if any(map(is_open, sizes)):  # counted where the shape is known
+        dtype = given.tensor_type.dtype
+        same, other = (make("cast")(f(given, given), dtype)
+                       for f in (binary.equal, binary.not_equal))  # fmt: skip
+        counted = sum_(binary.add(same, other), axis, keepdims, exclude)
+        ratio = binary.divide(counted, binary.subtract(counted, as_expr(1.0, dtype)))
+        return binary.multiply(spread, ratio)  # type: ignore[no-any-return]
+    count = product(sizes)
     correction = count / (count - 1) if count > 1 else float("nan")
     return binary.multiply(spread, correction)  # type: ignore[no-any-return]
 

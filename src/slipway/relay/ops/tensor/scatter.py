@@ -216,9 +216,9 @@ def _nd_type(
 def _nd_reference(attrs: ScatterAttrs, data: Array, indices: Array, updates: Array) -> Any:
     extents = np.array(data.shape[: len(indices)]).reshape((-1,) + (1,) * (indices.ndim - 1))
     out = data.copy()
-    _combine(
-        attrs.reduction, out, tuple(np.where(indices < 0, indices + extents, indices)), updates
-    )
+    place = np.where(indices < 0, indices + extents, indices)
+    there = ((place >= 0) & (place < extents)).all(0)  # what lies outside is left out
+    _combine(attrs.reduction, out, tuple(p[there] for p in place), updates[there])
     return out
 
 

@@ -182,10 +182,10 @@ TOPK.sample_case((4, 3), attrs=TopKAttrs(3, 0, True), dtypes=("int32",), low=0, 
 
 def argsort(
     data: ExprLike,
-    valid_count: ExprLike | None = None,
     axis: int = -1,
     is_ascend: bool = True,
     dtype: str = "int32",
+    valid_count: ExprLike | None = None,
 ) -> Call:
     """Return the positions that sort `data` along `axis`."""
     if valid_count is not None:

@@ -163,7 +163,7 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
         and positions <= core.costs.streamed_positions
         and 4 * prod(kernel.shape) >= core.l2_bytes
     )
-    return few and not target.has_lane_fma  # short vectors take longer than memory
+    return few and target.vector_bits > 128  # short vectors take longer than memory
 
 
 @register_strategy(

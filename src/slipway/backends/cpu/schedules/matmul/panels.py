@@ -41,12 +41,12 @@ class Steps(NamedTuple):
 def split_steps(stage: te.Stage, lane: te.IterVar, tile: Tile, target: Target) -> Steps:
     """Split the loop `lane` of a reduction into steps that ask and steps that are unrolled.
 
-    LLVM loads the weights of all unrolled steps first, so they need registers beside the sums; for
-    WebAssembly it leaves them where they are used.
+    LLVM loads the weights of all unrolled steps first, so they need registers beside the sums.
+    Engines of WebAssembly unroll loops themselves.
     """
     free = vector_registers(target) - tile.rows * tile.vectors
-    in_place = target.parsed_triple.table == "wasm"
-    at_once = gcd(4, extent_of(lane)) if in_place or free >= 6 else 1
+    unrolls = target.parsed_triple.table != "wasm" and free >= 6
+    at_once = gcd(4, extent_of(lane)) if unrolls else 1
     return Steps(*stage.split(lane, factor=at_once), at_once)
 
 

@@ -26,7 +26,7 @@ from slipway.backends.cpu.schedules.conv.halo import cut
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.cpu.tile import rows_per_part, worth_sharing
-from slipway.backends.stages import extent_of, inline_injective, producers, shape_of
+from slipway.backends.stages import extent_of, inline_injective, producers
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.ops.nn.pool import pool_compute
 from slipway.relay.types import TensorType, Type
@@ -52,30 +52,47 @@ def schedule_whole_pool(
 
 
 @dataclass(frozen=True)
-class WindowKnobs(Knobs):
-    """`run` windows whose taps are taken together; up to `unrolled` taps of them are unrolled."""
+class RunKnobs(Knobs):
+    """`run` windows whose taps are taken together, in vectors of `lanes` channels."""
 
     lanes: int
     run: int
+
+
+@dataclass(frozen=True)
+class WindowKnobs(RunKnobs):
+    """Up to `unrolled` taps of a run are unrolled."""
+
     unrolled: int
 
 
-def _default(problem: Problem) -> WindowKnobs:
-    (data,), (out,) = problem.in_types, problem.out_types
-    lanes = min(vector_lanes(problem.target, data.dtype), data.shape[-1])
-    costs = problem.target.core.costs
-    return WindowKnobs(lanes, min(costs.window_positions, out.shape[-2]), costs.window_products)
+def channel_lanes(problem: Problem) -> int:
+    """Return the lanes of a vector of channels."""
+    (data,) = problem.in_types
+    assert isinstance(data, TensorType)
+    return min(vector_lanes(problem.target, data.dtype), data.shape[-1])
 
 
-def _space(problem: Problem) -> Space:
+def run_space(problem: Problem) -> dict[str, Sequence[int]]:
+    """Return the legal runs."""
     (data,), (out,) = problem.in_types, problem.out_types
     channels = data.shape[-1]
     lanes = row_space(problem, channels)["lanes"]
     return {
         "lanes": [n for n in lanes if channels % n == 0] or (channels,),
         "run": range(1, min(16, out.shape[-2]) + 1),
-        "unrolled": (0, 32, 128, 256),
     }
+
+
+def _default(problem: Problem) -> WindowKnobs:
+    (out,), costs = problem.out_types, problem.target.core.costs
+    assert isinstance(out, TensorType)
+    run = min(costs.window_positions, out.shape[-2])
+    return WindowKnobs(channel_lanes(problem), run, costs.window_products)
+
+
+def _space(problem: Problem) -> Space:
+    return {**run_space(problem), "unrolled": (0, 32, 128, 256)}
 
 
 def _cost(problem: Problem, knobs: WindowKnobs) -> float:
@@ -91,7 +108,7 @@ def _compute(
     return pool_compute(problem.attrs, inputs, out, kind == "avg", padded=False)
 
 
-def _applies(attrs: PoolAttrs, in_types: Sequence[Type], target: Target) -> bool:
+def channels_fill_vectors(attrs: PoolAttrs, in_types: Sequence[Type], target: Target) -> bool:
     """Channels are innermost, and as long as vectors."""
     (data,) = in_types
     assert isinstance(data, TensorType)
@@ -100,28 +117,21 @@ def _applies(attrs: PoolAttrs, in_types: Sequence[Type], target: Target) -> bool
     return fits and attrs.layout[-1] in "Cc"
 
 
-def _schedule_windows(
-    problem: Problem, outs: Sequence[te.Tensor], pool: te.Tensor, knobs: WindowKnobs
-) -> te.Schedule:
-    """Runs of windows, each tap for all of them."""
-    target = problem.target
-    (output,) = {id(t.op): t for t in outs}.values()
-    window = next(op for op in producers(outs) if op.tag in ("pool_max", "pool_sum"))
-    lanes = knobs.lanes
-    channels = shape_of(output)[-1]
-    schedule = te.create_schedule([t.op for t in outs])
-    inline_injective(schedule, outs, keep=[window.output(0)])
-    sums = sums_in_registers(schedule, output, window.output(0))
+def window_loops(
+    stage: te.Stage, target: Target, knobs: RunKnobs, count: int, steps: int, unrolled: bool
+) -> te.IterVar:
+    """Order the loops of a stage over runs of windows; return the loop of runs.
 
-    count = len(window.reduce_axis)
-    stage = schedule[output]
+    The last `count` axes before the channels are of windows, each of `steps` steps.
+    """
     *outer, channel = stage.op.axis
+    elements = prod(extent_of(axis) for axis in stage.op.axis)
     outer, rows, ow = outer[:-count], outer[-count:-1], outer[-1]
     ow_outer, ow_inner = stage.split(ow, factor=knobs.run, tail="shift")
     blocks = []
     lane = channel
-    if channels > lanes:
-        block, lane = stage.split(channel, factor=lanes)
+    if extent_of(channel) > knobs.lanes:
+        block, lane = stage.split(channel, factor=knobs.lanes)
         blocks.append(block)
     inside = []
     if rows:
@@ -131,14 +141,29 @@ def _schedule_windows(
         outer, inside = [*outer, first], [rest, *rows[1:]]
     register_tile(stage, [*outer, *inside, ow_outer, *blocks], [ow_inner], lane)
     part = stage.fuse(*outer)
+    cut(stage, ow_outer, *(inside if unrolled else []))
+    if worth_sharing(elements * steps, target):
+        stage.parallel(part)
+    return blocks[0] if blocks else ow_outer
+
+
+def _schedule_windows(
+    problem: Problem, outs: Sequence[te.Tensor], pool: te.Tensor, knobs: WindowKnobs
+) -> te.Schedule:
+    """Runs of windows, each tap for all of them."""
+    (output,) = {id(t.op): t for t in outs}.values()
+    window = next(op for op in producers(outs) if op.tag in ("pool_max", "pool_sum"))
+    schedule = te.create_schedule([t.op for t in outs])
+    inline_injective(schedule, outs, keep=[window.output(0)])
+    sums = sums_in_registers(schedule, output, window.output(0))
+    stage = schedule[output]
     taps = prod(extent_of(axis) for axis in window.reduce_axis)
     unrolled = taps * knobs.run <= knobs.unrolled
-    cut(stage, ow_outer, *(inside if unrolled else []))
-    if worth_sharing(prod(shape_of(output)) * taps, target):
-        stage.parallel(part)
+    count = len(window.reduce_axis)
+    runs = window_loops(stage, problem.target, knobs, count, taps, unrolled)
 
     inner = schedule[sums]
-    inner.compute_at(stage, blocks[0] if blocks else ow_outer)
+    inner.compute_at(stage, runs)
     *_, ow, lane = inner.op.axis
     steps = inner.op.reduce_axis
     register_tile(inner, [*inner.op.axis[:-2], *steps], [ow], lane)
@@ -152,6 +177,6 @@ def _schedule_windows(
 for _kind in _KINDS:
     register_strategy(
         *(f"nn.{_kind}_pool{n}d" for n in (1, 2, 3)), name="pool.window", priority=11,
-        compute=partial(_compute, kind=_kind), applies=_applies,
+        compute=partial(_compute, kind=_kind), applies=channels_fill_vectors,
         default=_default, space=_space, cost=_cost,
     )(_schedule_windows)  # fmt: skip

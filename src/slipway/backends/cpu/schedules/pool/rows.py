@@ -9,24 +9,19 @@ row of a task, with the padding beside it, and stays in the cache.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.knobs import (
-    RowKnobs,
-    row_space,
-    streamed_cycles,
-    vector_lanes,
-)
-from slipway.backends.cpu.schedules.register_tile import (
-    register_tile,
-    sums_in_registers,
-    vector_loop,
-)
-from slipway.backends.stages import extent_of, inline_injective, producers, shape_of
+from slipway.backends.cpu.knobs import RowKnobs, row_space, streamed_cycles, vector_lanes
+from slipway.backends.cpu.schedules.conv.halo import cut
+from slipway.backends.cpu.schedules.pool.largest import Along, largest
+from slipway.backends.cpu.schedules.register_tile import vector_loop
+from slipway.backends.stages import inline_injective, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
-from slipway.relay import op_registry
+from slipway.relay.ops.nn.windows import pad_stage
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -40,25 +35,30 @@ def _in_turn(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowKnobs) -> 
     """The window without its last axis, then that axis."""
     (data,), (out,), attrs = inputs, problem.out_types, problem.attrs
     assert isinstance(out, TensorType)
-    compute = op_registry.get(_LAYOUTS[attrs.layout]).compute_function
-    assert compute is not None
     count = len(attrs.pool_size)
+    size, extents = shape_of(data)[-count:], out.shape[-count:]
+    *others, along = (
+        Along(extents[a], attrs.strides[a], attrs.dilation[a], attrs.padding[a], size[a])
+        for a in range(count)
+    )
 
-    def only(kept: Sequence[bool]) -> Any:
-        """The attributes, with a window of one along the other axes."""
-        fields = {
-            name: tuple(
-                v if keep else 1 for v, keep in zip(getattr(attrs, name), kept, strict=True)
-            )
-            for name in ("pool_size", "strides", "dilation")
-        }
-        padding = zip(attrs.padding, (*kept, *kept), strict=True)
-        return attrs.replace(padding=tuple(v if keep else 0 for v, keep in padding), **fields)
+    def rows(*indices: Any) -> Any:
+        taps = list(product(*map(range, attrs.pool_size[:-1])))
+        place = list(zip(indices[2:-1], others, strict=True))
+        return largest(taps, place, lambda at: data[(*indices[:2], *at, indices[-1])])
 
-    along = [a == count - 1 for a in range(count)]
-    shape = (*out.shape[:-1], shape_of(data)[-1])
-    (tall,) = compute(only([not a for a in along]), [data], [TensorType(shape, out.dtype)])
-    return list(compute(only(along), [tall], [out]))
+    tall = te.compute((*out.shape[:-1], size[-1]), rows, "tall", "pool_rows")
+    taps = [(n,) for n in range(attrs.pool_size[-1])]
+    beyond = along.last + along.shift(taps[-1][0]) + 1 - along.size
+    zeros = [0] * (out.rank - 1)
+    lowest: Any = te.lowest(data.dtype)
+    padded = pad_stage(tall, [*zeros, along.before], [*zeros, max(0, beyond)], lowest.value)
+    inside = replace(along, before=0, size=along.size + along.before + max(0, beyond))
+
+    def columns(*indices: Any) -> Any:
+        return largest(taps, [(indices[-1], inside)], lambda at: padded[(*indices[:-1], *at)])
+
+    return [te.compute(out.shape, columns, "pool_max", "pool_max")]
 
 
 def _applies(attrs: PoolAttrs, in_types: Sequence[Type], target: Target) -> bool:
@@ -98,38 +98,29 @@ def schedule_pool_rows(
 ) -> te.Schedule:
     """One row of results after the other, from one row of largest values."""
     schedule = te.create_schedule([t.op for t in outs])
-    tall, wide = (op.output(0) for op in producers(outs) if op.tag == "pool_max")
+    (tall,) = (op.output(0) for op in producers(outs) if op.tag == "pool_rows")
+    (wide,) = (op.output(0) for op in producers(outs) if op.tag == "pool_max")
     padding = [t for t in wide.op.input_tensors if "pad" in t.op.tag]
     inline_injective(schedule, outs, keep=[tall, wide, *padding])
     (output,) = {id(t.op): t for t in outs}.values()
-    largest = sums_in_registers(schedule, output, wide)
     lanes = knobs.lanes
     stage: Any = schedule[output]
     *outer, row, column = stage.op.axis
     block = vector_loop(stage, column, lanes)
     task = stage.fuse(*outer)
-    taps = [extent_of(axis) for t in (tall, largest) for axis in t.op.reduce_axis]
-    if prod(shape_of(output)) * sum(taps) >= knobs.share_from:
+    cut(stage, row)
+    *others, last = problem.attrs.pool_size
+    if prod(shape_of(output)) * (prod(others) + last) >= knobs.share_from:
         stage.parallel(task)
 
-    _in_registers(schedule, largest, stage, block)
+    if wide.op is not output.op:
+        schedule[wide].set_scope("local")
+        schedule[wide].compute_at(stage, block)
+        schedule[wide].vectorize(wide.op.axis[-1])
     for tensor in padding:
         schedule[tensor].compute_at(stage, row)
         schedule[tensor].vectorize(tensor.op.axis[-1])
-    largest = schedule.cache_write(tall, "local")
     rows: Any = schedule[tall]
     rows.compute_at(stage, row)
-    block = vector_loop(rows, rows.op.axis[-1], lanes)
-    _in_registers(schedule, largest, rows, block)
+    vector_loop(rows, rows.op.axis[-1], lanes)
     return schedule
-
-
-def _in_registers(
-    schedule: te.Schedule, largest: te.Tensor, stage: te.Stage, block: te.IterVar
-) -> None:
-    """Compute the largest values of a block of `stage` there, tap after tap."""
-    registers: Any = schedule[largest]
-    registers.compute_at(stage, block)
-    *_, lane = registers.op.axis
-    taps = registers.op.reduce_axis
-    register_tile(registers, [], taps, lane)

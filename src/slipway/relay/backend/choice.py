@@ -1,4 +1,4 @@
-"""``relay.backend``: `Executor` and `Runtime`, the values that ``relay.build`` takes.
+"""`Executor` and `Runtime`, the values that ``relay.build`` takes.
 
 Both hold a kind and options, and read options with ``[]``, in the classic spelling:
 ``Executor("aot", {"unpacked-api": True})["unpacked-api"]``.
@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 
 from slipway.errors import TargetError, did_you_mean
 
+_TYPES = {bool: "Bool", int: "IntImm", str: "runtime.String"}
+
 
 class _Choice:
     """A kind with options; unknown ones are errors with a suggestion."""
@@ -21,18 +23,42 @@ class _Choice:
         what = type(self).__name__
         if name not in self.OPTIONS:
             raise TargetError(
-                f"{what} {name!r} is not known; use {' or '.join(map(repr, self.OPTIONS))}."
+                f'{what} "{name}" is not defined; use {" or ".join(map(repr, self.OPTIONS))}.'
                 f"{did_you_mean(name, self.OPTIONS)}"
             )
         known = self.OPTIONS[name]
         for key in options or {}:
             if key not in known:
                 raise TargetError(
-                    f"{what}({name!r}) has no option {key!r}; it has {', '.join(known) or 'none'}."
+                    f'Attribute "{key}" is not available on this {what}, {name!r}, which has '
+                    f"{', '.join(known) or 'none'}."
                     f"{did_you_mean(key, known)}"
+                )
+            wanted = type(known[key])
+            taken = (int,) if wanted is bool else (wanted,)  # 0 and 1 were flags too
+            if not isinstance((options or {})[key], taken):
+                raise TargetError(
+                    f"option {key!r} of {what}({name!r}) is {(options or {})[key]!r}; it takes a "
+                    f"{wanted.__name__}"
                 )
         self.name = name
         self.attrs = {**known, **(options or {})}
+
+    @classmethod
+    def list_registered(cls) -> list[str]:
+        """Return the kinds."""
+        return list(cls.OPTIONS)
+
+    @classmethod
+    def list_registered_options(cls, name: str) -> dict[str, str]:
+        """Return the options of a kind, each with the type of its values."""
+        known = cls(name).attrs
+        return {key: _TYPES[type(value)] for key, value in known.items()}
+
+    @property
+    def flag(self) -> str:
+        """The kind (the name before `name`)."""
+        return self.name
 
     @classmethod
     def checked(cls, given: Any) -> Any:
@@ -59,6 +85,9 @@ class _Choice:
 
     def __hash__(self) -> int:
         return hash((self.name, tuple(sorted(self.attrs.items(), key=str))))
+
+    def __str__(self) -> str:
+        return self.name
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.attrs})"

@@ -1,4 +1,4 @@
-"""NumPy references for ready-made expressions, under classic TVM's names.
+"""NumPy references of convolutions and of what is written in a line or two, under classic names.
 
 Each is computed in float64 (integers in int64) and returned in the data's type.
 """

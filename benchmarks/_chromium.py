@@ -1,0 +1,105 @@
+"""An engine in a page of headless Chromium, timed by the processor time of its process."""
+
+import functools
+import http.server
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+HERE = Path(__file__).parent
+TICK_MS = 1e3 / os.sysconf("SC_CLK_TCK")
+SECONDS = 1.5  # of one engine's turn: processor time comes in steps of a tick
+START_S = 120
+
+
+class _Files(http.server.SimpleHTTPRequestHandler):
+    """The page, the engines and the model, whose addresses a table leads to files."""
+
+    def __init__(self, *args, places, **options):
+        self.places = places
+        super().__init__(*args, **options)
+
+    def translate_path(self, path):
+        name = path.partition("?")[0].lstrip("/")
+        for prefix, place in self.places.items():
+            if name.startswith(prefix):
+                return str(place) + name.removeprefix(prefix)
+        return str(HERE / "none")
+
+    def end_headers(self):
+        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
+        super().end_headers()
+
+    def log_message(self, *args):
+        pass
+
+
+class Page:
+    """An engine with one model in a browser of its own."""
+
+    def __init__(self, name, model, js_folder, modules):
+        places = {
+            "web_": HERE / "web_", "js/": f"{js_folder}/", "modules/": f"{modules}/",
+            "model": Path(model),
+        }  # fmt: skip
+        handler = functools.partial(_Files, places=places)
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        options = webdriver.ChromeOptions()
+        options.binary_location = shutil.which("chromium")
+        for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+            options.add_argument(word)
+        self.service = Service(shutil.which("chromedriver"))
+        self.browser = webdriver.Chrome(options=options, service=self.service)
+        self.browser.set_script_timeout(START_S)
+        self.browser.get(f"http://127.0.0.1:{self.server.server_port}/web_page.html?{name}&model")
+        deadline = time.monotonic() + START_S
+        while (ready := self.browser.execute_script("return window.ready")) is None:
+            if time.monotonic() > deadline:
+                ready = {"error": f"nothing after {START_S} s"}
+                break
+            time.sleep(0.05)
+        self.ready = ready
+        self.times = []
+        self.count = 1
+
+    def turn(self):
+        """Run for about `SECONDS`."""
+        start = self._used_ms()
+        self.browser.execute_async_script(
+            "const done = arguments[1]; window.turn(arguments[0]).then(done);", self.count
+        )
+        used = max(TICK_MS, self._used_ms() - start)
+        self.times.append(used / self.count)
+        self.count = max(1, round(1e3 * SECONDS / self.times[-1]))
+
+    def _used_ms(self):
+        """Return the processor time of the renderers that this browser's driver began."""
+        parents, found = {}, []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                words = (folder / "cmdline").read_bytes()
+            except OSError:
+                continue
+            parents[int(folder.name)] = int(fields[1])
+            if b"--type=renderer" in words:
+                found.append((int(folder.name), int(fields[11]) + int(fields[12])))
+        return TICK_MS * sum(ticks for pid, ticks in found if self._is_ours(pid, parents))
+
+    def _is_ours(self, pid, parents):
+        while pid in parents:
+            if pid == self.service.process.pid:
+                return True
+            pid = parents[pid]
+        return False
+
+    def close(self):
+        self.browser.quit()
+        self.server.shutdown()

@@ -1,0 +1,63 @@
+"""The largest value of a window as one expression: a tree over its taps, without a first value.
+
+Nothing is compared with a lowest number, and where a NaN takes a test of its own, few are tested
+(`codegen.extremes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from slipway import te
+
+
+@dataclass(frozen=True)
+class Along:
+    """Windows along one axis: how many, and where they lie in the data."""
+
+    extent: int
+    stride: int
+    dilation: int
+    before: int  # padding
+    size: int  # of the data
+
+    def shift(self, tap: int) -> int:
+        """Return where a tap of the first window lies."""
+        return tap * self.dilation - self.before
+
+    @property
+    def last(self) -> int:
+        """Where the last window begins, as seen from the first one."""
+        return (self.extent - 1) * self.stride
+
+
+def largest(
+    taps: Sequence[tuple[int, ...]],
+    windows: Sequence[tuple[Any, Along]],
+    read: Callable[[Sequence[Any]], Any],
+) -> Any:
+    """Return the largest of what is read at `taps` of a window, those in the padding left out.
+
+    `windows` has, for each axis, the index of the window; `read` takes positions in the data.
+    """
+    values = []
+    for tap in taps:
+        place, tests = [], []
+        for at, (index, axis) in zip(tap, windows, strict=True):
+            shift = axis.shift(at)
+            position = index * axis.stride + shift
+            place.append(position)
+            if shift < 0:
+                tests.append(position >= 0)
+            if axis.last + shift >= axis.size:
+                tests.append(position < axis.size)
+        value = read(place)
+        if tests:
+            value = te.if_then_else(te.all(*tests), value, te.lowest(value.dtype))
+        values.append(value)
+    while len(values) > 1:
+        pairs = [te.max(a, b) for a, b in zip(values[::2], values[1::2], strict=False)]
+        values = [*pairs, *values[2 * len(pairs) :]]
+    return values[0]

@@ -1,0 +1,63 @@
+"""The exit codes of the ``slipway`` command: one for each class of failure.
+
+docs/command_line.md lists them for scripts; they do not change between releases.
+"""
+
+from __future__ import annotations
+
+from slipway import errors
+
+DONE = 0
+FAILED = 1  # and: the answer is no (check, bisect, doctor)
+USAGE = 2  # the command line cannot be read
+DEFECT = 3  # of Slipway itself
+LIMIT = 4  # what was measured is beyond a limit that the command line set (compare, fit)
+MODEL = 5
+TARGET = 6
+MISSING = 7  # a compiler, an emulator, a package
+ARTIFACT = 8
+UNREACHABLE = 9
+DEVICE = 10
+FILE = 11
+INTERRUPTED = 130
+
+MEANINGS = {
+    DONE: "done",
+    FAILED: "it failed, or the answer is no: `check`, `bisect` and `doctor` found something",
+    USAGE: "the command line cannot be read",
+    DEFECT: "a defect of Slipway, which it asks to report",
+    LIMIT: "beyond a limit that was set: `compare`, or a board of `fit` is too small",
+    MODEL: "the model cannot be read or uses what is not supported",
+    TARGET: "no such target, CPU or feature",
+    MISSING: "a compiler, emulator or package is missing or failed",
+    ARTIFACT: "the artifact is damaged, too new, or for another processor",
+    UNREACHABLE: "a device or tracker cannot be reached, or a deadline passed",
+    DEVICE: "the device refused, or reported an error of its own",
+    FILE: "a file is missing, or cannot be read or written",
+    INTERRUPTED: "interrupted with Ctrl-C",
+}
+
+# The first class that an error is of counts.
+_CLASSES: tuple[tuple[type[BaseException], int], ...] = (
+    (KeyboardInterrupt, INTERRUPTED),
+    (errors.InternalError, DEFECT),
+    (errors.RPCConnectionError, UNREACHABLE),
+    (errors.RPCTimeoutError, UNREACHABLE),
+    (errors.RPCError, DEVICE),
+    (errors.DeviceError, DEVICE),
+    (errors.ModelError, MODEL),
+    (errors.OpError, MODEL),
+    (errors.TypeInferenceError, MODEL),
+    (errors.TargetError, TARGET),
+    (errors.ToolchainError, MISSING),
+    (ModuleNotFoundError, MISSING),
+    (errors.ArtifactError, ARTIFACT),
+    (errors.DownloadError, FILE),
+    (errors.SlipwayError, FAILED),
+    (OSError, FILE),
+)
+
+
+def code_of(error: BaseException) -> int:
+    """Return the exit code for what ended a command."""
+    return next((code for kind, code in _CLASSES if isinstance(error, kind)), DEFECT)

@@ -1,0 +1,41 @@
+"""Metal's language, 2.2 and later; it has no float64."""
+
+from __future__ import annotations
+
+from slipway.codegen.gpu.dialect import AXES, C_MACROS, CPP_WORDS, MATH, Dialect
+
+_PROLOGUE = (
+    """#include <metal_stdlib>
+using namespace metal;
+#pragma METAL fp math_mode(safe)
+#pragma METAL fp contract(off)
+#define INT64_C(x) x##L
+#define UINT64_C(x) x##UL
+"""
+    + C_MACROS
+)
+_WORDS = """
+kernel device constant threadgroup thread vertex fragment half bfloat uchar ushort uint ulong
+float2 float4 int2 int4 sampler texture2d array atomic metal mem_flags simd min max clamp mix
+sign dot cross length select abs exp log pow sin cos tan sqrt floor ceil trunc rint round all any
+fma fmod fabs copysign saturate step distance normalize
+"""
+
+METAL = Dialect(
+    name="metal",
+    head="{bounds}kernel void {name}({parameters}, uint3 slw_block [[threadgroup_position_in_grid]]"
+    ", uint3 slw_thread [[thread_position_in_threadgroup]])",
+    bounds="[[max_total_threads_per_threadgroup({most})]]\n",
+    pointer="device {type}* {name} [[buffer({number})]]",
+    scalar="constant {type}& {name} [[buffer({number})]]",
+    spaces={"global": "device ", "shared": "threadgroup ", "local": "thread "},
+    shared="threadgroup ",
+    indices={
+        f"{kind}Idx.{a}": f"(int32_t)slw_{kind}.{a}" for kind in ("block", "thread") for a in AXES
+    },
+    barrier="threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);",
+    prologue=_PROLOGUE,
+    builtins=MATH,
+    doubles=None,
+    reserved=frozenset((CPP_WORDS + _WORDS).split()),
+)

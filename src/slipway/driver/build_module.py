@@ -1,0 +1,5 @@
+"""``tvm.driver.build_module``: the functions that compile loops (a facade)."""
+
+from slipway.compiler.driver import build, lower
+
+__all__ = ["build", "lower"]

@@ -1,0 +1,64 @@
+"""Where a model runs for its report: this machine, or a device with which a session is open."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from slipway.deploy.device import executor_there
+from slipway.errors import ArtifactError
+from slipway.rpc.client import RPCSession
+from slipway.runtime.artifact import read_artifact
+from slipway.runtime.devices import cpu
+from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.load import load_module
+from slipway.runtime.threads import num_threads
+from slipway.toolchain.tempdir import tempdir
+
+PROBE_NAME = "slipway-report-probe.tar"
+
+
+class Place:
+    """An artifact of a model, loaded where it is to run."""
+
+    def __init__(self, artifact: Path, session: RPCSession | None, name: str) -> None:
+        self.artifact = artifact
+        self.session = session
+        self.name = name
+        self.device: Any = cpu(0) if session is None else session.cpu(0)
+        self.threads = num_threads()
+
+    @cached_property
+    def library(self) -> Any:
+        """The loaded module, whose functions can be called one by one."""
+        if self.session is None:
+            return load_module(str(self.artifact))
+        self.session.upload(str(self.artifact), self.artifact.name)
+        return self.session.load_module(self.artifact.name)
+
+    @cached_property
+    def executor(self) -> GraphModule:
+        """The graph executor."""
+        if self.session is not None:
+            return executor_there(self.session, self.artifact, self.artifact.stem)
+        return GraphModule(self.library["default"](self.device))
+
+    def load_built(self, library: Any) -> Any:
+        """Return compiled functions, loaded here."""
+        with tempdir() as folder:
+            path = folder.path / PROBE_NAME
+            library.export_library(str(path))
+            if self.session is None:
+                return load_module(str(path))
+            self.session.upload(str(path), PROBE_NAME)
+            return self.session.load_module(PROBE_NAME)
+
+
+def why_not_here(artifact: Path) -> str:
+    """Return why this machine cannot run an exported file; "" when it can."""
+    try:
+        read_artifact(artifact.read_bytes(), artifact.name)
+    except ArtifactError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,7 @@
+"""``tvm.module`` of TVM 0.6: modules, and how they are loaded (a facade)."""
+
+from slipway.runtime.features import enabled
+from slipway.runtime.load import load_module as load
+from slipway.runtime.module import Module
+
+__all__ = ["Module", "enabled", "load"]

@@ -1,0 +1,80 @@
+"""Schedules in threads of a GPU, under classic TVM's names: a thread computes an element.
+
+What the outputs read element by element is computed in their threads; a stage with a reduction of
+its own has threads of its own, and each runs its reduction from end to end.  A reduction to one
+element, or to few, is cut: a block of threads makes partial results, and one of them the sum.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway.ir.ops import as_int, equal
+from slipway.te.declare import thread_axis
+from slipway.te.operation import ComputeOp
+from slipway.te.schedule import Schedule, create_schedule
+from slipway.te.tensor import Tensor
+from slipway.topi.utils import is_injective
+
+THREADS = 256  # of a block
+CUT = 64  # threads that share one reduction
+
+
+def schedule_injective(outs: Any) -> Schedule:
+    """Schedule expressions of any kind: a thread an element."""
+    tensors = list(outs) if isinstance(outs, (list, tuple)) else [outs]
+    schedule = create_schedule([t.op if isinstance(t, Tensor) else t for t in tensors])
+    for stage in reversed(schedule.stages):
+        if not isinstance(stage.op, ComputeOp):
+            continue
+        if stage.is_output or not is_injective(stage.op):
+            _in_threads(schedule, stage.op)
+        else:
+            stage.compute_inline()
+    return schedule
+
+
+def _in_threads(schedule: Schedule, op: ComputeOp) -> None:
+    stage = schedule[op]
+    axes, reduced = list(op.axis), list(op.reduce_axis)
+    elements = 1
+    for axis in axes:
+        elements *= as_int(axis.extent) or THREADS
+    if reduced and elements < THREADS and op.num_outputs == 1:
+        _shared_reduction(schedule, op)
+        return
+    if not axes:
+        stage.bind(stage.fuse(), thread_axis("threadIdx.x"))
+        return
+    block, thread = stage.split(stage.fuse(*axes), THREADS)
+    stage.bind(block, thread_axis("blockIdx.x"))
+    stage.bind(thread, thread_axis("threadIdx.x"))
+
+
+def _shared_reduction(schedule: Schedule, op: ComputeOp) -> None:
+    """Cut the reduction of each element among the threads of a block."""
+    stage = schedule[op]
+    _, part = stage.split(stage.fuse(*op.reduce_axis), CUT)
+    partial = schedule.rfactor(op.output(0), part)
+    stage = schedule[op]
+    tx = thread_axis("threadIdx.x")
+    axis = stage.op.reduce_axis[0]
+    stage.bind(axis, tx)
+    schedule[partial].compute_at(stage, axis)
+    stage.set_store_predicate(equal(tx.var, 0))
+    stage.bind(stage.fuse(*stage.op.axis), thread_axis("blockIdx.x"))
+
+
+schedule_elemwise = schedule_broadcast = schedule_injective
+schedule_reduce = schedule_softmax = schedule_pool = schedule_dense = schedule_injective
+schedule_batch_matmul = schedule_adaptive_pool = schedule_injective
+schedule_conv2d_nchw = schedule_conv2d_nhwc = schedule_conv2d_hwcn = schedule_injective
+schedule_depthwise_conv2d_nchw = schedule_depthwise_conv2d_nhwc = schedule_injective
+
+
+__all__ = [
+    "schedule_adaptive_pool", "schedule_batch_matmul", "schedule_broadcast",
+    "schedule_conv2d_hwcn", "schedule_conv2d_nchw", "schedule_conv2d_nhwc", "schedule_dense",
+    "schedule_depthwise_conv2d_nchw", "schedule_depthwise_conv2d_nhwc", "schedule_elemwise",
+    "schedule_injective", "schedule_pool", "schedule_reduce", "schedule_softmax",
+]  # fmt: skip

@@ -1,0 +1,34 @@
+// A thread of a program: the same module over the same memory, with a stack of its own.  slipway.mjs
+// starts it where a page is isolated, and in node; it works on parallel loops until they are over.
+
+const isNode = typeof self === "undefined";
+const port = isNode ? (await import("node:worker_threads")).parentPort : self;
+
+function start({ module, memory, stack }) {
+  let exports;
+  try {
+    exports = new WebAssembly.Instance(module, { env: { memory } }).exports;
+    exports.__stack_pointer.value = stack;
+  } catch (cause) {
+    port.postMessage({ error: String(cause.message) });
+    return;
+  }
+  port.postMessage({});
+  for (let isOver = false; !isOver; ) {
+    try {
+      exports.slw_web_serve();
+      isOver = true;
+    } catch {
+      exports.__stack_pointer.value = stack;
+      exports.slw_web_trapped();
+    }
+  }
+  port.postMessage({ isOver: true });
+  port.close();
+}
+
+if (isNode) {
+  port.once("message", start);
+} else {
+  port.onmessage = ({ data }) => start(data);
+}

@@ -1,0 +1,21 @@
+/* What a kernel in CUDA C takes for granted. */
+#include "threads.h"
+
+using std::ceil;
+using std::copysign;
+using std::fabs;
+using std::floor;
+using std::fma;
+using std::fmod;
+using std::rint;
+using std::sqrt;
+using std::trunc;
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __shared__ static
+#define __launch_bounds__(most)
+#define threadIdx slw::now.thread
+#define blockIdx slw::now.block
+#define __syncthreads slw::barrier

@@ -1,0 +1,258 @@
+"""Devices that are not here: kernels in their language, compiled for this processor.
+
+CUDA C and Metal's language compile as C++ with the headers of `languages/`; LLVM IR for NVIDIA's
+GPUs compiles for this processor once the functions that give a thread's number are renamed.  Such
+a device is entered into the runtime like a driver's (crt's device_api.h), so that whole programs
+launch its kernels.
+"""
+
+import ctypes
+import hashlib
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from slipway.codegen.llvm.machine import CompiledText
+from slipway.runtime.native_library import native_runtime
+from slipway.target import Target
+
+HEADERS = Path(__file__).parent / "languages"
+_KINDS = {"cuda": ("cuda", 2), "metal": ("metal", 8), "ll": ("cuda", 2)}  # by language
+_C_TYPES = {
+    "1": ctypes.c_int8, "2": ctypes.c_int16, "4": ctypes.c_int32, "8": ctypes.c_int64,
+    "f": ctypes.c_float, "d": ctypes.c_double, "p": ctypes.c_void_p,
+}  # fmt: skip
+_SIZES = ctypes.c_size_t * 3
+_OK, _FAILED, _EXIST, _INT = 0, 14, 0, 1
+
+
+class _Any(ctypes.Structure):
+    _fields_ = [("type_index", ctypes.c_int32), ("pad", ctypes.c_int32), ("value", ctypes.c_int64)]
+
+
+class _Launch(ctypes.Structure):
+    _fields_ = [
+        ("digest", ctypes.c_char_p),
+        ("kernel", ctypes.c_char_p),
+        ("signature", ctypes.c_char_p),
+        ("grid", _SIZES),
+        ("block", _SIZES),
+        ("args", ctypes.POINTER(_Any)),
+    ]
+
+
+_P, _N, _I = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int32
+_FUNCTIONS = {
+    "alloc": (_I, _I, _N, ctypes.POINTER(_P)),
+    "release": (None, _P),
+    "device_of": (_I, _P, ctypes.POINTER(_I)),
+    "read": (_I, _P, _P, _N),
+    "write": (_I, _P, _P, _N),
+    "copy": (_I, _P, _P, _N),
+    "add_code": (_I, ctypes.c_char_p, _P, _N),
+    "launch": (_I, ctypes.POINTER(_Launch)),
+    "synchronize": (_I, _I),
+    "wait_all": (_I,),
+    "attribute": (_I, _I, _I, ctypes.POINTER(_Any)),
+}
+_CALLS = {name: ctypes.CFUNCTYPE(*types) for name, types in _FUNCTIONS.items()}
+
+
+class _Api(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), *_CALLS.items()]
+
+
+class SimulatedDevice:
+    """A kind of device whose memory is this process's and whose kernels are C++."""
+
+    def __init__(self, language, folder):
+        self.language, self.folder = language, folder
+        self.kind, self.device_type = _KINDS[language]
+        self.texts, self.libraries, self.memory = {}, {}, {}
+        self.launched = []
+        calls = {name: call(getattr(self, "_" + name)) for name, call in _CALLS.items()}
+        self.api = _Api(self.kind.encode(), *calls.values())
+
+    def enter(self):
+        """Make the device known to the runtime."""
+        native_runtime().lib.slw_device_register(self.device_type, ctypes.byref(self.api))
+
+    def leave(self):
+        """Take the device out of the runtime."""
+        native_runtime().lib.slw_device_register(self.device_type, None)
+
+    def learn(self, module):
+        """Run the text of a module's kernels where a program launches what the driver compiles."""
+        digest = hashlib.sha256(module.text.encode()).hexdigest()
+        self.texts[digest] = module.get_source(self.language)
+
+    def library(self, digest):
+        """Return the compiled kernels of a program."""
+        if digest not in self.libraries:
+            made = self.folder / f"{digest}.so"
+            _compile(self.texts[digest], self.language, made)
+            self.libraries[digest] = ctypes.CDLL(str(made))
+        return self.libraries[digest]
+
+    # What the runtime calls.
+
+    def _alloc(self, device_id, size, out):
+        held = ctypes.create_string_buffer(max(1, size) + 64)
+        at = (ctypes.addressof(held) + 63) & ~63
+        self.memory[at] = held
+        out[0] = at
+        return _OK
+
+    def _release(self, address):
+        self.memory.pop(address, None)
+
+    def _device_of(self, address, device_id):
+        device_id[0] = 0
+        return _OK
+
+    def _read(self, source, host, size):
+        ctypes.memmove(host, source, size)
+        return _OK
+
+    def _write(self, to, host, size):
+        ctypes.memmove(to, host, size)
+        return _OK
+
+    def _copy(self, source, to, size):
+        ctypes.memmove(to, source, size)
+        return _OK
+
+    def _add_code(self, digest, code, size):
+        self.texts.setdefault(digest.decode(), ctypes.string_at(code, size).decode())
+        return _OK
+
+    def _launch(self, launch):
+        one = launch[0]
+        try:
+            entry = getattr(self.library(one.digest.decode()), f"slw_entry_{one.kernel.decode()}")
+        except subprocess.CalledProcessError as error:
+            return self._fail(error.stderr)
+        held = []
+        for kind, arg in zip(one.signature.decode(), one.args[: len(one.signature)], strict=True):
+            if kind in "fd":
+                value = ctypes.c_double.from_buffer(ctypes.c_int64(arg.value)).value
+            else:
+                value = arg.value
+            held.append(_C_TYPES[kind](value))
+        pointers = (_P * len(held))(*[ctypes.addressof(value) for value in held])
+        self.launched.append(one.kernel.decode())
+        name = one.kernel.decode()
+        if entry(one.grid, one.block, pointers):
+            return self._fail(f"{name}: only some threads of a block meet a barrier")
+        if self.language == "ll":
+            tell = self.library(one.digest.decode()).slw_race
+            tell.restype = ctypes.c_char_p
+            if tell():
+                return self._fail(f"{name}: a race: {tell().decode()}")
+        return _OK
+
+    def _fail(self, message):
+        native_runtime().lib.slw_error_set(b"DeviceError", message.encode())
+        return _FAILED
+
+    def _synchronize(self, device_id):
+        return _OK
+
+    def _wait_all(self):
+        return _OK
+
+    def _attribute(self, device_id, attribute, out):
+        out[0] = _Any(_INT, 0, int(device_id == 0)) if attribute == _EXIST else _Any(0, 0, 0)
+        return _OK
+
+
+def write_for_fake_cuda(module, folder):
+    """Put a module's kernels where the driver of `fake_cuda.cc` looks for those of its PTX."""
+    name = 14695981039346656037
+    for byte in module.text.encode():
+        name = (name ^ byte) * 1099511628211 % 2**64
+    _compile(module.get_source("ll"), "ll", Path(folder) / f"{name:016x}.so")
+
+
+def _compile(text, language, made):
+    """Compile kernels to a library with an entry for each (threads.h)."""
+    inputs = _inputs(text, language, made)
+    command = [shutil.which("clang++") or shutil.which("g++"), "-std=c++17", "-shared"]
+    command += ["-O0" if language == "ll" else "-O1"]  # LLVM IR is compiled already
+    command += ["-fPIC", "-ffp-contract=off", "-Wno-unknown-attributes", "-Wno-attributes"]
+    command += ["-Wno-unknown-pragmas", f"-I{HEADERS}", *map(str, inputs), "-o", str(made)]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+def _inputs(text, language, path):
+    """Write what is compiled to files beside `path`; return them."""
+    source = path.with_suffix(".cc")
+    if language == "ll":
+        code = path.with_suffix(".o")
+        code.write_bytes(_object_of(text))
+        source.write_text('#include "nvptx.h"\n' + _declarations(text))
+        return source, code
+    names = re.findall(r"^(?:void |kernel void )?(\w+_kernel\d+)\(", text, re.MULTILINE)
+    if language == "cuda":
+        text = '#include "cuda.h"\n' + text
+    # A variable of a block is static here; in the type of a pointer the word is nothing.
+    text = re.sub(r"^(\s*)threadgroup (?=\w+ \w+\[)", r"\1static ", text, flags=re.MULTILINE)
+    source.write_text(text + "".join(f"SLW_ENTRY({name})\n" for name in names))
+    return (source,)
+
+
+_SCALARS = {"ptr": "void *", "i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t",
+            "float": "float", "double": "double", "i1": "bool"}  # fmt: skip
+
+
+def _declarations(text):
+    """Return C++ that declares the kernels of LLVM IR, and their entries."""
+    lines = []
+    for name, given in re.findall(r"^define ptx_kernel void @(\w+)\((.*)\) nounwind", text, re.M):
+        types_ = [_SCALARS[word.split()[0]] for word in given.split(", ")]
+        lines.append(f'extern "C" void {name}({", ".join(types_)});\nSLW_ENTRY({name})\n')
+    return "".join(lines)
+
+
+def _object_of(text):
+    """Return LLVM IR for NVIDIA's GPUs as an object for this processor."""
+    text = re.sub(r"llvm\.nvvm\.read\.ptx\.sreg\.(\w+)\.([xyz])", r"slw_\1_\2", text)
+    text = text.replace("llvm.nvvm.barrier.cta.sync.aligned.all", "slw_barrier")
+    text = text.replace("ptx_kernel ", "").replace(" addrspace(3)", "")
+    text = _watched(text)
+    text = re.sub(
+        r"= addrspacecast ptr (@[\w.]+) to ptr", r"= getelementptr i8, ptr \1, i64 0", text
+    )
+    return CompiledText(text, Target("llvm"), "kernels").object_bytes
+
+
+_BYTES = {"ptr": 8, "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8}
+_ACCESS = re.compile(
+    r"^  (?:%\w+ = load (?P<loaded>[^,]+)|store (?P<stored><[^>]*>|\S+) [^,]+)"
+    r", ptr (?P<at>[%@][\w.]+)",
+    re.MULTILINE,
+)
+_SHARED = re.compile(r"^  (?P<at>%\w+) = addrspacecast ptr @(?P<name>[\w.]+) to ptr$", re.MULTILINE)
+
+
+def _size_of(kind):
+    lanes, _, of = kind.strip("<>").rpartition(" x ")
+    return int(lanes or 1) * _BYTES[of]
+
+
+def _watched(text):
+    """Return LLVM IR that tells `races.h` of each access, and of memory that a block shares."""
+
+    def access(found):
+        size = _size_of(found["loaded"] or found["stored"])
+        given = f"ptr {found['at']}, i64 {size}, i32 {int(found['stored'] is not None)}"
+        return f"  call void @slw_access({given})\n{found[0]}"
+
+    def shared(found):
+        count, of = re.search(rf"@{found['name']} = .*\[(\d+) x (\w+)\]", text).groups()
+        size = int(count) * _BYTES[of]
+        return f"{found[0]}\n  call void @slw_shared(ptr {found['at']}, i64 {size})"
+
+    declared = "declare void @slw_access(ptr, i64, i32)\ndeclare void @slw_shared(ptr, i64)\n"
+    return declared + _SHARED.sub(shared, _ACCESS.sub(access, text))

@@ -1,0 +1,145 @@
+"""CUDA's driver interface as the runtime uses it, against a driver that the tests make.
+
+The kernels are those that a GPU would get, compiled from LLVM IR for this processor.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from simulated import HEADERS
+
+FOLDER = Path(__file__).parent
+PROGRAM = """
+import sys
+sys.path[:0] = [{folder!r}]
+import numpy as np
+import slipway as tvm
+from slipway.target import Target
+import run_kernels, simulated, test_kernels
+from run_kernels import random, run
+from slipway.errors import DeviceError
+
+def built(schedule, args, **options):
+    function = run_kernels.built(schedule, args, Target("cuda", host="llvm"), **options)
+    simulated.write_for_fake_cuda(function.imported_modules[0], {fakes!r})
+    return function
+
+def fails(call, *words):
+    try:
+        call()
+    except DeviceError as error:
+        assert all(word in str(error) for word in words), error
+    else:
+        raise AssertionError("it did not fail")
+
+{body}
+"""
+
+
+@pytest.fixture(scope="session")
+def fakes(tmp_path_factory):
+    """A folder with a libcuda.so.1, and with the kernels that it finds."""
+    compiler = shutil.which("clang++") or shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no C++ compiler: apt-get install g++")
+    folder = tmp_path_factory.mktemp("fake_cuda")
+    command = [compiler, "-std=c++17", "-O1", "-shared", "-fPIC", str(HEADERS / "fake_cuda.cc")]
+    subprocess.run([*command, "-o", str(folder / "libcuda.so.1"), "-ldl"], check=True)
+    return folder
+
+
+def check(fakes, body, **environment):
+    """Run a program that has the driver."""
+    text = PROGRAM.format(folder=str(FOLDER), fakes=str(fakes), body=textwrap.dedent(body))
+    paths = {"LD_LIBRARY_PATH": str(fakes), "SLW_FAKE_CUDA": str(fakes)}
+    done = subprocess.run(
+        [sys.executable, "-c", text], env={**os.environ, **paths, **environment}, check=False,
+        capture_output=True, text=True, timeout=250,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_devices_and_their_properties(fakes):
+    check(fakes, """
+        dev = tvm.cuda(1)
+        assert dev.exist and not tvm.cuda(2).exist
+        assert (dev.device_name, dev.compute_version, dev.warp_size) == ("Fake GPU 1", "8.6", 32)
+        assert dev.max_thread_dimensions == [1024, 1024, 64]
+        assert (dev.max_clock_rate, dev.multi_processor_count) == (1500000, 7)
+        assert (dev.driver_version, dev.total_global_memory) == ("CUDA 12.9", 1 << 30)
+        fails(tvm.cuda(2).sync, "there is no cuda(2)", "2 CUDA devices")
+    """)  # fmt: skip
+
+
+def test_kernels_run_on_each_device(fakes):
+    check(fakes, """
+        add = built(*test_kernels.vector_add(tvm.te.var("n")), name="add")
+        product = built(*test_kernels.matmul(61, 67, 33, True), name="product")
+        for number in (0, 1):
+            dev = tvm.cuda(number)
+            for n in (1, 1000):
+                x, y = random(n), random(n, seed=1)
+                np.testing.assert_array_equal(run(add, dev, (x, y), (n,)), x + y)
+            x, y = random(61, 33), random(33, 67, seed=1)
+            np.testing.assert_allclose(run(product, dev, (x, y), (61, 67)), x @ y, 1e-4, 1e-5)
+        here, there = (tvm.nd.array(random(8), tvm.cuda(n)) for n in (0, 1))
+        fails(lambda: add(here, there, here), "tensors of cuda(0) and cuda(1)")
+        assert add.time_evaluator(add.entry_name, tvm.cuda(0), number=2)(here, here, here).mean > 0
+    """)  # fmt: skip
+
+
+def test_code_comes_with_libraries_and_files(fakes, tmp_path):
+    check(fakes, f"""
+        folder = {str(tmp_path)!r}
+        add = built(*test_kernels.vector_add(40, factor=8), name="elsewhere")
+        x, y = random(40), random(40, seed=1)
+        add.save(folder + "/elsewhere.o")
+        add.imported_modules[0].save(folder + "/elsewhere.ptx")
+        assert ".visible .entry elsewhere_kernel0" in open(folder + "/elsewhere.ptx").read()
+        add.export_library(folder + "/lib.tar")
+        host = tvm.runtime.load_module(folder + "/elsewhere.o")
+        fails(lambda: run(host, tvm.cuda(0), (x, y), (40,)), "kernel0 is not loaded", ".ptx")
+        host.import_module(tvm.runtime.load_module(folder + "/elsewhere.ptx"))
+        for function in (host, tvm.runtime.load_module(folder + "/lib.tar")):
+            np.testing.assert_array_equal(run(function, tvm.cuda(0), (x, y), (40,)), x + y)
+    """)  # fmt: skip
+
+
+def test_what_the_driver_refuses_is_told(fakes):
+    check(fakes, """
+        dev = tvm.cuda(0)
+        target = Target("cuda", host="llvm")
+        args = test_kernels.vector_add(56, factor=8)
+        unknown = run_kernels.built(*args, target, name="unknown")
+        x = random(56)
+        fails(lambda: run(unknown, dev, (x, x), (56,)), "refused the code of kernel unknown",
+              "ptxas fatal: no such program", "-arch=")
+        wide = built(*test_kernels.vector_add(2048, factor=1024), name="wide")
+        x = random(2048)
+        fails(lambda: run(wide, dev, (x, x), (2048,)), "1024 threads", "512 at most")
+        fails(lambda: tvm.nd.empty((1 << 29,), "float32", dev), "asking for 2147483648 bytes",
+              "CUDA_ERROR_OUT_OF_MEMORY")
+    """)  # fmt: skip
+
+
+def test_a_fault_in_a_kernel_is_an_error_and_the_hosts_data_stay(fakes):
+    check(fakes, """
+        add = built(*test_kernels.vector_add(64), name="faulty")
+        x = random(64)
+        given, out = tvm.nd.array(x, tvm.cuda(0)), tvm.nd.array(x, tvm.cuda(0))
+        add(given, given, out)
+        fails(out.numpy, "CUDA_ERROR_ILLEGAL_ADDRESS")
+        fails(tvm.cuda(0).sync, "cuda(0) (Fake GPU 0)", "CUDA_ERROR_ILLEGAL_ADDRESS")
+    """, SLW_FAKE_CUDA_FAULT="1")  # fmt: skip
+
+
+def test_a_driver_that_does_not_start_is_told(fakes):
+    check(fakes, """
+        assert not tvm.cuda(0).exist
+        fails(tvm.cuda(0).sync, "CUDA does not work on this machine", "nvidia-smi")
+    """, SLW_FAKE_CUDA_BROKEN="1")  # fmt: skip

@@ -1,0 +1,70 @@
+"""No two threads meet at a location without a barrier between: kernels of LLVM IR, watched."""
+
+import numpy as np
+import pytest
+import run_kernels
+import test_kernels
+from random_schedules import draw
+
+import slipway as tvm
+from slipway.backends.gpu.lowering import threads
+from slipway.errors import DeviceError
+from slipway.script import tir as T
+from slipway.target import Target
+
+CUDA = Target("cuda", host="llvm")
+
+
+@pytest.fixture
+def watched(simulators, monkeypatch):
+    """A device that tells of races."""
+    simulator = simulators("ll")
+    monkeypatch.setattr(run_kernels, "current", (CUDA, simulator))
+    simulator.enter()
+    yield tvm.cuda(0)
+    simulator.leave()
+
+
+def check(seed, device):
+    """Compile a random schedule, run it, and hold it against NumPy."""
+    case = draw(seed)
+    function = run_kernels.built(case.schedule, case.args, name=f"random_{seed}")
+    rng = np.random.default_rng(seed)
+    *inputs, out = case.args
+    values = [rng.uniform(-2, 2, [int(n) for n in t.shape]).astype("float32") for t in inputs]
+    shape = tuple(int(n) for n in out.shape)
+    found = run_kernels.run(function, device, values, shape)
+    wanted = case.reference(*(v.astype("float64") for v in values))
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4, err_msg=case.what)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_schedules_compute_what_they_say_without_races(seed, watched):
+    check(seed, watched)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(0, 1000, 25))
+def test_many_random_schedules(first, watched):
+    for seed in range(first, first + 25):
+        check(seed, watched)
+
+
+def test_a_missing_barrier_is_a_race(watched, monkeypatch):
+    monkeypatch.setattr(threads, "insert_barriers", lambda body, scopes, name: body)
+    x, y = run_kernels.random(32, 16), run_kernels.random(16, 32, seed=1)
+    product = run_kernels.built(*test_kernels.matmul(32, 32, 16, False), name="unguarded")
+    with pytest.raises(DeviceError, match=r"unguarded_kernel0: a race: threads .* shared memory"):
+        run_kernels.run(product, watched, (x, y), (32, 32))
+
+
+def test_blocks_that_write_one_location_race(watched):
+    @T.prim_func
+    def clash(a: T.Buffer((8,), "float32"), b: T.Buffer((1,), "float32")):
+        for i in T.thread_binding(8, thread="blockIdx.x"):
+            b[0] = a[i]
+
+    function = tvm.build(clash, target=CUDA, name="clash")
+    run_kernels.current[1].learn(function.imported_modules[0])
+    with pytest.raises(DeviceError, match=r"a race: threads 0 of block .* global memory"):
+        run_kernels.run(function, watched, (run_kernels.random(8),), (1,))

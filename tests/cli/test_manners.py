@@ -1,0 +1,171 @@
+"""What all commands have: --quiet, --json, --timeout, completion, and advice that is right."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import slipway as package
+from slipway import rpc
+from slipway.deploy.device import open_session
+from slipway.errors import ExecutionError, TargetError
+
+DIGITS = Path(str(files("slipway"))) / "models" / "digits" / "digits.onnx"
+PRINTING = (
+    "check", "compare", "compile", "device-server", "doctor", "fit", "profile", "quantize",
+    "report", "rpc-query", "run", "size", "targets",
+)  # fmt: skip
+
+
+def slipway(*arguments, **environment):
+    command = [sys.executable, "-m", "slipway", *map(str, arguments)]
+    env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "120", **environment}
+    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=240)
+
+
+@pytest.fixture(scope="module")
+def artifact(tmp_path_factory):
+    path = tmp_path_factory.mktemp("digits") / "digits.tar"
+    return package.compile(DIGITS, quiet=True).save(path)
+
+
+@pytest.mark.parametrize("where", ["before", "behind"])
+def test_quiet_leaves_the_result_only(where, tmp_path):
+    words = ["compile", DIGITS, "-o", tmp_path / "m.tar"]
+    done = slipway("--quiet", *words) if where == "before" else slipway(*words, "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "m.tar" in done.stdout
+    loud = slipway(*words)
+    assert "Compiling" in loud.stderr
+
+
+def test_quiet_keeps_errors():
+    done = slipway("compile", "nowhere.onnx", "--quiet")
+    assert "nowhere.onnx" in done.stderr
+
+
+def test_every_command_with_a_result_can_print_json(repository):
+    from slipway.cli.app import app
+
+    own = {c.name: c.callback for c in app.registered_commands}
+    for name in PRINTING:
+        assert "as_json" in own[name].__annotations__, name
+    page = (repository / "docs" / "command_line.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith("| `--json`"))
+    assert row.split(": ", 1)[1] == f"{', '.join(f'`{name}`' for name in PRINTING)} |"
+
+
+def test_json_of_compile_and_run(artifact, tmp_path):
+    done = slipway("compile", DIGITS, "-o", tmp_path / "m.tar", "--dump-code", "relay", "--json")
+    found = json.loads(done.stdout)
+    assert [Path(f["path"]).name for f in found["files"]] == ["m.tar", "m.relay"]
+    assert found["files"][0]["bytes"] == (tmp_path / "m.tar").stat().st_size
+    done = slipway("run", artifact, "--json", "--print-top", 2, "--print-time", "--profile")
+    found = json.loads(done.stdout)
+    (output,) = found["outputs"]
+    assert output["shape"] == [1, 10]
+    assert output["top"][0][1] == pytest.approx(output["max"])
+    assert len(found["seconds"]) == 5
+    assert found["profile"]["operators"]
+
+
+def test_json_of_targets_and_fit():
+    rows = json.loads(slipway("targets", "raspberry", "--json").stdout)
+    assert {"name", "compiles_to", "target"} == set(rows[0])
+    (board,) = json.loads(slipway("fit", DIGITS, "--board", "nucleo-l4r5zi", "--json").stdout)
+    assert board["fits"] is True
+    assert board["flash"] > 20000
+
+
+def test_numbers_that_json_has_not():
+    import numpy as np
+
+    from slipway.cli.run import run_values
+
+    text = json.dumps(run_values([np.array([np.nan, 1, np.inf])], 1), allow_nan=False)
+    assert json.loads(text)["outputs"][0]["max"] == "nan"
+
+
+def test_completion_knows_commands_and_options():
+    words = {"_SLIPWAY_COMPLETE": "complete_bash", "COMP_WORDS": "slipway com", "COMP_CWORD": "1"}
+    done = slipway(**words)
+    assert set(done.stdout.split()) == {"compare", "compile"}
+    words |= {"COMP_WORDS": "slipway compile --targ", "COMP_CWORD": "2"}
+    assert "--target" in slipway(**words).stdout
+
+
+# Advice
+
+
+@pytest.fixture(scope="module")
+def tracker():
+    with rpc.Tracker("127.0.0.1", 0, silent=True) as running:
+        address = ("127.0.0.1", running.port)
+        with (
+            rpc.Server("127.0.0.1", 0, key="rpi4", tracker_addr=address, silent=True),
+            rpc.connect_tracker(*address) as client,
+        ):
+            deadline = time.monotonic() + 60
+            while not client.summary()["queue_info"].get("rpi4", {}).get("free"):
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            yield f"127.0.0.1:{running.port}"
+
+
+def test_an_unknown_kind_is_told_at_once(tracker, artifact):
+    start = time.monotonic()
+    with pytest.raises(ExecutionError, match=r"it has 'rpi4'. Did you mean 'rpi4'"):
+        open_session("rpi5", tracker=tracker)
+    assert time.monotonic() - start < 5
+    done = slipway("run", artifact, "--tracker", tracker, "--rpc-key", "rpi5")
+    assert "no device of kind 'rpi5'" in done.stderr
+
+
+def test_timeout_ends_the_wait_for_a_device_in_use(tracker, artifact):
+    host, port = tracker.split(":")
+    with rpc.connect_tracker(host, int(port)) as client, client.request("rpi4", timeout=60):
+        start = time.monotonic()
+        done = slipway("run", artifact, "--tracker", tracker, "--rpc-key", "rpi4", "--timeout", 1)
+        assert time.monotonic() - start < 60
+    assert done.returncode == 9, done.stderr
+
+
+def test_a_model_file_is_compiled_before_it_runs():
+    assert "slipway compile" in slipway("run", DIGITS).stderr
+
+
+def test_another_format_is_not_called_damaged(tmp_path):
+    (tmp_path / "m.tflite").write_bytes(b"x")
+    (tmp_path / "c.npz").write_bytes(b"x")
+    done = slipway("quantize", tmp_path / "m.tflite", "--calibration", tmp_path / "c.npz")
+    assert done.returncode == 5
+    assert "this is a tflite model" in done.stderr
+
+
+@pytest.mark.parametrize("asked", ["raspberry-pi/4", "raspberry-pi/4b", "rpi/4b"])
+def test_the_beginning_of_a_tag_is_completed(asked):
+    from slipway.target import Target
+
+    with pytest.raises(TargetError, match="Did you mean 'raspberry-pi/4b-aarch64'"):
+        Target(asked)
+
+
+def test_the_advice_for_a_cpu_lists_cpus():
+    from slipway.target import Target
+
+    with pytest.raises(TargetError, match="--cpus aarch64` lists them"):
+        Target("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a99")
+    assert "cortex-a72" in slipway("targets", "--cpus", "aarch64").stdout.split()
+    assert slipway("targets", "--cpus", "aarch65").returncode == 6
+
+
+def test_what_hexagon_lacks_is_said(tmp_path):
+    done = slipway("compile", DIGITS, "--target", "hexagon", "-o", tmp_path / "m.tar")
+    assert "-o model.o" in done.stderr
+    done = slipway("compile", DIGITS, "--target", "hexagon", "-o", tmp_path / "m.o")
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,49 @@
+"""``slipway report``: the command, and what it refuses."""
+
+import json
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+DIGITS = Path(str(files("slipway"))) / "models" / "digits" / "digits.onnx"
+
+
+def report(*arguments, cwd=None):
+    command = [sys.executable, "-m", "slipway", "report", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=250, cwd=cwd)
+
+
+def test_it_writes_a_page_with_how_to_repeat_it(tmp_path):
+    done = report(DIGITS, "--no-limits", "-o", tmp_path / "page.html")
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "page.html").read_text()
+    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    assert data["repeat"][0].startswith("slipway report ")
+    assert len(data["repeat"][1].split()[-1]) == 64
+    assert {node["status"] for node in data["rewritten"]} & {"native", "rewritten"}
+    assert all(layer["agrees"] for layer in data["layers"])
+
+
+def test_json_is_what_the_page_holds(tmp_path):
+    done = report(DIGITS, "--target", "arm/cortex-m4", "--json", cwd=tmp_path)
+    data = json.loads(done.stdout)
+    assert data["boards"]
+    assert data["flash"]
+    assert data["layers"][0]["seconds"] is None
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--tracker", "lab:9190"), "--tracker needs --device"),
+        (("--target", "arm/cortex-m4", "--device", "pi"), "slipway micro create"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(arguments, words):
+    done = report(DIGITS, *arguments)
+    assert done.returncode == 5
+    assert words in done.stderr

@@ -1,0 +1,151 @@
+"""Two compiled models side by side: what is the same is told so, and what is not is named."""
+
+import json
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import slipway
+from slipway import relay
+from slipway.cli.compare import part_of
+from slipway.errors import ExecutionError
+from slipway.report import compare
+from slipway.report.compare_page import comparison_html
+from slipway.report.place import Place
+
+DIGITS = Path(str(files("slipway"))) / "models" / "digits" / "digits.onnx"
+
+
+def network(factor, extra=False):
+    x = relay.var("x", shape=(1, 16))
+    weight = relay.const(np.full((8, 16), factor, "float32"))
+    y = relay.nn.dense(x, weight)
+    y = relay.nn.softmax(y) if extra else y
+    return relay.Function([x], relay.tanh(y))
+
+
+@pytest.fixture(scope="module")
+def files_of(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("compare")
+    made = {}
+    kinds = {"one": (1.0, False), "same": (1.0, False), "two": (0.5, False), "more": (1.0, True)}
+    for name, (factor, extra) in kinds.items():
+        model = slipway.compile(network(factor, extra), name=name, quiet=True)
+        made[name] = model.save(folder / f"{name}.tar")
+    foreign = slipway.compile(network(1.0), "llvm -mtriple=riscv64-linux-gnu", quiet=True)
+    made["foreign"] = foreign.save(folder / "foreign.tar")
+    return made
+
+
+def held(files_of, a, b):
+    places = [Place(files_of[name], None, "here") for name in (a, b)]
+    return compare.compare(files_of[a], files_of[b], (a, b), tuple(places))
+
+
+@pytest.fixture(scope="module")
+def alike(files_of):
+    return held(files_of, "one", "same")
+
+
+def test_the_same_model_is_the_same(alike):
+    assert alike.changes == []
+    assert alike.same == {"code": True, "weights": True}
+    assert alike.bigger == 0
+    assert [output.error for output in alike.numbers] == [0]
+    alike.judge(None, 0.0)
+    assert alike.faults == []
+    assert len(alike.a.seconds) == len(alike.b.seconds) == compare.ROUNDS
+
+
+def test_other_weights_are_told_by_numbers(files_of):
+    found = held(files_of, "one", "two")
+    assert found.same == {"code": True, "weights": False}
+    assert not found.numbers[0].agrees
+    found.judge(None, None)
+    assert "differs by" in found.faults[0]
+
+
+def test_another_kernel_is_named(files_of):
+    found = held(files_of, "one", "more")
+    assert {change.kind for change in found.changes} <= {"added", "removed", "changed"}
+    assert any("softmax" in f"{change.name}{change.b}" for change in found.changes)
+    assert not any("softmax" in change.a for change in found.changes)
+
+
+def test_a_limit_on_time_and_size(alike):
+    slow = compare.Comparison(alike.a, alike.b, "now")
+    slow.a.seconds, slow.b.seconds = [1.0, 2.0, 1.0], [1.2, 2.4, 9.0]
+    assert slow.slower == pytest.approx(0.2)
+    slow.b.sizes["file"] = round(slow.a.sizes["file"] * 1.1)
+    slow.judge(0.1, 0.05)
+    assert [fault.split(" than")[0] for fault in slow.faults] == [
+        "B is 20.0% slower", "B is 10.0% larger"
+    ]  # fmt: skip
+    slow.faults.clear()
+    slow.judge(0.3, 0.2)
+    assert slow.faults == []
+
+
+def test_what_cannot_run_has_no_time(files_of):
+    found = compare.compare(
+        files_of["one"], files_of["foreign"], ("one", "foreign"),
+        (Place(files_of["one"], None, "here"), "it is for riscv64"),
+    )  # fmt: skip
+    assert found.slower is None
+    assert found.numbers == []
+    with pytest.raises(ExecutionError, match="it is for riscv64"):
+        found.judge(0.05, None)
+
+
+def test_the_page_and_the_json_tell_the_same(files_of):
+    found = held(files_of, "one", "more")
+    page = comparison_html(found)
+    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    assert data == json.loads(found.to_json())
+    assert data["b"]["name"] == "more"
+    assert "softmax" in page.split('id="data">')[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("5%", 0.05), ("0.05", 0.05), ("0", 0.0), ("12.5 %", 0.125)]
+)
+def test_parts_are_read(text, value):
+    assert part_of(text, "--x") == pytest.approx(value)
+
+
+@pytest.mark.parametrize("text", ["much", "-1%", "", "nan", "inf"])
+def test_what_is_no_part_is_refused(text):
+    with pytest.raises(ExecutionError, match="write a percentage"):
+        part_of(text, "--slower-than")
+
+
+def command(*arguments):
+    words = [sys.executable, "-m", "slipway", "compare", *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=250)
+
+
+def test_the_command_exits_with_4_for_a_broken_limit(files_of, tmp_path):
+    page = tmp_path / "page.html"
+    done = command(files_of["one"], files_of["two"], "-o", page)
+    assert done.returncode == 4, done.stderr
+    assert "differs by" in done.stdout
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def test_one_model_for_two_targets(files_of):
+    targets = ("--target", "llvm -mcpu=x86-64-v2", "--target", "llvm -mtriple=riscv64-linux-gnu")
+    done = command(DIGITS, *targets, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["b"]["why_not_run"]
+    assert found["a"]["target"] != found["b"]["target"]
+
+
+def test_one_model_and_one_target_are_too_little():
+    done = command(DIGITS)
+    assert done.returncode == 1
+    assert "--target twice" in done.stderr

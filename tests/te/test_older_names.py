@@ -1,0 +1,62 @@
+"""What scripts of TVM 0.6 write, where it is written otherwise today."""
+
+import numpy as np
+
+import slipway as tvm
+from slipway import relay, te, tir
+
+
+def test_functions_made_of_statements():
+    """ir_builder with for_type, vload and vstore, MakeAPI, and build of a list of functions."""
+
+    def adding(amount, name):
+        b = tir.decl_buffer((8,), "float32", name="b")
+        ib = tvm.ir_builder.create()
+        with ib.for_range(0, 4, "i", for_type="parallel") as i:
+            value = b.vload(i * 2, "float32x2") + tir.const(amount, "float32x2")
+            ib.emit(b.vstore(i * 2, value))
+        return tvm.ir_pass.MakeAPI(ib.get(), name, [b], 0, True)
+
+    built = tvm.build([adding(1, "one"), adding(2, "two")], "llvm")
+    x = tvm.nd.array(np.zeros(8, "float32"), ctx=tvm.cpu(0))
+    built["one"](x)
+    built["two"](x)
+    np.testing.assert_array_equal(x.numpy(), np.full(8, 3))
+
+
+def test_modules_of_that_time(tmp_path):
+    a = te.placeholder((4,), name="a")
+    b = te.compute((4,), lambda i: a[i] + 1.0, name="b")
+    s = te.create_schedule(b.op)
+    inner = s[b].split(b.op.axis[0], 2)[1]
+    assert isinstance(s[b].relations[0], tvm.schedule.Split)
+    s[b].vectorize(inner)
+    marks = s[b].iter_var_attrs[inner]
+    assert marks.iter_type == tvm.schedule.IterVar.Vectorized
+    tvm.build(s, [a, b], "llvm", name="f").export_library(tmp_path / "f.so")
+    loaded = tvm.module.load(tmp_path / "f.so")
+    out = tvm.nd.empty((4,), "float32", ctx=tvm.cpu(0))
+    loaded["f"](tvm.nd.array(np.arange(4, dtype="float32")), out)
+    np.testing.assert_array_equal(out.numpy(), np.arange(4) + 1)
+    assert isinstance(a[0] + 1, tvm.expr.Expr)
+    assert tvm.codegen.llvm_version_major() == tvm.target.codegen.llvm_version_major() >= 14
+    assert tvm.target.rocm().target_name == "rocm"
+
+
+def test_operators_between_operands_in_old_text():
+    module = tvm.parser.fromtext(
+        """#[version = "0.0.5"]
+        def @main(%a: Tensor[(2,), float32], %b: Tensor[(2,), float32]) {
+          %0 = %a + %b * %a - 2f;
+          %0 / %b < %a
+        }"""
+    )
+    a, b = np.array([3.0, 1.0], "float32"), np.array([2.0, 4.0], "float32")
+    run = relay.create_executor("debug", mod=module, ctx=tvm.cpu(0)).evaluate()
+    np.testing.assert_array_equal(run(a, b).numpy(), (a + b * a - 2) / b < a)
+
+
+def test_shapes_and_text_of_the_runtime():
+    assert tvm.runtime.ShapeTuple([1, 2]) == [1, 2] == list(tvm.runtime.ShapeTuple((1, 2)))
+    assert tvm._ffi.base.py_str(b"text") == "text"
+    assert tvm.runtime.container.ADT(3, [1, 2]).tag == 3

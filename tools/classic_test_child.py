@@ -1,0 +1,186 @@
+"""One test file of classic_tests.py: `tvm` becomes Slipway, and each test's end is written down.
+
+python tools/classic_test_child.py FILE REPORT.jsonl LIMIT_S DONE.json
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+import traceback
+import types
+import warnings
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from classic_child import Alias, shut_network
+
+# Names that NumPy had when the tests were written.
+OLD_NUMPY = {
+    "bool": bool, "int": int, "float": float, "object": object, "str": str, "complex": complex,
+    "product": np.prod, "float_": np.float64, "int0": np.intp, "NaN": np.nan, "Inf": np.inf,
+    "PINF": np.inf, "infty": np.inf, "unicode_": np.str_, "sometrue": np.any, "alltrue": np.all,
+}  # fmt: skip
+
+
+# What some tests of a file use, and others do not: imported, it skips the test that asks it.
+ABSENT = ("torchvision", "tensorflow", "mxnet", "cloudpickle", "PIL", "cv2", "gluoncv")
+
+
+# What tests import of TVM's own insides; one that uses it is left out.
+INSIDES = ("tvm.topi.cuda.conv3d_winograd", "tvm.te.hybrid.runtime", "tvm.hybrid.runtime",
+           "tvm.contrib.cuda_graph", "tvm.relay.qnn.op.legalizations")  # fmt: skip
+
+
+class Skipper:
+    """A name of a module that is not there: its use skips the test."""
+
+    def __init__(self, name: str) -> None:
+        self.__dict__["name"] = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Skip the test that calls it."""
+        return pytest.skip(f"needs {self.name}")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return pytest.skip(f"needs {self.name}")
+
+
+class Absent(types.ModuleType):
+    """A package that is not installed."""
+
+    __path__: ClassVar[list[str]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if self.__name__ in INSIDES:
+            return Skipper(f"{self.__name__}.{name}")
+        return pytest.skip(f"needs {self.__name__}", allow_module_level=True)
+
+
+def stand_in() -> None:
+    """Make the packages of ABSENT importable, where they are not installed."""
+    for name in ABSENT:
+        if importlib.util.find_spec(name) is None:
+            sys.modules[name] = Absent(name)
+    for name in INSIDES:
+        sys.modules[name] = Absent(name)
+
+
+def old_onnx() -> None:
+    """Give onnx the table of dtypes that it had, where it is installed without."""
+    if importlib.util.find_spec("onnx") is None or importlib.util.find_spec("onnx.mapping"):
+        return
+    import onnx
+    from onnx import helper
+
+    # The cases of its operators are no longer installed: they are made by a command of its own.
+    listed = os.listdir
+    os.listdir = lambda path=".": (  # type: ignore[assignment, misc]
+        [] if str(path).endswith("onnx/backend/test/data/node") else listed(path)
+    )
+    table = types.ModuleType("onnx.mapping")
+    numbers = [n for n in helper.get_all_tensor_dtypes() if n != onnx.TensorProto.BFLOAT16]
+    pairs = [(n, np.dtype(helper.tensor_dtype_to_np_dtype(n))) for n in numbers]
+    table.__dict__.update(
+        TENSOR_TYPE_TO_NP_TYPE=dict(pairs), NP_TYPE_TO_TENSOR_TYPE={t: n for n, t in pairs}
+    )
+    sys.modules["onnx.mapping"] = table
+    # A model that names no opset is one of the newest: that of those releases' time.
+    onnx.defs.onnx_opset_version = lambda: 15
+    for module in (onnx, helper):
+        module.__dict__["mapping"] = table
+
+
+class Report:
+    """Writes a line when a test begins and when it ends, so that a death of the process shows."""
+
+    def __init__(self, path: Path, done: set[str]) -> None:
+        self.out = path.open("a", encoding="utf-8")
+        self.done = done
+
+    def line(self, **fields: Any) -> None:
+        """Write one line."""
+        self.out.write(json.dumps(fields) + "\n")
+        self.out.flush()
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave out what a process before this one has run, and say what is there."""
+        items[:] = [i for i in items if i.nodeid not in self.done]
+        self.line(collected=[i.nodeid for i in items])
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Write down why a file cannot be collected."""
+        if report.failed:
+            self.line(broken=cause_of(report.longrepr))
+        elif report.skipped:
+            self.line(skipped_file=str(report.longrepr)[-300:])
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Write down that a test begins."""
+        self.line(begin=nodeid)
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: Any) -> Any:
+        """Write down how a phase of a test ended, where it did not pass."""
+        report = (yield).get_result()
+        lacking = isinstance(call.excinfo and call.excinfo.value, ModuleNotFoundError)
+        if report.failed and lacking and (call.excinfo.value.name or "").partition(".")[0] not in (
+            "tvm", "topi", "slipway"
+        ):  # fmt: skip
+            self.line(end=item.nodeid, state="skipped", cause=str(call.excinfo.value))
+        elif report.failed:
+            self.line(end=item.nodeid, state="failed", cause=cause(call.excinfo.value))
+        elif report.skipped:
+            self.line(end=item.nodeid, state="skipped", cause=str(report.longrepr)[-300:])
+        elif report.when == "call":
+            self.line(end=item.nodeid, state="passed", cause="")
+
+
+def cause(error: BaseException) -> str:
+    """Return an exception's type and first line, and where in Slipway or the test it arose."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if "/slipway/" in f.filename or "/tests/" in f.filename]
+    last = own[-1] if own else None
+    where = f"{Path(last.filename).name}:{last.lineno}" if last else "?"
+    test = [f for f in frames if "/tests/" in f.filename]
+    line = test[-1].line if test else ""
+    text = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}: {text[:260]} [{where}] <{(line or '')[:120]}>"
+
+
+def cause_of(longrepr: Any) -> str:
+    """Return the last line of what pytest says about a file that it cannot collect."""
+    lines = [line for line in str(longrepr).strip().splitlines() if line.startswith("E ")]
+    return (lines or str(longrepr).strip().splitlines() or [""])[-1][:300]
+
+
+def main() -> None:
+    """Run the file's tests."""
+    file, report, limit, done = sys.argv[1:5]
+    sys.meta_path.insert(0, Alias())
+    shut_network()
+    stand_in()
+    old_onnx()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, value in OLD_NUMPY.items():
+            if not hasattr(np, name):
+                setattr(np, name, value)
+    pytest.main(
+        [file, "-q", "--noconftest", "-p", "no:cacheprovider", "-p", "slipway.testing.plugin",
+         "-p", "no:xdist", "-o", "addopts=", "--import-mode=prepend", "-c", "/dev/null",
+         f"--timeout={limit}", "--timeout-method=signal", "-W", "ignore", "--tb=no"],
+        plugins=[Report(Path(report), set(json.loads(Path(done).read_text())))],
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
