@@ -1,4 +1,4 @@
-"""Two compiled models side by side: sizes, kernels, times where both run, numbers."""
+"""Two compiled models compared: sizes, kernels, times where both run, numbers."""
 
 from __future__ import annotations
 

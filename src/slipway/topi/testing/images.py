@@ -161,7 +161,7 @@ def roi_align_nhwc_python(
 def roi_pool_nchw_python(
     a_np: Array, rois_np: Array, pooled_size: ShapeLike, spatial_scale: float
 ) -> Any:
-    """Return the greatest elements of the parts of regions."""
+    """Return the largest elements of the parts of regions."""
     return reference(
         vision.roi_pool, a_np, rois_np, pooled_size=pooled_size, spatial_scale=spatial_scale
     )

@@ -111,7 +111,7 @@ def strided_slice(
 ) -> Call:
     """Slice in Python's meaning; with `slice_mode` "size", `end` holds lengths (-1: to the end).
 
-    Of begin, end and strides the shorter ones are filled up: from the start, to the end, by one.
+    Of begin, end and strides the shorter ones are padded: from the start, to the end, by one.
     """
     first, last = integers("begin", begin), integers("end", end)
     count = max(len(first), len(last))
