@@ -43,6 +43,9 @@ ALLOWED = {
     ("transform/graph/classic.py", "AnnotateTarget", "include_non_call_ops"): "so are tuples",
     ("transform/loop/classic.py", "StorageFlatten", "cache_line_size"): "lines play no part",
     ("transform/loop/classic.py", "prim_func_pass", "traceable"): "every pass is traced",
+    ("transform/loop/older.py", "MakeAPI", "num_unpacked_args"): "all arguments are packed",
+    ("autotvm/task/template.py", "create", "template_key"): "of TVM 0.6: a name has one template",
+    ("topi/testing/windows.py", "pool_grad_nchw", "ceil_mode"): "it shows in the gradient's shape",
     ("transform/loop/older.py", "For", "device_api"): "of TVM 0.6, without an effect there, too",
     ("blocks/schedule.py", "Schedule.*", "preserve_unit_iters preserve_unit_loops"): "loops of one "
     "step are simplified later",
@@ -62,7 +65,6 @@ ALLOWED = {
     ("tuning/space.py", "Choices.predicted", "candidate"): "overridden where there is a model",
     ("autotvm/tuner.py", "Tuner.tune", "si_prefix"): "the unit of a log that progress_bar writes",
     ("meta_schedule/relay_integration.py", "tune_tvm", "builder"): "there is one way to build",
-    ("runtime/device_module.py", "DeviceModule.save", "fmt"): "code has one form",
     ("runtime/devices.py", "Device.sync", "stream"): "a device has one stream",
     ("transform/manager.py", "never_missed", "node"): "called as other conditions are",
     ("relay/testing/inception_v3.py", "Pooling", "name"): "a label",

@@ -135,11 +135,13 @@ def sources():
 
 
 # Of tools that are not ours.
-THEIRS: set[str] = set()
+THEIRS = {"--no-liftoff"}  # of V8
 
 
 # Commands that are not ours.
-OTHERS = re.compile(r" *(pip|podman|docker|apt|git|qemu|west|cmake|gcc|clang|cargo|openssl|node)\b")
+OTHERS = re.compile(
+    r" *(pip|podman|docker|apt|git|qemu|west|cmake|gcc|clang|cargo|openssl|node|deno|bun)\b"
+)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -27,9 +27,13 @@ def MakeAPI(
     stmt: S.Stmt, name: str, arg_list: list[Any], num_unpacked_args: int = 0,
     is_restricted: bool = True,
 ) -> PrimFunc:  # fmt: skip
-    """Return a function of buffers and variables with `stmt` as its body, to be built."""
-    del num_unpacked_args, is_restricted  # every function here has one calling convention
-    return PrimFunc(tuple(arg_list), stmt, (), (("global_symbol", name),))
+    """Return a function of buffers and variables with `stmt` as its body, to be built.
+
+    Its buffers share no memory if `is_restricted`.
+    """
+    del num_unpacked_args  # every function here has one calling convention
+    attrs = (("global_symbol", name), ("noalias", is_restricted))
+    return PrimFunc(tuple(arg_list), stmt, (), attrs)
 
 
 ir_pass = SimpleNamespace(
