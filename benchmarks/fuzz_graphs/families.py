@@ -17,6 +17,8 @@ MADE_BY_PASSES = ("nn.contrib_", "qnn.contrib_", "qnn.dense_packed", "layout_tra
 NOT_DRAWN = {
     "annotation.compiler_begin": "a mark of parts for an accelerator, gone before code is made",
     "annotation.compiler_end": "a mark of parts for an accelerator, gone before code is made",
+    "annotation.checkpoint": "the value itself: tests/relay/test_annotation.py",
+    "annotation.stop_fusion": "the value itself: tests/relay/test_annotation.py",
     "vision.suppress_boxes": "greedy: one rounding changes everything after it",
     "nn.deformable_im2col": "tests/relay/test_float64_positions.py, tests/frontends",
     "scan": "a loop over a function of its own, against PyTorch and ONNX Runtime",

@@ -82,14 +82,6 @@ MISUSES = {
         ),
         "compute stage 'B' at axis 'i' of 'D': stage 'C' reads it too, outside that loop",
     ),
-    "compute at an axis split later": (
-        lambda x: (
-            x.s[x.b].compute_at(x.s[x.c], x.c.op.axis[0]),
-            x.s[x.c].split(x.c.op.axis[0], 4),
-            te.lower(x.s, [x.a, x.d]),
-        ),
-        "stage 'B' at axis 'i' of 'C': that axis was split or fused afterwards",
-    ),
     "compute at a producer": (
         lambda x: (
             x.s[x.c].compute_at(x.s[x.b], x.b.op.axis[0]),

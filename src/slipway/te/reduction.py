@@ -59,7 +59,8 @@ def comm_reducer(
     def reducer(
         expr: Any, axis: Any, where: Any = None, init: Any = None, *rest: Any
     ) -> PrimExpr | tuple[PrimExpr, ...]:
-        if isinstance(axis, PrimExpr):  # mysum(a, b, c): of values, not along an axis
+        along_data = type(axis) is Var and not isinstance(expr, Var)  # sum(a[i], axis=i): below
+        if isinstance(axis, PrimExpr) and not along_data:  # mysum(a, b): of values
             given = [ops.as_expr(v) for v in (expr, axis, where, init, *rest) if v is not None]
             combined: PrimExpr = functools.reduce(fcombine, given)
             return combined

@@ -100,6 +100,7 @@ def _source(sources: list[Path]) -> str:
     for path, text in texts.items():
         heads = "".join(_private_headers(path, text, private))
         body = _INCLUDE.sub(lambda m: m.group(0) if m.group(2) else "", text)
+        body = body.replace("#define _GNU_SOURCE\n", "")  # which the first line does for all
         prefix = f"{path.parent.name}_{path.stem}_own_"
         body = _renamed(body, {name: prefix + name for name in names[path] & shared})
         undone = "".join(f"#undef {name}\n" for name in sorted(set(_DEFINED.findall(body))))

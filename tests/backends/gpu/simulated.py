@@ -63,6 +63,9 @@ class _Api(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), *_CALLS.items()]
 
 
+_ENTERED = []  # the runtime has their functions as long as it lives
+
+
 class SimulatedDevice:
     """A kind of device whose memory is this process's and whose kernels are C++."""
 
@@ -70,17 +73,21 @@ class SimulatedDevice:
         self.language, self.folder = language, folder
         self.kind, self.device_type = _KINDS[language]
         self.texts, self.libraries, self.memory = {}, {}, {}
+        self.is_here = False
         self.launched = []
         calls = {name: call(getattr(self, "_" + name)) for name, call in _CALLS.items()}
         self.api = _Api(self.kind.encode(), *calls.values())
 
     def enter(self):
         """Make the device known to the runtime."""
+        _ENTERED.append(self)
+        self.is_here = True
         native_runtime().lib.slw_device_register(self.device_type, ctypes.byref(self.api))
 
     def leave(self):
-        """Take the device out of the runtime."""
-        native_runtime().lib.slw_device_register(self.device_type, None)
+        """Be no device any more: what lies in its memory is still given back."""
+        self.is_here = False
+        native_runtime().lib.slw_devices_setup()  # a kind that has a driver
 
     def learn(self, module):
         """Run the text of a module's kernels where a program launches what the driver compiles."""
@@ -163,7 +170,11 @@ class SimulatedDevice:
         return _OK
 
     def _attribute(self, device_id, attribute, out):
-        out[0] = _Any(_INT, 0, int(device_id == 0)) if attribute == _EXIST else _Any(0, 0, 0)
+        out[0] = (
+            _Any(_INT, 0, int(device_id == 0 and self.is_here))
+            if attribute == _EXIST
+            else _Any(0, 0, 0)
+        )
         return _OK
 
 

@@ -64,7 +64,8 @@ typedef struct {
   slw_status (*attribute)(int32_t device_id, int32_t attribute, TVMFFIAny *out);
 } slw_device_api;
 
-/** Enter the functions of a kind of device (a DLDeviceType). */
+/** Enter the functions of a kind of device (a DLDeviceType), for the life of the process: memory is
+ * given back through them. */
 SLW_API void slw_device_register(int32_t device_type, const slw_device_api *api);
 
 /** Return the functions of a kind, or NULL where this runtime has none. */
