@@ -135,7 +135,9 @@ def test_a_browser_keeps_them_and_takes_no_others(folder, browser, tmp_path):
         shutil.copy(tmp_path / "elsewhere", tmp_path / "apart.params")
         healed, asked = visit(3)
         assert healed["output"] not in ("", other["output"], first["output"])
-        assert asked == ["/apart.params"]
+        # Twice where the server says 304 of a file that changed within a second: what the browser
+        # had is then not the model's, and asked for anew.
+        assert asked in (["/apart.params"], ["/apart.params", "/apart.params"])
         server.shutdown()
 
 

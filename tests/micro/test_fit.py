@@ -145,7 +145,7 @@ size = 4096
 """
 
 
-def test_command_exits_with_2_when_over_budget(archive, tmp_path):
+def test_command_says_by_its_exit_code_what_is_over_budget(archive, tmp_path):
     (tmp_path / "tiny.toml").write_text(TINY_BOARD)
     runner = CliRunner()
     fits = runner.invoke(app, ["fit", str(archive[0]), "--board", "nrf52840"])
@@ -153,7 +153,7 @@ def test_command_exits_with_2_when_over_budget(archive, tmp_path):
     svg = tmp_path / "plan.svg"
     command = ["fit", str(archive[0]), "--board", str(tmp_path / "tiny.toml"), "--svg", str(svg)]
     small = runner.invoke(app, command)
-    assert small.exit_code == 2
+    assert small.exit_code == 4  # docs/command_line.md
     assert "DOES NOT FIT" in small.output
     assert svg.read_text().startswith("<svg")
     every = runner.invoke(app, ["fit", str(archive[0]), "--all-boards"])
@@ -166,7 +166,7 @@ def test_every_board_is_linked_and_one_too_small_is_no_linker_error(archive, tmp
     (tmp_path / "tiny.toml").write_text(TINY_BOARD.replace("65536", "1024"))
     command = ["fit", str(archive[0]), "--link", "--board", "nrf52840"]
     result = CliRunner().invoke(app, [*command, "--board", str(tmp_path / "tiny.toml")])
-    assert result.exit_code == 2, result.output
+    assert result.exit_code == 4, result.output
     rows = {line.split()[0]: line.split() for line in result.output.splitlines() if line.strip()}
     assert rows["nrf52840"][-1] == "fits"
     assert " ".join(rows["tiny"][-3:]) == "DOES NOT FIT"
