@@ -52,7 +52,7 @@ def test_node_plays_a_browser():
 
 
 def test_without_node_there_is_no_browser_to_play():
-    done = demo("--device", "web", PATH="/nonexistent", status=1)
+    done = demo("--device", "web", PATH="/nonexistent", status=7)
     assert "apt-get install nodejs" in done.stderr
 
 
