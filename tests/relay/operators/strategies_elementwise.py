@@ -48,6 +48,12 @@ def mark(d):
     return Case((d.array(shape, d.dtype(ALL, shape), edges=True),), attrs)
 
 
+@strategy("annotation.stop_fusion", "annotation.checkpoint")
+def plain_mark(d):
+    shape = d.shape()
+    return Case((d.array(shape, d.dtype(ALL, shape), edges=True),), OPS[d.name].attrs_type())
+
+
 @strategy("logical_not", "bitwise_not")
 def inverted(d):
     shape = d.shape()
