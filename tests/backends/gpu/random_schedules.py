@@ -92,8 +92,9 @@ def _chain(rng):
             _fill(rng, s[stage], bound)
         else:
             _bind_tile(rng, s[stage], stage.op.axis, virtual=False)
-    if places[0] == "kernel" and places[1] in ("thread", "block"):
-        return _chain(rng)  # B would have to be in two kernels
+    outer = {"inline": 0, "thread": 0, "block": 1, "kernel": 2}
+    if places[1] != "inline" and outer[places[1]] < outer[places[0]]:
+        return _chain(rng)  # C reads B, too, from outside of where that would be
 
     def reference(x):
         y = x * 2 + 1
