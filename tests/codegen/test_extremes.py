@@ -144,7 +144,7 @@ def test_a_reduction_keeps_every_nan_and_infinity(target, function, dtype):
 
 
 def greatest_of(count):
-    """The greatest of neighbours in a row, as one expression."""
+    """The maximum of neighbours in a row, as one expression."""
 
     def nest(data):
         def element(i, j):

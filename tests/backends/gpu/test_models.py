@@ -93,7 +93,7 @@ def test_a_program_is_for_a_processor():
 
 
 def test_parts_that_are_used_again_are_computed_once(device):
-    """Each step uses the one before twice: written out, the text would double with each."""
+    """Each step uses the one before twice: expanded, the text would double with each."""
     x = relay.var("x", shape=(7,))
     y = x
     for _ in range(24):
