@@ -106,7 +106,7 @@ def test_walks_visit_each_node_once():
     order = post_order(root)
     assert order[-1] is root
     assert order.index(x) < order.index(shared)
-    assert children(root) == [shared, shared]
+    assert children(root) == (shared, shared)
 
 
 def test_rewrites_share_what_does_not_change():

@@ -43,7 +43,7 @@ def test_a_class_of_somebody_elses_may_leave_its_fields_open():
         label: "str"
 
     pair = Pair(E.IntImm("int32", 3), "x")
-    assert children(pair) == [pair.one]
+    assert children(pair) == (pair.one,)
     changed = map_children(pair, lambda n: E.IntImm("int32", 4))
     assert (changed.one.value, changed.label) == (4, "x")
     del NODE_CLASSES["Pair"]

@@ -18,11 +18,17 @@ class ValueBounds:
     def bind(self, var: E.Var, low: E.PrimExpr, extent: E.PrimExpr) -> None:
         """Note that `var` runs over [low, low + extent)."""
         first, size = self.of(low), self.of(extent)
-        self.vars[id(var)] = (first[0], max(first[0], first[1] + size[1] - 1))
+        self._note(var, (first[0], max(first[0], first[1] + size[1] - 1)))
 
     def bind_value(self, var: E.Var, value: E.PrimExpr) -> None:
         """Note that `var` equals `value`."""
-        self.vars[id(var)] = self.of(value)
+        self._note(var, self.of(value))
+
+    def _note(self, var: E.Var, bounds: Interval) -> None:
+        # Copies of a loop or a let share variable and body, and may give it other values.
+        if self.vars.get(id(var), bounds) != bounds:
+            self._memo = {}
+        self.vars[id(var)] = bounds
 
     def is_nonnegative(self, value: E.PrimExpr) -> bool:
         """Return whether `value` is provably at least zero."""

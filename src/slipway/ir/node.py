@@ -43,7 +43,8 @@ WRITERS = Writers()
 class Node:
     """Base class of all IR objects.  Nodes are immutable; equality is identity."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "_below")
+    _below: tuple[Node, ...]  # its children, once `ir.visit` has asked for them
     FIELDS: ClassVar[tuple[str, ...]] = ()
     INNER: ClassVar[tuple[str, ...]] = ()  # the fields that may hold nodes, by their annotations
     KIND: ClassVar[str] = (
@@ -87,6 +88,9 @@ class Node:
     def astext(self, show_meta_data: bool = True) -> str:
         """Return the readable text form, the same as ``str(node)`` (the classic name)."""
         return str(self)
+
+
+keep_below: Callable[[Node, tuple[Node, ...]], None] = Node.__dict__["_below"].__set__
 
 
 def _constructor(cls: type, names: list[str], defaults: dict[str, Any]) -> Any:

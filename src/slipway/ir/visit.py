@@ -12,24 +12,34 @@ Python's recursion limit; `Mutator` recurses, which loops and expressions are sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from slipway.ir.node import Node
+from slipway.ir.node import Node, keep_below
 
 T = TypeVar("T")
 
+_ENTERED = object()  # on a stack, behind an item whose children stand above it
 
-def children(node: Node) -> list[Node]:
-    """Return the nodes directly inside `node`, in field order."""
-    found: list[Node] = []
-    for name in node.INNER:
-        value = getattr(node, name)
-        if isinstance(value, Node):
-            found.append(value)
-        elif type(value) is tuple:
-            _collect(value, found)
-    return found
+
+def children(node: Node) -> tuple[Node, ...]:
+    """Return the nodes directly inside `node`, in field order.
+
+    A node keeps the answer: nodes are immutable, and every pass walks over most of them again.
+    """
+    try:
+        return node._below
+    except AttributeError:
+        found: list[Node] = []
+        for name in node.INNER:
+            value = getattr(node, name)
+            if isinstance(value, Node):
+                found.append(value)
+            elif type(value) is tuple:
+                _collect(value, found)
+        below = tuple(found)
+        keep_below(node, below)
+        return below
 
 
 def _collect(values: tuple[Any, ...], found: list[Node]) -> None:
@@ -51,7 +61,7 @@ def walk(root: Node) -> Iterator[Node]:
         seen.add(id(node))
         yield node
         if node.INNER:
-            stack += children(node)[::-1]
+            stack += reversed(children(node))
 
 
 def post_order(root: Node) -> list[Node]:
@@ -60,29 +70,33 @@ def post_order(root: Node) -> list[Node]:
 
 
 def post_order_by(
-    roots: Iterable[T], below: Callable[[T], Iterable[T]], known: Collection[int] = ()
+    roots: Iterable[T], below: Callable[[T], Sequence[T]], known: Collection[int] = ()
 ) -> list[T]:
     """Return all that `roots` reach through `below`, each object once and after what is below it.
 
     Objects whose ids are in `known` are left out, and so is what only they reach.
     """
     order: list[T] = []
-    seen: set[int] = set()
-    stack = [(root, False) for root in roots][::-1]
+    seen: set[int] = set(known)
+    stack: list[Any] = list(roots)[::-1]
     while stack:
-        item, ready = stack.pop()
-        if ready:
-            order.append(item)
+        item = stack.pop()
+        if item is _ENTERED:
+            order.append(stack.pop())
             continue
-        if id(item) in seen or id(item) in known:
+        if id(item) in seen:
             continue
         seen.add(id(item))
-        stack.append((item, True))
-        stack += [(child, False) for child in below(item)][::-1]
+        inner = below(item)
+        if inner:
+            stack += (item, _ENTERED)
+            stack += reversed(inner)
+        else:
+            order.append(item)
     return order
 
 
-def nesting(root: Node, below: Callable[[Any], Iterable[Any]] = children) -> int:
+def nesting(root: Node, below: Callable[[Any], Sequence[Any]] = children) -> int:
     """Return how many nodes lie inside each other at most, where `below` finds what is inside."""
     depth: dict[int, int] = {}
     for node in post_order_by([root], below):

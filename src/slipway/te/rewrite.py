@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from slipway.ir.visit import children, map_children, post_order_by
@@ -31,6 +31,6 @@ def replace_nodes(root: Any, mapping: Mapping[Any, Any]) -> Any:
     return done[id(root)]
 
 
-def inside(node: Any) -> list[Any]:
+def inside(node: Any) -> Sequence[Any]:
     """Return the nodes directly inside `node`; a tensor is a leaf."""
-    return [] if isinstance(node, Tensor) else children(node)
+    return () if isinstance(node, Tensor) else children(node)

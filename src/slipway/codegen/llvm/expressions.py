@@ -304,7 +304,13 @@ class ExpressionEmitter:
 
     def _emit_Let(self, node: E.Let) -> str:
         self.define(node.var, node.value)
-        return self.value(node.body)
+        # Copies of an expression share the variable and the body, and may give it other values.
+        self.memo.append({})
+        self.w.scopes.append({})
+        result = self.value(node.body)
+        self.w.scopes.pop()
+        self.memo.pop()
+        return result
 
     def define(self, var: E.Var, value: E.PrimExpr) -> None:
         """Make `var` stand for `value` from here on."""

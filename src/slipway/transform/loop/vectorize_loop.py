@@ -176,6 +176,8 @@ class _Lanes:
 
     def widened(self, var: Var, value: PrimExpr) -> Var:
         """Return the name in all lanes of what `var` names in one."""
+        if id(var) in self.lets:  # it names another value than before, in what may be one body
+            self.memo = {}
         wide = self.lets[id(var)] = Var(var.name, value.dtype)
         if var.dtype in _INDEX_TYPES:
             self.named.add(self.an.var_atom(var))

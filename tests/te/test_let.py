@@ -1,0 +1,75 @@
+"""Copies of an expression share its let: the variable names another value in each of them."""
+
+import numpy as np
+import pytest
+
+import slipway as tvm
+from slipway import te
+from slipway.codegen.bounds import ValueBounds
+from slipway.ir import expr as E
+from slipway.ir import ops
+
+N = 16
+
+
+@pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64", "c"])
+@pytest.mark.parametrize("vectors", [False, True])
+def test_two_copies_in_one_expression(target, vectors):
+    x = te.placeholder((N,), "float32", "x")
+    var = E.Var("v", "float32")
+    inner = te.compute((N,), lambda i: E.Let(var, x[i] * 2.0, var + var * var), "inner")
+    out = te.compute((N,), lambda i: inner[i] - 3.0 * inner[N - 1 - i], "out")
+    schedule = te.create_schedule(out.op)
+    schedule[inner].compute_inline()
+    if vectors:
+        schedule[out].vectorize(schedule[out].op.axis[0])
+    data = np.random.default_rng(0).random(N, dtype=np.float32)
+    given, got = tvm.nd.array(data), tvm.nd.array(np.zeros(N, "float32"))
+    tvm.build(schedule, [x, out], target)(given, got)
+    want = 2.0 * data + np.square(2.0 * data, dtype=np.float64)
+    np.testing.assert_allclose(got.numpy(), want - 3.0 * want[::-1], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_copies_that_read_memory_where_the_variable_says(target):
+    table = te.placeholder((N,), "float32", "table")
+    at = te.placeholder((N,), "int32", "at")
+    var = E.Var("v", "int32")
+    inner = te.compute((N,), lambda i: E.Let(var, at[i], table[var] + table[N - 1 - var]), "inner")
+    out = te.compute((N,), lambda i: inner[i] - 3.0 * inner[N - 1 - i], "out")
+    schedule = te.create_schedule(out.op)
+    schedule[inner].compute_inline()
+    rng = np.random.default_rng(1)
+    values, where = rng.random(N, dtype=np.float32), rng.integers(0, N, N).astype("int32")
+    got = tvm.nd.array(np.zeros(N, "float32"))
+    tvm.build(schedule, [table, at, out], target)(tvm.nd.array(values), tvm.nd.array(where), got)
+    want = values[where] + values[N - 1 - where]
+    np.testing.assert_allclose(got.numpy(), want - 3.0 * want[::-1], rtol=1e-5, atol=1e-5)
+
+
+def test_a_choice_between_copies_in_vectors():
+    """Both sides of a concatenation hold the let of an integer power."""
+    from slipway import relay
+
+    a, b = (relay.var(name, shape=(1, N), dtype="int32") for name in "ab")
+    function = relay.Function(
+        [a, b], relay.power(relay.concatenate([a, b], axis=-1), relay.const(1, "int32"))
+    )
+    with tvm.transform.PassContext(opt_level=3):
+        library = relay.build(tvm.IRModule.from_expr(function), target="llvm")
+    module = tvm.runtime.graph_executor.GraphModule(library["default"](tvm.cpu(0)))
+    rng = np.random.default_rng(2)
+    first, second = (rng.integers(-9, 9, (1, N)).astype("int32") for _ in "ab")
+    module.run(a=first, b=second)
+    np.testing.assert_array_equal(
+        module.get_output(0).numpy(), np.concatenate([first, second], axis=-1)
+    )
+
+
+def test_bounds_of_a_variable_that_is_bound_again():
+    bounds, var = ValueBounds(), E.Var("i", "int32")
+    shared = var - 4
+    bounds.bind(var, ops.const(4, "int32"), ops.const(8, "int32"))
+    assert bounds.is_nonnegative(shared)
+    bounds.bind(var, ops.const(0, "int32"), ops.const(8, "int32"))
+    assert not bounds.is_nonnegative(shared)
