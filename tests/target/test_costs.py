@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 CPU = ROOT / "src" / "slipway" / "backends" / "cpu"
 # What chooses algorithms and tiles by predicted cycles and by sizes of caches.
 CHOOSERS = (
-    "tile.py", "lowering/winograd_choice.py", "schedules/attention/blocks.py",
+    "tile.py", "parts.py", "lowering/winograd_choice.py", "schedules/attention/blocks.py",
     "schedules/conv/rows.py", "schedules/conv/k_blocked.py", "schedules/conv/direct.py",
     "schedules/conv/winograd.py",
     "schedules/matmul/dense.py", "schedules/matmul/gemm.py",
@@ -82,11 +82,9 @@ NO_FITS = {
         "MAX_SHIFT": "a range", "MIN_SHIFT": "a range", "BYTE_BITS": "bits", "HALF": "of 2^31",
     },
     "schedules/generic.py": {"_MOST_CONSTANTS": "registers"},
-    "schedules/matmul/lane_fma.py": {"GROUP": "float32 of a register that an instruction indexes"},
     "schedules/matmul/lane_fma_rows.py": {"ROWS": "lanes of two registers", "_PAIR": "of an ldp"},
     "schedules/matmul/mmla.py": {
-        "SIDE": "of the instruction's squares", "LANES": "of its results",
-        "_TEMPORARIES": "registers of packing", "_AT_ONCE": "of an ldp", "_LOADS": "instructions",
+        "LANES": "of the instruction's results",
     },
     "schedules/norm/exponential.py": {
         "EXPONENTIAL": "instructions", "_SMALLEST": "a float32", "(_BIAS, _MANTISSA)": "a float32",
@@ -95,6 +93,10 @@ NO_FITS = {
     "schedules/pool/columns.py": {"_LONGEST": "unrolled code", "_MOST_TAPS": "unrolled code"},
     "schedules/reduction.py": {"LANES_IN_THE_END": "of the last addition of parts"},
     "schedules/register_tile.py": {"COPY_LANES": "bytes of a line"},
+    "tile.py": {
+        "GROUP": "float32 of a register that an instruction indexes",
+        "SIDE": "of an instruction's squares", "PAIR": "of an ldp",
+    },
     "schedules/transpose.py": {
         "NEON_LANES": "of the exchange", "SIZES": "of the exchange", "_MOST_INLINED": "compile time"
     },

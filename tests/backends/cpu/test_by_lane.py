@@ -12,11 +12,8 @@ import pytest
 from slipway import relay
 from slipway.backends.cpu.graph import panel_units
 from slipway.backends.cpu.schedules.matmul import lane_fma_rows as rows_by_lane
-from slipway.backends.cpu.schedules.matmul.lane_fma import (
-    choose_lane_tile,
-    choose_width,
-    lane_tiles,
-)
+from slipway.backends.cpu.schedules.matmul.gemm import panel_tile
+from slipway.backends.cpu.tile import choose_tile, lane_indexed_fma
 from slipway.backends.primitive import schedule_primitive
 from slipway.compiler.emit import build_module
 from slipway.compiler.kernels import lower_kernel
@@ -119,7 +116,7 @@ def test_winograd_convolution(size, pad, side):
 
 def test_tiles_fit_the_registers():
     for width in (1, 2, 4):
-        for tile in lane_tiles(100, 8, A72, width):
+        for tile in lane_indexed_fma(A72, width).tiles(100, 8):
             sums = tile.rows * tile.vectors * width
             assert sums + tile.rows + 2 <= 32
 
@@ -134,11 +131,12 @@ def test_product_of_eight_rows_in_lanes(depth, block, monkeypatch):
 
 
 def test_the_tile_that_takes_the_fewest_instructions():
-    tile = choose_lane_tile(1000, 24, A72, 4)
+    tile = choose_tile(lane_indexed_fma(A72, 4), 1000, 24)
     assert (tile.rows, tile.vectors) == (6, 1)
-    assert choose_lane_tile(1, 24, A72, 16).rows == 1
-    assert choose_width(197, 48, A72) == 4
-    assert choose_width(1000, 5, A72) != 4  # three of eight vectors would be filled with zeros
+    assert choose_tile(lane_indexed_fma(A72, 16), 1, 24).rows == 1
+    assert panel_tile(197, 48 * 4, "float32", A72, True).width == 4
+    # Of eight vectors three would be filled with zeros.
+    assert panel_tile(1000, 5 * 4, "float32", A72, True).width != 4
 
 
 def test_weights_of_a_step_lie_side_by_side_where_data_is_multiplied_by_lane():

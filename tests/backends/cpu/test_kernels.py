@@ -6,7 +6,7 @@ from kernel_check import TARGETS, run, var
 
 import slipway as tvm
 from slipway import relay
-from slipway.backends.cpu.tile import causes_conflict_misses
+from slipway.backends.cpu.parts import causes_conflict_misses
 from slipway.backends.primitive import schedule_primitive
 from slipway.compiler.kernels import lower_kernel
 from slipway.relay.interpret import interpret

@@ -2,16 +2,24 @@
 
 import pytest
 
-from slipway.backends.cpu.tile import (
-    Tile,
-    choose_tile,
-    most_rows,
+from slipway.backends.cpu.parts import (
     positions_per_part,
     prefetch_steps,
     rows_per_part,
+    worth_sharing,
+)
+from slipway.backends.cpu.tile import (
+    MicroKernel,
+    Tile,
+    all_rows,
+    choose_tile,
+    dividing,
+    fma,
+    lane_indexed_fma,
+    squares,
     step_cost,
     vector_registers,
-    worth_sharing,
+    widest_tile,
 )
 from slipway.target import Target
 
@@ -22,7 +30,7 @@ NARROW = Target("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72")
 @pytest.mark.parametrize("target", [WIDE, NARROW])
 @pytest.mark.parametrize(("positions", "chunks"), [(1, 1), (49, 6), (196, 3), (3136, 16)])
 def test_a_tile_fits_the_registers(target, positions, chunks):
-    tile = choose_tile(positions, chunks, target)
+    tile = choose_tile(fma(target), positions, chunks)
     assert 1 <= tile.rows <= positions
     assert 1 <= tile.vectors <= chunks
     assert (tile.rows + 1) * tile.vectors + 1 <= vector_registers(target)
@@ -34,11 +42,12 @@ def test_a_tile_fits_the_registers(target, positions, chunks):
 def test_all_values_of_a_step_fit_the_registers_of_an_engine(words, product, tile):
     """Of 16 it keeps one, and a product that is not fused takes another."""
     target = Target("llvm -mtriple=wasm32" + words)
-    for vectors in range(1, 5):
-        rows = most_rows(vectors, target)
+    tallest = {tile.vectors: tile.rows for tile in fma(target).tiles(100, 12)}
+    assert set(tallest) == {1, 2, 3, 4}
+    for vectors, rows in tallest.items():
         taken = rows * vectors + rows + vectors + product
         assert taken <= 15 < taken + vectors + 1
-    assert choose_tile(144, 12, target) == tile
+    assert choose_tile(fma(target), 144, 12) == tile
 
 
 def test_the_number_of_cores_cuts_no_layer():
@@ -106,5 +115,35 @@ def test_weights_are_asked_for_ahead_where_a_vector_is_a_line():
 
 
 def test_a_tile_that_divides_the_blocks():
-    assert 33 % choose_tile(49, 33, WIDE, divides=True).vectors == 0
-    assert choose_tile(49, 7, WIDE, divides=True).vectors == 1
+    kernel = fma(WIDE)
+    assert 33 % choose_tile(kernel, 49, 33, legal=dividing(33)).vectors == 0
+    assert choose_tile(kernel, 49, 7, legal=dividing(7)).vectors == 1
+
+
+@pytest.mark.parametrize("make", [fma, lane_indexed_fma, squares])
+@pytest.mark.parametrize("target", [WIDE, NARROW])
+def test_no_micro_kernel_takes_more_registers_than_there_are(make, target):
+    kernel: MicroKernel = make(target)
+    every = set(kernel.tiles(100, 12))
+    assert len(every) > 4
+    assert all(kernel.registers(tile) <= vector_registers(target) for tile in every)
+    best = choose_tile(kernel, 100, 12)
+    assert kernel.all_cycles(best, 100, 12) == min(kernel.all_cycles(t, 100, 12) for t in every)
+
+
+def test_temporaries_of_an_instruction_leave_fewer_sums():
+    tallest = [max(t.rows for t in fma(WIDE, 1, n).tiles(100, 1)) for n in (0, 4)]
+    assert tallest == [30, 26]
+
+
+def test_a_tile_of_all_rows_cuts_columns_into_equal_parts():
+    kernel = all_rows(Target("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3"), spare=4)
+    assert widest_tile(kernel, 1, 13) == Tile(1, 7)  # twelve registers: two parts
+    assert widest_tile(kernel, 3, 4) == Tile(3, 4)
+
+
+def test_a_step_by_lanes_counts_its_instructions():
+    """6 rows by 4 vectors, by hand: 24 products, 1.5 groups, two pairs of weights, and the loop."""
+    kernel, tile = lane_indexed_fma(NARROW, 4), Tile(6, 1)
+    units = NARROW.core.fma_bits // 128
+    assert kernel.all_cycles(tile, 6, 1) == pytest.approx((24 + 1.5 + 2 + 1) / units)

@@ -1,22 +1,29 @@
-"""Register tiles: how many accumulators of a kernel fit a target, and which shape they take.
+"""Register tiles: how many sums of a kernel fit the registers, and which shape they take.
 
-The inner loop of a convolution or matrix product keeps `rows` x `vectors` accumulators in
-registers; each step loads `vectors` vectors of weights, broadcasts `rows` values of data, and does
-rows * vectors multiply-adds.  Its speed is bound by the multiply-add units as long as loads are
-rarer than multiply-adds and there are enough independent accumulators to cover their latency.
+The inner loop of a product keeps `rows` x `vectors` sums in registers; each step loads vectors of
+weights and values of data, and multiplies.  How many registers that leaves for sums, and how long a
+step takes, are facts of the instruction that multiplies: a `MicroKernel` holds them, one function
+for each way to multiply makes it from the target, and `choose_tile` takes the tile that is fastest:
+
+- `fma`: a vector by one broadcast value, also by a word of several values (dot products);
+- `lane_indexed_fma`: a vector by each lane of another: one load brings a group of a row's values;
+- `squares`: two small matrices, whose product is a square of sums.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from math import gcd, prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slipway.backends.strategy import Knobs, Space
 
 if TYPE_CHECKING:
     from slipway.target import Target
+
+GROUP = 4  # values of a row that are loaded together, for lane-indexed FMA
+SIDE = 2  # of the squares of sums that instructions on matrices make
+PAIR = 2  # steps of a sum, or vectors, whose weights one instruction loads
 
 
 @dataclass(frozen=True)
@@ -25,6 +32,176 @@ class Tile(Knobs):
 
     rows: int
     vectors: int
+
+
+@dataclass(frozen=True)
+class MicroKernel:
+    """One way to multiply on `target`: what a step of its tiles holds in registers and takes.
+
+    - `width`: registers of a chunk of columns, contiguous weights; tiles count chunks.
+    - `side`: rows of a register of sums.
+    - `held`: registers of each `side` rows of data in a step; with 0 a row's value is forgotten
+      before the next is loaded.
+    - `weights`: registers of weights that are held together; None: all of a step.
+    - `others`: registers for broadcast values, products and what the instruction itself needs.
+    - `most_vectors`, `most_rows`: of a tile, in registers and in rows.
+    - `row_loads`: instructions that load or pack a row of data, for each step.
+    - `pairs`: loads bring two vectors of contiguous weights, or one for two steps; with `far` those
+      of other chunks, which are addressed apart, come one by one.
+    - `counted`: other instructions of a step.  None where units that multiply and load are what a
+      step waits for, and their latency; else instructions are, of all kinds alike.
+    - `from_l1`: weights come from the first-level cache, not from a panel in the second.
+    """
+
+    target: Target
+    width: int = 1
+    side: int = 1
+    held: int = 0
+    weights: int | None = None
+    others: int = 1
+    most_vectors: int = 4
+    most_rows: int | None = None
+    row_loads: float = 1
+    pairs: bool = False
+    far: bool = False
+    counted: int | None = None
+    from_l1: bool = False
+
+    def registers(self, tile: Tile) -> int:
+        """Return the registers of a step."""
+        across, high = tile.vectors * self.width, tile.rows // self.side
+        weights = across if self.weights is None else self.weights
+        return high * (across + self.held) + weights + self.others
+
+    def tiles(self, rows: int, chunks: int) -> Iterator[Tile]:
+        """All tiles of `rows` by `chunks` or less that fit the registers; at least the smallest."""
+        room, side = vector_registers(self.target), self.side
+        highest = min(-(-rows // side) * side, self.most_rows or rows * side)
+        yield Tile(side, 1)
+        for vectors in range(1, max(1, min(self.most_vectors // self.width, chunks)) + 1):
+            for height in range(side, highest + 1, side):
+                tile = Tile(height, vectors)
+                if self.registers(tile) > room:
+                    break
+                yield tile
+
+    def cycles(self, tile: Tile) -> float:
+        """Return the cycles of one step of a tile, for each of its vectors of products."""
+        target, across = self.target, tile.vectors * self.width
+        if self.counted is None:
+            return step_cost(tile.rows, across, target, self.from_l1)
+        units = max(1, target.core.fma_bits // max(32, target.vector_bits))
+        loads = tile.rows * self.row_loads + self._weight_loads(tile)
+        step = tile.rows // self.side * across + loads + self.counted
+        return step / units / (tile.rows * across)
+
+    def _weight_loads(self, tile: Tile) -> float:
+        if not self.pairs:
+            return tile.vectors * self.width
+        near = 1 / PAIR if self.width == 1 else -(-self.width // PAIR)
+        return near + (tile.vectors - 1) * (self.width if self.far else near)
+
+    def all_cycles(self, tile: Tile, rows: int, chunks: int) -> float:
+        """Return the cycles of one step of all tiles that cover `rows` by `chunks`."""
+        tiles = -(-rows // tile.rows) * -(-chunks // tile.vectors)
+        return tiles * tile.rows * tile.vectors * self.width * self.cycles(tile)
+
+
+def fma(target: Target, width: int = 1, temporaries: int = 0) -> MicroKernel:
+    """Return the micro-kernel of vectors times broadcast values.
+
+    An instruction that takes words of several values may need `temporaries`.  Engines of
+    WebAssembly load all values of a step before they multiply, and want a register for a product
+    unless it is fused.
+    """
+    if not _is_wasm(target):
+        return MicroKernel(target, width, others=1 + temporaries)
+    product = 0 if target.has_feature("relaxed-simd") else 1
+    return MicroKernel(target, width, held=1, others=product + temporaries)
+
+
+def lane_indexed_fma(target: Target, width: int = 1) -> MicroKernel:
+    """Return the micro-kernel of vectors times lanes of others.
+
+    With more weights in a step than a quarter of the registers, LLVM loads them all before it
+    multiplies, and spills.
+    """
+    return MicroKernel(
+        target, width, held=1, weights=2, others=0, most_vectors=vector_registers(target) // 4,
+        row_loads=1 / GROUP, pairs=True, far=True, counted=1,
+    )  # fmt: skip
+
+
+def squares(target: Target) -> MicroKernel:
+    """Return the micro-kernel of matrices; a chunk is a vector of results, two squares wide.
+
+    Rows of data are packed in registers, for two steps at a time.
+    """
+    return MicroKernel(
+        target, SIDE, side=SIDE, held=PAIR, weights=PAIR, others=2,
+        most_vectors=vector_registers(target), most_rows=8, pairs=True, counted=2,
+    )  # fmt: skip
+
+
+def all_rows(target: Target, spare: int) -> MicroKernel:
+    """Return the micro-kernel of tiles with all of few rows, as wide as registers are left.
+
+    All but `spare` registers hold sums: those are for the rows' values and a vector of columns.
+    """
+    return MicroKernel(
+        target, weights=1, others=spare - 1, most_vectors=vector_registers(target), from_l1=True
+    )
+
+
+def choose_tile(
+    kernel: MicroKernel,
+    rows: int,
+    chunks: int,
+    *,
+    legal: Callable[[Tile], bool] = lambda tile: True,
+    cost: Callable[[Tile], Any] | None = None,
+) -> Tile:
+    """Choose the tile for `rows` output positions in a row and `chunks` chunks of channels.
+
+    Of those that are `legal`, the one whose steps take least for all the work, that of last tiles
+    that overlap the ones before included (``split(..., tail="shift")``); or that of least `cost`.
+    """
+    least = cost or (lambda tile: kernel.all_cycles(tile, rows, chunks))
+    return min((t for t in kernel.tiles(rows, chunks) if legal(t)), key=least)
+
+
+def choose_kernel(
+    kernels: Iterable[MicroKernel], rows: int, vectors: int
+) -> tuple[MicroKernel, Tile]:
+    """Choose among micro-kernels of several widths, and the tile, for `rows` by `vectors`."""
+
+    def best(kernel: MicroKernel) -> tuple[float, Tile]:
+        chunks = -(-vectors // kernel.width)
+        tile = choose_tile(kernel, rows, chunks)
+        return kernel.all_cycles(tile, rows, chunks), tile
+
+    found = [(kernel, *best(kernel)) for kernel in kernels]
+    kernel, _, tile = min(found, key=lambda entry: entry[1])
+    return kernel, tile
+
+
+def dividing(chunks: int) -> Callable[[Tile], bool]:
+    """Return what asks of a tile whether its chunks divide `chunks`."""
+    return lambda tile: chunks % tile.vectors == 0
+
+
+def whole_groups(chunks: int, groups: int) -> Callable[[Tile], bool]:
+    """Return what asks of a tile whether it is in one of several groups of `chunks`."""
+    return dividing(chunks if groups > 1 else 0)
+
+
+def widest_tile(kernel: MicroKernel, rows: int, vectors: int) -> Tile:
+    """Choose the tile of all `rows`: fewest parts of the `vectors`, of about equal lengths."""
+    return choose_tile(
+        kernel, rows, vectors,
+        legal=lambda tile: tile.rows == rows,
+        cost=lambda tile: (-(-vectors // tile.vectors), tile.vectors),
+    )  # fmt: skip
 
 
 def vector_registers(target: Target) -> int:
@@ -42,44 +219,8 @@ def vector_registers(target: Target) -> int:
     return 15 if _is_wasm(target) else 16
 
 
-def most_rows(vectors: int, target: Target) -> int:
-    """Return the rows of the largest tile with `vectors` vectors, at least 1.
-
-    Its sums, its weights and one broadcast value are in registers.  Engines of WebAssembly load all
-    values of a step before they multiply, and want a register for a product unless it is fused.
-    """
-    registers = vector_registers(target)
-    if not _is_wasm(target):
-        return max(1, (registers - 1 - vectors) // vectors)
-    product = 0 if target.has_feature("relaxed-simd") else 1
-    return max(1, (registers - vectors - product) // (vectors + 1))
-
-
 def _is_wasm(target: Target) -> bool:
     return target.parsed_triple.table == "wasm"
-
-
-def prefetch_steps(lanes: int, target: Target) -> int:
-    """Return the prefetch distance of weights in steps of the inner loop; 0: no prefetch.
-
-    A step reads `lanes` float32 of a panel.  Where that is a whole line, a core is through with
-    the lines of a panel sooner than its own prefetcher brings the next ones from memory; with
-    shorter vectors it is not, and asking only takes instructions.
-    """
-    core = target.core
-    return core.costs.ahead_bytes // core.line_bytes if 4 * lanes >= core.line_bytes else 0
-
-
-def worth_sharing(products: int, target: Target, weight_bytes: int = 0) -> bool:
-    """Return whether several cores finish so many multiply-adds earlier than one.
-
-    Not where the target has one.  Shorter work is over before another core has begun and has
-    fetched its data from the first one.  `weight_bytes` are those that are read once: a product
-    with a single row waits for them.
-    """
-    core = target.core
-    cycles = max(products * 32 / core.fma_bits, weight_bytes / core.l2_stream_bytes)
-    return target.num_cores > 1 and cycles >= core.costs.share_cycles
 
 
 def step_cost(rows: int, vectors: int, target: Target, from_l1: bool = False) -> float:
@@ -96,18 +237,6 @@ def step_cost(rows: int, vectors: int, target: Target, from_l1: bool = False) ->
     return (cycles + core.costs.load_cycles * loads) / products
 
 
-def tiles_in_registers(
-    positions: int, chunks: int, target: Target, width: int = 1
-) -> Iterator[Tile]:
-    """All tiles whose sums, weights and one broadcast value fit the registers.
-
-    A chunk is `width` registers wide; `Tile.vectors` counts chunks.
-    """
-    for vectors in range(1, max(1, min(4 // width, chunks)) + 1):
-        for rows in range(1, max(1, min(positions, most_rows(vectors * width, target))) + 1):
-            yield Tile(rows, vectors)
-
-
 def tile_space(positions: int, chunks: int, target: Target, width: int = 1) -> Space:
     """Return the sides that a tile may have; a tile that spills registers is slow, not wrong."""
     registers = vector_registers(target)
@@ -115,91 +244,3 @@ def tile_space(positions: int, chunks: int, target: Target, width: int = 1) -> S
         "rows": range(1, max(1, min(positions, registers)) + 1),
         "vectors": range(1, max(1, min(chunks, 4)) + 1),
     }
-
-
-def choose_tile(
-    positions: int, chunks: int, target: Target, width: int = 1, divides: bool = False
-) -> Tile:
-    """Choose the tile for `positions` output positions in a row and `chunks` channel blocks.
-
-    The one whose steps cost least for all the work, that of last tiles that overlap the ones before
-    included (``split(..., tail="shift")``).  A block is `width` registers wide.  With `divides`,
-    the blocks of a tile divide all blocks.
-    """
-
-    def cost(tile: Tile) -> float:
-        steps = -(-positions // tile.rows) * -(-chunks // tile.vectors)
-        each = step_cost(tile.rows, tile.vectors * width, target)
-        return steps * tile.rows * tile.vectors * each
-
-    tiles = tiles_in_registers(positions, chunks, target, width)
-    return min((t for t in tiles if not divides or chunks % t.vectors == 0), key=cost)
-
-
-def positions_per_part(
-    positions: int, data_bytes: int, weight_bytes: int, panels: int, tile: Tile, target: Target
-) -> int:
-    """Return how many output positions are computed for all channels before the next ones.
-
-    Every part reads all weights; every panel of weights reads the data of its part, for which the
-    second-level cache is the place if it fits.  The number of parts is the one for which the least
-    must come from beyond that cache, or some more, where fewer tiles overlap then.  Cores share all
-    tiles of all parts, whose order they keep.
-    """
-    core = target.core
-    room = core.costs.l2_share * core.l2_bytes
-
-    def traffic(parts: int) -> float:
-        fits = data_bytes / parts <= room
-        return parts * weight_bytes + data_bytes * (1 if fits else panels)
-
-    def cost(each: int) -> tuple[float, int]:
-        """Return the tiles of all parts, with what the first reading of the panels takes."""
-        start = core.costs.panel_positions / tile.rows
-        return -(-tiles // each) * (each + start), -each
-
-    tiles = -(-positions // tile.rows)
-    fewest = min(tiles, -(-data_bytes // int(room)))
-    parts = min((1, fewest), key=traffic)
-    sizes = {-(-tiles // p) for p in range(parts, 2 * parts + 1)} if parts > 1 else {tiles}
-    return min(positions, min(sizes, key=cost) * tile.rows)
-
-
-def time_of_all(tasks: int, counts: Sequence[int]) -> int:
-    """Return the time that `tasks` equal tasks take of all cores, the idle ones too.
-
-    The sum over the numbers of cores in `counts` (`Target.core_counts`); the unit is a task.
-    """
-    return sum(-(-tasks // cores) * cores for cores in counts)
-
-
-def rows_per_part(height: int, planes: int, target: Target, each: int = 1) -> int:
-    """Return how many rows of a plane are one task: all, where the planes divide among the cores.
-
-    Each part copies the padding of its rows again, so that it has eight rows at least.  Every core
-    counts as `each`, for tasks of unequal length.
-    """
-    counts = [each * cores for cores in target.core_counts]
-
-    def cost(parts: int) -> tuple[int, int]:
-        rows = -(-height // parts) + target.core.costs.task_rows
-        return time_of_all(planes * parts, counts) * rows, parts
-
-    most = max(1, min(height // 8, 2 * counts[-1]))
-    return -(-height // min(range(1, most + 1), key=cost))
-
-
-def causes_conflict_misses(chunks: int, plane: Sequence[int], target: Target) -> bool:
-    """Return whether a few positions of all channel blocks are too much for the first-level cache.
-
-    Half of its ways may hold data: weights pass through it.
-    `plane` is the (height, width, block) between one channel block and the next.  Planes whose
-    distance is a multiple of many lines fall on few of the cache's sets, and evict each other.
-    """
-    core = target.core
-    all_sets, ways = core.l1_sets, max(1, core.l1_ways // 2)
-    distance = 4 * prod(plane) // core.line_bytes
-    lines_each = 4  # that a tile touches of one plane
-    lines = chunks * lines_each
-    sets = min(all_sets, all_sets // gcd(distance, all_sets) * lines_each)
-    return lines >= ways * all_sets or lines > ways * sets

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
 from slipway.backends.cpu.knobs import vector_lanes, widest_lanes
-from slipway.backends.cpu.tile import (
-    Tile,
-    step_cost,
-    tiles_in_registers,
-    time_of_all,
-    vector_registers,
-    worth_sharing,
-)
+from slipway.backends.cpu.parts import time_of_all, worth_sharing
+from slipway.backends.cpu.tile import MicroKernel, Tile, choose_tile, fma
 from slipway.backends.strategy import Knobs, Space
 
 if TYPE_CHECKING:
@@ -152,25 +145,16 @@ def _score_tile(vectors: int, keys: int, size: int, target: Target) -> tuple[Til
 
     The vectors stay in the first-level cache, and one that takes part twice is computed twice.
     """
+    kernel = MicroKernel(target, most_vectors=8, from_l1=True)
 
     def cost(tile: Tile) -> float:
         products = tile.rows * tile.vectors
         steps = ceil(vectors / tile.vectors) * ceil(keys / tile.rows)
         begin = target.core.costs.loop_cycles / (products * size)
-        each = step_cost(tile.rows, tile.vectors, target, from_l1=True) + begin
-        return steps * products / (vectors * keys) * each
+        return steps * products / (vectors * keys) * (kernel.cycles(tile) + begin)
 
-    best = min(_wide_tiles(keys, vectors, target), key=cost)
+    best = choose_tile(kernel, keys, vectors, cost=cost)
     return best, cost(best)
-
-
-def _wide_tiles(keys: int, vectors: int, target: Target) -> Iterator[Tile]:
-    """Tiles whose sums, vectors and one broadcast value fit the registers."""
-    registers = vector_registers(target)
-    for width in range(1, min(vectors, 8) + 1):
-        for rows in range(1, min(keys, (registers - 1 - width) // width) + 1):
-            yield Tile(rows, width)
-    yield Tile(1, 1)
 
 
 def _value_tile(rows: int, blocks: int, target: Target) -> tuple[Tile, float]:
@@ -178,14 +162,10 @@ def _value_tile(rows: int, blocks: int, target: Target) -> tuple[Tile, float]:
 
     It divides both, so that no sum is taken twice.
     """
-    fitting = [
-        tile
-        for tile in tiles_in_registers(rows, blocks, target)
-        if rows % tile.rows == 0 and blocks % tile.vectors == 0
-    ]
+    kernel = fma(target)
 
-    def cost(tile: Tile) -> float:
-        return step_cost(tile.rows, tile.vectors, target)
+    def divides(tile: Tile) -> bool:
+        return rows % tile.rows == 0 and blocks % tile.vectors == 0
 
-    best = min(fitting, key=cost)
-    return best, cost(best)
+    best = choose_tile(kernel, rows, blocks, legal=divides, cost=kernel.cycles)
+    return best, kernel.cycles(best)

@@ -37,9 +37,10 @@ from slipway.backends.cpu.schedules.attention.blocks import (
 from slipway.backends.cpu.schedules.generic import (
     schedule_elementwise_stage,
 )
-from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, schedule_lane_fma
+from slipway.backends.cpu.schedules.matmul.lane_fma import schedule_lane_fma
 from slipway.backends.cpu.schedules.norm.exponential import EXPONENTIAL, power_of
 from slipway.backends.cpu.schedules.register_tile import register_tile
+from slipway.backends.cpu.tile import GROUP
 from slipway.backends.stages import (
     inline_injective,
     is_injective,

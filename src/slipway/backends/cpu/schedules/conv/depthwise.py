@@ -7,16 +7,11 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.parts import rows_per_part, worth_sharing
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.conv.halo import cut, window_at
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
-from slipway.backends.cpu.tile import (
-    Tile,
-    choose_tile,
-    rows_per_part,
-    vector_registers,
-    worth_sharing,
-)
+from slipway.backends.cpu.tile import Tile, choose_tile, fma, vector_registers
 from slipway.backends.stages import inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.blocked_conv import taps_of
@@ -47,7 +42,7 @@ def _width(problem: Problem) -> int:
 
 
 def _default(problem: Problem) -> Tile:
-    return choose_tile(_width(problem), 1, problem.target)
+    return choose_tile(fma(problem.target), _width(problem), 1)
 
 
 def _space(problem: Problem) -> Space:

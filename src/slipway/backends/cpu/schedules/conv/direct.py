@@ -1,7 +1,7 @@
 """Convolutions on blocked channels (NCHW{c}c and its like): direct, from a tile of registers.
 
 One task computes some rows of the image for a few blocks of output channels.  Its inner loops run
-over the input channels and the window, with the accumulators of `tiles.choose_tile` kept in
+over the input channels and the window, with the accumulators of a register tile kept in
 registers; bias, activation and sums of the epilogue are applied to them before they are
 stored.  The padded data is a copy of the data, made once for the whole kernel.
 """
@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
-from slipway.backends.cpu.schedules.matmul.lane_fma import (
-    choose_lane_tile,
-    conv_uses_lane_fma,
-    schedule_lane_fma,
+from slipway.backends.cpu.parts import (
+    causes_conflict_misses,
+    positions_per_part,
+    prefetch_steps,
+    worth_sharing,
 )
+from slipway.backends.cpu.schedules.matmul.lane_fma import conv_uses_lane_fma, schedule_lane_fma
 from slipway.backends.cpu.schedules.register_tile import image_tiles, register_tile, vector_loop
 from slipway.backends.cpu.tile import (
     Tile,
-    causes_conflict_misses,
     choose_tile,
-    positions_per_part,
-    prefetch_steps,
-    step_cost,
+    fma,
+    lane_indexed_fma,
     tile_space,
-    worth_sharing,
+    whole_groups,
 )
 from slipway.backends.stages import (
     extent_of,
@@ -69,10 +69,9 @@ class _Shape:
 
 def _default(problem: Problem) -> Tile:
     shape, groups = _Shape.of(problem), problem.attrs.groups
-    if shape.lane_fma:
-        return choose_lane_tile(shape.positions, shape.blocks, problem.target, shape.width)
+    kernel = (lane_indexed_fma if shape.lane_fma else fma)(problem.target, shape.width)
     chunks = shape.blocks // groups
-    return choose_tile(shape.positions, chunks, problem.target, shape.width, divides=groups > 1)
+    return choose_tile(kernel, shape.positions, chunks, legal=whole_groups(chunks, groups))
 
 
 def _space(problem: Problem) -> Space:
@@ -86,10 +85,8 @@ def _space(problem: Problem) -> Space:
 
 def _cost(problem: Problem, tile: Tile) -> float:
     shape, kernel = _Shape.of(problem), problem.in_types[1].shape
-    steps = prod(kernel[1:-1]) * -(-shape.positions // tile.rows)
-    steps *= -(-shape.blocks // tile.vectors)
-    each = step_cost(tile.rows, tile.vectors * shape.width, problem.target)
-    return float(steps * tile.rows * tile.vectors * shape.width * each)
+    step = fma(problem.target, shape.width).all_cycles(tile, shape.positions, shape.blocks)
+    return float(prod(kernel[1:-1]) * step)
 
 
 def _flat_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:

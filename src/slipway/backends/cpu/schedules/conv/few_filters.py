@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.lowering.layout_choice import few_filters
+from slipway.backends.cpu.parts import rows_per_part, worth_sharing
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
-from slipway.backends.cpu.tile import rows_per_part, step_cost, vector_registers, worth_sharing
+from slipway.backends.cpu.tile import all_rows, step_cost, vector_registers, widest_tile
 from slipway.backends.stages import extent_of, inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
@@ -48,10 +49,10 @@ def _default(problem: Problem) -> FilterKnobs:
     """Sums in three quarters of the registers."""
     (out,), target = problem.out_types, problem.target
     images, filters, height, width = out.shape
-    most = max(1, (vector_registers(target) * 3 // 4) // filters)
+    kernel = all_rows(target, spare=-(-vector_registers(target) // 4))
     blocks = -(-width // vector_lanes(target, out.dtype))
     rows = min(height, rows_per_part(height, images, target, each=4))
-    return FilterKnobs(-(-blocks // -(-blocks // most)), rows)
+    return FilterKnobs(widest_tile(kernel, filters, blocks).vectors, rows)
 
 
 def _space(problem: Problem) -> Space:

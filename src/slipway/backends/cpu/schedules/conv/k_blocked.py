@@ -23,15 +23,10 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
+from slipway.backends.cpu.parts import worth_sharing
 from slipway.backends.cpu.schedules.matmul.panels import PanelProgress, prefetch_next, split_steps
 from slipway.backends.cpu.schedules.register_tile import register_tile
-from slipway.backends.cpu.tile import (
-    Tile,
-    choose_tile,
-    step_cost,
-    tile_space,
-    worth_sharing,
-)
+from slipway.backends.cpu.tile import Tile, choose_tile, dividing, fma, tile_space
 from slipway.backends.stages import extent_of, inline_injective, new_schedule, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.ir import ops
@@ -66,8 +61,8 @@ def _registers(problem: Problem) -> int:
 def _default(problem: Problem) -> Tile:
     (out,) = problem.out_types
     _, blocks, height, width, _ = out.shape
-    registers = _registers(problem)
-    return choose_tile(height * width, blocks, problem.target, registers, divides=True)
+    kernel = fma(problem.target, _registers(problem))
+    return choose_tile(kernel, height * width, blocks, legal=dividing(blocks))
 
 
 def _space(problem: Problem) -> Space:
@@ -81,9 +76,8 @@ def _space(problem: Problem) -> Space:
 def _cost(problem: Problem, tile: Tile) -> float:
     (out,), kernel = problem.out_types, problem.in_types[1].shape
     _, blocks, height, width, _ = out.shape
-    steps = prod(kernel[1:-1]) * -(-height * width // tile.rows) * -(-blocks // tile.vectors)
-    registers = tile.vectors * _registers(problem)
-    return float(steps * tile.rows * registers * step_cost(tile.rows, registers, problem.target))
+    step = fma(problem.target, _registers(problem)).all_cycles(tile, height * width, blocks)
+    return float(prod(kernel[1:-1]) * step)
 
 
 def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:

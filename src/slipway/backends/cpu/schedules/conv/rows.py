@@ -17,19 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
+from slipway.backends.cpu.parts import positions_per_part, prefetch_steps, worth_sharing
 from slipway.backends.cpu.schedules.conv.halo import cut, taps_inside, window_at
 from slipway.backends.cpu.schedules.matmul.lane_fma import conv_uses_lane_fma
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.cpu.tile import (
     Tile,
     choose_tile,
-    positions_per_part,
-    prefetch_steps,
-    step_cost,
+    fma,
     tile_space,
-    tiles_in_registers,
     vector_registers,
-    worth_sharing,
+    whole_groups,
 )
 from slipway.backends.stages import inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
@@ -80,7 +78,7 @@ class _Costs:
             data[2:-1], kernel[2:-2], attrs.strides, attrs.padding, attrs.dilation
         )
         self.blocks, self.groups = kernel[0], attrs.groups
-        self.width = max(1, kernel[-1] // vector_lanes(target, dtype))
+        self.tiles = fma(target, max(1, kernel[-1] // vector_lanes(target, dtype)))
         count = len(self.size)
         self.taps = [
             taps_inside(*axis)
@@ -93,8 +91,7 @@ class _Costs:
         self.padded = [sum(axis) for axis in pads]
 
     def _step(self, rows: int, vectors: int) -> float:
-        registers = vectors * self.width
-        return rows * registers * step_cost(rows, registers, self.target) if rows else 0.0
+        return self.tiles.all_cycles(Tile(rows, vectors), rows, vectors) if rows else 0.0
 
     def of_rows(self, tile: Tile) -> float:
         """The steps of tiles whose positions and taps are inside."""
@@ -110,14 +107,13 @@ class _Costs:
     def best_of_rows(self) -> Tile:
         """Return the tile of which a row takes least."""
         chunks = self.blocks // self.groups
-        tiles = tiles_in_registers(self.size[-1], chunks, self.target, self.width)
-        even = (t for t in tiles if self.groups == 1 or chunks % t.vectors == 0)
-        return min(even, key=self.of_rows)
+        legal = whole_groups(chunks, self.groups)
+        return choose_tile(self.tiles, self.size[-1], chunks, legal=legal, cost=self.of_rows)
 
     def of_copy(self) -> float:
         """The steps of tiles over the flattened image, and the copy."""
         positions, chunks = prod(self.size), self.blocks // self.groups
-        tile = choose_tile(positions, chunks, self.target, self.width, divides=self.groups > 1)
+        tile = choose_tile(self.tiles, positions, chunks, legal=whole_groups(chunks, self.groups))
         tiles = -(-positions // tile.rows) * -(-self.blocks // tile.vectors)
         elements = self.data[1] * prod(self.padded) * self.data[-1]
         core = self.target.core
@@ -140,7 +136,7 @@ def _default(problem: Problem) -> Tile:
 def _space(problem: Problem) -> Space:
     costs = _costs_of(problem)
     chunks = costs.blocks // costs.groups
-    space = dict(tile_space(costs.size[-1], chunks, problem.target, costs.width))
+    space = dict(tile_space(costs.size[-1], chunks, problem.target, costs.tiles.width))
     if costs.groups > 1:
         space["vectors"] = [v for v in space["vectors"] if chunks % v == 0]
     return space

@@ -16,15 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
+from slipway.backends.cpu.parts import time_of_all
 from slipway.backends.cpu.predict import product_cycles
-from slipway.backends.cpu.schedules.matmul.lane_fma import (
-    GROUP,
-    choose_lane_tile,
-    schedule_lane_fma,
-)
+from slipway.backends.cpu.schedules.matmul.lane_fma import schedule_lane_fma
 from slipway.backends.cpu.schedules.matmul.panels import PanelProgress, prefetch_next, split_steps
 from slipway.backends.cpu.schedules.register_tile import register_tile
-from slipway.backends.cpu.tile import Tile, choose_tile, tile_space, time_of_all
+from slipway.backends.cpu.tile import GROUP, Tile, choose_tile, fma, lane_indexed_fma, tile_space
 from slipway.backends.stages import inline_injective, new_schedule, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.winograd import TileBlocks, winograd_stages
@@ -57,8 +54,9 @@ def blocks_of_rows(rows: int, columns: int, elements: int, target: Target) -> in
 
 
 def _product_tile(tiles: int, blocks: int, lanes: int, target: Target) -> Tile:
-    choose = choose_lane_tile if target.has_lane_fma else choose_tile
-    return choose(tiles, blocks, target, max(1, lanes // vector_lanes(target, "float32")))
+    kernel = lane_indexed_fma if target.has_lane_fma else fma
+    width = max(1, lanes // vector_lanes(target, "float32"))
+    return choose_tile(kernel(target, width), tiles, blocks)
 
 
 @dataclass(frozen=True)

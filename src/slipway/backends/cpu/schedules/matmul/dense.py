@@ -8,20 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
+from slipway.backends.cpu.parts import prefetch_steps, worth_sharing
 from slipway.backends.cpu.schedules.matmul.panels import PanelProgress, prefetch_next, split_steps
 from slipway.backends.cpu.schedules.register_tile import (
     matrix_tiles,
     register_tile,
     sums_in_registers,
 )
-from slipway.backends.cpu.tile import (
-    Tile,
-    choose_tile,
-    prefetch_steps,
-    step_cost,
-    tile_space,
-    worth_sharing,
-)
+from slipway.backends.cpu.tile import Tile, choose_tile, fma, tile_space
 from slipway.backends.stages import inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 
@@ -38,7 +32,7 @@ def packed_sides(problem: Problem) -> tuple[int, int, int]:
 
 def _default(problem: Problem) -> Tile:
     rows, blocks, width = packed_sides(problem)
-    return choose_tile(rows, blocks, problem.target, width)
+    return choose_tile(fma(problem.target, width), rows, blocks)
 
 
 def packed_space(problem: Problem) -> Space:
@@ -49,10 +43,8 @@ def packed_space(problem: Problem) -> Space:
 
 def _cost(problem: Problem, tile: Tile) -> float:
     rows, blocks, width = packed_sides(problem)
-    depth, registers = problem.in_types[1].shape[1], tile.vectors * width
-    tiles = -(-rows // tile.rows) * -(-blocks // tile.vectors)
-    each = step_cost(tile.rows, registers, problem.target)
-    return float(tiles * depth * tile.rows * registers * each)
+    depth = problem.in_types[1].shape[1]
+    return float(depth * fma(problem.target, width).all_cycles(tile, rows, blocks))
 
 
 @register_strategy(

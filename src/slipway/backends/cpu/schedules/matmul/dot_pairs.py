@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.backends.cpu.lowering.dot_pairs import pair_instructions
+from slipway.backends.cpu.parts import positions_per_part, worth_sharing
 from slipway.backends.cpu.predict import tile_cost
-from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, choose_lane_tile, load_groups
+from slipway.backends.cpu.schedules.matmul.lane_fma import load_groups
 from slipway.backends.cpu.schedules.register_tile import image_tiles, matrix_tiles, register_tile
 from slipway.backends.cpu.tile import (
+    GROUP,
     Tile,
     choose_tile,
-    positions_per_part,
+    dividing,
+    fma,
+    lane_indexed_fma,
     tile_space,
-    worth_sharing,
 )
 from slipway.backends.stages import (
     extent_of,
@@ -102,8 +105,8 @@ def _sides(problem: Problem) -> tuple[int, int]:
 
 def _default(problem: Problem) -> Tile:
     """Choose the tile, as for float32."""
-    choose = choose_lane_tile if _is_grouped(problem) else choose_tile
-    return choose(*_sides(problem), problem.target)
+    kernel = lane_indexed_fma if _is_grouped(problem) else fma
+    return choose_tile(kernel(problem.target), *_sides(problem))
 
 
 def _space(problem: Problem) -> Space:
@@ -209,7 +212,8 @@ def _matmul_sides(problem: Problem) -> tuple[int, int]:
 
 
 def _matmul_default(problem: Problem) -> Tile:
-    return choose_tile(*_matmul_sides(problem), problem.target, divides=True)
+    rows, blocks = _matmul_sides(problem)
+    return choose_tile(fma(problem.target), rows, blocks, legal=dividing(blocks))
 
 
 def _matmul_products(problem: Problem) -> float:

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.lowering.dot_pairs import pair_instructions
+from slipway.backends.cpu.parts import positions_per_part, worth_sharing
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.matmul.dot_pairs import schedule_padding
 from slipway.backends.cpu.schedules.matmul.mmla import (
     LANES,
-    SIDE,
     Squares,
     choose_squares,
     joined_squares,
     squares_space,
 )
 from slipway.backends.cpu.schedules.register_tile import image_tiles, register_tile
-from slipway.backends.cpu.tile import Tile, positions_per_part, worth_sharing
+from slipway.backends.cpu.tile import SIDE, Tile
 from slipway.backends.stages import inline_injective, is_injective, new_schedule, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.blocked_conv import padded, read_at

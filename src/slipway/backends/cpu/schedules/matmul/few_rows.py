@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from slipway import dtypes, te
 from slipway.backends.cpu.knobs import vector_lanes
+from slipway.backends.cpu.parts import worth_sharing
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.matmul.gemm import (
     PanelTile,
@@ -28,11 +29,14 @@ from slipway.backends.cpu.schedules.matmul.gemm import (
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.cpu.tile import (
     Tile,
+    all_rows,
     choose_tile,
+    dividing,
+    fma,
     step_cost,
     tile_space,
     vector_registers,
-    worth_sharing,
+    widest_tile,
 )
 from slipway.backends.stages import extent_of, inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
@@ -96,7 +100,7 @@ def _cut_sides(problem: Problem) -> tuple[int, int, int]:
 
 def _cut_default(problem: Problem) -> Tile:
     rows, blocks, width = _cut_sides(problem)
-    return choose_tile(rows, blocks, problem.target, width, divides=True)
+    return choose_tile(fma(problem.target, width), rows, blocks, legal=dividing(blocks))
 
 
 def _cut_space(problem: Problem) -> Space:
@@ -152,12 +156,10 @@ class RunKnobs(Knobs):
 
 
 def _run_default(problem: Problem) -> RunKnobs:
-    """Parts of about equal length, in the registers that a broadcast and loads leave."""
+    """Parts of about equal length; the values of three rows and a vector have registers, too."""
     *_, rows, columns = problem.out_types[0].shape
-    lanes = vector_lanes(problem.target, problem.out_types[0].dtype)
-    held = max(1, (vector_registers(problem.target) - 4) // rows)
-    parts = -(-columns // (lanes * held))
-    return RunKnobs(-(-columns // (lanes * parts)))
+    vectors = -(-columns // vector_lanes(problem.target, problem.out_types[0].dtype))
+    return RunKnobs(widest_tile(all_rows(problem.target, spare=4), rows, vectors).vectors)
 
 
 def _run_space(problem: Problem) -> Space:

@@ -16,15 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.backends.cpu.knobs import vector_lanes
-from slipway.backends.cpu.schedules.matmul.lane_fma import (
-    GROUP,
-    choose_lane_tile,
-    choose_width,
-    schedule_lane_fma,
-)
+from slipway.backends.cpu.parts import worth_sharing
+from slipway.backends.cpu.schedules.matmul.lane_fma import schedule_lane_fma
 from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.schedules.transpose import schedule_transposed
-from slipway.backends.cpu.tile import Tile, choose_tile, step_cost, tile_space, worth_sharing
+from slipway.backends.cpu.tile import GROUP, Tile, choose_kernel, fma, lane_indexed_fma, tile_space
 from slipway.backends.stages import extent_of, inline_injective, new_schedule, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
@@ -49,12 +45,9 @@ class PanelTile(Tile):
 def panel_tile(rows: int, columns: int, dtype: str, target: Target, lane_fma: bool) -> PanelTile:
     """Return the best panels and tile for a product of `rows` by `columns`."""
     vectors = -(-columns // vector_lanes(target, dtype))
-    if not lane_fma:
-        tile = choose_tile(rows, vectors, target)
-        return PanelTile(tile.rows, tile.vectors)
-    width = choose_width(rows, vectors, target)
-    tile = choose_lane_tile(rows, -(-vectors // width), target, width)
-    return PanelTile(tile.rows, tile.vectors, width, True)
+    by_lane = (lane_indexed_fma(target, width) for width in (4, 3, 2, 1))
+    kernel, tile = choose_kernel(by_lane if lane_fma else [fma(target)], rows, vectors)
+    return PanelTile(tile.rows, tile.vectors, kernel.width, lane_fma)
 
 
 def panel_space(rows: int, columns: int, dtype: str, target: Target, lane_fma: bool) -> Space:
@@ -68,9 +61,7 @@ def panel_cost(rows: int, columns: int, depth: int, dtype: str, target: Target, 
     """Return the predicted cycles of a product with the tile `k`."""
     width = getattr(k, "width", 1)
     vectors = -(-columns // vector_lanes(target, dtype))
-    registers = k.vectors * width
-    tiles = -(-rows // k.rows) * -(-vectors // registers)
-    return float(tiles * depth * k.rows * registers * step_cost(k.rows, registers, target))
+    return float(depth * fma(target, width).all_cycles(k, rows, -(-vectors // width)))
 
 
 def _sides(problem: Problem) -> tuple[int, int, str, Target, bool]:

@@ -8,17 +8,18 @@ multiply-adds, which loading values one by one makes 156.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
+from slipway.backends.cpu.parts import worth_sharing
 from slipway.backends.cpu.schedules.register_tile import (
     matrix_tiles,
     register_tile,
     sums_in_registers,
 )
-from slipway.backends.cpu.tile import Tile, tile_space, vector_registers, worth_sharing
+from slipway.backends.cpu.tile import GROUP, Tile, choose_tile, lane_indexed_fma, tile_space
 from slipway.backends.stages import extent_of, inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
@@ -26,53 +27,6 @@ from slipway.relay.types import TensorType, Type
 if TYPE_CHECKING:
     from slipway.relay.op_registry import Attrs
     from slipway.target import Target
-
-GROUP = 4  # values of a row that are loaded together
-
-
-def lane_tiles(rows: int, chunks: int, target: Target, width: int = 1) -> Iterator[Tile]:
-    """All tiles whose sums, a group of each row and two vectors of weights fit the registers.
-
-    A chunk is `width` vectors wide; `Tile.vectors` counts chunks.  With more weights in a step than
-    a quarter of the registers, LLVM loads them all before it multiplies, and spills.
-    """
-    registers = vector_registers(target)
-    for number in range(1, max(1, min(registers // 4 // width, chunks)) + 1):
-        across = number * width
-        most = (registers - 2) // (across + 1)
-        for height in range(1, max(1, min(rows, most)) + 1):
-            yield Tile(height, number)
-
-
-def instructions(tile: Tile, rows: int, chunks: int, width: int) -> float:
-    """Return how many instructions a step takes for all tiles that cover `rows` by `chunks`.
-
-    Weights are loaded in pairs near the first chunk's pointer, one by one from those further away.
-    """
-    pairs = 0.5 if width == 1 else -(-width // 2)
-    loads = tile.rows / GROUP + pairs + (tile.vectors - 1) * width
-    tiles = -(-rows // tile.rows) * -(-chunks // tile.vectors)
-    return tiles * (tile.rows * tile.vectors * width + loads + 1)
-
-
-def choose_lane_tile(rows: int, chunks: int, target: Target, width: int = 1) -> Tile:
-    """Choose the tile that takes the fewest instructions for `rows` by `chunks`.
-
-    A chunk is `width` vectors wide.
-    """
-    tiles = lane_tiles(rows, chunks, target, width)
-    return min(tiles, key=lambda tile: instructions(tile, rows, chunks, width))
-
-
-def choose_width(rows: int, vectors: int, target: Target) -> int:
-    """Return how many vectors of weights are best contiguous, for `rows` by `vectors`."""
-
-    def cost(width: int) -> float:
-        chunks = -(-vectors // width)
-        tile = choose_lane_tile(rows, chunks, target, width)
-        return instructions(tile, rows, chunks, width)
-
-    return min((4, 3, 2, 1), key=cost)
 
 
 def conv_uses_lane_fma(target: Target, block: int, groups: int, dtype: str) -> bool:
@@ -137,14 +91,14 @@ def _sides(problem: Problem) -> tuple[int, int, int]:
 
 def _default(problem: Problem) -> Tile:
     rows, blocks, width = _sides(problem)
-    return choose_lane_tile(rows, blocks, problem.target, width)
+    return choose_tile(lane_indexed_fma(problem.target, width), rows, blocks)
 
 
 def _cost(problem: Problem, tile: Tile) -> float:
     """The instructions of all steps, as many in a cycle as there are units that multiply."""
-    target, depth = problem.target, problem.in_types[1].shape[1]
-    units = max(1, target.core.fma_bits // max(32, target.vector_bits))
-    return float(instructions(tile, *_sides(problem)) * depth / units)
+    rows, blocks, width = _sides(problem)
+    depth = problem.in_types[1].shape[1]
+    return float(depth * lane_indexed_fma(problem.target, width).all_cycles(tile, rows, blocks))
 
 
 def _space(problem: Problem) -> Space:

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
+from slipway.backends.cpu.parts import worth_sharing
 from slipway.backends.cpu.schedules.generic import (
     reading_of,
 )
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.cpu.schedules.transpose import schedule_transposed
-from slipway.backends.cpu.tile import vector_registers, worth_sharing
+from slipway.backends.cpu.tile import vector_registers
 from slipway.backends.stages import extent_of, inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.schedules.register_tile import register_tile
-from slipway.backends.cpu.tile import Tile, vector_registers
+from slipway.backends.cpu.tile import PAIR, SIDE, Tile, choose_tile, squares
 from slipway.backends.stages import extent_of, producers
 from slipway.backends.strategy import Space
 from slipway.te.hardware import hardware_intrinsic
@@ -31,34 +31,22 @@ if TYPE_CHECKING:
     from slipway.te.stage import Stage
     from slipway.te.tensor import Tensor
 
-SIDE = 2  # of the squares of sums
 LANES = 4  # of the vectors of results
-_TEMPORARIES = 4
-_AT_ONCE = 2  # steps of the sum, so that their weights are loaded by one instruction
-_LOADS = 2  # instructions for packing two rows of data
 
 
 def choose_squares(rows: int, pairs: int, block: int, target: Target) -> Tile:
     """Return the tile, in rows and pairs of columns, that takes the fewest instructions.
 
     Pairs of columns are split evenly, and so are `block` of them that are contiguous; two of
-    them are a vector of results.
+    them are a vector of results.  Of tiles that take as long the lower, which pads fewer rows.
     """
-    room = vector_registers(target) - _TEMPORARIES
-
-    def cost(tile: Tile) -> float:
-        """Instructions for one step of all tiles."""
-        high = tile.rows // SIDE
-        each = high * tile.vectors + _LOADS * high + tile.vectors / 2 + 2
-        return -(-rows // tile.rows) * (pairs // tile.vectors) * each
-
-    tiles = [
-        Tile(height, vectors)
-        for height in range(SIDE, 10, SIDE)
-        for vectors in _columns(pairs, block)
-        if height // SIDE * (vectors + _AT_ONCE) <= room
-    ]
-    return min(tiles, key=cost)
+    kernel, vectors, even = squares(target), pairs // SIDE, _columns(pairs, block)
+    tile = choose_tile(
+        kernel, rows, vectors,
+        legal=lambda tile: tile.vectors * SIDE in even,
+        cost=lambda tile: (kernel.all_cycles(tile, rows, vectors), tile.rows),
+    )  # fmt: skip
+    return Tile(tile.rows, tile.vectors * SIDE)
 
 
 def _columns(pairs: int, block: int) -> list[int]:
@@ -153,7 +141,7 @@ class Squares:
         b, p, o, row, lane = inner.op.axis
         *outer, element = inner.op.reduce_axis
         longest = max(i for i, x in enumerate(outer) if i == 0 or extent_of(x) > 1)
-        steps, step = inner.split(outer[longest], factor=gcd(_AT_ONCE, extent_of(outer[longest])))
+        steps, step = inner.split(outer[longest], factor=gcd(PAIR, extent_of(outer[longest])))
         around = [*outer[:longest], *outer[longest + 1 :], steps]
         square = hardware_intrinsic(entry.name, target)
         register_tile(inner, [b, *around], [step, p, o], row, square, [lane, element])

@@ -22,10 +22,10 @@ from slipway.backends.cpu.knobs import (
     sum_space,
     vector_lanes,
 )
+from slipway.backends.cpu.parts import rows_per_part, worth_sharing
 from slipway.backends.cpu.schedules.conv.halo import cut
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
-from slipway.backends.cpu.tile import rows_per_part, worth_sharing
 from slipway.backends.stages import extent_of, inline_injective, producers
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.ops.nn.pool import pool_compute

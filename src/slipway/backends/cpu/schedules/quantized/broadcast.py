@@ -15,6 +15,7 @@ from slipway.backends.cpu.knobs import (
     dividing_lanes,
     vector_lanes,
 )
+from slipway.backends.cpu.parts import worth_sharing
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.cpu.schedules.register_tile import (
@@ -24,7 +25,7 @@ from slipway.backends.cpu.schedules.register_tile import (
     register_tile,
     sums_in_registers,
 )
-from slipway.backends.cpu.tile import Tile, choose_tile, tile_space, worth_sharing
+from slipway.backends.cpu.tile import Tile, choose_tile, fma, tile_space
 from slipway.backends.stages import extent_of, inline_injective, is_injective, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 
@@ -47,7 +48,7 @@ def _sides(problem: Problem) -> tuple[int, int]:
 
 
 def _default(problem: Problem) -> Tile:
-    return choose_tile(*_sides(problem), problem.target)
+    return choose_tile(fma(problem.target), *_sides(problem))
 
 
 def _space(problem: Problem) -> Space:

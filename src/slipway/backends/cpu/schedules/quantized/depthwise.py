@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.backends.cpu.lowering.pack_quantized import TAPS
+from slipway.backends.cpu.parts import worth_sharing
 from slipway.backends.cpu.predict import product_cycles, weight_products
 from slipway.backends.cpu.schedules.conv.halo import cut
 from slipway.backends.cpu.schedules.register_tile import (
@@ -21,7 +22,6 @@ from slipway.backends.cpu.schedules.register_tile import (
     register_tile,
     sums_in_registers,
 )
-from slipway.backends.cpu.tile import worth_sharing
 from slipway.backends.stages import (
     inline_injective,
     is_injective,

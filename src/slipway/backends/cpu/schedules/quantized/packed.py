@@ -13,18 +13,11 @@ from typing import TYPE_CHECKING, Any
 from slipway import dtypes, te
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.lowering.pack_quantized import INSTRUCTIONS
+from slipway.backends.cpu.parts import positions_per_part, worth_sharing
 from slipway.backends.cpu.predict import tile_cost
-from slipway.backends.cpu.schedules.matmul.lane_fma import GROUP, load_groups
+from slipway.backends.cpu.schedules.matmul.lane_fma import load_groups
 from slipway.backends.cpu.schedules.register_tile import copy_of_image, image_tiles, register_tile
-from slipway.backends.cpu.tile import (
-    Tile,
-    positions_per_part,
-    step_cost,
-    tile_space,
-    tiles_in_registers,
-    vector_registers,
-    worth_sharing,
-)
+from slipway.backends.cpu.tile import GROUP, Tile, choose_tile, dividing, fma, tile_space
 from slipway.backends.stages import (
     inline_injective,
     is_injective,
@@ -64,17 +57,9 @@ def product_tile(positions: int, blocks: int, target: Target, entry: HardwareInt
 
     Their axis is part of the result's last.
     """
-    room = vector_registers(target) - entry.temporaries
     width = max(1, entry.c_size * 32 // target.vector_bits)
-
-    def cost(tile: Tile) -> float:
-        steps = -(-positions // tile.rows) * tile.rows
-        return steps * step_cost(tile.rows, tile.vectors * width, target)
-
-    fitting = tiles_in_registers(positions, blocks, target, width)
-    even = [t for t in fitting if blocks % t.vectors == 0]
-    roomy = [t for t in even if (t.rows + 1) * t.vectors * width < room]
-    return min(roomy or even[:1], key=cost)
+    kernel = fma(target, width, entry.temporaries)
+    return choose_tile(kernel, positions, blocks, legal=dividing(blocks))
 
 
 def _group(target: Target, weight: te.Tensor) -> int:

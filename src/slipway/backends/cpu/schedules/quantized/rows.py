@@ -12,10 +12,10 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
+from slipway.backends.cpu.parts import positions_per_part, worth_sharing
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.matmul.mmla import (
     LANES,
-    SIDE,
     Squares,
     choose_squares,
     joined_squares,
@@ -23,7 +23,7 @@ from slipway.backends.cpu.schedules.matmul.mmla import (
 )
 from slipway.backends.cpu.schedules.quantized.packed import schedule_copy
 from slipway.backends.cpu.schedules.register_tile import image_tiles
-from slipway.backends.cpu.tile import Tile, positions_per_part, worth_sharing
+from slipway.backends.cpu.tile import SIDE, Tile
 from slipway.backends.stages import inline_injective, is_injective, new_schedule, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
