@@ -51,7 +51,7 @@ def test_a_ring_is_named(length, words):
 
 
 def test_a_ring_behind_a_chain_is_named_alone():
-    with pytest.raises(ModelError, match="without end: F2 calls F3 calls F2$"):
+    with pytest.raises(ModelError, match=r"without end: F2 calls F3 calls F2$"):
         relay.frontend.from_onnx(chain(4, "F2", "l"))
 
 
