@@ -6,14 +6,20 @@ A command that fails says why on stderr in one paragraph; `exit_codes` has its c
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import sys
+import tempfile
 import traceback
+from pathlib import Path
 from typing import NoReturn
 
 from slipway.cli.exit_codes import FAILED, INTERRUPTED, MISSING, code_of
 from slipway.errors import SlipwayError, internal_error
 from slipway.version import install_line
+
+_LITTLE_BYTES = 1 << 20
 
 
 def main() -> NoReturn:
@@ -45,8 +51,31 @@ def main() -> NoReturn:
 def describe(error: Exception) -> str:
     """Return the words for a user: the message, or file and reason of a system error."""
     if isinstance(error, OSError) and error.strerror and not isinstance(error, SlipwayError):
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        words = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        return words + (_full_folders() if error.errno in (errno.ENOSPC, errno.EDQUOT) else "")
     return str(error) or type(error).__name__
+
+
+def _full_folders() -> str:
+    """Return which of the folders that are written to, the outputs' aside, have no space left."""
+    from slipway.toolchain.native import cache_dir
+
+    found = {"TMPDIR": _temporary(), "SLIPWAY_CACHE": cache_dir(), "the current folder": Path.cwd()}
+    full = [
+        f"{folder} ({name})"
+        for name, folder in found.items()
+        if folder is not None and shutil.disk_usage(folder).free < _LITTLE_BYTES
+    ]
+    return f". Full is {' and '.join(full)}: free some space, or name another." if full else ""
+
+
+def _temporary() -> Path | None:
+    """Return the folder of temporary files; None where none can be written any more."""
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError:
+        named = os.environ.get("TMPDIR")
+        return Path(named) if named and Path(named).is_dir() else None
 
 
 def fail(message: str, code: int = FAILED) -> NoReturn:

@@ -21,7 +21,7 @@ from slipway.rpc.callbacks import Callbacks
 from slipway.rpc.device import RemoteDevice
 from slipway.rpc.link import Link, remote_error
 from slipway.rpc.module import RemoteFunction, RemoteModule, get_function
-from slipway.rpc.protocol import NAME_MAX_BYTES, Code, Feature, greet, padded
+from slipway.rpc.protocol import NAME_MAX_BYTES, Code, Feature, greet, padded, shown
 from slipway.rpc.tls import TLSOption, client_context, plain_end, wrap
 from slipway.rpc.values import get_result
 
@@ -394,6 +394,10 @@ def open_socket(host: str, port: int, timeout_s: float, starter: str) -> socket.
         raise RPCTimeoutError(
             f"{peer} did not accept a connection within {timeout_s:g} s. Check the address, and "
             "that no firewall is in between."
+        ) from error
+    except UnicodeError as error:
+        raise RPCConnectionError(
+            f"cannot connect to {shown(peer)!r}: that is no name of a host ({error})."
         ) from error
     except OSError as error:
         raise RPCConnectionError(

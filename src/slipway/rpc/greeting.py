@@ -33,9 +33,9 @@ from slipway.rpc.protocol import (
     frame,
     hello_payload,
     key_problem,
-    read_error,
     read_hello,
     read_proof,
+    read_refusal,
     server_proof,
     welcome_payload,
 )
@@ -179,7 +179,7 @@ async def introduce(
         expected = server_proof(token, nonce, challenge)
         code, _, payload = await receive_any(reader)
     if code == Code.ERROR:
-        raise RPCError(f"{peer} refused: {read_error(payload)[2]}.")
+        raise RPCError(f"{peer} refused: {read_refusal(payload)[1]}.")
     proof = read_proof(payload)
     if code != Code.WELCOME or proof is None:
         raise RPCError(f"{peer} does not speak Slipway's RPC protocol.")

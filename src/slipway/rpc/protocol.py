@@ -188,13 +188,37 @@ def frame(code: int, request_id: int, payload: bytes, flags: int = 0) -> bytes:
     return HEADER.pack(len(payload), code, flags, request_id, 0) + payload
 
 
+def shown(text: str, kept: str = "") -> str:
+    """Return a peer's words as text that does nothing to a terminal, on one line.
+
+    Characters that are not printable become escapes, but those of `kept`.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text
+    )
+
+
 def read_error(payload: bytes | memoryview) -> tuple[int, str, str]:
-    """Take an ERROR frame's payload apart: failure code, kind, message."""
+    """Take an ERROR frame's payload apart: failure code, kind, message, which may have lines.
+
+    Raises struct.error where it has not even its fields.
+    """
     code, kind_size, message_size, _ = _ERROR.unpack_from(payload, 0)
     kind = bytes(payload[16 : 16 + kind_size]).decode("utf-8", "replace")
     start = 16 + kind_size + 1
     message = bytes(payload[start : start + message_size]).decode("utf-8", "replace")
-    return code, kind, message
+    return code, shown(kind), shown(message, "\n\t")
+
+
+def read_refusal(payload: bytes) -> tuple[int, str]:
+    """Return failure code and reason, one line, of an ERROR by a peer that nothing is known of."""
+    try:
+        code, _, message = read_error(payload)
+    except struct.error:
+        return Failure.PROTOCOL, "it gives no reason, though the protocol wants one"
+    return code, shown(message)
 
 
 def greet(
@@ -254,7 +278,7 @@ def greet(
             error
         )
     if code == Code.ERROR:
-        failure, _, message = read_error(payload)
+        failure, message = read_refusal(payload)
         raise RPCError(f"{peer} refused the session: {message}.", failure)
     if code != Code.WELCOME or len(payload) < _WELCOME.size or payload[:8] != MAGIC:
         raise RPCError(f"{peer} does not speak Slipway's RPC protocol; it answered with {code}.")
@@ -272,14 +296,23 @@ def greet(
                 "token=''.",
                 Failure.AUTH,
             )
+    if not VERSION_MIN <= version <= VERSION_MAX or frame_bytes < HELLO_MAX_BYTES:
+        raise RPCError(
+            f"{peer} does not keep to Slipway's RPC protocol: it answers with version {version} "
+            f"and takes frames of {frame_bytes} bytes, where this client knows version "
+            f"{VERSION_MAX} and the least is {HELLO_MAX_BYTES}.",
+            Failure.VERSION,
+        )
     at = _WELCOME.size
+    key = payload[at : at + key_size].decode("utf-8", "replace")
+    described = payload[at + key_size + 1 : at + key_size + 1 + name_size]
     return Welcome(
         version,
         features,
-        frame_bytes,
+        min(frame_bytes, FRAME_BYTES),  # larger ones bring nothing
         timeout_ms,
-        payload[at : at + key_size].decode("utf-8", "replace"),
-        payload[at + key_size + 1 : at + key_size + 1 + name_size].decode("utf-8", "replace"),
+        shown(key),
+        shown(described.decode("utf-8", "replace")),
     )
 
 

@@ -39,7 +39,7 @@ from slipway.rpc.protocol import (
     Hello,
     Role,
     frame,
-    read_error,
+    read_refusal,
     with_key,
 )
 from slipway.rpc.pump import READ_AHEAD_BYTES, join
@@ -348,7 +348,7 @@ class ProxyServer:
         finally:
             writer.close()
         if code == Code.ERROR:
-            raise Refused(Failure.BUSY, read_error(payload)[2])
+            raise Refused(Failure.BUSY, read_refusal(payload)[1])
         _, lease_size, _, _ = _REGISTER.unpack_from(payload)
         return payload[16 : 16 + lease_size].decode()
 

@@ -39,7 +39,7 @@ from slipway.rpc.protocol import (
     Role,
     Tag,
     error_payload,
-    read_error,
+    read_refusal,
 )
 from slipway.rpc.reception import GREETING_TIMEOUT_S, Guest, Streams, receive_guests
 from slipway.rpc.tracker_process import Tracker as Tracker  # classic TVM's place of it
@@ -168,7 +168,7 @@ class TrackerServer:
                 async with asyncio.timeout(SILENCE_TIMEOUT_S):
                     code, number, payload = await receive_any(reader)
                 if code in (Code.RETURN, Code.ERROR):
-                    text = read_error(payload)[2] if code == Code.ERROR else ""
+                    text = read_refusal(payload)[1] if code == Code.ERROR else ""
                     link.answer(number, code == Code.RETURN, text)
                 elif code == Code.IDLE and link.device is not None:
                     self.farm.idle(device, *_read_idle(payload))

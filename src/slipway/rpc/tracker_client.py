@@ -22,8 +22,9 @@ from slipway.rpc.protocol import (
     frame,
     greet,
     key_problem,
-    read_error,
+    read_refusal,
     receive_exactly,
+    shown,
 )
 from slipway.rpc.tls import TLSOption, client_context, wrap
 
@@ -147,9 +148,14 @@ class TrackerSession:
     def summary(self) -> dict[str, Any]:
         """Return ``queue_info`` (free, total, pending for each kind) and ``server_info``."""
         payload = self._exchange(Code.SUMMARY, b"", CONNECT_TIMEOUT_S)
-        _, size, at = struct.unpack_from("<iIq", payload)
-        found: dict[str, Any] = json.loads(payload[at : at + size])
-        return found
+        try:
+            _, size, at = struct.unpack_from("<iIq", payload)
+            found: dict[str, Any] = json.loads(payload[at : at + size])
+            if _is_summary(found):
+                return found
+        except (struct.error, ValueError, RecursionError):
+            pass
+        raise self._broken("what is no summary of devices")
 
     def kick(self, device: int, session: str) -> None:
         """End the session on a device; both as `summary` names them.  An administrator's act."""
@@ -171,11 +177,12 @@ class TrackerSession:
         lines.append("-" * 64)
         for server in summary["server_info"]:
             address = f"{server['addr'][0]}:{server['addr'][1]}"
-            lines.append(f"{address:<28}{server['key']:<20}{server['state']}")
+            lines.append(shown(f"{address:<28}{server['key']:<20}{server['state']}"))
         lines += ["-" * 64, "", "Queue Status", "-" * 44]
         lines += [f"{'key':<20}{'total':<8}{'free':<8}pending", "-" * 44]
         for key, queue in sorted(summary["queue_info"].items()):
-            lines.append(f"{key:<20}{queue['total']:<8}{queue['free']:<8}{queue['pending']}")
+            line = f"{key:<20}{queue['total']:<8}{queue['free']:<8}{queue['pending']}"
+            lines.append(shown(line))
         lines.append("-" * 44)
         return "\n".join(lines)
 
@@ -185,10 +192,23 @@ class TrackerSession:
         raw = key.encode()
         head = struct.pack("<iIII", priority, round(timeout_s * 1000), len(raw), 0)
         payload = self._exchange(Code.REQUEST, head + raw + b"\0", timeout_s + CONNECT_TIMEOUT_S)
-        port, lease_size, address_size, _ = struct.unpack_from("<IIII", payload)
-        at = 17 + lease_size
-        lease = payload[16 : 16 + lease_size].decode()
-        return payload[at : at + address_size].decode(), port, lease
+        try:
+            port, lease_size, address_size, _ = struct.unpack_from("<IIII", payload)
+            at = 17 + lease_size
+            lease = payload[16 : 16 + lease_size].decode()
+            address = payload[at : at + address_size].decode()
+        except (struct.error, UnicodeDecodeError):
+            raise self._broken("what is no address of a device") from None
+        # A tracker names machines; a socket of this one is not for it to choose.
+        is_host = 0 < len(address) < 256 and (address + lease).isprintable()
+        if not is_host or address.startswith("unix:") or not 0 < port < 65536:
+            raise self._broken("what is no address of a device")
+        return address, port, lease
+
+    def _broken(self, what: str) -> RPCError:
+        """Leave a tracker that sent `what`; return the error that says so."""
+        self.close()
+        return RPCError(f"{self} breaks the RPC protocol: it sent {what}.")
 
     def _connect(self) -> socket.socket:
         host, port = self._address
@@ -219,8 +239,11 @@ class TrackerSession:
                 link.settimeout(timeout_s)
                 link.sendall(frame(code, self._number, payload))
                 head = receive_exactly(link, HEADER.size, "tracker")
-                size, answer, _, _, _ = HEADER.unpack(head)
-                content = receive_exactly(link, min(size, _MAX_REPLY_BYTES), "tracker")
+                size, answer, _, number, _ = HEADER.unpack(head)
+                is_reply = answer in (Code.RETURN, Code.ERROR) and number == self._number
+                if size > _MAX_REPLY_BYTES or not is_reply:
+                    raise self._broken("a frame that answers nothing")
+                content = receive_exactly(link, size, "tracker")
             except TimeoutError as error:
                 self.close()
                 raise RPCTimeoutError(f"{self} did not answer within {timeout_s:g} s.") from error
@@ -233,11 +256,25 @@ class TrackerSession:
                 self.close()  # Ctrl-C: the tracker forgets the request
                 raise
         if answer == Code.ERROR:
-            failure, _, message = read_error(content)
+            failure, message = read_refusal(content)
             is_wait = code == Code.REQUEST and failure == Failure.NOT_FOUND
             kind = RPCTimeoutError if is_wait else RPCError
             raise kind(f"{self}: {message}.")
         return content
+
+
+def _is_summary(found: Any) -> bool:
+    """Whether `found` has the fields that people and programs read of it."""
+    try:
+        servers, queues, farm = found["server_info"], found["queue_info"], found["farm"]
+        words = [server[name] for server in servers for name in ("key", "state")]
+        words += [server["addr"][0] for server in servers]
+        counts = [queue[name] for queue in queues.values() for name in ("total", "free", "pending")]
+        counts += [server["addr"][1] for server in servers]
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return False
+    has_types = all(type(word) is str for word in words) and all(type(n) is int for n in counts)
+    return has_types and isinstance(farm, dict)
 
 
 def connect_tracker(

@@ -15,8 +15,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import threading
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -34,7 +34,8 @@ _RENAMED = {"target": "mtriple", "triple": "mtriple", "march-cpu": "mcpu", "max-
             "max-threads-per-block": "max_threads_per_block"}  # fmt: skip
 # Of the machines that a target without -num-cores may mean.
 USUAL_CORE_COUNTS = (1, 2, 4, 8)
-_SCOPE = threading.local()
+# Of this thread or task, the innermost last.
+_SCOPE: ContextVar[tuple[Target, ...]] = ContextVar("targets", default=())
 
 
 class Features(frozenset[str]):
@@ -384,12 +385,11 @@ class Target:
     # -- scope ---------------------------------------------------------------------------------
 
     def __enter__(self) -> Target:
-        stack = _SCOPE.__dict__.setdefault("stack", [])
-        stack.append(self)
+        _SCOPE.set((*_SCOPE.get(), self))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _SCOPE.stack.pop()
+        _SCOPE.set(_SCOPE.get()[:-1])
 
     @staticmethod
     def current(allow_none: bool = True) -> Target | None:
@@ -397,9 +397,9 @@ class Target:
 
         With ``allow_none=False``, raises TargetError outside of any.
         """
-        stack = getattr(_SCOPE, "stack", None)
-        if stack:
-            return stack[-1]  # type: ignore[no-any-return]
+        scopes = _SCOPE.get()
+        if scopes:
+            return scopes[-1]
         if allow_none:
             return None
         raise TargetError("no target is set here: wrap the call in `with Target(...):`")

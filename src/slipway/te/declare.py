@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from slipway import dtypes
 from slipway.errors import ArgumentTypeError, ArgumentValueError, ScheduleError
@@ -78,29 +78,26 @@ def placeholder(
 class TagScope:
     """``with te.tag_scope(tag):`` gives every compute inside, or in a decorated function, a tag."""
 
-    _entered = threading.local()
+    _entered: ClassVar[ContextVar[str]] = ContextVar("tag", default="")
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
 
     @classmethod
     def current(cls) -> str:
-        """Return the tag of this thread's scope, "" outside of any."""
-        stack = getattr(cls._entered, "stack", ())
-        return stack[-1] if stack else ""
+        """Return the tag of this thread's or task's scope, "" outside of any."""
+        return cls._entered.get()
 
     def __enter__(self) -> TagScope:
-        stack = self._entered.__dict__.setdefault("stack", [])
-        if stack:
+        if outer := self.current():
             raise ScheduleError(
-                f"tag_scope({self.tag!r}) stands inside tag_scope({stack[-1]!r}): a compute has "
-                "one tag"
+                f"tag_scope({self.tag!r}) stands inside tag_scope({outer!r}): a compute has one tag"
             )
-        stack.append(self.tag)
+        self._entered.set(self.tag)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._entered.stack.pop()
+        self._entered.set("")
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function whose computes have the tag."""

@@ -95,8 +95,10 @@ def write_file(out: Path, content: bytes) -> None:
         os.umask(mask)
         Path(name).chmod(0o666 & ~mask)
         Path(name).replace(out)
-    except BaseException:
+    except BaseException as error:
         Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, name):
+            error.filename = str(out)  # a full disk is told without a name, when bytes are written
         raise
 
 

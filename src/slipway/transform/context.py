@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 from typing import Any
 
 from slipway.errors import LoweringError
@@ -11,16 +12,12 @@ from slipway.transform.config import CONFIG, check_config
 from slipway.transform.names import check_names
 
 _PER_THREAD = threading.local()
-
-
-def _entered() -> list[PassContext]:
-    """Return the contexts that this thread is in, the innermost last."""
-    stack: list[PassContext] = _PER_THREAD.__dict__.setdefault("stack", [])
-    return stack
+# The contexts that this thread or task is in, the innermost last.
+_ENTERED: ContextVar[tuple[PassContext, ...]] = ContextVar("pass contexts", default=())
 
 
 class PassContext:
-    """Options for all passes that this thread runs inside ``with PassContext(...):``.
+    """Options for all passes that a thread, or a task of asyncio, runs inside ``with``.
 
     `opt_level` 0 to 4 turns groups of graph passes on; `required_pass` and `disabled_pass` name
     passes to force or leave out; `config` maps keys of transform.config to values; `instruments`
@@ -47,13 +44,15 @@ class PassContext:
 
     def __enter__(self) -> PassContext:
         self._enter_instruments()
-        _entered().append(self)
+        _ENTERED.set((*_ENTERED.get(), self))
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self not in _entered():
+        inside = list(_ENTERED.get())
+        if self not in inside:
             raise LoweringError("a PassContext is left that this thread has not entered")
-        _entered().remove(self)
+        inside.remove(self)
+        _ENTERED.set(tuple(inside))
         self._exit_instruments(self.instruments)
 
     def _enter_instruments(self) -> None:
@@ -85,8 +84,8 @@ class PassContext:
 
     @staticmethod
     def current() -> PassContext:
-        """Return the innermost context of this thread, or the thread's default one."""
-        entered = _entered()
+        """Return the innermost context of this thread or task, or the thread's default one."""
+        entered = _ENTERED.get()
         if entered:
             return entered[-1]
         if not hasattr(_PER_THREAD, "default"):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -11,7 +11,7 @@ from slipway.errors import ArgumentTypeError, ArgumentValueError, NotAvailableEr
 
 MODES = ("global_scale", "kl_divergence", "percentile")
 WEIGHT_SCALES = ("power2", "max")
-_PER_THREAD = threading.local()
+_ENTERED: ContextVar[tuple[QConfig, ...]] = ContextVar("settings of quantisation", default=())
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,11 @@ class QConfig:
             )
 
     def __enter__(self) -> QConfig:
-        _stack().append(self)
+        _ENTERED.set((*_ENTERED.get(), self))
         return self
 
     def __exit__(self, *exception: object) -> None:
-        _stack().pop()
+        _ENTERED.set(_ENTERED.get()[:-1])
 
 
 def qconfig(**settings: Any) -> QConfig:
@@ -89,16 +89,9 @@ def qconfig(**settings: Any) -> QConfig:
 
 
 def current_qconfig() -> QConfig:
-    """Return the settings of the innermost ``with qconfig(...)`` of this thread."""
-    stack = _stack()
-    return stack[-1] if stack else QConfig()
-
-
-def _stack() -> list[QConfig]:
-    if not hasattr(_PER_THREAD, "stack"):
-        _PER_THREAD.stack = []
-    found: list[QConfig] = _PER_THREAD.stack
-    return found
+    """Return the settings of the innermost ``with qconfig(...)`` of this thread or task."""
+    entered = _ENTERED.get()
+    return entered[-1] if entered else QConfig()
 
 
 def _one_of(name: str, given: str, known: Sequence[str]) -> None:

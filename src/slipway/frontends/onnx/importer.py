@@ -49,12 +49,13 @@ from slipway.frontends.onnx.values import (
 )
 from slipway.frontends.onnx.values import Sequence as SequenceValue
 from slipway.frontends.report import NodeReport, ReportBook
+from slipway.ir.depth import levels
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
 from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
 from slipway.relay.types import ANY, TensorType
 
-MAX_DEPTH = 32  # of functions that call functions
+MAX_DEPTH = 1000  # of functions that call functions
 CALL_NODES = 7  # what the call of a function takes from the budget beside its nodes
 
 
@@ -176,7 +177,7 @@ class _Importer:
         self.budget = current_budget()
         self.read = {name for node in proto.graph.node for name in names_read(node)}
         self.misfits: dict[Hashable, str] = {}
-        self.depth = 0  # of function bodies being converted
+        self.calls: list[tuple[str, str]] = []  # whose bodies are being converted, the outer first
         self.functions = {(f.domain, f.name): f for f in proto.functions}  # model-local ones
 
     # -- graphs ----------------------------------------------------------------------------------
@@ -210,7 +211,8 @@ class _Importer:
         inputs = [tensor for tensor in tensors if isinstance(tensor, Var)]
         self.stand_ins.shapes = {v.name: v.tensor_type.shape for v in inputs}
         self._check_operators(graph)
-        return inputs, self._nodes(graph, values)
+        with levels(min(len(self.functions), MAX_DEPTH)):  # none calls itself, see `_function`
+            return inputs, self._nodes(graph, values)
 
     def _initializers(self, graph: Any) -> dict[str, Value]:
         values: dict[str, Value] = {"": None}
@@ -342,12 +344,12 @@ class _Importer:
                 self._note(node, self._misfit(node, values, error))
             else:
                 values.update(zip(node.output, found, strict=False))
-                if not self.depth:
+                if not self.calls:
                     tensors = [t for v in found if v is not None for t in tensors_of(v)]
                     self.book.done(_name_of(node), node.op_type, tensors, _key_of(node))
                 continue
             for name in node.output:
-                is_asked = name in self.read and not self.depth
+                is_asked = name in self.read and not self.calls
                 made = self.stand_ins.of(name) if is_asked else None
                 if made is None:
                     poisoned.add(name)
@@ -404,7 +406,7 @@ class _Importer:
 
     def _converted(self, convert: Converter, view: NodeView) -> Any:
         """Convert a node; where a shape depends on a value, with the shapes that are declared."""
-        settle = None if self.depth else DECLARED.get(view.kind)  # a function has its own names
+        settle = None if self.calls else DECLARED.get(view.kind)  # a function has its own names
         try:
             if view.kind != "Identity" and any(isinstance(v, Counted) for v in view.inputs):
                 return through_counted(convert, view)
@@ -413,7 +415,7 @@ class _Importer:
             made = None if settle is None else settle(view, self._declared(view))
             if made is None:
                 raise
-        if isinstance(made, Counted) and not self.depth:
+        if isinstance(made, Counted) and not self.calls:
             return cut_to_declared([made], self._declared(view))
         return made
 
@@ -424,9 +426,17 @@ class _Importer:
 
     def _function(self, node: Any, function: Any, inputs: list[Value]) -> list[Value]:
         """Convert the body of a function in the place of its call."""
-        if self.depth >= MAX_DEPTH:
+        key = (node.domain, node.op_type)
+        if key in self.calls:
+            round_trip = [name for _, name in self.calls[self.calls.index(key) :]]
             raise ModelError(
-                f"the functions of the model call each other without end: {node.op_type}"
+                "the functions of the model call each other without end: "
+                + " calls ".join([*round_trip[:8], *["..."][: len(round_trip) - 8], node.op_type])
+            )
+        if len(self.calls) >= MAX_DEPTH:
+            raise ModelError(
+                f"the functions of the model call each other more than {MAX_DEPTH} deep, at "
+                f"{node.op_type}: inline them (onnx.inliner.inline_local_functions)"
             )
         self.budget.take_nodes(CALL_NODES)
         values: dict[str, Value] = dict.fromkeys(function.input)
@@ -436,11 +446,11 @@ class _Importer:
         self.opset = next(
             (e.version for e in function.opset_import if e.domain in ("", "ai.onnx")), outer
         )
-        self.depth += 1
+        self.calls.append(key)
         mark = self.book.mark()
         self._check_operators(function)
         self._convert_all(bound_nodes(function, node, outer), values)
-        self.depth -= 1
+        self.calls.pop()
         self.opset = outer
         inner = self.book.take(mark)
         if inner:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
+from contextvars import ContextVar
 from typing import Any
 
-_PER_THREAD = threading.local()
+_CURRENT: ContextVar[RequantizeConfig | None] = ContextVar("requantize", default=None)
 
 
 class RequantizeConfig:
@@ -17,11 +17,11 @@ class RequantizeConfig:
 
     def __enter__(self) -> RequantizeConfig:
         self._outer.append(current_requantize_config())
-        _PER_THREAD.config = self
+        _CURRENT.set(self)
         return self
 
     def __exit__(self, *what: Any) -> None:
-        _PER_THREAD.config = self._outer.pop()
+        _CURRENT.set(self._outer.pop())
 
 
 def requantize_config(**options: Any) -> RequantizeConfig:
@@ -31,5 +31,5 @@ def requantize_config(**options: Any) -> RequantizeConfig:
 
 def current_requantize_config() -> RequantizeConfig:
     """Return the innermost setting; outside of all, the rule of docs/quantization.md."""
-    found = getattr(_PER_THREAD, "config", None)
+    found = _CURRENT.get()
     return found if found is not None else RequantizeConfig()
