@@ -77,3 +77,17 @@ def test_what_scripts_read_of_operations_loops_and_expressions():
     both = tir.SeqStmt((tir.Evaluate(0), tir.Evaluate(1)))
     assert (len(both), both[1].value) == (2, 1)
     assert tvm.target.vta().kind.name == "ext_dev"
+
+
+def test_a_tensor_without_dimensions_is_a_tensor_outside_of_a_compute():
+    scalar, matrix = te.placeholder((), name="s"), te.placeholder((3, 2), name="m")
+    n = te.var("n")
+    for whole in (n - matrix, matrix[0, 0] * matrix, 2 / scalar, matrix[0, 1] - scalar):
+        assert isinstance(whole, te.Tensor)
+    inside = te.compute((3, 2), lambda i, j: matrix[i, j] - scalar)
+    assert inside.op.input_tensors == (matrix, scalar)
+    data = np.arange(6, dtype="float32").reshape(3, 2)
+    out = tvm.nd.empty((3, 2))
+    s = te.create_schedule((n - matrix).op)
+    tvm.build(s, [n, matrix, s.outputs[0].output(0)])(7, tvm.nd.array(data), out)
+    np.testing.assert_array_equal(out.numpy(), 7 - data)
