@@ -86,12 +86,16 @@ INTERNALS: list[tuple[str, str]] = [
     ("test_executor.py::test_create_executor_attr_type_incorrect", LAYOUT_OF_CODE),
     ("test_runtime.py::test_create_runtime_attr_type_incorrect", LAYOUT_OF_CODE),
     ("test_link_params.py::test_tir_link_params", NODES),
+    ("test_link_params.py::test_c_link_params", LAYOUT_OF_CODE),
     ("test_target_codegen_llvm.py::test_multiple_func", LAYOUT_OF_CODE),
     ("test_micro_project_api.py::*", CPP),
     ("test_op_level2.py::TestConv2DInt8Intrinsics::*", LAYOUT_OF_CODE),
     ("test_target_codegen_x86.py::*", LAYOUT_OF_CODE),
     ("test_target_codegen_arm.py::test_vmlal_s16", LAYOUT_OF_CODE),
     ("test_te_tensor.py::test_tuple_with_different_deps", BOUNDS),
+    ("test_lang_tensor.py::test_tuple_with_different_deps", BOUNDS),
+    ("test_*hybrid_script.py::test_outer_product", NODES),
+    ("test_*hybrid_script.py::test_fanout", NODES),
 ]
 
 

@@ -9,11 +9,11 @@ from slipway.lazy import by_module, offer
 _PACKAGES = (
     "arith auto_scheduler autotvm contrib driver dtypes error errors exec frontends instrument ir "
     "libinfo meta_schedule micro nd parser relay rpc runtime script target te testing tir "
-    "toolchain topi transform"
+    "support toolchain topi transform"
 )
 _OF_RUNTIME = (
-    "NDArray PackedFunc cl context convert cpu cuda device ext_dev get_global_func gpu hexagon "
-    "metal mtl opencl register_func rocm vpi vulkan webgpu"
+    "Function NDArray PackedFunc cl context convert cpu cuda device ext_dev get_global_func gpu "
+    "hexagon metal mtl opencl register_func rocm vpi vulkan webgpu"
 )
 # Tensor expressions, under the names they had before `te` was a package of its own.
 _OF_TE = (
@@ -57,6 +57,7 @@ _HOMES = {
     "tag_scope": "slipway.te.declare:tag_scope",
     "trace": "slipway.te.tracing:trace",
     "Object": "slipway.ir.node:Node",
+    "register_extension": "slipway.runtime.extension:register_extension",
     "TVMError": "slipway.errors:TVMError",
     "register_error": "slipway.errors:register_error",
     "build": "slipway.compiler.driver:build",

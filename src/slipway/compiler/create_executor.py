@@ -57,9 +57,9 @@ class RelayExecutor:
     ) -> Callable[..., Any]:
         """Return a function of the inputs, in order or by name.
 
-        Its result is an NDArray, or a list of them for a tuple.  `expr` replaces the module's main;
-        `binds` gives variables values beforehand.  An expression that is no function, and has no
-        inputs, is run at once, and its value returned.
+        Its result is an NDArray, for a tuple a list of them, lists for tuples in it.  `expr`
+        replaces the module's main; `binds` gives variables values beforehand.  An expression that
+        is no function, and has no inputs, is run at once, and its value returned.
         """
         mod = self.mod if expr is None else IRModule.from_expr(expr)
         main = distinct_names(bind(main_function(mod), {**self.params, **dict(binds or {})}))
@@ -110,8 +110,10 @@ class RelayExecutor:
             for name, value in _by_name(names, args, named).items():
                 module.set_input(name, value)
             module.run()
-            results = [array(module.get_output(i).numpy()) for i in range(module.get_num_outputs())]
-            return results if isinstance(_result_type(main), TupleType) else results[0]
+            numbers = iter(range(module.get_num_outputs()))
+            return _as_typed(
+                _result_type(main), lambda: array(module.get_output(next(numbers)).numpy())
+            )
 
         return run
 
@@ -135,6 +137,13 @@ def _by_name(names: Sequence[str], args: Sequence[Any], named: Mapping[str, Any]
         if name not in given:
             raise ExecutionError(f"the input {name!r} is missing")
     return {name: given[name] for name in names}
+
+
+def _as_typed(type_: Type, take: Callable[[], Any]) -> Any:
+    """Return the next outputs as the model's type nests them: a list for a tuple."""
+    if isinstance(type_, TupleType):
+        return [_as_typed(field, take) for field in type_.fields]
+    return take()
 
 
 def _result_type(main: Function) -> Type:

@@ -24,6 +24,7 @@ class Modules(Late, package="slipway.runtime"):
 
 
 MODULES = Modules()
+EXTENSIONS: set[type] = set()  # classes of scripts' own, whose `_tvm_handle` is an array
 
 
 class PackedFunc:
@@ -42,7 +43,7 @@ class PackedFunc:
     def __call__(self, *args: Any) -> Any:
         """Call it; an error keeps the class it was raised with, where Python knows that class."""
         for arg in args:
-            if not isinstance(arg, NDArray) and callable(arg):
+            if (not isinstance(arg, NDArray) and callable(arg)) or type(arg) in EXTENSIONS:
                 args = tuple(_as_argument(item) for item in args)
                 break
         result = self._function(*args)
@@ -123,6 +124,8 @@ class _Carried:
 
 
 def _as_argument(value: Any) -> Any:
+    if type(value) in EXTENSIONS:
+        return value._tvm_handle
     if isinstance(value, NDArray | PackedFunc) or not callable(value):
         return value
     if getattr(value, "IS_PROGRAM", False):  # a graph that can be called, but is data
