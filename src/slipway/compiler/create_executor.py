@@ -17,10 +17,10 @@ import numpy as np
 
 from slipway.compiler.relay_build import build
 from slipway.errors import ExecutionError, TargetError, did_you_mean
-from slipway.ir.function import IRModule
+from slipway.ir.function import GlobalVar, IRModule
 from slipway.relay.backend import Executor
 from slipway.relay.construct import bind, distinct_names
-from slipway.relay.expr import Expr, Function, If, Var
+from slipway.relay.expr import Constant, Expr, Function, If, Var
 from slipway.relay.interpret import interpret
 from slipway.relay.open_dims import fix_shapes, open_inputs
 from slipway.relay.types import TupleType, Type
@@ -53,7 +53,7 @@ class RelayExecutor:
         self.params = dict(params or {})
 
     def evaluate(
-        self, expr: Expr | None = None, binds: Mapping[Any, Any] | None = None
+        self, expr: Expr | GlobalVar | None = None, binds: Mapping[Any, Any] | None = None
     ) -> Callable[..., Any]:
         """Return a function of the inputs, in order or by name.
 
@@ -61,7 +61,11 @@ class RelayExecutor:
         replaces the module's main; `binds` gives variables values beforehand.  An expression that
         is no function, and has no inputs, is run at once, and its value returned.
         """
-        mod = self.mod if expr is None else IRModule.from_expr(expr)
+        if isinstance(expr, GlobalVar):
+            expr = self.mod[expr]  # type: ignore[assignment]
+        mod = self.mod
+        if expr is not None:
+            mod = mod.update("main", expr if isinstance(expr, Function) else expr.as_function())
         main = distinct_names(bind(main_function(mod), {**self.params, **dict(binds or {})}))
         mod = mod.update("main", main)
         run = self._runner(mod, main)
@@ -136,7 +140,11 @@ def _by_name(names: Sequence[str], args: Sequence[Any], named: Mapping[str, Any]
     for name in names:
         if name not in given:
             raise ExecutionError(f"the input {name!r} is missing")
-    return {name: given[name] for name in names}
+    return {name: _plain(given[name]) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    return value.array if isinstance(value, Constant) else value
 
 
 def _as_typed(type_: Type, take: Callable[[], Any]) -> Any:
@@ -169,6 +177,7 @@ def _as_asked_by_name(main: Function, named: Mapping[str, Any]) -> dict[str, Any
 
 
 def _fitting(param: Var, value: Any) -> Any:
+    value = _plain(value)
     dtype = getattr(param.type, "dtype", None)
     given = getattr(value, "dtype", None)
     if dtype is None or given is None or str(given) == dtype:
