@@ -48,6 +48,7 @@ _HOMES = {
     **{old: f"slipway.{new}" for old, new in _OLD_MODULES.items()},
     "call_pure_intrin": "slipway.ir.calls:call_intrin",
     "IRModule": "slipway.ir.function:IRModule",
+    "TypeCode": "slipway._ffi.runtime_ctypes:TypeCode",
     "_ffi": "slipway._ffi",
     "codegen": "slipway.codegen",
     "container": "slipway.runtime.container",

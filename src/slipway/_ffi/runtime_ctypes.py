@@ -19,6 +19,7 @@ class ArgTypeCode(IntEnum):
     TVM_TYPE = 5
     DLDEVICE = 6
     DLTENSOR_HANDLE = 7
+    ARRAY_HANDLE = 7
     OBJECT_HANDLE = 8
     MODULE_HANDLE = 9
     PACKED_FUNC_HANDLE = 10
@@ -28,4 +29,6 @@ class ArgTypeCode(IntEnum):
     EXT_BEGIN = 15
 
 
-__all__ = ["ArgTypeCode", "Device", "TVMContext"]
+TypeCode = ArgTypeCode  # its name in TVM 0.6
+
+__all__ = ["ArgTypeCode", "Device", "TVMContext", "TypeCode"]

@@ -61,10 +61,10 @@ class RelayExecutor:
         replaces the module's main; `binds` gives variables values beforehand.  An expression that
         is no function, and has no inputs, is run at once, and its value returned.
         """
-        if isinstance(expr, GlobalVar):
-            expr = self.mod[expr]  # type: ignore[assignment]
         mod = self.mod
-        if expr is not None:
+        if isinstance(expr, GlobalVar):
+            mod = mod.update("main", mod[expr])
+        elif expr is not None:
             mod = mod.update("main", expr if isinstance(expr, Function) else expr.as_function())
         main = distinct_names(bind(main_function(mod), {**self.params, **dict(binds or {})}))
         mod = mod.update("main", main)

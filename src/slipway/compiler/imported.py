@@ -33,14 +33,15 @@ def with_imports(compiled: CompiledModule, imports: Sequence[Module]) -> Compile
             objects.append(part.object_bytes)
         else:
             own: CompiledModule = part.compiled  # type: ignore[attr-defined]
-            if own.target.triple != compiled.target.triple:
+            described = json.loads(own.metadata)
+            if described["triple"] != about["triple"]:
                 raise ExecutionError(
-                    f"a module for {own.target.triple} cannot be exported with one for "
-                    f"{compiled.target.triple}: compile both for one target"
+                    f"a module for {described['triple']} cannot be exported with one for "
+                    f"{about['triple']}: compile both for one target"
                 )
             objects += own.objects
             external += own.external
-            about = _joined(about, json.loads(own.metadata))
+            about = _joined(about, described)
         for name in part.function_names():
             if name in functions:
                 raise ExecutionError(

@@ -148,6 +148,7 @@ class _Interpreter:
             if self.module is None:
                 raise ExecutionError(f"@{target.name} is called, but there is no module")
             target = self.module[target.name]
+            done = {}  # it sees nothing of its caller, whose values are its own where it recurs
         if not isinstance(target, Function):
             target = done[id(target)]
         if isinstance(target, _Closure):

@@ -354,12 +354,13 @@ class GraphModule:
         return self.module[name]
 
 
-def create(graph_json: str, lib: Any, device: Any) -> GraphModule:
-    """Make an executor from a graph's JSON and the library with its functions.
+def create(graph_json: str, lib: Any, device: Any = None, *, ctx: Any = None) -> GraphModule:
+    """Make an executor from a graph's JSON and the library with its functions, on `device`.
 
     `lib` may be a remote module: the executor is then made on its device.  One that carries a
     model's parameters gives them to the executor.
     """
+    device = ctx if device is None else device  # `ctx` is its name in TVM 0.6
     dev = device[0] if isinstance(device, list | tuple) else device
     tables = GraphTables.from_json(graph_json)
     if isinstance(dev, Device):

@@ -7,8 +7,11 @@ arrays arrive and return as `NDArray`, functions as `PackedFunc`.
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable
 from typing import Any, overload
+
+import numpy as np
 
 from slipway.errors import ArgumentTypeError, ArgumentValueError, did_you_mean
 from slipway.lazy import Late
@@ -63,7 +66,7 @@ def from_ffi(value: Any) -> Any:
     """Return what a user expects for a value that came through tvm-ffi."""
     ffi = tvm_ffi()
     if isinstance(value, ffi.Tensor):
-        return NDArray(value)
+        return NDArray(value if value.__chandle__() else _as_object(value))
     if isinstance(value, ffi.Function):
         return PackedFunc(value)
     if isinstance(value, _Carried):
@@ -77,6 +80,26 @@ def from_ffi(value: Any) -> Any:
     if isinstance(value, ffi.core.Bytes):
         return bytes(value)
     return value
+
+
+def _as_object(borrowed: Any) -> Any:
+    """Return a tensor over the memory of one that compiled code lends for a call.
+
+    tvm-ffi's own view of that has no object behind it, and cannot be handed on.
+    """
+    dtype = str(borrowed.dtype)
+    if borrowed.device.dlpack_device_type() != 1 or not borrowed.is_contiguous():
+        return borrowed
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:  # vectors, and floats that NumPy has not
+        return borrowed
+    count = math.prod(borrowed.shape)
+    if not count:
+        return tvm_ffi().from_dlpack(np.empty(tuple(borrowed.shape), kind))
+    memory = (ctypes.c_byte * (count * kind.itemsize)).from_address(borrowed.data_ptr())
+    whole = np.frombuffer(memory, kind).reshape(tuple(borrowed.shape))
+    return tvm_ffi().from_dlpack(whole)
 
 
 def _is_ours(module: Any) -> bool:

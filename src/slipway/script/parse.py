@@ -87,6 +87,7 @@ class _Reader:
             self._parameter(argument)
         body = self.statements(node.body)
         attrs = {"global_symbol": node.name, **self.attrs}
+        attrs.pop("from_legacy_te_schedule", None)  # what printed the text says of itself
         attrs = {{"tir.noalias": "noalias"}.get(k, k): v for k, v in attrs.items()}
         attrs.setdefault("noalias", True)
         if self.block_names:

@@ -266,7 +266,7 @@ def block_attr(attrs: dict[str, Any]) -> Mark:
 
 
 def preflattened_buffer(
-    buffer: _Buffer, shape: ShapeLike, dtype: str | None = None, **_: object
+    buffer: _Buffer, shape: Sequence[PrimExprLike], dtype: str | None = None, **_: object
 ) -> Mark:
     """Say that the caller passes a parameter as a tensor of `shape`; the body reads it flat."""
     return Mark("preflattened", (buffer, tuple(shape), dtype or buffer.dtype))

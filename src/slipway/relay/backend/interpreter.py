@@ -9,9 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from slipway.placeholders import placeholder_of
-from slipway.runtime.container import ADT as TupleValue
+from slipway.runtime.container import ADT, tuple_object
 from slipway.runtime.ndarray import NDArray, array
 from slipway.runtime.ndarray import array as TensorValue
+
+
+def TupleValue(*fields: Any) -> ADT:
+    """Return a tuple of values."""
+    return tuple_object(fields)
 
 
 class Value:
