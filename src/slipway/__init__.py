@@ -52,7 +52,7 @@ _HOMES = {
     "_ffi": "slipway._ffi",
     "codegen": "slipway.codegen",
     "container": "slipway.runtime.container",
-    "hybrid": "slipway.script.hybrid",
+    "hybrid": "slipway.script.hybrid_names",
     "load_json": "slipway.ir.serialize:load_json",
     "save_json": "slipway.ir.serialize:save_json",
     "tag_scope": "slipway.te.declare:tag_scope",

@@ -86,7 +86,7 @@ from slipway.runtime import vpi as vpi
 from slipway.runtime import vulkan as vulkan
 from slipway.runtime import webgpu as webgpu
 from slipway.runtime.extension import register_extension as register_extension
-from slipway.script import hybrid as hybrid
+from slipway.script import hybrid_names as hybrid
 from slipway.te import abs as abs
 from slipway.te import all as all
 from slipway.te import any as any

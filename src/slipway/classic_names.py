@@ -24,7 +24,7 @@ NOT_THERE: dict[str, str] = {
     "tvm.register_object": CPP, "tvm.DataType": "dtypes are strings here: 'float32x4'",
     "tvm.container": CPP,
     "tvm.PoolInfo": "give pools as workspace_memory_pools= of relay.build",
-    "tvm.te.hybrid": "te.hybrid has script; what it makes is a stage like others",
+    "tvm.te.hybrid": "te.hybrid has script and build",
     "tvm.te.gradient": "there is no differentiation: train in another framework",
     "tvm.te.TensorComputeOp": "compute over elements, and tensorize the loops",
     "tvm.te": "no counterpart here",

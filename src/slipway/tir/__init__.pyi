@@ -134,7 +134,7 @@ from slipway.ir.stmt import While as While
 from slipway.ir.stmt import is_nop as is_nop
 from slipway.ir.stmt import seq as seq
 from slipway.relay.types import OpenDim as Any
-from slipway.script import hybrid as hybrid
+from slipway.script import hybrid_names as hybrid
 from slipway.te import operation as operation
 from slipway.te import tensor as tensor
 from slipway.te.declare import compute as compute
