@@ -58,6 +58,7 @@ _HOMES = {
     "tag_scope": "slipway.te.declare:tag_scope",
     "trace": "slipway.te.tracing:trace",
     "Object": "slipway.ir.node:Node",
+    "register_object": "slipway.ir.node:register_object",
     "register_extension": "slipway.runtime.extension:register_extension",
     "TVMError": "slipway.errors:TVMError",
     "register_error": "slipway.errors:register_error",

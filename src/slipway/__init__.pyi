@@ -56,6 +56,7 @@ from slipway.ir.calls import call_packed as call_packed
 from slipway.ir.calls import call_pure_extern as call_pure_extern
 from slipway.ir.function import IRModule as IRModule
 from slipway.ir.node import Node as Object
+from slipway.ir.node import register_object as register_object
 from slipway.ir.ops import floordiv as floordiv
 from slipway.ir.ops import floormod as floormod
 from slipway.ir.ops import truncdiv as truncdiv
@@ -254,6 +255,7 @@ __all__ = [
     "register_extension",
     "register_func",
     "register_intrin_rule",
+    "register_object",
     "relay",
     "rocm",
     "round",

@@ -21,7 +21,7 @@ REGIONS = "of Relay's virtual machine there are relay.vm.compile and VirtualMach
 
 NOT_THERE: dict[str, str] = {
     "tvm": "no counterpart here",
-    "tvm.register_object": CPP, "tvm.DataType": "dtypes are strings here: 'float32x4'",
+    "tvm.DataType": "dtypes are strings here: 'float32x4'",
     "tvm.container": CPP,
     "tvm.PoolInfo": "give pools as workspace_memory_pools= of relay.build",
     "tvm.te.hybrid": "te.hybrid has script and build",

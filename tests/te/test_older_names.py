@@ -91,3 +91,34 @@ def test_a_tensor_without_dimensions_is_a_tensor_outside_of_a_compute():
     s = te.create_schedule((n - matrix).op)
     tvm.build(s, [n, matrix, s.outputs[0].output(0)])(7, tvm.nd.array(data), out)
     np.testing.assert_array_equal(out.numpy(), 7 - data)
+
+
+def test_unsigned_constants_and_blocks_of_two_parts():
+    """UIntImm is an IntImm, and a sequence of statements has a first one and a rest."""
+    assert isinstance(tir.const(3, "uint8"), (tvm.expr.UIntImm, float))
+    parts = [tir.Evaluate(tir.call_extern("int32", name)) for name in "abc"]
+    block = tir.SeqStmt(tuple(parts))
+    assert block.first is parts[0]
+    assert block.rest.first is parts[1]
+    assert block.rest.rest is parts[2]
+
+
+def test_register_object_names_a_node_class():
+    from slipway.ir.expr import PrimExpr
+    from slipway.ir.node import node
+
+    @tvm.register_object("test.Marked")
+    @node
+    class Marked(PrimExpr):
+        dtype: str
+        what: str
+
+    again = tvm.load_json(tvm.save_json(Marked("int32", "x")))
+    assert type(again) is Marked
+    assert again.what == "x"
+
+    @tvm.register_object
+    class Plain:
+        pass
+
+    assert isinstance(Plain(), Plain)

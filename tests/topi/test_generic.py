@@ -76,3 +76,13 @@ def test_tags_say_what_reads_what():
     ]
     assert topi.tag.is_broadcast("elemwise")
     assert topi.tag.is_injective("injective,pad")
+
+
+def test_a_generic_schedule_is_in_threads_in_the_scope_of_a_gpu():
+    x = te.placeholder((4, 6))
+    y = topi.exp(x)
+    with tvm.target.Target("opencl"):
+        axes = topi.generic.schedule_injective(y)[y].iter_var_attrs.values()
+    assert {a.bind_thread.thread_tag for a in axes} == {"blockIdx.x", "threadIdx.x"}
+    outside = topi.generic.schedule_elemwise(y)[y].iter_var_attrs.values()
+    assert not any(a.bind_thread for a in outside)

@@ -56,8 +56,8 @@ class DebugResult:
     def get_debug_result(self, sort_by_time: bool = True) -> str:
         """Return the table of the nodes that compute, a line each, and the sum at the end."""
         means = [1e6 * sum(row) / len(row) if row else 0.0 for row in self._times]
-        total = sum(means)
         order = [i for i, node in enumerate(self._nodes) if node["op"] != "param"]
+        total = sum(means[i] for i in order)
         if sort_by_time:
             order.sort(key=lambda i: -means[i])
         rows = [

@@ -42,6 +42,7 @@ from slipway.ir.expr import FloorMod as FloorMod
 from slipway.ir.expr import GE as GE
 from slipway.ir.expr import GT as GT
 from slipway.ir.expr import IntImm as IntImm
+from slipway.ir.expr import IntImm as UIntImm
 from slipway.ir.expr import IterVar as IterVar
 from slipway.ir.expr import LE as LE
 from slipway.ir.expr import LT as LT
@@ -253,6 +254,7 @@ __all__ = [
     "Tensor",
     "TensorIntrin",
     "TensorSlice",
+    "UIntImm",
     "Var",
     "While",
     "abs",
