@@ -48,6 +48,7 @@ NO_GRADIENT = "differentiates; training is not there"
 BOUNDS = "calls InferBound, ScheduleOps or another step of the compiler as a function"
 NODES = "reads or writes the fields of C++ nodes"
 CPP = "calls functions that TVM's C++ library registers for its tests"
+CPP_STATE = "keeps objects of the C++ runtime in the statics of a kernel"
 LAYOUT_OF_CODE = "reads the text of the generated code, or of an error"
 HARDWARE = "asks for a GPU's matrix units or graphs of CUDA"
 
@@ -74,6 +75,11 @@ INTERNALS: list[tuple[str, str]] = [
     ("test_runtime_container.py::test_string", NODES),
     ("test_runtime_container.py::test_tuple_object", NODES),
     ("test_runtime_error.py::*", CPP),
+    ("test_runtime_packed_func.py::test_ctx", CPP),
+    ("test_runtime_packed_func.py::test_get_callback_with_node", NODES),
+    ("test_backend_compile_engine.py::test_compile_engine", BOUNDS),
+    ("test_backend_graph_runtime.py::test_plan_memory", BOUNDS),
+    ("test_runtime_extension.py::test_dltensor_compatible", BOUNDS),
     ("test_runtime_rpc.py::test_rpc_simple*", CPP),
     ("test_runtime_rpc.py::test_rpc_runtime_string", CPP),
     ("test_runtime_rpc.py::test_rpc_return_*", CPP),
@@ -86,12 +92,34 @@ INTERNALS: list[tuple[str, str]] = [
     ("test_executor.py::test_create_executor_attr_type_incorrect", LAYOUT_OF_CODE),
     ("test_runtime.py::test_create_runtime_attr_type_incorrect", LAYOUT_OF_CODE),
     ("test_link_params.py::test_tir_link_params", NODES),
-    ("test_target_codegen_llvm.py::test_multiple_func", LAYOUT_OF_CODE),
+    ("test_link_params.py::test_c_link_params", LAYOUT_OF_CODE),
+    *(
+        (f"test_target_codegen_llvm.py::{name}", LAYOUT_OF_CODE)
+        for name in (
+            "test_multiple_func",
+            "test_alignment",
+            "test_llvm_order_functions",
+            "test_raise_exception_during_codegen",
+            "test_llvm_target_attributes",
+        )
+    ),
+    ("test_target_codegen_c_host.py::test_call_packed", LAYOUT_OF_CODE),
+    ("test_target_codegen_opencl.py::test_opencl_erf", LAYOUT_OF_CODE),
+    ("test_codegen_x86.py::test_fp16_to_fp32", LAYOUT_OF_CODE),
+    ("test_codegen_arm.py::test_vmlal_s16", LAYOUT_OF_CODE),
+    ("test_target_codegen_static_init.py::*", CPP_STATE),
+    ("test_codegen_static_init.py::*", CPP_STATE),
+    ("test_codegen_vm_basic.py::*", BOUNDS),
+    ("test_codegen_device.py::test_add_pipeline", BOUNDS),
+    ("test_codegen_c_host.py::test_add_pipeline", BOUNDS),
     ("test_micro_project_api.py::*", CPP),
     ("test_op_level2.py::TestConv2DInt8Intrinsics::*", LAYOUT_OF_CODE),
     ("test_target_codegen_x86.py::*", LAYOUT_OF_CODE),
     ("test_target_codegen_arm.py::test_vmlal_s16", LAYOUT_OF_CODE),
     ("test_te_tensor.py::test_tuple_with_different_deps", BOUNDS),
+    ("test_lang_tensor.py::test_tuple_with_different_deps", BOUNDS),
+    ("test_*hybrid_script.py::test_outer_product", NODES),
+    ("test_*hybrid_script.py::test_fanout", NODES),
 ]
 
 

@@ -9,11 +9,11 @@ from slipway.lazy import by_module, offer
 _PACKAGES = (
     "arith auto_scheduler autotvm contrib driver dtypes error errors exec frontends instrument ir "
     "libinfo meta_schedule micro nd parser relay rpc runtime script target te testing tir "
-    "toolchain topi transform"
+    "support toolchain topi transform"
 )
 _OF_RUNTIME = (
-    "NDArray PackedFunc cl context convert cpu cuda device ext_dev get_global_func gpu hexagon "
-    "metal mtl opencl register_func rocm vpi vulkan webgpu"
+    "Function NDArray PackedFunc cl context convert cpu cuda device ext_dev get_global_func gpu "
+    "hexagon metal mtl opencl register_func rocm vpi vulkan webgpu"
 )
 # Tensor expressions, under the names they had before `te` was a package of its own.
 _OF_TE = (
@@ -48,15 +48,18 @@ _HOMES = {
     **{old: f"slipway.{new}" for old, new in _OLD_MODULES.items()},
     "call_pure_intrin": "slipway.ir.calls:call_intrin",
     "IRModule": "slipway.ir.function:IRModule",
+    "TypeCode": "slipway._ffi.runtime_ctypes:TypeCode",
     "_ffi": "slipway._ffi",
     "codegen": "slipway.codegen",
     "container": "slipway.runtime.container",
-    "hybrid": "slipway.script.hybrid",
+    "hybrid": "slipway.script.hybrid_names",
     "load_json": "slipway.ir.serialize:load_json",
     "save_json": "slipway.ir.serialize:save_json",
     "tag_scope": "slipway.te.declare:tag_scope",
     "trace": "slipway.te.tracing:trace",
     "Object": "slipway.ir.node:Node",
+    "register_object": "slipway.ir.node:register_object",
+    "register_extension": "slipway.runtime.extension:register_extension",
     "TVMError": "slipway.errors:TVMError",
     "register_error": "slipway.errors:register_error",
     "build": "slipway.compiler.driver:build",

@@ -23,6 +23,7 @@ from slipway import relay as relay
 from slipway import rpc as rpc
 from slipway import runtime as runtime
 from slipway import script as script
+from slipway import support as support
 from slipway import target as target
 from slipway import te as api
 from slipway import te as intrin
@@ -35,6 +36,7 @@ from slipway import tir as tir
 from slipway import toolchain as toolchain
 from slipway import topi as topi
 from slipway import transform as transform
+from slipway._ffi.runtime_ctypes import TypeCode as TypeCode
 from slipway.compiler.driver import build as build
 from slipway.compiler.driver import lower as lower
 from slipway.deploy.compile import compile as compile
@@ -54,12 +56,14 @@ from slipway.ir.calls import call_packed as call_packed
 from slipway.ir.calls import call_pure_extern as call_pure_extern
 from slipway.ir.function import IRModule as IRModule
 from slipway.ir.node import Node as Object
+from slipway.ir.node import register_object as register_object
 from slipway.ir.ops import floordiv as floordiv
 from slipway.ir.ops import floormod as floormod
 from slipway.ir.ops import truncdiv as truncdiv
 from slipway.ir.ops import truncmod as truncmod
 from slipway.ir.serialize import load_json as load_json
 from slipway.ir.serialize import save_json as save_json
+from slipway.runtime import Function as Function
 from slipway.runtime import NDArray as NDArray
 from slipway.runtime import PackedFunc as PackedFunc
 from slipway.runtime import cl as cl
@@ -82,7 +86,8 @@ from slipway.runtime import rocm as rocm
 from slipway.runtime import vpi as vpi
 from slipway.runtime import vulkan as vulkan
 from slipway.runtime import webgpu as webgpu
-from slipway.script import hybrid as hybrid
+from slipway.runtime.extension import register_extension as register_extension
+from slipway.script import hybrid_names as hybrid
 from slipway.te import abs as abs
 from slipway.te import all as all
 from slipway.te import any as any
@@ -145,12 +150,14 @@ from slipway.transform.loop.older import uint8 as uint8
 from slipway.version import VERSION as __version__
 
 __all__ = [
+    "Function",
     "IRModule",
     "Model",
     "NDArray",
     "Object",
     "PackedFunc",
     "TVMError",
+    "TypeCode",
     "__version__",
     "abs",
     "all",
@@ -245,8 +252,10 @@ __all__ = [
     "quantize",
     "reduce_axis",
     "register_error",
+    "register_extension",
     "register_func",
     "register_intrin_rule",
+    "register_object",
     "relay",
     "rocm",
     "round",
@@ -264,6 +273,7 @@ __all__ = [
     "sqrt",
     "stmt",
     "sum",
+    "support",
     "tag_scope",
     "tan",
     "tanh",

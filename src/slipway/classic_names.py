@@ -21,11 +21,10 @@ REGIONS = "of Relay's virtual machine there are relay.vm.compile and VirtualMach
 
 NOT_THERE: dict[str, str] = {
     "tvm": "no counterpart here",
-    "tvm.register_object": CPP, "tvm.register_extension": "pass arrays that have __dlpack__",
-    "tvm.DataType": "dtypes are strings here: 'float32x4'", "tvm.container": CPP,
+    "tvm.DataType": "dtypes are strings here: 'float32x4'",
+    "tvm.container": CPP,
     "tvm.PoolInfo": "give pools as workspace_memory_pools= of relay.build",
-    "tvm.support": "slipway.libinfo says where headers and libraries lie",
-    "tvm.te.hybrid": "te.hybrid has script; what it makes is a stage like others",
+    "tvm.te.hybrid": "te.hybrid has script and build",
     "tvm.te.gradient": "there is no differentiation: train in another framework",
     "tvm.te.TensorComputeOp": "compute over elements, and tensorize the loops",
     "tvm.te": "no counterpart here",
@@ -61,7 +60,6 @@ NOT_THERE: dict[str, str] = {
     "tvm.relay.testing": "take a model file, or build the graph with slipway.relay",
     "tvm.relay.data_dep_optimization": "sparse kernels are not there",
     "tvm.runtime": CPP, "tvm.runtime.vm": REGIONS, "tvm.runtime.DataType": "dtypes are strings",
-    "tvm.runtime.system_lib": "link the exported .a into the program and call it from C",
     "tvm.nd": "see slipway.runtime", "tvm.ir": CPP,
     "tvm.target": "no counterpart here", "tvm.target.vta": ACCELERATOR,
     "tvm.target.datatype": "custom datatypes are not there: float16 and bfloat16 are built in",

@@ -77,7 +77,8 @@ def parse(dtype: str) -> DTypeParts:
             f"{dtype!r} is not a dtype; write for example 'float32' or 'int8x16'"
         )
     code, bits, lanes = match.group(1), match.group(2), int(match.group(3) or 1)
-    if code == "bool":
+    if code == "bool" or (bits == "1" and code in ("int", "uint")):
+        code = "bool"
         return DTypeParts(code, 8, lanes)
     if code == "handle":
         return DTypeParts(code, 64, lanes)
@@ -105,7 +106,7 @@ def canonical(dtype: DTypeLike) -> str:
         text = {"float": "float32", "int": "int32", "bool": "bool"}.get(
             dtype.__name__, dtype.__name__.rstrip("_")
         )
-    if text == "uint1":
+    if text in ("uint1", "int1"):
         text = "bool"
     parts = parse(text)
     return make(*parts)

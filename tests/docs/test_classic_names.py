@@ -30,7 +30,7 @@ def test_a_name_that_is_nowhere_gets_no_advice(module):
 @pytest.mark.parametrize(
     ("use", "words"),
     [
-        (lambda: slipway.register_object, "C\\+\\+ side"),
+        (lambda: slipway.runtime.ObjectPath, "C\\+\\+ side"),
         (lambda: slipway.te.TensorComputeOp, "tensorize the loops"),
         (lambda: slipway.tir.transform.MakePackedAPI, "leave it out"),
         (lambda: slipway.runtime.DataType, "dtypes are strings"),

@@ -34,7 +34,14 @@ def test_a_run_prints_times_and_writes_what_kernels_compute(tmp_path, capsys):
     times = m.run_individual(3, 2)
     assert [len(row) for row in times] == [2] * len(kernels)
     assert m.run_individual_node(kernels[0], 3, 2).mean > 0
-    with pytest.raises(ExecutionError, match="is no kernel"):
+    assert m.run_individual_node(0).mean == 0  # an input
+    table = m.debug_datum.get_debug_result().splitlines()
+    assert table[0].split()[:2] == ["Node", "Name"]
+    assert table[-1].startswith("Total_time")
+    assert len(table) == len(kernels) + 3
+    events = json.loads((tmp_path / "_tvmdbg_execution_trace.json").read_text())["traceEvents"]
+    assert [e["ph"] for e in events] == ["B", "E"] * len(m.node_names())
+    with pytest.raises(ExecutionError, match="there is no node 99"):
         m.run_individual_node(99)
     m.exit()
     assert tmp_path.exists()

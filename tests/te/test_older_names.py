@@ -77,3 +77,48 @@ def test_what_scripts_read_of_operations_loops_and_expressions():
     both = tir.SeqStmt((tir.Evaluate(0), tir.Evaluate(1)))
     assert (len(both), both[1].value) == (2, 1)
     assert tvm.target.vta().kind.name == "ext_dev"
+
+
+def test_a_tensor_without_dimensions_is_a_tensor_outside_of_a_compute():
+    scalar, matrix = te.placeholder((), name="s"), te.placeholder((3, 2), name="m")
+    n = te.var("n")
+    for whole in (n - matrix, matrix[0, 0] * matrix, 2 / scalar, matrix[0, 1] - scalar):
+        assert isinstance(whole, te.Tensor)
+    inside = te.compute((3, 2), lambda i, j: matrix[i, j] - scalar)
+    assert inside.op.input_tensors == (matrix, scalar)
+    data = np.arange(6, dtype="float32").reshape(3, 2)
+    out = tvm.nd.empty((3, 2))
+    s = te.create_schedule((n - matrix).op)
+    tvm.build(s, [n, matrix, s.outputs[0].output(0)])(7, tvm.nd.array(data), out)
+    np.testing.assert_array_equal(out.numpy(), 7 - data)
+
+
+def test_unsigned_constants_and_blocks_of_two_parts():
+    """UIntImm is an IntImm, and a sequence of statements has a first one and a rest."""
+    assert isinstance(tir.const(3, "uint8"), (tvm.expr.UIntImm, float))
+    parts = [tir.Evaluate(tir.call_extern("int32", name)) for name in "abc"]
+    block = tir.SeqStmt(tuple(parts))
+    assert block.first is parts[0]
+    assert block.rest.first is parts[1]
+    assert block.rest.rest is parts[2]
+
+
+def test_register_object_names_a_node_class():
+    from slipway.ir.expr import PrimExpr
+    from slipway.ir.node import node
+
+    @tvm.register_object("test.Marked")
+    @node
+    class Marked(PrimExpr):
+        dtype: str
+        what: str
+
+    again = tvm.load_json(tvm.save_json(Marked("int32", "x")))
+    assert type(again) is Marked
+    assert again.what == "x"
+
+    @tvm.register_object
+    class Plain:
+        pass
+
+    assert isinstance(Plain(), Plain)

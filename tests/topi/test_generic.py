@@ -51,3 +51,38 @@ def test_traverse_inline_keeps_reductions():
     s, met = te.create_schedule(y.op), []
     topi.utils.traverse_inline(s, y.op, met.append)
     assert [op.name for op in met] == ["sum", "exp"]
+
+
+def test_tags_say_what_reads_what():
+    x, y, k = (te.placeholder((n, 6)) for n in (4, 1, 3))
+    image, filt = te.placeholder((1, 2, 5, 5)), te.placeholder((4, 2, 3, 3))
+    tags = {
+        "elemwise": (topi.exp(x), topi.add(x, 1), topi.clip(x, 0, 1), topi.nn.relu(x)),
+        "broadcast": (topi.add(x, y), topi.where(x, x, x)),
+        "injective": (
+            topi.transpose(x),
+            topi.take(x, topi.cast(y, "int32"), 0),
+            topi.reshape(x, (24,)),
+        ),
+        "comm_reduce": (topi.sum(x, 1), topi.all(x)),
+        "comm_reduce_idx": (topi.argmax(x, 1),),
+        "injective,pad": (topi.nn.pad(x, (1, 1)),),
+        "dense": (topi.nn.dense(x, k),),
+        "conv2d_nchw": (topi.nn.conv2d_nchw(image, filt, 1, 0),),
+        "pool_max": (topi.nn.pool2d(image, 2, 2, 1, 0, "max"),),
+    }
+    assert [[t.op.tag for t in group] for group in tags.values()] == [
+        [tag] * len(group) for tag, group in tags.items()
+    ]
+    assert topi.tag.is_broadcast("elemwise")
+    assert topi.tag.is_injective("injective,pad")
+
+
+def test_a_generic_schedule_is_in_threads_in_the_scope_of_a_gpu():
+    x = te.placeholder((4, 6))
+    y = topi.exp(x)
+    with tvm.target.Target("opencl"):
+        axes = topi.generic.schedule_injective(y)[y].iter_var_attrs.values()
+    assert {a.bind_thread.thread_tag for a in axes} == {"blockIdx.x", "threadIdx.x"}
+    outside = topi.generic.schedule_elemwise(y)[y].iter_var_attrs.values()
+    assert not any(a.bind_thread for a in outside)

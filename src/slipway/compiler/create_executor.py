@@ -17,10 +17,10 @@ import numpy as np
 
 from slipway.compiler.relay_build import build
 from slipway.errors import ExecutionError, TargetError, did_you_mean
-from slipway.ir.function import IRModule
+from slipway.ir.function import GlobalVar, IRModule
 from slipway.relay.backend import Executor
 from slipway.relay.construct import bind, distinct_names
-from slipway.relay.expr import Expr, Function, If, Var
+from slipway.relay.expr import Constant, Expr, Function, If, Var
 from slipway.relay.interpret import interpret
 from slipway.relay.open_dims import fix_shapes, open_inputs
 from slipway.relay.types import TupleType, Type
@@ -53,15 +53,19 @@ class RelayExecutor:
         self.params = dict(params or {})
 
     def evaluate(
-        self, expr: Expr | None = None, binds: Mapping[Any, Any] | None = None
+        self, expr: Expr | GlobalVar | None = None, binds: Mapping[Any, Any] | None = None
     ) -> Callable[..., Any]:
         """Return a function of the inputs, in order or by name.
 
-        Its result is an NDArray, or a list of them for a tuple.  `expr` replaces the module's main;
-        `binds` gives variables values beforehand.  An expression that is no function, and has no
-        inputs, is run at once, and its value returned.
+        Its result is an NDArray, for a tuple a list of them, lists for tuples in it.  `expr`
+        replaces the module's main; `binds` gives variables values beforehand.  An expression that
+        is no function, and has no inputs, is run at once, and its value returned.
         """
-        mod = self.mod if expr is None else IRModule.from_expr(expr)
+        mod = self.mod
+        if isinstance(expr, GlobalVar):
+            mod = mod.update("main", mod[expr])
+        elif expr is not None:
+            mod = mod.update("main", expr if isinstance(expr, Function) else expr.as_function())
         main = distinct_names(bind(main_function(mod), {**self.params, **dict(binds or {})}))
         mod = mod.update("main", main)
         run = self._runner(mod, main)
@@ -110,8 +114,10 @@ class RelayExecutor:
             for name, value in _by_name(names, args, named).items():
                 module.set_input(name, value)
             module.run()
-            results = [array(module.get_output(i).numpy()) for i in range(module.get_num_outputs())]
-            return results if isinstance(_result_type(main), TupleType) else results[0]
+            numbers = iter(range(module.get_num_outputs()))
+            return _as_typed(
+                _result_type(main), lambda: array(module.get_output(next(numbers)).numpy())
+            )
 
         return run
 
@@ -134,7 +140,18 @@ def _by_name(names: Sequence[str], args: Sequence[Any], named: Mapping[str, Any]
     for name in names:
         if name not in given:
             raise ExecutionError(f"the input {name!r} is missing")
-    return {name: given[name] for name in names}
+    return {name: _plain(given[name]) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    return value.array if isinstance(value, Constant) else value
+
+
+def _as_typed(type_: Type, take: Callable[[], Any]) -> Any:
+    """Return the next outputs as the model's type nests them: a list for a tuple."""
+    if isinstance(type_, TupleType):
+        return [_as_typed(field, take) for field in type_.fields]
+    return take()
 
 
 def _result_type(main: Function) -> Type:
@@ -160,6 +177,7 @@ def _as_asked_by_name(main: Function, named: Mapping[str, Any]) -> dict[str, Any
 
 
 def _fitting(param: Var, value: Any) -> Any:
+    value = _plain(value)
     dtype = getattr(param.type, "dtype", None)
     given = getattr(value, "dtype", None)
     if dtype is None or given is None or str(given) == dtype:

@@ -13,6 +13,7 @@ from slipway.codegen.compiled import CompiledModule
 from slipway.compiler.web import is_threaded, metadata_section, shared_pages, web_objects
 from slipway.errors import ArtifactError
 from slipway.runtime.artifact_writer import write_artifact
+from slipway.target import Target
 from slipway.toolchain.ar import write_archive
 from slipway.toolchain.link import (
     THREADED_WASM_FLAGS,
@@ -124,6 +125,14 @@ def _write_tar(
 
 def _whole_metadata(compiled: CompiledModule, model: ModelParts | None) -> dict[str, Any]:
     return {**json.loads(compiled.metadata), **(model.metadata if model is not None else {})}
+
+
+def metadata_object(text: str, target: Target) -> bytes:
+    """Return an object with what a library says of itself, instead of what its parts say."""
+    from slipway.codegen.llvm.data import data_object
+    from slipway.runtime.library import METADATA_SYMBOL
+
+    return data_object({METADATA_SYMBOL: text.encode() + b"\0"}, target)
 
 
 def model_objects(compiled: CompiledModule, model: ModelParts) -> list[bytes]:

@@ -12,6 +12,7 @@ from slipway.codegen.compiled import CompiledModule
 from slipway.compiler.cost import kernel_cost
 from slipway.compiler.export import ModelParts, export
 from slipway.compiler.graph import ModelGraph, StoragePlan
+from slipway.compiler.imported import with_imports
 from slipway.compiler.operator_module import OperatorModule
 from slipway.errors import ArtifactError
 from slipway.ir.function import BaseFunc, IRModule
@@ -94,6 +95,11 @@ class ModelFactory(GraphExecutorFactoryModule):
         self._has_store = False
         self.executor = executor or Executor("graph")
         self.runtime = runtime or Runtime("cpp")
+        if self.runtime["system-lib"]:
+            metadata["system_lib"] = True
+        self.has_linked_params = self.executor.name == "graph" and self.executor["link-params"]
+        if self.has_linked_params:
+            library.model = self
 
     @property
     def libmod_name(self) -> str:
@@ -127,7 +133,13 @@ class ModelFactory(GraphExecutorFactoryModule):
         model = ModelParts(
             self.get_graph_json(), self.tables.to_binary(), self.param_bytes(), self.metadata
         )
-        return export(path, self.compiled, model, linker, options)
+        return export(path, self._whole(), model, linker, options)
+
+    def _whole(self) -> CompiledModule:
+        """Return the kernels with the code of the modules that are imported."""
+        own = self.lib
+        imported = [m for m in (*self.imported_modules, *own.imported_modules) if m is not own]
+        return with_imports(self.compiled, imported)
 
     def _export_apart(
         self, path: Path, params_file: Path, linker: Any, options: Sequence[str] | None
@@ -142,7 +154,7 @@ class ModelFactory(GraphExecutorFactoryModule):
         about = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
         metadata = {**self.metadata, "params": about}
         model = ModelParts(self.get_graph_json(), self.tables.to_binary(), b"", metadata)
-        written = export(path, self.compiled, model, linker, options)
+        written = export(path, self._whole(), model, linker, options)
         write_file(params_file, data)
         return written
 

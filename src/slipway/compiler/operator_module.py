@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.device_code import DeviceCode
 from slipway.compiler.export import export
+from slipway.compiler.imported import with_imports
 from slipway.errors import ArtifactError, ExecutionError
 from slipway.runtime.artifact import check_runs_here
 from slipway.runtime.device_module import DeviceModule
@@ -35,6 +36,7 @@ class OperatorModule(Module):
         self.compiled = compiled
         self.type_key = compiled.target.kind.name
         self._loaded: LibraryModule | None = None
+        self.model: Module | None = None  # whose parameters it carries
         if compiled.device is not None:
             self.imported_modules.append(device_module(compiled.device))
         self._loading = threading.Lock()
@@ -71,6 +73,11 @@ class OperatorModule(Module):
                 self._loaded = LibraryModule(library, json.loads(compiled.metadata))
             return self._loaded
 
+    @property
+    def is_dso_exportable(self) -> bool:
+        """Whether `export_library` links the module's code."""
+        return True
+
     def get_source(self, fmt: str = "") -> str:
         """Return the code as text: "ll", "asm" or "c", what the target has; default the first."""
         return self.compiled.get_source(fmt)
@@ -80,7 +87,14 @@ class OperatorModule(Module):
         self.compiled.save(Path(file_name), fmt)
 
     def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
-        return export(path, self.compiled, None, linker, options)
+        if self.model is not None:
+            return self.model._export(path, linker, options)
+        whole = with_imports(self.compiled, self.imported_modules)
+        return export(path, whole, None, linker, options)
+
+    def shared_params(self) -> Mapping[str, Any] | None:
+        """Return the parameters of the model that the module carries."""
+        return None if self.model is None else self.model.shared_params()
 
 
 def device_module(code: DeviceCode) -> DeviceModule:

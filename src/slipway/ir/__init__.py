@@ -19,4 +19,5 @@ LATE = {
     "Builders": ("slipway.ir.ops", "slipway.ir.stmt"),
     "Writers": ("slipway.ir.printer", "slipway.ir.serialize", "slipway.ir.script_text"),
 }
+_HOMES["container"] = "slipway.runtime.container"  # classic TVM's arrays and maps
 __getattr__, __dir__ = offer(__name__, _HOMES, submodules=True)

@@ -19,6 +19,7 @@ from slipway.ir.serialize import save_json as save_json
 from slipway.ir.structural import assert_structural_equal as assert_structural_equal
 from slipway.ir.structural import structural_equal as structural_equal
 from slipway.ir.structural import structural_hash as structural_hash
+from slipway.runtime import container as container
 
 __all__ = [
     "BaseFunc",
@@ -32,6 +33,7 @@ __all__ = [
     "Range",
     "Var",
     "assert_structural_equal",
+    "container",
     "decl_buffer",
     "load_json",
     "register_intrin_lowering",

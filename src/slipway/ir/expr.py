@@ -405,6 +405,9 @@ class Shuffle(PrimExpr):
     indices: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        if type(self.vectors) is not tuple or type(self.indices) is not tuple:
+            object.__setattr__(self, "vectors", tuple(map(BUILDERS.as_expr, self.vectors)))
+            object.__setattr__(self, "indices", tuple(int(i) for i in self.indices))
         _set_dtype(self, dtypes.with_lanes(self.vectors[0].dtype, len(self.indices)))
 
 
@@ -427,6 +430,11 @@ class Call(PrimExpr):
     dtype: str
     op: str
     args: tuple[PrimExpr, ...]
+
+    def __post_init__(self) -> None:
+        if type(self.args) is not tuple:  # as a script writes it: a list, with numbers in it
+            object.__setattr__(self, "args", tuple(map(BUILDERS.as_expr, self.args)))
+            object.__setattr__(self, "op", str(self.op).removeprefix("tir."))
 
     @property
     def name(self) -> str:

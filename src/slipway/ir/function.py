@@ -24,6 +24,7 @@ class BaseFunc(Node):
 
     def with_attr(self, key: str, value: Any) -> Any:
         """Return a copy of this function with attribute `key` set."""
+        key = {"tir.noalias": "noalias"}.get(key, key)
         kept = tuple(pair for pair in self.attrs if pair[0] != key)
         return self.replace(attrs=(*kept, (key, value)))
 

@@ -93,6 +93,23 @@ class Node:
 keep_below: Callable[[Node, tuple[Node, ...]], None] = Node.__dict__["_below"].__set__
 
 
+def register_object(type_key: Any = None) -> Any:
+    """Let `load_json` know a node class of a script's own by a name, its own without one.
+
+    A decorator, with or without the name; a class that is no `Node` comes back as it is, for it
+    needs none here.
+    """
+
+    def entered(cls: type) -> type:
+        if issubclass(cls, Node):
+            NODE_CLASSES[type_key if isinstance(type_key, str) else cls.__name__] = cls
+            if isinstance(type_key, str):
+                cls.KIND = type_key
+        return cls
+
+    return entered(type_key) if isinstance(type_key, type) else entered
+
+
 def _constructor(cls: type, names: list[str], defaults: dict[str, Any]) -> Any:
     """Generate ``__init__``: one slot write per field, through descriptors kept as locals."""
     parameters, closure, body = [], {}, []

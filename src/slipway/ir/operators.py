@@ -24,6 +24,7 @@ class Builders(Late, package="slipway.ir"):
 
 
 BUILDERS = _ops = Builders()
+BROADCASTING: set[type] = set()  # whole tensors, whose own operators take an expression
 
 
 class ExprOperators:
@@ -32,24 +33,32 @@ class ExprOperators:
     __slots__ = ()
 
     def __add__(self, other: PrimExprLike) -> PrimExpr:
+        if type(other) in BROADCASTING:
+            return NotImplemented
         return _ops.add(self, other)
 
     def __radd__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.add(other, self)
 
     def __sub__(self, other: PrimExprLike) -> PrimExpr:
+        if type(other) in BROADCASTING:
+            return NotImplemented
         return _ops.sub(self, other)
 
     def __rsub__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.sub(other, self)
 
     def __mul__(self, other: PrimExprLike) -> PrimExpr:
+        if type(other) in BROADCASTING:
+            return NotImplemented
         return _ops.mul(self, other)
 
     def __rmul__(self, other: PrimExprLike) -> PrimExpr:
         return _ops.mul(other, self)
 
     def __truediv__(self, other: PrimExprLike) -> PrimExpr:
+        if type(other) in BROADCASTING:
+            return NotImplemented
         return _ops.div(self, other)
 
     def __rtruediv__(self, other: PrimExprLike) -> PrimExpr:

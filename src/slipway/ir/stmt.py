@@ -110,6 +110,11 @@ class For(Stmt):
             for name in ("min", "extent"):
                 getattr(type(self), name).__set__(self, BUILDERS.as_expr(getattr(self, name)))
 
+    @property
+    def for_type(self) -> str:
+        """The kind (of TVM 0.6)."""
+        return self.kind
+
 
 @node
 class While(Stmt):
@@ -139,6 +144,16 @@ class SeqStmt(Stmt):
 
     def __len__(self) -> int:
         return len(self.stmts)
+
+    @property
+    def first(self) -> Stmt:
+        """The first statement (of TVM 0.6's Block, as `rest`)."""
+        return self.stmts[0]
+
+    @property
+    def rest(self) -> Stmt:
+        """What follows the first statement."""
+        return seq(self.stmts[1:])
 
 
 @node

@@ -128,7 +128,7 @@ class _Comparison:
             if id(lhs) in self.forward or id(rhs) in self.backward:
                 same = self.forward.get(id(lhs)) is rhs and self.backward.get(id(rhs)) is lhs
                 return [] if same else None
-            if lhs is not rhs and not binds and kind != "IterVar":
+            if lhs is not rhs and not binds and kind != "IterVar" and not self._views(lhs, rhs):
                 return None
             self.forward[id(lhs)] = rhs
             self.backward[id(rhs)] = lhs
@@ -139,6 +139,10 @@ class _Comparison:
             (getattr(lhs, name), getattr(rhs, name), self._binds(kind, name, binds))
             for name in names
         ]
+
+    def _views(self, lhs: Any, rhs: Any) -> bool:
+        """Return whether two buffers, bound nowhere, are over memory that corresponds."""
+        return lhs.KIND == "Buffer" and self.forward.get(id(lhs.data)) is rhs.data
 
     def _binds(self, kind: str, field: str, around: _Binds) -> _Binds:
         """Return what `field` of a node binds, which itself stands where `around` is bound."""

@@ -220,6 +220,8 @@ def get_standalone_crt_dir() -> str:
 def _template_folder(template_dir: str | Path) -> Path:
     if isinstance(template_dir, str) and template_dir in TEMPLATES:
         return Path(get_microtvm_template_projects(template_dir))
+    if Path(template_dir) == Path(get_standalone_crt_dir()) / "template" / "host":
+        return Path(get_microtvm_template_projects("crt"))  # where TVM keeps its own
     return Path(template_dir)
 
 

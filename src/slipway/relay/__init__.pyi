@@ -2,7 +2,7 @@
 
 from slipway.compiler.create_executor import create_executor as create_executor
 from slipway.compiler.relay_build import build as build
-from slipway.ir import function as module
+from slipway.ir import module as module
 from slipway.ir.function import IRModule as Module
 from slipway.relay import analysis as analysis
 from slipway.relay import annotation as annotation
@@ -192,6 +192,7 @@ from slipway.relay.types import TensorType as TensorType
 from slipway.relay.types import TupleType as TupleType
 from slipway.relay.types import Type as Type
 from slipway.relay.types import scalar_type as scalar_type
+from slipway.runtime import profiler_vm as profiler_vm
 from slipway.runtime.params import load_param_dict as load_param_dict
 from slipway.runtime.params import save_param_dict as save_param_dict
 from slipway.transform.graph.classic import build_config as build_config
@@ -330,6 +331,7 @@ __all__ = [
     "parser",
     "power",
     "prod",
+    "profiler_vm",
     "qnn",
     "quantization",
     "quantize",

@@ -74,7 +74,8 @@ def _bind(
         if p.name not in given:
             raise ExecutionError(f"the input {p.name!r} is missing")
         value = given[p.name]
-        array = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+        dtype = getattr(p.type, "dtype", None) if isinstance(value, (bool, int, float)) else None
+        array = np.asarray(value.numpy() if hasattr(value, "numpy") else value, dtype)
         if isinstance(p.type, TensorType):
             found = TensorType(array.shape, array.dtype.name)
             if not p.type.takes(found):
@@ -147,6 +148,7 @@ class _Interpreter:
             if self.module is None:
                 raise ExecutionError(f"@{target.name} is called, but there is no module")
             target = self.module[target.name]
+            done = {}  # it sees nothing of its caller, whose values are its own where it recurs
         if not isinstance(target, Function):
             target = done[id(target)]
         if isinstance(target, _Closure):

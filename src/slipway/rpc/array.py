@@ -56,6 +56,8 @@ class RemoteNDArray(Remote):
         """The device, under its classic name."""
         return self.device
 
+    context = ctx
+
     @property
     def size(self) -> int:
         """Number of elements."""

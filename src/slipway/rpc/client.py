@@ -153,7 +153,9 @@ class RPCSession:
         """Load an uploaded file (.tar, .so, or an object that was linked at upload)."""
         with self.link.lock:
             self.begin_call()
-            size = self._put_name(os.fspath(path))
+            # A path here, as scripts give it, is the file that `upload` took its name from.
+            name = os.fspath(path)
+            size = self._put_name(Path(name).name if Path(name).is_absolute() else name)
             module = get_result(self, self.link.call(Code.LOAD_MODULE, size))
         if not isinstance(module, RemoteModule):
             raise self.link.broken("something else than a module")

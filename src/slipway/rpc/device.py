@@ -82,7 +82,7 @@ class RemoteDevice(DeviceProperties):
         return hash((id(self.session), self.device_type, self.device_id))
 
     def __repr__(self) -> str:
-        return f"{self.type_name}({self.device_id}) of {self.session}"
+        return f"remote {self.type_name}({self.device_id}) of {self.session}"
 
 
 def _remote_array(

@@ -351,8 +351,8 @@ class Server:
         options: ServerOptions | None = None,
         **_classic: Any,
     ) -> None:
-        if is_proxy and tracker_addr is not None:
-            raise RPCError("a server behind a proxy is registered with the tracker by the proxy.")
+        if is_proxy:
+            tracker_addr = None  # the proxy registers it with the tracker that it was given
         if (is_proxy or tracker_addr is not None) and not key:
             raise RPCError(
                 "a server that registers with a tracker or a proxy needs key=, its kind of device."

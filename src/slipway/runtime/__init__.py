@@ -26,6 +26,8 @@ _HOMES = by_module(
         "slipway.runtime.params": (
             "load_param_dict load_param_dict_from_file save_param_dict save_param_dict_to_file"
         ),
+        "slipway.runtime.system_library": "system_lib",
+        "slipway.runtime.static_library": "load_static_library",
         "slipway.runtime.threads": "config_threadpool num_threads set_num_threads",
     }
 )

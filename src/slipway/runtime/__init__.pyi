@@ -44,6 +44,8 @@ from slipway.runtime.params import load_param_dict as load_param_dict
 from slipway.runtime.params import load_param_dict_from_file as load_param_dict_from_file
 from slipway.runtime.params import save_param_dict as save_param_dict
 from slipway.runtime.params import save_param_dict_to_file as save_param_dict_to_file
+from slipway.runtime.static_library import load_static_library as load_static_library
+from slipway.runtime.system_library import system_lib as system_lib
 from slipway.runtime.threads import config_threadpool as config_threadpool
 from slipway.runtime.threads import num_threads as num_threads
 from slipway.runtime.threads import set_num_threads as set_num_threads
@@ -84,6 +86,7 @@ __all__ = [
     "load_module",
     "load_param_dict",
     "load_param_dict_from_file",
+    "load_static_library",
     "metal",
     "mtl",
     "num_threads",
@@ -94,6 +97,7 @@ __all__ = [
     "save_param_dict",
     "save_param_dict_to_file",
     "set_num_threads",
+    "system_lib",
     "vpi",
     "vulkan",
     "webgpu",

@@ -3,5 +3,6 @@
 from slipway.runtime.features import enabled
 from slipway.runtime.load import load_module as load
 from slipway.runtime.module import Module
+from slipway.runtime.system_library import system_lib
 
-__all__ = ["Module", "enabled", "load"]
+__all__ = ["Module", "enabled", "load", "system_lib"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from slipway.errors import ExecutionError
 from slipway.runtime import graph_executor
+from slipway.runtime.debug_result import DebugResult
 from slipway.runtime.graph_executor import GraphModule
 from slipway.runtime.params import save_param_dict
 from slipway.runtime.timing import BenchmarkResult
@@ -33,6 +35,12 @@ class GraphModuleDebug(GraphModule):
         self.dump_path.mkdir(parents=True, exist_ok=True)
         self._graph = graph_json_str
         (self.dump_path / "_tvmdbg_graph_dump.json").write_text(graph_json_str)
+        self.debug_datum = DebugResult(graph_json_str, self.dump_path)
+
+    @property
+    def _dump_path(self) -> str:
+        """The folder, under the name that scripts of TVM know."""
+        return str(self.dump_path)
 
     def run(self, number: int = 10, repeat: int = 1, *_: object, **inputs: Any) -> None:
         """Run the model, print what each kernel takes, and write what each computes.
@@ -41,7 +49,14 @@ class GraphModuleDebug(GraphModule):
         behind these two only the inputs, by name, have an effect.
         """
         inputs = {name: value for name, value in inputs.items() if name not in _UNUSED}
-        measured = self.profile(number, repeat, **inputs)
+        self.set_input(**inputs)
+        times = self._times(number, repeat)
+        self.debug_datum.take(times.T.tolist())
+        measured = [
+            (layer, function, float(seconds))
+            for (layer, function), seconds in zip(self.node_names(), times.min(axis=0), strict=True)
+            if function
+        ]
         super().run()
         total = sum(seconds for _, _, seconds in measured) or 1.0
         print(f"{'node':<40} {'us':>10} {'share':>7}")
@@ -69,16 +84,38 @@ class GraphModuleDebug(GraphModule):
         ]
 
     def run_individual_node(
-        self, index: int, number: int = 10, repeat: int = 1, *_: object
+        self,
+        index: int,
+        number: int = 10,
+        repeat: int = 1,
+        min_repeat_ms: int = 0,
+        limit_zero_time_iterations: int = 100,
+        cooldown_interval_ms: int = 0,
+        repeats_to_cooldown: int = 1,
+        **_: object,
     ) -> BenchmarkResult:
-        """Return the seconds a run of node `index` takes.  Raises ExecutionError for an input."""
+        """Return the seconds a run of node `index` takes: none for an input.
+
+        A mean of `number` runs each of `repeat` times, of more where those are done before
+        `min_repeat_ms`; so many times in a row, the next waits `cooldown_interval_ms`.  Raises
+        ExecutionError for a number that no node has.
+        """
+        del limit_zero_time_iterations  # no kernel takes no time
         names = self.node_names()
-        if not 0 <= index < len(names) or not names[index][1]:
-            raise ExecutionError(
-                f"node {index} is no kernel: the model has {len(names)} nodes, of which these are "
-                f"kernels: {[i for i, (_, function) in enumerate(names) if function]}"
-            )
-        return BenchmarkResult(self._times(number, repeat)[:, index])
+        if not 0 <= index < len(names):
+            raise ExecutionError(f"there is no node {index}: the model has {len(names)} nodes")
+        if not names[index][1]:
+            return BenchmarkResult([0.0] * repeat)
+        found: list[float] = []
+        for round_ in range(repeat):
+            if cooldown_interval_ms and round_ and round_ % repeats_to_cooldown == 0:
+                time.sleep(cooldown_interval_ms / 1000)
+            runs, spent = number, float(self._times(number, 1)[0, index])
+            while spent * runs * 1000 < min_repeat_ms:
+                runs = max(runs * 2, int(min_repeat_ms / 1000 / max(spent, 1e-9)) + 1)
+                spent = float(self._times(runs, 1)[0, index])
+            found.append(spent)
+        return BenchmarkResult(found)
 
     def _times(self, number: int, repeat: int) -> Any:
         blob = self.module["profile"](number, repeat)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from slipway.errors import ArgumentValueError, ExecutionError, did_you_mean
 from slipway.runtime.native_library import native_runtime, native_runtime_or_none
@@ -32,6 +32,7 @@ _SYNONYMS = {
     "mtl": "metal",
 }
 _NAMES = {number: name for name, number in _TYPES.items()}
+_KINDS_WITHOUT_DEVICE = {"test": 1, "hybrid": 1, "composite": 1, "aocl_sw_emu": 5}
 
 
 @runtime_checkable
@@ -119,6 +120,13 @@ class Device(DeviceProperties):
     """
 
     __slots__ = ("device_id", "device_type")
+
+    # Kind of target -> DLPack's number, and that number -> the kind's name.
+    STR2MASK: ClassVar[dict[str, int]] = {
+        **_TYPES, **{other: _TYPES[name] for other, name in _SYNONYMS.items()},
+        **_KINDS_WITHOUT_DEVICE,
+    }  # fmt: skip
+    MASK2STR: ClassVar[dict[int, str]] = _NAMES
 
     def __init__(self, device_type: int | str, device_id: int = 0) -> None:
         if isinstance(device_type, str):

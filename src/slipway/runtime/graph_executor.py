@@ -14,6 +14,7 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.errors import ArgumentTypeError, ExecutionError
+from slipway.runtime.container import ShapeTuple, String
 from slipway.runtime.devices import Device
 from slipway.runtime.graph_format import GraphTables
 from slipway.runtime.input_values import IN_MODEL, converted
@@ -49,6 +50,15 @@ def create_native(
             args += [name, function]
     handle = native_runtime().packed("graph_create")(blob, *args)
     return NativeModule(handle, keep_alive=kept)
+
+
+def share_params(made: NativeModule, tables: GraphTables, params: Mapping[str, NDArray]) -> None:
+    """Let an executor read parameters where they lie; those it has no input for are left out."""
+    share = made["share_param"]
+    inputs = {tables.nodes[number].name for number in tables.inputs}
+    for name, values in params.items():
+        if name in inputs:  # else optimisation removed it: classic behaviour
+            share(name, values)
 
 
 class GraphModule:
@@ -246,10 +256,11 @@ class GraphModule:
         """Return the number of an input; -1 if there is none of that name."""
         return int(self.module["get_input_index"](name))
 
-    def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+    def get_input_info(self) -> tuple[dict[str, ShapeTuple], dict[str, String]]:
         """Return (shapes, dtypes) by name of the inputs that are not parameters."""
         own = {n: t for n, t in self._input_types().items() if t[2] != "param"}
-        return {n: t[0] for n, t in own.items()}, {n: t[1] for n, t in own.items()}
+        shapes = {name: ShapeTuple(found[0]) for name, found in own.items()}
+        return shapes, {name: String(found[1]) for name, found in own.items()}
 
     def get_output_info(self) -> list[tuple[tuple[int, ...], str]]:
         """Return (shape, dtype) of each output."""
@@ -343,16 +354,22 @@ class GraphModule:
         return self.module[name]
 
 
-def create(graph_json: str, lib: Any, device: Any) -> GraphModule:
-    """Make an executor from a graph's JSON and the library with its functions.
+def create(graph_json: str, lib: Any, device: Any = None, *, ctx: Any = None) -> GraphModule:
+    """Make an executor from a graph's JSON and the library with its functions, on `device`.
 
-    `lib` may be a remote module: the executor is then made on its device.
+    `lib` may be a remote module: the executor is then made on its device.  One that carries a
+    model's parameters gives them to the executor.
     """
+    device = ctx if device is None else device  # `ctx` is its name in TVM 0.6
     dev = device[0] if isinstance(device, list | tuple) else device
     tables = GraphTables.from_json(graph_json)
     if isinstance(dev, Device):
         dev.check()
-        return GraphModule(create_native(tables, lib))
+        made = create_native(tables, lib)
+        carried = lib.shared_params() if isinstance(lib, Module) else None
+        if carried:
+            share_params(made, tables, carried)
+        return GraphModule(made)
     if isinstance(lib, Module):
         raise ExecutionError(
             f"the library is in this process and {dev} is not: load the library on the device "

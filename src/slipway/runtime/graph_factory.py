@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from slipway.errors import ExecutionError
 from slipway.runtime.artifact import Artifact
 from slipway.runtime.devices import Device, RemoteDevice, cpu
-from slipway.runtime.graph_executor import create_native
+from slipway.runtime.graph_executor import create_native, share_params
 from slipway.runtime.graph_format import GraphTables
 from slipway.runtime.module import Module
 from slipway.runtime.native_module import NativeModule
 from slipway.runtime.ndarray import NDArray
 from slipway.runtime.param_store import ParamStore
 from slipway.runtime.params import read_params, save_param_dict
+
+# What TVM's system library is found by, in a module that was compiled for one.
+SYSTEM_LIBRARY = "TVMSystemLibEntryPoint"
 
 
 class GraphExecutorFactoryModule(Module):
@@ -28,6 +32,13 @@ class GraphExecutorFactoryModule(Module):
     """
 
     type_key = "graph_factory"
+    # What a script asks of the factory by name, as of any module.
+    _ABOUT: ClassVar[dict[str, str]] = {
+        "get_graph_json": "get_graph_json",
+        "get_executor_config": "get_graph_json",
+        "get_graph_params": "get_params",
+        "remove_params": "without_params",
+    }
 
     def __init__(
         self,
@@ -46,7 +57,9 @@ class GraphExecutorFactoryModule(Module):
         self._graph_json = graph_json
         self._source: Mapping[str, Any] | bytes | bytearray | memoryview | None = params
         self._store: ParamStore | None = None
+        self._is_bare = False
         self._lock = threading.Lock()
+        self.has_linked_params = False
         self.imported_modules.append(library)
 
     @classmethod
@@ -88,8 +101,16 @@ class GraphExecutorFactoryModule(Module):
         return self.get_params()
 
     def get_params(self) -> dict[str, NDArray]:
-        """Return the parameters by name: the very memory that this model's executors read."""
-        return dict(self._shared_params())
+        """Return the parameters by name: the very memory that this model's executors read.
+
+        None where they were asked into the library, ``Executor("graph", {"link-params": True})``:
+        every executor has them.
+        """
+        return {} if self.has_linked_params else dict(self._shared_params())
+
+    def shared_params(self) -> Mapping[str, NDArray]:
+        """Return the parameters: an executor that `graph_executor.create` makes of it has them."""
+        return self._shared_params()
 
     def _shared_params(self) -> dict[str, NDArray]:
         """Return the parameters, copied into memory of their own when first asked for."""
@@ -117,11 +138,15 @@ class GraphExecutorFactoryModule(Module):
 
     def function_names(self) -> list[str]:
         """Return the factory's function and those of the library."""
-        return ["default", *self.library_module.function_names()]
+        return ["default", *self._ABOUT, *self.library_module.function_names()]
 
     def _find_function(self, name: str) -> Callable[..., Any] | None:
         if name in ("default", self.module_name):
             return self.create_executor
+        if name in self._ABOUT:
+            return getattr(self, self._ABOUT[name])  # type: ignore[no-any-return]
+        if name == SYSTEM_LIBRARY and self.metadata.get("system_lib"):
+            return lambda: self
         return self.library_module._lookup(name, query_imports=False)
 
     def create_executor(self, dev: Device | None = None, *more: Device) -> NativeModule:
@@ -145,12 +170,21 @@ class GraphExecutorFactoryModule(Module):
         if kind != 1:  # in the device's memory each executor has parameters of its own
             made["load_params"](self.param_bytes())
             return made
-        share = made["share_param"]
-        inputs = {self.tables.nodes[number].name for number in self.tables.inputs}
-        for name, values in self._shared_params().items():
-            if name in inputs:  # else optimisation removed it: classic behaviour
-                share(name, values)
+        if not self._is_bare:
+            share_params(made, self.tables, self._shared_params())
         return made
+
+    def without_params(self) -> GraphExecutorFactoryModule:
+        """Return this model without its parameters: executors get them by `load_params`.
+
+        Of parameters that were asked into the library none is left out.
+        """
+        if self.has_linked_params:
+            return self
+        bare = copy.copy(self)
+        bare._is_bare, bare._source, bare._store = True, b"", None
+        bare._functions = {}
+        return bare
 
     def get_source(self, fmt: str = "") -> str:
         """Return the source of the compiled functions."""

@@ -235,8 +235,6 @@ _OWN_ATTRS = ("num_outputs", "num_inputs", "flatten_data", "func_name")
 
 def _node_from_json(made: Mapping[str, Any]) -> GraphNode:
     attrs = dict(made.get("attrs", {}))
-    if str(attrs.get("flatten_data", "0")) != "0":
-        raise ValueError("flatten_data is not supported")
     function = None if made["op"] == "null" else str(attrs["func_name"])
     f"{made['name']}{function}".encode()  # a ValueError where a name is no text
     inputs = tuple((int(item[0]), int(item[1])) for item in made["inputs"])
@@ -247,6 +245,16 @@ def _node_from_json(made: Mapping[str, Any]) -> GraphNode:
 
 def _from_json(document: Mapping[str, Any]) -> GraphTables:
     attrs = document["attrs"]
+    starts = [0]  # of each node, the number of its first entry
+    for node in document["nodes"]:
+        starts.append(starts[-1] + int(node.get("attrs", {}).get("num_outputs", 1)))
+    for number, node in enumerate(document["nodes"]):
+        if str(node.get("attrs", {}).get("flatten_data", "0")) == "0":
+            continue  # else the function takes tensors of one dimension: so must they be
+        used = [starts[int(item[0])] + int(item[1]) for item in node["inputs"]]
+        for entry in (*used, *range(starts[number], starts[number + 1])):
+            if len(attrs["shape"][1][entry]) != 1:
+                raise ValueError("flatten_data of tensors with other than one dimension")
     listed = zip(attrs["shape"][1], attrs["dltype"][1], attrs["storage_id"][1], strict=True)
     return GraphTables(
         nodes=tuple(_node_from_json(node) for node in document["nodes"]),

@@ -3,7 +3,8 @@
 NumPy makes float64 and int64 where nobody asked for them, and classic TVM converted what
 ``set_input`` was given.  So float64 becomes float32 (rounded) as long as it stays finite, and any
 other value what the input is, if it comes back from there unchanged.  A kernel's arguments are
-converted only from NumPy's defaults, float64 and int64.  The first conversion of each warns.
+converted only from NumPy's defaults, float64 and int64; uint16 stands for the bits of bfloat16,
+which NumPy has no type of its own for.  The first conversion of each warns.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _WARNED: set[tuple[str, str, str]] = set()
 # What compiled code says of its arguments (codegen/glue/packed.c).
 _OF_ARGUMENTS = re.compile(r"[^\s:]+: (?:argument \d+ \(|got \d+ arguments, expected )")
 _OF_DTYPE = re.compile(
-    r"([^\s:]+: argument (\d+) \(.*\)) has dtype (float64|int64), expected (\w+)"
+    r"([^\s:]+: argument (\d+) \(.*\)) has dtype (float64|int64|uint16), expected (\w+)"
 )
 
 
@@ -36,6 +37,8 @@ def converted(what: str, value: Any, dtype: str, where: str = "") -> NDArray:
     given = value.numpy() if hasattr(value, "numpy") else np.asarray(value)
     found = dtypes.canonical(given.dtype)
     wanted = numpy_dtype(dtype)
+    if (found, dtype) == ("uint16", "bfloat16"):
+        return array(given.view(wanted))
     with np.errstate(all="ignore"):
         made = given.astype(wanted)
         rounded = dtypes.is_float(found) and dtypes.is_float(dtype)
@@ -92,7 +95,10 @@ def call_kernel(
                     raise
                 known = ArgumentTypeError if type(error) is TypeError else ArgumentValueError
                 raise known(text) from None
-            if dtypes.is_float(wrong[3]) != dtypes.is_float(wrong[4]):
+            if wrong[3] == "uint16":
+                if wrong[4] != "bfloat16":
+                    raise ArgumentTypeError(text) from None
+            elif dtypes.is_float(wrong[3]) != dtypes.is_float(wrong[4]):
                 raise ArgumentTypeError(text) from None
             place = int(wrong[2])
             fitting = place_beside(args[place], converted(wrong[1], args[place], wrong[4]))
@@ -107,7 +113,10 @@ def call_kernel(
 
 
 def _write_back(original: Any, made: Any) -> None:
+    values = made.numpy()
+    if str(original.dtype) == "uint16":
+        values = values.view(np.uint16)
     if hasattr(original, "copyfrom"):
-        original.copyfrom(made.numpy().astype(original.dtype))
+        original.copyfrom(values.astype(original.dtype))
     else:
-        np.asarray(original)[...] = made.numpy()
+        np.asarray(original)[...] = values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,10 @@ class Module(FunctionTable):
         """Return the names of the module's own functions."""
         return []
 
+    def shared_params(self) -> Mapping[str, Any] | None:
+        """Return the parameters of the model that the module carries, None where it has none."""
+        return None
+
     def get_function(self, name: str, query_imports: bool = False) -> Callable[..., Any]:
         """Return the function `name`; with `query_imports` also look into imported modules.
 
@@ -73,6 +77,15 @@ class Module(FunctionTable):
         """Call the entry function."""
         entry = self._functions.get(MAIN) or self.get_function(MAIN)
         return entry(*args)
+
+    def implements_function(self, name: str, query_imports: bool = False) -> bool:
+        """Return whether the module has a function `name`."""
+        return self._lookup(name, query_imports) is not None
+
+    @property
+    def is_dso_exportable(self) -> bool:
+        """Whether `export_library` links the module's code: it is not in a library yet."""
+        return False
 
     def import_module(self, module: Module) -> None:
         """Make another module's functions available through `query_imports`."""

@@ -88,6 +88,13 @@ class NDArray:
         """The device, under its classic name."""
         return self.device
 
+    context = ctx
+
+    @property
+    def _tvm_handle(self) -> NDArray:
+        """What a class of `register_extension` hands on: the array itself."""
+        return self
+
     @property
     def ndim(self) -> int:
         """Number of dimensions."""

@@ -7,8 +7,11 @@ arrays arrive and return as `NDArray`, functions as `PackedFunc`.
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable
 from typing import Any, overload
+
+import numpy as np
 
 from slipway.errors import ArgumentTypeError, ArgumentValueError, did_you_mean
 from slipway.lazy import Late
@@ -24,6 +27,7 @@ class Modules(Late, package="slipway.runtime"):
 
 
 MODULES = Modules()
+EXTENSIONS: set[type] = set()  # classes of scripts' own, whose `_tvm_handle` is an array
 
 
 class PackedFunc:
@@ -42,7 +46,7 @@ class PackedFunc:
     def __call__(self, *args: Any) -> Any:
         """Call it; an error keeps the class it was raised with, where Python knows that class."""
         for arg in args:
-            if not isinstance(arg, NDArray) and callable(arg):
+            if (not isinstance(arg, NDArray) and callable(arg)) or type(arg) in EXTENSIONS:
                 args = tuple(_as_argument(item) for item in args)
                 break
         result = self._function(*args)
@@ -62,7 +66,7 @@ def from_ffi(value: Any) -> Any:
     """Return what a user expects for a value that came through tvm-ffi."""
     ffi = tvm_ffi()
     if isinstance(value, ffi.Tensor):
-        return NDArray(value)
+        return NDArray(value if value.__chandle__() else _as_object(value))
     if isinstance(value, ffi.Function):
         return PackedFunc(value)
     if isinstance(value, _Carried):
@@ -76,6 +80,26 @@ def from_ffi(value: Any) -> Any:
     if isinstance(value, ffi.core.Bytes):
         return bytes(value)
     return value
+
+
+def _as_object(borrowed: Any) -> Any:
+    """Return a tensor over the memory of one that compiled code lends for a call.
+
+    tvm-ffi's own view of that has no object behind it, and cannot be handed on.
+    """
+    dtype = str(borrowed.dtype)
+    if borrowed.device.dlpack_device_type() != 1 or not borrowed.is_contiguous():
+        return borrowed
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:  # vectors, and floats that NumPy has not
+        return borrowed
+    count = math.prod(borrowed.shape)
+    if not count:
+        return tvm_ffi().from_dlpack(np.empty(tuple(borrowed.shape), kind))
+    memory = (ctypes.c_byte * (count * kind.itemsize)).from_address(borrowed.data_ptr())
+    whole = np.frombuffer(memory, kind).reshape(tuple(borrowed.shape))
+    return tvm_ffi().from_dlpack(whole)
 
 
 def _is_ours(module: Any) -> bool:
@@ -123,6 +147,8 @@ class _Carried:
 
 
 def _as_argument(value: Any) -> Any:
+    if type(value) in EXTENSIONS:
+        return value._tvm_handle
     if isinstance(value, NDArray | PackedFunc) or not callable(value):
         return value
     if getattr(value, "IS_PROGRAM", False):  # a graph that can be called, but is data

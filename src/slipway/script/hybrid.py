@@ -23,7 +23,7 @@ import inspect
 import textwrap
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -50,7 +50,9 @@ def script(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def called(*args: Any) -> Any:
-        if any(isinstance(a, Tensor) for a in args):
+        if any(isinstance(a, _Array) for a in args):  # called by another such function
+            return _Reader(function, _Array.reading[-1].ib).inlined(args)
+        if any(isinstance(a, Tensor) or _holds_tensors(a) for a in args):
             return _Reader(function).tensors(args)
         return _run(function, args)
 
@@ -79,8 +81,29 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     return runs(*args)
 
 
+def _holds_tensors(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and any(isinstance(v, Tensor) for v in value)
+
+
+class _List(list[Any]):
+    """A list that was given for a parameter; of lists in it elements are had with ``[i, j]``."""
+
+    def __getitem__(self, index: Any) -> Any:
+        picked = index if isinstance(index, tuple) else (index,)
+        found: Any = super().__getitem__(_known(picked[0]))
+        for place in picked[1:]:
+            found = found[place]
+        return _List(found) if type(found) in (list, tuple) else found
+
+
+def _known(index: Any) -> Any:
+    return index.value if isinstance(index, IntImm) else index
+
+
 class _Array:
     """A tensor, as the function sees it: it is indexed, and has a shape and a dtype."""
+
+    reading: ClassVar[list[_Reader]] = []  # the functions that are being read, the innermost last
 
     def __init__(self, view: builder.BufferVar) -> None:
         self.view = view
@@ -110,7 +133,7 @@ class _Scalar:
 class _Reader:
     """Reads one function, once, into the statements of an `IRBuilder`."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], ib: builder.IRBuilder | None = None) -> None:
         try:
             lines, first = inspect.getsourcelines(function)
             self.file = inspect.getsourcefile(function) or "<script>"
@@ -123,7 +146,8 @@ class _Reader:
         definition = tree.body[0]
         assert isinstance(definition, ast.FunctionDef)
         self.definition = definition
-        self.ib = builder.create()
+        self.is_inner = ib is not None
+        self.ib = ib or builder.create()
         self.names: dict[str, Any] = {
             **function.__globals__, **inspect.getclosurevars(function).nonlocals, **CALLS,
             **{name: getattr(M, name) for name in _MATH if hasattr(M, name)},
@@ -159,14 +183,18 @@ class _Reader:
             raise self.error(self.definition, f"takes {len(parameters)} arguments, got {len(args)}")
         sources: list[Tensor] = []
         buffers = []
-        for name, value in zip(parameters, args, strict=True):
-            if isinstance(value, Tensor):
-                buffers.append(decl_buffer(value.shape, value.dtype, value.op.name))
-                sources.append(value)
-                self.names[name] = _Array(self.ib.buffer_ptr(buffers[-1]))
-            else:
-                self.names[name] = value
-        self.block(self.definition.body)
+
+        def seen(value: Any) -> Any:
+            if isinstance(value, (list, tuple)):
+                return _List(map(seen, value))
+            if not isinstance(value, Tensor):
+                return value
+            buffers.append(decl_buffer(value.shape, value.dtype, value.op.name))
+            sources.append(value)
+            return _Array(self.ib.buffer_ptr(buffers[-1]))
+
+        self.names.update((name, seen(value)) for name, value in zip(parameters, args, strict=True))
+        self._read()
         if not self.returned:
             raise self.error(self.definition, "returns no tensor: end it with return <output>")
         others = [o for o in self.outputs if all(o is not r for r in self.returned)]
@@ -179,6 +207,23 @@ class _Reader:
             [b.dtype for b in outs], buffers, outs, tag="hybrid",
         )  # fmt: skip
 
+    def inlined(self, args: tuple[Any, ...]) -> Any:
+        """Return the arrays that the function gives another one, whose statements it adds to."""
+        parameters = [a.arg for a in self.definition.args.args]
+        if len(args) != len(parameters):
+            raise self.error(self.definition, f"takes {len(parameters)} arguments, got {len(args)}")
+        self.names.update(zip(parameters, args, strict=True))
+        self._read()
+        found = self.returned or []
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def _read(self) -> None:
+        _Array.reading.append(self)
+        try:
+            self.block(self.definition.body)
+        finally:
+            _Array.reading.pop()
+
     def error(self, node: Any, what: str) -> ModelError:
         """Return the error that says where the function has what cannot be read."""
         return ModelError(
@@ -190,6 +235,10 @@ class _Reader:
     def output_tensor(self, shape: Any, dtype: str = "float32") -> _Array:
         """Return an output, named after the variable that gets it."""
         extents = shape if isinstance(shape, (tuple, list)) else (shape,)
+        if self.is_inner:
+            array = self.allocate(shape, dtype)
+            self.outputs.append(array)
+            return array
         array = _Array(self.ib.buffer_ptr(decl_buffer(tuple(extents), dtype, self.pending)))
         self.outputs.append(array)
         return array

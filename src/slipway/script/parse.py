@@ -87,6 +87,7 @@ class _Reader:
             self._parameter(argument)
         body = self.statements(node.body)
         attrs = {"global_symbol": node.name, **self.attrs}
+        attrs.pop("from_legacy_te_schedule", None)  # what printed the text says of itself
         attrs = {{"tir.noalias": "noalias"}.get(k, k): v for k, v in attrs.items()}
         attrs.setdefault("noalias", True)
         if self.block_names:
@@ -288,9 +289,21 @@ class _Reader:
             if block is not None and found.kind == "block_attr":
                 block.annotations += tuple(found.values[0].items())
                 return S.NOP
+            if found.kind == "preflattened":
+                self._preflattened(node, *found.values)
+                return S.NOP
             if found.kind == "none":
                 return S.NOP
         raise self.error(node, f"`{ast.unparse(node)}` says nothing here")
+
+    def _preflattened(self, node: ast.Expr, flat: Buffer, shape: Any, dtype: str) -> None:
+        """Let the caller's tensor of a parameter have a shape of its own."""
+        for place, (param, buffer) in enumerate(self.buffer_map):
+            if buffer is flat:
+                given = flat.replace(shape=tuple(map(ops.as_extent, shape)), dtype=dtype)
+                self.buffer_map[place] = (param, given)
+                return
+        raise self.error(node, f"{flat.name!r} is no parameter that a tensor is passed for")
 
     def _for(self, node: ast.For) -> S.Stmt:
         loops = self.value(node.iter)

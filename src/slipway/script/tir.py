@@ -265,6 +265,13 @@ def block_attr(attrs: dict[str, Any]) -> Mark:
     return Mark("block_attr", (attrs,))
 
 
+def preflattened_buffer(
+    buffer: _Buffer, shape: Sequence[PrimExprLike], dtype: str | None = None, **_: object
+) -> Mark:
+    """Say that the caller passes a parameter as a tensor of `shape`; the body reads it flat."""
+    return Mark("preflattened", (buffer, tuple(shape), dtype or buffer.dtype))
+
+
 def evaluate(value: PrimExprLike) -> S.Stmt:
     """Evaluate an expression for its effect."""
     return S.Evaluate(ops.as_expr(value))

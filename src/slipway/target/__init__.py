@@ -23,6 +23,8 @@ from slipway.target.models import (
 from slipway.target.tags import list_tags, register_tag
 from slipway.target.target import Target, create
 
+current_target = Target.current
+
 __all__ = [
     "GenericFunc",
     "Target",
@@ -32,6 +34,7 @@ __all__ = [
     "codegen",
     "create",
     "cuda",
+    "current_target",
     "generic_func",
     "get_native_generic_func",
     "hexagon",

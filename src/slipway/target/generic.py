@@ -106,6 +106,7 @@ def _callable(default: Callable[..., Any], generic: GenericFunc) -> Any:
         return generic.get_packed_func()(*args, **kwargs)
 
     dispatch.register = functools.partial(_register, generic)  # type: ignore[attr-defined]
+    dispatch.get_packed_func = generic.get_packed_func  # type: ignore[attr-defined]
     dispatch.fdefault = default  # type: ignore[attr-defined]
     dispatch.generic_func_node = generic  # type: ignore[attr-defined]
     return dispatch

@@ -72,6 +72,7 @@ _CPU: dict[str, type] = {
     "fast-math": bool,
     "strict": bool,
     "jit": str,
+    "cl-opt": list,
     "fma-units": int,
     "fma-latency": int,
     "l1-cache-bytes": int,
@@ -83,6 +84,7 @@ _CPU: dict[str, type] = {
 WITHOUT_EFFECT = {
     "fast-math": "no flag lets LLVM change results by itself",
     "jit": "code for this process is compiled and linked in one way",
+    "cl-opt": "options of LLVM's commands are not passed on",
     "libs": "all kernels are generated; none is taken from a library",
     "runtime": "the artifact's kind decides what loads it",
     "system-lib": "a program that links the code lists what the runtime finds in it",
@@ -199,6 +201,8 @@ def convert_option(kind: TargetKind, name: str, value: Any) -> Any:
     wanted = kind.options[name]
     try:
         if wanted is list:
+            if isinstance(value, dict):
+                raise ValueError("a dict is no list")
             if isinstance(value, (list, tuple)):
                 return tuple(str(v).strip() for v in value)
             return tuple(word.strip() for word in str(value).split(",") if word.strip())

@@ -22,8 +22,10 @@ def _board(model: str, cpu: str, march: str, fpu: str = "") -> dict[str, Any]:
 
 
 def _cuda(arch: str, host: dict[str, Any] | None = None, shared: int = 49152) -> dict[str, Any]:
+    registers = 32768 if arch in ("sm_20", "sm_21", "sm_53", "sm_62") else 65536
     out: dict[str, Any] = {"kind": "cuda", "arch": arch, "max_threads_per_block": 1024,
-                           "max_shared_memory_per_block": shared}  # fmt: skip
+                           "max_shared_memory_per_block": shared, "thread_warp_size": 32,
+                           "registers_per_block": registers}  # fmt: skip
     return {**out, "host": host} if host else out
 
 
@@ -47,7 +49,19 @@ _TAGS: dict[str, dict[str, Any]] = {
     "nvidia/nvidia-v100": _cuda("sm_70"),
     "nvidia/nvidia-t4": _cuda("sm_75"),
     "nvidia/nvidia-a100": _cuda("sm_80"),
-    "nvidia/geforce-rtx-3070": _cuda("sm_86"),
+    "nvidia/nvidia-p100": _cuda("sm_60"),
+    "nvidia/nvidia-a10g": _cuda("sm_86"),
+    "nvidia/nvidia-a40": _cuda("sm_86"),
+    "nvidia/tesla-k80": _cuda("sm_37"),
+    "nvidia/tesla-p4": _cuda("sm_61"),
+    "nvidia/tesla-p40": _cuda("sm_61"),
+    **{f"nvidia/geforce-gtx-{name}": _cuda("sm_61") for name in (
+        "1050", "1060", "1070", "1080", "1080-ti")},
+    **{f"nvidia/geforce-gtx-{name}": _cuda("sm_75") for name in ("1650", "1650-ti", "1660-ti")},
+    **{f"nvidia/geforce-rtx-{name}": _cuda("sm_75") for name in (
+        "2060", "2070", "2070-super", "2080", "2080-super", "2080-ti")},
+    **{f"nvidia/geforce-rtx-{name}": _cuda("sm_86") for name in (
+        "3060", "3060-ti", "3070", "3080", "3080-ti", "3090", "3090-ti")},
     "nvidia/geforce-rtx-4090": _cuda("sm_89"),
     "nvidia/nvidia-h100": _cuda("sm_90a", shared=232448),
     "nvidia/nvidia-h200": _cuda("sm_90a", shared=232448),

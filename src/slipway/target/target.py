@@ -93,6 +93,8 @@ class Target:
             if name == "num_cores" or name.replace("_", "-") in self.kind.options:
                 name = name.replace("_", "-")
             attrs[name] = convert_option(self.kind, name, value)
+        if self.kind.name == "composite":  # targets of a program for several devices
+            attrs["devices"] = tuple(Target(d) for d in attrs.get("devices", ()))
         given = attrs.pop("keys", ())
         device = attrs.get("device", "")
         if device and device not in given:
@@ -150,6 +152,17 @@ class Target:
     def target_name(self) -> str:
         """The kind's name (the classic attribute)."""
         return self.kind.name
+
+    @property
+    def options(self) -> list[str]:
+        """The options as words, ``-name=value``, with the device's name in front (of TVM 0.6)."""
+        names = sorted(self.attrs, key=lambda name: (name != "device", name != "model"))
+        texts = {n: ",".join(map(str, v)) if isinstance(v := self.attrs[n], tuple) else v
+                 for n in names}  # fmt: skip
+        return [f"-{n}={texts[n]}" for n in names if self.kind.defaults.get(n) != self.attrs[n]]
+
+    def get_kind_attr(self, attr_name: str) -> None:
+        """Return what the kind says of its way through TVM's compiler: nothing, for any of them."""
 
     @property
     def libs(self) -> tuple[str, ...]:
@@ -358,7 +371,7 @@ class Target:
         if self.tag:
             out["tag"] = self.tag
         out["keys"] = list(self.keys)
-        out.update({k: list(v) if isinstance(v, tuple) else v for k, v in self.attrs.items()})
+        out.update({k: _plain(v) for k, v in self.attrs.items()})
         if self.host is not None:
             out["host"] = self.host.export()
         return out
@@ -366,7 +379,7 @@ class Target:
     def __str__(self) -> str:
         words = [self.kind.name, f"-keys={','.join(self.keys)}"]
         for name, value in sorted(self.attrs.items()):
-            text = ",".join(value) if isinstance(value, tuple) else value
+            text = ",".join(map(str, value)) if isinstance(value, tuple) else value
             text = int(text) if isinstance(text, bool) else text
             words.append(f"-{name}={shlex.quote(str(text))}")
         if self.host is not None:
@@ -426,6 +439,22 @@ class Target:
         made = Target(target, host=host)
         return made, made.host
 
+    @staticmethod
+    def canon_multi_target_and_host(target: Any, target_host: Any = None) -> list[Target]:
+        """Return the targets, each with its host, that one, a list or a dict by device spells."""
+        if isinstance(target, Mapping) and "kind" not in target and "tag" not in target:
+            target = list(target.values())
+        given = list(target) if isinstance(target, (list, tuple)) else [target]
+        return [Target(one, host=target_host) for one in given]
+
+    @staticmethod
+    def canon_target_map_and_host(
+        target_map: Mapping[Any, Any], target_host: Any = None
+    ) -> tuple[dict[Target, Any], Target | None]:
+        """Return a table whose keys spell targets with targets for keys, and the host."""
+        made = {Target(t, host=target_host): value for t, value in target_map.items()}
+        return made, next((t.host for t in made), None)
+
 
 # Cores whose SVE registers are longer than NEON's.  Of others the length is not known: it takes
 # the option -vector-width to use them.
@@ -439,6 +468,12 @@ _ARM_TRIPLE_FEATURES = {
     "thumbv8m.base": ("armv8-m.base",), "thumbv8m.main": ("armv8-m.main",),
     "thumbv8.1m.main": ("armv8.1-m.main",), "armv6": ("armv6",), "armv6l": ("armv6",),
 }  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [v.export() if isinstance(v, Target) else v for v in value]
+    return value
 
 
 def create(target: Any, host: Any = None) -> Target:

@@ -31,7 +31,7 @@ _HOMES = by_module(
         "slipway.blocks.from_te": "create_prim_func",
     }
 ) | {
-    "hybrid": "slipway.script.hybrid",
+    "hybrid": "slipway.script.hybrid_names",
     "operation": "slipway.te.operation",
     "schedule": "slipway.te.schedule",
     "tensor": "slipway.te.tensor",

@@ -19,7 +19,7 @@ from slipway.ir.ops import min_value as min_value
 from slipway.ir.ops import select as select
 from slipway.ir.ops import truncdiv as truncdiv
 from slipway.ir.ops import truncmod as truncmod
-from slipway.script import hybrid as hybrid
+from slipway.script import hybrid_names as hybrid
 from slipway.te import operation as operation
 from slipway.te import schedule as schedule
 from slipway.te import tensor as tensor

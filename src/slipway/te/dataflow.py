@@ -107,7 +107,7 @@ def cache_read(
         fresh = replace_inputs(reader.op, {source: cache})
         _exchange(sch, reader, fresh, mapping)
     _replace_dataflow(sch, mapping)
-    added = sch.add_stage(cache.op, sch.stages.index(stage) + 1)
+    added = sch.add_stage(cache.op, sch.stages.index(stage) + 1, stage)
     added.scope = scope
     # A copy for stages that run inside a scan's loop runs there too.
     sch.log(
@@ -151,7 +151,7 @@ def cache_write(sch: Schedule, tensor: Any, scope: str) -> Any:
     stage.set_op(fresh)
     stage.iter_var_attrs.update({a: m for a, m in attrs.items() if a in fresh.axis})
     _replace_dataflow(sch, replaced)
-    added = sch.add_stage(cache_op, position)
+    added = sch.add_stage(cache_op, position, stage)
     added.scope = scope
     sch.log(None, "cache_write", ([sch.tensor_key(t) for t in tensors], scope, many))
     return list(cache_op.outputs) if many else cache_op.output(0)
@@ -188,7 +188,7 @@ def rfactor(sch: Schedule, tensor: Tensor, axis: IterVar, factor_axis: int = 0) 
     _exchange(sch, stage, fresh, replaced)
     stage.set_op(fresh)
     _replace_dataflow(sch, replaced)
-    sch.add_stage(factored, position)
+    sch.add_stage(factored, position, stage)
     assert len(stage.axes_ever) > number
     return factored.output(0) if factored.num_outputs == 1 else list(factored.outputs)
 

@@ -18,7 +18,7 @@ from slipway.ir.visit import walk
 from slipway.te.attributes import OperationAttrs
 from slipway.te.operation import ComputeOp, ExternOp, PlaceholderOp, ScanOp
 from slipway.te.reduction import as_range
-from slipway.te.tensor import Tensor
+from slipway.te.tensor import INSIDE, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -135,7 +135,11 @@ def compute(
         IterVar(Range(ops.const(0, extent.dtype), extent), Var(axis, extent.dtype), "data")
         for axis, extent in zip(names, dims, strict=True)
     )
-    result = fcompute(*(a.var for a in axes))
+    INSIDE.depth += 1
+    try:
+        result = fcompute(*(a.var for a in axes))
+    finally:
+        INSIDE.depth -= 1
     many = isinstance(result, (tuple, list))
     body = tuple(ops.as_expr(r) for r in (result if many else (result,)))
     _check_body(name, body)

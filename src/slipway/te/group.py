@@ -32,6 +32,14 @@ class Group:
             if inner.group is not self:
                 self.group, inner.group = inner.group, self
 
+    def join(self, stage: Stage) -> None:
+        """Take in a stage that was made out of one of its own: a cache, a partial reduction."""
+        stage.group = self
+        around: Group | None = self
+        while around is not None:
+            around.stages.append(stage)
+            around = around.group
+
     @property
     def num_child_stages(self) -> int:
         """The number of stages and groups directly in it."""
@@ -43,7 +51,7 @@ class Group:
         self.attach_stage = parent
         for stage in reversed(self.stages):
             if stage.attach_type == "root":
-                stage.compute_at(parent, scope)
+                stage.place_at(parent, scope)
 
     def compute_root(self) -> None:
         """Give every stage loops of its own."""

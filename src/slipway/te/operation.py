@@ -17,6 +17,7 @@ from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad, Reduce
 from slipway.ir.node import Node, node
 from slipway.ir.stmt import Stmt
 from slipway.ir.visit import walk
+from slipway.te.attributes import OperationAttrs
 from slipway.te.tensor import Tensor
 
 
@@ -28,6 +29,11 @@ class Operation(Node):
     _outputs: tuple[Tensor, ...]
     name: str
     tag: str
+
+    def __post_init__(self) -> None:
+        pairs = getattr(self, "attrs", None)
+        if pairs is not None and not isinstance(pairs, OperationAttrs):  # read from JSON
+            object.__setattr__(self, "attrs", OperationAttrs(pairs))
 
     @property
     def num_outputs(self) -> int:

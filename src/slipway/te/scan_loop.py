@@ -17,6 +17,7 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.expr import IterVar, PrimExpr, Var
+from slipway.te.group import Group
 from slipway.te.operation import Operation, ScanOp
 from slipway.te.stage import SCOPE, Stage
 from slipway.te.tensor import Tensor
@@ -47,14 +48,17 @@ def scan_body(op: ScanOp) -> list[Operation]:
 
 
 def attach_scan_bodies(sch: Schedule) -> None:
-    """Put every stage of a scan's body into the scan's loop: the default schedule."""
+    """Put every stage of a scan's body into the scan's loop, as a group: the default schedule."""
     for stage in sch.stages:
         if isinstance(stage.op, ScanOp):
-            for op in scan_body(stage.op):
-                inner = sch.stage_map[op]
+            body = [sch.stage_map[op] for op in scan_body(stage.op)]
+            for inner in body:
                 inner.attach_type = SCOPE
                 inner.attach_stage = stage
                 inner.attach_ivar = stage.op.scan_axis
+            group = Group(sch, body)
+            group.attach_stage = stage
+            sch.groups.append(group)
 
 
 def scan_ranges(bounds: Bounds, op: ScanOp) -> dict[IterVar, tuple[Linear, Linear]]:

@@ -52,9 +52,11 @@ class Schedule:
             self.stage_map[op].is_output = True
         self._original_order = [s.op for s in self.stages]
 
-    def add_stage(self, op: Operation, position: int) -> Stage:
-        """Insert a stage for `op` before stage number `position`."""
+    def add_stage(self, op: Operation, position: int, beside: Stage | None = None) -> Stage:
+        """Insert a stage for `op` before stage number `position`, in the group of `beside`."""
         stage = Stage(self, op, self._created)
+        if beside is not None and beside.group is not None:
+            beside.group.join(stage)
         self._created += 1
         self.stages.insert(position, stage)
         self.stage_map[op] = stage

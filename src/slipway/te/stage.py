@@ -360,12 +360,16 @@ class Stage:
 
         "auto_unroll_max_step" (statements) unrolls loops inside; "loop_partition_hint" cuts the
         loop where the conditions inside it change; "import_c" and "import_llvm" bring the source
-        of functions that call_extern names.  With "parallel_launch_point" every task runs the whole
+        of functions that call_extern names; "vectorize", "unroll" and "parallel" are the
+        primitives of those names.  With "parallel_launch_point" every task runs the whole
         loop, and its share of the parallel loops inside, the same of loops as long: what it
         computes outside of those is its own.  Where one of them has "parallel_barrier_when_finish",
         they are launched one by one.  The others of PRAGMAS are accepted for classic scripts.
         Raises ScheduleError for a misspelt one, and warns of one that means nothing here.
         """
+        if pragma_type in ("vectorize", "unroll", "parallel"):  # once the way to write these
+            getattr(self, pragma_type)(var)
+            return
         self._leaf(var, "add a pragma to")
         if pragma_type not in PRAGMAS:
             words = f"pragma {pragma_type!r} (axis {var.name!r} of stage {self.name!r})"
@@ -438,6 +442,20 @@ class Stage:
             raise ScheduleError(
                 f"compute_at of stage {self.name!r} needs a stage such as s[C], got {parent!r}"
             )
+        around = parent.group
+        while around is not None and around is not self.group:
+            around = around.group
+        owner = None if self.group is None else self.group.attach_stage
+        if around is not self.group and parent is not owner:
+            raise ScheduleError(
+                f"cannot compute stage {self.name!r} at {parent.name!r}: it belongs to a group of "
+                f"stages (a scan's body, or create_group), and {parent.name!r} does not. Place the "
+                "group: its own compute_at"
+            )
+        self.place_at(parent, scope)
+
+    def place_at(self, parent: Stage, scope: IterVar) -> None:
+        """Compute this stage inside loop `scope` of `parent`, whatever group it belongs to."""
         if parent is self:
             raise ScheduleError(f"cannot compute stage {self.name!r} at a loop of itself")
         if self.is_output:

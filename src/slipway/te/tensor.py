@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from slipway.errors import ArgumentTypeError, ArgumentValueError
 from slipway.ir import ops
 from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad
 from slipway.ir.node import Node, node
-from slipway.ir.operators import ExprOperators
+from slipway.ir.operators import BROADCASTING, ExprOperators
 from slipway.lazy import Late
 
 if TYPE_CHECKING:
@@ -127,16 +128,29 @@ class Broadcasting(Late, package="slipway.te"):
         def __getattr__(self, name: str) -> Callable[..., Any]: ...
 
 
-BROADCASTING = Broadcasting()
+WHOLE = Broadcasting()
+
+
+class Inside(threading.local):
+    """How many functions given to `compute` this thread is in."""
+
+    depth = 0
+
+
+INSIDE = Inside()
+BROADCASTING.add(Tensor)
 
 
 def _topi(name: str, *operands: PrimExprLike) -> Any:
-    """A 0-dimensional tensor is a scalar; whole tensors broadcast."""
-    scalars = [x.as_prim_expr() if isinstance(x, Tensor) and not x.ndim else x for x in operands]
-    if not any(isinstance(x, Tensor) for x in scalars):
+    """Whole tensors broadcast; in the function of a compute one without dimensions is a scalar."""
+    if INSIDE.depth:
+        operands = tuple(
+            x.as_prim_expr() if isinstance(x, Tensor) and not x.ndim else x for x in operands
+        )
+    if not any(isinstance(x, Tensor) for x in operands):
         return getattr(ops, {"subtract": "sub", "multiply": "mul", "divide": "div",
-                             "negative": "neg"}.get(name, name))(*scalars)  # fmt: skip
-    return getattr(BROADCASTING, name)(*scalars)
+                             "negative": "neg"}.get(name, name))(*operands)  # fmt: skip
+    return getattr(WHOLE, name)(*operands)
 
 
 def _index(value: PrimExprLike, tensor: Tensor) -> PrimExpr:

@@ -11,6 +11,7 @@ _MODULES = ("expr", "stmt", "buffer", "function", "ops", "calls", "custom")
 # Name -> "module" or "module:attribute" that holds it, where it is none of these modules.
 _HOMES = {
     "Expr": "slipway.ir.expr:PrimExpr",
+    "UIntImm": "slipway.ir.expr:IntImm",  # of TVM 0.6; the dtype says whether it has a sign
     "Any": "slipway.relay.types:OpenDim",
     "buffer": "slipway.ir.buffer",
     "expr": "slipway.ir.expr",

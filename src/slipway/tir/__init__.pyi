@@ -42,6 +42,7 @@ from slipway.ir.expr import FloorMod as FloorMod
 from slipway.ir.expr import GE as GE
 from slipway.ir.expr import GT as GT
 from slipway.ir.expr import IntImm as IntImm
+from slipway.ir.expr import IntImm as UIntImm
 from slipway.ir.expr import IterVar as IterVar
 from slipway.ir.expr import LE as LE
 from slipway.ir.expr import LT as LT
@@ -134,7 +135,7 @@ from slipway.ir.stmt import While as While
 from slipway.ir.stmt import is_nop as is_nop
 from slipway.ir.stmt import seq as seq
 from slipway.relay.types import OpenDim as Any
-from slipway.script import hybrid as hybrid
+from slipway.script import hybrid_names as hybrid
 from slipway.te import operation as operation
 from slipway.te import tensor as tensor
 from slipway.te.declare import compute as compute
@@ -253,6 +254,7 @@ __all__ = [
     "Tensor",
     "TensorIntrin",
     "TensorSlice",
+    "UIntImm",
     "Var",
     "While",
     "abs",

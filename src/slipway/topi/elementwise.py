@@ -16,6 +16,7 @@ from slipway.ir import ops
 from slipway.te import math
 from slipway.te.declare import compute, const
 from slipway.te.tensor import Tensor
+from slipway.topi.tag import BROADCAST, ELEMWISE
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr, PrimExprLike, ShapeLike
@@ -25,7 +26,7 @@ Element = Callable[..., Any]
 
 def _unary(name: str, function: Element) -> Callable[..., Tensor]:
     def apply(x: Tensor) -> Tensor:
-        return compute(x.shape, lambda *i: function(x(*i)), name)  # type: ignore[no-any-return]
+        return compute(x.shape, lambda *i: function(x(*i)), name, ELEMWISE)  # type: ignore[no-any-return]
 
     apply.__name__ = name
     apply.__doc__ = f"Return {name} of every element."
@@ -83,19 +84,19 @@ def _truth(x: PrimExpr) -> PrimExpr:
 
 def cast(x: Tensor, dtype: str) -> Tensor:
     """Return the elements converted to `dtype`."""
-    return compute(x.shape, lambda *i: ops.cast(x(*i), dtype), "cast")  # type: ignore[no-any-return]
+    return compute(x.shape, lambda *i: ops.cast(x(*i), dtype), "cast", ELEMWISE)  # type: ignore[no-any-return]
 
 
 def clip(x: Tensor, a_min: PrimExprLike, a_max: PrimExprLike) -> Tensor:
     """Return the elements, no less than `a_min` and no more than `a_max`."""
     low, high = const(a_min, x.dtype), const(a_max, x.dtype)
     bound = lambda *i: ops.maximum(ops.minimum(x(*i), high), low)  # noqa: E731
-    return compute(x.shape, bound, "clip")  # type: ignore[no-any-return]
+    return compute(x.shape, bound, "clip", ELEMWISE)  # type: ignore[no-any-return]
 
 
 def full(shape: ShapeLike, dtype: str, fill_value: Tensor | PrimExprLike) -> Tensor:
     """Return a tensor whose elements are all `fill_value`."""
-    return compute(shape, lambda *_: const(fill_value, dtype), "full")  # type: ignore[no-any-return]
+    return compute(shape, lambda *_: const(fill_value, dtype), "full", ELEMWISE)  # type: ignore[no-any-return]
 
 
 def full_like(x: Tensor, fill_value: Any) -> Tensor:
@@ -135,7 +136,8 @@ def _binary(name: str, function: Element) -> Callable[..., Any]:
         if not shapes:
             return function(lhs, rhs)
         element = lambda *i: function(element_of(lhs, i), element_of(rhs, i))  # noqa: E731
-        return compute(broadcast_shape(*shapes), element, name)
+        tag = BROADCAST if len(shapes) == 2 else ELEMWISE
+        return compute(broadcast_shape(*shapes), element, name, tag)
 
     apply.__name__ = name
     apply.__doc__ = f"Return {name} of the elements of two tensors (or numbers), broadcast."
@@ -192,7 +194,7 @@ def elemwise_sum(xs: Sequence[Tensor]) -> Tensor:
             total = ops.add(total, term(*i))
         return total
 
-    return compute(terms[0].shape, element, "elemwise_sum")  # type: ignore[no-any-return]
+    return compute(terms[0].shape, element, "elemwise_sum", ELEMWISE)  # type: ignore[no-any-return]
 
 
 def same_shapes(tensors: Sequence[Tensor]) -> bool:
@@ -208,4 +210,4 @@ def where(condition: Tensor, x: Tensor | PrimExprLike, y: Tensor | PrimExprLike)
         chosen = _truth(element_of(condition, i))
         return ops.if_then_else(chosen, element_of(x, i), element_of(y, i))
 
-    return compute(shape, element, "where")  # type: ignore[no-any-return]
+    return compute(shape, element, "where", BROADCAST)  # type: ignore[no-any-return]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +10,17 @@ import numpy as np
 
 from slipway.errors import InvalidShapeError
 from slipway.ir import ops
-from slipway.te.declare import compute, const
+from slipway.te import declare
+from slipway.te.declare import const
 from slipway.te.tensor import Tensor
 from slipway.topi.elementwise import broadcast_shape, element_of
+from slipway.topi.tag import INJECTIVE
 from slipway.topi.transform import reshape
 from slipway.topi.utils import get_const_float, get_const_int, normalize_axis
 from slipway.topi.utils import prod as product
 from slipway.topi.utils import unravel_index as indices_of
+
+compute = functools.partial(declare.compute, tag=INJECTIVE)
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr, PrimExprLike

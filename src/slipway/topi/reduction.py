@@ -12,6 +12,7 @@ from slipway.te import reduction as R
 from slipway.te.declare import compute, const
 from slipway.te.tensor import Tensor
 from slipway.topi.elementwise import divide
+from slipway.topi.tag import COMM_REDUCE, COMM_REDUCE_IDX
 from slipway.topi.utils import normalize_axis, ravel_index
 
 if TYPE_CHECKING:
@@ -25,7 +26,14 @@ def _axes(x: Tensor, axis: int | Sequence[int] | None) -> tuple[int, ...]:
     return tuple(sorted({normalize_axis(int(a), x.ndim) for a in given}))
 
 
-def _reduced(x: Tensor, axis: Any, keepdims: bool, name: str, function: Callable[..., Any]) -> Any:
+def _reduced(
+    x: Tensor,
+    axis: Any,
+    keepdims: bool,
+    name: str,
+    function: Callable[..., Any],
+    tag: str = COMM_REDUCE,
+) -> Any:
     axes = _axes(x, axis)
     over = [R.reduce_axis((0, x.shape[a]), f"k{a}") for a in axes]
     kept = [a for a in range(x.ndim) if keepdims or a not in axes]
@@ -39,7 +47,7 @@ def _reduced(x: Tensor, axis: Any, keepdims: bool, name: str, function: Callable
             place[a] = k.var
         return function(place, over)
 
-    return compute(shape, element, name)
+    return compute(shape, element, name, tag)
 
 
 def _simple(name: str, reducer: Callable[..., Any]) -> Callable[..., Tensor]:
@@ -106,9 +114,9 @@ def _arg(name: str, better: Callable[..., Any], worst: Callable[..., Any]) -> Ca
             position = ravel_index([k.var for k in over], [data.shape[a] for a in axes])
             return reducer((position, data(*place)), axis=over)
 
-        found = _reduced(data, axis, keepdims, name, function)
+        found = _reduced(data, axis, keepdims, name, function, f"{COMM_REDUCE_IDX}_pairs")
         picked = found[0]
-        return compute(picked.shape, lambda *i: picked(*i), name)  # type: ignore[no-any-return]
+        return compute(picked.shape, lambda *i: picked(*i), name, COMM_REDUCE_IDX)  # type: ignore[no-any-return]
 
     apply.__name__ = name
     apply.__doc__ = f"Return the position of the {name[3:]}imum along `axis`; the first of equals."

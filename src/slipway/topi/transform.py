@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from slipway.errors import InvalidShapeError
 from slipway.ir import ops
-from slipway.te.declare import compute
+from slipway.te import declare
 from slipway.te.tensor import Tensor
 from slipway.topi.elementwise import broadcast_shape, element_of
+from slipway.topi.tag import INJECTIVE
 from slipway.topi.utils import get_const_int, normalize_axis, ravel_index, unravel_index
+
+compute = functools.partial(declare.compute, tag=INJECTIVE)
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr, PrimExprLike

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from slipway.errors import TargetError, did_you_mean
 
-_TYPES = {bool: "Bool", int: "IntImm", str: "runtime.String"}
+_TYPES = {bool: "IntImm", int: "IntImm", str: "runtime.String"}
 
 
 class _Choice:
@@ -50,9 +50,9 @@ class _Choice:
         return list(cls.OPTIONS)
 
     @classmethod
-    def list_registered_options(cls, name: str) -> dict[str, str]:
-        """Return the options of a kind, each with the type of its values."""
-        known = cls(name).attrs
+    def list_registered_options(cls, name: str | _Choice) -> dict[str, str]:
+        """Return the options of a kind (or of a value), each with the type of its values."""
+        known = cls(name.name if isinstance(name, _Choice) else name).attrs
         return {key: _TYPES[type(value)] for key, value in known.items()}
 
     @property

@@ -100,7 +100,7 @@ class Xavier(Initializer):
 class Constant(Initializer):
     """Every weight is `value`."""
 
-    def __init__(self, value: float) -> None:
+    def __init__(self, value: float = 0.0) -> None:
         super().__init__(value=value)
         self.value = value
 

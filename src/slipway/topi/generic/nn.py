@@ -1,4 +1,4 @@
-"""Schedules of ready-made expressions for any CPU.
+"""Schedules of ready-made expressions for any CPU, and for a GPU in the scope of its target.
 
 Injective stages are inlined into what reads them, unless that is a reduction or an output; every
 stage that is left runs in parallel over its outermost axis.  All names stand for this one rule.
@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from slipway.target import Target
 from slipway.te.operation import ComputeOp
 from slipway.te.schedule import Schedule, create_schedule
+from slipway.topi import cuda
 from slipway.topi.utils import is_injective
 
 
 def schedule_injective(outs: Any) -> Schedule:
-    """Return a schedule of output tensors (one, or a list), for any expression."""
+    """Return a schedule of output tensors (one, or a list), for any expression.
+
+    In the scope of a GPU's target it is that of `topi.cuda`, in threads.
+    """
+    target = Target.current()
+    if target is not None and "gpu" in target.keys:
+        return cuda.schedule_injective(outs)
     tensors = list(outs) if isinstance(outs, (list, tuple)) else [outs]
     s = create_schedule([t.op for t in tensors])
     for stage in list(s.stages):

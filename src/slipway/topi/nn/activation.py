@@ -9,6 +9,7 @@ from slipway.te import math
 from slipway.te.declare import compute, const
 from slipway.te.tensor import Tensor
 from slipway.topi.products import check_equal
+from slipway.topi.tag import BROADCAST, ELEMWISE
 from slipway.topi.utils import normalize_axis
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def relu(x: Tensor) -> Tensor:
     """Return the elements, 0 for negative ones."""
     zero = const(0, x.dtype)
-    return compute(x.shape, lambda *i: ops.maximum(x(*i), zero), "relu")  # type: ignore[no-any-return]
+    return compute(x.shape, lambda *i: ops.maximum(x(*i), zero), "relu", ELEMWISE)  # type: ignore[no-any-return]
 
 
 def leaky_relu(x: Tensor, alpha: float) -> Tensor:
@@ -28,12 +29,12 @@ def leaky_relu(x: Tensor, alpha: float) -> Tensor:
         value = x(*i)
         return ops.select(ops.greater(value, const(0, x.dtype)), value, value * alpha)
 
-    return compute(x.shape, element, "leaky_relu")  # type: ignore[no-any-return]
+    return compute(x.shape, element, "leaky_relu", ELEMWISE)  # type: ignore[no-any-return]
 
 
 def sigmoid(x: Tensor) -> Tensor:
     """Return 1 / (1 + exp(-x))."""
-    return compute(x.shape, lambda *i: math.sigmoid(x(*i)), "sigmoid")  # type: ignore[no-any-return]
+    return compute(x.shape, lambda *i: math.sigmoid(x(*i)), "sigmoid", ELEMWISE)  # type: ignore[no-any-return]
 
 
 def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
@@ -45,12 +46,12 @@ def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
         value = x(*i)
         return ops.select(ops.greater(value, const(0, x.dtype)), value, value * slope(i[at]))
 
-    return compute(x.shape, element, "prelu")  # type: ignore[no-any-return]
+    return compute(x.shape, element, "prelu", BROADCAST)  # type: ignore[no-any-return]
 
 
 def _scale_shift(data: Tensor, scale: Tensor, shift: Tensor, axis: int) -> Tensor:
     element = lambda *i: ops.add(ops.mul(data(*i), scale(i[axis])), shift(i[axis]))  # noqa: E731
-    return compute(data.shape, element, "scale_shift")  # type: ignore[no-any-return]
+    return compute(data.shape, element, "scale_shift", BROADCAST)  # type: ignore[no-any-return]
 
 
 def scale_shift_nchw(data: Tensor, scale: Tensor, shift: Tensor) -> Tensor:

@@ -85,7 +85,8 @@ def conv(
         return R.sum(ops.mul(ops.cast(value, dtype), ops.cast(weight, dtype)), axis=[rc, *over])
 
     shape = tuple(made[c] for c in data_layout)
-    return compute(shape, element, f"conv_{data_layout.lower()}")  # type: ignore[no-any-return]
+    tag = f"{'group_' if groups > 1 else ''}conv{len(spatial)}d_{data_layout.lower()}"
+    return compute(shape, element, f"conv_{data_layout.lower()}", tag)  # type: ignore[no-any-return]
 
 
 def conv2d(

@@ -53,7 +53,8 @@ def _depthwise(
         return R.sum(ops.mul(ops.cast(value, dtype), ops.cast(weight, dtype)), axis=[ry, rx])
 
     shape = (x.shape[0], *((rows, columns, made) if last else (made, rows, columns)))
-    return compute(shape, element, "depthwise_conv2d")  # type: ignore[no-any-return]
+    tag = f"depthwise_conv2d_{'nhwc' if last else 'nchw'}"
+    return compute(shape, element, "depthwise_conv2d", tag)  # type: ignore[no-any-return]
 
 
 def depthwise_conv2d_nchw(

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from slipway.ir import ops
 from slipway.te import reduction as R
-from slipway.te.declare import compute
+from slipway.te.declare import compute, tag_scope
 from slipway.te.tensor import Tensor
 from slipway.topi.elementwise import divide, exp, log, subtract
 from slipway.topi.products import check_equal, matmul
 from slipway.topi.reduction import max as max_over
 from slipway.topi.reduction import sum as sum_over
+from slipway.topi.tag import BROADCAST
 from slipway.topi.transform import reshape
 
 if TYPE_CHECKING:
@@ -30,11 +31,12 @@ def dense(
     data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: str | None = None
 ) -> Tensor:
     """Return data (batch, in) times weight (out, in), plus bias (out)."""
-    product = matmul(data, weight, transp_b=True, out_dtype=out_dtype or "")
+    with tag_scope("dense"):
+        product = matmul(data, weight, transp_b=True, out_dtype=out_dtype or "")
     if bias is None:
         return product
     added = lambda i, j: product(i, j) + bias(j)  # noqa: E731
-    return compute(product.shape, added, "dense")  # type: ignore[no-any-return]
+    return compute(product.shape, added, "dense", BROADCAST)  # type: ignore[no-any-return]
 
 
 def batch_matmul(
@@ -59,7 +61,7 @@ def batch_matmul(
         right = b(of_b, j, k.var) if transpose_b else b(of_b, k.var, j)
         return R.sum(ops.mul(ops.cast(left, dtype), ops.cast(right, dtype)), axis=k)
 
-    return compute(shape, element, "batch_matmul")  # type: ignore[no-any-return]
+    return compute(shape, element, "batch_matmul", "batch_matmul")  # type: ignore[no-any-return]
 
 
 def softmax(x: Tensor, axis: int = -1) -> Any:

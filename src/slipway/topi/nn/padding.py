@@ -9,6 +9,7 @@ from slipway.errors import InvalidShapeError
 from slipway.ir import ops
 from slipway.te.declare import compute, const
 from slipway.te.tensor import Tensor
+from slipway.topi.tag import INJECTIVE
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
@@ -34,7 +35,7 @@ def pad(
         fill = const(pad_value, data.dtype)
         return ops.if_then_else(ops.all_of(tests), value, fill) if tests else value
 
-    return compute(shape, element, name, attrs=attrs)  # type: ignore[no-any-return]
+    return compute(shape, element, name, f"{INJECTIVE},pad", attrs)  # type: ignore[no-any-return]
 
 
 def dilate(
@@ -54,4 +55,4 @@ def dilate(
         value = data(*(ops.floordiv(x, s) for x, s in pairs))
         return ops.if_then_else(ops.all_of(tests), value, fill) if tests else value
 
-    return compute(shape, element, name)  # type: ignore[no-any-return]
+    return compute(shape, element, name, f"{INJECTIVE},dilate")  # type: ignore[no-any-return]

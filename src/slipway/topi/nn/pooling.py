@@ -9,6 +9,7 @@ from slipway.ir import ops
 from slipway.te import reduction as R
 from slipway.te.declare import compute, const
 from slipway.te.tensor import Tensor
+from slipway.topi.tag import ELEMWISE
 from slipway.topi.utils import get_const_int
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def pool2d(
             position[axis] = ops.add(ops.mul(i[axis], step), ops.mul(k.var, gap))
         return reducer(x(*position), axis=over)
 
-    found = compute(tuple(shape), element, "pool2d")
+    found = compute(tuple(shape), element, "pool2d", f"pool_{pool_type}" if largest else "pool_sum")
     if largest:
         return found  # type: ignore[no-any-return]
 
@@ -85,7 +86,7 @@ def pool2d(
             count = ops.add(count, ops.cast(counts, "int32"))
         return ops.maximum(count, 1)
 
-    return compute(tuple(shape), mean, "pool2d_mean")  # type: ignore[no-any-return]
+    return compute(tuple(shape), mean, "pool2d_mean", ELEMWISE)  # type: ignore[no-any-return]
 
 
 def pool(
@@ -134,7 +135,12 @@ def adaptive_pool(
             tests.append(ops.less(position[axis], end))
         return reducer(ops.if_then_else(ops.all_of(tests), data(*position), neutral), axis=over)
 
-    found = compute(tuple(shape), element, "adaptive_pool")
+    found = compute(
+        tuple(shape),
+        element,
+        "adaptive_pool",
+        f"adaptive_pool_{pool_type}" if largest else "adaptive_pool_sum",
+    )
     if largest:
         return found  # type: ignore[no-any-return]
 
@@ -145,7 +151,7 @@ def adaptive_pool(
             count = ops.mul(count, ops.sub(end, begin))
         return ops.div(found(*i), ops.cast(count, data.dtype))
 
-    return compute(tuple(shape), mean, "adaptive_pool_mean")  # type: ignore[no-any-return]
+    return compute(tuple(shape), mean, "adaptive_pool_mean", ELEMWISE)  # type: ignore[no-any-return]
 
 
 def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
