@@ -39,7 +39,7 @@ LAYERS = {
     10: (
         "_ffi", "cli", "exec", "contrib", "driver", "nd", "tir", "transform", "__init__",
         "__main__", "testing", "error", "instrument", "parser", "autotvm", "auto_scheduler",
-        "meta_schedule", "deploy", "doctor", "report", "farm",
+        "meta_schedule", "deploy", "doctor", "report", "farm", "micro.testing",
     ),
 }  # fmt: skip
 LAYER_OF = {package: layer for layer, packages in LAYERS.items() for package in packages}

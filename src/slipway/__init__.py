@@ -24,6 +24,10 @@ _OF_TE = (
 )
 # Of the loop language, likewise.
 _OF_IR = {
+    "slipway.ir.memory_pools": (
+        "ConstantMemoryPools ConstantPoolInfo PoolInfo PoolInfoProperties WorkspaceMemoryPools "
+        "WorkspacePoolInfo"
+    ),
     "slipway.ir.buffer": "decl_buffer",
     "slipway.ir.calls": (
         "call_extern call_intrin call_llvm_intrin call_llvm_pure_intrin call_packed "

@@ -55,6 +55,12 @@ from slipway.ir.calls import call_llvm_pure_intrin as call_llvm_pure_intrin
 from slipway.ir.calls import call_packed as call_packed
 from slipway.ir.calls import call_pure_extern as call_pure_extern
 from slipway.ir.function import IRModule as IRModule
+from slipway.ir.memory_pools import ConstantMemoryPools as ConstantMemoryPools
+from slipway.ir.memory_pools import ConstantPoolInfo as ConstantPoolInfo
+from slipway.ir.memory_pools import PoolInfo as PoolInfo
+from slipway.ir.memory_pools import PoolInfoProperties as PoolInfoProperties
+from slipway.ir.memory_pools import WorkspaceMemoryPools as WorkspaceMemoryPools
+from slipway.ir.memory_pools import WorkspacePoolInfo as WorkspacePoolInfo
 from slipway.ir.node import Node as Object
 from slipway.ir.node import register_object as register_object
 from slipway.ir.ops import floordiv as floordiv
@@ -150,14 +156,20 @@ from slipway.transform.loop.older import uint8 as uint8
 from slipway.version import VERSION as __version__
 
 __all__ = [
+    "ConstantMemoryPools",
+    "ConstantPoolInfo",
     "Function",
     "IRModule",
     "Model",
     "NDArray",
     "Object",
     "PackedFunc",
+    "PoolInfo",
+    "PoolInfoProperties",
     "TVMError",
     "TypeCode",
+    "WorkspaceMemoryPools",
+    "WorkspacePoolInfo",
     "__version__",
     "abs",
     "all",

@@ -84,7 +84,7 @@ def test_third_party_template_from_generation_to_transport(template, tmp_path):
         project.flash()
     data = bytes(range(256))
     with project.transport() as transport:
-        assert transport.timeouts()["session_start_timeout_sec"] == 1.0
+        assert transport.timeouts().session_start_timeout_sec == 1.0
         transport.write(data, 1.0)
         assert transport.read(100, 1.0) + transport.read(500, 1.0) == data
         with pytest.raises(server.IoTimeoutError):

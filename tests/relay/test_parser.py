@@ -77,3 +77,11 @@ def test_the_version_that_classic_tvm_writes_is_passed_over(line):
 def test_errors_say_where(text, words):
     with pytest.raises(ModelError, match=words):
         relay.fromtext(text)
+
+
+@pytest.mark.parametrize("short", ["[2, 2]", "[2]"])
+@pytest.mark.parametrize("call", ["nn.conv2d(%x, %w, kernel_size=[5, 5], ", "nn.max_pool2d(%x, "])
+def test_padding_may_name_each_axis_once(call, short):
+    head = "fn (%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(4, 3, 5, 5), float32]) {"
+    found = relay.fromtext(f"{head} {call}padding={short}) }}")
+    assert structural_equal(found, relay.fromtext(f"{head} {call}padding=[2, 2, 2, 2]) }}"))

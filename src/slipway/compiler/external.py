@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from slipway.compiler import ccompiler
 from slipway.errors import CodegenError, LoweringError
 from slipway.ir import calls, ops
 from slipway.ir.buffer import decl_buffer
@@ -26,6 +27,7 @@ from slipway.relay.types import TensorType, flatten
 from slipway.runtime.packed_func import get_global_func, list_global_func_names
 
 _PREFIX = "relay.ext."
+_OWN = {"ccompiler": ccompiler.generate}  # one of the user's under that name goes first
 
 
 def is_external(function: Any) -> bool:
@@ -59,7 +61,7 @@ def external_kernel(name: str, function: Function) -> PrimFunc:
 
 def _source(function: Function, symbol: str) -> str:
     compiler = str(function.attr("Compiler"))
-    generate = get_global_func(_PREFIX + compiler, allow_missing=True)
+    generate = get_global_func(_PREFIX + compiler, allow_missing=True) or _OWN.get(compiler)
     if generate is None:
         known = [n.removeprefix(_PREFIX) for n in list_global_func_names() if n.startswith(_PREFIX)]
         raise LoweringError(

@@ -19,9 +19,12 @@ from slipway.micro.serial_port import SerialPort
 from slipway.micro.serial_session import SerialSession
 from slipway.micro.session import (
     Session,
+    SessionTerminatedError,
+    create_local_aot_executor,
     create_local_debug_executor,
     create_local_graph_executor,
 )
+from slipway.micro.transport import TransportLogger
 
 __all__ = [
     "GeneratedProject",
@@ -29,9 +32,12 @@ __all__ = [
     "SerialPort",
     "SerialSession",
     "Session",
+    "SessionTerminatedError",
     "TemplateProject",
     "TemplateProjectError",
+    "TransportLogger",
     "UnsupportedInModelLibraryFormatError",
+    "create_local_aot_executor",
     "create_local_debug_executor",
     "create_local_graph_executor",
     "export_model_library_format",

@@ -12,6 +12,7 @@ from slipway.libinfo import find_crt_include_path
 from slipway.micro.model_library import ModelLibrary
 from slipway.micro.model_library_format import export_model_library_format
 from slipway.micro.project_api import client
+from slipway.micro.transport import Transport, TransportTimeouts
 
 TEMPLATES = ("crt", "baremetal", "cmake", "zephyr", "arduino")
 
@@ -39,7 +40,7 @@ def get_microtvm_template_projects(platform: str) -> str:
     return str(folder)
 
 
-class ProjectTransport:
+class ProjectTransport(Transport):
     """The byte stream to a project's running firmware; a context manager.
 
     `board_file` is the project's description of its board, where it has one.
@@ -54,14 +55,14 @@ class ProjectTransport:
         self.board_file = board_file
         self._client = api_client
         self._options = options
-        self._timeouts: dict[str, float] | None = None
+        self._timeouts: TransportTimeouts | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether the firmware can be talked to."""
         return self._timeouts is not None
 
-    def timeouts(self) -> dict[str, float]:
+    def timeouts(self) -> TransportTimeouts:
         """Return the waiting times, in seconds, that the project asks for."""
         if self._timeouts is None:
             raise SlipwayError("the transport is not open; open it first, or use `with`")
@@ -69,7 +70,8 @@ class ProjectTransport:
 
     def open(self) -> None:
         """Start or connect to the firmware."""
-        self._timeouts = self._client.open_transport(self._options)["timeouts"]
+        reply = self._client.open_transport(self._options)
+        self._timeouts = TransportTimeouts(**reply["timeouts"])
 
     def close(self) -> None:
         """Close the stream; nothing happens when it is closed."""
@@ -84,13 +86,6 @@ class ProjectTransport:
     def write(self, data: bytes, timeout_sec: float | None) -> None:
         """Write all of `data`."""
         self._client.write_transport(data, timeout_sec)
-
-    def __enter__(self) -> ProjectTransport:
-        self.open()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class GeneratedProject:
@@ -146,8 +141,8 @@ class TemplateProject:
 
     @classmethod
     def from_directory(cls, template_project_dir: str | Path) -> TemplateProject:
-        """Open a template directory."""
-        return cls(client.instantiate_from_dir(template_project_dir))
+        """Open a template directory, or the template of that name."""
+        return cls(client.instantiate_from_dir(_template_folder(template_project_dir)))
 
     def __init__(self, api_client: client.ProjectAPIClient) -> None:
         self._client = api_client
@@ -220,9 +215,10 @@ def get_standalone_crt_dir() -> str:
 def _template_folder(template_dir: str | Path) -> Path:
     if isinstance(template_dir, str) and template_dir in TEMPLATES:
         return Path(get_microtvm_template_projects(template_dir))
-    if Path(template_dir) == Path(get_standalone_crt_dir()) / "template" / "host":
-        return Path(get_microtvm_template_projects("crt"))  # where TVM keeps its own
-    return Path(template_dir)
+    folder = Path(template_dir)
+    if folder == Path(get_standalone_crt_dir()) / "template" / "host":  # where 0.8 to 0.10 had it
+        return Path(get_microtvm_template_projects("crt"))
+    return folder
 
 
 def generate_project(
@@ -246,7 +242,7 @@ def generate_project(
         raise ArgumentTypeError(
             "generate_project needs template_dir, module and generated_project_dir"
         )
-    opened = TemplateProject.from_directory(_template_folder(template))
+    opened = TemplateProject.from_directory(template)
     return opened.generate_project(module, folder, options)
 
 
@@ -274,5 +270,5 @@ def generate_project_from_mlf(
     options: Mapping[str, Any] | None = None,
 ) -> GeneratedProject:
     """Make a project of a Model Library Format archive on disk."""
-    template = TemplateProject.from_directory(_template_folder(template_dir))
+    template = TemplateProject.from_directory(template_dir)
     return template.generate_project_from_mlf(mlf_path, project_dir, options)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import Any, NoReturn
 
 from slipway.errors import ArgumentTypeError, RPCConnectionError, RPCError, SlipwayError
 from slipway.micro.board import Board, find_board
 from slipway.micro.device_rpc import DeviceRPCSession
 from slipway.micro.serial_link import SerialLink
+from slipway.micro.transport import TransportTimeouts, start_timeout_s
 from slipway.rpc.device import RemoteDevice
 from slipway.rpc.link import Link
 from slipway.rpc.module import RemoteModule
@@ -16,23 +17,27 @@ from slipway.rpc.protocol import greet
 from slipway.runtime.graph_executor import GraphModule
 
 _START_TIMEOUT_S = 10.0
+_CALL_TIMEOUT_S = 60.0
+SessionTerminatedError = RPCConnectionError  # the device's end, or the line's, ends a session
 
 
 class Session:
     """A session with a device behind a transport.
 
     Use it as a context manager; `transport` is a project's (``project.transport()``), or anything
-    with `read` and `write`.  `timeout` bounds one call, in seconds.  `board` (a name or a .toml
-    file) is what code for the device is linked with; by default the project's, else what the
-    firmware calls itself.
+    with `read` and `write`.  `timeout_override` bounds one call, in seconds; classic's
+    `TransportTimeouts` bound the session's start, too, and 0 there is no bound.  `timeout` is
+    another name of it.  `board` (a name or a .toml file) is what code for the device is linked
+    with; by default the project's, else what the firmware calls itself.
     """
 
     def __init__(
         self,
         transport_context_manager: Any = None,
         session_name: str = "micro",
-        timeout: float | None = 60.0,
+        timeout_override: TransportTimeouts | float | None = None,
         *,
+        timeout: float | None = _CALL_TIMEOUT_S,
         transport: Any = None,
         board: str | Board | None = None,
     ) -> None:
@@ -41,6 +46,12 @@ class Session:
         if self._transport is None:
             raise ArgumentTypeError("Session needs a transport, for example project.transport()")
         self._name = session_name
+        self._timeouts: TransportTimeouts | None = None
+        if isinstance(timeout_override, TransportTimeouts):
+            self._timeouts = timeout_override
+            timeout = timeout_override.session_established_timeout_sec or None
+        elif timeout_override is not None:
+            timeout = timeout_override
         self._timeout = timeout
         self._line: SerialLink | None = None
         self._rpc: DeviceRPCSession | None = None
@@ -99,8 +110,10 @@ class Session:
             self._transport.__enter__()
             self._opened_transport = True
         try:
-            limits = self._transport.timeouts() if hasattr(self._transport, "timeouts") else {}
-            start_s = limits.get("session_start_timeout_sec") or _START_TIMEOUT_S
+            limits = self._timeouts
+            if limits is None and hasattr(self._transport, "timeouts"):
+                limits = self._transport.timeouts()
+            start_s = start_timeout_s(limits) or _START_TIMEOUT_S
             self._line = SerialLink(self._transport, self._name, start_s)
             self._line.socket.settimeout(start_s)
             welcome = greet(
@@ -109,6 +122,7 @@ class Session:
             link = Link(self._line.socket, welcome, self._name)
             self._rpc = DeviceRPCSession(link, welcome.key, welcome.description, welcome.timeout_ms)
             self._rpc.find_board = self._find_board
+            self._rpc.reset_device = self._reset
             self._rpc.timeout = self._timeout
         except BaseException as error:
             fault = self._close()
@@ -116,6 +130,12 @@ class Session:
                 raise RPCConnectionError(f"{self._name}: {fault}") from error
             raise
         return self
+
+    def _reset(self) -> NoReturn:
+        """Let the device end the session and begin anew; what was open on it is gone."""
+        if self._line is not None:
+            self._line.close()
+        raise SessionTerminatedError(f"{self._name}: the device was reset; open a new session")
 
     def _close(self) -> str:
         """End everything that is open; return what was wrong with the line, if anything."""
@@ -149,3 +169,8 @@ def create_local_graph_executor(graph_json: str, mod: Any, device: Any) -> Graph
 
 
 create_local_debug_executor = create_local_graph_executor
+
+
+def create_local_aot_executor(session: Session) -> GraphModule:
+    """Return a GraphModule of the firmware's model, compiled ahead of time."""
+    return GraphModule(session.create_aot_executor())

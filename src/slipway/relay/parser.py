@@ -81,6 +81,9 @@ def parse_expr(source: str) -> Expr:
     return found
 
 
+_AXES = re.compile(r"([123])d(?:_|$)")  # of nn.conv2d_transpose, nn.max_pool3d
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         code, _, data = text.partition(METADATA)
@@ -274,6 +277,11 @@ class _Parser:
                 )
         if kind is None:
             return None
+        axes = _AXES.search(definition.name)
+        padding = given.get("padding")
+        if axes and isinstance(padding, tuple) and len(padding) in (1, int(axes[1])):
+            # One amount for all sides, or one for both sides of each axis.
+            given = {**given, "padding": padding * (2 * int(axes[1]) // len(padding))}
         for name, fits in field_checks(kind):
             if name in given and not fits(given[name]):
                 raise self.error(f"{name} of {definition.name} cannot be {given[name]!r}")

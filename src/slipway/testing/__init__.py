@@ -19,6 +19,7 @@ _HOMES = {
             "slipway.testing.processes": "echo identity_after install_request_hook terminate_self",
         }
     ),
+    "aot": "slipway.testing.aot",
     "plugin": "slipway.testing.plugin",
     "utils": "slipway.testing.utils",
 }

@@ -1,5 +1,6 @@
 """What type checkers see of slipway.testing; written by tools/stubs.py."""
 
+from slipway.testing import aot as aot
 from slipway.testing import plugin as plugin
 from slipway.testing import utils as utils
 from slipway.testing.compare import assert_allclose as assert_allclose
@@ -49,6 +50,7 @@ from slipway.testing.processes import install_request_hook as install_request_ho
 from slipway.testing.processes import terminate_self as terminate_self
 
 __all__ = [
+    "aot",
     "assert_allclose",
     "assert_prim_expr_equal",
     "device_enabled",

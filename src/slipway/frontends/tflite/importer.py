@@ -35,6 +35,10 @@ from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Va
 from slipway.relay.types import TensorType
 
 
+class OperatorConverter:
+    """Stands for the importer's own converters, where a classic script names them."""
+
+
 @defects_named("importing the model")
 def from_tflite(
     model: Any,
@@ -49,7 +53,7 @@ def from_tflite(
 
     `shape_dict` gives inputs their shapes; it is needed where the file leaves a dimension open.
     `dtype_dict` may repeat the inputs' dtypes; one that differs from the file's is an error.
-    `op_converter` is classic TVM's, and refused.
+    `op_converter` is `OperatorConverter`, as classic's default; a class of one's own is refused.
     `dense_rounding` says how integer matrix products are requantised: "double" as TensorFlow Lite
     Micro does it and every other operator, "single" as LiteRT does it (see docs/quantization.md).
     `constants` binds inputs to values: they are inputs no longer, and what depends on them alone is
@@ -60,7 +64,7 @@ def from_tflite(
     or SVDF) become inputs, and their new values outputs behind the model's own.
     Raises ModelError for a file that cannot be read and for what is not supported.
     """
-    if op_converter is not None:
+    if op_converter not in (None, OperatorConverter):
         raise ModelError(
             "from_tflite(op_converter=...) takes a converter class of classic TVM, which Slipway "
             "cannot call; leave it out. An operator of your own is a function decorated with "

@@ -1,6 +1,7 @@
 """``relay.testing``: networks with random parameters, under their classic names."""
 
 from slipway.relay.testing import (
+    byoc,
     config,
     dcgan,
     densenet,
@@ -15,6 +16,7 @@ from slipway.relay.testing import (
     squeezenet,
     synthetic,
     temp_op_attr,
+    tf,
     vgg,
 )
 from slipway.relay.testing.init import create_workload
@@ -31,6 +33,7 @@ from slipway.relay.testing.tools import (
 
 __all__ = [
     "TempOpAttr",
+    "byoc",
     "check_grad",
     "config",
     "count_ops",
@@ -53,5 +56,6 @@ __all__ = [
     "squeezenet",
     "synthetic",
     "temp_op_attr",
+    "tf",
     "vgg",
 ]

@@ -6,5 +6,9 @@ _HOMES = {
     "from_onnx": "slipway.frontends.onnx.importer:from_onnx",
     "from_tflite": "slipway.frontends.tflite.importer:from_tflite",
     "from_pytorch": "slipway.frontends.torch.importer:from_pytorch",
+    # Modules of that name, which classic scripts import from.
+    "onnx": "slipway.frontends.onnx.importer",
+    "pytorch": "slipway.frontends.torch.importer",
+    "tflite": "slipway.frontends.tflite.importer",
 }
 __getattr__, __dir__ = offer(__name__, _HOMES)
