@@ -13,6 +13,7 @@ from slipway.compiler.cost import kernel_cost
 from slipway.compiler.export import ModelParts, export
 from slipway.compiler.graph import ModelGraph, StoragePlan
 from slipway.compiler.operator_module import OperatorModule
+from slipway.compiler.system_library import with_runtime
 from slipway.errors import ArtifactError
 from slipway.ir.function import BaseFunc, IRModule
 from slipway.relay.backend import Executor, Runtime
@@ -79,6 +80,7 @@ class ModelFactory(GraphExecutorFactoryModule):
         executor: Executor | None,
         runtime: Runtime | None,
     ) -> None:
+        compiled = with_runtime(compiled, runtime)
         library = OperatorModule(compiled)
         metadata = _metadata(graph, storage, mod_name)
         metadata["device_type"] = target.kind.device_type
