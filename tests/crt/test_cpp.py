@@ -112,6 +112,16 @@ def test_on_a_cortex_m4(tmp_path):
     assert done.stdout + done.stderr == WITHOUT_EXCEPTIONS
 
 
+def test_containers(tmp_path):
+    """Lists, texts and missing values: alone, and as Python's own beside it."""
+    source = foreign.HERE / "cpp_containers.cc"
+    program = build(foreign.needed("clang++"), source, tmp_path / "program", "-DALONE")
+    assert foreign.run([program]) == "done\n"
+    library = build(foreign.needed("g++"), source, tmp_path / "lib.so", "-fPIC", "-shared")
+    script = foreign.HERE / "containers_beside_python.py"
+    assert foreign.run([sys.executable, script, library]) == "done\n"
+
+
 def test_registered_code_outlives_its_module(tmp_path):
     """A library that load_module loaded for what it registers may be dropped by its user."""
     compiler = foreign.needed("clang++")  # g++ marks symbols that keep a library in any case
