@@ -37,7 +37,7 @@ def test_program_runs_a_model_and_survives_misuse(compiler, model, tmp_path):
         assert printed[-1] == "done"
         assert "nothing" not in printed, "a mistake went unnoticed"
         errors = [line for line in printed if re.match(r"[A-Za-z]+Error: ", line)]
-        assert len(errors) == 20
+        assert len(errors) == 28
     for text in (
         "the global function 'again' is registered already",
         "argument 0: expected int, got str",

@@ -218,8 +218,15 @@ int TVMCbArgToReturn(TVMValue *value, int *code) {
   }
 }
 
+static int no_name(const char *function) {
+  return slw_error_setf("ValueError", "%s: the pointer to the function's name is null", function);
+}
+
 int TVMFuncGetGlobal(const char *name, TVMFunctionHandle *out) {
   TVMFFIObject *found = NULL;
+  if (name == NULL) {
+    return no_name("TVMFuncGetGlobal");
+  }
   (void)slw_registry_get(name, &found);
 #if !defined(SLW_NO_THREADS)
   if (found == NULL) {
@@ -231,6 +238,9 @@ int TVMFuncGetGlobal(const char *name, TVMFunctionHandle *out) {
 }
 
 int TVMFuncRegisterGlobal(const char *name, TVMFunctionHandle f, int override) {
+  if (name == NULL) {
+    return no_name("TVMFuncRegisterGlobal");
+  }
   if (f == NULL || ((const TVMFFIObject *)f)->type_index != kTVMFFIFunction) {
     return slw_error_setf("TypeError", "only a function can be registered, as '%s' too", name);
   }
@@ -248,6 +258,9 @@ int TVMFuncRegisterGlobal(const char *name, TVMFunctionHandle f, int override) {
 }
 
 int TVMFuncRemoveGlobal(const char *name) {
+  if (name == NULL) {
+    return no_name("TVMFuncRemoveGlobal");
+  }
   return (slw_registry_remove(name) == SLW_OK)
              ? 0
              : slw_error_setf("ValueError", "there is no global function '%s' to remove", name);

@@ -22,6 +22,9 @@ int TVMModGetFunction(TVMModuleHandle mod, const char *func_name, int query_impo
                           (module == NULL) ? ", not a null handle"
                                            : "; this one is another library's");
   }
+  if (func_name == NULL) {
+    return slw_error_setf("ValueError", "TVMModGetFunction: the function's name is null");
+  }
   status = slw_module_get_function(module, func_name, &found);
   if (status == SLW_ERROR_NOT_FOUND) {
     return 0; /* the thread's error lists the functions that there are */
