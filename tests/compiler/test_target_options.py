@@ -7,6 +7,7 @@ from aot_models import keyword_net
 
 import slipway as tvm
 from slipway import relay, te
+from slipway.compiler.system_library import linkable_object
 from slipway.errors import TargetError
 from slipway.target import Target
 from slipway.target.kinds import WITHOUT_EFFECT, cpu_options
@@ -74,6 +75,8 @@ EFFECTS = {
     "tag": ("raspberry-pi/4b-aarch64", "", lambda target: target.tag),
     "host": (X86, "", lambda target: Target(target, host="llvm").host),
     "target_device_type": (X86, "-target_device_type=12", Target.get_target_device_type),
+    "system-lib": (X86, "-system-lib=1",
+                   lambda target: linkable_object(compiled(target).compiled)),
     "executor": ("c", "-executor=aot", lambda target: type(relay.build(
         tvm.IRModule.from_expr(relay.abs(relay.var("x", shape=(2,)))), target=target))),
     "interface-api": ("c -executor=aot", "-interface-api=c", ahead_of_time),
@@ -108,7 +111,7 @@ def test_an_option_has_an_effect(option):
 
 
 @pytest.mark.parametrize("words", ["-fast-math=1", "-jit=orcjit", "-libs=mkl,cblas", "-runtime=c",
-                                   "-system-lib=1", "-link-params=1", "-from_device=0",
+                                   "-link-params=1", "-from_device=0",
                                    "-unpacked-api=1"])  # fmt: skip
 def test_what_is_without_effect_changes_nothing(words):
     assert words[1:].partition("=")[0] in WITHOUT_EFFECT

@@ -93,6 +93,19 @@ static void Arrays() {
   Tell([] { NDArray::Empty({1}, DataType::Float(32), DLDevice{kDLCUDA, 0}); });
   Tell([] { NDArray::Empty({1}, DataType("flot32"), kCpu); });
   Tell([] { NDArray().Shape(); });
+  Tell([&] { ones.CopyFromBytes(nullptr, 24); });
+  Tell([&] { ones.CopyToBytes(nullptr, 24); });
+  Tell([] { NDArray::FromDLPack(nullptr); });
+  Tell([] {
+    TVMArrayHandle made;
+    detail::Succeeded(TVMArrayAlloc(nullptr, 2, kDLFloat, 32, 1, kDLCPU, 0, &made));
+  });
+  Tell([] {
+    TVMFunctionHandle found;
+    detail::Succeeded(TVMFuncGetGlobal(nullptr, &found));
+  });
+  Tell([] { detail::Succeeded(TVMFuncRegisterGlobal(nullptr, Registry::Get("myadd")->object(), 0)); });
+  Tell([] { detail::Succeeded(TVMFuncRemoveGlobal(nullptr)); });
 }
 
 static void Model(const char *path, const char *damaged) {
@@ -117,6 +130,10 @@ static void Model(const char *path, const char *damaged) {
   Tell([&] { make(DLDevice{kDLOpenCL, 0}); });
   Tell([&] { get_output(3); });
   Tell([&] { lib.GetFunction("nothing")(); });
+  Tell([&] {
+    TVMFunctionHandle found;
+    detail::Succeeded(TVMModGetFunction(lib.object(), nullptr, 0, &found));
+  });
   Tell([] { Module::LoadFromFile("no/such/file.so"); });
   Tell([damaged] { Module::LoadFromFile(damaged); });
 }

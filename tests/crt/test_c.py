@@ -59,6 +59,14 @@ a text that is longer than eight bytes 11
 14 12
 -1 TypeError: the call of a function got a null handle instead of a function
 name my_add
+name module._GetSystemLib
+name module._LoadFromFile
+name runtime.ModuleLoadFromFile
+name runtime.NumThreads
+name runtime.SystemLib
+name runtime.config_threadpool
+name tvm.graph_executor.create
+name tvm.graph_runtime.create
 1
 0 {empty}
 101

@@ -37,7 +37,7 @@ def test_program_runs_a_model_and_survives_misuse(compiler, model, tmp_path):
         assert printed[-1] == "done"
         assert "nothing" not in printed, "a mistake went unnoticed"
         errors = [line for line in printed if re.match(r"[A-Za-z]+Error: ", line)]
-        assert len(errors) == 20
+        assert len(errors) == 28
     for text in (
         "the global function 'again' is registered already",
         "argument 0: expected int, got str",
@@ -110,6 +110,16 @@ def test_on_a_cortex_m4(tmp_path):
         timeout=60,
     )
     assert done.stdout + done.stderr == WITHOUT_EXCEPTIONS
+
+
+def test_containers(tmp_path):
+    """Lists, texts and missing values: alone, and as Python's own beside it."""
+    source = foreign.HERE / "cpp_containers.cc"
+    program = build(foreign.needed("clang++"), source, tmp_path / "program", "-DALONE")
+    assert foreign.run([program]) == "done\n"
+    library = build(foreign.needed("g++"), source, tmp_path / "lib.so", "-fPIC", "-shared")
+    script = foreign.HERE / "containers_beside_python.py"
+    assert foreign.run([sys.executable, script, library]) == "done\n"
 
 
 def test_registered_code_outlives_its_module(tmp_path):

@@ -42,6 +42,8 @@ test("compiled code calls JavaScript", async () => {
   f(x, y);
   assert.deepEqual([...y.toArray()], [2, 4, 6, 8]);
   assert.deepEqual(tvm.listGlobalFuncNames(), ["js.twice"]);
+  assert.throws(() => tvm.registerFunc("js.none", 3), { name: "TypeError", message: /got 'js.none' and 3/ });
+  assert.throws(() => tvm.getGlobalFunc("js.twice")(2n ** 63n), { name: "OverflowError" });
   assert.throws(() => tvm.registerFunc("js.twice", () => 1), { message: /override/ });
   const thrown = new RangeError("not today");
   tvm.registerFunc("js.twice", () => { throw thrown; }, true);
@@ -100,6 +102,14 @@ test("tensors of every type", async () => {
   assert.deepEqual(tvm.tensor([[1, 2, 3], [4, 5, 6]]).shape, [2, 3]);
   assert.deepEqual(tvm.tensor(7).shape, []);
   assert.throws(() => tvm.tensor([1.5], [1], "int64"), { name: "ValueError" });
+  assert.throws(() => tvm.tensor([256], [1], "uint8"), { name: "ValueError", message: /256 \(element 0\) does not fit/ });
+  assert.throws(() => tvm.tensor([0.5], [1], "int8"), { name: "ValueError" });
+  assert.throws(() => tvm.tensor([NaN], [1], "int32"), { name: "ValueError" });
+  assert.throws(() => tvm.tensor([2n ** 63n], [1], "int64"), { name: "ValueError" });
+  assert.equal(tvm.tensor([3n], [1], "float32").toArray()[0], 3);
+  for (const shape of ["x", [1.5], [NaN], {}, undefined]) {
+    assert.throws(() => tvm.empty(shape), { name: "TypeError", message: /a shape is a list of whole numbers/ });
+  }
   assert.throws(() => tvm.empty([-1]), { message: /shape \[-1\]/ });
   assert.throws(() => tvm.empty([2 ** 31]), { message: /memory/ });
   assert.throws(() => tvm.empty([1], "float31"), { message: /float31/ });

@@ -25,8 +25,19 @@ for (const { file, inputs, outputs, tolerance } of cases) {
     const [first] = model.inputs;
     await assert.rejects(model.run({ none: [1] }), { message: new RegExp(`'${first.name}'`) });
     await assert.rejects(model.run({ [first.name]: [1, 2, 3] }), { name: "ValueError", message: /3 were given/ });
+    for (const wrong of [null, 3, "text"]) {
+      await assert.rejects(model.run(wrong), { name: "TypeError", message: /takes an object of inputs/ });
+    }
+    const count = first.shape.reduce((a, b) => a * b, 1);
+    for (const element of ["1", null, undefined, {}]) { // none becomes 0 or NaN without a word
+      const values = new Array(count).fill(0).with(count - 1, element);
+      await assert.rejects(model.run({ [first.name]: values }), { name: "TypeError", message: new RegExp(`element ${count - 1}`) });
+    }
     const layers = model.profile(2);
     assert.ok(layers.length && layers.every((layer) => layer.ms >= 0));
+    const held = model.getFunction("run");
     model.dispose();
+    await assert.rejects(model.run(inputs), { name: "ReferenceError", message: "this model was disposed of" });
+    assert.throws(() => held(), { name: "ReferenceError" });
   });
 }

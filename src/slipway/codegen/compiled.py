@@ -23,7 +23,8 @@ class CompiledModule:
     `functions` are the names that ``__tvm_ffi_<name>`` exists for, `entry` the main one, and
     `metadata` the JSON text of ``__slipway_metadata``.  `external` are the symbols that calls of
     foreign C functions left undefined.  `device` is what the functions launch on a device; a
-    library carries it, an object of the host's code does not.
+    library carries it, an object of the host's code does not.  `lists_functions`: an object that a
+    program links tells the runtime what is in it (compiler/system_library.py).
     """
 
     target: Target
@@ -34,6 +35,7 @@ class CompiledModule:
     sources: dict[str, Callable[[], str]] = field(repr=False)
     external: tuple[str, ...] = ()
     device: DeviceCode | None = None
+    lists_functions: bool = False
 
     @cached_property
     def objects(self) -> tuple[bytes, ...]:

@@ -9,6 +9,7 @@ from slipway import te
 from slipway.backends.backend import backend_of, compile_target
 from slipway.compiler.emit import build_module
 from slipway.compiler.operator_module import OperatorModule
+from slipway.compiler.system_library import with_runtime
 from slipway.errors import ArgumentTypeError, ArgumentValueError
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.relay.backend import Runtime
@@ -48,16 +49,17 @@ def build(
     """Compile a schedule (or lowered functions) for `target`.
 
     Without a target, the one of ``with Target(...):`` or "llvm".  `target_host` is the target of
-    the code around a GPU's kernels.  Every `runtime` (relay.backend.Runtime) gives the same code.
-    The module runs in this process if the target is this
-    machine; otherwise export it.  Raises TargetError, ScheduleError, LoweringError or CodegenError.
+    the code around a GPU's kernels.  Every `runtime` (relay.backend.Runtime) gives the same code;
+    with "system-lib" a saved object lists its functions.  The module runs in this process if the
+    target is this machine; otherwise export it.  Raises TargetError, ScheduleError, LoweringError
+    or CodegenError.
     """
     Runtime.checked(runtime)
     chosen = compile_target(target, target_host, "kernels")
     functions = _functions(inputs, args, name, binds)
     passes = backend_of(chosen).loop_passes(chosen)
     ready = {key: run_pipeline(f, chosen, passes=passes) for key, f in functions.items()}
-    return OperatorModule(build_module(ready, chosen))
+    return OperatorModule(with_runtime(build_module(ready, chosen), runtime))
 
 
 def _functions(

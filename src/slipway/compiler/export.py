@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway.codegen.compiled import CompiledModule
+from slipway.compiler.system_library import linkable_objects
 from slipway.compiler.web import is_threaded, metadata_section, shared_pages, web_objects
 from slipway.errors import ArtifactError
 from slipway.runtime.artifact_writer import write_artifact
@@ -78,8 +79,10 @@ def export(
             metadata["shared_pages"] = shared_pages(linked)
         write_file(out, linked + metadata_section(metadata))
     elif is_object:
+        objects = linkable_objects(compiled, objects)
         write_file(out, objects[0] if len(objects) == 1 else _merged(compiled, objects))
     elif suffix == ".a":
+        objects = linkable_objects(compiled, objects)
         write_file(out, write_archive({f"slipway{i}.o": data for i, data in enumerate(objects)}))
     else:
         link_shared(objects, compiled.target.triple, out, cc=cc, options=options)

@@ -14,6 +14,7 @@ from slipway.compiler.export import ModelParts, export
 from slipway.compiler.graph import ModelGraph, StoragePlan
 from slipway.compiler.imported import with_imports
 from slipway.compiler.operator_module import OperatorModule
+from slipway.compiler.system_library import with_runtime
 from slipway.errors import ArtifactError
 from slipway.ir.function import BaseFunc, IRModule
 from slipway.relay.backend import Executor, Runtime
@@ -80,6 +81,7 @@ class ModelFactory(GraphExecutorFactoryModule):
         executor: Executor | None,
         runtime: Runtime | None,
     ) -> None:
+        compiled = with_runtime(compiled, runtime)
         library = OperatorModule(compiled)
         metadata = _metadata(graph, storage, mod_name)
         metadata["device_type"] = target.kind.device_type

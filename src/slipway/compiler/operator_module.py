@@ -13,6 +13,7 @@ from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.device_code import DeviceCode
 from slipway.compiler.export import export
 from slipway.compiler.imported import with_imports
+from slipway.compiler.system_library import linkable_object
 from slipway.errors import ArtifactError, ExecutionError
 from slipway.runtime.artifact import check_runs_here
 from slipway.runtime.device_module import DeviceModule
@@ -84,7 +85,11 @@ class OperatorModule(Module):
 
     def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
         """Write one file: an object (.o), or source (.ll, .s, .c), by its ending or `fmt`."""
-        self.compiled.save(Path(file_name), fmt)
+        path = Path(file_name)
+        if (fmt or path.suffix.lstrip(".")) in ("o", "obj"):
+            path.write_bytes(linkable_object(self.compiled))
+        else:
+            self.compiled.save(path, fmt)
 
     def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
         if self.model is not None:

@@ -84,13 +84,13 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 def _image(entry: str, functions: Sequence[str], sizes: dict[str, int]) -> str:
     """Return LLVM IR of the program's description; the entry is its first function."""
     names = sorted(functions, key=lambda name: name != entry)
-    lines = [f"declare i32 @{_quoted(FUNCTION_PREFIX + n)}(ptr, ptr, i32, ptr)" for n in names]
+    lines = [f"declare i32 @{quoted(FUNCTION_PREFIX + n)}(ptr, ptr, i32, ptr)" for n in names]
     for number, name in enumerate(names):
         data = name.encode()
         text = "".join(f"\\{byte:02X}" for byte in data) + "\\00"
         lines.append(f'@name{number} = private constant [{len(data) + 1} x i8] c"{text}"')
     rows = ", ".join(
-        f"{{ ptr, ptr }} {{ ptr @name{number}, ptr @{_quoted(FUNCTION_PREFIX + name)} }}"
+        f"{{ ptr, ptr }} {{ ptr @name{number}, ptr @{quoted(FUNCTION_PREFIX + name)} }}"
         for number, name in enumerate(names)
     )
     lines.append(f"@functions = private constant [{len(names)} x {{ ptr, ptr }}] [{rows}]")
@@ -108,5 +108,6 @@ def _image(entry: str, functions: Sequence[str], sizes: dict[str, int]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Return a symbol as LLVM IR quotes it."""
     return '"' + "".join(c if c.isalnum() or c in "_." else f"\\{ord(c):02X}" for c in name) + '"'

@@ -87,7 +87,6 @@ WITHOUT_EFFECT = {
     "cl-opt": "options of LLVM's commands are not passed on",
     "libs": "all kernels are generated; none is taken from a library",
     "runtime": "the artifact's kind decides what loads it",
-    "system-lib": "a program that links the code lists what the runtime finds in it",
     "link-params": "an artifact always carries its parameters",
     "unpacked-api": "the kernels of a program are always called with plain pointers",
     "hvx-bytes": "the features name the length of the vectors",

@@ -86,9 +86,9 @@ class Owned {
       release();
     }
   }
-  check() {
+  check(what = this.constructor.name) {
     if (this.isDisposed) {
-      throw new SlipwayError(`this ${this.constructor.name} was disposed of`, "ReferenceError");
+      throw new SlipwayError(`this ${what} was disposed of`, "ReferenceError");
     }
   }
 }
@@ -270,7 +270,10 @@ export class Runtime {
 
   /** Make a tensor of zeros. */
   empty(shape, dtype = "float32", device = this.cpu()) {
-    const sizes = typeof shape === "number" ? [shape] : [...shape];
+    const sizes = typeof shape === "number" ? [shape] : Array.isArray(shape) || ArrayBuffer.isView(shape) ? [...shape] : [NaN];
+    if (!sizes.every((n) => typeof n === "bigint" || Number.isSafeInteger(n))) {
+      throw new SlipwayError(`a shape is a list of whole numbers, and ${shown(shape)} is none`, "TypeError");
+    }
     const { code, bits } = dtypeParts(dtype);
     if (device.deviceType !== DEVICES.cpu) {
       throw new SlipwayError(`tensors are made on cpu(0) here, not on ${device}`, "ValueError");
@@ -299,6 +302,10 @@ export class Runtime {
 
   /** Let compiled code find `func` as `name`. */
   registerFunc(name, func, override = false) {
+    if (typeof name !== "string" || typeof func !== "function") {
+      throw new SlipwayError(
+        `registerFunc takes a name and a function, and got ${shown(name)} and ${shown(func)}`, "TypeError");
+    }
     if (this.#names.has(name) && !override) {
       throw new SlipwayError(
         `a function '${name}' is registered already: pass override = true to replace it`,
@@ -485,7 +492,10 @@ export class Runtime {
     return new SlipwayError(message || "a compiled function failed and did not say why", kind);
   }
   makeFunction(tableIndex, self, owner) {
-    const call = (...args) => this.#call(tableIndex, self, args);
+    const call = (...args) => {
+      owner?.check?.();
+      return this.#call(tableIndex, self, args);
+    };
     return Object.assign(call, { tableIndex, self, owner, dispose() {} });
   }
   #call(tableIndex, self, args) {
@@ -537,10 +547,13 @@ export class Runtime {
       } else {
         view.setBigInt64(at + 8, BigInt(value.value), true);
       }
-    } else if (typeof value === "number" && !Number.isInteger(value)) {
+    } else if (typeof value === "number" && !(Number.isInteger(value) && Math.abs(value) < 2 ** 63)) {
       tag(FLOAT);
       view.setFloat64(at + 8, value, true);
     } else if (typeof value === "number" || typeof value === "bigint") {
+      if (BigInt.asIntN(64, BigInt(value)) !== BigInt(value)) {
+        throw new SlipwayError(`${value} does not fit into an integer of 64 bits`, "OverflowError");
+      }
       tag(INT);
       view.setBigInt64(at + 8, BigInt(value), true);
     } else if (typeof value === "boolean") {
@@ -739,6 +752,7 @@ export class Model {
   }
   /** A function of the executor: set_input, run, get_output, profile, ... */
   getFunction(name) {
+    this.module.check("model");
     if (!this.#functions.has(name)) {
       this.#functions.set(name, this.module.getFunction(name));
     }
@@ -755,6 +769,10 @@ export class Model {
     return this.runSync(inputs);
   }
   runSync(inputs = {}) {
+    if (typeof inputs !== "object" || inputs === null) {
+      throw new SlipwayError(
+        `run takes an object of inputs by name, { name: numbers }, and got ${shown(inputs)}`, "TypeError");
+    }
     for (const [name, value] of Object.entries(inputs)) {
       this.setInput(name, value);
     }
@@ -830,7 +848,8 @@ export class Model {
  * `cache` names a browser's cache to keep the files in; `params` are the parameters of a model that
  * was written without them, in any of these forms.
  */
-export async function load(source, options = {}) {
+export async function load(source, options) {
+  options = options ?? {};
   const model = new Model(await instantiate(source, options));
   try {
     await loadParamsOf(model, options);
@@ -884,7 +903,8 @@ async function forget(source, cache) {
 }
 
 /** Load functions; the classic entry: `const tvm = await instantiate(bytes)`. */
-export async function instantiate(source, options = {}) {
+export async function instantiate(source, options) {
+  options = options ?? {};
   const module = source instanceof WebAssembly.Module ? source : await compile(await fetched(source, options));
   const memory = sharedMemory(module);
   const wanted = await threadsFor(memory, options.threads);
@@ -1188,18 +1208,40 @@ function fill(target, values, dtype, shape, what) {
       "ValueError");
   }
   const isWide = target instanceof BigInt64Array || target instanceof BigUint64Array;
-  const givenWide = flat instanceof BigInt64Array || flat instanceof BigUint64Array;
-  if (isHalf(dtype) && !(flat instanceof Uint16Array)) {
-    for (let i = 0; i < flat.length; ++i) {
-      target[i] = toHalf(Number(flat[i]), dtype);
-    }
-  } else if (isWide || givenWide) {
-    for (let i = 0; i < flat.length; ++i) {
-      target[i] = isWide ? toBigInt(flat[i], what) : Number(flat[i]);
-    }
-  } else {
+  const isReal = target instanceof Float32Array || target instanceof Float64Array;
+  const isTyped = ArrayBuffer.isView(flat);
+  if (isTyped && (flat.constructor === target.constructor || (isReal && !isWideArray(flat)))) {
     target.set(flat);
+    return;
   }
+  for (let i = 0; i < flat.length; ++i) {
+    const value = flat[i];
+    if (!isTyped && !["number", "bigint", "boolean"].includes(typeof value)) {
+      throw new SlipwayError(`${what} takes numbers, and element ${i} is ${shown(value)}`, "TypeError");
+    }
+    if (isHalf(dtype)) {
+      target[i] = toHalf(Number(value), dtype);
+    } else if (isReal) {
+      target[i] = Number(value);
+    } else {
+      const whole = isWide ? toBigInt(value, what) : Number(value);
+      target[i] = whole;
+      if (target[i] !== whole) {
+        throw new SlipwayError(`${what} is of ${dtype}, which ${value} (element ${i}) does not fit into`, "ValueError");
+      }
+    }
+  }
+}
+
+function isWideArray(values) {
+  return values instanceof BigInt64Array || values instanceof BigUint64Array;
+}
+
+/** A value as an error names it. */
+function shown(value) {
+  return typeof value === "string" ? `'${value.slice(0, 40)}'`
+    : typeof value === "object" && value !== null ? (Array.isArray(value) ? `[${value.map(String).join(", ").slice(0, 40)}]` : "an object")
+    : typeof value === "function" ? "a function" : String(value).slice(0, 40);
 }
 
 function toBigInt(value, what) {

@@ -51,7 +51,7 @@ int TVMArrayAlloc(const tvm_index_t *shape, int ndim, int dtype_code, int dtype_
   if (status != SLW_OK) {
     char shape_text[SHAPE_TEXT_BYTES] = "";
     char dtype_text[32];
-    if (ndim >= 0 && ndim <= SLW_TENSOR_MAX_NDIM) {
+    if (shape != NULL && ndim >= 0 && ndim <= SLW_TENSOR_MAX_NDIM) {
       slw_shape_text(shape, ndim, shape_text, sizeof shape_text);
     }
     slw_dtype_text(dtype, dtype_text, sizeof dtype_text);
@@ -71,8 +71,12 @@ int TVMArrayFree(TVMArrayHandle handle) {
 }
 
 /* Whether `nbytes` are what the array holds; the thread's error is set if they are not. */
-static int holds(const char *function, const DLTensor *array, size_t nbytes) {
+static int holds(const char *function, const DLTensor *array, const void *data, size_t nbytes) {
   size_t held = 0;
+  if (data == NULL && nbytes > 0) {
+    (void)slw_error_setf("ValueError", "%s: the pointer to the bytes is null", function);
+    return 0;
+  }
   if (array == NULL || slw_tensor_size_bytes(array->shape, array->ndim, array->dtype, &held) !=
                            SLW_OK) {
     (void)slw_error_setf("ValueError", "%s: this is not an array", function);
@@ -98,7 +102,7 @@ static int moved(const char *function, slw_status status) {
 int TVMArrayCopyFromBytes(TVMArrayHandle handle, void *data, size_t nbytes) {
   static const char NAME[] = "TVMArrayCopyFromBytes";
   slw_error_clear();
-  return !holds(NAME, handle, nbytes)
+  return !holds(NAME, handle, data, nbytes)
              ? -1
              : moved(NAME, slw_device_move(data, kDLCPU,
                                            (char *)handle->data + handle->byte_offset,
@@ -108,7 +112,7 @@ int TVMArrayCopyFromBytes(TVMArrayHandle handle, void *data, size_t nbytes) {
 int TVMArrayCopyToBytes(TVMArrayHandle handle, void *data, size_t nbytes) {
   static const char NAME[] = "TVMArrayCopyToBytes";
   slw_error_clear();
-  return !holds(NAME, handle, nbytes)
+  return !holds(NAME, handle, data, nbytes)
              ? -1
              : moved(NAME, slw_device_move((const char *)handle->data + handle->byte_offset,
                                            (int32_t)handle->device.device_type, data, kDLCPU,
@@ -156,8 +160,12 @@ static void delete_owner(void *self, int flags) {
 
 int TVMArrayFromDLPack(DLManagedTensor *from, TVMArrayHandle *out) {
   slw_tensor *made = NULL;
-  managed_owner *owner = slw_platform_alloc(sizeof *owner, sizeof(uint64_t));
+  managed_owner *owner;
   slw_status status = SLW_ERROR_MEMORY;
+  if (from == NULL) {
+    return slw_error_setf("ValueError", "TVMArrayFromDLPack: there is no DLPack tensor");
+  }
+  owner = slw_platform_alloc(sizeof *owner, sizeof(uint64_t));
   if (owner != NULL) {
     slw_object_init(&owner->object, kTVMFFIObject, delete_owner);
     status = slw_tensor_view(&from->dl_tensor, &owner->object, &made);
@@ -182,7 +190,11 @@ static void release_array(DLManagedTensor *self) {
 }
 
 int TVMArrayToDLPack(TVMArrayHandle from, DLManagedTensor **out) {
-  DLManagedTensor *made = slw_platform_alloc(sizeof *made, sizeof(uint64_t));
+  DLManagedTensor *made;
+  if (from == NULL) {
+    return slw_error_setf("ValueError", "TVMArrayToDLPack: there is no array");
+  }
+  made = slw_platform_alloc(sizeof *made, sizeof(uint64_t));
   if (made == NULL) {
     return slw_error_setf("MemoryError", "no memory for a DLPack tensor");
   }

@@ -218,14 +218,29 @@ int TVMCbArgToReturn(TVMValue *value, int *code) {
   }
 }
 
+static int no_name(const char *function) {
+  return slw_error_setf("ValueError", "%s: the pointer to the function's name is null", function);
+}
+
 int TVMFuncGetGlobal(const char *name, TVMFunctionHandle *out) {
   TVMFFIObject *found = NULL;
+  if (name == NULL) {
+    return no_name("TVMFuncGetGlobal");
+  }
   (void)slw_registry_get(name, &found);
+#if !defined(SLW_NO_THREADS)
+  if (found == NULL) {
+    found = slw_classic_builtin(name);
+  }
+#endif
   *out = found;
   return 0;
 }
 
 int TVMFuncRegisterGlobal(const char *name, TVMFunctionHandle f, int override) {
+  if (name == NULL) {
+    return no_name("TVMFuncRegisterGlobal");
+  }
   if (f == NULL || ((const TVMFFIObject *)f)->type_index != kTVMFFIFunction) {
     return slw_error_setf("TypeError", "only a function can be registered, as '%s' too", name);
   }
@@ -243,6 +258,9 @@ int TVMFuncRegisterGlobal(const char *name, TVMFunctionHandle f, int override) {
 }
 
 int TVMFuncRemoveGlobal(const char *name) {
+  if (name == NULL) {
+    return no_name("TVMFuncRemoveGlobal");
+  }
   return (slw_registry_remove(name) == SLW_OK)
              ? 0
              : slw_error_setf("ValueError", "there is no global function '%s' to remove", name);
@@ -271,6 +289,16 @@ static void add_name(void *context, const char *name, size_t bytes) {
   list->text_bytes += bytes + 1u;
 }
 
+static slw_status list_names(name_list *list) {
+  slw_status status = slw_registry_list(add_name, list);
+#if !defined(SLW_NO_THREADS)
+  if (status == SLW_OK) {
+    slw_classic_list_builtins(add_name, list);
+  }
+#endif
+  return status;
+}
+
 int TVMFuncListGlobalNames(int *out_size, const char ***out_array) {
   const DLDataType byte = {kDLUInt, 8, 1};
   const DLDevice cpu = {kDLCPU, 0};
@@ -278,7 +306,7 @@ int TVMFuncListGlobalNames(int *out_size, const char ***out_array) {
   slw_tensor *block = NULL;
   int64_t size;
   slw_error_clear();
-  if (slw_registry_list(add_name, &list) != SLW_OK) {
+  if (list_names(&list) != SLW_OK) {
     slw_error_fetch();
     return -1;
   }
@@ -292,7 +320,7 @@ int TVMFuncListGlobalNames(int *out_size, const char ***out_array) {
   list.most_bytes = list.text_bytes;
   list.count = 0;
   list.text_bytes = 0;
-  if (slw_registry_list(add_name, &list) != SLW_OK) {
+  if (list_names(&list) != SLW_OK) {
     slw_error_fetch();
     slw_object_release(&block->object);
     return -1;

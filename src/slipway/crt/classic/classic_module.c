@@ -22,6 +22,9 @@ int TVMModGetFunction(TVMModuleHandle mod, const char *func_name, int query_impo
                           (module == NULL) ? ", not a null handle"
                                            : "; this one is another library's");
   }
+  if (func_name == NULL) {
+    return slw_error_setf("ValueError", "TVMModGetFunction: the function's name is null");
+  }
   status = slw_module_get_function(module, func_name, &found);
   if (status == SLW_ERROR_NOT_FOUND) {
     return 0; /* the thread's error lists the functions that there are */
@@ -84,6 +87,21 @@ static void keep_library(slw_module *module) { (void)module; /* it is static */ 
 static const slw_module_class SYSTEM_CLASS = {"library", find_symbol, keep_library};
 static system_library linked; /* one reference is the program's, for good */
 
+slw_module *slw_classic_system_library(void) {
+#if !defined(SLW_NO_THREADS)
+  static char is_locked;
+  while (__atomic_test_and_set(&is_locked, __ATOMIC_ACQUIRE)) {
+  }
+#endif
+  if (linked.head.type == NULL) {
+    slw_module_init(&linked.head, &SYSTEM_CLASS);
+  }
+#if !defined(SLW_NO_THREADS)
+  __atomic_clear(&is_locked, __ATOMIC_RELEASE);
+#endif
+  return &linked.head;
+}
+
 static int give_system_library(TVMValue *args, int *codes, int num_args, TVMRetValueHandle ret,
                                void *resource) {
   TVMValue value;
@@ -92,7 +110,7 @@ static int give_system_library(TVMValue *args, int *codes, int num_args, TVMRetV
   (void)codes;
   (void)num_args;
   (void)resource;
-  value.v_handle = &linked.head.object;
+  value.v_handle = &slw_classic_system_library()->object;
   return TVMCFuncSetReturn(ret, &value, &code, 1);
 }
 
@@ -104,9 +122,8 @@ int TVMBackendRegisterSystemLibSymbol(const char *name, void *ptr) {
   }
   memcpy(made->name, name, length + 1u);
   memcpy(&made->call, &ptr, sizeof made->call);
-  if (linked.head.type == NULL) {
+  if (linked.symbols == NULL) {
     TVMFunctionHandle function = NULL;
-    slw_module_init(&linked.head, &SYSTEM_CLASS);
     if (TVMFuncCreateFromCFunc(give_system_library, NULL, NULL, &function) != 0 ||
         TVMFuncRegisterGlobal("runtime.SystemLib", function, 1) != 0) {
       slw_platform_free(made);

@@ -135,7 +135,8 @@ class Executor(_Choice):
 class Runtime(_Choice):
     """What the built code runs under: "cpp" (a process with an operating system) or "crt".
 
-    Either value of "system-lib" gives the same: what links the code lists what the runtime finds.
+    With "system-lib" an object or archive for a system lists its functions to the runtime that is
+    linked with it; libraries and firmware are the same either way.
     """
 
     OPTIONS: ClassVar[dict[str, dict[str, Any]]] = {

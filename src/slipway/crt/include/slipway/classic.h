@@ -37,6 +37,17 @@ SLW_API int slw_classic_call(TVMFunctionHandle function, const TVMValue *values,
  * SLW_ERROR_KIND_BYTES, and the text behind it; else "RuntimeError" and the whole text. */
 SLW_API const char *slw_error_split(const char *text, char *kind);
 
+/** The module of what is linked into the program (TVMBackendRegisterSystemLibSymbol); borrowed. */
+SLW_API struct slw_module *slw_classic_system_library(void);
+
+/** On a host: a function that classic programs find without anybody registering it, as
+ * "tvm.graph_executor.create", or NULL. What is registered under such a name comes first. */
+SLW_API TVMFFIObject *slw_classic_builtin(const char *name);
+
+/** Call `visit` with the names of those that nobody has registered another function under. */
+SLW_API void slw_classic_list_builtins(void (*visit)(void *context, const char *name, size_t bytes),
+                                       void *context);
+
 /** Enter the kinds of devices that a host has (device_api.h); firmware enters its own. */
 SLW_API void slw_classic_find_devices(void);
 

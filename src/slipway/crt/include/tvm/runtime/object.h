@@ -32,6 +32,11 @@ class ObjectRef {
     return *this;
   }
 
+  /** How many references there are to the object; 0 for none. */
+  int use_count() const {
+    return (object_ != nullptr) ? static_cast<int>(object_->combined_ref_count & 0xffffffffu) : 0;
+  }
+  bool unique() const { return use_count() == 1; }
   bool defined() const { return object_ != nullptr; }
   bool same_as(const ObjectRef &other) const { return object_ == other.object_; }
   bool operator==(std::nullptr_t) const { return object_ == nullptr; }

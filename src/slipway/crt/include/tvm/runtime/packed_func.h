@@ -9,6 +9,7 @@
 #define TVM_RUNTIME_PACKED_FUNC_H_
 
 #include <cstdint>
+#include <cstring> /* classic programs take it from here */
 #include <functional>
 #include <new>
 #include <string>

@@ -27,6 +27,8 @@ inline const char *ArgTypeCode2Str(int type_code) {
 }
 
 class TVMRetValue;
+template <typename T>
+class Optional; /* container/optional.h */
 template <typename Signature>
 class TypedPackedFunc;
 
@@ -39,8 +41,9 @@ struct ValueAs; /* From(const TVMPODValue_ &) -> T, for the types that a value c
 class TVMPODValue_ {
  public:
   TVMPODValue_() { value_.v_int64 = 0; }
-  TVMPODValue_(TVMValue value, int type_code, int index = -1)
-      : value_(value), type_code_(type_code), index_(index) {}
+  /** `what` the value is the index-th of: "argument", or "item" of a list. */
+  TVMPODValue_(TVMValue value, int type_code, int index = -1, const char *what = "argument")
+      : value_(value), type_code_(type_code), index_(index), what_(what) {}
 
   template <typename T, typename = decltype(detail::ValueAs<T>::From(
                             std::declval<const TVMPODValue_ &>()))>
@@ -73,13 +76,15 @@ class TVMPODValue_ {
                                   ArgTypeCode2Str(type_code_));
   }
   std::string Place() const {
-    return (index_ < 0) ? std::string("result: ") : "argument " + std::to_string(index_) + ": ";
+    return (index_ < 0) ? std::string("result: ")
+                        : std::string(what_) + " " + std::to_string(index_) + ": ";
   }
 
  protected:
   TVMValue value_;
   int type_code_ = kTVMNullptr;
   int index_ = -1;
+  const char *what_ = "argument";
 };
 
 using TVMArgValue = TVMPODValue_;
@@ -293,6 +298,11 @@ class TVMArgsSetter {
     Handle(i, value.object(), kTVMModuleHandle);
   }
   inline void operator()(std::size_t i, const PackedFunc &value) const;
+  void operator()(std::size_t i, const ObjectRef &value) const {
+    Handle(i, value.object(), kTVMObjectHandle);
+  }
+  template <typename T>
+  void operator()(std::size_t i, const Optional<T> &value) const;
   template <typename Signature>
   void operator()(std::size_t i, const TypedPackedFunc<Signature> &value) const {
     (*this)(i, value.packed());
