@@ -19,6 +19,7 @@ from math import prod
 from typing import Any
 
 from slipway.errors import LoweringError, TypeInferenceError
+from slipway.ir.expr import SizeVar
 from slipway.relay.expr import Expr, Function, Var
 from slipway.relay.types import ANY, FuncType, TensorType, TupleType, Type, flatten, is_open
 from slipway.relay.visit import substitute
@@ -47,11 +48,20 @@ def infer_open(rule: Rule, types: Sequence[Type], attrs: Any = None) -> Type:
     Raises TypeInferenceError where the rule does not allow them.
     """
     symbols = _open_of(types)
+    named = ANY not in symbols
+    direct: TypeInferenceError | None = None
+    if named:
+        try:
+            return rule(types)
+        except TypeInferenceError as error:
+            direct = error
     if 1 < len(symbols) <= len(PRIMES[0]):
         with suppress(TypeInferenceError):
             return _asked(
                 rule, types, [dict(zip(symbols, sizes, strict=False)) for sizes in PRIMES]
             )
+    if direct is not None and all(isinstance(v, SizeVar) for d in symbols for v in d.variables):
+        raise direct  # sizes that only have to agree when the model runs have no names
     try:
         return _asked(rule, types, [dict.fromkeys(symbols, size) for size in SIZES])
     except TypeInferenceError as error:

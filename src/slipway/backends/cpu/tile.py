@@ -14,6 +14,7 @@ from math import gcd, prod
 from typing import TYPE_CHECKING
 
 from slipway.backends.strategy import Knobs, Space
+from slipway.relay.dims import is_open, least, usual
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -78,7 +79,7 @@ def worth_sharing(products: int, target: Target, weight_bytes: int = 0) -> bool:
     with a single row waits for them.
     """
     core = target.core
-    cycles = max(products * 32 / core.fma_bits, weight_bytes / core.l2_stream_bytes)
+    cycles = max(usual(products) * 32 / core.fma_bits, weight_bytes / core.l2_stream_bytes)
     return target.num_cores > 1 and cycles >= core.costs.share_cycles
 
 
@@ -124,8 +125,11 @@ def choose_tile(
 
     The one whose steps cost least for all the work, that of last tiles that overlap the ones before
     included (``split(..., tail="shift")``).  A block is `width` registers wide.  With `divides`,
-    the blocks of a tile divide all blocks.
+    the blocks of a tile divide all blocks.  Where the positions are open, a tile has no more rows
+    than there are positions at least, so that its last one may overlap the one before.
     """
+    if is_open(positions):
+        positions = max(1, least(positions))
 
     def cost(tile: Tile) -> float:
         steps = -(-positions // tile.rows) * -(-chunks // tile.vectors)

@@ -10,6 +10,7 @@ import numpy as np
 from slipway import dtypes
 from slipway.ir import ops
 from slipway.ir.node import node
+from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import integers, need_integral, normal_axes, normal_axis
@@ -84,7 +85,7 @@ def _strided_slice_compute(
     attrs: StridedSliceAttrs, inputs: list[Any], out_types: list[TensorType]
 ) -> list[Any]:
     (x,), (out,) = inputs, out_types
-    ranges = _ranges(attrs, [int(d) for d in x.shape])
+    ranges = _ranges(attrs, [size_of(d) for d in x.shape])
 
     def at(i: Any, r: range) -> Any:
         scaled = i if r.step == 1 else i * r.step
@@ -205,7 +206,7 @@ def _index_in_range(index: PrimExpr, extent: int, mode: str) -> Any:
 def _take_compute(attrs: TakeAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
     data, indices = inputs
     (out,) = out_types
-    shape, count = [int(d) for d in data.shape], len(indices.shape)
+    shape, count = [size_of(d) for d in data.shape], len(indices.shape)
 
     def element(*i: PrimExpr) -> Any:
         if attrs.axis is None:

@@ -27,6 +27,7 @@ from slipway.backends.cpu.schedules.transpose import schedule_transposed
 from slipway.backends.cpu.tile import Tile, choose_tile, step_cost, tile_space, worth_sharing
 from slipway.backends.stages import extent_of, inline_injective, new_schedule, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
+from slipway.relay.dims import usual
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ def schedule_batch_matmul(
     *images, high, wide = shape_of(output)
     run = min(together, wide)
     whole = together * vectors
-    alone = prod(images) * -(-high // height) < target.num_cores and wide > whole
+    alone = usual(prod(images) * -(-high // height)) < target.num_cores and wide > whole
     if alone:  # too few rows for all cores: columns are shared too, in whole tiles
         n_part, columns = copy.split(columns, factor=whole)
         n_outer, n_lane = copy.split(columns, factor=run)
