@@ -47,8 +47,9 @@ def _upper(extent: Any) -> int:
     return extent.high
 
 
-def formula_of(dim: SymbolDim) -> Formula:
-    """Return the formula of a dimension in reverse Polish order."""
+def formula_of(dim: Any) -> Formula:
+    """Return the formula of an open dimension in reverse Polish order."""
+    assert isinstance(dim, SymbolDim)
     tokens: list[int | str] = []
 
     def add(node: Any, depth: int) -> None:

@@ -38,7 +38,7 @@ SELECT = register_op(
 )  # fmt: skip
 
 
-def _room(attrs: SelectBoxesAttrs, scores: Any) -> int:
+def _room(attrs: SelectBoxesAttrs, scores: Any) -> Any:
     batch, classes, count = (size_of(d) for d in scores.shape)
     return batch * classes * (min(attrs.limit, count) if attrs.limit else count)
 
