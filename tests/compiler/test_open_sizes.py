@@ -44,6 +44,25 @@ def cnn():
     return IRModule.from_expr(relay.nn.dense(y, weights(5, 16)))
 
 
+def attention():
+    """One layer of a transformer over a sequence of open length, without its batch."""
+    x = var("x", Dim("s", 4, 40), 32)
+
+    def product(y, units, depth):
+        return relay.nn.bias_add(relay.nn.dense(y, weights(units, depth)), weights(units))
+
+    def heads(y):
+        return relay.transpose(relay.reshape(y, (-1, 4, 8)), (1, 0, 2))
+
+    query, key, value = (heads(product(x, 32, 32)) for _ in range(3))
+    scores = relay.nn.softmax(relay.nn.batch_matmul(query, key) * relay.const(np.float32(0.35)))
+    mixed = relay.nn.batch_matmul(scores, relay.transpose(value, (0, 2, 1)))
+    mixed = relay.reshape(relay.transpose(mixed, (1, 0, 2)), (-1, 32))
+    y = relay.nn.layer_norm(x + product(mixed, 32, 32), weights(32), weights(32))
+    z = product(relay.nn.relu(product(y, 48, 32)), 32, 48)
+    return IRModule.from_expr(relay.nn.layer_norm(y + z, weights(32), weights(32)))
+
+
 def ready(mod, target="llvm"):
     return GraphModule(relay.build(mod, target=target)["default"](cpu(0)))
 
@@ -62,6 +81,19 @@ def test_one_library_runs_every_size(make, shape):
     module = ready(mod)
     for size in (8, 1, 3, 8, 2):
         agrees(module, mod, x=values(size, *shape))
+
+
+def test_a_sequence_of_any_length():
+    mod = attention()
+    module = ready(mod)
+    for length in (4, 17, 40, 16, 33):
+        agrees(module, mod, x=values(length, 32))
+
+
+def test_operators_for_fixed_sizes_alone_say_so():
+    pooled = relay.nn.max_pool2d(var("x", 1, 3, Dim("h", 8, 32), 16), (2, 2), (2, 2))
+    with pytest.raises(LoweringError, match=r"max_pool2d is computed for .*\(1, 3, h, 16\).*fix"):
+        relay.build(IRModule.from_expr(pooled), target="llvm")
 
 
 def test_an_exported_library_runs_every_size(tmp_path):

@@ -140,7 +140,16 @@ def _evaluate(
         raise _NeedsSize(chosen.strategy.name, str(error)) from error
     if found is None:
         assert definition.compute_function is not None
-        found = list(definition.compute_function(call.attrs, tensors, out_types))
+        try:
+            found = list(definition.compute_function(call.attrs, tensors, out_types))
+        except (TypeError, TypeInferenceError) as error:
+            if not problem.is_open:
+                raise
+            given = ", ".join(map(str, in_types))
+            raise LoweringError(
+                f"{call.op.name} is computed for sizes that are known when it is compiled, and it "
+                f"is given {given}: fix its open dimensions, as with relay.transform.FixShapes"
+            ) from error
     results = found
     values[id(call)] = results
     return _Anchor(call.op.name, definition.pattern, results[0], chosen)

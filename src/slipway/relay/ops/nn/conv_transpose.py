@@ -116,8 +116,8 @@ def _compute(
     count = len(attrs.strides)
     kernel = [size_of(d) for d in weight.shape[2:]]
     size = [size_of(d) for d in data.shape[2:]]
-    per_out = int(weight.shape[1])
-    per_in = int(data.shape[1]) // attrs.groups
+    per_out = size_of(weight.shape[1])
+    per_in = size_of(data.shape[1]) // attrs.groups
     channel = te().reduce_axis((0, per_in), name="rc")
     taps = [
         te().reduce_axis((0, k), name=f"r{s.lower()}")

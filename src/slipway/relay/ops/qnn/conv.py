@@ -167,7 +167,7 @@ def _depthwise_compute(
     (out,) = out_types
     padded = _padded(attrs, data)
     kh, kw, channels = (size_of(d) for d in weight.shape)
-    multiplier = channels // int(data.shape[3])
+    multiplier = channels // size_of(data.shape[3])
     ry = te().reduce_axis((0, kh), name="ry")
     rx = te().reduce_axis((0, kw), name="rx")
     (sy, sx), (dy, dx) = attrs.strides, attrs.dilation
@@ -221,7 +221,7 @@ def _dense_compute(
 ) -> list[Any]:
     data, weight = inputs
     (out,) = out_types
-    k = te().reduce_axis((0, int(weight.shape[0])), name="k")
+    k = te().reduce_axis((0, size_of(weight.shape[0])), name="k")
 
     def element(*i: PrimExpr) -> Any:
         product = data(*i[:-1], k).astype(out.dtype) * weight(k, i[-1]).astype(out.dtype)

@@ -284,7 +284,7 @@ def _gather_compute(
     data, indices = inputs
     (out,) = out_types
     axis = attrs.axis % out.rank
-    extent = int(data.shape[axis])
+    extent = size_of(data.shape[axis])
 
     def element(*i: PrimExpr) -> Any:
         position = _index_in_range(indices(*i), extent, "fast")
@@ -346,11 +346,11 @@ def _gather_nd_compute(
 ) -> list[Any]:
     data, indices = inputs
     (out,) = out_types
-    b, depth, count = attrs.batch_dims, int(indices.shape[0]), len(indices.shape) - 1
+    b, depth, count = attrs.batch_dims, size_of(indices.shape[0]), len(indices.shape) - 1
 
     def element(*i: PrimExpr) -> Any:
         where = [
-            _index_in_range(indices(d, *i[:count]), int(data.shape[b + d]), "fast")
+            _index_in_range(indices(d, *i[:count]), size_of(data.shape[b + d]), "fast")
             for d in range(depth)
         ]
         return data(*i[:b], *where, *i[count:])
