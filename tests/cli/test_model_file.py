@@ -11,6 +11,7 @@ from slipway.cli.app import app
 from slipway.cli.model_file import parse_bindings, parse_shapes, read_model
 from slipway.deploy.model_file import rounding_for
 from slipway.errors import ModelError
+from slipway.relay.dims import ANY, Dim
 from slipway.target import Target
 
 
@@ -129,3 +130,9 @@ def test_matrix_products_are_rounded_as_the_peer_of_the_target_does(target, give
 def test_an_unknown_rounding_is_refused():
     with pytest.raises(ModelError, match="--dense-rounding twice: write single or double"):
         rounding_for(Target("llvm"), "twice")
+
+
+def test_input_shapes_have_ranges():
+    n = Dim("n", 1, 8)
+    assert parse_shapes("x:[n=1..8, 3, ?] y:[n=1..8]") == {"x": (n, 3, ANY), "y": (n,)}
+    assert parse_shapes("a.b:[2,1..8]") == {"a.b": (2, Dim("a_b_1", 1, 8))}

@@ -126,7 +126,9 @@ class Analyzer:
             if known is not None:
                 low, high = known[1], known[2]
             else:
-                low, high = (0, INF) if isinstance(var, E.SizeVar) else (-INF, INF)
+                low, high = -INF, INF
+                if isinstance(var, E.SizeVar):
+                    low, high = var.low, var.high if var.high >= 0 else INF
                 self._ranges[id(var)] = (var, low, high)  # keeps the id alive
             atom = self._atoms[key] = Atom("var", self._next(), var, low, high)
         return atom

@@ -6,7 +6,7 @@ the loops, and the operators around it are inlined into them or attached at thei
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,12 +14,14 @@ from slipway import te
 from slipway.backends.choices import forced_for
 from slipway.backends.cpu.schedules.generic import schedule_injective
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.stages import inline_injective
 from slipway.backends.strategy import Choice, Problem, choose, choose_plain
-from slipway.errors import LoweringError
+from slipway.errors import LoweringError, TypeInferenceError
 from slipway.ir import ops as ir_ops
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Function, Op, Tuple, TupleGetItem, Var
 from slipway.relay.op_registry import OpPattern
+from slipway.relay.open_dims import has_open
 from slipway.relay.types import flatten
 from slipway.relay.visit import post_order
 
@@ -50,8 +52,33 @@ def schedule_primitive(function: Function, target: Target) -> ScheduledKernel:
     """Return the schedule of a function made by FuseOps.
 
     Tuple parameters are taken apart into one tensor argument per field, in order; so is a tuple
-    result.  Raises LoweringError for what cannot stand in a fused function.
+    result.  With open dimensions a strategy that needs their sizes is passed over; without any
+    that does not, loops stay as they are written.  Raises LoweringError for what cannot stand in a
+    fused function.
     """
+    if not has_open(function.checked_type):
+        return _scheduled(function, target)
+    passed_over: set[str] = set()
+    while True:
+        try:
+            return _scheduled(function, target, passed_over)
+        except _NeedsSize as found:
+            if found.strategy in passed_over:
+                raise LoweringError(str(found)) from found
+            passed_over.add(found.strategy)
+
+
+class _NeedsSize(Exception):
+    """A strategy, by name, needs the size of an open dimension; "" for the plain loops."""
+
+    def __init__(self, strategy: str, reason: str) -> None:
+        super().__init__(reason)
+        self.strategy = strategy
+
+
+def _scheduled(
+    function: Function, target: Target, passed_over: Collection[str] = ()
+) -> ScheduledKernel:
     values: dict[int, list[te.Tensor]] = {}
     inputs: list[te.Tensor] = []
     for param in function.params:
@@ -73,7 +100,7 @@ def schedule_primitive(function: Function, target: Target) -> ScheduledKernel:
             case TupleGetItem():
                 values[id(expr)] = [values[id(expr.tuple_value)][expr.index]]
             case Call():
-                found = _evaluate(expr, values, target)
+                found = _evaluate(expr, values, target, passed_over)
                 if anchor is None or found.pattern >= anchor.pattern:
                     anchor = found
             case _:
@@ -84,11 +111,19 @@ def schedule_primitive(function: Function, target: Target) -> ScheduledKernel:
         anchor = _Anchor("copy", OpPattern.INJECTIVE, outputs[0], choose_plain(copied))
     choice = anchor.choice
     name = choice.strategy.name if choice is not None else anchor.pattern.name.lower()
-    schedule = _schedule(anchor, outputs, target)
+    try:
+        schedule = _schedule(anchor, outputs, target, bool(passed_over))
+    except TypeInferenceError as error:
+        raise _NeedsSize(name, str(error)) from error
     return ScheduledKernel(schedule, (*inputs, *outputs), anchor.op, name, choice)
 
 
-def _evaluate(call: Call, values: dict[int, list[te.Tensor]], target: Target) -> _Anchor:
+def _evaluate(
+    call: Call,
+    values: dict[int, list[te.Tensor]],
+    target: Target,
+    passed_over: Collection[str] = (),
+) -> _Anchor:
     if not isinstance(call.op, Op):
         raise LoweringError("a fused function cannot call another function")
     definition = op_registry.get(call.op.name)
@@ -97,11 +132,24 @@ def _evaluate(call: Call, values: dict[int, list[te.Tensor]], target: Target) ->
     out_types = flatten(call.checked_type)
     computed = tuple(not isinstance(t.op, te.PlaceholderOp) for t in tensors)
     problem = Problem(call.op.name, call.attrs, in_types, out_types, target, computed)
-    chosen = choose(problem, forced_for(problem))
-    found = chosen.compute(tensors) if chosen is not None else None
+    chosen = choose(problem, forced_for(problem), passed_over)
+    try:
+        found = chosen.compute(tensors) if chosen is not None else None
+    except TypeInferenceError as error:
+        assert chosen is not None
+        raise _NeedsSize(chosen.strategy.name, str(error)) from error
     if found is None:
         assert definition.compute_function is not None
-        found = list(definition.compute_function(call.attrs, tensors, out_types))
+        try:
+            found = list(definition.compute_function(call.attrs, tensors, out_types))
+        except (TypeError, TypeInferenceError) as error:
+            if not problem.is_open:
+                raise
+            given = ", ".join(map(str, in_types))
+            raise LoweringError(
+                f"{call.op.name} is computed for sizes that are known when it is compiled, and it "
+                f"is given {given}: fix its open dimensions, as with relay.transform.FixShapes"
+            ) from error
     results = found
     values[id(call)] = results
     return _Anchor(call.op.name, definition.pattern, results[0], chosen)
@@ -131,9 +179,15 @@ def _own_output(tensor: te.Tensor, inputs: Sequence[te.Tensor]) -> te.Tensor:
     return tensor
 
 
-def _schedule(anchor: _Anchor, outputs: list[te.Tensor], target: Target) -> te.Schedule:
+def _schedule(
+    anchor: _Anchor, outputs: list[te.Tensor], target: Target, plain: bool = False
+) -> te.Schedule:
     if anchor.choice is not None:
         return anchor.choice.schedule(outputs, anchor.tensor)
+    if plain:
+        schedule = te.create_schedule([t.op for t in outputs])
+        inline_injective(schedule, outputs)
+        return schedule
     if anchor.pattern <= OpPattern.INJECTIVE:
         return schedule_injective(target, outputs)
     return schedule_opaque(target, outputs)

@@ -11,27 +11,18 @@ from math import prod
 from typing import Any
 
 from slipway import te
-from slipway.errors import LoweringError
-from slipway.ir.ops import as_int
 from slipway.ir.visit import post_order_by
-
-
-def constant(value: Any) -> int:
-    """Return a constant expression as a Python int; LoweringError for a symbolic one."""
-    number = as_int(value)
-    if number is None:
-        raise LoweringError(f"this schedule needs constant shapes, got {value}")
-    return number
+from slipway.relay.dims import size_of
 
 
 def extent_of(axis: te.IterVar) -> int:
-    """Return the constant extent of an axis."""
-    return constant(axis.extent)
+    """Return the extent of an axis: a number, or the dimension it is where that is open."""
+    return size_of(axis.extent)  # type: ignore[no-any-return]
 
 
 def shape_of(tensor: te.Tensor) -> tuple[int, ...]:
-    """Return a constant shape as Python ints."""
-    return tuple(constant(d) for d in tensor.shape)
+    """Return a shape as Python ints, with the dimensions that are open as they are."""
+    return tuple(size_of(d) for d in tensor.shape)
 
 
 def producers(outs: Iterable[te.Tensor]) -> list[te.Operation]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from itertools import product
@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.backend import backend_of, strategy_packages
-from slipway.errors import ScheduleError, did_you_mean
+from slipway.errors import ScheduleError, TypeInferenceError, did_you_mean
 from slipway.relay import op_registry
 from slipway.relay.op_registry import OpPattern
+from slipway.relay.open_dims import has_open
 from slipway.relay.types import Type
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ class Problem:
     out_types: Sequence[Any]
     target: Target
     computed: tuple[bool, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether a size is known only when the model runs."""
+        return any(map(has_open, (*self.in_types, *self.out_types)))
 
     def reads_memory(self, number: int) -> bool:
         """Return whether input `number` is a tensor in memory."""
@@ -253,8 +259,21 @@ def _is_of(module: str, packages: tuple[str, ...], every: frozenset[str]) -> boo
 def applicable(problem: Problem) -> list[Strategy]:
     """Return the strategies that apply, the preferred first; empty if there is none."""
     every = strategies(problem.op, problem.target)
-    fitting = [e for e in every if e.applies(problem.attrs, problem.in_types, problem.target)]
+    fitting = [e for e in every if _serves(e, problem)]
     return sorted(fitting, key=lambda e: -e.priority)
+
+
+def _serves(entry: Strategy, problem: Problem) -> bool:
+    """Return whether a strategy applies; not where that depends on what an open size is."""
+    if not problem.is_open:
+        return entry.applies(problem.attrs, problem.in_types, problem.target)
+    try:
+        if entry.applies(problem.attrs, problem.in_types, problem.target):
+            entry.knobs_for(problem)
+            return True
+    except TypeInferenceError:
+        pass
+    return False
 
 
 @dataclass(frozen=True)
@@ -265,12 +284,16 @@ class Forced:
     knobs: Mapping[str, Any] = field(default_factory=dict)
 
 
-def choose(problem: Problem, forced: Forced | None = None) -> Choice | None:
+def choose(
+    problem: Problem, forced: Forced | None = None, passed_over: Collection[str] = ()
+) -> Choice | None:
     """Return the strategy and knobs to use, or None: the operator gets its pattern's schedule.
+
+    Not one of those `passed_over`, by name.
 
     Raises ScheduleError for a forced strategy that does not apply, or knobs that are not legal.
     """
-    fitting = applicable(problem)
+    fitting = [e for e in applicable(problem) if e.name not in passed_over]
     if forced is not None and forced.strategy:
         named = [entry for entry in fitting if entry.name == forced.strategy]
         if not named:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 ADVICE = " Name it with --model-format onnx|tflite|pytorch."
-_SHAPE = re.compile(r"\s*(?P<name>\S+?)\s*:\s*\[(?P<dims>[\d\s,?]*)\]")
+_SHAPE = re.compile(r"\s*(?P<name>\S+?)\s*:\s*\[(?P<dims>[\w\s,?.=]*)\]")
 
 
 def read_model(
@@ -135,14 +135,13 @@ def _array_file(name: str, path: Path) -> Any:
 
 
 def parse_shapes(text: str | None) -> Shapes | None:
-    """Return {name: shape} of tvmc's spelling, ``"image:[1,1,8,8] mask:[1]"``; ``?`` stays open.
+    """Return {name: shape} of tvmc's spelling, ``"image:[1,1,8,8] mask:[1]"``.
 
-    Raises ModelError with an example when the text is spelled otherwise.
+    ``?`` stays open; ``n=1..8`` is the open dimension n with its range, and ``1..8`` one that no
+    other input has.  Raises ModelError with an example when the text is spelled otherwise.
     """
     if not text:
         return None
-    from slipway.relay.types import ANY
-
     shapes: Shapes = {}
     position = 0
     while position < len(text.rstrip(" ,")):
@@ -153,8 +152,32 @@ def parse_shapes(text: str | None) -> Shapes | None:
                 'with a blank between them: --input-shapes "image:[1,3,224,224] mask:[1]"'
             )
         sizes = match["dims"].replace(",", " ").split()
-        shapes[match["name"]] = tuple(ANY if size == "?" else int(size) for size in sizes)
+        shapes[match["name"]] = tuple(
+            _dimension(size, f"{match['name']}_{axis}") for axis, size in enumerate(sizes)
+        )
         position = match.end()
         while position < len(text) and text[position] in " ,":
             position += 1
     return shapes
+
+
+def _dimension(text: str, own_name: str) -> Any:
+    """Return a dimension as `parse_shapes` reads it, of `own_name` where it has a range alone."""
+    from slipway.relay.dims import ANY, Dim
+
+    if text == "?":
+        return ANY
+    if text.isdecimal():
+        return int(text)
+    found = _RANGE.fullmatch(text)
+    if found is None:
+        raise ModelError(
+            f"--input-shapes: cannot read the size {text!r}; write a number, ? for an open one, "
+            "1..8 for one with a range, n=1..8 for one that several axes have: --input-shapes "
+            '"image:[1,3,224,224] mask:[n=1..8]"'
+        )
+    name = found["name"] or re.sub(r"\W", "_", own_name)
+    return Dim(name, int(found["low"]), int(found["high"]))
+
+
+_RANGE = re.compile(r"(?:(?P<name>[^\W\d]\w*)=)?(?P<low>\d+)\.\.(?P<high>\d+)")

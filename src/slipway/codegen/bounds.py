@@ -40,8 +40,11 @@ class ValueBounds:
         if kind is E.IntImm:
             return value.value, value.value  # type: ignore[attr-defined]
         if kind is E.Var or kind is E.SizeVar:
-            known = self.vars.get(id(value))
-            return known or ((0, _WIDE[1]) if kind is E.SizeVar else _WIDE)
+            known = self.vars.get(id(value)) or _WIDE
+            if kind is not E.SizeVar or known is not _WIDE:
+                return known
+            high = value.high  # type: ignore[attr-defined]
+            return value.low, high if high >= 0 else _WIDE[1]  # type: ignore[attr-defined]
         memo = self._memo.get(id(value))
         if memo is None:
             memo = (value, self._compute(value))

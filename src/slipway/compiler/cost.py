@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from slipway.relay.expr import Call, Function
+from slipway.relay.expr import Call, Expr, Function
 from slipway.relay.op_registry import call_definition
-from slipway.relay.types import flatten
+from slipway.relay.open_dims import has_open, usual_type
+from slipway.relay.types import Type, flatten
 from slipway.relay.visit import post_order
 
 
@@ -26,10 +27,14 @@ class Cost:
     work: float
 
 
+def _counted(expr: Expr) -> Type:
+    return usual_type(expr.checked_type) if has_open(expr.checked_type) else expr.checked_type
+
+
 def kernel_cost(function: Function) -> Cost:
-    """Return the cost of one call of a fused function."""
+    """Return the cost of one call of a fused function, with open dimensions at their upper ends."""
     flops = work = 0.0
-    full = {id(p): sum(t.size_bytes for t in flatten(p.checked_type)) for p in function.params}
+    full = {id(p): sum(t.size_bytes for t in flatten(_counted(p))) for p in function.params}
     read = dict.fromkeys(full, 0)
     for expr in post_order(function.body, into_functions=False):
         definition = call_definition(expr)
@@ -38,14 +43,15 @@ def kernel_cost(function: Function) -> Cost:
                 if id(child) in full:
                     read[id(child)] = full[id(child)]
             continue
-        types = [a.checked_type for a in expr.args]
-        flops += definition.count_flops(expr.attrs, types, expr.checked_type)
-        work += definition.count_work(expr.attrs, types, expr.checked_type)
-        bytes_read = definition.count_reads(expr.attrs, types, expr.checked_type)
+        types = [_counted(a) for a in expr.args]
+        out_type = _counted(expr)
+        flops += definition.count_flops(expr.attrs, types, out_type)
+        work += definition.count_work(expr.attrs, types, out_type)
+        bytes_read = definition.count_reads(expr.attrs, types, out_type)
         for argument, size in zip(expr.args, bytes_read, strict=True):
             if id(argument) in full:
                 read[id(argument)] = min(full[id(argument)], read[id(argument)] + size)
     if id(function.body) in full:  # a copy
         read[id(function.body)] = full[id(function.body)]
-    written = sum(t.size_bytes for t in flatten(function.body.checked_type))
+    written = sum(t.size_bytes for t in flatten(_counted(function.body)))
     return Cost(flops, sum(read.values()) + written, work)

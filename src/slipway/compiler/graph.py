@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from slipway.compiler.memory_plan import Block, Plan, plan
+from slipway.compiler.open_sizes import check_open, largest_bytes
 from slipway.errors import LoweringError
 from slipway.ir.structural import structural_hash
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
@@ -103,6 +104,7 @@ class _Builder:
         for expr in order:
             self._visit(expr)
         graph.outputs = list(self.values[id(main.body)])
+        check_open(graph)
         return graph
 
     def _add(self, *parts: Any) -> TensorRef:
@@ -270,7 +272,7 @@ def plan_storage(graph: ModelGraph, algorithm: str = "best", alignment: int = 1)
     blocks = [
         Block(
             graph.nodes[r.node].name,
-            -(-max(1, graph.type_of(r).size_bytes) // alignment) * alignment,
+            -(-max(1, largest_bytes(graph.type_of(r))) // alignment) * alignment,
             first,
             end,
         )

@@ -29,6 +29,7 @@ from slipway.codegen.source import FunctionSource
 from slipway.compiler.emit import COMPILER, build_module
 from slipway.compiler.external import external_kernel, is_external
 from slipway.compiler.graph import ModelGraph, content_name
+from slipway.compiler.open_sizes import open_sizes
 from slipway.errors import SlipwayError
 from slipway.ir import custom
 from slipway.ir.function import PrimFunc
@@ -38,6 +39,7 @@ from slipway.relay import op_registry
 from slipway.relay.expr import Call, Function, Op
 from slipway.relay.op_registry import is_primitive
 from slipway.relay.ops.recurrence import body_of
+from slipway.relay.types import TensorType, TupleType, Type, flatten
 from slipway.relay.visit import post_order
 from slipway.target import Target
 from slipway.transform.context import PassContext
@@ -156,10 +158,21 @@ def kernel_key(function: Function, target: Target) -> str:
         source_digest(),
         structural_digest(function),
         ",".join(str(param.checked_type) for param in function.params),
+        *_ranges(function),
         *_description_of(target),
         repr((context.opt_level, sorted(context.required_pass), sorted(context.disabled_pass))),
         repr(config),
     )
+
+
+def _ranges(function: Function) -> Iterable[str]:
+    """What is known of the open sizes in a kernel, which decides what is proved of it."""
+    found = open_sizes(t for e in post_order(function) if e.type is not None for t in _flat(e.type))
+    return (repr(found),) if found else ()
+
+
+def _flat(type_: Type) -> list[TensorType]:
+    return flatten(type_) if isinstance(type_, TensorType | TupleType) else []
 
 
 def _description_of(target: Target) -> Iterable[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,16 @@ from slipway.compiler.cost import kernel_cost
 from slipway.compiler.export import ModelParts, export
 from slipway.compiler.graph import ModelGraph, StoragePlan
 from slipway.compiler.imported import with_imports
+from slipway.compiler.open_sizes import formula_of, largest_bytes, largest_shape, open_sizes
 from slipway.compiler.operator_module import OperatorModule
 from slipway.compiler.system_library import with_runtime
 from slipway.errors import ArtifactError
 from slipway.ir.function import BaseFunc, IRModule
 from slipway.relay.backend import Executor, Runtime
+from slipway.relay.dims import SymbolDim, is_open
 from slipway.runtime.graph_factory import GraphExecutorFactoryModule
 from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables, Storage
+from slipway.runtime.graph_sizes import OpenDim
 from slipway.runtime.ndarray import NDArray
 from slipway.target import Target
 from slipway.toolchain.link import write_file
@@ -33,6 +37,7 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
     nodes: list[GraphNode] = []
     entries: list[GraphEntry] = []
     storages: list[Storage] = []
+    dims: list[OpenDim] = []
     index: dict[int, int] = {}
     arena = storage.plan.size_bytes
     for number, node in enumerate(graph.nodes):
@@ -47,7 +52,7 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
         )
         for position, type_ in enumerate(node.types):
             planned = storage.of(number, position)
-            size = type_.size_bytes
+            size = largest_bytes(type_)
             if planned.group not in index:
                 index[planned.group] = len(storages)
                 if planned.offset is None:  # a parameter: memory of its own after the arena
@@ -59,11 +64,24 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
             at = index[planned.group]
             if storages[at].size < size:
                 storages[at] = Storage(storages[at].offset, size)
-            entries.append(GraphEntry(type_.shape, type_.dtype, at))
+            dims += [
+                OpenDim(len(entries), axis, formula_of(extent))
+                for axis, extent in enumerate(type_.shape)
+                if isinstance(extent, SymbolDim)
+            ]
+            entries.append(GraphEntry(largest_shape(type_), type_.dtype, at))
     inputs = tuple(i for i, n in enumerate(graph.nodes) if not n.function)
     outputs = tuple((ref.node, ref.index) for ref in graph.outputs)
     return GraphTables(
-        tuple(nodes), tuple(entries), inputs, outputs, tuple(storages), arena, graph.output_names
+        tuple(nodes),
+        tuple(entries),
+        inputs,
+        outputs,
+        tuple(storages),
+        arena,
+        graph.output_names,
+        open_sizes(type_ for node in graph.nodes for type_ in node.types),
+        tuple(dims),
     )
 
 
@@ -179,9 +197,11 @@ def _operators(graph: ModelGraph) -> dict[str, dict[str, Any]]:
 
 def _metadata(graph: ModelGraph, storage: StoragePlan, mod_name: str) -> dict[str, Any]:
     """What metadata.json says of the model beside what the library's own metadata says."""
+    sizes = open_sizes(type_ for node in graph.nodes for type_ in node.types)
 
     def described(name: str, type_: Any) -> dict[str, Any]:
-        return {"name": name, "shape": list(type_.shape), "dtype": type_.dtype}
+        shape = [str(d) if is_open(d) else d for d in type_.shape]
+        return {"name": name, "shape": shape, "dtype": type_.dtype}
 
     inputs = [
         described(node.name, node.types[0])
@@ -196,6 +216,7 @@ def _metadata(graph: ModelGraph, storage: StoragePlan, mod_name: str) -> dict[st
         "module_name": mod_name,
         "inputs": inputs,
         "outputs": outputs,
+        **({"open_sizes": [asdict(size) for size in sizes]} if sizes else {}),
         "operators": _operators(graph),
         "memory": {
             "workspace_bytes": storage.plan.size_bytes,

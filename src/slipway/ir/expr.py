@@ -74,7 +74,10 @@ class Var(PrimExpr):
 
 @node
 class SizeVar(Var):
-    """A Var known to be at least zero: a symbolic shape."""
+    """A Var known to be at least `low`: a symbolic shape; at most `high`, where that is not -1."""
+
+    low: int = 0
+    high: int = -1
 
 
 @node

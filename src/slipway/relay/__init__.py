@@ -30,6 +30,7 @@ _HOMES = {
     **{name: f"slipway.relay.{name}" for name in _MODULES.split()},
     **composites._HOMES,
     "Any": "slipway.relay.types:OpenDim",
+    "Dim": "slipway.relay.dims:Dim",
     "Module": "slipway.ir.function:IRModule",
     "IncompleteType": "slipway.relay.types:IncompleteType",
     "module": "slipway.ir.module",

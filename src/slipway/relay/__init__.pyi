@@ -34,6 +34,7 @@ from slipway.relay.construct import bind as bind
 from slipway.relay.construct import bind as bind_params_by_name
 from slipway.relay.construct import const as const
 from slipway.relay.construct import var as var
+from slipway.relay.dims import Dim as Dim
 from slipway.relay.expr import Axes
 from slipway.relay.expr import Call
 from slipway.relay.expr import Call as Call
@@ -201,6 +202,7 @@ __all__ = [
     "Any",
     "Call",
     "Constant",
+    "Dim",
     "Expr",
     "ExprFunctor",
     "ExprMutator",

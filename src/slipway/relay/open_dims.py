@@ -19,6 +19,8 @@ from math import prod
 from typing import Any
 
 from slipway.errors import LoweringError, TypeInferenceError
+from slipway.ir.expr import SizeVar
+from slipway.relay.dims import usual
 from slipway.relay.expr import Expr, Function, Var
 from slipway.relay.types import ANY, FuncType, TensorType, TupleType, Type, flatten, is_open
 from slipway.relay.visit import substitute
@@ -47,11 +49,20 @@ def infer_open(rule: Rule, types: Sequence[Type], attrs: Any = None) -> Type:
     Raises TypeInferenceError where the rule does not allow them.
     """
     symbols = _open_of(types)
+    named = ANY not in symbols
+    direct: TypeInferenceError | None = None
+    if named:
+        try:
+            return rule(types)
+        except TypeInferenceError as error:
+            direct = error
     if 1 < len(symbols) <= len(PRIMES[0]):
         with suppress(TypeInferenceError):
             return _asked(
                 rule, types, [dict(zip(symbols, sizes, strict=False)) for sizes in PRIMES]
             )
+    if direct is not None and all(isinstance(v, SizeVar) for d in symbols for v in d.variables):
+        raise direct  # sizes that only have to agree when the model runs have no names
     try:
         return _asked(rule, types, [dict.fromkeys(symbols, size) for size in SIZES])
     except TypeInferenceError as error:
@@ -99,6 +110,15 @@ def _at(type_: Type, sizes: Mapping[Any, int]) -> Type:
         return TensorType(tuple(sizes.get(d, d) for d in type_.shape), type_.dtype)
     if isinstance(type_, TupleType):
         return TupleType(tuple(_at(f, sizes) for f in type_.fields))
+    return type_
+
+
+def usual_type(type_: Type) -> Type:
+    """Return a type with the sizes that choices are made for (`dims.usual`) for its open ones."""
+    if isinstance(type_, TensorType):
+        return TensorType(tuple(map(usual, type_.shape)), type_.dtype)
+    if isinstance(type_, TupleType):
+        return TupleType(tuple(map(usual_type, type_.fields)))
     return type_
 
 
@@ -174,16 +194,26 @@ def fix_shapes(function: Function, shapes: Mapping[str, Sequence[int]]) -> Funct
     return Function(params, substitute(function.body, table), None, function.attrs)  # type: ignore[arg-type]
 
 
+def _is_named(type_: Type) -> bool:
+    """Return whether the open dimensions of a type are sizes with a range."""
+    dims = [d for leaf in flatten(type_) for d in leaf.shape if is_open(d)]
+    return all(
+        d is not ANY and all(isinstance(v, SizeVar) for v in d.variables)  # type: ignore[attr-defined]
+        for d in dims
+    )
+
+
 def need_fixed(function: Function) -> None:
-    """Raise LoweringError, with the ways out, if an input has an open dimension."""
-    found = open_inputs(function)
+    """Raise LoweringError, with the ways out, if an input has an open dimension without a name."""
+    found = [p for p in open_inputs(function) if not _is_named(p.checked_type)]
     if not found:
         return
     shapes = {p.name: p.checked_type.shape for p in found}  # type: ignore[attr-defined]
     example = {n: tuple(1 if is_open(d) else d for d in shape) for n, shape in shapes.items()}
     listed = ", ".join(f"{p.name!r} is {p.checked_type}" for p in found)
     raise LoweringError(
-        f"a library has fixed sizes, but the input {listed}. Fix them, as in "
+        f"a library has fixed sizes, or sizes with a name and a range, but the input {listed}. Use "
+        f'relay.Dim("n", 1, 8) for the dimension, or fix it, as in '
         f"relay.transform.FixShapes({example})(mod), or run the module with "
         'relay.create_executor("vm"), which compiles it for each size that it meets.'
     )

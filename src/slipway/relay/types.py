@@ -4,92 +4,28 @@ The whole grammar::
 
     type = TensorType((d0, d1, ...), dtype) | TupleType((type, ...)) | FuncType((type, ...), type)
 
-Dimensions are Python ints, or open: known only when the model runs.  An open one is `Any` (written
-``?``), or has the name of a ``te.var``; dimensions of one variable have one size.  Types compare
-and hash by value, unlike other nodes, because two equal types are the same type.
+Dimensions are Python ints, or open: known only when the model runs (`slipway.relay.dims`).  Types
+compare and hash by value, unlike other nodes, because two equal types are the same type.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from typing import Any, ClassVar, NoReturn
-from weakref import WeakValueDictionary
+from typing import Any, ClassVar
 
 from slipway import dtypes
-from slipway.arith.analyzer import Analyzer
 from slipway.errors import TypeInferenceError
 from slipway.ir.expr import PrimExpr, Var
 from slipway.ir.node import Node, node
-from slipway.ir.visit import walk
+from slipway.relay.dims import ANY as ANY
+from slipway.relay.dims import MAX_EXTENT, dim_of
+from slipway.relay.dims import OpenDim as OpenDim
+from slipway.relay.dims import SymbolDim as SymbolDim
+from slipway.relay.dims import is_open as is_open
 
-MAX_EXTENT = 1 << 47  # elements along one axis, and of one tensor
 MAX_RANK = 32  # axes: what NumPy has at least
 MAX_NESTING = 64  # tuples inside tuples: walks over types recurse
-
-
-class OpenDim:
-    """A dimension whose size is known only when the model runs; there is one object of it.
-
-    It equals itself and nothing else.  Computing with it raises TypeInferenceError: whoever needs
-    the number cannot have the dimension open.
-    """
-
-    __slots__ = ("__weakref__",)
-    _only: ClassVar[OpenDim | None] = None
-
-    def __new__(cls) -> OpenDim:
-        """Return the one object."""
-        if cls._only is None:
-            cls._only = super().__new__(cls)
-        return cls._only
-
-    def __str__(self) -> str:
-        return "?"
-
-    def __repr__(self) -> str:
-        return "Any()"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return OpenDim, ()
-
-    def _unknown(self, *other: Any) -> NoReturn:
-        raise TypeInferenceError(
-            "the size of an open dimension is needed here: give the input a fixed shape"
-        )
-
-    __int__ = __index__ = __float__ = __neg__ = _unknown
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _unknown
-    __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = _unknown
-    __mod__ = __rmod__ = __pow__ = __rpow__ = _unknown
-    __lt__ = __le__ = __gt__ = __ge__ = _unknown
-
-
-class SymbolDim(OpenDim):
-    """An open dimension of a variable, as ``te.var("n")``; one object for each variable."""
-
-    __slots__ = ("variable",)
-    variable: Var
-    _known: ClassVar[WeakValueDictionary[Var, SymbolDim]] = WeakValueDictionary()
-
-    def __new__(cls, variable: Var) -> SymbolDim:
-        """Return the object of a variable."""
-        found = cls._known.get(variable)
-        if found is None:
-            found = cls._known[variable] = object.__new__(cls)
-            found.variable = variable
-        return found
-
-    def __str__(self) -> str:
-        return self.variable.name
-
-    __repr__ = __str__
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return SymbolDim, (self.variable,)
-
-
-ANY: Any = OpenDim()  # where dimensions are ints, it is one of them
 
 
 class Type(Node):
@@ -205,26 +141,8 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 
 def _extent(given: Any) -> Any:
-    """Return a number, or an open dimension for a formula of variables, one for each formula."""
-    if not isinstance(given, PrimExpr):
-        return int(given)
-    simple = Analyzer().simplify(given)
-    variables = [n for n in walk(simple) if isinstance(n, Var)]
-    if not variables:
-        return int(simple)
-    key = (str(simple), *map(id, variables))
-    if key not in _FORMULAS:
-        _FORMULAS[key] = (Var(str(simple), simple.dtype), simple)
-    return SymbolDim(_FORMULAS[key][0])
-
-
-# What a formula is, with the formula, so that its variables live as long as their numbers count.
-_FORMULAS: dict[tuple[Any, ...], tuple[Var, PrimExpr]] = {}
-
-
-def is_open(extent: object) -> bool:
-    """Return whether a dimension is known only when the model runs."""
-    return isinstance(extent, OpenDim)
+    """Return a number, or the open dimension of a formula of variables."""
+    return dim_of(given) if isinstance(given, PrimExpr) else int(given)
 
 
 @node

@@ -109,6 +109,8 @@ class GraphModule:
             known = self._input_types()
             name = list(known)[key] if isinstance(key, int) and key < len(known) else str(key)
             value = np.asarray(value, dtype=known[name][1] if name in known else None)
+        if self._types is not None and np.shape(value) not in [t[0] for t in self._types.values()]:
+            self._types = None  # open dimensions have other sizes from now on, or it is refused
         if self._is_local:
             given = value if isinstance(value, NDArray) else array(value)
             try:
@@ -137,6 +139,11 @@ class GraphModule:
         if target is None:
             target = self._remote_inputs[key] = self._get_input(key)
         given = (tuple(value.shape), dtypes.canonical(value.dtype))
+        if given[0] != tuple(target.shape) and self._is_open():
+            self._remote_inputs.clear()  # they have other shapes from now on
+            whole = target.device.empty(*given).copyfrom(np.ascontiguousarray(value))
+            self._set_input(key, whole)
+            return
         if given[0] == tuple(target.shape) and given[1] != target.dtype:
             value = converted(f"set_input: {str(key)!r}", value, target.dtype, IN_MODEL)
             given = (given[0], value.dtype)
@@ -147,6 +154,13 @@ class GraphModule:
                 "model for that shape."
             )
         target.copyfrom(value)
+
+    def _is_open(self) -> bool:
+        """Return whether sizes of the model are known only when it runs."""
+        try:
+            return int(self.module["get_num_open_sizes"]()) > 0
+        except ExecutionError:  # an older runtime, which has no such models
+            return False
 
     def set_input_zero_copy(self, key: str | int, value: NDArray) -> None:
         """Let an input use the memory of `value`, which must stay until it is replaced."""

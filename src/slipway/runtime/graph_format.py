@@ -16,6 +16,14 @@ and tools) and ``graph.bin``, flat tables that the C executor uses without parsi
     names    u32 offset into strings of each output's name; of all outputs, or none
     strings  NUL-terminated
 
+Version 2 is of models with open dimensions (`slipway.runtime.graph_sizes`).  Its dims are
+upper bounds, its header has four words more, and three tables come after the entries::
+
+    header   4 x u32                            sizes, open dims, words, 0
+    sizes    u32 name, u32 0, i64 low, i64 high
+    open     u32 dim, u32 first word, u32 words, u32 0
+    words    i64 each                           of the formulas
+
 An entry is one output of one node: node n's output i is entry ``n.first_entry + i``.
 """
 
@@ -30,8 +38,17 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.errors import ArtifactError
+from slipway.runtime.graph_sizes import (
+    OpenDim,
+    OpenSize,
+    check_sizes,
+    from_words,
+    pack_words,
+    to_words,
+)
 
 VERSION = 1
+OPEN_VERSION = 2  # of models with open dimensions
 NO_OPERATION = "__nop"  # classic name of a reshape in place
 _MAGIC = 0x47574C53
 _NONE = 0xFFFFFFFF
@@ -83,6 +100,7 @@ class GraphTables:
     `nodes` in the order they run; `entries` of all nodes one after the other; `inputs` are node
     numbers (parameters included); `outputs` are (node, output) pairs; `storages` may be left empty:
     then every storage gets its own place.  `output_names` are those of all outputs, or none.
+    Where dimensions are open, shapes have their upper bounds, and `open_dims` say what they are.
     """
 
     nodes: tuple[GraphNode, ...]
@@ -92,6 +110,8 @@ class GraphTables:
     storages: tuple[Storage, ...] = ()
     arena_bytes: int = 0
     output_names: tuple[str, ...] = ()
+    open_sizes: tuple[OpenSize, ...] = ()
+    open_dims: tuple[OpenDim, ...] = ()
 
     def __post_init__(self) -> None:
         _check(self)
@@ -133,6 +153,7 @@ class GraphTables:
                 "storage_id": ["list_int", [entry.storage for entry in self.entries]],
                 "shape": ["list_shape", [list(entry.shape) for entry in self.entries]],
                 **({"output_names": ["list_str", list(names)]} if names else {}),
+                **(_open_to_json(self) if self.open_dims else {}),
             },
             "node_row_ptr": starts,
         }
@@ -199,6 +220,17 @@ def _check(tables: GraphTables) -> None:
             raise ValueError(f"an entry lies in storage {entry.storage} of {storages}")
         if len(entry.shape) > MAX_RANK or any(not 0 <= d <= MAX_EXTENT for d in entry.shape):
             raise ValueError(f"an entry has the shape {entry.shape}")
+
+    check_sizes([entry.shape for entry in tables.entries], tables.open_sizes, tables.open_dims)
+
+
+def _open_to_json(tables: GraphTables) -> dict[str, Any]:
+    return {
+        "open_sizes": ["list_size", [[s.name, s.low, s.high] for s in tables.open_sizes]],
+        "open_dims": [
+            "list_dim", [[d.entry, d.axis, list(d.formula)] for d in tables.open_dims]
+        ],
+    }  # fmt: skip
 
 
 def _storages_apart(entries: Sequence[GraphEntry]) -> tuple[tuple[Storage, ...], int]:
@@ -267,6 +299,14 @@ def _from_json(document: Mapping[str, Any]) -> GraphTables:
         inputs=tuple(int(index) for index in document["arg_nodes"]),
         outputs=tuple((int(head[0]), int(head[1])) for head in document["heads"]),
         output_names=tuple(str(name) for name in attrs.get("output_names", ("", ()))[1]),
+        open_sizes=tuple(
+            OpenSize(str(name), int(low), int(high))
+            for name, low, high in attrs.get("open_sizes", ("", ()))[1]
+        ),
+        open_dims=tuple(
+            OpenDim(int(entry), int(axis), tuple(formula))
+            for entry, axis, formula in attrs.get("open_dims", ("", ()))[1]
+        ),
     )
 
 
@@ -303,15 +343,31 @@ def _to_binary(tables: GraphTables) -> bytes:
     outputs = [starts[source] + output for source, output in tables.outputs]
     names = [offset_of(name) for name in tables.output_names]
     offset_of("")
+    open_tables, more = b"", b""
+    if tables.open_dims:
+        firsts = _first_dims(tables)
+        sizes = [s.name for s in tables.open_sizes]
+        words: list[int] = []
+        rows = bytearray()
+        for dim in tables.open_dims:
+            formula = to_words(dim.formula, sizes)
+            rows += struct.pack("<4I", firsts[dim.entry] + dim.axis, len(words), len(formula), 0)
+            words += formula
+        open_tables = b"".join(
+            struct.pack("<IIqq", offset_of(s.name), 0, s.low, s.high) for s in tables.open_sizes
+        )
+        open_tables += bytes(rows) + pack_words(words)
+        more = struct.pack("<4I", len(sizes), len(tables.open_dims), len(words), 0)
     storages = b"".join(struct.pack("<QQ", s.offset, s.size) for s in tables.storages)
     body = struct.pack(f"<{len(dims)}q", *dims) + storages + bytes(nodes) + bytes(entries)
+    body += open_tables
     numbers = [*args, *tables.inputs, *outputs, *names]
     body += struct.pack(f"<{len(numbers)}I", *numbers) + bytes(strings)
     header = struct.pack(
         "<12IQII",
         _MAGIC,
-        VERSION,
-        64 + len(body),
+        OPEN_VERSION if tables.open_dims else VERSION,
+        64 + len(more) + len(body),
         len(tables.nodes),
         len(tables.entries),
         len(tables.inputs),
@@ -325,19 +381,31 @@ def _to_binary(tables: GraphTables) -> bytes:
         0,
         0,
     )
-    return header + body
+    return header + more + body
+
+
+def _first_dims(tables: GraphTables) -> list[int]:
+    """Return for each entry the number of its first dim."""
+    firsts = [0]
+    for entry in tables.entries:
+        firsts.append(firsts[-1] + len(entry.shape))
+    return firsts
 
 
 def _from_binary(data: memoryview) -> GraphTables:
     header = struct.unpack_from("<12IQ", data)
     if header[0] != _MAGIC:
         raise ValueError("they do not begin as graph tables do")
-    if header[1] != VERSION:
-        raise ValueError(f"version {header[1]}, and this Slipway reads version {VERSION}")
+    if header[1] not in (VERSION, OPEN_VERSION):
+        raise ValueError(f"version {header[1]}, and this Slipway reads 1 to {OPEN_VERSION}")
     if header[2] != len(data):
         raise ValueError("the size is not the stated one")
     num_nodes, num_entries, num_inputs, num_outputs, num_args, num_dims = header[3:9]
     at = 64
+    num_sizes, num_open, num_words = 0, 0, 0
+    if header[1] == OPEN_VERSION:
+        num_sizes, num_open, num_words, _ = struct.unpack_from("<4I", data, at)
+        at += 16
 
     def take(form: str, count: int) -> list[tuple[int, ...]]:
         nonlocal at
@@ -352,6 +420,9 @@ def _from_binary(data: memoryview) -> GraphTables:
     storages = tuple(Storage(*row) for row in take("<QQ", header[10]))
     nodes = take("<6I", num_nodes)
     entries = take("<BBHIII", num_entries)
+    size_rows = take("<IIqq", num_sizes)
+    open_rows = take("<4I", num_open)
+    words = [row[0] for row in take("<q", num_words)]
     args = [row[0] for row in take("<I", num_args)]
     inputs = tuple(row[0] for row in take("<I", num_inputs))
     outputs = [row[0] for row in take("<I", num_outputs)]
@@ -387,6 +458,24 @@ def _from_binary(data: memoryview) -> GraphTables:
             texts[offset] = strings[offset : strings.index(b"\0", offset)].decode()
         return texts[offset]
 
+    sizes = tuple(OpenSize(text(name), low, high) for name, _, low, high in size_rows)
+    size_names = [size.name for size in sizes]
+    place = (
+        {
+            first + axis: (index, axis)
+            for index, (_, _, _, ndim, first, _) in enumerate(entries)
+            for axis in range(ndim)
+        }
+        if open_rows
+        else {}
+    )
+    if sum(count for _, _, count, _ in open_rows) > len(words):
+        raise ValueError("formulas have more words than the table")
+    open_dims = tuple(
+        OpenDim(*place[dim], from_words(words[first : first + count], size_names))
+        for dim, first, count, _ in open_rows
+    )
+
     return GraphTables(
         nodes=tuple(
             GraphNode(
@@ -410,4 +499,6 @@ def _from_binary(data: memoryview) -> GraphTables:
         storages=storages,
         arena_bytes=header[12],
         output_names=tuple(text(name) for name in names),
+        open_sizes=sizes,
+        open_dims=open_dims,
     )

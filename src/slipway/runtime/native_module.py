@@ -13,7 +13,14 @@ from slipway.runtime.packed_func import PackedFunc
 _GRAPH_FUNCTIONS = (
     *("set_input", "set_input_zero_copy", "set_output_zero_copy", "load_params", "run"),
     *("get_input", "get_output", "get_num_inputs", "get_num_outputs", "get_num_nodes"),
-    *("get_input_index", "get_input_name", "get_input_info", "get_output_info", "get_node_info"),
+    *(
+        "get_num_open_sizes",
+        "get_input_index",
+        "get_input_name",
+        "get_input_info",
+        "get_output_info",
+        "get_node_info",
+    ),
     *("run_node", "debug_get_output", "profile", "share_param", "share_params"),
 )
 

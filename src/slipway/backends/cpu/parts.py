@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from math import gcd, prod
 from typing import TYPE_CHECKING
 
+from slipway.relay.dims import usual
+
 if TYPE_CHECKING:
     from slipway.backends.cpu.tile import Tile
     from slipway.target import Target
@@ -34,7 +36,7 @@ def worth_sharing(products: int, target: Target, weight_bytes: int = 0) -> bool:
     with a single row waits for them.
     """
     core = target.core
-    cycles = max(products * 32 / core.fma_bits, weight_bytes / core.l2_stream_bytes)
+    cycles = max(usual(products) * 32 / core.fma_bits, weight_bytes / core.l2_stream_bytes)
     return target.num_cores > 1 and cycles >= core.costs.share_cycles
 
 

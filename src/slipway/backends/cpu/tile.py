@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from slipway.backends.strategy import Knobs, Space
+from slipway.relay.dims import is_open, least
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -165,15 +166,20 @@ def choose_tile(
 
     Of those that are `legal`, the one whose steps take least for all the work, that of last tiles
     that overlap the ones before included (``split(..., tail="shift")``); or that of least `cost`.
+    Where the rows are open, a tile has no more than there are at least, so that its last one may
+    overlap the one before.
     """
-    least = cost or (lambda tile: kernel.all_cycles(tile, rows, chunks))
-    return min((t for t in kernel.tiles(rows, chunks) if legal(t)), key=least)
+    known = max(1, least(rows)) if is_open(rows) else rows
+    price = cost or (lambda tile: kernel.all_cycles(tile, known, chunks))
+    return min((t for t in kernel.tiles(known, chunks) if legal(t)), key=price)
 
 
 def choose_kernel(
     kernels: Iterable[MicroKernel], rows: int, vectors: int
 ) -> tuple[MicroKernel, Tile]:
     """Choose among micro-kernels of several widths, and the tile, for `rows` by `vectors`."""
+
+    rows = max(1, least(rows)) if is_open(rows) else rows
 
     def best(kernel: MicroKernel) -> tuple[float, Tile]:
         chunks = -(-vectors // kernel.width)

@@ -23,7 +23,10 @@ static void make_tensors(slw_graph *graph, const slw_graph_layout *l, uint8_t *a
     tensor->dtype = entry.dtype;
     /* Extents are read where they lie; nobody writes through DLTensor.shape. */
     tensor->shape =
-        (int64_t *)((uintptr_t)l->blob + (uintptr_t)l->dims_at + (uintptr_t)entry.first_dim * 8U);
+        (graph->dims != NULL)
+            ? graph->dims + entry.first_dim
+            : (int64_t *)((uintptr_t)l->blob + (uintptr_t)l->dims_at +
+                          (uintptr_t)entry.first_dim * 8U);
   }
 }
 
@@ -78,6 +81,15 @@ slw_status slw_graph_init(slw_graph *graph, const void *blob, size_t size_bytes,
   graph->num_outputs = l.num_outputs;
   graph->args = tables;
   graph->tensors = (void *)(graph->args + l.num_args);
+  if (l.num_open > 0) {
+    graph->dims = (void *)graph->tensors;
+    graph->sizes = graph->dims + l.num_dims;
+    graph->tensors = (void *)(graph->sizes + 2U * (size_t)l.num_symbols);
+    status = slw_graph_init_sizes(graph, &l);
+    if (status != SLW_OK) {
+      return status;
+    }
+  }
   graph->ops = (void *)(graph->tensors + l.num_entries);
   graph->nodes_table = l.blob + l.nodes_at;
   graph->entries_table = l.blob + l.entries_at;

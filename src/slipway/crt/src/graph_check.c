@@ -7,13 +7,15 @@ slw_status slw_graph_read_layout(const void *blob, size_t size_bytes, slw_graph_
   const uint8_t *p = blob;
   uint64_t at = SLW_GRAPH_HEADER_BYTES;
   slw_graph_layout l;
+  uint32_t version;
   if (size_bytes < SLW_GRAPH_HEADER_BYTES) {
     return SLW_ERROR_TRUNCATED;
   }
   if (slw_load32(p) != SLW_GRAPH_MAGIC) {
     return SLW_ERROR_FORMAT;
   }
-  if (slw_load32(p + 4) != SLW_GRAPH_VERSION) {
+  version = slw_load32(p + 4);
+  if (version != SLW_GRAPH_VERSION && version != SLW_GRAPH_OPEN_VERSION) {
     return SLW_ERROR_VERSION;
   }
   l.blob = p;
@@ -30,12 +32,25 @@ slw_status slw_graph_read_layout(const void *blob, size_t size_bytes, slw_graph_
   if (l.num_names != 0 && l.num_names != l.num_outputs) {
     return SLW_ERROR_FORMAT;
   }
-  /* Nine sums of at most 2^32 * 24: far below 2^64. */
+  l.num_symbols = l.num_open = l.num_code = 0;
+  if (version == SLW_GRAPH_OPEN_VERSION) {
+    if (size_bytes < SLW_GRAPH_OPEN_HEADER_BYTES) {
+      return SLW_ERROR_TRUNCATED;
+    }
+    l.num_symbols = slw_load32(p + 64);
+    l.num_open = slw_load32(p + 68);
+    l.num_code = slw_load32(p + 72);
+    at = SLW_GRAPH_OPEN_HEADER_BYTES;
+  }
+  /* Twelve sums of at most 2^32 * 24: far below 2^64. */
   l.dims_at = at;
   l.storages_at = at += (uint64_t)l.num_dims * 8U;
   l.nodes_at = at += (uint64_t)l.num_storages * SLW_GRAPH_STORAGE_BYTES;
   l.entries_at = at += (uint64_t)l.num_nodes * SLW_GRAPH_NODE_BYTES;
-  l.args_at = at += (uint64_t)l.num_entries * SLW_GRAPH_ENTRY_BYTES;
+  l.symbols_at = at += (uint64_t)l.num_entries * SLW_GRAPH_ENTRY_BYTES;
+  l.open_at = at += (uint64_t)l.num_symbols * SLW_GRAPH_SYMBOL_BYTES;
+  l.code_at = at += (uint64_t)l.num_open * SLW_GRAPH_OPEN_BYTES;
+  l.args_at = at += (uint64_t)l.num_code * 8U;
   l.inputs_at = at += (uint64_t)l.num_args * 4U;
   l.outputs_at = at += (uint64_t)l.num_inputs * 4U;
   l.names_at = at += (uint64_t)l.num_outputs * 4U;
@@ -139,11 +154,17 @@ slw_status slw_graph_check(const void *blob, size_t size_bytes, size_t *tables_s
   if (status == SLW_OK) {
     status = check_indices(&l, l.names_at, l.num_names, l.strings_bytes);
   }
+  if (status == SLW_OK) {
+    status = slw_graph_check_sizes(&l);
+  }
   if (status != SLW_OK) {
     return status;
   }
   tables = (uint64_t)l.num_args * sizeof(TVMFFIAny) + (uint64_t)l.num_entries * sizeof(DLTensor) +
            (uint64_t)l.num_nodes * sizeof(slw_graph_op);
+  if (l.num_open > 0) { /* the dims as they are now, and the sizes twice */
+    tables += ((uint64_t)l.num_dims + 2U * (uint64_t)l.num_symbols) * sizeof(int64_t);
+  }
   if (tables > SIZE_MAX / 2 || l.arena_bytes > SIZE_MAX / 2) {
     return SLW_ERROR_MEMORY;
   }

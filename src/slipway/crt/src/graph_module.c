@@ -195,9 +195,11 @@ static int set_input(void *handle, const TVMFFIAny *args, int32_t num_args, TVMF
   given = slw_any_get_tensor(&args[1]);
   if (given != NULL) {
     const char *name = slw_graph_input_name(&self->graph, input);
-    if (slw_graph_check_tensor("set_input", name, model, given) != 0) {
+    if (slw_graph_fit_input(self, "set_input", input, given) != 0 ||
+        slw_graph_check_tensor("set_input", name, model, given) != 0) {
       return -1;
     }
+    self->stale[input] = 0;
     if (self->shared[input].keep != NULL && given->data == model->data &&
         given->byte_offset == model->byte_offset) {
       return 0; /* the very parameters that are shared */
@@ -289,7 +291,7 @@ static int run(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny 
     return -1;
   }
   slw_error_clear();
-  if (slw_graph_check_places(self) != 0) {
+  if (slw_graph_check_places(self) != 0 || slw_graph_check_stale(self) != 0) {
     return -1;
   }
   if (slw_graph_run(&self->graph, &node) != SLW_OK) {
@@ -324,6 +326,7 @@ static int get_input(void *handle, const TVMFFIAny *args, int32_t num_args, TVMF
   }
   if (num_args == 1) {
     slw_graph_own_input(self, input, 1); /* the caller may write into what it gets */
+    self->stale[input] = 0;
   }
   return slw_graph_give_tensor(self, slw_graph_input(&self->graph, input),
                                slw_graph_input_name(&self->graph, input), args, num_args, 1,
@@ -387,6 +390,7 @@ static void destroy(slw_module *module) {
     slw_device_find(self->device.device_type)->release(self->arena);
   }
   slw_platform_free(self->is_param);
+  slw_platform_free(self->stale);
   slw_module_release(self->owner);
   slw_platform_free(self);
 }
@@ -464,8 +468,11 @@ slw_status slw_graph_module_create_on(DLDevice device, const void *blob, size_t 
   if (status == SLW_OK) {
     size_t count = (size_t)self->graph.num_inputs + 1U;
     self->is_param = slw_platform_alloc(count, 1);
+    self->stale = slw_platform_alloc(count, 1);
     self->shared = slw_platform_alloc(count * sizeof self->shared[0], sizeof(void *));
-    status = (self->is_param != NULL && self->shared != NULL) ? SLW_OK : SLW_ERROR_MEMORY;
+    status = (self->is_param != NULL && self->stale != NULL && self->shared != NULL)
+                 ? SLW_OK
+                 : SLW_ERROR_MEMORY;
   }
   if (status != SLW_OK) {
     (void)slw_error_setf("ArtifactError", "the model's graph needs the function '%s', which its "

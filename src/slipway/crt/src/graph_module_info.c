@@ -145,6 +145,19 @@ static int give_text(const slw_graph_module *self, TVMFFIAny *result,
   return (status == SLW_OK) ? 0 : slw_error_setf("MemoryError", "no memory for a description");
 }
 
+static int get_num_open_sizes(void *handle, const TVMFFIAny *args, int32_t num_args,
+                              TVMFFIAny *result) {
+  const slw_graph_module *self = handle;
+  (void)args;
+  if (slw_graph_arg_count("get_num_open_sizes", num_args, 0, 0) != 0) {
+    return -1;
+  }
+  result->type_index = kTVMFFIInt;
+  result->zero_padding = 0;
+  result->v_int64 = self->graph.num_symbols;
+  return 0;
+}
+
 static int get_input_info(void *handle, const TVMFFIAny *args, int32_t num_args,
                           TVMFFIAny *result) {
   (void)args;
@@ -277,6 +290,7 @@ const slw_graph_method slw_graph_info_methods[] = {
     {"get_num_nodes", get_num_nodes},
     {"get_input_index", get_input_index},
     {"get_input_name", get_input_name},
+    {"get_num_open_sizes", get_num_open_sizes},
     {"get_input_info", get_input_info},
     {"get_output_info", get_output_info},
     {"get_node_info", get_node_info},

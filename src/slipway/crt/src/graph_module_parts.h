@@ -23,6 +23,7 @@ typedef struct {
   DLDevice device;
   uint8_t *is_param;        /* for each input: set by load_params or share_param */
   slw_shared_param *shared; /* for each input */
+  uint8_t *stale;           /* for each input: the model's sizes have changed since it was set */
   uint8_t placed;           /* an input or output was given memory since the last run */
 } slw_graph_module;
 
@@ -57,6 +58,14 @@ int slw_graph_arg_index(const TVMFFIAny *args, int32_t index, uint32_t limit, co
 /** Say what differs between the model's tensor and the one given. @return 0 if nothing, or -1 */
 int slw_graph_check_tensor(const char *function, const char *name, const DLTensor *model,
                            const DLTensor *given);
+
+/** Let an input with open dimensions have the shape of `given`, and the model the sizes for that.
+ * Nothing happens for other inputs, and for another number of axes. @return 0 or -1 */
+int slw_graph_fit_input(slw_graph_module *self, const char *function, uint32_t input,
+                        const DLTensor *given);
+
+/** Refuse to run while an input is of other sizes than the model has now. @return 0 or -1 */
+int slw_graph_check_stale(const slw_graph_module *self);
 
 /** Give an input memory of its own before it may be written; with its values if `keep_values`. */
 void slw_graph_own_input(slw_graph_module *self, uint32_t input, int keep_values);

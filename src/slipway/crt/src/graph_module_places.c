@@ -29,6 +29,15 @@ static const DLTensor *place_given(const char *function, const char *name, const
   return given;
 }
 
+/* Memory of the caller's has one size, and would be left behind or overrun at the next one. */
+static int refuse_open(const char *function, int is_open) {
+  return !is_open ? 0
+                  : slw_error_setf("ExecutionError",
+                                   "%s: a tensor of open dimensions lies in the model's own "
+                                   "memory. Use set_input and get_output.",
+                                   function);
+}
+
 static int set_input_zero_copy(void *handle, const TVMFFIAny *args, int32_t num_args,
                                TVMFFIAny *result) {
   slw_graph_module *self = handle;
@@ -37,6 +46,9 @@ static int set_input_zero_copy(void *handle, const TVMFFIAny *args, int32_t num_
   (void)result;
   if (slw_graph_arg_count("set_input_zero_copy", num_args, 2, 2) != 0 ||
       slw_graph_arg_input(self, args, num_args, "set_input_zero_copy", &input) != 0) {
+    return -1;
+  }
+  if (refuse_open("set_input_zero_copy", slw_graph_is_open(&self->graph, input)) != 0) {
     return -1;
   }
   given = place_given("set_input_zero_copy", slw_graph_input_name(&self->graph, input),
@@ -62,6 +74,9 @@ static int set_output_zero_copy(void *handle, const TVMFFIAny *args, int32_t num
   (void)result;
   if (slw_graph_arg_count("set_output_zero_copy", num_args, 2, 2) != 0 ||
       slw_graph_arg_output(self, args, "set_output_zero_copy", &output) != 0) {
+    return -1;
+  }
+  if (refuse_open("set_output_zero_copy", self->graph.num_open > 0) != 0) {
     return -1;
   }
   given = place_given("set_output_zero_copy", "output", slw_graph_output(&self->graph, output),

@@ -5,6 +5,9 @@
  *
  * A header of 64 bytes, then the tables without gaps: dims (i64), storages (u64 offset, u64
  * bytes), nodes, entries, args, inputs, outputs, names of outputs (u32 each), strings.
+ * Version 2 is of models with open dimensions: a header of 80 bytes, and after the entries symbols
+ * (u32 name, u32 0, i64 low, i64 high), open dims (u32 dim, u32 first word, u32 words, u32 0) and
+ * the words of their formulas (i64). The dims are upper bounds then.
  */
 #ifndef SLW_GRAPH_TABLES_H_
 #define SLW_GRAPH_TABLES_H_
@@ -17,6 +20,9 @@
 #define SLW_GRAPH_STORAGE_BYTES 16U
 #define SLW_GRAPH_NODE_BYTES 24U
 #define SLW_GRAPH_ENTRY_BYTES 16U
+#define SLW_GRAPH_OPEN_HEADER_BYTES 80U /* of version 2 */
+#define SLW_GRAPH_SYMBOL_BYTES 24U
+#define SLW_GRAPH_OPEN_BYTES 16U
 
 /** Counts of the header and the places of the tables, all in bytes from the start. */
 typedef struct {
@@ -26,6 +32,8 @@ typedef struct {
   uint64_t arena_bytes;
   uint64_t dims_at, storages_at, nodes_at, entries_at, args_at, inputs_at, outputs_at;
   uint64_t names_at, strings_at;
+  uint32_t num_symbols, num_open, num_code; /* of dimensions known only when the model runs */
+  uint64_t symbols_at, open_at, code_at;
 } slw_graph_layout;
 
 typedef struct {
@@ -38,6 +46,12 @@ typedef struct {
 } slw_graph_entry;
 
 slw_status slw_graph_read_layout(const void *blob, size_t size_bytes, slw_graph_layout *layout);
+
+/** Check the tables of open dimensions; what their formulas give is seen when they are evaluated. */
+slw_status slw_graph_check_sizes(const slw_graph_layout *layout);
+
+/** Give every open dimension its largest size. `dims` and `sizes` of the graph are there. */
+slw_status slw_graph_init_sizes(slw_graph *graph, const slw_graph_layout *layout);
 
 static inline slw_graph_node slw_graph_read_node(const uint8_t *table, uint32_t index) {
   const uint8_t *p = table + (size_t)index * SLW_GRAPH_NODE_BYTES;

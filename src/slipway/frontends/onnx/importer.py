@@ -53,7 +53,7 @@ from slipway.ir.depth import levels
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
 from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
-from slipway.relay.types import ANY, TensorType
+from slipway.relay.types import TensorType, is_open
 
 MAX_DEPTH = 1000  # of functions that call functions
 CALL_NODES = 7  # what the call of a function takes from the budget beside its nodes
@@ -278,7 +278,7 @@ class _Importer:
             if any(not isinstance(d, int) for d in dims):
                 raise OpenSizes
             return dims
-        wanted = tuple(d if d is ANY else int(d) for d in given)
+        wanted = tuple(d if is_open(d) else int(d) for d in given)
         clash = dims != ("?",) and (
             len(wanted) != len(dims)
             or any(

@@ -20,6 +20,7 @@ kernels: four groups of four filters are one of sixteen, in a quarter of the ste
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import gcd, prod
 from typing import Any
@@ -29,10 +30,13 @@ from slipway.backends.cpu.lowering.dot_pairs import instruction_for, is_paired
 from slipway.backends.cpu.lowering.join_groups import joined_groups, joined_kernel
 from slipway.backends.cpu.lowering.layout_choice import few_filters
 from slipway.backends.cpu.lowering.winograd_choice import winograd_tile
+from slipway.errors import TypeInferenceError
 from slipway.ir.hardware import HardwareIntrinsic
 from slipway.relay import op_registry
+from slipway.relay.dims import usual
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple
 from slipway.relay.layout import parse_layout
+from slipway.relay.open_dims import has_open
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order, rebuild
@@ -218,9 +222,13 @@ class _AlterLayout:
 
     def visit_call(self, call: Call) -> _Blocked | Expr | None:
         rule = self.rules.get(call.op.name)
-        if rule is not None:
+        if rule is None:
+            return self.elementwise(call) if op_registry.is_pointwise(call) else None
+        if not any(has_open(t) for t in (call.type, *(a.type for a in call.args))):
             return rule(call)
-        return self.elementwise(call) if op_registry.is_pointwise(call) else None
+        with suppress(TypeInferenceError):  # what depends on the size stays in its layout
+            return rule(call)
+        return None
 
     def conv(self, call: Call) -> _Blocked | None:
         attrs = call.attrs
@@ -377,7 +385,7 @@ class _AlterLayout:
             return None
         if self.takes_pairs(call):
             return self.paired_dense(call)
-        units, rows = weight.shape[0], data.shape[0]
+        units, rows = weight.shape[0], usual(data.shape[0])
         widest = self.panel_units(rows, units)
         if rows == 1:
             block = row_block(units, widest)

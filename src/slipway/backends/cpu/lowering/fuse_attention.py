@@ -28,6 +28,7 @@ from slipway.backends.cpu.lowering.attention_layouts import (
     rewrite_counted,
 )
 from slipway.relay import op_registry
+from slipway.relay.dims import is_open
 from slipway.relay.expr import Call, Constant, Expr, Function
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.ops.nn.attention import AttentionAttrs, attention_call
@@ -41,6 +42,8 @@ Serves = Callable[[int, int], bool]
 
 def fills_vectors(rows: int, value_size: int, lanes: int, least: int) -> bool:
     """Return whether query rows and value elements fill vectors of at least `least` lanes."""
+    if is_open(rows) or is_open(value_size):
+        return False  # its blocks are of a known number of rows
     return min(widest_lanes(rows, lanes), widest_lanes(value_size, lanes)) >= least
 
 

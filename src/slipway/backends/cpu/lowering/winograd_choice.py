@@ -6,6 +6,7 @@ in place of 9, which a model longer than the caches reads from memory in every r
 
 from __future__ import annotations
 
+from slipway.relay.dims import usual
 from slipway.relay.expr import Call
 from slipway.target.cores import Core, core_of
 from slipway.transform.graph.widen_products import has_known_weight
@@ -28,7 +29,7 @@ def winograd_tile(call: Call, lanes: int, speed: int = 1, core: Core | None = No
         and min(kernel.shape[:2]) >= costs.winograd_channels
     ):
         return 0
-    images, _, height, width = out.shape
+    images, _, height, width = map(usual, out.shape)
     # Multiply-adds for each element of a tile, which is transformed for its channels alone.
     each = 1 + costs.transform_products * sum(1 / channels for channels in kernel.shape[:2])
 

@@ -26,6 +26,7 @@ from slipway.backends.strategy import Problem, register_pattern
 from slipway.codegen.math.table import constants_of
 from slipway.ir.expr import Call, ProducerLoad
 from slipway.ir.visit import children, walk
+from slipway.relay.dims import is_open, usual
 from slipway.relay.op_registry import OpPattern
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def schedule_elementwise_stage(
     loops = Loop.of(stage.op.axis)
     if not loops:
         return
-    total = prod(loop.extent for loop in loops)
+    total = usual(prod(loop.extent for loop in loops))
     if schedule_transposed(schedule, tensor, target, vector_lanes(target, tensor.dtype)):
         return
     lanes = group_lanes(target, tensor.dtype, knobs.group)
@@ -59,7 +60,7 @@ def schedule_elementwise_stage(
     inner = loops.pop()
     row = extent_of(stage.op.axis[-1])
     steady = reading.flat or (reading.along and row % lanes == 0 and row > lanes)
-    while loops and inner.extent < lanes:
+    while loops and usual(inner.extent) < lanes:
         inner = fuse(stage, [loops.pop(), inner])
     vectorize(stage, loops, inner, lanes)
     if loops and total >= knobs.share_from:
@@ -130,6 +131,12 @@ def _bodies(tensor: te.Tensor) -> Sequence[Any]:
 
 def vectorize(stage: Any, outer: list[Loop], inner: Loop, lanes: int) -> Loop:
     """Make vectors of the innermost loop; what is left of it joins `outer`."""
+    if is_open(inner.extent):
+        if lanes > 1:
+            rest, inner = split(stage, inner, lanes)
+            outer.append(rest)
+            stage.vectorize(inner.axis)
+        return inner
     if inner.extent > lanes and (inner.extent % lanes == 0 or inner.extent > 4 * lanes):
         rest, inner = split(stage, inner, lanes)
         outer.append(rest)
@@ -152,12 +159,13 @@ def _parallel_outer(stage: Any, loops: Sequence[Loop], total: int, each: int) ->
     """
     wanted = max(1, total // each)
     count = 1
-    while count < len(loops) and prod(loop.extent for loop in loops[:count]) < wanted:
+    while count < len(loops) and usual(prod(loop.extent for loop in loops[:count])) < wanted:
         count += 1
     fused = fuse(stage, loops[:count])
-    per_step = max(1, total // fused.extent)
-    factor = max(1, min(each // per_step, fused.extent))
-    while fused.extent % factor:
+    steps = usual(fused.extent)
+    per_step = max(1, total // steps)
+    factor = max(1, min(each // per_step, steps))
+    while fused.extent % factor:  # of an open one until it is certain
         factor -= 1
     inside = list(loops[count:])
     if factor > 1:

@@ -41,6 +41,7 @@ from slipway.backends.strategy import Problem, register_pattern
 from slipway.ir.expr import ProducerLoad
 from slipway.ir.ops import as_int
 from slipway.ir.visit import walk
+from slipway.relay.dims import usual
 from slipway.relay.op_registry import OpPattern
 
 if TYPE_CHECKING:
@@ -82,19 +83,19 @@ def schedule_reduction_stage(
     knobs = knobs or sum_knobs(target)
     stage = schedule[tensor]
     loops, reduced = Loop.of(stage.op.axis), Loop.of(stage.op.reduce_axis)
-    total = prod(loop.extent for loop in (*loops, *reduced))
+    total = usual(prod(loop.extent for loop in (*loops, *reduced)))
     lanes = vector_lanes(target, tensor.dtype) if knobs.group else 1
     row = row_axes(tensor.op)
     if not row and loops and loops[-1].extent > 1:
         inner = loops.pop()
         wide = lanes * knobs.sums
-        tasks = prod(loop.extent for loop in loops) * inner.extent // wide
+        tasks = usual(prod(loop.extent for loop in loops) * inner.extent) // wide
         enough = inner.extent % wide == 0 and tasks >= 2 * fmean(target.core_counts)
         inner = vectorize(stage, loops, inner, wide if enough else lanes)
         stage.reorder(*(loop.axis for loop in (*loops, *reduced, inner)))
     elif row and stage.op.num_outputs == 1 and _fills_vectors(row, lanes):
         whole = fuse(stage, Loop.of(row))
-        if prod(loop.extent for loop in loops) < target.num_cores:
+        if usual(prod(loop.extent for loop in loops)) < target.num_cores:
             whole, tensor, loops = _cut_among_tasks(
                 schedule, tensor, whole, total, target, knobs.share_from
             )
@@ -206,10 +207,10 @@ def row_axes(op: te.ComputeOp) -> list[te.IterVar]:
     best: tuple[int, te.IterVar | None, Any] = (0, None, None)
     for load in loads:
         found = {id(v): axes[id(v)] for i in load.indices for v in walk(i) if id(v) in axes}
-        size = prod(extent_of(axis) for axis in found.values())
+        size = prod(usual(extent_of(axis)) for axis in found.values())
         last = [axes[id(v)] for v in walk(load.indices[-1]) if id(v) in axes]
         if last and size > best[0]:
-            best = size, max(last, key=extent_of), load
+            best = size, max(last, key=lambda axis: usual(extent_of(axis))), load
     _, along, load = best
     reduced = list(op.reduce_axis)
     if along is None or not any(along is axis for axis in reduced):

@@ -17,6 +17,7 @@ extern "C" {
 #endif
 
 #define SLW_GRAPH_VERSION 1u
+#define SLW_GRAPH_OPEN_VERSION 2u /* of models with open dimensions */
 #define SLW_GRAPH_NONE 0xffffffffu
 
 /** Finds a compiled function; SLW_ERROR_NOT_FOUND if there is none. */
@@ -45,6 +46,14 @@ typedef struct {
   const uint8_t *names_table; /* of outputs; NULL: the model does not name them */
   const char *strings;
   uint32_t strings_size;
+  int64_t *dims;    /* of all tensors as they are now; NULL: all sizes are fixed */
+  int64_t *sizes;   /* num_symbols, and room for as many */
+  uint32_t num_symbols;
+  uint32_t num_open;
+  const uint8_t *dims_table;
+  const uint8_t *symbols_table;
+  const uint8_t *open_table;
+  const uint8_t *code_table;
 } slw_graph;
 
 /** Check a graph.bin completely and say what it needs.
@@ -70,6 +79,24 @@ SLW_API slw_status slw_graph_run_node(slw_graph *graph, uint32_t node);
 /** The tensor of input or output `index`; NULL if there is none. */
 SLW_API DLTensor *slw_graph_input(const slw_graph *graph, uint32_t index);
 SLW_API DLTensor *slw_graph_output(const slw_graph *graph, uint32_t index);
+
+/** Whether input `index` has dimensions whose size is known only when the model runs. */
+SLW_API int slw_graph_is_open(const slw_graph *graph, uint32_t index);
+
+/** The symbol that an axis of input `index` is: SLW_GRAPH_NONE for a fixed one, num_symbols for one
+ * that is computed from symbols. */
+SLW_API uint32_t slw_graph_axis_symbol(const slw_graph *graph, uint32_t index, uint32_t axis);
+
+/** Name and range of a symbol. */
+SLW_API const char *slw_graph_symbol(const slw_graph *graph, uint32_t symbol, int64_t *low,
+                                     int64_t *high);
+
+/** Give the model the sizes that make input `index` have `shape`, which has as many axes.
+ * changed[i] becomes 1 for each input i whose shape is another one now.
+ * @retval SLW_ERROR_TENSOR  the shape does not fit, and nothing has changed; `*outside` is the axis
+ *                           whose size is out of its range, or SLW_GRAPH_NONE */
+SLW_API slw_status slw_graph_resize(slw_graph *graph, uint32_t index, const int64_t *shape,
+                                    uint8_t *changed, uint32_t *outside);
 
 /** Let input `index`, and the reshapes of it, lie at `data`. */
 SLW_API void slw_graph_place_input(slw_graph *graph, uint32_t index, void *data,

@@ -11,6 +11,8 @@
  *   get_input(name | index [, tensor])         a tensor over the input's memory, or copied
  *   get_output(name | index [, tensor])        a tensor over the output's memory, or copied
  *   get_num_inputs() get_num_outputs() get_num_nodes()   -> int
+ *   get_num_open_sizes()                       -> int, of sizes that set_input decides: an input
+ *                                              with an open dimension takes every size in range
  *   get_input_index(name)                      -> int, -1 if there is none
  *   get_input_name(index)                      -> str
  *   get_input_info() get_output_info()         -> str, one line each: "name\tdtype\td0,d1,...\n"

@@ -12,6 +12,7 @@ import numpy as np
 
 from slipway.ir import builder
 from slipway.ir.node import node
+from slipway.relay.dims import size_of
 from slipway.relay.expr import Call, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, make, register_op
 from slipway.relay.ops.checks import need_dtype, need_rank, need_shape
@@ -37,8 +38,8 @@ SELECT = register_op(
 )  # fmt: skip
 
 
-def _room(attrs: SelectBoxesAttrs, scores: Any) -> int:
-    batch, classes, count = (int(d) for d in scores.shape)
+def _room(attrs: SelectBoxesAttrs, scores: Any) -> Any:
+    batch, classes, count = (size_of(d) for d in scores.shape)
     return batch * classes * (min(attrs.limit, count) if attrs.limit else count)
 
 
@@ -94,7 +95,7 @@ def _select_compute(
     attrs: SelectBoxesAttrs, inputs: list[Any], out_types: list[TensorType]
 ) -> list[Any]:
     rows_type, count_type = out_types
-    batch, classes, total = (int(d) for d in inputs[2].shape)
+    batch, classes, total = (size_of(d) for d in inputs[2].shape)
     room = rows_type.shape[0]
 
     def statements(ins: list[Any], outs: list[Any]) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.ir.node import node
+from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, make, register_op
 from slipway.relay.ops.checks import as_tuple, need_float, need_rank, need_shape, pad_amounts
@@ -134,7 +135,7 @@ def _roi_reference(attrs: RoiAlignAttrs, data: Array, rois: Array) -> Any:
 def _roi_compute(attrs: RoiAlignAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
     data, rois = inputs
     (out,) = out_types
-    count, _, height, width = (int(d) for d in data.shape)
+    count, _, height, width = (size_of(d) for d in data.shape)
     m = TeArithmetic(working_dtype(data.dtype, rois.dtype))
 
     def element(r: PrimExpr, c: PrimExpr, py: PrimExpr, px: PrimExpr) -> Any:
@@ -296,7 +297,7 @@ def _im2col_compute(
 ) -> list[Any]:
     data, offset, mask = inputs
     (out,) = out_types
-    _, channels, height, width = (int(d) for d in data.shape)
+    _, channels, height, width = (size_of(d) for d in data.shape)
     kw, window = attrs.kernel_size[1], attrs.kernel_size[0] * attrs.kernel_size[1]
     _, ow = _out_size(attrs, (height, width))
     m = TeArithmetic(working_dtype(data.dtype, offset.dtype, mask.dtype))

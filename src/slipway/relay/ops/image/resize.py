@@ -14,6 +14,7 @@ import numpy as np
 from slipway import dtypes
 from slipway.ir.node import node
 from slipway.relay import op_registry
+from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import as_tuple, need_number
@@ -213,7 +214,7 @@ def _resize_compute(
     attrs: ResizeAttrs, inputs: list[Any], out_types: list[TensorType]
 ) -> list[Any]:
     (x,), (out,) = inputs, out_types
-    shape = [int(d) for d in x.shape]
+    shape = [size_of(d) for d in x.shape]
     axes = _resized_axes(attrs, shape, out.shape)
     wide = "float32" if out.dtype != "float64" else "float64"
 

@@ -17,6 +17,7 @@ import numpy as np
 from slipway.ir import expr as E
 from slipway.ir.node import node
 from slipway.relay import op_registry
+from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import need_float
@@ -256,7 +257,7 @@ def _compute(attrs: GridSampleAttrs, inputs: list[Any], out_types: list[TensorTy
     data, grid = inputs
     (out,) = out_types
     spatial = out.rank - 2
-    size = [int(d) for d in data.shape[2:]]
+    size = [size_of(d) for d in data.shape[2:]]
     math = TeArithmetic(working_dtype(data.dtype, grid.dtype))
 
     def element(*i: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.ir.node import node
+from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpDefinition, OpPattern, register_op
 from slipway.relay.ops.checks import as_tuple, need_dtype, need_number, pad_amounts
@@ -140,7 +141,7 @@ def conv_compute(attrs: ConvAttrs, inputs: list[Any], out_types: list[TensorType
         [pads[letter][1] for letter in attrs.data_layout],
         0,
     )
-    shape = tuple(int(d) for d in weight.shape)
+    shape = tuple(size_of(d) for d in weight.shape)
     out_channels, per_group, *kernel = pick(shape, attrs.kernel_layout, "OI" + spatial)
     depthwise = per_group == 1 and attrs.groups > 1
     multiplier = out_channels // attrs.groups

@@ -13,6 +13,7 @@ import numpy as np
 
 from slipway.ir import ops
 from slipway.ir.node import node
+from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import (
     Attrs,
@@ -113,10 +114,10 @@ def _compute(
     data, weight = inputs
     (out,) = out_types
     count = len(attrs.strides)
-    kernel = [int(d) for d in weight.shape[2:]]
-    size = [int(d) for d in data.shape[2:]]
-    per_out = int(weight.shape[1])
-    per_in = int(data.shape[1]) // attrs.groups
+    kernel = [size_of(d) for d in weight.shape[2:]]
+    size = [size_of(d) for d in data.shape[2:]]
+    per_out = size_of(weight.shape[1])
+    per_in = size_of(data.shape[1]) // attrs.groups
     channel = te().reduce_axis((0, per_in), name="rc")
     taps = [
         te().reduce_axis((0, k), name=f"r{s.lower()}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.ir.node import node
+from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import need_number, need_rank, normal_axis
@@ -67,7 +68,7 @@ def _dense_reference(attrs: DenseAttrs, data: Array, weight: Array) -> Any:
 def _dense_compute(attrs: DenseAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
     data, weight = inputs
     (out,) = out_types
-    k = te().reduce_axis((0, int(weight.shape[1])), name="k")
+    k = te().reduce_axis((0, size_of(weight.shape[1])), name="k")
 
     def element(*i: PrimExpr) -> Any:
         product = data(*i[:-1], k).astype(out.dtype) * weight(i[-1], k).astype(out.dtype)
@@ -126,12 +127,12 @@ def _matmul_reference(attrs: MatmulAttrs, a: Array, b: Array) -> Any:
 
 def _matmul_compute(attrs: MatmulAttrs, inputs: list[Any], out: TensorType, tag: str) -> list[Any]:
     a, b = inputs
-    k = te().reduce_axis((0, int(a.shape[-2 if attrs.transpose_a else -1])), name="k")
+    k = te().reduce_axis((0, size_of(a.shape[-2 if attrs.transpose_a else -1])), name="k")
 
     def element(*i: PrimExpr) -> Any:
         *batch, row, column = i
-        batch_a = [0 if int(d) == 1 else j for d, j in zip(a.shape[:-2], batch, strict=True)]
-        batch_b = [0 if int(d) == 1 else j for d, j in zip(b.shape[:-2], batch, strict=True)]
+        batch_a = [0 if size_of(d) == 1 else j for d, j in zip(a.shape[:-2], batch, strict=True)]
+        batch_b = [0 if size_of(d) == 1 else j for d, j in zip(b.shape[:-2], batch, strict=True)]
         left = a(*batch_a, k, row) if attrs.transpose_a else a(*batch_a, row, k)
         right = b(*batch_b, column, k) if attrs.transpose_b else b(*batch_b, k, column)
         return te().sum(left.astype(out.dtype) * right.astype(out.dtype), axis=[k])

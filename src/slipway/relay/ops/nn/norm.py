@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.ir.node import node
+from slipway.relay.dims import size_of
 from slipway.relay.expr import Call, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, const, register_op
 from slipway.relay.ops.checks import need_dtype, need_float, need_shape, normal_axis
@@ -115,7 +116,7 @@ class NormAttrs(Attrs):
 
 def _moments(x: Any, axes: list[int], count: int, name: str) -> tuple[Any, Any]:
     """Return te stages of the mean and the variance of `x` over `axes`, indexed by the others."""
-    shape = [int(d) for d in x.shape]
+    shape = [size_of(d) for d in x.shape]
     rows = [d for a, d in enumerate(shape) if a not in axes]
     dtype = wide(x.dtype)
     scale = te().const(1.0 / count, dtype)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.ir.node import node
+from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
 from slipway.relay.ops.build import known
@@ -82,7 +83,7 @@ def _source(i: Any, low: int, extent: int, mode: str) -> Any:
 @PAD.compute
 def _pad_compute(attrs: PadAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
     (x,), (out,) = inputs, out_types
-    shape = [int(d) for d in x.shape]
+    shape = [size_of(d) for d in x.shape]
     if attrs.pad_mode == "constant" and all(w >= 0 for pair in attrs.pad_width for w in pair):
         before, after = zip(*attrs.pad_width, strict=True) if attrs.pad_width else ((), ())
         padded = pad_stage(x, before, after, attrs.pad_value, name="T_pad")

@@ -10,6 +10,7 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.ir.node import node
+from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.layout import parse_layout
 from slipway.relay.op_registry import (
@@ -151,7 +152,7 @@ def pool_compute(
     (data,) = inputs
     count = len(attrs.pool_size)
     spatial = _spatial_axes(attrs.layout, None, count)
-    size = [int(data.shape[p]) for p in spatial]
+    size = [size_of(data.shape[p]) for p in spatial]
     extents = [out.shape[p] for p in spatial]
     padding = _full_padding(attrs, size, extents)
     before, after = [0] * out.rank, [0] * out.rank
@@ -352,7 +353,7 @@ def _adaptive_compute(
 ) -> list[Any]:
     (data,) = inputs
     spatial = _adaptive_axes(attrs, None)
-    size = [int(data.shape[i]) for i in spatial]
+    size = [size_of(data.shape[i]) for i in spatial]
     extents = [out.shape[i] for i in spatial]
     even = all(s % e == 0 for s, e in zip(size, extents, strict=True))
     # Uneven bins differ in length; the longest is walked, and the taps beyond a bin are masked.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.ir.node import node
+from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, OpDefinition, OpPattern, register_op
 from slipway.relay.ops.checks import need_float, normal_axis
@@ -32,7 +33,7 @@ def _relation(attrs: SoftmaxAttrs, data: TensorType) -> Type:
 
 def _stages(attrs: SoftmaxAttrs, x: Any) -> tuple[Any, Any, Any, Any]:
     """Return the row maximum, the exponentials, their sum, and a function that drops the axis."""
-    shape = tuple(int(d) for d in x.shape)
+    shape = tuple(size_of(d) for d in x.shape)
     axis = attrs.axis % len(shape)
     rows = shape[:axis] + shape[axis + 1 :]
 

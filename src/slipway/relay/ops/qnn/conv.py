@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.ir.node import node
+from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpDefinition, OpPattern, register_op
 from slipway.relay.ops.checks import as_tuple, need_integral, need_rank, pad_amounts
@@ -106,7 +107,7 @@ def _conv2d_compute(
     data, weight = inputs
     (out,) = out_types
     padded = _padded(attrs, data)
-    kh, kw, per_group, channels = (int(d) for d in weight.shape)
+    kh, kw, per_group, channels = (size_of(d) for d in weight.shape)
     ry, rx, rc = (
         te().reduce_axis((0, extent), name=name)
         for extent, name in ((kh, "ry"), (kw, "rx"), (per_group, "rc"))
@@ -165,8 +166,8 @@ def _depthwise_compute(
     data, weight = inputs
     (out,) = out_types
     padded = _padded(attrs, data)
-    kh, kw, channels = (int(d) for d in weight.shape)
-    multiplier = channels // int(data.shape[3])
+    kh, kw, channels = (size_of(d) for d in weight.shape)
+    multiplier = channels // size_of(data.shape[3])
     ry = te().reduce_axis((0, kh), name="ry")
     rx = te().reduce_axis((0, kw), name="rx")
     (sy, sx), (dy, dx) = attrs.strides, attrs.dilation
@@ -220,7 +221,7 @@ def _dense_compute(
 ) -> list[Any]:
     data, weight = inputs
     (out,) = out_types
-    k = te().reduce_axis((0, int(weight.shape[0])), name="k")
+    k = te().reduce_axis((0, size_of(weight.shape[0])), name="k")
 
     def element(*i: PrimExpr) -> Any:
         product = data(*i[:-1], k).astype(out.dtype) * weight(k, i[-1]).astype(out.dtype)

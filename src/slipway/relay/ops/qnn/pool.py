@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.ir.node import node
+from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, OpPattern, register_op
 from slipway.relay.ops.checks import as_tuple, need_integral, need_rank, pad_amounts
@@ -68,7 +69,7 @@ def _avg_pool_compute(
 ) -> list[Any]:
     (data,) = inputs
     (out,) = out_types
-    height, width = (int(d) for d in data.shape[1:3])
+    height, width = (size_of(d) for d in data.shape[1:3])
     (kh, kw), (sy, sx), (top, left, bottom, right) = attrs.pool_size, attrs.strides, attrs.padding
     padded = pad_stage(data, (0, top, left, 0), (0, bottom, right, 0), 0)
     ry, rx = te().reduce_axis((0, kh), name="ry"), te().reduce_axis((0, kw), name="rx")

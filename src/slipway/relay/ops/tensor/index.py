@@ -10,6 +10,7 @@ import numpy as np
 from slipway import dtypes
 from slipway.ir import ops
 from slipway.ir.node import node
+from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import integers, need_integral, normal_axes, normal_axis
@@ -84,7 +85,7 @@ def _strided_slice_compute(
     attrs: StridedSliceAttrs, inputs: list[Any], out_types: list[TensorType]
 ) -> list[Any]:
     (x,), (out,) = inputs, out_types
-    ranges = _ranges(attrs, [int(d) for d in x.shape])
+    ranges = _ranges(attrs, [size_of(d) for d in x.shape])
 
     def at(i: Any, r: range) -> Any:
         scaled = i if r.step == 1 else i * r.step
@@ -205,7 +206,7 @@ def _index_in_range(index: PrimExpr, extent: int, mode: str) -> Any:
 def _take_compute(attrs: TakeAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
     data, indices = inputs
     (out,) = out_types
-    shape, count = [int(d) for d in data.shape], len(indices.shape)
+    shape, count = [size_of(d) for d in data.shape], len(indices.shape)
 
     def element(*i: PrimExpr) -> Any:
         if attrs.axis is None:
@@ -283,7 +284,7 @@ def _gather_compute(
     data, indices = inputs
     (out,) = out_types
     axis = attrs.axis % out.rank
-    extent = int(data.shape[axis])
+    extent = size_of(data.shape[axis])
 
     def element(*i: PrimExpr) -> Any:
         position = _index_in_range(indices(*i), extent, "fast")
@@ -345,11 +346,11 @@ def _gather_nd_compute(
 ) -> list[Any]:
     data, indices = inputs
     (out,) = out_types
-    b, depth, count = attrs.batch_dims, int(indices.shape[0]), len(indices.shape) - 1
+    b, depth, count = attrs.batch_dims, size_of(indices.shape[0]), len(indices.shape) - 1
 
     def element(*i: PrimExpr) -> Any:
         where = [
-            _index_in_range(indices(d, *i[:count]), int(data.shape[b + d]), "fast")
+            _index_in_range(indices(d, *i[:count]), size_of(data.shape[b + d]), "fast")
             for d in range(depth)
         ]
         return data(*i[:b], *where, *i[count:])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.ir.node import node
+from slipway.relay.dims import size_of
 from slipway.relay.expr import Call, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import integers, normal_axis, one_integer
@@ -194,7 +195,7 @@ def _split_compute(attrs: SplitAttrs, inputs: list[Any], out_types: list[TensorT
     (x,) = inputs
     axis = attrs.axis % len(x.shape)
     results = []
-    for out, (low, _) in zip(out_types, _bounds(attrs, int(x.shape[axis])), strict=True):
+    for out, (low, _) in zip(out_types, _bounds(attrs, size_of(x.shape[axis])), strict=True):
         results.append(
             te().compute(
                 out.shape,

@@ -11,6 +11,7 @@ import numpy as np
 from slipway import dtypes
 from slipway.ir import ops
 from slipway.ir.node import node
+from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import (
     Attrs,
@@ -109,7 +110,7 @@ def _reducer(
     @definition.compute
     def compute(attrs: ReduceAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
         (x,), (out,) = inputs, out_types
-        shape = [int(d) for d in x.shape]
+        shape = [size_of(d) for d in x.shape]
         axes = reduced_axes(attrs, len(shape))
         if not axes:
             return [te().compute(out.shape, lambda *i: x(*i), name=f"T_{name}", tag="elemwise")]
@@ -253,7 +254,7 @@ def _arg_reducer(name: str, largest: bool) -> OpDefinition:
     @definition.compute
     def compute(attrs: ArgReduceAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
         (x,), (out,) = inputs, out_types
-        shape = [int(d) for d in x.shape]
+        shape = [size_of(d) for d in x.shape]
         if not shape:  # one element, and its place
             zero = te().const(0, out.dtype)
             return [te().compute((), lambda: zero, name=f"{name}_red", tag="elemwise")]
@@ -321,7 +322,7 @@ def _place_in_rows(
 
     Two plain reductions, which run in vectors where one of pairs does not.
     """
-    shape = [int(d) for d in x.shape]
+    shape = [size_of(d) for d in x.shape]
     count = product(shape[a] for a in axes)
     find, last = (te().max if largest else te().min), attrs.select_last_index
 

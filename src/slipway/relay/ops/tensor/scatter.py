@@ -13,6 +13,7 @@ import numpy as np
 
 from slipway.ir import ops
 from slipway.ir.node import node
+from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import need_dtype, need_integral, need_shape, normal_axis
@@ -111,7 +112,7 @@ def _elements_compute(
     data, indices, updates = inputs
     (out,) = out_types
     axis = attrs.axis % out.rank
-    reach = [int(d) for d in updates.shape]
+    reach = [size_of(d) for d in updates.shape]
     k = te().reduce_axis((0, reach[axis]), name="k")
 
     def clipped(i: Sequence[Any]) -> list[Any]:
@@ -226,7 +227,7 @@ def _nd_reference(attrs: ScatterAttrs, data: Array, indices: Array, updates: Arr
 def _nd_compute(attrs: ScatterAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
     data, indices, updates = inputs
     (out,) = out_types
-    depth, many = int(indices.shape[0]), [int(d) for d in indices.shape[1:]]
+    depth, many = int(indices.shape[0]), [size_of(d) for d in indices.shape[1:]]
     n = te().reduce_axis((0, int(np.prod(many, dtype=np.int64))), name="n")
 
     def hits(i: Sequence[Any]) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from slipway import dtypes
 from slipway.ir import builder, ops
 from slipway.ir.node import node
+from slipway.relay.dims import size_of
 from slipway.relay.expr import Call, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
 from slipway.relay.ops.checks import need_number, normal_axis
@@ -124,7 +125,7 @@ class _Heap:
 @TOPK.compute
 def _topk_compute(attrs: TopKAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
     values_type, positions_type = out_types
-    shape = tuple(int(d) for d in inputs[0].shape)
+    shape = tuple(size_of(d) for d in inputs[0].shape)
     axis = attrs.axis % len(shape)
     length, count = shape[axis], values_type.shape[axis]
     others = [extent for a, extent in enumerate(shape) if a != axis]

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from slipway.relay.dims import size_of
+
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExprLike
     from slipway.relay.types import TensorType
@@ -30,7 +32,7 @@ def wide(dtype: str) -> str:
 
 def shape_of(tensor: Tensor) -> tuple[int, ...]:
     """Return a te tensor's shape as Python ints."""
-    return tuple(int(d) for d in tensor.shape)
+    return tuple(size_of(d) for d in tensor.shape)
 
 
 def read_broadcast(tensor: Tensor, out_indices: Sequence[Index]) -> Any:

@@ -23,6 +23,7 @@ from slipway.backends.cpu.schedules.transpose import schedule_transposed
 from slipway.backends.cpu.tile import GROUP, Tile, choose_kernel, fma, lane_indexed_fma, tile_space
 from slipway.backends.stages import extent_of, inline_injective, new_schedule, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
+from slipway.relay.dims import usual
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ def schedule_batch_matmul(
     *images, high, wide = shape_of(output)
     run = min(together, wide)
     whole = together * vectors
-    alone = prod(images) * -(-high // height) < target.num_cores and wide > whole
+    alone = usual(prod(images) * -(-high // height)) < target.num_cores and wide > whole
     if alone:  # too few rows for all cores: columns are shared too, in whole tiles
         n_part, columns = copy.split(columns, factor=whole)
         n_outer, n_lane = copy.split(columns, factor=run)

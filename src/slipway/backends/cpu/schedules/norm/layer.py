@@ -21,6 +21,7 @@ from slipway.backends.cpu.schedules.reduction import reduce_row, row_axes
 from slipway.backends.cpu.schedules.register_tile import vector_loop
 from slipway.backends.stages import Loop, fuse, inline_injective, new_schedule, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
+from slipway.relay.dims import usual
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def schedule_rows(
     row = stage.fuse(*rows)
     whole = fuse(stage, Loop.of(inner))
     vector_loop(stage, whole.axis, lanes)
-    if prod(shape_of(output)) >= knobs.share_from:
+    if usual(prod(shape_of(output))) >= knobs.share_from:
         stage.parallel(row)
     for op in reductions:
         sums = schedule[op]

@@ -29,6 +29,7 @@ from slipway.backends.stages import (
     shape_of,
 )
 from slipway.backends.strategy import Problem, Space, register_strategy
+from slipway.relay.dims import usual
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def schedule_long_softmax(
     *outer, last = stage.op.axis
     rows = stage.fuse(*outer)
     vector_loop(stage, last, lanes)
-    if prod(shape_of(output)) >= knobs.share_from:
+    if usual(prod(shape_of(output))) >= knobs.share_from:
         stage.parallel(rows)
     for op in staged:
         part = schedule[op]

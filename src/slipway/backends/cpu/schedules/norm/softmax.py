@@ -21,6 +21,7 @@ from slipway.backends.cpu.schedules.norm.exponential import EXPONENTIAL, power_o
 from slipway.backends.cpu.schedules.register_tile import vector_loop
 from slipway.backends.stages import inline_injective, new_schedule, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
+from slipway.relay.dims import usual
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def schedule_softmax(
     *outer, last = stage.op.axis
     rows = stage.fuse(*outer)
     vector_loop(stage, last, lanes)
-    if prod(shape_of(output)) >= knobs.share_from:
+    if usual(prod(shape_of(output))) >= knobs.share_from:
         stage.parallel(rows)
     for op in staged:
         part = schedule[op]

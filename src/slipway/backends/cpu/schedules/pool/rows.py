@@ -21,6 +21,7 @@ from slipway.backends.cpu.schedules.pool.largest import Along, largest
 from slipway.backends.cpu.schedules.register_tile import vector_loop
 from slipway.backends.stages import inline_injective, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
+from slipway.relay.dims import usual
 from slipway.relay.ops.nn.windows import pad_stage
 from slipway.relay.types import TensorType, Type
 
@@ -110,7 +111,7 @@ def schedule_pool_rows(
     task = stage.fuse(*outer)
     cut(stage, row)
     *others, last = problem.attrs.pool_size
-    if prod(shape_of(output)) * (prod(others) + last) >= knobs.share_from:
+    if usual(prod(shape_of(output)) * (prod(others) + last)) >= knobs.share_from:
         stage.parallel(task)
 
     if wide.op is not output.op:

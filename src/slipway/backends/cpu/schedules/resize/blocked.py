@@ -21,6 +21,7 @@ from slipway.backends.cpu.schedules.register_tile import vector_loop
 from slipway.backends.cpu.schedules.resize.plain import ResizeKnobs, resize_cost, resize_in_turn
 from slipway.backends.stages import inline_injective, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
+from slipway.relay.dims import usual
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def schedule_resize_blocked(
     stage.reorder(image, part, *positions, column, block, vector, lane)
     stage.vectorize(lane)
     task = stage.fuse(image, part, *positions)
-    if prod(shape_of(output)) >= knobs.share_from:
+    if usual(prod(shape_of(output))) >= knobs.share_from:
         stage.parallel(task)
     first: Any = schedule[rows]
     first.compute_at(stage, task)

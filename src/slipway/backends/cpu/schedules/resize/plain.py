@@ -23,6 +23,7 @@ from slipway.backends.cpu.schedules.register_tile import vector_loop
 from slipway.backends.stages import inline_injective, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay import op_registry
+from slipway.relay.dims import usual
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def schedule_resize(
     stage.reorder(*outer, part, block, row, lane)
     stage.vectorize(lane)
     task = stage.fuse(*outer, part)
-    if prod(shape_of(output)) >= knobs.share_from:
+    if usual(prod(shape_of(output))) >= knobs.share_from:
         stage.parallel(task)
     first = schedule[rows]
     first.compute_at(stage, task)

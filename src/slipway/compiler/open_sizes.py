@@ -1,0 +1,150 @@
+"""The open dimensions of a model's graph, as its tables have them.
+
+Memory is planned for the upper ends of the ranges: each tensor lies where it would with the largest
+extent on each axis.  The executor evaluates the formulas once for each new size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from slipway import dtypes
+from slipway.errors import LoweringError
+from slipway.ir import expr as E
+from slipway.relay.dims import ANY, SymbolDim, is_open, range_text
+from slipway.relay.types import TensorType
+from slipway.runtime.graph_sizes import MAX_DEPTH, Formula, OpenSize
+
+if TYPE_CHECKING:
+    from slipway.compiler.graph import ModelGraph
+
+_LARGEST = (1 << 31) - 1  # elements of a tensor that kernels index with 32 bits
+_TOKENS: Mapping[type, str] = {
+    E.Add: "+", E.Sub: "-", E.Mul: "*", E.FloorDiv: "//", E.FloorMod: "%",
+    E.Min: "min()", E.Max: "max()",
+}  # fmt: skip
+
+
+def largest_shape(type_: TensorType) -> tuple[int, ...]:
+    """Return a shape with the upper bounds of its open dimensions."""
+    return tuple(_upper(d) for d in type_.shape)
+
+
+def largest_bytes(type_: TensorType) -> int:
+    """Return the bytes that a tensor takes at most."""
+    size = dtypes.bytes_of(type_.dtype)
+    for extent in largest_shape(type_):
+        size *= extent
+    return size
+
+
+def _upper(extent: Any) -> int:
+    if not is_open(extent):
+        return int(extent)
+    assert isinstance(extent, SymbolDim)
+    assert extent.high is not None  # see `check_open`
+    return extent.high
+
+
+def formula_of(dim: Any) -> Formula:
+    """Return the formula of an open dimension in reverse Polish order."""
+    assert isinstance(dim, SymbolDim)
+    tokens: list[int | str] = []
+
+    def add(node: Any, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            raise LoweringError(
+                f"the size {dim} of a tensor is a formula of more than {MAX_DEPTH} levels, which "
+                "the runtime does not evaluate: fix one of its dimensions"
+            )
+        if isinstance(node, E.IntImm):
+            tokens.append(node.value)
+        elif isinstance(node, E.Var):
+            tokens.append(node.name)
+        elif isinstance(node, E.Cast):
+            add(node.value, depth)
+        elif type(node) in _TOKENS:
+            add(node.a, depth + 1)
+            add(node.b, depth + 1)
+            tokens.append(_TOKENS[type(node)])
+        else:
+            raise LoweringError(f"the size {dim} of a tensor cannot be evaluated on a device")
+
+    add(dim.formula, 1)
+    return tuple(tokens)
+
+
+def open_sizes(types: Iterable[TensorType]) -> tuple[OpenSize, ...]:
+    """Return the variables in the shapes of `types`, in the order in which they appear."""
+    found: dict[E.Var, None] = {}
+    for type_ in types:
+        for extent in type_.shape:
+            if isinstance(extent, SymbolDim):
+                found.update(dict.fromkeys(extent.variables))
+    dims = [SymbolDim(v) for v in found]
+    return tuple(OpenSize(str(d), d.low, _upper(d)) for d in dims)
+
+
+def check_open(graph: ModelGraph) -> None:
+    """Raise LoweringError for open dimensions that no library can have, with what to do."""
+    inputs = [n for n in graph.nodes if not n.function and n.name not in graph.params]
+    stated: set[E.Var] = set()
+    names: dict[str, SymbolDim] = {}
+    for node in graph.nodes:
+        for type_ in node.types:
+            _check_type(node.layer or node.name, type_)
+            for extent in type_.shape:
+                if isinstance(extent, SymbolDim):
+                    for dim in map(SymbolDim, extent.variables):
+                        other = names.setdefault(str(dim), dim)
+                        if other is not dim:
+                            raise LoweringError(
+                                f"two dimensions are called {dim}: {range_text(dim)} and "
+                                f"{range_text(other)}. Give one of them another name."
+                            )
+    for node in inputs:
+        for extent in node.types[0].shape:
+            if isinstance(extent, SymbolDim) and isinstance(extent.formula, E.Var):
+                stated.add(extent.formula)
+    for name, dim in names.items():
+        if dim.formula not in stated:
+            raise LoweringError(
+                f"no input has the dimension {name} itself, so that its size cannot be told from "
+                f"the inputs' shapes: give one of them an axis of Dim({name!r}, {dim.low}, "
+                f"{dim.high})"
+            )
+
+
+def _check_type(where: str, type_: TensorType) -> None:
+    count = 1
+    for extent in type_.shape:
+        if extent is ANY:
+            raise LoweringError(
+                f"{where!r} gives {type_}, and what the size ? is does not follow from the sizes "
+                "of the inputs. Fix a dimension, as in relay.transform.FixShapes, or run the "
+                'module with relay.create_executor("vm"), which compiles it for each size.'
+            )
+        if isinstance(extent, SymbolDim) and extent.high is None:
+            raise LoweringError(
+                f"{where!r} gives {type_}, and nothing bounds {extent}, for which memory is to be "
+                f'planned: give it an upper end, as in Dim("{extent}", {extent.low}, 512)'
+            )
+        count *= _upper(extent)
+    if count > _LARGEST and any(map(is_open, type_.shape)):
+        raise LoweringError(
+            f"{where!r} gives {type_}, which has up to {count} elements: tensors with open "
+            f"dimensions have at most {_LARGEST}. Give a dimension a smaller upper end."
+        )
+
+
+def need_fixed_sizes(graph: ModelGraph) -> None:
+    """Raise LoweringError, with the ways out, where a program would have an open dimension."""
+    sizes = open_sizes(type_ for node in graph.nodes for type_ in node.types)
+    if sizes:
+        listed = ", ".join(f"{s.name} in {s.low}..{s.high}" for s in sizes)
+        raise LoweringError(
+            f"a program (executor aot) has fixed sizes, and the model has the open dimension "
+            f'{listed}. Compile with Executor("graph"), which runs every size, or fix the shapes '
+            "with relay.transform.FixShapes."
+        )

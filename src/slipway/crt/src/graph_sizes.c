@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dimensions that are known only when the model runs: formulas of named sizes, evaluated when an
+ * input of another shape is given. The dims of graph.bin are upper bounds then: no value is taken
+ * that is larger, whatever a formula says, so that every tensor stays inside of its storage. */
+#include <string.h>
+
+#include "graph_tables.h"
+
+#define DEPTH 16 /* of a formula's stack */
+
+enum { CONSTANT, SYMBOL, ADD, SUBTRACT, MULTIPLY, FLOOR_DIVIDE, FLOOR_MODULO, MINIMUM, MAXIMUM };
+
+typedef struct {
+  uint32_t dim, first, count;
+} open_dim;
+
+typedef struct {
+  uint32_t name;
+  int64_t low, high;
+} symbol;
+
+static open_dim read_open(const uint8_t *table, uint32_t index) {
+  const uint8_t *p = table + (size_t)index * SLW_GRAPH_OPEN_BYTES;
+  open_dim found = {slw_load32(p), slw_load32(p + 4), slw_load32(p + 8)};
+  return found;
+}
+
+static symbol read_symbol(const uint8_t *table, uint32_t index) {
+  const uint8_t *p = table + (size_t)index * SLW_GRAPH_SYMBOL_BYTES;
+  symbol found = {slw_load32(p), (int64_t)slw_load64(p + 8), (int64_t)slw_load64(p + 16)};
+  return found;
+}
+
+static unsigned operation_of(uint64_t word) { return (unsigned)(word & 15U); }
+
+/* The upper 60 bits, with their sign. */
+static int64_t value_of(uint64_t word) {
+  uint64_t value = word >> 4;
+  if ((value >> 59) != 0) {
+    value |= (uint64_t)15 << 60;
+  }
+  return (int64_t)value;
+}
+
+static int64_t floor_divide(int64_t a, int64_t b) {
+  int64_t quotient = a / b;
+  return (a % b < 0) ? quotient - 1 : quotient;
+}
+
+/* Sums and products wrap; what becomes of them is compared with the bounds. */
+static int compute(unsigned operation, int64_t a, int64_t b, int64_t *result) {
+  switch (operation) {
+    case ADD:
+      *result = (int64_t)((uint64_t)a + (uint64_t)b);
+      return 1;
+    case SUBTRACT:
+      *result = (int64_t)((uint64_t)a - (uint64_t)b);
+      return 1;
+    case MULTIPLY:
+      *result = (int64_t)((uint64_t)a * (uint64_t)b);
+      return 1;
+    case FLOOR_DIVIDE:
+      *result = (b > 0) ? floor_divide(a, b) : 0;
+      return b > 0;
+    case FLOOR_MODULO:
+      *result = (b > 0) ? a - floor_divide(a, b) * b : 0;
+      return b > 0;
+    case MINIMUM:
+      *result = (a < b) ? a : b;
+      return 1;
+    case MAXIMUM:
+      *result = (a > b) ? a : b;
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+/* The value of a formula in reverse Polish order; 0 for one that is none. */
+static int evaluate(const uint8_t *code, open_dim formula, const int64_t *sizes,
+                    uint32_t num_sizes, int64_t *result) {
+  int64_t stack[DEPTH];
+  unsigned used = 0;
+  for (uint32_t i = 0; i < formula.count; ++i) {
+    uint64_t word = slw_load64(code + ((size_t)formula.first + i) * 8U);
+    unsigned operation = operation_of(word);
+    int64_t value = value_of(word);
+    if (operation <= SYMBOL) {
+      if (used == DEPTH || (operation == SYMBOL && (value < 0 || value >= (int64_t)num_sizes))) {
+        return 0;
+      }
+      stack[used++] = (operation == SYMBOL) ? sizes[value] : value;
+      continue;
+    }
+    if (used < 2 || !compute(operation, stack[used - 2U], stack[used - 1U], &value)) {
+      return 0;
+    }
+    stack[used - 2U] = value;
+    --used;
+  }
+  if (used != 1) {
+    return 0;
+  }
+  *result = stack[0];
+  return 1;
+}
+
+slw_status slw_graph_check_sizes(const slw_graph_layout *l) {
+  for (uint32_t i = 0; i < l->num_symbols; ++i) {
+    symbol found = read_symbol(l->blob + l->symbols_at, i);
+    if (found.name >= l->strings_bytes || found.low < 0 || found.high < found.low) {
+      return SLW_ERROR_FORMAT;
+    }
+  }
+  for (uint32_t i = 0; i < l->num_open; ++i) {
+    open_dim found = read_open(l->blob + l->open_at, i);
+    if (found.dim >= l->num_dims || !slw_in_range(found.first, found.count, l->num_code)) {
+      return SLW_ERROR_FORMAT;
+    }
+  }
+  return SLW_OK;
+}
+
+/* Whether every formula has a value within its bounds. */
+static int fits(const slw_graph *graph, const int64_t *sizes) {
+  for (uint32_t i = 0; i < graph->num_open; ++i) {
+    open_dim found = read_open(graph->open_table, i);
+    int64_t value = 0;
+    int64_t bound = (int64_t)slw_load64(graph->dims_table + (size_t)found.dim * 8U);
+    if (!evaluate(graph->code_table, found, sizes, graph->num_symbols, &value) || value < 0 ||
+        value > bound) {
+      return 0;
+    }
+  }
+  return 1;
+}
+
+static void apply(slw_graph *graph, const int64_t *sizes) {
+  memmove(graph->sizes, sizes, graph->num_symbols * sizeof sizes[0]);
+  for (uint32_t i = 0; i < graph->num_open; ++i) {
+    open_dim found = read_open(graph->open_table, i);
+    (void)evaluate(graph->code_table, found, sizes, graph->num_symbols,
+                   &graph->dims[found.dim]);
+  }
+}
+
+slw_status slw_graph_init_sizes(slw_graph *graph, const slw_graph_layout *l) {
+  graph->num_symbols = l->num_symbols;
+  graph->num_open = l->num_open;
+  graph->symbols_table = l->blob + l->symbols_at;
+  graph->open_table = l->blob + l->open_at;
+  graph->code_table = l->blob + l->code_at;
+  graph->dims_table = l->blob + l->dims_at;
+  for (uint32_t i = 0; i < l->num_dims; ++i) {
+    graph->dims[i] = (int64_t)slw_load64(graph->dims_table + (size_t)i * 8U);
+  }
+  for (uint32_t i = 0; i < graph->num_symbols; ++i) {
+    graph->sizes[i] = read_symbol(graph->symbols_table, i).high;
+  }
+  if (!fits(graph, graph->sizes)) {
+    return SLW_ERROR_FORMAT;
+  }
+  apply(graph, graph->sizes);
+  return SLW_OK;
+}
+
+/* Which of the graph's dims the axes of an input are. */
+static uint32_t first_dim_of(const slw_graph *graph, uint32_t input) {
+  const DLTensor *tensor = slw_graph_input(graph, input);
+  return (uint32_t)(tensor->shape - graph->dims);
+}
+
+static int covers(const slw_graph *graph, uint32_t input, uint32_t dim) {
+  uint32_t first = first_dim_of(graph, input);
+  return dim >= first && dim - first < (uint32_t)slw_graph_input(graph, input)->ndim;
+}
+
+int slw_graph_is_open(const slw_graph *graph, uint32_t input) {
+  for (uint32_t i = 0; i < graph->num_open; ++i) {
+    if (covers(graph, input, read_open(graph->open_table, i).dim)) {
+      return 1;
+    }
+  }
+  return 0;
+}
+
+uint32_t slw_graph_axis_symbol(const slw_graph *graph, uint32_t input, uint32_t axis) {
+  for (uint32_t i = 0; i < graph->num_open; ++i) {
+    open_dim found = read_open(graph->open_table, i);
+    if (found.dim == first_dim_of(graph, input) + axis) {
+      uint64_t word = slw_load64(graph->code_table + (size_t)found.first * 8U);
+      return (found.count == 1 && operation_of(word) == SYMBOL) ? (uint32_t)value_of(word)
+                                                                : graph->num_symbols;
+    }
+  }
+  return SLW_GRAPH_NONE;
+}
+
+const char *slw_graph_symbol(const slw_graph *graph, uint32_t index, int64_t *low, int64_t *high) {
+  symbol found = read_symbol(graph->symbols_table, index);
+  *low = found.low;
+  *high = found.high;
+  return graph->strings + found.name;
+}
+
+slw_status slw_graph_resize(slw_graph *graph, uint32_t input, const int64_t *shape,
+                            uint8_t *changed, uint32_t *outside) {
+  const DLTensor *tensor = slw_graph_input(graph, input);
+  int64_t *wanted = graph->sizes + graph->num_symbols;
+  uint32_t first = first_dim_of(graph, input);
+  *outside = SLW_GRAPH_NONE;
+  memcpy(wanted, graph->sizes, graph->num_symbols * sizeof wanted[0]);
+  for (int32_t axis = 0; axis < tensor->ndim; ++axis) {
+    uint32_t found = slw_graph_axis_symbol(graph, input, (uint32_t)axis);
+    if (found < graph->num_symbols) {
+      symbol range = read_symbol(graph->symbols_table, found);
+      if (shape[axis] < range.low || shape[axis] > range.high) {
+        *outside = (uint32_t)axis;
+        return SLW_ERROR_TENSOR;
+      }
+      wanted[found] = shape[axis];
+    } else if (found == SLW_GRAPH_NONE && shape[axis] != tensor->shape[axis]) {
+      return SLW_ERROR_TENSOR;
+    }
+  }
+  for (uint32_t i = 0; i < graph->num_open; ++i) {
+    open_dim found = read_open(graph->open_table, i);
+    int64_t value = 0;
+    if (covers(graph, input, found.dim) &&
+        (!evaluate(graph->code_table, found, wanted, graph->num_symbols, &value) ||
+         value != shape[found.dim - first])) {
+      return SLW_ERROR_TENSOR;
+    }
+  }
+  if (!fits(graph, wanted)) {
+    return SLW_ERROR_TENSOR;
+  }
+  for (uint32_t i = 0; i < graph->num_inputs; ++i) {
+    for (uint32_t k = 0; k < graph->num_open; ++k) {
+      open_dim found = read_open(graph->open_table, k);
+      int64_t value = 0;
+      if (covers(graph, i, found.dim) &&
+          evaluate(graph->code_table, found, wanted, graph->num_symbols, &value) &&
+          value != graph->dims[found.dim]) {
+        changed[i] = 1;
+      }
+    }
+  }
+  apply(graph, wanted);
+  return SLW_OK;
+}

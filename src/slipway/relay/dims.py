@@ -1,0 +1,291 @@
+"""Dimensions whose size is known only when the model runs.
+
+`Any` (written ``?``) is one of which nothing is known; there is one object of it, and whoever
+computes with it is told so.  A `SymbolDim` has a formula of named variables, each with its range:
+``Dim("n", 1, 8)`` is the variable n, ``Dim("n", 1, 8) * 2 + 1`` a dimension of 3 to 17 elements.
+Type rules compute with it as with a number.  What they ask of it (``n + 2 < 3``) is answered where
+the ranges prove it, and is a TypeInferenceError that names both sides where they do not.
+
+Two formulas that `arith` proves equal are one object, so that dimensions compare as numbers do.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NoReturn
+from weakref import WeakValueDictionary
+
+from slipway.arith.analyzer import Analyzer
+from slipway.arith.linear import INF
+from slipway.errors import LoweringError, TypeInferenceError
+from slipway.ir import expr as E
+from slipway.ir import ops
+from slipway.ir.expr import PrimExpr, SizeVar, Var
+from slipway.ir.visit import substitute, walk
+
+MAX_EXTENT = 1 << 47  # elements along one axis, and of one tensor
+
+
+class OpenDim:
+    """A dimension whose size is known only when the model runs; there is one object of it.
+
+    It equals itself and nothing else.  Computing with it raises TypeInferenceError: whoever needs
+    the number cannot have the dimension open.
+    """
+
+    __slots__ = ("__weakref__",)
+    _only: ClassVar[OpenDim | None] = None
+
+    def __new__(cls) -> OpenDim:
+        """Return the one object."""
+        if cls._only is None:
+            cls._only = super().__new__(cls)
+        return cls._only
+
+    def __str__(self) -> str:
+        return "?"
+
+    def __repr__(self) -> str:
+        return "Any()"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OpenDim, ()
+
+    def _unknown(self, *other: Any) -> NoReturn:
+        raise TypeInferenceError(
+            "the size of an open dimension is needed here: give the input a fixed shape"
+        )
+
+    __int__ = __index__ = __float__ = __neg__ = _unknown
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _unknown
+    __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = _unknown
+    __mod__ = __rmod__ = __pow__ = __rpow__ = _unknown
+    __lt__ = __le__ = __gt__ = __ge__ = _unknown
+
+
+def _operation(make: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
+    def compute(self: SymbolDim, other: Any) -> Any:
+        if not isinstance(other, int | SymbolDim):
+            return self._unknown() if isinstance(other, OpenDim) else NotImplemented
+        if make in (ops.floordiv, ops.floormod):
+            divisor = self if swapped else other
+            if not isinstance(divisor, int) or divisor < 1:
+                self._unknown()
+        mine, given = self.formula, ops.as_expr(other, self.formula.dtype)
+        return dim_of(make(given, mine) if swapped else make(mine, given))
+
+    return compute
+
+
+def _comparison(kind: type, word: str) -> Any:
+    def decide(self: SymbolDim, other: Any) -> Any:
+        if isinstance(other, float):
+            other = _bound(kind, other)
+        if not isinstance(other, int | SymbolDim):
+            return self._unknown() if isinstance(other, OpenDim) else NotImplemented
+        an = Analyzer()
+        given = ops.as_expr(other, self.formula.dtype)
+        found = an.decide(kind, an.recombine(an.linear(self.formula).minus(an.linear(given))))
+        if found is None:
+            both = described([self, other])
+            raise TypeInferenceError(f"it is not known whether {self} {word} {other}, with {both}")
+        return found
+
+    return decide
+
+
+def _bound(kind: type, other: float) -> int:
+    """Return the integer that a number of elements compares with as it does with `other`."""
+    return math.ceil(other) if kind in (E.LT, E.GE) else math.floor(other)
+
+
+class SymbolDim(OpenDim):
+    """An open dimension with a formula of variables; equal formulas are one object."""
+
+    __slots__ = ("formula", "high", "low")
+    formula: PrimExpr
+    low: int  # the range, inclusive; `high` is None where nothing bounds it
+    high: int | None
+    _of_variables: ClassVar[WeakValueDictionary[Var, SymbolDim]] = WeakValueDictionary()
+
+    def __new__(cls, formula: PrimExpr) -> SymbolDim:
+        """Return the object of a variable, or of a formula that is in its canonical form."""
+        if not isinstance(formula, Var):
+            return _of_formula(formula)
+        found = cls._of_variables.get(formula)
+        if found is None:
+            found = cls._of_variables[formula] = cls._made(formula)
+        return found
+
+    @classmethod
+    def _made(cls, formula: PrimExpr) -> SymbolDim:
+        made = object.__new__(cls)
+        low, high = Analyzer().bounds(formula)
+        made.formula = formula
+        made.low = max(0, int(low)) if low > -INF else 0
+        made.high = None if high == INF else int(high)
+        return made
+
+    @property
+    def variables(self) -> tuple[Var, ...]:
+        """The variables of the formula, each once."""
+        return tuple(dict.fromkeys(n for n in walk(self.formula) if isinstance(n, Var)))
+
+    def as_prim_expr(self) -> PrimExpr:
+        """Return the formula, as te takes it for an extent."""
+        return self.formula
+
+    def __str__(self) -> str:
+        return str(self.formula)
+
+    __repr__ = __str__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SymbolDim, (self.formula,)
+
+    def __neg__(self) -> Any:
+        return 0 - self
+
+    __add__, __radd__ = _operation(ops.add), _operation(ops.add, swapped=True)
+    __sub__, __rsub__ = _operation(ops.sub), _operation(ops.sub, swapped=True)
+    __mul__, __rmul__ = _operation(ops.mul), _operation(ops.mul, swapped=True)
+    __floordiv__, __rfloordiv__ = _operation(ops.floordiv), _operation(ops.floordiv, swapped=True)
+    __mod__, __rmod__ = _operation(ops.floormod), _operation(ops.floormod, swapped=True)
+    __lt__, __le__ = _comparison(E.LT, "<"), _comparison(E.LE, "<=")
+    __gt__, __ge__ = _comparison(E.GT, ">"), _comparison(E.GE, ">=")
+
+
+ANY: Any = OpenDim()  # where dimensions are ints, it is one of them
+
+
+def is_open(extent: object) -> bool:
+    """Return whether a dimension is known only when the model runs."""
+    return isinstance(extent, OpenDim)
+
+
+def dim_of(formula: PrimExpr) -> Any:
+    """Return the dimension of a formula: an int where it has no variables left."""
+    an = Analyzer()
+    # Atoms are numbered as they are first seen, and terms stand in the order of their numbers.
+    found = {n for n in walk(formula) if isinstance(n, Var)}
+    for variable in sorted(found, key=lambda v: (v.name, id(v))):
+        an.linear(variable)
+    simple = an.to_expr(an.recombine(an.linear(formula)))
+    return simple.value if isinstance(simple, E.IntImm) else SymbolDim(simple)
+
+
+def size_of(value: Any) -> Any:
+    """Return an extent of te as a number, or where it holds variables as the dimension it is.
+
+    Raises LoweringError for one that depends on data.
+    """
+    number = ops.as_int(value)
+    if number is not None:
+        return number
+    if all(isinstance(n, _OF_SIZES) for n in walk(value)):
+        return dim_of(value)
+    raise LoweringError(f"this needs a shape that does not depend on data, got {value}")
+
+
+_OF_SIZES = (E.Var, E.IntImm, E.BinaryOp, E.Cast)  # nodes of formulas of dimensions
+
+
+def _of_formula(formula: PrimExpr) -> SymbolDim:
+    found = sorted({n for n in walk(formula) if isinstance(n, Var)}, key=id)
+    with _LOCK:
+        known = _FORMULAS.setdefault(tuple(map(id, found)), [])
+        an = Analyzer()
+        for dim in known:
+            if an.can_prove_equal(dim.formula, formula):
+                return dim
+        known.append(SymbolDim._made(formula))
+        return known[-1]
+
+
+# By the variables of the formulas, which the dimensions here keep alive.
+_FORMULAS: dict[tuple[int, ...], list[SymbolDim]] = {}
+_LOCK = threading.Lock()
+
+
+def Dim(name: str, low: int = 0, high: int | None = None) -> Any:
+    """Return the open dimension `name` of `low` to `high` elements, both included.
+
+    The same name and range give the same dimension.  `high` None: nothing bounds it.  Raises
+    TypeInferenceError for a range that no size lies in, and for a name that is none.
+    """
+    if not isinstance(name, str) or not name.isidentifier():
+        raise TypeInferenceError(
+            f"Dim({name!r}): the name of a dimension is a word of letters, digits and underscores"
+        )
+    for end in (low, high):
+        if end is not None and (not isinstance(end, int) or not 0 <= end <= MAX_EXTENT):
+            raise TypeInferenceError(
+                f"Dim({name!r}, {low!r}, {high!r}): the range of a dimension ends at integers from "
+                f"0 to {MAX_EXTENT}"
+            )
+    if high is not None and high < low:
+        raise TypeInferenceError(
+            f"Dim({name!r}, {low}, {high}): no size is at least {low} and at most {high}; the "
+            "lower end comes first"
+        )
+    if low == high:
+        return low
+    with _LOCK:
+        known = _NAMED.get((name, low, high))
+        if known is None:
+            variable = SizeVar(name, "int32", low, -1 if high is None else high)
+            known = _NAMED[name, low, high] = SymbolDim(variable)
+        return known
+
+
+_NAMED: WeakValueDictionary[tuple[str, int, int | None], SymbolDim] = WeakValueDictionary()
+
+
+def range_text(dim: SymbolDim) -> str:
+    """Return a dimension with its range, as ``n in 1..8``."""
+    return f"{dim} in {dim.low}..{'' if dim.high is None else dim.high}"
+
+
+def described(dims: list[Any]) -> str:
+    """Return the ranges of all variables in some dimensions, as text."""
+    variables = [v for d in dims if isinstance(d, SymbolDim) for v in d.variables]
+    return ", ".join(range_text(SymbolDim(v)) for v in dict.fromkeys(variables))
+
+
+def at(extent: Any, sizes: Mapping[Any, int]) -> int:
+    """Return the number of elements of a dimension, with `sizes` for its variables.
+
+    Raises TypeInferenceError for an open dimension that is no formula of these.
+    """
+    if not isinstance(extent, SymbolDim):
+        return extent if not is_open(extent) else extent.__index__()  # type: ignore[no-any-return]
+    missing = [v.name for v in extent.variables if v not in sizes]
+    if missing:
+        raise TypeInferenceError(f"the size of {missing[0]} is needed for {extent}")
+    values = {v: ops.const(sizes[v], v.dtype) for v in extent.variables}
+    return int(Analyzer().simplify(substitute(extent.formula, values)))
+
+
+def usual(extent: Any) -> int:
+    """Return the size for which choices are made that cost time, never correctness.
+
+    That of a number is itself, that of an open dimension what it is at the upper end of the ranges.
+    """
+    if not isinstance(extent, SymbolDim):
+        return int(extent)
+    return at(extent, {v: _upper(v) for v in extent.variables})
+
+
+def least(extent: Any) -> int:
+    """Return the lower end of a dimension's range; of a number itself."""
+    return extent.low if isinstance(extent, SymbolDim) else int(extent)
+
+
+def _upper(variable: Var) -> int:
+    dim = SymbolDim(variable)
+    return max(dim.low, _UNBOUNDED) if dim.high is None else dim.high
+
+
+_UNBOUNDED = 64  # what choices take a dimension for that has no upper end

@@ -1,0 +1,119 @@
+"""Dimensions with names and ranges: arithmetic, what is proved of them, types that carry them."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from slipway import relay, te
+from slipway.errors import TypeInferenceError
+from slipway.relay.dims import Dim, SymbolDim, at, dim_of, usual
+
+N, M = Dim("n", 1, 8), Dim("m", 2, 5)
+
+
+def var(name, *shape, dtype="float32"):
+    return relay.var(name, shape=shape, dtype=dtype)
+
+
+def shape_of(expr):
+    return expr.checked_type.shape
+
+
+def test_one_name_and_range_is_one_dimension():
+    assert Dim("n", 1, 8) is N
+    assert Dim("n", 1, 9) is not N
+    assert Dim("n", 4, 4) == 4
+    assert relay.Dim("n", 1, 8) is N
+    assert pickle.loads(pickle.dumps(Dim)) is Dim
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("n", 5, 4), "no size is at least 5 and at most 4"),
+        (("n", -1, 4), "integers from 0"),
+        (("2n", 1, 4), "a word of letters"),
+        (("n", 1, 4.5), "integers from 0"),
+    ],
+)
+def test_ranges_and_names_that_are_none(arguments, words):
+    with pytest.raises(TypeInferenceError, match=words):
+        Dim(*arguments)
+
+
+def test_equal_formulas_are_one_object():
+    assert N + M is M + N
+    assert (N + 1) * 2 is 2 * N + 2
+    assert (N * 4) // 2 is N * 2
+    assert N * M is M * N
+    assert -(-(N * 3) // 3) is N
+    assert N - N == 0
+    assert (N * 6) % 3 == 0
+    assert N + 1 is not N
+    assert N // 2 + M // 2 is M // 2 + N // 2
+
+
+def test_ranges_follow_from_formulas():
+    found = [N, N * 2 + 1, (N + 1) // 2, N * M, N - 1]
+    assert [(d.low, d.high) for d in found] == [(1, 8), (3, 17), (1, 4), (2, 40), (0, 7)]
+    assert Dim("long", 3).high is None
+    assert [usual(d) for d in (7, N, N * M, Dim("long", 3))] == [7, 8, 40, 64]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 8])
+def test_formulas_have_the_values_of_numbers(size):
+    def of(n):
+        return [n + 3, 3 - n + 8, n * 5, (n + 5) // 2, (n * 7) % 4, -(-n // 3), n * n]
+
+    for dim, number in zip(of(N), of(size), strict=True):
+        assert at(dim, {N.formula: size}) == number
+
+
+def test_what_ranges_prove_is_decided_and_nothing_else():
+    assert N > 0
+    assert N + 2 >= 3
+    assert N < 8.5
+    assert not N * 2 > 16
+    assert max(N, 0) is N
+    assert N != 3
+    for ask in (lambda: N > 1, lambda: N < M, lambda: max(N, M), lambda: N >= 2.5):
+        with pytest.raises(TypeInferenceError, match=r"it is not known whether .*n in 1\.\.8"):
+            ask()
+    for compute in (lambda: range(N), lambda: 3 // N, lambda: N / 2, lambda: N // 0):
+        with pytest.raises(TypeInferenceError, match="the size of an open dimension is needed"):
+            compute()
+
+
+def test_types_carry_formulas_through_operators():
+    image = var("x", N, 3, Dim("h", 8, 64), 20)
+    h = image.checked_type.shape[2]
+    convolved = relay.nn.conv2d(image, var("w", 4, 3, 3, 3), strides=2, padding=1)
+    assert shape_of(convolved) == (N, 4, (h - 1) // 2 + 1, 10)
+    pooled = relay.nn.max_pool2d(image, (2, 2), (2, 2))
+    assert shape_of(pooled) == (N, 3, h // 2, 10)
+    x, y = var("x", N, 6), var("y", M, 6)
+    assert shape_of(relay.concatenate([x, y], 0)) == (N + M, 6)
+    assert shape_of(relay.nn.dense(x, var("w", 5, 6))) == (N, 5)
+    assert shape_of(relay.reshape(x, (-1, 2, 3))) == (N, 2, 3)
+    assert shape_of(relay.transpose(relay.reshape(x, (-1,)))) == (N * 6,)
+    assert shape_of(relay.sum(x, axis=0)) == (6,)
+    assert str(relay.concatenate([x, y], 0).checked_type) in (
+        "Tensor[(n + m, 6), float32]", "Tensor[(m + n, 6), float32]",
+    )  # fmt: skip
+
+
+def test_a_mismatch_names_both_dimensions():
+    with pytest.raises(TypeInferenceError) as found:
+        _ = (var("x", N, 6) + var("y", M, 6)).checked_type
+    assert "n" in str(found.value)
+    assert "m" in str(found.value)
+    assert "211" not in str(found.value)
+
+
+def test_te_takes_dimensions_for_extents():
+    x = te.placeholder((N, N * 2 + 1), name="x")
+    y = te.compute(x.shape, lambda *i: x(*i) + 1.0)
+    assert dim_of(y.shape[1]) is N * 2 + 1
+    assert isinstance(SymbolDim(N.formula), SymbolDim)
+    assert np.prod([at(d, {N.formula: 3}) for d in map(dim_of, y.shape)]) == 21
