@@ -178,7 +178,6 @@ def choose_kernel(
     kernels: Iterable[MicroKernel], rows: int, vectors: int
 ) -> tuple[MicroKernel, Tile]:
     """Choose among micro-kernels of several widths, and the tile, for `rows` by `vectors`."""
-
     rows = max(1, least(rows)) if is_open(rows) else rows
 
     def best(kernel: MicroKernel) -> tuple[float, Tile]:

@@ -73,24 +73,32 @@ def _resize_type(attrs: ResizeAttrs, data: TensorType) -> Type:
     return TensorType(shape, data.dtype)
 
 
+def _ratio(attrs: ResizeAttrs, axis: int, extent: int, out: int) -> tuple[float, float]:
+    """Return what a position of the output is multiplied and divided by to be one of the source.
+
+    Between two sizes both are whole numbers: where a coordinate lies on an element or in the middle
+    of two, the quotient is exact, and its rounding is that of the formula.
+    """
+    return (1.0, attrs.scales[axis]) if attrs.scales else (extent, out)
+
+
 def source_coordinates(attrs: ResizeAttrs, axis: int, extent: int, out: int) -> Any:
     """Return the source coordinate of every output position along `axis`."""
-    scale = attrs.scales[axis] if attrs.scales else out / extent
+    times, over = _ratio(attrs, axis, extent, out)
+    length = attrs.scales[axis] * extent if attrs.scales else out
     at = np.arange(out, dtype=np.float64)
     match attrs.coordinate_transformation_mode:
         case "align_corners":
-            length = scale * extent
             return at * (extent - 1) / (length - 1) if length > 1 else np.zeros(out)
         case "asymmetric":
-            return at / scale
+            return at * times / over
         case "pytorch_half_pixel":
-            return (at + 0.5) / scale - 0.5 if scale * extent > 1 else np.zeros(out)
+            return (at + 0.5) * times / over - 0.5 if length > 1 else np.zeros(out)
         case "half_pixel_symmetric":
-            adjustment = out / (scale * extent)
             centre = extent / 2
-            return centre * (1 - adjustment) + (at + 0.5) / scale - 0.5
+            return centre * (1 - out / length) + (at + 0.5) * times / over - 0.5
         case _:
-            return (at + 0.5) / scale - 0.5
+            return (at + 0.5) * times / over - 0.5
 
 
 def rounded(x: np.ndarray[Any, Any], how: str) -> Any:
@@ -171,26 +179,29 @@ def _source(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: PrimExpr, w
     In float64 for the nearest neighbour, where a tie decides which element is read; in `wide`, the
     dtype of the sums, where a rounding error only moves a weight.
     """
-    scale = attrs.scales[axis] if attrs.scales else out / extent
+    times, over = _ratio(attrs, axis, extent, out)
+    length = attrs.scales[axis] * extent if attrs.scales else out
     dtype = "float64" if attrs.method == "nearest_neighbor" else wide
     at = i.astype(dtype)
 
     def number(value: float) -> Any:
         return te().const(value, dtype)
 
+    def moved(position: Any) -> Any:
+        return (position * number(times) if times != 1 else position) / number(over)
+
     match attrs.coordinate_transformation_mode:
         case "align_corners":
-            length = scale * extent
             return at * number(extent - 1) / number(length - 1) if length > 1 else number(0.0) * at
         case "asymmetric":
-            return at / number(scale)
-        case "pytorch_half_pixel" if scale * extent <= 1:
+            return moved(at)
+        case "pytorch_half_pixel" if length <= 1:
             return number(0.0) * at
         case "half_pixel_symmetric":
-            shift = extent / 2 * (1 - out / (scale * extent))
-            return (number(shift) + (at + number(0.5)) / number(scale)) - number(0.5)
+            shift = extent / 2 * (1 - out / length)
+            return (number(shift) + moved(at + number(0.5))) - number(0.5)
         case _:
-            return (at + number(0.5)) / number(scale) - number(0.5)
+            return moved(at + number(0.5)) - number(0.5)
 
 
 def _whole_step(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: PrimExpr) -> Any | None:
