@@ -72,7 +72,6 @@ _CPU: dict[str, type] = {
     "fast-math": bool,
     "strict": bool,
     "jit": str,
-    "cl-opt": list,
     "fma-units": int,
     "fma-latency": int,
     "l1-cache-bytes": int,
@@ -84,7 +83,6 @@ _CPU: dict[str, type] = {
 WITHOUT_EFFECT = {
     "fast-math": "no flag lets LLVM change results by itself",
     "jit": "code for this process is compiled and linked in one way",
-    "cl-opt": "options of LLVM's commands are not passed on",
     "libs": "all kernels are generated; none is taken from a library",
     "runtime": "the artifact's kind decides what loads it",
     "link-params": "an artifact always carries its parameters",
