@@ -30,6 +30,20 @@ def test_vector_add_of_any_length(any_device):
         np.testing.assert_array_equal(run(add, any_device, (x, y), (n,)), x + y)
 
 
+def test_copies_of_an_expression_that_share_a_let(any_device):
+    n = 64
+    a, var = te.placeholder((n,), name="A"), tvm.tir.Var("v", "float32")
+    b = te.compute((n,), lambda i: tvm.tir.Let(var, a[i] * 2.0, var + var * var), name="B")
+    c = te.compute((n,), lambda i: b[i] - 3.0 * b[n - 1 - i], name="C")
+    s = te.create_schedule(c.op)
+    s[b].compute_inline()
+    s[c].bind(c.op.axis[0], axis("threadIdx.x"))
+    x = random(n)
+    want = 2 * x + 4.0 * x.astype("float64") ** 2
+    got = run(built(s, [a, c]), any_device, (x,), (n,))
+    np.testing.assert_allclose(got, want - 3 * want[::-1], rtol=1e-5, atol=1e-5)
+
+
 def test_the_source_is_a_kernel_of_opencl(device):
     text = source(built(*vector_add(64), name="myadd"))
     assert "myadd_kernel0" in text

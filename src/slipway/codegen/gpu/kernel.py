@@ -231,6 +231,11 @@ class KernelEmitter(CFunction):
         self.known[key] = name, self.lines
         return name
 
+    def let(self, var: E.Var, value: E.PrimExpr, lane: Lane = None) -> None:
+        """Name `value`; copies of an expression share the variable, and may give it other values."""
+        super().let(var, value, lane)
+        self.known = {}
+
     def _call_if_then_else(self, node: E.Call, lane: Lane) -> str:
         self.branches.append(self.lines)
         text = super()._call_if_then_else(node, lane)
