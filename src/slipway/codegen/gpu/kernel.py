@@ -232,7 +232,7 @@ class KernelEmitter(CFunction):
         return name
 
     def let(self, var: E.Var, value: E.PrimExpr, lane: Lane = None) -> None:
-        """Name `value`; copies of an expression share the variable, and may give it other values."""
+        """Name `value`: copies of an expression share the variable and may give it another."""
         super().let(var, value, lane)
         self.known = {}
 
