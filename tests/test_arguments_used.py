@@ -75,6 +75,14 @@ ALLOWED = {
      "limit_zero_time_iterations"): "every kernel takes some time",
     ("runtime/extension.py", "register_extension", "fcreate"): "functions return arrays",
     ("micro/session.py", "create_local_graph_executor", "graph_json device"): "in the firmware",
+    ("micro/testing/evaluation.py", "create_aot_session", "use_cmsis_nn"): "the integer kernels for "
+    "the board's core are Slipway's own",
+    ("micro/testing/utils.py", "get_supported_boards", "platform"): "each template serves all",
+    ("relay/testing/tf.py", "get_workload_official", "retries"): "the fetching decides on its own",
+    ("testing/aot.py", "compile_models", "use_runtime_executor schedule_name"): "how a program is "
+    "asked for, and its schedules, change no result",
+    ("testing/aot.py", "run_and_check", "debug_calculated_workspaces print_output_on_mismatch"):
+    "the error names the output and the place",
     ("rpc/array.py", "RemoteNDArray.copyto", "mem_copy"): "copies are never of handles",
     ("rpc/client.py", "connect", "enable_logging"): "documented there",
     ("rpc/device.py", "RemoteDevice.sync", "stream"): "requests are finished when they return",

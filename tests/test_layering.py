@@ -22,8 +22,8 @@ PACKAGE = SOURCE / "slipway"
 MAX_LINES = 600
 
 LAYERS = {
-    1: ("errors", "dtypes", "version", "lazy", "target", "toolchain", "runtime", "libinfo",
-        "placeholders", "classic_names", "support"),
+    1: ("errors", "dtypes", "version", "lazy", "entered", "target", "toolchain", "runtime",
+        "libinfo", "placeholders", "classic_names", "support"),
     2: ("ir", "arith"),
     3: (
         "te", "topi", "transform.config", "transform.context", "transform.instruments",

@@ -64,12 +64,22 @@ def test_threads_begin_outside_of_all(scope):
     assert found == [outside]
 
 
-def test_work_that_a_task_hands_to_a_thread_has_the_tasks_settings():
-    async def main():
-        with PassContext(opt_level=4):
-            return await asyncio.to_thread(lambda: PassContext.current().opt_level)
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_thread_of_asyncio_begins_outside_too_and_leaves_nothing(scope):
+    make, read = SCOPES[scope]
+    outside = read()
 
-    assert asyncio.run(main()) == 4
+    def elsewhere():
+        found = [read()]
+        with make(2):
+            found.append(read())
+        return [*found, read()]
+
+    async def main():
+        with make(3):
+            return await asyncio.to_thread(elsewhere), read()
+
+    assert asyncio.run(main()) == ([outside, 2, outside], 3)
 
 
 def test_a_context_that_was_not_entered_is_not_left():

@@ -141,7 +141,7 @@ class GraphModule:
         given = (tuple(value.shape), dtypes.canonical(value.dtype))
         if given[0] != tuple(target.shape) and self._is_open():
             self._remote_inputs.clear()  # they have other shapes from now on
-            whole = target.device.empty(*given).copyfrom(np.ascontiguousarray(value))
+            whole = target.device.empty(*given).copyfrom(np.asarray(value, order="C"))
             self._set_input(key, whole)
             return
         if given[0] == tuple(target.shape) and given[1] != target.dtype:

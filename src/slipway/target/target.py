@@ -16,10 +16,10 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
 from functools import cached_property
 from typing import Any, ClassVar
 
+from slipway.entered import Entered
 from slipway.errors import TargetError
 from slipway.target import cpus
 from slipway.target.coherence import ARM_PROFILES, FPU_FEATURES, check_options
@@ -34,8 +34,7 @@ _RENAMED = {"target": "mtriple", "triple": "mtriple", "march-cpu": "mcpu", "max-
             "max-threads-per-block": "max_threads_per_block"}  # fmt: skip
 # Of the machines that a target without -num-cores may mean.
 USUAL_CORE_COUNTS = (1, 2, 4, 8)
-# Of this thread or task, the innermost last.
-_SCOPE: ContextVar[tuple[Target, ...]] = ContextVar("targets", default=())
+_SCOPE: Entered[Target] = Entered("targets")
 
 
 class Features(frozenset[str]):
@@ -398,11 +397,11 @@ class Target:
     # -- scope ---------------------------------------------------------------------------------
 
     def __enter__(self) -> Target:
-        _SCOPE.set((*_SCOPE.get(), self))
+        _SCOPE.enter(self)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _SCOPE.set(_SCOPE.get()[:-1])
+        _SCOPE.leave(self)
 
     @staticmethod
     def current(allow_none: bool = True) -> Target | None:
@@ -410,11 +409,9 @@ class Target:
 
         With ``allow_none=False``, raises TargetError outside of any.
         """
-        scopes = _SCOPE.get()
-        if scopes:
-            return scopes[-1]
-        if allow_none:
-            return None
+        found = _SCOPE.innermost()
+        if found is not None or allow_none:
+            return found
         raise TargetError("no target is set here: wrap the call in `with Target(...):`")
 
     def with_host(self, host: Any) -> Target:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from slipway import dtypes
+from slipway.entered import Entered
 from slipway.errors import ArgumentTypeError, ArgumentValueError, ScheduleError
 from slipway.ir import ops
 from slipway.ir.buffer import Buffer, decl_buffer
@@ -78,7 +78,7 @@ def placeholder(
 class TagScope:
     """``with te.tag_scope(tag):`` gives every compute inside, or in a decorated function, a tag."""
 
-    _entered: ClassVar[ContextVar[str]] = ContextVar("tag", default="")
+    _entered: ClassVar[Entered[TagScope]] = Entered("tags")
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
@@ -86,18 +86,19 @@ class TagScope:
     @classmethod
     def current(cls) -> str:
         """Return the tag of this thread's or task's scope, "" outside of any."""
-        return cls._entered.get()
+        found = cls._entered.innermost()
+        return found.tag if found is not None else ""
 
     def __enter__(self) -> TagScope:
         if outer := self.current():
             raise ScheduleError(
                 f"tag_scope({self.tag!r}) stands inside tag_scope({outer!r}): a compute has one tag"
             )
-        self._entered.set(self.tag)
+        self._entered.enter(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._entered.set("")
+        self._entered.leave(self)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function whose computes have the tag."""

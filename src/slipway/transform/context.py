@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from contextvars import ContextVar
 from typing import Any
 
+from slipway.entered import Entered
 from slipway.errors import LoweringError
 from slipway.transform.config import CONFIG, check_config
 from slipway.transform.names import check_names
 
 _PER_THREAD = threading.local()
-# The contexts that this thread or task is in, the innermost last.
-_ENTERED: ContextVar[tuple[PassContext, ...]] = ContextVar("pass contexts", default=())
+_ENTERED: Entered[PassContext] = Entered("pass contexts")
 
 
 class PassContext:
@@ -44,15 +43,12 @@ class PassContext:
 
     def __enter__(self) -> PassContext:
         self._enter_instruments()
-        _ENTERED.set((*_ENTERED.get(), self))
+        _ENTERED.enter(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        inside = list(_ENTERED.get())
-        if self not in inside:
+        if not _ENTERED.leave(self):
             raise LoweringError("a PassContext is left that this thread has not entered")
-        inside.remove(self)
-        _ENTERED.set(tuple(inside))
         self._exit_instruments(self.instruments)
 
     def _enter_instruments(self) -> None:
@@ -85,9 +81,9 @@ class PassContext:
     @staticmethod
     def current() -> PassContext:
         """Return the innermost context of this thread or task, or the thread's default one."""
-        entered = _ENTERED.get()
-        if entered:
-            return entered[-1]
+        found = _ENTERED.innermost()
+        if found is not None:
+            return found
         if not hasattr(_PER_THREAD, "default"):
             _PER_THREAD.default = PassContext()
         return _PER_THREAD.default  # type: ignore[no-any-return]

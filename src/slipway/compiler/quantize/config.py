@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from typing import Any
 
+from slipway.entered import Entered
 from slipway.errors import ArgumentTypeError, ArgumentValueError, NotAvailableError, did_you_mean
 
 MODES = ("global_scale", "kl_divergence", "percentile")
 WEIGHT_SCALES = ("power2", "max")
-_ENTERED: ContextVar[tuple[QConfig, ...]] = ContextVar("settings of quantisation", default=())
+_ENTERED: Entered[QConfig] = Entered("settings of quantisation")
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,11 @@ class QConfig:
             )
 
     def __enter__(self) -> QConfig:
-        _ENTERED.set((*_ENTERED.get(), self))
+        _ENTERED.enter(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        _ENTERED.set(_ENTERED.get()[:-1])
+        _ENTERED.leave(self)
 
 
 def qconfig(**settings: Any) -> QConfig:
@@ -90,8 +90,7 @@ def qconfig(**settings: Any) -> QConfig:
 
 def current_qconfig() -> QConfig:
     """Return the settings of the innermost ``with qconfig(...)`` of this thread or task."""
-    entered = _ENTERED.get()
-    return entered[-1] if entered else QConfig()
+    return _ENTERED.innermost() or QConfig()
 
 
 def _one_of(name: str, given: str, known: Sequence[str]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from typing import Any
 
-_CURRENT: ContextVar[RequantizeConfig | None] = ContextVar("requantize", default=None)
+from slipway.entered import Entered
+
+_ENTERED: Entered[RequantizeConfig] = Entered("settings of requantize")
 
 
 class RequantizeConfig:
@@ -13,15 +14,13 @@ class RequantizeConfig:
 
     def __init__(self, rounding: str | None = None, compute_dtype: str | None = None) -> None:
         self.rounding, self.compute_dtype = rounding, compute_dtype
-        self._outer: list[RequantizeConfig] = []
 
     def __enter__(self) -> RequantizeConfig:
-        self._outer.append(current_requantize_config())
-        _CURRENT.set(self)
+        _ENTERED.enter(self)
         return self
 
     def __exit__(self, *what: Any) -> None:
-        _CURRENT.set(self._outer.pop())
+        _ENTERED.leave(self)
 
 
 def requantize_config(**options: Any) -> RequantizeConfig:
@@ -31,5 +30,4 @@ def requantize_config(**options: Any) -> RequantizeConfig:
 
 def current_requantize_config() -> RequantizeConfig:
     """Return the innermost setting; outside of all, the rule of docs/quantization.md."""
-    found = _CURRENT.get()
-    return found if found is not None else RequantizeConfig()
+    return _ENTERED.innermost() or RequantizeConfig()
