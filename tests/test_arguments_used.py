@@ -75,8 +75,8 @@ ALLOWED = {
      "limit_zero_time_iterations"): "every kernel takes some time",
     ("runtime/extension.py", "register_extension", "fcreate"): "functions return arrays",
     ("micro/session.py", "create_local_graph_executor", "graph_json device"): "in the firmware",
-    ("micro/testing/evaluation.py", "create_aot_session", "use_cmsis_nn"): "the integer kernels for "
-    "the board's core are Slipway's own",
+    ("micro/testing/evaluation.py", "create_aot_session", "use_cmsis_nn"): "the kernels "
+    "for the board's core are Slipway's own",
     ("micro/testing/utils.py", "get_supported_boards", "platform"): "each template serves all",
     ("relay/testing/tf.py", "get_workload_official", "retries"): "the fetching decides on its own",
     ("testing/aot.py", "compile_models", "use_runtime_executor schedule_name"): "how a program is "

@@ -95,3 +95,16 @@ def test_visual_wake_words_loses_half_its_channels(shared):
         main = relay.transform.RemoveDeadChannels()(mod)["main"]
     assert filters(mod["main"]) == 2736
     assert filters(main) <= 2736 - 1400
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_a_scalar_beside_the_convolutions(value, count):
+    """A tensor of one element, reshaped to a scalar, has no axis of channels any more."""
+    body = network(dead=[1, 5, 6]).body
+    x = next(e for e in post_order(body) if isinstance(e, Var))
+    whole = relay.reshape(relay.max(body, axis=(0, 1, 2, 3), keepdims=True), ())
+    alone = relay.add(whole, relay.const(np.full((count,), 3, np.int8)))
+    function = Function((x,), relay.Tuple([body, whole, alone]))
+    smaller = remove_dead_channels(function)
+    for got, want in zip(run(smaller, value), run(function, value), strict=True):
+        np.testing.assert_array_equal(got, want)

@@ -132,7 +132,7 @@ class _Groups:
             if isinstance(source, Constant) and not _is_per_channel(source):
                 self._block(expr)
             return
-        if given.rank and given.shape[-1] == expr.tensor_type.shape[-1:][0]:
+        if given.rank and given.shape[-1:] == expr.tensor_type.shape[-1:]:
             self._join(source, expr)
         else:
             self._block(source)
