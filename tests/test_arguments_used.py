@@ -21,7 +21,7 @@ ALLOWED = {
     ("backends/cpu/tile.py", "tile_space", "width"): "called as the other spaces are",
     ("relay/ops/*", "*", "attrs"): "called with (attrs, ...), as every part of an operator is",
     ("codegen/math/exponential.py", "scale_*by_power", "n"): "one signature for ways to scale",
-    ("frontends/tflite/tables.py", "*_table", "target"): "one signature for every table",
+    ("frontends/tflite/fixed_point/tables.py", "*_table", "target"): "one signature of every table",
     ("frontends/torch/shape.py", "bounds_of", "axis"): "converters take what the call passes",
     ("transform/graph/affine_rules.py", "dense", "call"): "one signature for every rule",
     ("transform/verify.py", "LoopLaws.*", "node before"): "laws are asked before and after a pass",

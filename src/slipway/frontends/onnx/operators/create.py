@@ -9,8 +9,8 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.budget import check_table
-from slipway.frontends.onnx.arithmetic import dtype_of
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.operators.arithmetic import dtype_of
 from slipway.relay.op_registry import const
 
 

@@ -15,10 +15,17 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant
-from slipway.frontends.tflite.fixed16 import looked_up, sigmoid_table, tanh_table
-from slipway.frontends.tflite.lstm_parts import ABSENT, CELL, FORGET, INPUT, OUTPUT, LstmParts
+from slipway.frontends.tflite.fixed_point.fixed16 import looked_up, sigmoid_table, tanh_table
+from slipway.frontends.tflite.fixed_point.sigmoid16 import logistic_of, tanh_of
+from slipway.frontends.tflite.operators.lstm_parts import (
+    ABSENT,
+    CELL,
+    FORGET,
+    INPUT,
+    OUTPUT,
+    LstmParts,
+)
 from slipway.frontends.tflite.reader import Quantization
-from slipway.frontends.tflite.sigmoid16 import logistic_of, tanh_of
 from slipway.relay.op_registry import const
 from slipway.relay.ops.qnn.rescale import rescale_by
 

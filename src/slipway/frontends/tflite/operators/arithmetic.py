@@ -8,9 +8,9 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
+from slipway.frontends.tflite.fixed_point.tables import all_values
 from slipway.frontends.tflite.floating import activated, elementwise
 from slipway.frontends.tflite.quantized import QUANTIZED, centered, out_range, requantized, stored
-from slipway.frontends.tflite.tables import all_values
 from slipway.relay import quantization as rule
 from slipway.relay.op_registry import const
 from slipway.relay.ops.qnn.rescale import rescale_by

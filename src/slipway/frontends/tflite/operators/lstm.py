@@ -11,9 +11,15 @@ from typing import Any
 from slipway import relay
 from slipway.frontends.steps import run_steps
 from slipway.frontends.tflite.converters import NodeView, converter
-from slipway.frontends.tflite.lstm_float import FloatCell
-from slipway.frontends.tflite.lstm_integer import integer_cell
-from slipway.frontends.tflite.lstm_parts import BACKWARD, FORWARD, OUTPUT, WHOLE, LstmParts
+from slipway.frontends.tflite.operators.lstm_float import FloatCell
+from slipway.frontends.tflite.operators.lstm_integer import integer_cell
+from slipway.frontends.tflite.operators.lstm_parts import (
+    BACKWARD,
+    FORWARD,
+    OUTPUT,
+    WHOLE,
+    LstmParts,
+)
 
 
 @converter("UNIDIRECTIONAL_SEQUENCE_LSTM")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
-from slipway.frontends.tflite.arithmetic import is_quantized
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
+from slipway.frontends.tflite.operators.arithmetic import is_quantized
 from slipway.relay.op_registry import const
 
 BITS = 10  # of the fraction of an integer coordinate

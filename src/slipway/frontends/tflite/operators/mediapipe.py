@@ -12,7 +12,7 @@ from slipway.frontends.budget import check_table
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter, same_padding
 from slipway.frontends.tflite.flexbuffer import read_map
 from slipway.frontends.tflite.floating import channels_first, channels_last
-from slipway.frontends.tflite.matmul import float_transposed
+from slipway.frontends.tflite.operators.matmul import float_transposed
 from slipway.relay.op_registry import const, make
 
 SAME, VALID = 1, 2

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway import relay
-from slipway.frontends.tflite import tables
-from slipway.frontends.tflite.arithmetic import is_quantized
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
+from slipway.frontends.tflite.fixed_point import tables
+from slipway.frontends.tflite.fixed_point.log_softmax8 import ZERO_POINT, log_softmax8
+from slipway.frontends.tflite.fixed_point.sigmoid16 import logistic16, tanh16
+from slipway.frontends.tflite.fixed_point.softmax16 import softmax16
 from slipway.frontends.tflite.floating import activated, elementwise
-from slipway.frontends.tflite.log_softmax8 import ZERO_POINT, log_softmax8
+from slipway.frontends.tflite.operators.arithmetic import is_quantized
 from slipway.frontends.tflite.quantized import centered, out_range, requantized, stored
-from slipway.frontends.tflite.sigmoid16 import logistic16, tanh16
-from slipway.frontends.tflite.softmax16 import softmax16
 from slipway.relay.op_registry import const
 from slipway.relay.ops.qnn.rescale import rescale_by
 from slipway.relay.ops.qnn.softmax import softmax as integer_softmax

@@ -12,7 +12,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, converter
-from slipway.frontends.tflite.detection import DROPPED, MAX_DETECTIONS, selected
+from slipway.frontends.tflite.operators.detection import DROPPED, MAX_DETECTIONS, selected
 from slipway.relay.op_registry import const
 
 

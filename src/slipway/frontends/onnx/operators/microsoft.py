@@ -13,7 +13,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
-from slipway.frontends.onnx.quant import quantized
+from slipway.frontends.onnx.operators.quant import quantized
 from slipway.relay.op_registry import const
 
 if TYPE_CHECKING:

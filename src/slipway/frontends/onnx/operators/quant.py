@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway import dtypes, relay
-from slipway.frontends.onnx.arithmetic import dtype_of
-from slipway.frontends.onnx.conv import padding_of
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.operators.arithmetic import dtype_of
+from slipway.frontends.onnx.operators.conv import padding_of
 from slipway.frontends.product import product_of
 from slipway.relay.expr import Constant
 from slipway.relay.ops.qnn.affine import STORED

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from slipway import relay
-from slipway.frontends.onnx.conv import padding_of
 from slipway.frontends.onnx.converters import NodeView, converter
-from slipway.frontends.onnx.pool_indices import max_pool_with_indices
+from slipway.frontends.onnx.operators.conv import padding_of
+from slipway.frontends.onnx.operators.pool_indices import max_pool_with_indices
 
 
 def _function(node: NodeView, template: str, count: int) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
-from slipway.frontends.onnx.resize_matrix import antialiased, cropped
+from slipway.frontends.onnx.operators.resize_matrix import antialiased, cropped
 from slipway.relay.ops.image.resize import ResizeAttrs
 
 METHODS = {

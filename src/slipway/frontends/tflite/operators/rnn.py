@@ -11,7 +11,7 @@ from slipway import relay
 from slipway.frontends.steps import run_steps
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
 from slipway.frontends.tflite.floating import activated, float_weights
-from slipway.frontends.tflite.lstm_float import Product, products_of
+from slipway.frontends.tflite.operators.lstm_float import Product, products_of
 
 
 def _layer(

@@ -8,9 +8,9 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.budget import check_table
-from slipway.frontends.tflite.arithmetic import is_quantized
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
 from slipway.frontends.tflite.floating import channels_first, channels_last, is_transposed
+from slipway.frontends.tflite.operators.arithmetic import is_quantized
 from slipway.frontends.tflite.quantized import out_range, stored
 from slipway.relay.expr import Constant
 from slipway.relay.op_registry import const

@@ -10,8 +10,8 @@ import numpy as np
 
 from slipway import dtypes, relay
 from slipway.frontends.budget import check_table
-from slipway.frontends.onnx.conv import padding_of
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.operators.conv import padding_of
 from slipway.relay.op_registry import const
 
 MAX_WINDOW = 256  # elements of a window that is unrolled

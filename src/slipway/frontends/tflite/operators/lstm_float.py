@@ -10,7 +10,7 @@ from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant
 from slipway.frontends.tflite.floating import activated, float_weights
 from slipway.frontends.tflite.hybrid import quantized_rows
-from slipway.frontends.tflite.lstm_parts import CELL, FORGET, INPUT, OUTPUT, LstmParts
+from slipway.frontends.tflite.operators.lstm_parts import CELL, FORGET, INPUT, OUTPUT, LstmParts
 from slipway.relay.op_registry import const
 
 GUARD = 1e-8  # beside the variance of layer normalisation

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from slipway import relay
-from slipway.frontends.tflite.arithmetic import is_quantized
 from slipway.frontends.tflite.converters import NodeView, converter
+from slipway.frontends.tflite.operators.arithmetic import is_quantized
 from slipway.frontends.tflite.quantized import out_range, stored
 from slipway.relay import quantization as rule
 from slipway.relay.op_registry import const

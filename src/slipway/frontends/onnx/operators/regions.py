@@ -9,8 +9,8 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.budget import take_nodes
-from slipway.frontends.onnx.conv import padding_of
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.operators.conv import padding_of
 from slipway.frontends.onnx.values import Counted
 from slipway.relay.op_registry import const
 

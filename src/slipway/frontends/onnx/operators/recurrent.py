@@ -10,7 +10,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
-from slipway.frontends.onnx.recurrent_activations import ARGUMENTS, activation
+from slipway.frontends.onnx.operators.recurrent_activations import ARGUMENTS, activation
 from slipway.frontends.steps import run_steps
 from slipway.relay.expr import Constant
 from slipway.relay.op_registry import const
