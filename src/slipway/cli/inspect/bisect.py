@@ -10,9 +10,9 @@ import numpy as np
 import typer
 
 from slipway.cli import console
-from slipway.cli.bisect_repro import write_repro
 from slipway.cli.connection import Connection
-from slipway.cli.demo_case import random_array
+from slipway.cli.demo.case import random_array
+from slipway.cli.inspect.bisect_repro import write_repro
 from slipway.cli.model_file import ModelOptions, parse_bindings
 from slipway.cli.options import (
     Bindings,

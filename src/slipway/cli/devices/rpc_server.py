@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from slipway.cli.devices.rpc_proxy import as_arguments
 from slipway.cli.options import (
     Certificate,
     CertificateKey,
@@ -15,7 +16,6 @@ from slipway.cli.options import (
     ListenPort,
     TokenFile,
 )
-from slipway.cli.rpc_proxy import as_arguments
 
 
 def rpc_server(

@@ -11,6 +11,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
+from slipway.cli.inspect.profile_table import print_profile
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import (
     Bindings,
@@ -26,7 +27,6 @@ from slipway.cli.options import (
     Timeout,
     Tracker,
 )
-from slipway.cli.profile_table import print_profile
 from slipway.toolchain.tempdir import tempdir
 
 ARTIFACTS = (".tar", ".so")

@@ -10,10 +10,10 @@ from rich.markup import escape
 
 from slipway.cli import console
 from slipway.cli.exit_codes import LIMIT
+from slipway.cli.inspect.profile import ARTIFACTS, compile_for_profile
+from slipway.cli.inspect.report import WantedDevice
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFormat, Timeout
-from slipway.cli.profile import ARTIFACTS, compile_for_profile
-from slipway.cli.report import WantedDevice
 from slipway.errors import ExecutionError
 from slipway.toolchain.tempdir import tempdir
 

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from slipway.cli import console
+from slipway.cli.devices.rpc_proxy import as_arguments
 from slipway.cli.options import Certificate, CertificateKey, ListenPort, TokenFile
-from slipway.cli.rpc_proxy import as_arguments
 
 
 def web_device(

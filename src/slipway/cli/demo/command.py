@@ -12,8 +12,8 @@ import numpy as np
 import typer
 
 from slipway.cli import console
-from slipway.cli.demo_case import Case, Outputs, digits_case, model_case
-from slipway.cli.demo_device import (
+from slipway.cli.demo.case import Case, Outputs, digits_case, model_case
+from slipway.cli.demo.device import (
     PAGE,
     DeviceKind,
     build_server,
@@ -22,9 +22,9 @@ from slipway.cli.demo_device import (
     session_with,
     this_machine,
 )
+from slipway.cli.inspect.profile_table import profile_rows
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFormat
-from slipway.cli.profile_table import profile_rows
 from slipway.errors import ExecutionError, ModelError
 from slipway.toolchain import emulators, native
 from slipway.toolchain.tempdir import tempdir
