@@ -22,7 +22,7 @@ from slipway.rpc import LocalSession
 from slipway.runtime.executor import AotModule
 from slipway.runtime.graph_executor import GraphModule
 from slipway.transform.context import PassContext
-from slipway.transform.graph.mixed_precision import to_mixed_precision
+from slipway.transform.graph.precision.mixed_precision import to_mixed_precision
 
 STEPS, ROWS, UNITS = 7, 3, 20
 

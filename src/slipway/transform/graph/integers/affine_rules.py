@@ -16,7 +16,7 @@ from slipway.relay.expr import Call, Constant, Expr
 from slipway.relay.op_registry import const
 from slipway.relay.ops.qnn.rescale import rescale_by
 from slipway.relay.ops.tensor.reduce import reduced_axes
-from slipway.transform.graph.affine import Affine, Array, call_of, constant_of, same_scale
+from slipway.transform.graph.integers.affine import Affine, Array, call_of, constant_of, same_scale
 
 Known = Sequence[Affine | None]
 Rule = Callable[[Call, Known], Affine | None]

@@ -14,7 +14,7 @@ from slipway.relay.expr import Call, Constant, Function, Tuple, TupleGetItem, Va
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.types import FuncType
 from slipway.relay.visit import post_order, rebuild, substitute
-from slipway.transform.graph.regions import BEGIN, END, Region, find_regions
+from slipway.transform.graph.byoc.regions import BEGIN, END, Region, find_regions
 
 
 def partition_graph(

@@ -23,9 +23,9 @@ from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.visit import children, post_order, rebuild
-from slipway.transform.graph.affine import Affine, call_of, to_second
-from slipway.transform.graph.affine_rules import RULES
-from slipway.transform.graph.affine_table import table_of
+from slipway.transform.graph.integers.affine import Affine, call_of, to_second
+from slipway.transform.graph.integers.affine_rules import RULES
+from slipway.transform.graph.integers.affine_table import table_of
 
 
 def integer_arithmetic(function: Function) -> Function:

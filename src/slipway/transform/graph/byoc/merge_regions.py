@@ -13,7 +13,7 @@ from typing import Any
 from slipway.relay.expr import Function
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.visit import children, post_order, rebuild
-from slipway.transform.graph.regions import BEGIN, END, Region, find_regions
+from slipway.transform.graph.byoc.regions import BEGIN, END, Region, find_regions
 
 
 def merge_regions(function: Function) -> Function:

@@ -14,7 +14,7 @@ from slipway.relay.interpret import interpret
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.types import TensorType
 from slipway.relay.visit import children, rebuild
-from slipway.transform.graph.affine import Affine, Array, call_of, constant_of
+from slipway.transform.graph.integers.affine import Affine, Array, call_of, constant_of
 
 MAX_OPERATORS = 64
 ALL = 256
