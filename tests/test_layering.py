@@ -92,7 +92,7 @@ LATE_OF = {
                    "slipway.ir.serialize", "slipway.ir.stmt"),
     "slipway.relay": ("slipway.relay.construct", "slipway.relay.op_registry", "slipway.relay.text",
                       "slipway.relay.visit"),
-    "slipway.runtime": ("slipway.runtime.native_module",),
+    "slipway.runtime": ("slipway.runtime.libraries.native_module",),
     "slipway.te": ("slipway.topi.elementwise",),
 }  # fmt: skip
 
@@ -235,7 +235,10 @@ def test_modules_are_loaded_by_name_where_it_is_listed():
         for node in nodes_of(MODULES[module])
         if loads_by_name(node)
     }
-    asks_only = {"slipway.rpc.native", "slipway.runtime.native_library"}  # whether a library is in
+    asks_only = {
+        "slipway.rpc.native",
+        "slipway.runtime.libraries.native_library",
+    }  # whether a library is in
     assert set(found) - asks_only == set(LOADERS)
 
 
@@ -349,7 +352,10 @@ LATE_MODULES = {
     ("slipway.backends.gpu.backend", "slipway.codegen.llvm"): "what is only read is not linked",
     ("slipway.codegen.cache", "importlib"): "versions are asked when something is compiled",
     ("slipway.compiler.export", "slipway.codegen"): "what only runs here is not linked",
-    ("slipway.compiler.export", "slipway.runtime.library"): "what only runs here is not linked",
+    (
+        "slipway.compiler.export",
+        "slipway.runtime.libraries.library",
+    ): "what only runs here is not linked",
     ("slipway.compiler.relay_build", "slipway.compiler.aot"): "most models are no program",
     ("slipway.deploy.model_file", "slipway.relay"): "what is loaded needs no importer",
     ("slipway.deploy.progress", "slipway.cli.console"): "needs the extra cli, at a terminal only",
@@ -365,7 +371,10 @@ LATE_MODULES = {
     ("slipway.rpc.client", "slipway.runtime.load"): "a session may upload nothing",
     ("slipway.runtime.load", "slipway.toolchain"): "a device links nothing",
     ("slipway.runtime.module", "slipway.toolchain"): "a device links nothing",
-    ("slipway.runtime.packed_func", "slipway.runtime.library_functions"): "few ask for them",
+    (
+        "slipway.runtime.packed_func",
+        "slipway.runtime.libraries.library_functions",
+    ): "few ask for them",
 }
 
 

@@ -24,7 +24,7 @@ from slipway.ir.function import IRModule
 from slipway.relay import op_registry
 from slipway.relay.op_registry import span
 from slipway.relay.types import TensorType
-from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables
+from slipway.runtime.graph.graph_format import GraphEntry, GraphNode, GraphTables
 from slipway.target import Target
 from slipway.transform.context import PassContext
 

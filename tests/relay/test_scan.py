@@ -20,7 +20,7 @@ from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order
 from slipway.rpc import LocalSession
 from slipway.runtime.executor import AotModule
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.transform.context import PassContext
 from slipway.transform.graph.precision.mixed_precision import to_mixed_precision
 

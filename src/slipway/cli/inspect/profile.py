@@ -127,7 +127,7 @@ def measure(
     from slipway.cli.run import input_arrays, read_arrays
     from slipway.inspect.limits import Probes
     from slipway.inspect.profile import open_artifact, profile_model
-    from slipway.runtime.graph_format import GraphTables
+    from slipway.runtime.graph.graph_format import GraphTables
     from slipway.runtime.threads import num_threads
     from slipway.target import Target
 

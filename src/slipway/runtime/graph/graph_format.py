@@ -16,7 +16,7 @@ and tools) and ``graph.bin``, flat tables that the C executor uses without parsi
     names    u32 offset into strings of each output's name; of all outputs, or none
     strings  NUL-terminated
 
-Version 2 is of models with open dimensions (`slipway.runtime.graph_sizes`).  Its dims are
+Version 2 is of models with open dimensions (`slipway.runtime.graph.graph_sizes`).  Its dims are
 upper bounds, its header has four words more, and three tables come after the entries::
 
     header   4 x u32                            sizes, open dims, words, 0
@@ -38,7 +38,7 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.errors import ArtifactError
-from slipway.runtime.graph_sizes import (
+from slipway.runtime.graph.graph_sizes import (
     OpenDim,
     OpenSize,
     check_sizes,

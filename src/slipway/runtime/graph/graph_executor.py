@@ -16,12 +16,12 @@ from slipway import dtypes
 from slipway.errors import ArgumentTypeError, ExecutionError
 from slipway.runtime.container import ShapeTuple, String
 from slipway.runtime.devices import Device
-from slipway.runtime.graph_format import GraphTables
-from slipway.runtime.input_values import IN_MODEL, converted
-from slipway.runtime.library import FUNCTION_PREFIX
+from slipway.runtime.graph.graph_format import GraphTables
+from slipway.runtime.graph.input_values import IN_MODEL, converted
+from slipway.runtime.libraries.library import FUNCTION_PREFIX
+from slipway.runtime.libraries.native_library import native_runtime
+from slipway.runtime.libraries.native_module import NativeModule
 from slipway.runtime.module import LibraryModule, Module
-from slipway.runtime.native_library import native_runtime
-from slipway.runtime.native_module import NativeModule
 from slipway.runtime.ndarray import NDArray, array
 from slipway.runtime.packed_func import to_ffi_function
 from slipway.runtime.params import read_params

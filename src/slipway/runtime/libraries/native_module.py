@@ -6,8 +6,8 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
+from slipway.runtime.libraries.native_library import native_runtime
 from slipway.runtime.module import Module
-from slipway.runtime.native_library import native_runtime
 from slipway.runtime.packed_func import PackedFunc
 
 _GRAPH_FUNCTIONS = (

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 from slipway.errors import ExecutionError
 from slipway.runtime.artifact import Artifact
 from slipway.runtime.devices import Device, RemoteDevice, cpu
-from slipway.runtime.graph_executor import create_native, share_params
-from slipway.runtime.graph_format import GraphTables
+from slipway.runtime.graph.graph_executor import create_native, share_params
+from slipway.runtime.graph.graph_format import GraphTables
+from slipway.runtime.graph.param_store import ParamStore
+from slipway.runtime.libraries.native_module import NativeModule
 from slipway.runtime.module import Module
-from slipway.runtime.native_module import NativeModule
 from slipway.runtime.ndarray import NDArray
-from slipway.runtime.param_store import ParamStore
 from slipway.runtime.params import read_params, save_param_dict
 
 # What TVM's system library is found by, in a module that was compiled for one.

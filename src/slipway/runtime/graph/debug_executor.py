@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import ExecutionError
-from slipway.runtime import graph_executor
-from slipway.runtime.debug_result import DebugResult
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph import graph_executor
+from slipway.runtime.graph.debug_result import DebugResult
+from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.params import save_param_dict
 from slipway.runtime.timing import BenchmarkResult
 

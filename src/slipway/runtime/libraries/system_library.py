@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from slipway.runtime.library import FUNCTION_PREFIX, METADATA_SYMBOL, fill_slots
+from slipway.runtime.libraries.library import FUNCTION_PREFIX, METADATA_SYMBOL, fill_slots
+from slipway.runtime.libraries.native_library import address_of
 from slipway.runtime.module import LibraryModule
-from slipway.runtime.native_library import address_of
 
 _MAPS = Path("/proc/self/maps")  # of Linux: the files that are mapped into this process
 

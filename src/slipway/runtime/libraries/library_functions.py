@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import ExecutionError
-from slipway.runtime.native_library import tvm_ffi
+from slipway.runtime.libraries.native_library import tvm_ffi
 from slipway.runtime.ndarray import NDArray
 
 PREFIX = "tvm.contrib."

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from slipway.errors import ArtifactError
-from slipway.runtime.native_library import address_of, native_runtime_or_none, tvm_ffi
+from slipway.runtime.libraries.native_library import address_of, native_runtime_or_none, tvm_ffi
 
 FUNCTION_PREFIX = "__tvm_ffi_"
 METADATA_SYMBOL = "__slipway_metadata"
