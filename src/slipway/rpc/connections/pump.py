@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from slipway.rpc.reception import Streams
+from slipway.rpc.connections.reception import Streams
 
 READ_AHEAD_BYTES = 1 << 20  # held for each direction at most, besides the system's buffers
 LINGER_S = 2.0  # for the last bytes to the side that did not close

@@ -21,12 +21,12 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from slipway.libinfo import find_js_path
-from slipway.rpc.greeting import is_local_peer
+from slipway.rpc.connections.greeting import is_local_peer
+from slipway.rpc.connections.pump import READ_AHEAD_BYTES
+from slipway.rpc.connections.reception import Streams
 from slipway.rpc.proxy import ProxyServer
-from slipway.rpc.pump import READ_AHEAD_BYTES
-from slipway.rpc.reception import Streams
-from slipway.rpc.web_guard import HEADERS, Guard
-from slipway.rpc.web_server import guest_of, serve_application
+from slipway.rpc.web.guard import HEADERS, Guard
+from slipway.rpc.web.server import guest_of, serve_application
 from slipway.toolchain.web_runtime import web_device
 from slipway.version import VERSION
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from slipway.rpc.log import tell
 
 if TYPE_CHECKING:
-    from slipway.rpc.farm import FarmDevice, Request
+    from slipway.rpc.farm.state import FarmDevice, Request
 
 _log = logging.getLogger("slipway.rpc.tracker")
 SAMPLE_S = 5.0

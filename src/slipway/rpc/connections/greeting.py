@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slipway.errors import RPCError
+from slipway.rpc.connections.reception import Streams
 from slipway.rpc.protocol import (
     HEADER,
     HELLO_MAX_BYTES,
@@ -39,7 +40,6 @@ from slipway.rpc.protocol import (
     server_proof,
     welcome_payload,
 )
-from slipway.rpc.reception import Streams
 from slipway.version import VERSION
 
 _WRONG_TOKEN_DELAY_S = 1.0

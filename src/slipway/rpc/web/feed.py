@@ -8,8 +8,8 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from slipway.rpc.farm import Farm
-from slipway.rpc.farm_view import history, sample_values, snapshot
+from slipway.rpc.farm.state import Farm
+from slipway.rpc.farm.view import history, sample_values, snapshot
 
 PERIOD_S = 1.0
 MAX_READERS = 64

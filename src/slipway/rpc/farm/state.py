@@ -2,7 +2,7 @@
 
 A lease (a random text) names each hand-out: it goes to the device first, then to the client, who
 shows it to the device.  Nothing else in the tracker changes this state, and all that is said
-about it (summary, page, metrics) is read from `slipway.rpc.farm_view`.
+about it (summary, page, metrics) is read from `slipway.rpc.farm.view`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from slipway.rpc.farm_journal import Journal
+from slipway.rpc.farm.journal import Journal
 
 FREE, ASSIGNED, BUSY, OFFLINE = "free", "assigned", "busy", "offline"
 _MAX_OFFLINE = 1000  # devices remembered after they have gone
@@ -85,7 +85,7 @@ class FarmDevice:
     last_error: str = ""
     request: Request | None = None  # that it was assigned for
     kicked: str = ""  # the lease whose session an administrator ended
-    view: dict[str, Any] | None = None  # what `farm_view` shows of it; None when it has changed
+    view: dict[str, Any] | None = None  # what `farm.view` shows of it; None when it has changed
 
     @property
     def session(self) -> str:

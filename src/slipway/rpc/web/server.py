@@ -17,7 +17,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from slipway.rpc.reception import GREETING_TIMEOUT_S, Guest, Lobby, accept, origin_of
+from slipway.rpc.connections.reception import GREETING_TIMEOUT_S, Guest, Lobby, accept, origin_of
 
 MAX_CONNECTIONS_OF_ONE = 256  # address; answers on their way and event streams, too
 MESSAGE_MAX_BYTES = 4 << 20  # of one WebSocket message

@@ -23,13 +23,13 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from slipway.rpc.farm import Farm
-from slipway.rpc.farm_view import history, snapshot
-from slipway.rpc.metrics import CONTENT_TYPE, metrics_text
-from slipway.rpc.web_auth import COOKIE, LIFETIME_S, Administrators
-from slipway.rpc.web_feed import Feed
-from slipway.rpc.web_guard import Guard
-from slipway.rpc.web_server import serve_application
+from slipway.rpc.farm.metrics import CONTENT_TYPE, metrics_text
+from slipway.rpc.farm.state import Farm
+from slipway.rpc.farm.view import history, snapshot
+from slipway.rpc.web.auth import COOKIE, LIFETIME_S, Administrators
+from slipway.rpc.web.feed import Feed
+from slipway.rpc.web.guard import Guard
+from slipway.rpc.web.server import serve_application
 from slipway.version import VERSION
 
 _PAGE = Path(__file__).parent / "page"

@@ -17,9 +17,9 @@ from prometheus_client.core import (
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-from slipway.rpc.farm import Farm
-from slipway.rpc.farm_journal import Durations
-from slipway.rpc.farm_view import kinds_of
+from slipway.rpc.farm.journal import Durations
+from slipway.rpc.farm.state import Farm
+from slipway.rpc.farm.view import kinds_of
 from slipway.version import VERSION
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
