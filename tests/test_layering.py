@@ -88,8 +88,8 @@ PATHS = [p for p in sorted(PACKAGE.rglob("*.py")) if p.relative_to(PACKAGE).part
 MODULES = {module_name(path): path for path in PATHS}
 # A facade -> the modules that have the functions which lower modules of its package call.
 LATE_OF = {
-    "slipway.ir": ("slipway.ir.ops", "slipway.ir.printer", "slipway.ir.script_text",
-                   "slipway.ir.serialize", "slipway.ir.stmt"),
+    "slipway.ir": ("slipway.ir.ops", "slipway.ir.stmt", "slipway.ir.text.printer",
+                   "slipway.ir.text.script_text", "slipway.ir.text.serialize"),
     "slipway.relay": ("slipway.relay.construct", "slipway.relay.op_registry", "slipway.relay.text",
                       "slipway.relay.visit"),
     "slipway.runtime": ("slipway.runtime.libraries.native_module",),

@@ -8,8 +8,8 @@ from slipway.compiler.optimize import optimize
 from slipway.errors import TypeInferenceError
 from slipway.frontends.steps import run_steps
 from slipway.ir.function import IRModule
-from slipway.ir.serialize import load_json, save_json
 from slipway.ir.structural import structural_equal
+from slipway.ir.text.serialize import load_json, save_json
 from slipway.relay.backend import Executor
 from slipway.relay.expr import Call, Constant, Function, Tuple, Var
 from slipway.relay.interpret import interpret

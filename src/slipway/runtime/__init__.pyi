@@ -25,10 +25,12 @@ from slipway.runtime.graph.graph_executor import GraphModule as GraphModule
 from slipway.runtime.graph.graph_factory import GraphExecutorFactoryModule as GraphExecutorFactoryModule
 from slipway.runtime.libraries.library import DsoLibrary as DsoLibrary
 from slipway.runtime.libraries.library import Library as Library
+from slipway.runtime.libraries.native_module import NativeModule as NativeModule
+from slipway.runtime.libraries.static_library import load_static_library as load_static_library
+from slipway.runtime.libraries.system_library import system_lib as system_lib
 from slipway.runtime.load import load_module as load_module
 from slipway.runtime.module import LibraryModule as LibraryModule
 from slipway.runtime.module import Module as Module
-from slipway.runtime.libraries.native_module import NativeModule as NativeModule
 from slipway.runtime.ndarray import NDArray as NDArray
 from slipway.runtime.ndarray import array as array
 from slipway.runtime.ndarray import empty as empty
@@ -44,8 +46,6 @@ from slipway.runtime.params import load_param_dict as load_param_dict
 from slipway.runtime.params import load_param_dict_from_file as load_param_dict_from_file
 from slipway.runtime.params import save_param_dict as save_param_dict
 from slipway.runtime.params import save_param_dict_to_file as save_param_dict_to_file
-from slipway.runtime.libraries.static_library import load_static_library as load_static_library
-from slipway.runtime.libraries.system_library import system_lib as system_lib
 from slipway.runtime.threads import config_threadpool as config_threadpool
 from slipway.runtime.threads import num_threads as num_threads
 from slipway.runtime.threads import set_num_threads as set_num_threads

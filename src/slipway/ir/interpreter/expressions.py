@@ -11,8 +11,8 @@ import numpy as np
 from slipway import dtypes
 from slipway.errors import ExecutionError
 from slipway.ir import expr as E
-from slipway.ir.interpret_calls import Closure, compile_call, plain
-from slipway.ir.interpret_values import (
+from slipway.ir.interpreter.calls import Closure, compile_call, plain
+from slipway.ir.interpreter.values import (
     floordiv,
     floormod,
     maximum,
@@ -26,7 +26,7 @@ from slipway.ir.interpret_values import (
 )
 
 if TYPE_CHECKING:
-    from slipway.ir.interpret import Machine
+    from slipway.ir.interpreter.interpret import Machine
 
 
 def _var(m: Machine, node: E.Var) -> Closure:

@@ -23,9 +23,9 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
 from slipway.ir.depth import room_for
 from slipway.ir.function import PrimFunc
-from slipway.ir.interpret_calls import Closure, ReturnError
-from slipway.ir.interpret_expressions import EXPRESSIONS
-from slipway.ir.interpret_values import round_bfloat16, scalar, storage_dtype
+from slipway.ir.interpreter.calls import Closure, ReturnError
+from slipway.ir.interpreter.expressions import EXPRESSIONS
+from slipway.ir.interpreter.values import round_bfloat16, scalar, storage_dtype
 
 PackedFunctions = dict[str, Callable[..., Any]]
 

@@ -12,7 +12,7 @@ from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
 from slipway.ir.function import IRModule, PrimFunc
-from slipway.ir.printer import Printer, call_parts
+from slipway.ir.text.printer import Printer, call_parts
 from slipway.ir.visit import walk
 
 _LOOPS = {

@@ -11,11 +11,11 @@ from slipway import dtypes
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.ir.hardware import HARDWARE
-from slipway.ir.interpret_values import numpy_dtype, round_bfloat16
+from slipway.ir.interpreter.values import numpy_dtype, round_bfloat16
 from slipway.ir.intrin import INTRINSICS
 
 if TYPE_CHECKING:
-    from slipway.ir.interpret import Machine
+    from slipway.ir.interpreter.interpret import Machine
 
 Closure = Callable[[], Any]
 
