@@ -18,11 +18,11 @@ from slipway.errors import ArgumentValueError, RPCConnectionError, RPCError, RPC
 from slipway.rpc import batch
 from slipway.rpc.array import RemoteNDArray
 from slipway.rpc.callbacks import Callbacks
+from slipway.rpc.connections.tls import TLSOption, client_context, plain_end, wrap
 from slipway.rpc.device import RemoteDevice
 from slipway.rpc.link import Link, remote_error
 from slipway.rpc.module import RemoteFunction, RemoteModule, get_function
 from slipway.rpc.protocol import NAME_MAX_BYTES, Code, Feature, greet, padded, shown
-from slipway.rpc.tls import TLSOption, client_context, plain_end, wrap
 from slipway.rpc.values import get_result
 
 if TYPE_CHECKING:
@@ -318,8 +318,8 @@ def connect(
     timeout
         seconds for each step of connecting.
     tls, tls_name
-        see `slipway.rpc.tls.client_context`, by default the environment's SLIPWAY_RPC_TLS_CA; and
-        the name in the server's certificate, where that is not `url`.
+        see `slipway.rpc.connections.tls.client_context`, by default the environment's
+        SLIPWAY_RPC_TLS_CA; and the name in the server's certificate, where that is not `url`.
     output
         what the device's programs print while this session calls them: True to this process's
         stdout and stderr, or a function of the stream (1 or 2) and a text.
