@@ -236,19 +236,19 @@ slw_status slw_device_module_open(const char *path, slw_module **out) {
   slw_file file;
   const slw_device_api *api;
   slw_module *made;
-  slw_status status = slw_file_map(&file, path);
+  slw_status status = slw_file_read(&file, path);
   if (status != SLW_OK) {
     return status;
   }
   slw_devices_setup();
   api = slw_device_find(kind_of_code(path));
   if (api == NULL) {
-    slw_file_unmap(&file);
+    slw_file_free(&file);
     (void)slw_error_setf("DeviceError", "%s: this runtime has no devices that take such code", path);
     return SLW_ERROR_UNSUPPORTED;
   }
   status = slw_device_code_known(api, file.bytes, file.size_bytes);
-  slw_file_unmap(&file);
+  slw_file_free(&file);
   made = calloc(1, sizeof *made);
   if (status == SLW_OK && made == NULL) {
     slw_error_set("MemoryError", "no memory for a module");
