@@ -79,6 +79,16 @@ def networks():
     params = {"w": weight, "b": bias}
     yield "conv", relay.Function([x, w, b], soft), params, {"x": image}, [powers / powers.sum()]
 
+    attended = [draw(2, 9, 8) for _ in "qkv"]
+    q, k, v = (relay.var(name, shape=(2, 9, 8)) for name in "qkv")
+    body = relay.nn.batch_matmul(
+        relay.nn.softmax(relay.nn.batch_matmul(q, k)), relay.transpose(v, (0, 2, 1))
+    )
+    powers = np.exp(np.einsum("nsh,nth->nst", *attended[:2]).astype("float64"))
+    wanted = np.einsum("nst,nth->nsh", powers / powers.sum(-1, keepdims=True), attended[2])
+    inputs = dict(zip("qkv", attended, strict=True))
+    yield "attention", relay.Function([q, k, v], body), {}, inputs, [wanted]
+
     left, right = draw(3, 7), random.integers(-9, 9, (3, 7)).astype("int64")
     p, q = relay.var("p", shape=(3, 7)), relay.var("q", shape=(3, 7), dtype="int64")
     two = relay.Tuple([relay.sum(p, axis=1), q * relay.const(3, "int64")])
