@@ -21,6 +21,15 @@ def device():
 
 
 @pytest.fixture(scope="session")
+def vulkan():
+    """The first Vulkan device."""
+    found = tvm.vulkan(0)
+    if not found.exist:
+        pytest.skip("no Vulkan device: apt-get install libvulkan1 mesa-vulkan-drivers")
+    return found
+
+
+@pytest.fixture(scope="session")
 def simulators(tmp_path_factory):
     """A function from a language of kernels to a simulated device that runs it."""
     from simulated import SimulatedDevice
@@ -37,13 +46,17 @@ def simulators(tmp_path_factory):
     return find
 
 
-@pytest.fixture(params=["opencl", "metal", "cuda", "ll"])
+@pytest.fixture(params=["opencl", "vulkan", "metal", "cuda", "ll"])
 def any_device(request, monkeypatch):
     """A device for each language of kernels; `built` compiles for it."""
     import run_kernels
 
     if request.param == "opencl":
         yield request.getfixturevalue("device")
+        return
+    if request.param == "vulkan":
+        monkeypatch.setattr(run_kernels, "current", (run_kernels.VULKAN, None))
+        yield request.getfixturevalue("vulkan")
         return
     simulator = request.getfixturevalue("simulators")(request.param)
     target = tvm.target.Target(simulator.kind, host="llvm")

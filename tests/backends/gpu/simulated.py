@@ -91,7 +91,7 @@ class SimulatedDevice:
 
     def learn(self, module):
         """Run the text of a module's kernels where a program launches what the driver compiles."""
-        digest = hashlib.sha256(module.text.encode()).hexdigest()
+        digest = hashlib.sha256(module.code).hexdigest()
         self.texts[digest] = module.get_source(self.language)
 
     def library(self, digest):
@@ -181,7 +181,7 @@ class SimulatedDevice:
 def write_for_fake_cuda(module, folder):
     """Put a module's kernels where the driver of `fake_cuda.cc` looks for those of its PTX."""
     name = 14695981039346656037
-    for byte in module.text.encode():
+    for byte in module.code:
         name = (name ^ byte) * 1099511628211 % 2**64
     _compile(module.get_source("ll"), "ll", Path(folder) / f"{name:016x}.so")
 

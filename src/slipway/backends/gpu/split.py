@@ -49,9 +49,7 @@ class DeviceProgram:
         return hashlib.sha256(self.code).hexdigest()
 
 
-def emit_kernels(
-    functions: Mapping[str, PrimFunc], target: Target, compiler: str
-) -> DeviceProgram:
+def emit_kernels(functions: Mapping[str, PrimFunc], target: Target, compiler: str) -> DeviceProgram:
     """Return the kernels of `functions`, checked against the target's limits."""
     writer = WRITERS[target.kind.name](target)
     by_loop: dict[int, DeviceKernel] = {}

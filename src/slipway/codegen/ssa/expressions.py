@@ -282,9 +282,9 @@ class SsaExpressions:
 
     # -- memory ------------------------------------------------------------------------------------
 
-    def place(self, buffer: Buffer, indices: tuple[E.PrimExpr, ...], lane: Lane) -> tuple[
-        Memory, Value
-    ]:
+    def place(
+        self, buffer: Buffer, indices: tuple[E.PrimExpr, ...], lane: Lane
+    ) -> tuple[Memory, Value]:
         """Return the memory of an access, and the element of it."""
         memory = self.memories.get(id(buffer.data))
         if memory is None:

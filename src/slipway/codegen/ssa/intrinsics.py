@@ -64,9 +64,7 @@ class SsaIntrinsics(SsaExpressions):
     def _call_if_then_else(self, node: E.Call, lane: Lane) -> Value:
         condition, first, second = node.args
         test = self.expr(condition, lane if condition.lanes > 1 else None)
-        return self.chosen(
-            test, lambda: self.expr(first, lane), lambda: self.expr(second, lane)
-        )
+        return self.chosen(test, lambda: self.expr(first, lane), lambda: self.expr(second, lane))
 
     def _call_likely(self, node: E.Call, lane: Lane) -> Value:
         return self.expr(node.args[0], lane)
@@ -123,9 +121,7 @@ class SsaIntrinsics(SsaExpressions):
             def grows() -> Value:
                 return sink.compare("<=", self.read(step), sink.binary("mul", x, half))
 
-            sink.repeat(
-                grows, lambda: self.write(step, sink.binary("mul", self.read(step), two))
-            )
+            sink.repeat(grows, lambda: self.write(step, sink.binary("mul", self.read(step), two)))
             sink.repeat(
                 lambda: sink.compare(">=", self.read(step), y), lambda: self._take(left, step, half)
             )
@@ -192,9 +188,7 @@ class SsaIntrinsics(SsaExpressions):
         return [self.sink.convert(part, "uint32") for part in (high, value)]
 
     def _call_popcount(self, node: E.Call, lane: Lane) -> Value:
-        counts = [
-            self.sink.math("popcount", w) for w in self._words(self.expr(node.args[0], lane))
-        ]
+        counts = [self.sink.math("popcount", w) for w in self._words(self.expr(node.args[0], lane))]
         total = counts[0] if len(counts) == 1 else self.sink.binary("add", *counts)
         return self.number(total, register_dtype(node.dtype))
 

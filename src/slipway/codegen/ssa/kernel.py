@@ -32,9 +32,7 @@ def write_kernel(
         out.bind_axis(tag, loop)
     out.stmt(body)
     sink.end()
-    return DeviceKernel(
-        name, "", tuple(params), signature, extents, out.shared_bytes, frozenset()
-    )
+    return DeviceKernel(name, "", tuple(params), signature, extents, out.shared_bytes, frozenset())
 
 
 class KernelWriter(SsaIntrinsics):
