@@ -77,7 +77,10 @@ class DeviceModule(Module):
 
 
 def read_device_module(path: Path, code: bytes) -> DeviceModule:
-    """Return the module of a file of code, loaded.  Raises ArtifactError for what no driver takes."""
+    """Return the module of a file of code, loaded.
+
+    Raises ArtifactError for a file whose language is text where it is none.
+    """
     kind, device_type, _ = LANGUAGES[path.suffix]
     beside = path.with_suffix(METADATA_SUFFIX)
     metadata, names = "", []

@@ -35,9 +35,9 @@ class Instruction:
 
     def words(self) -> list[int]:
         """Return the instruction as it is stored."""
-        words = [word for word in (self.kind, self.result) if word is not None]
+        words: list[int] = [word for word in (self.kind, self.result) if word is not None]
         for operand in self.operands:
-            words += _string(operand) if isinstance(operand, str) else [operand]  # type: ignore[list-item]
+            words += _string(operand) if isinstance(operand, str) else [operand]
         return [(len(words) + 1) << 16 | OPCODES[self.name], *words]
 
     def text(self) -> str:
@@ -146,7 +146,7 @@ class SpirvModule:
             self._need("StorageBuffer16BitAccess")
         elements = ("TypeRuntimeArray", self.type_of(dtype))
         is_new = (elements[0], None, (elements[1],)) not in self._once
-        array = self.once(*elements)  # type: ignore[arg-type]
+        array = self.once(*elements)
         if is_new:
             self.decorate(array, DECORATIONS["ArrayStride"], size)
         block = self.once("TypeStruct", array)

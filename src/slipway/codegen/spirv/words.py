@@ -27,7 +27,7 @@ def _words(text: str) -> dict[str, Word]:
     return {name: Word(name, int(number)) for name, number in found}
 
 
-OPCODES = {name: int(number) for name, number in (pair.split("=") for pair in """
+OPCODES = _words("""
 Extension=10 ExtInstImport=11 ExtInst=12 MemoryModel=14 EntryPoint=15 ExecutionMode=16
 Capability=17 TypeVoid=19 TypeBool=20 TypeInt=21 TypeFloat=22 TypeVector=23 TypeArray=28
 TypeRuntimeArray=29 TypeStruct=30 TypePointer=32 TypeFunction=33 ConstantTrue=41 ConstantFalse=42
@@ -42,7 +42,7 @@ SLessThanEqual=179 FOrdEqual=180 FUnordNotEqual=183 FOrdLessThan=184 FOrdGreater
 FOrdLessThanEqual=188 FOrdGreaterThanEqual=190 ShiftRightLogical=194 ShiftRightArithmetic=195
 ShiftLeftLogical=196 BitwiseOr=197 BitwiseXor=198 BitwiseAnd=199 BitCount=205 ControlBarrier=224
 Phi=245 LoopMerge=246 SelectionMerge=247 Label=248 Branch=249 BranchConditional=250 Return=253
-""".split())}  # fmt: skip
+""")
 CAPABILITIES = _words("""
 Shader=1 Float64=10 Int64=11 Int16=22 Int8=39 StorageBuffer16BitAccess=4433
 StorageBuffer8BitAccess=4448
