@@ -18,6 +18,7 @@ LANGUAGES = {
     ".cl": ("opencl", 4, ("opencl", "cl")),
     ".metal": ("metal", 8, ("metal",)),
     ".ptx": ("cuda", 2, ("ptx",)),
+    ".wgsl": ("webgpu", 15, ("wgsl",)),
     ".spv": ("vulkan", 7, ()),  # words, not text: `sources` has the text
 }
 

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -33,20 +34,24 @@ def vulkan():
 def simulators(tmp_path_factory):
     """A function from a language of kernels to a simulated device that runs it."""
     from simulated import SimulatedDevice
+    from webgpu_device import WebGpuDevice
 
-    if shutil.which("clang++") is None and shutil.which("g++") is None:
-        pytest.skip("no C++ compiler: apt-get install g++")
     made = {}
 
     def find(language):
+        compiles = language != "wgsl"
+        if compiles and shutil.which("clang++") is None and shutil.which("g++") is None:
+            pytest.skip("no C++ compiler: apt-get install g++")
         if language not in made:
-            made[language] = SimulatedDevice(language, tmp_path_factory.mktemp(language))
+            folder = tmp_path_factory.mktemp(language)
+            kind = WebGpuDevice if language == "wgsl" else partial(SimulatedDevice, language)
+            made[language] = kind(folder)
         return made[language]
 
     return find
 
 
-@pytest.fixture(params=["opencl", "vulkan", "metal", "cuda", "ll"])
+@pytest.fixture(params=["opencl", "vulkan", "metal", "cuda", "ll", "wgsl"])
 def any_device(request, monkeypatch):
     """A device for each language of kernels; `built` compiles for it."""
     import run_kernels

@@ -18,7 +18,8 @@ from slipway.runtime.native_library import native_runtime
 from slipway.target import Target
 
 HEADERS = Path(__file__).parent / "languages"
-_KINDS = {"cuda": ("cuda", 2), "metal": ("metal", 8), "ll": ("cuda", 2)}  # by language
+_KINDS = {"cuda": ("cuda", 2), "metal": ("metal", 8), "ll": ("cuda", 2),
+          "wgsl": ("webgpu", 15)}  # fmt: skip # by language
 _C_TYPES = {
     "1": ctypes.c_int8, "2": ctypes.c_int16, "4": ctypes.c_int32, "8": ctypes.c_int64,
     "f": ctypes.c_float, "d": ctypes.c_double, "p": ctypes.c_void_p,

@@ -1,8 +1,7 @@
 """Kernels to SPIR-V for Vulkan: buffers of a descriptor set, scalars as push constants.
 
 A pointer parameter is binding `number` of set 0.  Scalars lie one behind the other in the push
-constants, each in four bytes or eight, aligned to that.  How many threads a block has is written
-into the kernel where it is known, else it is specialization constants 0, 1 and 2.
+constants, each in four bytes or eight, aligned to that.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class SpirvSink(Sink):
 
     # -- a kernel ----------------------------------------------------------------------------------
 
-    def begin(self, name: str, parameters: Parameters, threads: tuple[int | None, ...]) -> None:
+    def begin(self, name: str, parameters: Parameters, threads: tuple[int, ...]) -> None:
         """Begin a kernel."""
         self.name, self.parameters, self.threads = name, parameters, threads
         self.body, self.variables, self.interface = [], [], []
@@ -112,8 +111,7 @@ class SpirvSink(Sink):
         module.entry_points.append(
             Instruction("EntryPoint", (GL_COMPUTE, function, self.name, *self.interface))
         )
-        sizes = [n if n is not None else 1 for n in self.threads]
-        module.modes.append(Instruction("ExecutionMode", (function, LOCAL_SIZE, *sizes)))
+        module.modes.append(Instruction("ExecutionMode", (function, LOCAL_SIZE, *self.threads)))
         head = Instruction("Function", (NONE, kind), function, nothing)
         module.functions += [head, self.body[0], *self.variables, *self.body[1:]]
         module.functions.append(Instruction("FunctionEnd", ()))
@@ -237,6 +235,8 @@ class SpirvSink(Sink):
             module.decorate(made, DECORATIONS["DescriptorSet"], 0)
             module.decorate(made, DECORATIONS["Binding"], memory.number)
             module.decorate(made, DECORATIONS["Restrict" if given.noalias else "Aliased"])
+            if memory.number not in given.written:
+                module.decorate(made, DECORATIONS["NonWritable"])
             if memory.number in given.coherent:
                 module.decorate(made, DECORATIONS["Coherent"])
             self.buffers[key] = made

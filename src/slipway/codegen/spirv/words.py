@@ -31,7 +31,7 @@ OPCODES = _words("""
 Extension=10 ExtInstImport=11 ExtInst=12 MemoryModel=14 EntryPoint=15 ExecutionMode=16
 Capability=17 TypeVoid=19 TypeBool=20 TypeInt=21 TypeFloat=22 TypeVector=23 TypeArray=28
 TypeRuntimeArray=29 TypeStruct=30 TypePointer=32 TypeFunction=33 ConstantTrue=41 ConstantFalse=42
-Constant=43 ConstantComposite=44 SpecConstant=50 SpecConstantComposite=51 Function=54
+Constant=43 Function=54
 FunctionEnd=56 Variable=59 Load=61 Store=62 AccessChain=65 Decorate=71 MemberDecorate=72
 CompositeExtract=81 ConvertFToU=109 ConvertFToS=110 ConvertSToF=111 ConvertUToF=112 UConvert=113
 SConvert=114 FConvert=115 Bitcast=124 FNegate=127 IAdd=128 FAdd=129 ISub=130 FSub=131 IMul=132
@@ -49,10 +49,10 @@ StorageBuffer8BitAccess=4448
 """)
 STORAGE = _words("Input=1 Workgroup=4 Function=7 PushConstant=9 StorageBuffer=12")
 DECORATIONS = _words("""
-SpecId=1 Block=2 ArrayStride=6 BuiltIn=11 Restrict=19 Aliased=20 Coherent=23 Binding=33
+Block=2 ArrayStride=6 BuiltIn=11 Restrict=19 Aliased=20 Coherent=23 NonWritable=24 Binding=33
 DescriptorSet=34 Offset=35 NoContraction=42
 """)
-BUILTINS = _words("WorkgroupSize=25 WorkgroupId=26 LocalInvocationId=27")
+BUILTINS = _words("WorkgroupId=26 LocalInvocationId=27")
 GLSL = _words("RoundEven=2 Trunc=3 FAbs=4 Floor=8 Ceil=9 Sqrt=31 Fma=50 FindUMsb=75")
 LOGICAL = Word("Logical", 0)
 GLSL450 = Word("GLSL450", 1)

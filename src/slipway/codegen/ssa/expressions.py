@@ -27,6 +27,7 @@ _HALVES = ("float16", "bfloat16")
 _SIGNS = {E.Add: "add", E.Sub: "sub", E.Mul: "mul"}
 _LOGICAL = {E.Add: "or", E.Sub: "xor", E.Mul: "and"}
 _COMPARE = {E.EQ: "==", E.NE: "!=", E.LT: "<", E.LE: "<=", E.GT: ">", E.GE: ">="}
+_MAGIC = 1.5 * 2.0**23
 _LEAVES = (E.Var, E.SizeVar, E.IntImm, E.FloatImm)
 
 
@@ -109,6 +110,8 @@ class SsaExpressions:
         scalar = dtypes.scalar_of(node.dtype)
         if scalar in _HALVES:
             return self.expr(legalize.in_float32(node), lane)
+        if scalar == "float32" and not self.sink.keeps_sums and _is_magic(node):
+            return self._whole_part(node, lane)
         if dtypes.is_float(scalar) and not self.strict:
             product = product_of(node)
             if product is not None:
@@ -130,6 +133,12 @@ class SsaExpressions:
             else:
                 x = self.sink.negate(x)
         return self.sink.math("fma", x, y, other)
+
+    def _whole_part(self, node: E.BinaryOp, lane: Lane) -> Value:
+        """Return ``t - magic``, where t = x + magic has the nearest integer of x in its bits."""
+        shifted = self.sink.bitcast(self.expr(node.a, lane), "int32")
+        magic = self.sink.bitcast(self.expr(node.b, lane), "int32")
+        return self.sink.convert(self.sink.binary("sub", shifted, magic), "float32")
 
     def _s_Div(self, node: E.Div, lane: Lane) -> Value:
         if dtypes.scalar_of(node.dtype) in _HALVES:
@@ -315,6 +324,11 @@ class SsaExpressions:
         memory, index = self.place(node.buffer, node.indices, lane)
         value = self.sink.load(memory, index)
         return self.truth(value) if dtypes.scalar_of(node.dtype) == "bool" else value
+
+
+def _is_magic(node: E.BinaryOp) -> bool:
+    """Return whether a difference takes `codegen.math.build.round_magic` off a sum."""
+    return isinstance(node, E.Sub) and isinstance(node.b, E.FloatImm) and node.b.value == _MAGIC
 
 
 def _loads(node: E.PrimExpr) -> bool:

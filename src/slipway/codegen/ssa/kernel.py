@@ -65,11 +65,16 @@ class KernelWriter(SsaIntrinsics):
                 memory = Memory("global", number, var.name, dtype)
                 self.memories[id(var)] = memory
             pointers.append(memory)
-        threads = [ops.as_int(extents.get(f"threadIdx.{a}", ops.const(1))) for a in AXES]
-        coherent = frozenset(self.memories[key].number for key in _handed_over(body)
-                             if key in self.memories)  # fmt: skip
-        given = Parameters(tuple(pointers), tuple(scalars), coherent, noalias)
-        self.sink.begin(self.name, given, (threads[0], threads[1], threads[2]))
+        numbers_of = {key: memory.number for key, memory in self.memories.items()}
+        stored, handed = _stored(body)
+        given = Parameters(
+            tuple(pointers),
+            tuple(scalars),
+            frozenset(numbers_of[key] for key in stored if key in numbers_of),
+            frozenset(numbers_of[key] for key in handed if key in numbers_of),
+            noalias,
+        )
+        self.sink.begin(self.name, given, _threads(self.name, extents))
         for var in params:
             if var.dtype != "handle":
                 self.values[id(var)] = self.sink.scalar(numbers[id(var)])
@@ -214,10 +219,27 @@ def _kind(dtype: str) -> str:
     return str(max(1, bits // 8))
 
 
-def _handed_over(body: S.Stmt) -> set[int]:
-    """Return the data Vars, by id, that are read and written in a kernel that has a barrier."""
+def _threads(name: str, extents: dict[str, E.PrimExpr]) -> tuple[int, ...]:
+    sizes = []
+    for axis in AXES:
+        size = ops.as_int(extents.get(f"threadIdx.{axis}", ops.const(1)))
+        if size is None:
+            raise CodegenError(
+                f"kernel {name} has {extents[f'threadIdx.{axis}']} threads along threadIdx.{axis}, "
+                "and this language takes a number that is known when the kernel is compiled. Split "
+                "the axis by a constant, and bind the inner loop"
+            )
+        sizes.append(size)
+    return tuple(sizes)
+
+
+def _stored(body: S.Stmt) -> tuple[set[int], set[int]]:
+    """Return the data Vars, by id, that are written; and of those what is handed over.
+
+    That is what is read too, in a kernel that has a barrier.
+    """
     nodes = list(walk(body))
-    if not any(isinstance(n, E.Call) and n.op == "storage_sync" for n in nodes):
-        return set()
     stored = {id(n.buffer.data) for n in nodes if isinstance(n, S.BufferStore)}
-    return stored & {id(n.buffer.data) for n in nodes if isinstance(n, E.BufferLoad)}
+    if not any(isinstance(n, E.Call) and n.op == "storage_sync" for n in nodes):
+        return stored, set()
+    return stored, stored & {id(n.buffer.data) for n in nodes if isinstance(n, E.BufferLoad)}

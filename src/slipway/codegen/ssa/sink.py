@@ -42,22 +42,29 @@ class Parameters:
     """What a kernel is launched with.
 
     `pointers` are memories by number; a pointer is None where the kernel does not use it.
-    `scalars` have a name and a dtype each.  `coherent` are the numbers of memories through which
-    the threads of a block hand each other values.
+    `scalars` have a name and a dtype each.  `written` are the numbers of memories that are stored
+    to, `coherent` of those through which the threads of a block hand each other values.
     """
 
     pointers: tuple[Memory | None, ...]
     scalars: tuple[tuple[str, str], ...]
+    written: frozenset[int]
     coherent: frozenset[int]
     noalias: bool
 
 
 class Sink(ABC):
-    """Writes one kernel after the other; every method but the first two adds to the current one."""
+    """Writes one kernel after the other; every method but `begin` adds to the current one.
+
+    `keeps_sums` is whether each sum of floats is rounded: compilers of a language that allows
+    reassociation make ``(a + b) - b`` an a.
+    """
+
+    keeps_sums = True
 
     @abstractmethod
-    def begin(self, name: str, parameters: Parameters, threads: tuple[int | None, ...]) -> None:
-        """Begin a kernel with so many threads along x, y and z: None where the launch tells."""
+    def begin(self, name: str, parameters: Parameters, threads: tuple[int, ...]) -> None:
+        """Begin a kernel with so many threads along x, y and z."""
 
     @abstractmethod
     def end(self) -> None:

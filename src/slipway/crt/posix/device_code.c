@@ -219,7 +219,8 @@ static int32_t kind_of_code(const char *path) {
   static const struct {
     const char *ending;
     int32_t kind;
-  } ENDINGS[] = {{".cl", kDLOpenCL}, {".ptx", kDLCUDA}, {".metal", kDLMetal}, {".spv", kDLVulkan}};
+  } ENDINGS[] = {{".cl", kDLOpenCL}, {".ptx", kDLCUDA}, {".metal", kDLMetal}, {".spv", kDLVulkan},
+               {".wgsl", kDLWebGPU}};
   size_t length = strlen(path);
   for (size_t i = 0; i < sizeof ENDINGS / sizeof ENDINGS[0]; ++i) {
     size_t size = strlen(ENDINGS[i].ending);
