@@ -51,7 +51,7 @@ slw_status slw_vulkan_make_buffer(slw_vulkan_device *device, size_t size_bytes, 
   if (code == VK_SUCCESS) {
     code = vk->BindBufferMemory(device->device, made.buffer, made.memory, 0);
   }
-  if (code == VK_SUCCESS &&
+  if (code == VK_SUCCESS && (is_for_host || getenv("SLIPWAY_VULKAN_STAGING") == NULL) &&
       (device->memory.types[asked.memory_type].properties & seen) == seen) {
     void *mapped = NULL;
     code = vk->MapMemory(device->device, made.memory, 0, (uint64_t)VK_WHOLE, 0, &mapped);
