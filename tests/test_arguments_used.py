@@ -83,6 +83,31 @@ ALLOWED = {
     "asked for, and its schedules, change no result",
     ("testing/aot.py", "run_and_check", "debug_calculated_workspaces print_output_on_mismatch"):
     "the error names the output and the place",
+    ("auto_scheduler/compute_dag.py", "ComputeDAG.apply_steps_from_state", "layout_rewrite"):
+    "tensors keep their layouts",
+    ("auto_scheduler/cost_model.py", "XGBModel.__init__",
+     "verbose_eval num_warmup_sample seed adaptive_training"): "the model is the engine's",
+    ("auto_scheduler/measure.py", "LocalRPCMeasureContext.__init__", "priority n_parallel"):
+    "one process of this machine",
+    ("auto_scheduler/records.py", "RecordToFile.callback", "policy"): "called as others are",
+    ("auto_scheduler/relay_integration.py", "extract_tasks", "include_simple_tasks"):
+    "a kernel without a choice is no task",
+    ("auto_scheduler/relay_integration.py", "ApplyHistoryBest.query", "has_complex_op func_name"):
+    "what classic TVM's compiler passes on",
+    ("auto_scheduler/search_policy.py", "SketchPolicy.__init__", "params seed"):
+    "the search is the engine's",
+    ("auto_scheduler/search_task.py", "*SearchTask.tune", "adaptive_training"):
+    "the model learns after every batch",
+    ("auto_scheduler/search_task.py", "SearchTask.apply_best", "layout_rewrite_option"):
+    "tensors keep their layouts",
+    ("auto_scheduler/search_task.py", "TuningOptions.__init__", "builder"):
+    "there is one way to build",
+    ("auto_scheduler/task_scheduler.py", "TaskScheduler.__init__",
+     "alpha beta gamma backward_window_size"): "of classic TVM's estimate of gains",
+    ("auto_scheduler/task_scheduler.py", "TaskScheduler.tune",
+     "search_policy_params adaptive_training"): "the search is the engine's",
+    ("auto_scheduler/task_scheduler.py", "LogEstimatedLatency.post_tune", "task_id"):
+    "the line is of the whole",
     ("rpc/array.py", "RemoteNDArray.copyto", "mem_copy"): "copies are never of handles",
     ("rpc/client.py", "connect", "enable_logging"): "documented there",
     ("rpc/device.py", "RemoteDevice.sync", "stream"): "requests are finished when they return",

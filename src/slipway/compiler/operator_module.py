@@ -107,7 +107,7 @@ def device_module(code: DeviceCode) -> DeviceModule:
     names = [kernel.name for kernel in code.kernels]
     kind = code.target.kind
     return DeviceModule(
-        kind.name, kind.device_type, code.text, names, code.metadata(), code.sources
+        kind.name, kind.device_type, code.code, names, code.metadata(), code.sources
     )
 
 

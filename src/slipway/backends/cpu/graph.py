@@ -71,7 +71,7 @@ def attention_lanes(target: Target | None) -> int:
     """
     if target is None or target.kind.name not in ("llvm", "c"):
         return 0
-    if target.parsed_triple.system == "none" or "thumb" in target.triple:
+    if target.parsed_triple.is_bare or "thumb" in target.triple:
         return 0
     return int(target.vector_bits // 32)
 

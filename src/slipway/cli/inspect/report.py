@@ -125,7 +125,7 @@ def reported(
     from slipway.target import Target
 
     chosen = Target(target)
-    bare = chosen.parsed_triple.system == "none"
+    bare = chosen.parsed_triple.is_bare
     if bare and wanted.device is not None:
         raise ModelError(
             f"--device {wanted.device}: {chosen} is a microcontroller, whose model runs as "

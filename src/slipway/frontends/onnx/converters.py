@@ -29,7 +29,7 @@ TABLE: ConverterTable[NodeView] = ConverterTable(
     (
         "activation", "arithmetic", "control", "conv", "create", "einsum", "indexing", "linalg",
         "matmul", "microsoft", "ml", "norm", "pool", "pool_indices", "quant", "recurrent", "reduce",
-        "regions", "resize", "sequences", "shape", "signal", "training",
+        "regions", "resize", "sequences", "shape", "signal", "training", "transformer",
     ),
 )  # fmt: skip
 converter = TABLE.converter  # for operators of ai.onnx, or of a domain written in front

@@ -141,7 +141,7 @@ def classic_summary(farm: Farm) -> dict[str, Any]:
     queues = {}
     for key, kind in kinds_of(farm).items():
         total = kind[FREE] + kind[ASSIGNED] + kind[BUSY] + kind[DRAINED]
-        if total or kind["waiting"]:
+        if total or kind["waiting"] or kind[OFFLINE]:  # of a kind that was here, none is free
             queues[key] = {"free": kind[FREE], "total": total, "pending": kind["waiting"]}
     return {"server_info": servers, "queue_info": queues, "farm": snapshot(farm)}
 

@@ -159,7 +159,7 @@ class GraphModule:
         """Return whether sizes of the model are known only when it runs."""
         try:
             return int(self.module["get_num_open_sizes"]()) > 0
-        except ExecutionError:  # an older runtime, which has no such models
+        except (ExecutionError, AttributeError):  # an older or small runtime without such models
             return False
 
     def set_input_zero_copy(self, key: str | int, value: NDArray) -> None:

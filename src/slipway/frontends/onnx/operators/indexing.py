@@ -112,8 +112,10 @@ def trilu(node: NodeView) -> Any:
 
 @converter("ReverseSequence")
 def reverse_sequence(node: NodeView) -> Any:
-    """The first `n` elements of each row reversed; the lengths must be constant."""
+    """The first `n` elements of each row reversed."""
     time, batch = node.attr("time_axis", 0), node.attr("batch_axis", 1)
+    if not isinstance(node.input(1), relay.Constant):
+        return relay.reverse_sequence(node.input(0), node.input(1), time, batch)
     lengths = node.constant(1, "the sequence lengths")
     shape = node.type().shape
     check_table(node, *shape)

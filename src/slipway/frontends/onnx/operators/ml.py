@@ -35,6 +35,36 @@ def array_feature_extractor(node: NodeView) -> Any:
     return relay.take(x, positions, x.tensor_type.rank - 1, mode="fast")
 
 
+@converter("ai.onnx.ml.LinearRegressor")
+def linear_regressor(node: NodeView) -> Any:
+    """Sums of columns by the coefficients, and intercepts; further columns are not read."""
+    transform = node.attr("post_transform", "NONE")
+    if transform not in ("NONE", "LOGISTIC", "SOFTMAX"):
+        raise node.unsupported(f"post_transform {transform!r}")
+    targets = node.attr("targets", 1)
+    factors = np.array(node.attr("coefficients", ()), np.float32)
+    width = node.type().shape[-1]
+    if (
+        node.rank() != 2
+        or not factors.size
+        or factors.size % targets
+        or (factors.size // targets > width)
+    ):
+        raise node.unsupported(
+            f"{factors.size} coefficients for {targets} targets of {node.type()}"
+        )
+    factors = factors.reshape(targets, -1)
+    x = relay.cast(node.input(0), "float32")
+    if factors.shape[1] < width:
+        x = relay.strided_slice(x, [0], [factors.shape[1]], axes=[1])
+    result = relay.nn.dense(x, const(factors))
+    if node.attr("intercepts"):
+        result = relay.add(result, const(np.array(node.attr("intercepts"), np.float32)))
+    if transform == "LOGISTIC":
+        return relay.sigmoid(result)
+    return relay.nn.softmax(result, -1) if transform == "SOFTMAX" else result
+
+
 def _pool(node: NodeView) -> list[np.ndarray[Any, Any]]:
     """Return the n-grams of the vocabulary by length: arrays (count, n) for n = 1, 2, ..."""
     if node.attr("pool_strings"):

@@ -159,9 +159,9 @@ def _centred(node: NodeView, index: int, zero_index: int, axis: int | None = Non
     return relay.subtract(whole, zero)
 
 
-@converter("MatMulInteger")
+@converter("MatMulInteger", "com.microsoft.MatMulInteger16")
 def matmul_integer(node: NodeView) -> Any:
-    """The exact product of integer matrices."""
+    """The product of integer matrices in 32 bits, which those of 8 bits fit into."""
     rows = node.rank(0) - 2 if node.rank(0) > 1 else None
     return product_of(_centred(node, 0, 2, rows), _centred(node, 1, 3, node.rank(1) - 1))
 

@@ -82,7 +82,12 @@ def deform_conv(node: NodeView) -> Any:
 
 @converter("MaxRoiPool")
 def max_roi_pool(node: NodeView) -> Any:
-    """The largest element of each bin of a region; the regions must be constant."""
+    """The largest element of each bin of a region."""
+    if not isinstance(node.input(1), relay.Constant):
+        return relay.vision.roi_pool(
+            node.input(0), node.input(1), tuple(node.attr("pooled_shape")),
+            node.attr("spatial_scale", 1.0),
+        )  # fmt: skip
     regions = node.constant(1, "the regions").astype(np.float64)
     height, width = node.type().shape[2:]
     pooled, scale = node.attr("pooled_shape"), node.attr("spatial_scale", 1.0)
