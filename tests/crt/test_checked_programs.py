@@ -5,7 +5,7 @@ import subprocess
 import numpy as np
 
 from slipway.runtime.artifact_writer import write_artifact
-from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables
+from slipway.runtime.graph.graph_format import GraphEntry, GraphNode, GraphTables
 from slipway.runtime.params import save_param_dict
 from slipway.toolchain import native
 from slipway.toolchain.link import link_shared
