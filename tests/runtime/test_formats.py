@@ -103,7 +103,7 @@ def test_c_runtime_agrees_about_this_processor():
 @pytest.mark.parametrize("name", ["egpr", "ndd", "push2pop2", "ppx", "avx10.2-512", "tbm"])
 def test_what_cpuinfo_does_not_name_is_asked_of_the_processor(name):
     """Code for these ended the process with SIGILL; no processor has them all."""
-    from slipway.runtime.native_library import native_runtime
+    from slipway.runtime.libraries.native_library import native_runtime
 
     answer = native_runtime().lib.slw_cpu_has(name.encode(), len(name))
     assert answer in (0, 1)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from slipway.errors import ArtifactError
-from slipway.runtime.native_library import native_runtime_or_none
+from slipway.runtime.libraries.native_library import native_runtime_or_none
 
 # Code for SVE needs registers of exactly one length: "sve-bits-256".
 _SVE_LENGTH = "sve-bits-"
