@@ -49,6 +49,33 @@ def test_a_class_of_somebody_elses_may_leave_its_fields_open():
     del NODE_CLASSES["Pair"]
 
 
+def test_a_class_derived_from_a_node_has_children_of_its_own():
+    three, four = E.IntImm("int32", 3), E.IntImm("int32", 4)
+
+    @node
+    class Base(Node):
+        one: E.PrimExpr
+
+    @node
+    class Derived(Base):
+        more: "tuple[E.PrimExpr | None, ...]"
+
+    class Plain(Derived):  # declares no fields
+        pass
+
+    base = Base(three)
+    assert (children(base), map_children(base, lambda n: four).one) == ((three,), four)
+    for cls in (Derived, Plain):
+        made = cls(three, (four, None, (three,)))
+        assert children(made) == (three, four, three)
+        assert map_children(made, lambda n: n) is made
+        other = map_children(made, lambda n: four if n is three else n)
+        assert type(other) is cls
+        assert (other.one, other.more) == (four, (four, None, (four,)))
+    for name in ("Base", "Derived"):
+        del NODE_CLASSES[name]
+
+
 def test_annotations_of_loops_are_walked():
     ahead = E.Var("ahead", "int32")
     loop = S.For(E.Var("i", "int32"), E.IntImm("int32", 0), E.IntImm("int32", 4), "serial",
