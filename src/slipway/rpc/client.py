@@ -205,6 +205,19 @@ class RPCSession:
             self.begin_step()
             return self.link.receive_unsized(Code.FILE_READ, self._put_name(path))
 
+    def download_linked_module(self, path: str) -> bytearray:
+        """Fetch an uploaded library as one file that loads; that of kernels is a shared library.
+
+        A model's archive stays as it is: its library is nothing without the graph.
+        """
+        from slipway.runtime.artifact import read_artifact
+        from slipway.runtime.load import shared_library_bytes
+
+        content = bytes(self.download(path))
+        linked = shared_library_bytes(content, Path(path).suffix, path)
+        artifact = read_artifact(linked, path, here=False)
+        return bytearray(artifact.library if artifact.graph is None else linked)
+
     def remove(self, path: str) -> None:
         """Delete a file of the session's folder."""
         with self.link.lock:
