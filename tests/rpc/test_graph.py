@@ -8,7 +8,7 @@ import pytest
 from slipway.errors import ExecutionError, RemoteError
 from slipway.runtime import ndarray as nd
 from slipway.runtime.artifact_writer import write_artifact
-from slipway.runtime.graph_executor import GraphModule, create
+from slipway.runtime.graph.graph_executor import GraphModule, create
 from slipway.runtime.load import load_module
 from slipway.runtime.params import save_param_dict
 

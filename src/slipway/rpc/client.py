@@ -18,11 +18,11 @@ from slipway.errors import ArgumentValueError, RPCConnectionError, RPCError, RPC
 from slipway.rpc import batch, chain
 from slipway.rpc.array import RemoteNDArray
 from slipway.rpc.callbacks import Callbacks
+from slipway.rpc.connections.tls import TLSOption, client_context, plain_end, wrap
 from slipway.rpc.device import RemoteDevice
 from slipway.rpc.link import Link, remote_error
 from slipway.rpc.module import RemoteFunction, RemoteModule, get_function
 from slipway.rpc.protocol import NAME_MAX_BYTES, Code, Feature, greet, padded, shown
-from slipway.rpc.tls import TLSOption, client_context, plain_end, wrap
 from slipway.rpc.values import get_result
 
 Output = Callable[[int, str], None]
@@ -210,13 +210,9 @@ class RPCSession:
 
         A model's archive stays as it is: its library is nothing without the graph.
         """
-        from slipway.runtime.artifact import read_artifact
-        from slipway.runtime.load import shared_library_bytes
+        from slipway.runtime.load import one_file_of
 
-        content = bytes(self.download(path))
-        linked = shared_library_bytes(content, Path(path).suffix, path)
-        artifact = read_artifact(linked, path, here=False)
-        return bytearray(artifact.library if artifact.graph is None else linked)
+        return bytearray(one_file_of(bytes(self.download(path)), path))
 
     def remove(self, path: str) -> None:
         """Delete a file of the session's folder."""
@@ -328,8 +324,8 @@ def connect(
     timeout
         seconds for each step of connecting.
     tls, tls_name
-        see `slipway.rpc.tls.client_context`, by default the environment's SLIPWAY_RPC_TLS_CA; and
-        the name in the server's certificate, where that is not `url`.
+        see `slipway.rpc.connections.tls.client_context`, by default the environment's
+        SLIPWAY_RPC_TLS_CA; and the name in the server's certificate, where that is not `url`.
     output
         what the device's programs print while this session calls them: True to this process's
         stdout and stderr, or a function of the stream (1 or 2) and a text.

@@ -14,6 +14,7 @@ from typing import Any
 
 from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
 from slipway.rpc.client import CONNECT_TIMEOUT_S, RPCSession, connect, open_socket
+from slipway.rpc.connections.tls import TLSOption, client_context, wrap
 from slipway.rpc.protocol import (
     HEADER,
     Code,
@@ -26,7 +27,6 @@ from slipway.rpc.protocol import (
     receive_exactly,
     shown,
 )
-from slipway.rpc.tls import TLSOption, client_context, wrap
 
 REQUEST_TIMEOUT_S = 600.0
 _MAX_REPLY_BYTES = 64 << 20

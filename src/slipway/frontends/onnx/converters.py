@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Converter = Callable[["NodeView"], Any]
 
 TABLE: ConverterTable[NodeView] = ConverterTable(
-    "slipway.frontends.onnx",
+    "slipway.frontends.onnx.operators",
     (
         "activation", "arithmetic", "control", "conv", "create", "einsum", "indexing", "linalg",
         "matmul", "microsoft", "ml", "norm", "pool", "pool_indices", "quant", "recurrent", "reduce",
