@@ -131,11 +131,16 @@ class Report:
     def pytest_runtest_makereport(self, item: pytest.Item, call: Any) -> Any:
         """Write down how a phase of a test ended, where it did not pass."""
         report = (yield).get_result()
-        lacking = isinstance(call.excinfo and call.excinfo.value, ModuleNotFoundError)
+        error = call.excinfo.value if call.excinfo else None
+        lacking = isinstance(error, ModuleNotFoundError)
         if report.failed and lacking and (call.excinfo.value.name or "").partition(".")[0] not in (
             "tvm", "topi", "slipway"
         ):  # fmt: skip
             self.line(end=item.nodeid, state="skipped", cause=str(call.excinfo.value))
+        elif report.failed and type(error).__name__ == "DownloadError":
+            self.line(end=item.nodeid, state="skipped", cause=f"needs a download: {error}"[:300])
+        elif report.failed and "onnxruntime" in type(error).__module__:
+            self.line(end=item.nodeid, state="skipped", cause=f"onnxruntime: {error}"[:300])
         elif report.failed:
             self.line(end=item.nodeid, state="failed", cause=cause(call.excinfo.value))
         elif report.skipped:

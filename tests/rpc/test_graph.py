@@ -7,7 +7,7 @@ import pytest
 
 from slipway.errors import ExecutionError, RemoteError
 from slipway.runtime import ndarray as nd
-from slipway.runtime.graph_executor import GraphModule, create
+from slipway.runtime.graph.graph_executor import GraphModule, create
 from slipway.runtime.params import save_param_dict
 
 SHAPE = (2, 3)

@@ -5,7 +5,7 @@ import pytest
 
 from slipway.errors import ArtifactError
 from slipway.runtime import cpu_features
-from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables
+from slipway.runtime.graph.graph_format import GraphEntry, GraphNode, GraphTables
 from slipway.runtime.params import load_param_dict, read_params, save_param_dict
 
 PARAMS = {
@@ -88,7 +88,7 @@ def test_features_from_cpuinfo():
 
 
 def test_c_runtime_agrees_about_this_processor():
-    from slipway.runtime.native_library import native_runtime
+    from slipway.runtime.libraries.native_library import native_runtime
 
     have = cpu_features.host_features()
     lib = native_runtime().lib

@@ -128,7 +128,7 @@ def _whole_metadata(compiled: CompiledModule, model: ModelParts | None) -> dict[
 def metadata_object(text: str, target: Target) -> bytes:
     """Return an object with what a library says of itself, instead of what its parts say."""
     from slipway.codegen.llvm.data import data_object
-    from slipway.runtime.library import METADATA_SYMBOL
+    from slipway.runtime.libraries.library import METADATA_SYMBOL
 
     return data_object({METADATA_SYMBOL: text.encode() + b"\0"}, target)
 
@@ -139,7 +139,7 @@ def model_objects(compiled: CompiledModule, model: ModelParts) -> list[bytes]:
     The metadata lies in a section of its own: no device reads it, and firmware leaves it out.
     """
     from slipway.codegen.llvm.data import data_object
-    from slipway.runtime.library import GRAPH_SYMBOL, MODEL_METADATA_SYMBOL, PARAMS_SYMBOL
+    from slipway.runtime.libraries.library import GRAPH_SYMBOL, MODEL_METADATA_SYMBOL, PARAMS_SYMBOL
 
     blobs = {GRAPH_SYMBOL: model.graph_binary, PARAMS_SYMBOL: model.params}
     text = json.dumps(_whole_metadata(compiled, model), separators=(",", ":")).encode()

@@ -10,7 +10,7 @@ from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.llvm.data import data_object, wasm_section
 from slipway.codegen.llvm.machine import CompiledText
 from slipway.errors import InternalError
-from slipway.runtime.library import FUNCTION_PREFIX, GRAPH_SYMBOL, PARAMS_SYMBOL
+from slipway.runtime.libraries.library import FUNCTION_PREFIX, GRAPH_SYMBOL, PARAMS_SYMBOL
 from slipway.toolchain.link import (
     THREADED_WASM_FLAGS,
     Linker,

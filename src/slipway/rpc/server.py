@@ -24,9 +24,9 @@ from typing import Any, NoReturn
 
 from slipway.errors import RPCError
 from slipway.rpc import native
-from slipway.rpc.front import Front
+from slipway.rpc.connections.front import Front
+from slipway.rpc.connections.tls import CA_VARIABLE, client_context, server_context
 from slipway.rpc.protocol import key_problem
-from slipway.rpc.tls import CA_VARIABLE, client_context, server_context
 from slipway.version import VERSION
 
 _FORK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)

@@ -8,8 +8,8 @@ from pathlib import Path
 from slipway.errors import ArtifactError
 from slipway.runtime.artifact import LIBRARY_MEMBER, Artifact, read_artifact, read_tar
 from slipway.runtime.device_module import LANGUAGES, read_device_module
-from slipway.runtime.graph_factory import GraphExecutorFactoryModule
-from slipway.runtime.library import DsoLibrary
+from slipway.runtime.graph.graph_factory import GraphExecutorFactoryModule
+from slipway.runtime.libraries.library import DsoLibrary
 from slipway.runtime.module import LibraryModule, Module
 from slipway.toolchain.ar import read_archive
 from slipway.toolchain.elf import ElfFile, is_elf

@@ -33,9 +33,9 @@ from slipway.transform.graph.pipeline import (
     graph_pass,
     setting_pass,
 )
+from slipway.transform.graph.precision.widen_products import widen_products
 from slipway.transform.graph.simplify_expr import simplify_expr
 from slipway.transform.graph.sink_reshape import sink_reshape
-from slipway.transform.graph.widen_products import widen_products
 from slipway.transform.manager import Pass, Setting
 
 

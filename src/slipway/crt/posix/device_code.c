@@ -219,7 +219,8 @@ static int32_t kind_of_code(const char *path) {
   static const struct {
     const char *ending;
     int32_t kind;
-  } ENDINGS[] = {{".cl", kDLOpenCL}, {".ptx", kDLCUDA}, {".metal", kDLMetal}};
+  } ENDINGS[] = {{".cl", kDLOpenCL}, {".ptx", kDLCUDA}, {".metal", kDLMetal}, {".spv", kDLVulkan},
+               {".wgsl", kDLWebGPU}};
   size_t length = strlen(path);
   for (size_t i = 0; i < sizeof ENDINGS / sizeof ENDINGS[0]; ++i) {
     size_t size = strlen(ENDINGS[i].ending);
@@ -236,19 +237,19 @@ slw_status slw_device_module_open(const char *path, slw_module **out) {
   slw_file file;
   const slw_device_api *api;
   slw_module *made;
-  slw_status status = slw_file_map(&file, path);
+  slw_status status = slw_file_read(&file, path);
   if (status != SLW_OK) {
     return status;
   }
   slw_devices_setup();
   api = slw_device_find(kind_of_code(path));
   if (api == NULL) {
-    slw_file_unmap(&file);
+    slw_file_free(&file);
     (void)slw_error_setf("DeviceError", "%s: this runtime has no devices that take such code", path);
     return SLW_ERROR_UNSUPPORTED;
   }
   status = slw_device_code_known(api, file.bytes, file.size_bytes);
-  slw_file_unmap(&file);
+  slw_file_free(&file);
   made = calloc(1, sizeof *made);
   if (status == SLW_OK && made == NULL) {
     slw_error_set("MemoryError", "no memory for a module");
@@ -364,6 +365,7 @@ void slw_devices_setup(void) {
                    {"slipway.device.free", slw_packed_device_free}};
   slw_opencl_setup();
   slw_cuda_setup();
+  slw_vulkan_setup();
   for (size_t i = 0; i < sizeof FUNCTIONS / sizeof FUNCTIONS[0]; ++i) {
     slw_function function = {FUNCTIONS[i].call, NULL};
     TVMFFIAny made;

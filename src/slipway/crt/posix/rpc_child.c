@@ -19,6 +19,7 @@
 #include <sys/prctl.h>
 #endif
 
+#include "../src/rpc_internal.h"
 #include "rpc_server_internal.h"
 #include "slipway/error.h"
 #include "slipway/platform.h"
@@ -315,6 +316,12 @@ _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bo
   }
   while (status == 0) {
     status = slw_rpc_session_step(&the_session);
+    if (slw_rpc_forward_is_on() && slw_rpc_flush(&the_session)) {
+      watch->writing = 1; /* of another server's frames: nothing may be put between them */
+      slw_rpc_forward(fd, the_session.rx + the_session.rx_at,
+                      the_session.rx_end - the_session.rx_at);
+      status = -1;
+    }
   }
   /* Destructors of uploaded code may hang or crash; nobody waits for their result. */
   _exit(0);

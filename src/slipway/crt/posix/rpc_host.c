@@ -120,20 +120,26 @@ static int get_function(void *context, const TVMFFIAny *module, const char *name
 }
 
 static int get_global(void *context, const char *name, TVMFFIAny *out) {
+  static const struct {
+    const char *name;
+    int (*call)(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result);
+  } own[] = {
+      {"runtime.config_threadpool", slw_packed_config_threadpool},
+      {"runtime.device_sync", slw_packed_device_sync},
+      {"slipway.about", slw_packed_about},
+      {"rpc.Connect", slw_packed_rpc_connect},
+      {"rpc.PopenSession", slw_packed_rpc_popen},
+  };
   TVMFFIByteArray key;
   void *function = NULL;
+  size_t i;
   (void)context;
-  if (strcmp(name, "runtime.config_threadpool") == 0) {
-    slw_function own = {slw_packed_config_threadpool, NULL};
-    return slw_any_set_function(out, own, NULL) == SLW_OK ? SLW_RPC_OK : SLW_RPC_FAIL_MEMORY;
-  }
-  if (strcmp(name, "runtime.device_sync") == 0) {
-    slw_function own = {slw_packed_device_sync, NULL};
-    return slw_any_set_function(out, own, NULL) == SLW_OK ? SLW_RPC_OK : SLW_RPC_FAIL_MEMORY;
-  }
-  if (strcmp(name, "slipway.about") == 0) {
-    slw_function own = {slw_packed_about, NULL};
-    return slw_any_set_function(out, own, NULL) == SLW_OK ? SLW_RPC_OK : SLW_RPC_FAIL_MEMORY;
+  for (i = 0; i < sizeof own / sizeof own[0]; ++i) {
+    if (strcmp(name, own[i].name) == 0) {
+      slw_function function_of_ours = {own[i].call, NULL};
+      return slw_any_set_function(out, function_of_ours, NULL) == SLW_OK ? SLW_RPC_OK
+                                                                         : SLW_RPC_FAIL_MEMORY;
+    }
   }
   key.data = name;
   key.size = strlen(name);

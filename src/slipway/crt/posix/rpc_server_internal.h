@@ -108,6 +108,12 @@ void slw_rpc_output_unlock(void);
 /* End this process when its supervisor ends. */
 void slw_rpc_die_with(pid_t supervisor);
 
+/* Whether a call has connected this session to another server (rpc_forward.c). */
+bool slw_rpc_forward_is_on(void);
+
+/* Carry bytes between `client` and that server until one of them ends; `received` came already. */
+void slw_rpc_forward(int client, const uint8_t *received, size_t size);
+
 /* Write a line to the log on stderr: "session with PEER: TEXT", or JSON. `session` and `peer` may
  * be "". The first, the name of a lease's session, is the same in the tracker's log. */
 void slw_rpc_log(const slw_rpc_server_config *config, const char *event, const char *session,

@@ -14,7 +14,7 @@ from math import prod
 from typing import Any
 
 from slipway import te
-from slipway.backends.gpu.limits import most_threads
+from slipway.backends.gpu.limits import most_blocks, most_threads
 from slipway.backends.stages import extent_of, inline_injective, producers, shape_of
 from slipway.backends.strategy import Knobs, Problem, register_pattern
 from slipway.ir.expr import ProducerLoad
@@ -63,9 +63,10 @@ def schedule_elements(
     schedule = te.create_schedule([t.op for t in outs])
     inline_injective(schedule, outs)
     results = {id(t.op): t for t in outs}
+    most = most_blocks(problem.target)
     ends: dict[int, Any] = {}
     for tensor in results.values():
-        ends[id(tensor.op)] = bind_elements(schedule, tensor, knobs.threads)
+        ends[id(tensor.op)] = bind_elements(schedule, tensor, knobs.threads, most)
     for op in producers(outs):
         if not isinstance(op, te.ComputeOp) or id(op) in results or not op.reduce_axis:
             continue
@@ -75,11 +76,13 @@ def schedule_elements(
             schedule[tensor].compute_at(schedule[reader], ends[id(reader.op)])
             schedule[tensor].set_scope("local")
         else:
-            bind_elements(schedule, tensor, knobs.threads)
+            bind_elements(schedule, tensor, knobs.threads, most)
     return schedule
 
 
-def bind_elements(schedule: te.Schedule, tensor: te.Tensor, threads: int) -> te.IterVar | None:
+def bind_elements(
+    schedule: te.Schedule, tensor: te.Tensor, threads: int, most: int | None
+) -> te.IterVar | None:
     """Bind a stage's elements to threads; return the axis of the threads, None where it has none.
 
     A stage without axes is one thread's.
@@ -94,9 +97,18 @@ def bind_elements(schedule: te.Schedule, tensor: te.Tensor, threads: int) -> te.
     block, thread = stage.split(fused, factor=factor, tail="guard")
     if stage.op.reduce_axis:
         stage.reorder(block, thread, *stage.op.reduce_axis)
-    stage.bind(block, te.thread_axis("blockIdx.x"))
+    bind_blocks(stage, block, -(-total // factor), most)
     stage.bind(thread, te.thread_axis("threadIdx.x"))
     return thread
+
+
+def bind_blocks(stage: te.Stage, block: te.IterVar, count: int, most: int | None) -> None:
+    """Bind an axis of `count` steps to blocks along x, and along y where x has not so many."""
+    if most is not None and count > most:
+        rows = -(-count // most)
+        row, block = stage.split(block, factor=-(-count // rows), tail="guard")
+        stage.bind(row, te.thread_axis("blockIdx.y"))
+    stage.bind(block, te.thread_axis("blockIdx.x"))
 
 
 def only_reader(

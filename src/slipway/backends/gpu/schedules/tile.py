@@ -12,9 +12,10 @@ from math import prod
 from typing import Any
 
 from slipway import te
-from slipway.backends.gpu.limits import most_threads
+from slipway.backends.gpu.limits import most_blocks, most_threads
 from slipway.backends.gpu.schedules.generic import (
     ThreadKnobs,
+    bind_blocks,
     only_reader,
     schedule_elements,
     thread_knobs,
@@ -136,7 +137,7 @@ def _bind_tiles(
     fused = stage.fuse(*outer)
     threads = min(knobs.threads, most_threads(problem.target), tiles)
     block, thread = stage.split(fused, factor=threads, tail="guard")
-    stage.bind(block, te.thread_axis("blockIdx.x"))
+    bind_blocks(stage, block, -(-tiles // threads), most_blocks(problem.target))
     stage.bind(thread, te.thread_axis("threadIdx.x"))
     for axis in inner:
         stage.unroll(axis)
