@@ -15,5 +15,5 @@ def compiled(target):
 
 def test_functions_of_c_and_of_objects():
     assert packed_functions({"add.c": compiled("c").get_source("c")}) == ("add",)
-    assert packed_functions({}, [compiled("llvm").object_bytes()]) == ("add",)
+    assert packed_functions({}, [compiled("llvm").compiled.object_bytes()]) == ("add",)
     assert packed_functions({}) == ()
