@@ -20,6 +20,16 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src"
 PACKAGE = SOURCE / "slipway"
 MAX_LINES = 600
+MAX_ENTRIES = (
+    30  # of a folder: a listing that fits half a screen, and is read before it is searched
+)
+# Folders with more: how many they may have, and why they are not divided.
+WIDE_FOLDERS = {
+    ".": (55, "most are classic names (tvm.te, tvm.nd, tvm.error), which are modules here"),
+    "relay": (37, "half are classic names (tvm.relay.analysis, tvm.relay.vision), modules here"),
+    "crt/src": (45, "copied as one folder into projects of boards, whose builds name its files"),
+    "crt/include/slipway": (36, "public headers: programs include them by these names"),
+}
 
 LAYERS = {
     1: ("errors", "dtypes", "version", "lazy", "entered", "target", "toolchain", "runtime",
@@ -339,8 +349,8 @@ def test_no_import_cycles():
 
 # Optional, or slow to load, and needed by a part of the callers only.
 LATE_LIBRARIES = (
-    "ai_edge_litert", "llvmlite", "ml_dtypes", "onnx", "onnxruntime", "pytest", "rich", "torch",
-    "tvm_ffi", "typer", "ziglang",
+    "PIL", "ai_edge_litert", "llvmlite", "ml_dtypes", "onnx", "onnxruntime", "pytest", "rich",
+    "torch", "tvm_ffi", "typer", "ziglang",
 )  # fmt: skip
 # Modules of ours that are loaded when they are used: who does it, what, and for whom.  They form no
 # circle either.  A command (cli, exec) loads what it needs when it runs.
@@ -449,6 +459,32 @@ def test_files_stay_short():
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in tracked}
     long = [f"{p.relative_to(SOURCE)}: {n} lines" for p, n in lengths.items() if n > MAX_LINES]
     assert not long, f"split what is above {MAX_LINES} lines:\n" + "\n".join(long)
+
+
+def entries_of(folder: Path) -> int:
+    """Count what a folder lists; a module and its stub are one, what tools leave is none."""
+    names = {
+        path.name.removesuffix("i") if path.suffix == ".pyi" else path.name
+        for path in folder.iterdir()
+    }
+    return len(names - {"__pycache__", "prebuilt"})
+
+
+def test_folders_can_be_taken_in_at_a_glance():
+    """A folder with more is divided by meaning, or named with the reason why it is not."""
+    counts = {
+        path.relative_to(PACKAGE).as_posix(): entries_of(path)
+        for path in (PACKAGE, *PACKAGE.rglob("*"))
+        if path.is_dir() and path.name != "__pycache__"
+    }
+    too_wide = {
+        folder: count
+        for folder, count in counts.items()
+        if count > WIDE_FOLDERS.get(folder, (MAX_ENTRIES, ""))[0]
+    }
+    assert not too_wide, f"divide by meaning what has more than {MAX_ENTRIES} entries: {too_wide}"
+    needless = [folder for folder in WIDE_FOLDERS if counts[folder] <= MAX_ENTRIES]
+    assert not needless, f"take these out of WIDE_FOLDERS: {needless}"
 
 
 # What depends on the kind of a target is asked of its backend, of its description or capability.

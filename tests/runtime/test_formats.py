@@ -1,5 +1,7 @@
 """Parameters, graph tables and processor features: read, written, damaged."""
 
+import platform
+
 import numpy as np
 import pytest
 
@@ -95,3 +97,14 @@ def test_c_runtime_agrees_about_this_processor():
     for name in sorted(cpu_features.known_features("x86_64")):
         answer = lib.slw_cpu_has(name.encode(), len(name))
         assert answer in (int(name in have), 2), name
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="features of x86")
+@pytest.mark.parametrize("name", ["egpr", "ndd", "push2pop2", "ppx", "avx10.2-512", "tbm"])
+def test_what_cpuinfo_does_not_name_is_asked_of_the_processor(name):
+    """Code for these ended the process with SIGILL; no processor has them all."""
+    from slipway.runtime.libraries.native_library import native_runtime
+
+    answer = native_runtime().lib.slw_cpu_has(name.encode(), len(name))
+    assert answer in (0, 1)
+    assert cpu_features.missing_features([name, "macrofusion"]) == ([] if answer else [name])

@@ -39,7 +39,7 @@ from slipway.ir.structural import structural_digest
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Function, Op
 from slipway.relay.op_registry import is_primitive
-from slipway.relay.ops.recurrence import body_of
+from slipway.relay.ops.control import bodies_of
 from slipway.relay.types import TensorType, TupleType, Type, flatten
 from slipway.relay.visit import post_order
 from slipway.target import Target
@@ -212,13 +212,10 @@ def _all_ours(function: Function, target: Target) -> bool:
         in_types = [arg.checked_type for arg in expr.args] if theirs else []
         if any(entry.applies(expr.attrs, in_types, target) for entry in theirs):
             return False
-        body = body_of(expr)
-        if body is not None and not all(
-            _all_ours(kernel, target)
-            for kernel in post_order(body)
-            if isinstance(kernel, Function) and is_primitive(kernel)
-        ):
-            return False
+        for body in bodies_of(expr).values():
+            kernels = (k for k in post_order(body) if isinstance(k, Function) and is_primitive(k))
+            if not all(_all_ours(kernel, target) for kernel in kernels):
+                return False
     return True
 
 

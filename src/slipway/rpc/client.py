@@ -205,6 +205,15 @@ class RPCSession:
             self.begin_step()
             return self.link.receive_unsized(Code.FILE_READ, self._put_name(path))
 
+    def download_linked_module(self, path: str) -> bytearray:
+        """Fetch an uploaded library as one file that loads; that of kernels is a shared library.
+
+        A model's archive stays as it is: its library is nothing without the graph.
+        """
+        from slipway.runtime.load import one_file_of
+
+        return bytearray(one_file_of(bytes(self.download(path)), path))
+
     def remove(self, path: str) -> None:
         """Delete a file of the session's folder."""
         with self.link.lock:

@@ -1,6 +1,6 @@
 """Serving this machine: ``server = rpc.Server("127.0.0.1", 9090)``.
 
-The work is done by the C supervisor (``crt/posix/rpc_server.c``), which runs each session in a
+The work is done by the C supervisor (``crt/posix/rpc/rpc_server.c``), which runs each session in a
 process of its own.  Python chooses the port, starts the supervisor in another process, and lends
 it the functions registered with ``register_func``.
 """

@@ -64,6 +64,13 @@ def shared_library_bytes(data: bytes, suffix: str, name: str) -> bytes:
     return data
 
 
+def one_file_of(data: bytes, name: str) -> bytes:
+    """Return what an exported file loads from: of kernels a library, of a model the whole file."""
+    linked = shared_library_bytes(data, Path(name).suffix, name)
+    artifact = read_artifact(linked, name, here=False)
+    return artifact.library if artifact.graph is None else linked
+
+
 def link_for_its_machine(objects: list[bytes], name: str) -> bytes:
     """Link objects into a shared library for whatever machine they are for."""
     from slipway.toolchain.link import linked_bytes

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devices.h"
+#include "devices/devices.h"
 #include "file.h"
 #include "slipway/error.h"
 #include "slipway/format.h"

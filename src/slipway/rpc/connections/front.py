@@ -25,7 +25,7 @@ from slipway.rpc.connections.greeting import host_of, is_local_peer
 from slipway.rpc.connections.pump import READ_AHEAD_BYTES, join
 from slipway.rpc.connections.reception import GREETING_TIMEOUT_S, Guest, receive_guests
 
-_ORDER = struct.Struct("<II128s")  # slw_rpc_order of crt/posix/rpc_server_internal.h
+_ORDER = struct.Struct("<II128s")  # slw_rpc_order of crt/posix/rpc/rpc_server_internal.h
 _ADOPT = 1
 _log = logging.getLogger("slipway.rpc.connections.front")
 

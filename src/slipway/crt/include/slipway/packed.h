@@ -54,7 +54,7 @@ SLW_API int slw_packed_rpc_connect(void *handle, const TVMFFIAny *args, int32_t 
 SLW_API int slw_packed_rpc_popen(void *handle, const TVMFFIAny *args, int32_t num_args,
                                  TVMFFIAny *result);
 
-/** Devices: what each takes stands in posix/device_code.c, where the first three are for compiled
+/** Devices: what each takes stands in posix/devices/device_code.c, where the first three are for compiled
  * code. */
 SLW_API int slw_packed_device_launch(void *handle, const TVMFFIAny *args, int32_t num_args,
                                      TVMFFIAny *result);

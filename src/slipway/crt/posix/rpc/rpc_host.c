@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #endif
 
-#include "devices.h"
+#include "../devices/devices.h"
 #include "slipway/error.h"
 #include "slipway/module.h"
 #include "slipway/packed.h"

@@ -19,7 +19,7 @@
 #include <sys/prctl.h>
 #endif
 
-#include "../src/rpc_internal.h"
+#include "../../src/rpc_internal.h"
 #include "rpc_server_internal.h"
 #include "slipway/error.h"
 #include "slipway/platform.h"

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "../src/rpc_auth.h"
+#include "../../src/rpc_auth.h"
 #include "rpc_server_internal.h"
 #include "slipway/platform.h"
 

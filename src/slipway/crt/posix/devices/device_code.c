@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "devices.h"
-#include "file.h"
+#include "../file.h"
 #include "slipway/device_api.h"
 #include "slipway/error.h"
 #include "slipway/library.h"
