@@ -80,7 +80,6 @@ NOT_THERE: dict[str, str] = {
     "tvm.contrib.sdaccel": ACCELERATOR, "tvm.contrib.emcc": "the linker is part of Slipway: "
     "export_library for target wasm32 needs no Emscripten",
     "tvm.contrib.tedd": "print(tvm.lower(s, args, simple_mode=True)) shows the loops",
-    "tvm.contrib.relay_viz": "print(mod) shows the graph, slipway check every node",
     "tvm.contrib.pipeline_executor": "run executors of several modules from threads",
     "tvm.contrib.peak": "benchmarks/ measures", "tvm.contrib.popen_pool": "concurrent.futures",
     "tvm.contrib.pickle_memoize": "functools.cache", "tvm.contrib.tf_op": FRAMEWORK,

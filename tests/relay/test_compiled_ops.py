@@ -10,7 +10,8 @@ from slipway import relay
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Function, Tuple, TupleGetItem, Var
 from slipway.relay.types import TensorType, TupleType
-from slipway.runtime import cpu, graph_executor, opencl, vulkan
+from slipway.runtime import cpu, opencl, vulkan
+from slipway.runtime.graph import graph_executor
 
 OPS = op_registry.load_ops()
 

@@ -7,7 +7,9 @@ import pytest
 
 from slipway.errors import ExecutionError, RemoteError
 from slipway.runtime import ndarray as nd
-from slipway.runtime.graph_executor import GraphModule, create
+from slipway.runtime.artifact_writer import write_artifact
+from slipway.runtime.graph.graph_executor import GraphModule, create
+from slipway.runtime.load import load_module
 from slipway.runtime.params import save_param_dict
 
 SHAPE = (2, 3)
@@ -89,3 +91,14 @@ def test_memory_of_the_device_is_bound(remote, factory):
         for here in (np.zeros(SHAPE, "float32"), nd.empty(SHAPE)):
             with pytest.raises(ExecutionError, match="takes a tensor of its device"):
                 bind(here)
+
+
+def test_library_comes_back_as_one_file_that_loads(remote, model_tar, kernels, tmp_path):
+    remote.upload(model_tar)
+    whole = tmp_path / "model.anything"
+    whole.write_bytes(remote.download_linked_module(model_tar.name))
+    assert load_module(whole)["default"] is not None
+    archive = tmp_path / "kernels.tar"
+    write_artifact(archive, kernels.read_bytes(), metadata={"target": "llvm"})
+    remote.upload(archive)
+    assert remote.download_linked_module("kernels.tar") == kernels.read_bytes()

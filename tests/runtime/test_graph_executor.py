@@ -7,8 +7,8 @@ from slipway.errors import ArtifactError, ExecutionError
 from slipway.runtime import cpu, load_module
 from slipway.runtime import ndarray as nd
 from slipway.runtime.artifact_writer import write_artifact
-from slipway.runtime.graph_executor import GraphModule, create
-from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables
+from slipway.runtime.graph.graph_executor import GraphModule, create
+from slipway.runtime.graph.graph_format import GraphEntry, GraphNode, GraphTables
 from slipway.runtime.params import save_param_dict
 
 SHAPE = (2, 3)
@@ -248,8 +248,8 @@ def test_artifact_round_trip(artifact):
 
 
 def test_artifact_opens_in_the_c_runtime_too(artifact):
-    from slipway.runtime.graph_executor import NativeModule
-    from slipway.runtime.native_library import native_runtime
+    from slipway.runtime.graph.graph_executor import NativeModule
+    from slipway.runtime.libraries.native_library import native_runtime
 
     library = native_runtime().packed("module_open")(str(artifact))
     find = native_runtime().packed("module_get_function")
@@ -279,7 +279,7 @@ def test_same_artifact_twice_gives_same_bytes(artifact, kernels_library, tmp_pat
 
 @pytest.mark.parametrize("native", [False, True])
 def test_damage_anywhere_is_an_error(artifact, tmp_path, native):
-    from slipway.runtime.native_library import native_runtime
+    from slipway.runtime.libraries.native_library import native_runtime
 
     def open_it(path):
         if native:

@@ -11,7 +11,7 @@ from slipway.target import Target
 
 
 def packed_code(target: Target, code: bytes) -> bytes:
-    """Return the bytes of ``__slipway_device_code`` (crt/posix/device_code.c)."""
+    """Return the bytes of ``__slipway_device_code`` (crt/posix/devices/device_code.c)."""
     head = struct.pack("<4siQ", b"SLWD", target.kind.device_type, len(code))
     return head + code + bytes(-len(code) % 8)
 

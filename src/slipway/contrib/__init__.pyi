@@ -12,6 +12,7 @@ from slipway.contrib import mkl as mkl
 from slipway.contrib import ndk as ndk
 from slipway.contrib import nvcc as nvcc
 from slipway.contrib import random as random
+from slipway.contrib import relay_viz as relay_viz
 from slipway.contrib import rpc as rpc
 from slipway.contrib import tar as tar
 from slipway.contrib import util as util
@@ -30,6 +31,7 @@ __all__ = [
     "ndk",
     "nvcc",
     "random",
+    "relay_viz",
     "rpc",
     "tar",
     "util",

@@ -18,7 +18,7 @@ from slipway.micro.model_contents import library_of_aot
 from slipway.micro.model_library import ModelLibrary, only_model, unpack_model_library
 from slipway.micro.program import is_ahead_of_time, packed_functions
 from slipway.runtime.artifact import LIBRARY_MEMBER, read_tar
-from slipway.runtime.graph_format import GraphTables
+from slipway.runtime.graph.graph_format import GraphTables
 from slipway.toolchain.ar import read_archive
 from slipway.toolchain.elf import is_elf
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from slipway.runtime.graph_format import GraphTables
+from slipway.runtime.graph.graph_format import GraphTables
 
 _PREFIX = "__tvm_ffi_"
 

@@ -55,6 +55,8 @@ from slipway.relay.expr_functor import ExprMutator as ExprMutator
 from slipway.relay.expr_functor import ExprVisitor as ExprVisitor
 from slipway.relay.expr_functor import MixedModeMutator as MixedModeMutator
 from slipway.relay.expr_functor import MixedModeVisitor as MixedModeVisitor
+from slipway.relay.ops.control import branch as branch
+from slipway.relay.ops.control import while_loop as while_loop
 from slipway.relay.ops.nn.activation import clip as clip
 from slipway.relay.ops.packed.blocked import layout_transform as layout_transform
 from slipway.relay.ops.recurrence import scan as scan
@@ -250,6 +252,7 @@ __all__ = [
     "bitwise_not",
     "bitwise_or",
     "bitwise_xor",
+    "branch",
     "broadcast_to",
     "broadcast_to_like",
     "build",
@@ -398,6 +401,7 @@ __all__ = [
     "visit",
     "vm",
     "where",
+    "while_loop",
     "zeros",
     "zeros_like",
 ]

@@ -68,7 +68,7 @@ class OpenDim:
 def _operation(make: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
     def compute(self: SymbolDim, other: Any) -> Any:
         if not isinstance(other, int | SymbolDim):
-            return self._unknown() if isinstance(other, OpenDim) else NotImplemented
+            return self._unknown() if isinstance(other, float | OpenDim) else NotImplemented
         if make in (ops.floordiv, ops.floormod):
             divisor = self if swapped else other
             if not isinstance(divisor, int) or divisor < 1:

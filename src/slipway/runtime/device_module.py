@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from slipway.errors import ArtifactError
+from slipway.runtime.libraries.native_library import native_runtime
 from slipway.runtime.module import Module
-from slipway.runtime.native_library import native_runtime
 
 METADATA_SUFFIX = ".tvm_meta.json"
 # How the name of a file with code ends -> kind of device, DLPack's number, and what formats

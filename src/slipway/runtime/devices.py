@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from slipway.errors import ArgumentValueError, ExecutionError, did_you_mean
-from slipway.runtime.native_library import native_runtime, native_runtime_or_none
+from slipway.runtime.libraries.native_library import native_runtime, native_runtime_or_none
 
 # DLPack's device types; the second name of a pair is another spelling.
 _TYPES = {

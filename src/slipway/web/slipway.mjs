@@ -815,6 +815,7 @@ export class Model {
   /** Milliseconds of each layer: the median of `repeat` measurements, each of several runs where
    * one is short: a page's clock has steps of up to 0.1 ms, which averages over many runs undo. */
   profile(repeat = 10) {
+    const profile = this.#profiler();
     const run = this.getFunction("run");
     const started = performance.now();
     let runs = 0;
@@ -824,7 +825,7 @@ export class Model {
       ms = performance.now() - started;
     }
     const number = Math.min(MAX_PROFILE_RUNS, Math.max(1, Math.round((MEASURED_MS * runs) / ms)));
-    const raw = this.getFunction("profile")(number, repeat);
+    const raw = profile(number, repeat);
     const seconds = new Float64Array(raw.buffer, raw.byteOffset, raw.byteLength / 8);
     const names = this.getFunction("get_node_info")().split("\n").filter(Boolean);
     return names
@@ -835,6 +836,18 @@ export class Model {
         return { layer, function: func, ms: 1e3 * times.sort((a, b) => a - b)[repeat >> 1] };
       })
       .filter((layer) => layer.function && layer.function !== "__nop");
+  }
+  #profiler() {
+    try {
+      return this.getFunction("profile");
+    } catch (cause) {
+      if (cause.name !== "AttributeError") {
+        throw cause;
+      }
+      throw new SlipwayError(
+        "a model compiled ahead of time is one function, whose layers nobody times: build it with " +
+          'Executor("graph"), or time model.run', "UnsupportedError", { cause });
+    }
   }
   dispose() {
     this.module.dispose();

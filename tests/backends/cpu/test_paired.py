@@ -9,7 +9,8 @@ from slipway import relay
 from slipway.backends.cpu.lowering.dot_pairs import pair_instructions
 from slipway.relay import op_registry
 from slipway.relay.ops.packed.blocked_conv import BlockedConvAttrs
-from slipway.runtime import cpu, graph_executor
+from slipway.runtime import cpu
+from slipway.runtime.graph import graph_executor
 from slipway.target import Target
 
 RNG = np.random.default_rng(0)

@@ -14,7 +14,7 @@ import subprocess
 from pathlib import Path
 
 from slipway.codegen.llvm.machine import CompiledText
-from slipway.runtime.native_library import native_runtime
+from slipway.runtime.libraries.native_library import native_runtime
 from slipway.target import Target
 
 HEADERS = Path(__file__).parent / "languages"

@@ -13,7 +13,7 @@ from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.device_code import DeviceCode, KernelInfo, packed_code
 from slipway.codegen.narrow import widen_narrow
 from slipway.ir.function import PrimFunc
-from slipway.runtime.library import DEVICE_CODE_SYMBOL
+from slipway.runtime.libraries.library import DEVICE_CODE_SYMBOL
 from slipway.target import Target
 from slipway.transform.loop.flatten_storage import flatten_storage
 from slipway.transform.loop.lower_custom_calls import lower_custom_calls

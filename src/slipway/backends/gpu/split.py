@@ -1,7 +1,7 @@
 """A function whose loops are kernels, in two: the kernels' text, and a host that launches them.
 
 The host function has the parameters of the whole.  It asks for what its kernels hand to each other,
-and calls ``slipway.device.launch`` for each of them (crt/posix/device_code.c).
+and calls ``slipway.device.launch`` for each of them (crt/posix/devices/device_code.c).
 """
 
 from __future__ import annotations
