@@ -68,7 +68,7 @@ def while_turns(
     renamed = {p: Var(p.name, p.checked_type) for p in whole.params}
     condition = Function(tuple(renamed.values()), substitute(whole.body.fields[0], renamed))
     step = Function(whole.params, Tuple(whole.body.fields[1:]))
-    empty = [const(np.zeros(r.checked_type.shape, r.checked_type.dtype)) for r in rows]
+    empty = [const(np.zeros(r.tensor_type.shape, r.tensor_type.dtype)) for r in rows]
     first = [const(0, "int64"), going, *carried, *empty]
     turns, _, *last = relay.while_loop(condition, step, first, others.fields)
     count = relay.reshape(turns, (1,))
@@ -83,6 +83,7 @@ def _stacked(type_: TensorType, most: int | None) -> TensorType:
 
 def _with_row(rows: Expr, turn: Expr, value: Expr, most: int | None) -> Expr:
     """Return `rows` with `value` in the place of number `turn`."""
+    assert most is not None
     places = np.arange(most, dtype="int64").reshape(-1, *(1 for _ in value.tensor_type.shape))
     here = relay.equal(const(places), turn)
-    return relay.where(here, relay.expand_dims(value, 0), rows)  # type: ignore[no-any-return]
+    return relay.where(here, relay.expand_dims(value, 0), rows)
