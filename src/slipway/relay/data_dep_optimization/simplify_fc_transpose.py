@@ -31,7 +31,7 @@ def convert(func: Function | IRModule, params: dict[str, Any]) -> tuple[Function
         weight = _transposed_weight(expr)
         if weight is None or weight.name_hint not in params or reads[id(weight)] != 1:
             continue
-        values = np.ascontiguousarray(np.asarray(_numbers(params.pop(weight.name_hint))).T)
+        values = np.asarray(np.asarray(_numbers(params.pop(weight.name_hint))).T, order="C")
         name = f"{weight.name_hint}.T"
         params[name] = array(values)
         turned[id(weight)] = Var(name, weight.tensor_type.replace(shape=values.shape))
