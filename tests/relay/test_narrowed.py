@@ -43,7 +43,7 @@ def test_an_axis_becomes_the_size_that_others_follow():
 
 @pytest.mark.parametrize("length", [4, 9, 20])
 def test_kernels_between_which_no_axis_is_the_size_itself(length):
-    """Windows without padding: their results have n - 2 columns, and kernels that read only those."""
+    """Windows without padding: n - 2 columns are all that later kernels read."""
     rng = np.random.default_rng(0)
     w = relay.const(rng.standard_normal((4, 3, 3)).astype(np.float32))
     y = relay.nn.softmax(relay.nn.conv1d(relay.var("x", shape=(1, 3, N)), w))
