@@ -45,7 +45,8 @@ def with_own_sizes(function: Function) -> Function:
     """
     types = [t for p in function.params for t in flatten(p.checked_type)]
     types += flatten(function.body.checked_type)
-    dims = list(dict.fromkeys(d for t in types for d in t.shape if isinstance(d, SymbolDim)))
+    every: list[Any] = [d for t in types for d in t.shape]
+    dims = list(dict.fromkeys(d for d in every if isinstance(d, SymbolDim)))
     own = {d.formula for d in dims if isinstance(d.formula, E.Var)}
     table: dict[SymbolDim, Any] = {}
     bases: list[tuple[SymbolDim, SymbolDim]] = []
