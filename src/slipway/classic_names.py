@@ -58,7 +58,6 @@ NOT_THERE: dict[str, str] = {
     "tvm.relay.qnn": "use slipway.relay.qnn.op, or import a quantised model",
     "tvm.relay.quantize": "relay.quantize has qconfig and quantize; the passes between are one",
     "tvm.relay.testing": "take a model file, or build the graph with slipway.relay",
-    "tvm.relay.data_dep_optimization": "sparse kernels are not there",
     "tvm.runtime": CPP, "tvm.runtime.vm": REGIONS, "tvm.runtime.DataType": "dtypes are strings",
     "tvm.nd": "see slipway.runtime", "tvm.ir": CPP,
     "tvm.target": "no counterpart here", "tvm.target.vta": ACCELERATOR,
@@ -92,6 +91,7 @@ DIFFERENT: dict[str, str] = {
     "blockize, tensorize, rfactor, transform_layout are not there",
     "tvm.relay.quantize.quantize": "between products every value is int8; partition_conversions "
     "is refused",
+    "tvm.relay.data_dep_optimization": "bsr_dense and bsr_conv2d leave weights dense, and say so",
     "tvm.te.hybrid": "script; functions without threads of a GPU",
     **{
         f"tvm.topi.{name}": "schedules of plain threads, one for each element; code is made for "
