@@ -21,6 +21,8 @@ NOT_DRAWN = {
     "annotation.stop_fusion": "the value itself: tests/relay/test_annotation.py",
     "vision.suppress_boxes": "greedy: one rounding changes everything after it",
     "nn.deformable_im2col": "tests/relay/test_float64_positions.py, tests/frontends",
+    "branch": "functions of its own: tests/transform/graph/test_outline_branches.py, ONNX",
+    "while_loop": "functions of its own: tests/relay/test_control.py, ONNX",
     "scan": "a loop over a function of its own, against PyTorch and ONNX Runtime",
     "vision.roi_align": "tests/relay/test_float64_positions.py, tests/frontends",
     "vision.select_boxes": "greedy: one rounding changes everything behind it",

@@ -117,6 +117,27 @@ def test_control_flow(target):
     assert steps[26] == 1110  # 27 takes 111 steps
 
 
+def test_what_a_statement_has_read_is_read_again_after_a_store_inside_it(target):
+    """A condition, or a value, is an expression that the body has too: there after a store."""
+    a, out = decl_buffer((3,), I32, "A"), decl_buffer((3,), I32, "out")
+
+    def parts(number):
+        at = const(number, I32)
+        read = a[at] < 3
+        say = store(out, at, cast(read, I32))
+        return read, say, seq([store(a, at, a[at] + 1), say])
+
+    (test, _, body), (going, say, turn), (value, _, inside) = map(parts, range(3))
+    whole = seq([
+        S.IfThenElse(test, body), say, S.While(going, turn),
+        S.LetStmt(E.Var("v", "bool"), value, inside),
+    ])  # fmt: skip
+    run = load(prim_func("reads", [a, out], whole), target)
+    data, found = np.array([2, 1, 2], I32), np.full(3, 7, I32)
+    run(data, found)
+    assert (data.tolist(), found.tolist()) == ([3, 3, 3], [0, 0, 0])
+
+
 def test_assertions_raise_with_their_message(target):
     a = decl_buffer((4,), "float32", "A")
     i = E.Var("i")

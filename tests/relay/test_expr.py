@@ -6,8 +6,8 @@ import pytest
 from slipway import relay
 from slipway.errors import TypeInferenceError
 from slipway.ir.function import IRModule
-from slipway.ir.serialize import load_json, save_json
 from slipway.ir.structural import structural_equal, structural_hash
+from slipway.ir.text.serialize import load_json, save_json
 from slipway.relay.interpret import interpret
 from slipway.relay.visit import free_vars, post_order
 
@@ -16,6 +16,13 @@ def test_types_are_known_on_construction():
     x = relay.var("x", shape=(1, 64))
     y = relay.nn.softmax(relay.nn.dense(x, relay.var("w", shape=(10, 64))))
     assert y.checked_type == relay.TensorType((1, 10), "float32")
+
+
+@pytest.mark.parametrize("name", ["x\0y", "\0"])
+def test_no_name_that_ends_early_on_a_device(name):
+    """Two of "x" and "x\\0y" were both "x" there, and neither could be set by its name."""
+    with pytest.raises(TypeInferenceError, match="NUL character"):
+        relay.var(name, shape=(2,))
 
 
 def test_python_operators_build_calls():

@@ -7,8 +7,8 @@ from slipway.errors import ArtifactError, ExecutionError
 from slipway.runtime import cpu, load_module
 from slipway.runtime import ndarray as nd
 from slipway.runtime.artifact_writer import write_artifact
-from slipway.runtime.graph_executor import GraphModule, create
-from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables
+from slipway.runtime.graph.graph_executor import GraphModule, create
+from slipway.runtime.graph.graph_format import GraphEntry, GraphNode, GraphTables
 from slipway.runtime.params import save_param_dict
 
 SHAPE = (2, 3)
@@ -56,6 +56,18 @@ def test_runs_and_returns_outputs(model):
     np.testing.assert_array_equal(out.numpy(), (data * 2 + 11).ravel())
 
 
+def test_extents_of_one_do_not_matter(model):
+    """Nothing is lost by them, and classic TVM compared bytes only."""
+    data = np.arange(6, dtype="float32").reshape(SHAPE)
+    model.run(data=data.reshape(1, 2, 1, 3))
+    np.testing.assert_array_equal(model.get_output(1).numpy(), data + 10)
+    model.run(data=nd.array(data.reshape(2, 3, 1)))
+    np.testing.assert_array_equal(model.get_output(1).numpy(), data + 10)
+    for wrong in ((3, 2), (6,), (1, 6)):
+        with pytest.raises(ExecutionError, match="data"):
+            model.set_input("data", data.reshape(wrong))
+
+
 def test_inputs_by_number_keyword_and_list(model):
     model.set_input(0, np.ones(SHAPE, "float32"))
     model.run()
@@ -81,7 +93,7 @@ def test_arrays_are_copied_from_wherever_they_lie(model, way, asked, monkeypatch
     if asked:
         model.get_input_info()
     if way == "as it is":  # C reads it where it lies, without another array
-        monkeypatch.setattr("slipway.runtime.graph_executor.array", None)
+        monkeypatch.setattr("slipway.runtime.graph.graph_executor.array", None)
     model.set_input("data", given)
     given = np.zeros_like(given)  # the model has a copy
     model.run()
@@ -271,8 +283,8 @@ def test_artifact_round_trip(artifact):
 
 
 def test_artifact_opens_in_the_c_runtime_too(artifact):
-    from slipway.runtime.graph_executor import NativeModule
-    from slipway.runtime.native_library import native_runtime
+    from slipway.runtime.graph.graph_executor import NativeModule
+    from slipway.runtime.libraries.native_library import native_runtime
 
     library = native_runtime().packed("module_open")(str(artifact))
     find = native_runtime().packed("module_get_function")
@@ -302,7 +314,7 @@ def test_same_artifact_twice_gives_same_bytes(artifact, kernels_library, tmp_pat
 
 @pytest.mark.parametrize("native", [False, True])
 def test_damage_anywhere_is_an_error(artifact, tmp_path, native):
-    from slipway.runtime.native_library import native_runtime
+    from slipway.runtime.libraries.native_library import native_runtime
 
     def open_it(path):
         if native:

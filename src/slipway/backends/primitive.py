@@ -142,7 +142,7 @@ def _evaluate(
         assert definition.compute_function is not None
         try:
             found = list(definition.compute_function(call.attrs, tensors, out_types))
-        except (TypeError, TypeInferenceError) as error:
+        except TypeInferenceError as error:
             if not problem.is_open:
                 raise
             given = ", ".join(map(str, in_types))

@@ -23,6 +23,7 @@ from slipway.backends import strategy as registry
 from slipway.backends.backend import backend_of
 from slipway.backends.choices import RECORDS, records_digest, records_path, using_records
 from slipway.backends.primitive import schedule_primitive
+from slipway.backends.size_versions import in_versions
 from slipway.codegen import cache
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.source import FunctionSource
@@ -37,8 +38,9 @@ from slipway.ir.stmt import NOP as NOP_STMT
 from slipway.ir.structural import structural_digest
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Function, Op
+from slipway.relay.narrowed import with_own_sizes
 from slipway.relay.op_registry import is_primitive
-from slipway.relay.ops.recurrence import body_of
+from slipway.relay.ops.control import bodies_of
 from slipway.relay.types import TensorType, TupleType, Type, flatten
 from slipway.relay.visit import post_order
 from slipway.target import Target
@@ -59,17 +61,25 @@ def lower_kernel(name: str, function: Function, target: Target) -> PrimFunc:
 
     Raises what lowering raises, with the kernel's name in front.
     """
-    backend = backend_of(target)
     try:
         if is_external(function):
             loops = external_kernel(name, function)
         else:
-            kernel = schedule_primitive(function, target)
-            loops = te.lower(kernel.schedule, list(kernel.args), name=name)
-        loops = backend.lowered_kernel(loops)
-        return run_pipeline(loops, target, passes=backend.loop_passes(target))
+            own = with_own_sizes(function)
+            return in_versions(own, target, partial(_lowered, name, target=target))
+        return _ready(loops, target)
     except SlipwayError as error:
         raise type(error)(f"in the kernel {name}: {error}") from error
+
+
+def _lowered(name: str, function: Function, target: Target) -> PrimFunc:
+    kernel = schedule_primitive(function, target)
+    return _ready(te.lower(kernel.schedule, list(kernel.args), name=name), target)
+
+
+def _ready(loops: PrimFunc, target: Target) -> PrimFunc:
+    backend = backend_of(target)
+    return run_pipeline(backend.lowered_kernel(loops), target, passes=backend.loop_passes(target))
 
 
 class LoweredKernels(Mapping[str, PrimFunc]):
@@ -204,13 +214,10 @@ def _all_ours(function: Function, target: Target) -> bool:
         in_types = [arg.checked_type for arg in expr.args] if theirs else []
         if any(entry.applies(expr.attrs, in_types, target) for entry in theirs):
             return False
-        body = body_of(expr)
-        if body is not None and not all(
-            _all_ours(kernel, target)
-            for kernel in post_order(body)
-            if isinstance(kernel, Function) and is_primitive(kernel)
-        ):
-            return False
+        for body in bodies_of(expr).values():
+            kernels = (k for k in post_order(body) if isinstance(k, Function) and is_primitive(k))
+            if not all(_all_ours(kernel, target) for kernel in kernels):
+                return False
     return True
 
 

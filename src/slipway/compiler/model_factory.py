@@ -21,9 +21,9 @@ from slipway.errors import ArtifactError
 from slipway.ir.function import BaseFunc, IRModule
 from slipway.relay.backend import Executor, Runtime
 from slipway.relay.dims import SymbolDim, is_open
-from slipway.runtime.graph_factory import GraphExecutorFactoryModule
-from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables, Storage
-from slipway.runtime.graph_sizes import OpenDim
+from slipway.runtime.graph.graph_factory import GraphExecutorFactoryModule
+from slipway.runtime.graph.graph_format import GraphEntry, GraphNode, GraphTables, Storage
+from slipway.runtime.graph.graph_sizes import OpenDim
 from slipway.runtime.ndarray import NDArray
 from slipway.target import Target
 from slipway.toolchain.link import write_file

@@ -8,6 +8,7 @@ from slipway.relay import analysis as analysis
 from slipway.relay import annotation as annotation
 from slipway.relay import backend as backend
 from slipway.relay import build_module as build_module
+from slipway.relay import data_dep_optimization as data_dep_optimization
 from slipway.relay import dataflow_pattern as dataflow_pattern
 from slipway.relay import expr as expr
 from slipway.relay import expr as function
@@ -55,6 +56,8 @@ from slipway.relay.expr_functor import ExprMutator as ExprMutator
 from slipway.relay.expr_functor import ExprVisitor as ExprVisitor
 from slipway.relay.expr_functor import MixedModeMutator as MixedModeMutator
 from slipway.relay.expr_functor import MixedModeVisitor as MixedModeVisitor
+from slipway.relay.ops.control import branch as branch
+from slipway.relay.ops.control import while_loop as while_loop
 from slipway.relay.ops.nn.activation import clip as clip
 from slipway.relay.ops.packed.blocked import layout_transform as layout_transform
 from slipway.relay.ops.recurrence import scan as scan
@@ -250,6 +253,7 @@ __all__ = [
     "bitwise_not",
     "bitwise_or",
     "bitwise_xor",
+    "branch",
     "broadcast_to",
     "broadcast_to_like",
     "build",
@@ -269,6 +273,7 @@ __all__ = [
     "create_executor",
     "cumprod",
     "cumsum",
+    "data_dep_optimization",
     "dataflow_pattern",
     "divide",
     "equal",
@@ -398,6 +403,7 @@ __all__ = [
     "visit",
     "vm",
     "where",
+    "while_loop",
     "zeros",
     "zeros_like",
 ]

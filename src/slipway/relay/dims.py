@@ -61,14 +61,14 @@ class OpenDim:
     __int__ = __index__ = __float__ = __neg__ = _unknown
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _unknown
     __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = _unknown
-    __mod__ = __rmod__ = __pow__ = __rpow__ = _unknown
+    __mod__ = __rmod__ = __pow__ = __rpow__ = __divmod__ = __rdivmod__ = _unknown
     __lt__ = __le__ = __gt__ = __ge__ = _unknown
 
 
 def _operation(make: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
     def compute(self: SymbolDim, other: Any) -> Any:
         if not isinstance(other, int | SymbolDim):
-            return self._unknown() if isinstance(other, OpenDim) else NotImplemented
+            return self._unknown() if isinstance(other, float | OpenDim) else NotImplemented
         if make in (ops.floordiv, ops.floormod):
             divisor = self if swapped else other
             if not isinstance(divisor, int) or divisor < 1:

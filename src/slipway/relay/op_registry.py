@@ -323,7 +323,7 @@ def _current_span() -> str:
 
 FAMILIES = (
     "nn.activation", "annotation", "nn.attention", "tensor.binary", "packed.blocked",
-    "packed.blocked_conv", "nn.conv", "nn.conv_transpose", "tensor.create", "nn.dense",
+    "packed.blocked_conv", "control", "nn.conv", "nn.conv_transpose", "tensor.create", "nn.dense",
     "image.detection", "image.resize", "tensor.index", "tensor.join", "nn.norm", "nn.pad",
     "packed.dot_pairs", "nn.pool", "qnn.affine", "qnn.conv", "packed.qnn_depthwise_packed",
     "packed.qnn_packed", "qnn.pool", "qnn.rescale", "qnn.rescale_high", "qnn.rsqrt", "qnn.softmax",

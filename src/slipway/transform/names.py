@@ -44,6 +44,7 @@ OPT_LEVELS = {
     "RemoveUnusedFunctions": 1,
     "RoundOnce": 2,
     "SelectBranches": 0,
+    "OutlineBranches": 0,
     "SimplifyExpr": 0,
     "SimplifyInference": 0,
     "SinkReshape": 2,

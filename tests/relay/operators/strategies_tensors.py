@@ -5,6 +5,7 @@ from drawing import ALL, FLOATS, NUMBERS, OPS, Case
 from strategies import strategy
 
 from slipway.relay.expr import Function, Tuple, Var
+from slipway.relay.ops.control import BranchAttrs, WhileAttrs
 from slipway.relay.ops.recurrence import LoopAttrs
 from slipway.relay.types import TensorType
 
@@ -308,3 +309,30 @@ def scan(d):
     sequences = tuple(d.array((steps, *shape), "int32", -999, 999) for _ in range(1 + two))
     others = (d.array(shape, "int32", -999, 999),)
     return Case((states, sequences, others), LoopAttrs(body, 2, 1 + two, reverse=d.bool()))
+
+
+@strategy("branch")
+def branch(d):
+    """One of two sums of integers."""
+    kind = TensorType(d.shape(1, 2, size=40), "int32")
+    bodies = []
+    for _ in range(2):
+        x, y = Var("x", kind), Var("y", kind)
+        first, second = (x, y) if d.bool() else (y, x)
+        bodies.append(Function((x, y), Tuple((OPS["subtract"](first, second), first))))
+    others = tuple(d.array(kind.shape, "int32", -999, 999) for _ in range(2))
+    return Case((d.array((), "bool"), others), BranchAttrs(*bodies))
+
+
+@strategy("while_loop")
+def while_loop(d):
+    """Powers of two below a limit, and as many sums of a tensor."""
+    kind, number = TensorType(d.shape(1, 2, size=40), "int32"), TensorType((), "int32")
+    types = (number, kind, kind, number)
+    n, x, w, limit = (Var(name, t) for name, t in zip("nxwm", types, strict=True))
+    condition = Function((n, x, w, limit), OPS["less"](n, limit))
+    n, x, w, limit = (Var(name, t) for name, t in zip("nxwm", types, strict=True))
+    body = Function((n, x, w, limit), Tuple((OPS["add"](n, n), OPS["add"](x, w))))
+    states = (np.array(1, "int32"), d.array(kind.shape, "int32", -999, 999))
+    others = (d.array(kind.shape, "int32", -99, 99), np.array(d.int(0, 9), "int32"))
+    return Case((states, others), WhileAttrs(condition, body))

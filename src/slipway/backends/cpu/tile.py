@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from slipway.backends.strategy import Knobs, Space
-from slipway.relay.dims import is_open, least
+from slipway.relay.dims import is_open, least, usual
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -167,18 +167,34 @@ def choose_tile(
     Of those that are `legal`, the one whose steps take least for all the work, that of last tiles
     that overlap the ones before included (``split(..., tail="shift")``); or that of least `cost`.
     Where the rows are open, a tile has no more than there are at least, so that its last one may
-    overlap the one before.
+    overlap the one before; it is chosen for sizes from all of the range.
     """
-    known = max(1, least(rows)) if is_open(rows) else rows
-    price = cost or (lambda tile: kernel.all_cycles(tile, known, chunks))
-    return min((t for t in kernel.tiles(known, chunks) if legal(t)), key=price)
+    sizes = sizes_of(rows)
+    price = cost or (lambda tile: _relative(kernel, tile, sizes, chunks))
+    return min((t for t in kernel.tiles(sizes[0], chunks) if legal(t)), key=price)
+
+
+def sizes_of(rows: Any) -> tuple[int, ...]:
+    """Return the numbers of rows that a tile is chosen for, the smallest first."""
+    if not is_open(rows):
+        return (rows,)
+    low = max(1, least(rows))
+    high = max(low, usual(rows))
+    return tuple(sorted({low + (high - low) * i // 4 for i in range(5)}))
+
+
+def _relative(kernel: MicroKernel, tile: Tile, sizes: tuple[int, ...], chunks: int) -> float:
+    """Return the cycles of a step of all tiles, for each row; the mean over `sizes`."""
+    if len(sizes) == 1:
+        return kernel.all_cycles(tile, sizes[0], chunks)
+    return sum(kernel.all_cycles(tile, rows, chunks) / rows for rows in sizes)
 
 
 def choose_kernel(
     kernels: Iterable[MicroKernel], rows: int, vectors: int
 ) -> tuple[MicroKernel, Tile]:
     """Choose among micro-kernels of several widths, and the tile, for `rows` by `vectors`."""
-    rows = max(1, least(rows)) if is_open(rows) else rows
+    rows = sizes_of(rows)[0]
 
     def best(kernel: MicroKernel) -> tuple[float, Tile]:
         chunks = -(-vectors // kernel.width)

@@ -195,11 +195,12 @@ class FunctionEmitter(IntrinsicEmitter):
         self.value(value)
 
     def _scoped(self, body: S.Stmt) -> None:
+        """Emit statements inside of another, whose loads may give something else after a store."""
+        outer, self.memo = self.memo, [{}]
         self.w.scopes.append({})
-        self.memo.append({})
         self.stmt(body)
-        self.memo.pop()
         self.w.scopes.pop()
+        self.memo = outer
 
     def _for(self, node: S.For) -> None:
         parallel = node.kind == S.ForKind.PARALLEL
@@ -274,6 +275,7 @@ class FunctionEmitter(IntrinsicEmitter):
         return f", !llvm.loop !{self.module.loop_metadata(wish)}"
 
     def _while(self, node: S.While) -> None:
+        self.new_statement()
         w = self.w
         head, body, done = (w.label(x) for x in ("while", "do", "done"))
         w.branch(head)

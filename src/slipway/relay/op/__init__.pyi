@@ -14,6 +14,8 @@ from slipway.relay.op_registry import OpPattern as OpPattern
 from slipway.relay.op_rules import register_alter_op_layout as register_alter_op_layout
 from slipway.relay.op_rules import register_convert_op_layout as register_convert_op_layout
 from slipway.relay.op_rules import register_legalize as register_legalize
+from slipway.relay.ops.control import branch as branch
+from slipway.relay.ops.control import while_loop as while_loop
 from slipway.relay.ops.nn.activation import clip as clip
 from slipway.relay.ops.packed.blocked import layout_transform as layout_transform
 from slipway.relay.ops.recurrence import scan as scan
@@ -166,6 +168,7 @@ __all__ = [
     "bitwise_not",
     "bitwise_or",
     "bitwise_xor",
+    "branch",
     "broadcast_to",
     "broadcast_to_like",
     "cast",
@@ -288,6 +291,7 @@ __all__ = [
     "variance",
     "vision",
     "where",
+    "while_loop",
     "zeros",
     "zeros_like",
 ]

@@ -37,7 +37,7 @@ def unrolled_steps(attrs: Any, inputs: Sequence[Any], out_types: Sequence[Tensor
     order = range(steps)
     for t in reversed(order) if attrs.reverse else order:
         given = [*states, *(_row(s, t) for s in sequences), *others]
-        results = _evaluate(attrs.body, given)
+        results = evaluated(attrs.body, given)
         states = results[:count]
         for row, value in zip(rows, results[count:], strict=True):
             row.append(value)
@@ -66,7 +66,7 @@ def _stack(rows: Sequence[Any], out: TensorType) -> Any:
     return te().compute(out.shape, element, name="stacked", tag="injective")
 
 
-def _evaluate(function: Function, given: Sequence[Any]) -> list[Any]:
+def evaluated(function: Function, given: Sequence[Any]) -> list[Any]:
     """Return the results of a function on te tensors, by its operators' own computes."""
     values: dict[int, list[Any]] = {}
     left = list(given)
@@ -91,10 +91,12 @@ def _value(expr: Expr, values: dict[int, list[Any]]) -> list[Any]:
         case Call():
             arguments = [t for argument in expr.args for t in values[id(argument)]]
             if isinstance(expr.op, Function):
-                return _evaluate(expr.op, arguments)
+                return evaluated(expr.op, arguments)
             compute = op_registry.get(expr.op.name).compute_function
             assert compute is not None
             return list(compute(expr.attrs, arguments, flatten(expr.checked_type)))
         case Var():
-            raise LoweringError(f"the body of a scan reads {expr.name}, which is none of its own")
-    raise LoweringError(f"the body of a scan cannot hold a {type(expr).__name__}")
+            raise LoweringError(
+                f"the body of a loop or branch reads {expr.name}, which is none of its own"
+            )
+    raise LoweringError(f"a loop's or branch's body cannot hold a {type(expr).__name__}")

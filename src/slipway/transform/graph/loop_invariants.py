@@ -1,4 +1,4 @@
-"""What the body of a scan computes anew at each step and what it need not.
+"""What the body of a loop computes anew at each step and what it need not.
 
     closed      an expression over outer values becomes a body, with these as its `others`
     sink        constants among the others go into the body, where graph passes see them
@@ -10,11 +10,11 @@ constants, and then come into the loop as what they have become.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, Var
-from slipway.relay.ops.recurrence import LoopAttrs, body_of
+from slipway.relay.ops.control import bodies_of, is_branch
 from slipway.relay.types import TensorType
 from slipway.relay.visit import children, post_order, rebuild, rewrite, substitute
 from slipway.transform.graph.fuse_ops import is_inlined_constant
@@ -68,30 +68,45 @@ def closed(params: Sequence[Var], result: Expr, constants: bool = False) -> tupl
 
 
 def sink(call: Call) -> Call:
-    """Return the scan with its constant others inside its body."""
-    attrs: LoopAttrs = call.attrs
-    states, sequences, others = call.args
-    fixed = attrs.states + attrs.sequences
-    params = attrs.body.params
-    pairs = list(zip(params[fixed:], _fields(others), strict=True))
-    known = {p: value for p, value in pairs if isinstance(value, Constant)}
-    if not known:
+    """Return the loop or branch with its constant others inside its bodies."""
+    others = _others(call)
+    constant = {i for i, value in enumerate(others) if isinstance(value, Constant)}
+    if not constant:
         return call
-    rest = [(p, value) for p, value in pairs if p not in known]
-    body = Function((*params[:fixed], *(p for p, _ in rest)), substitute(attrs.body.body, known))
-    shared = Tuple(tuple(value for _, value in rest))
-    return Call(call.op, (states, sequences, shared), attrs.replace(body=body), call.span)
+    bodies = {}
+    for name, body in bodies_of(call).items():
+        fixed = len(body.params) - len(others)
+        own = body.params[fixed:]
+        known = {own[i]: others[i] for i in constant}
+        rest = (p for i, p in enumerate(own) if i not in constant)
+        bodies[name] = Function((*body.params[:fixed], *rest), substitute(body.body, known))
+    return _with_others(call, bodies, [v for i, v in enumerate(others) if i not in constant])
 
 
 def lift(call: Call) -> Call:
-    """Return the scan with all that is the same at each step computed outside."""
-    attrs: LoopAttrs = call.attrs
-    states, sequences, others = call.args
-    fixed = attrs.states + attrs.sequences
-    params = attrs.body.params
-    body, shared = closed(params[:fixed], attrs.body.body, constants=True)
-    outer = substitute(shared, dict(zip(params[fixed:], _fields(others), strict=True)))
-    return Call(call.op, (states, sequences, outer), attrs.replace(body=body), call.span)
+    """Return the loop with all that is the same at each step computed outside.
+
+    Of a branch only what is constant: the rest is for the case that it is taken.
+    """
+    others = _others(call)
+    kept = others if is_branch(call) else ()
+    parts = []
+    for body in bodies_of(call).values():
+        fixed = len(body.params) - len(others)
+        params = body.params[: fixed + len(kept)]
+        inner, shared = closed(params, body.body, constants=True)
+        outer = substitute(shared, dict(zip(body.params[fixed:], others, strict=True)))
+        parts.append((params, inner, list(outer.fields)))
+    bodies = {}
+    for name, (params, inner, _) in zip(bodies_of(call), parts, strict=True):
+        own = inner.params[len(params) :]
+        fresh = [
+            var
+            for _, part, values in parts
+            for var in (own if part is inner else [Var("unused", v.checked_type) for v in values])
+        ]
+        bodies[name] = Function((*params, *fresh), inner.body)
+    return _with_others(call, bodies, [*kept, *(v for _, _, values in parts for v in values)])
 
 
 def optimize_loops(
@@ -99,23 +114,29 @@ def optimize_loops(
     optimized: Callable[[Function], Function],
     fused: Callable[[Function], Function],
 ) -> Function:
-    """Return `function` with the body of each scan `optimized` as a graph, and made of kernels."""
+    """Return `function` with the bodies in it `optimized` as graphs, and made of kernels."""
 
     def rule(expr: Call) -> Expr | None:
-        if body_of(expr) is None:
+        if not bodies_of(expr):
             return None
-        call = sink(expr)
-        call = lift(_with_body(call, optimized(call.attrs.body)))
-        return _with_body(call, fused(call.attrs.body))
+        call = lift(_with_bodies(sink(expr), optimized))
+        return _with_bodies(call, fused)
 
     return rewrite(function, rule)  # type: ignore[no-any-return]
 
 
-def _with_body(call: Call, body: Function) -> Call:
-    return Call(call.op, call.args, call.attrs.replace(body=body), call.span)
+def _with_bodies(call: Call, change: Callable[[Function], Function]) -> Call:
+    bodies = {name: change(body) for name, body in bodies_of(call).items()}
+    return Call(call.op, call.args, call.attrs.replace(**bodies), call.span)
 
 
-def _fields(expr: Expr) -> Sequence[Expr]:
-    """The others of a scan; passes keep them a Tuple, as they rebuild one from its fields."""
-    assert isinstance(expr, Tuple)
-    return expr.fields
+def _with_others(call: Call, bodies: Mapping[str, Function], others: Sequence[Expr]) -> Call:
+    args = (*call.args[:-1], Tuple(tuple(others)))
+    return Call(call.op, args, call.attrs.replace(**bodies), call.span)
+
+
+def _others(call: Call) -> tuple[Expr, ...]:
+    """The others of a loop or branch; passes keep a Tuple, as they rebuild one from its fields."""
+    others = call.args[-1]
+    assert isinstance(others, Tuple)
+    return others.fields

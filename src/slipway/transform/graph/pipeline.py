@@ -20,15 +20,16 @@ from slipway.transform.graph.fold_constant import fold_constant
 from slipway.transform.graph.fold_scale_axis import fold_scale_axis
 from slipway.transform.graph.fuse_ops import MAX_DEPTH, Ends, fuse_ops
 from slipway.transform.graph.infer_type import infer_type
-from slipway.transform.graph.integer_arithmetic import integer_arithmetic
+from slipway.transform.graph.integers.integer_arithmetic import integer_arithmetic
+from slipway.transform.graph.outline_branches import outline_branches
 from slipway.transform.graph.own_outputs import own_outputs
-from slipway.transform.graph.round_once import round_once
+from slipway.transform.graph.precision.round_once import round_once
+from slipway.transform.graph.precision.widen_products import widen_products
 from slipway.transform.graph.select_branches import select_branches
 from slipway.transform.graph.simplify_expr import simplify_expr
 from slipway.transform.graph.simplify_inference import simplify_inference
 from slipway.transform.graph.sink_reshape import sink_reshape
 from slipway.transform.graph.split_joins import split_joins
-from slipway.transform.graph.widen_products import widen_products
 from slipway.transform.manager import Pass, Setting, always
 from slipway.transform.verify import LAWS
 
@@ -106,6 +107,15 @@ def _kernel_per_op(function: Function) -> Function:
     return function
 
 
+def _has_branches(setting: Setting) -> bool:
+    """Return whether the target computes one of two branches, and not both."""
+    return setting.target is not None and setting.target.kind.is_cpu
+
+
+def _select(function: Function, setting: Setting) -> Function:
+    return select_branches(function, not _has_branches(setting))
+
+
 FOLD_CONSTANT = graph_pass("FoldConstant", fold_constant)
 SIMPLIFY_EXPR = graph_pass("SimplifyExpr", simplify_expr)
 SINK_RESHAPE = graph_pass("SinkReshape", sink_reshape)
@@ -113,7 +123,8 @@ WIDEN_PRODUCTS = graph_pass("WidenProducts", widen_products)
 
 OPENING: tuple[Pass, ...] = (
     graph_pass("InferType", infer_type),
-    graph_pass("SelectBranches", select_branches),
+    setting_pass("SelectBranches", _select),
+    graph_pass("OutlineBranches", outline_branches, _has_branches),
     graph_pass("FakeQuantizationToInteger", integer_arithmetic, exact=False),
     graph_pass("SimplifyInference", simplify_inference),
     graph_pass("SplitJoins", split_joins),

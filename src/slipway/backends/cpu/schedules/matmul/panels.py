@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from slipway import te
 from slipway.backends.cpu.tile import Tile, vector_registers
 from slipway.backends.stages import extent_of
+from slipway.relay.dims import usual
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -61,6 +62,7 @@ def prefetch_next(
 
     `position` gives the indices into `kernel` of a line, from 0 to ``at.steps``, of the next panel.
     """
-    first = te.floordiv(at.tile * at.steps + at.step, at.tiles)
-    for more in range(-(-steps.at_once // at.tiles)):
+    tiles = usual(at.tiles)
+    first = te.floordiv(at.tile * at.steps + at.step, tiles)
+    for more in range(-(-steps.at_once // tiles)):
         stage.prefetch_at(kernel, steps.asking, position(first + more))

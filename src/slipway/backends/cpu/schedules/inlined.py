@@ -1,0 +1,217 @@
+"""The kernels of a function inside of another kernel: a step of a scan, a branch, a turn of a loop.
+
+They are lowered as those of a graph are, on the buffers that the kernel around them gives: packed
+weights, register tiles and parallel loops are the same.  What lies between them is temporary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.primitive import schedule_primitive
+from slipway.errors import LoweringError
+from slipway.ir import expr as E
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.buffer import Buffer, decl_buffer
+from slipway.ir.node import Node
+from slipway.ir.visit import rewrite_bottom_up, substitute, walk
+from slipway.relay.expr import Call, Function, Tuple, TupleGetItem, Var
+from slipway.relay.op_registry import is_call_of, is_primitive
+from slipway.relay.types import flatten
+from slipway.relay.visit import post_order
+from slipway.transform.graph.fuse_ops import fuse_ops
+from slipway.transform.graph.simplify_expr import RESHAPES
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+
+def kernels_of(body: Function) -> Function:
+    """Return a function as calls of kernels."""
+    return body if any(is_primitive(e) for e in post_order(body)) else fuse_ops(body)
+
+
+def cycles_of(body: Function, target: Target) -> float:
+    """Return the predicted cycles of the kernels of a function."""
+    kernels = [e for e in post_order(kernels_of(body)) if is_primitive(e)]
+    choices = [schedule_primitive(k, target).choice for k in kernels if isinstance(k, Function)]
+    return float(sum(c.cycles or 0 for c in choices if c is not None))
+
+
+class InlinedKernels:
+    """The statements of a function that calls kernels, on given buffers.
+
+    `results` are buffers for some of its results, by number: a kernel that gives one writes there.
+    `found` are the buffers of all results afterwards, which may be arguments.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        function: Function,
+        arguments: Sequence[Buffer],
+        results: Mapping[int, Buffer],
+    ) -> None:
+        self.target = target
+        self.values = {id(p): [b] for p, b in zip(function.params, arguments, strict=True)}
+        self.temporaries: list[Buffer] = []
+        self._places = _places(function.body, results)
+        done: list[S.Stmt] = []
+        for expr in post_order(function.body, into_functions=False):
+            match expr:
+                case Tuple():
+                    self.values[id(expr)] = [b for f in expr.fields for b in self.values[id(f)]]
+                case TupleGetItem():
+                    self.values[id(expr)] = [self.values[id(expr.tuple_value)][expr.index]]
+                case Call() if is_primitive(expr.op):
+                    done.append(self._kernel(expr))
+                case Var() | Function():
+                    pass
+                case _:
+                    raise LoweringError(f"a body of kernels cannot hold a {type(expr).__name__}")
+        self.statements = done
+        self.found = self.values[id(function.body)]
+
+    def temporary(self, like: Sequence[int], dtype: str) -> Buffer:
+        """Return a new buffer that lives as long as the statements."""
+        buffer = decl_buffer(tuple(like), dtype, f"step{len(self.temporaries)}")
+        self.temporaries.append(buffer)
+        return buffer
+
+    def around(self, statements: Sequence[S.Stmt]) -> S.Stmt:
+        """Return statements with the temporaries around them."""
+        stmt = S.seq(statements)
+        for buffer in reversed(self.temporaries):
+            stmt = S.Allocate(buffer, stmt)
+        return stmt
+
+    def _kernel(self, call: Call) -> S.Stmt:
+        arguments = [b for a in call.args for b in self.values[id(a)]]
+        if _is_reshape(call.op):
+            (source,) = arguments
+            self.values[id(call)] = [view(source, call.tensor_type.shape)]
+            return S.NOP
+        outs = []
+        for number, type_ in enumerate(flatten(call.checked_type)):
+            place = self._places.get((id(call), number))
+            outs.append(place or self.temporary(type_.shape, type_.dtype))
+        self.values[id(call)] = outs
+        kernel = schedule_primitive(call.op, self.target)
+        lowered = te.lower(kernel.schedule, list(kernel.args))
+        views = dict(zip((b for _, b in lowered.buffer_map), (*arguments, *outs), strict=True))
+        return _with_buffers(lowered.body, views)
+
+
+def _places(body: Any, results: Mapping[int, Buffer]) -> dict[tuple[int, int], Buffer]:
+    """Return which results of kernels are written where they belong, by call and field."""
+    found: dict[tuple[int, int], Buffer] = {}
+    fields = body.fields if isinstance(body, Tuple) else (body,)
+    for number, buffer in results.items():
+        result = fields[number] if number < len(fields) else None
+        if isinstance(result, TupleGetItem):
+            found.setdefault((id(result.tuple_value), result.index), buffer)
+        elif isinstance(result, Call):
+            found.setdefault((id(result), 0), buffer)
+    return found
+
+
+def new_states(step: InlinedKernels, states: Sequence[Buffer], lanes: int) -> list[S.Stmt]:
+    """Return the copies of new states; old ones that become another state are kept before."""
+    first: list[S.Stmt] = []
+    then: list[S.Stmt] = []
+    for source, state in zip(step.found, states, strict=False):
+        if source.data is state.data:
+            continue
+        if any(source.data is other.data for other in states):
+            kept = step.temporary(fixed_shape(source), source.dtype)
+            first.append(copy(source, kept, lanes))
+            source = kept
+        then.append(copy(source, state, lanes))
+    return first + then
+
+
+def fixed_shape(buffer: Buffer) -> tuple[int, ...]:
+    """Return the shape of a buffer whose sizes are known."""
+    shape = buffer.constant_shape()
+    assert shape is not None
+    return shape
+
+
+def _is_reshape(function: Function) -> bool:
+    """Return whether a kernel gives the elements of its only argument in another shape."""
+    body = function.body
+    while is_call_of(body, *RESHAPES):
+        (body,) = body.args
+    return body is not function.body and isinstance(body, Var)
+
+
+def view(buffer: Buffer, shape: Sequence[int], offset: Any = None) -> Buffer:
+    """Return another shape of the memory of `buffer`, from `offset` elements on."""
+    if offset is None:
+        offset = buffer.elem_offset
+    elif buffer.elem_offset is not None:
+        offset = ops.add(buffer.elem_offset, offset)
+    return decl_buffer(
+        tuple(shape), buffer.dtype, buffer.name, buffer.data, elem_offset=offset, scope=buffer.scope
+    )
+
+
+def copy(source: Buffer, target: Buffer, most: int) -> S.Stmt:
+    """Return loops that copy all elements, in vectors."""
+    if source.data is target.data:
+        return S.NOP
+    size = prod(fixed_shape(target))
+    a, b = view(source, (size,)), view(target, (size,))
+    whole = size // most * most
+    return S.seq(
+        _copy_run(a, b, begin, extent, lanes)
+        for begin, extent, lanes in ((0, whole, most), (whole, size - whole, 1))
+        if extent
+    )
+
+
+def _copy_run(a: Buffer, b: Buffer, begin: int, extent: int, lanes: int) -> S.Stmt:
+    outer, lane = E.Var("i", "int32"), E.Var("v", "int32")
+    at = ops.add(ops.add(ops.mul(outer, ops.const(lanes)), lane), ops.const(begin))
+    stmt: S.Stmt = S.BufferStore(b, E.BufferLoad(a, (at,)), (at,))
+    zero = ops.const(0, "int32")
+    stmt = S.For(lane, zero, ops.const(lanes, "int32"), S.ForKind.VECTORIZED, stmt)
+    return S.For(outer, zero, ops.const(extent // lanes, "int32"), S.ForKind.SERIAL, stmt)
+
+
+def _moved(view: Buffer, whole: Buffer) -> Buffer:
+    """Return a view of an argument as one of what the argument is now."""
+    offset = view.elem_offset
+    if whole.elem_offset is not None:
+        offset = whole.elem_offset if offset is None else ops.add(offset, whole.elem_offset)
+    made: Buffer = view.replace(data=whole.data, elem_offset=offset)
+    return made
+
+
+def _with_buffers(body: S.Stmt, views: dict[Buffer, Buffer]) -> S.Stmt:
+    """Return the statements of a kernel on other buffers, which may begin after their pointer."""
+    offsets = {id(old.data): new.elem_offset for old, new in views.items()}
+
+    def pointer(node: Node) -> Node | None:
+        if not isinstance(node, E.Call) or node.op != "access_ptr":
+            return None
+        data, start, mode = node.args
+        offset = offsets.get(id(data))
+        if offset is None:
+            return None
+        return E.Call(node.dtype, "access_ptr", (data, ops.add(offset, start), mode))
+
+    if any(offset is not None for offset in offsets.values()):
+        body = rewrite_bottom_up(body, pointer)
+    mapping: dict[Any, Any] = dict(views)
+    mapping.update((old.data, new.data) for old, new in views.items())
+    behind = {id(old.data): new for old, new in views.items()}
+    for node in walk(body):
+        if isinstance(node, Buffer) and node not in mapping and id(node.data) in behind:
+            # A view that the kernel itself made of an argument: a step of a loop inside.
+            mapping[node] = _moved(node, behind[id(node.data)])
+    return substitute(body, mapping)  # type: ignore[no-any-return]

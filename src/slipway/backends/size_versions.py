@@ -1,0 +1,166 @@
+"""Kernels of open sizes in several versions, each for a part of the range.
+
+    n in 1..8   ->   if n < 2:    the kernel of n = 1
+                     elif n < 3:  the kernel of n = 2
+                     elif n < 4:  the kernel of n = 3
+                     elif n < 6:  the kernel of n in 4..5, tiles of up to four rows
+                     elif n < 8:  the kernel of n in 6..7, tiles of up to six rows
+                     else:        the kernel of n = 8
+
+A tile has no more rows than the lower end of a range allows, so that the last one may overlap the
+one before.  Parts end at each of `CUTS`, and neighbours that are scheduled alike are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from slipway.backends.primitive import schedule_primitive
+from slipway.ir import expr as E
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.buffer import Buffer
+from slipway.ir.function import PrimFunc
+from slipway.ir.visit import substitute, walk
+from slipway.relay import op_registry
+from slipway.relay.dims import SymbolDim
+from slipway.relay.expr import Function
+from slipway.relay.narrowed import narrowed
+from slipway.relay.op_registry import OpPattern
+from slipway.relay.types import flatten
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+CUTS = (2, 3, 4, 6, 8, 16, 32)  # where parts begin; the last is more rows than any tile has
+
+
+@dataclass(frozen=True)
+class Version:
+    """A kernel for `low` to `high` of one size, which is `size` in it."""
+
+    low: int
+    high: int | None
+    size: E.Var | int
+    function: Function
+    decisions: tuple[Any, ...]  # of its schedule
+
+    def is_like(self, other: Version) -> bool:
+        """Return whether both are scheduled alike."""
+        fixed = isinstance(self.size, int), isinstance(other.size, int)
+        return fixed[0] == fixed[1] and self.decisions == other.decisions
+
+
+def size_versions(function: Function, target: Target) -> tuple[E.Var, list[Version]] | None:
+    """Return a size that a kernel is to be cut by, and the versions from small to large.
+
+    None where one schedule serves all sizes, or where there is none that is open.
+    """
+    variables = _variables(function)
+    if not variables:
+        return None
+    if op_registry.get(schedule_primitive(function, target).anchor).pattern <= OpPattern.INJECTIVE:
+        return None
+    for variable in variables:
+        found = _versions(function, target, variable)
+        if len(found) > 1:
+            return variable, found
+    return None
+
+
+def _variables(function: Function) -> list[E.Var]:
+    found: dict[E.Var, None] = {}
+    for param in function.params:
+        for type_ in flatten(param.checked_type):
+            for extent in type_.shape:
+                # The kernel reads a size where it is an axis of its own.
+                if isinstance(extent, SymbolDim) and isinstance(extent.formula, E.SizeVar):
+                    found[extent.formula] = None
+    return list(found)
+
+
+def _versions(function: Function, target: Target, variable: E.Var) -> list[Version]:
+    dim = SymbolDim(variable)
+    found: list[Version] = []
+    for low, high in _parts(dim.low, dim.high):
+        made = _version(function, target, variable, low, high)
+        if found and found[-1].is_like(made):
+            joined = _version(function, target, variable, found[-1].low, high)
+            if joined.is_like(made):
+                found[-1] = joined
+                continue
+        found.append(made)
+    return found
+
+
+def _parts(low: int, high: int | None) -> list[tuple[int, int | None]]:
+    """Return the parts of a range, cut at `CUTS` and before its upper end where that is small."""
+    cuts = [cut for cut in CUTS if cut > low and (high is None or cut <= high)]
+    if high is not None and low < high <= CUTS[-1] and high not in cuts:
+        cuts.append(high)
+    starts = [low, *cuts]
+    return [*((a, b - 1) for a, b in pairwise(starts)), (starts[-1], high)]
+
+
+def _version(
+    function: Function, target: Target, variable: E.Var, low: int, high: int | None
+) -> Version:
+    size: E.Var | int
+    if low == high:
+        size = low
+    else:
+        size = E.SizeVar(variable.name, variable.dtype, low, -1 if high is None else high)
+    part = narrowed(function, {variable: size})
+    made = schedule_primitive(part, target)
+    knobs = made.choice.knobs if made.choice is not None else None
+    return Version(low, high, size, part, (made.implementation, knobs))
+
+
+def in_versions(
+    function: Function, target: Target, lowered: Callable[[Function], PrimFunc]
+) -> PrimFunc:
+    """Return the loops of a kernel, in versions where its open sizes ask for them."""
+    found = size_versions(function, target) if target.kind.is_cpu else None
+    if found is None:
+        return lowered(function)
+    variable, versions = found
+    made = [lowered(version.function) for version in versions]
+    frame = _frame(made[-1], function)
+    bodies = [_moved(f, frame, variable, v.size) for f, v in zip(made, versions, strict=True)]
+    body = bodies[-1]
+    for version, smaller in zip(versions[-2::-1], bodies[-2::-1], strict=True):
+        assert version.high is not None
+        within = ops.less(variable, ops.const(version.high + 1, variable.dtype))
+        body = S.IfThenElse(within, smaller, body)
+    return frame.with_body(body)
+
+
+def _frame(version: PrimFunc, function: Function) -> PrimFunc:
+    """Return a version as the function of all of them: its arguments have the whole range."""
+    types = [t for p in function.params for t in flatten(p.checked_type)]
+    types += flatten(function.body.checked_type)
+    pairs = []
+    for (handle, buffer), type_ in zip(version.buffer_map, types, strict=True):
+        shape = tuple(
+            d.formula if isinstance(d, SymbolDim) else ops.const(d, "int32") for d in type_.shape
+        )
+        pairs.append((handle, buffer.replace(shape=shape)))
+    return version.replace(buffer_map=tuple(pairs))  # type: ignore[no-any-return]
+
+
+def _moved(version: PrimFunc, frame: PrimFunc, variable: E.Var, size: E.Var | int) -> S.Stmt:
+    """Return the body of a version on the buffers, and with the size, of the whole kernel."""
+    mapping: dict[Any, Any] = {} if isinstance(size, int) else {size: variable}
+    behind: dict[int, Any] = {}
+    for (_, old), (_, new) in zip(version.buffer_map, frame.buffer_map, strict=True):
+        mapping[old] = new
+        if old.data is not new.data:
+            mapping[old.data] = new.data
+        behind[id(old.data)] = new.data
+    for node in walk(version.body):
+        if isinstance(node, Buffer) and node not in mapping and id(node.data) in behind:
+            mapping[node] = substitute(node.replace(data=behind[id(node.data)]), dict(mapping))
+    return substitute(version.body, mapping)  # type: ignore[no-any-return]

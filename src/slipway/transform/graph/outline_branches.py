@@ -1,0 +1,127 @@
+"""OutlineBranches: an If becomes the operator branch, over functions of all that it reads.
+
+    if (%c) { nn.dense(%x, %w) } else { %y }
+        ->  branch(%c, (%x, %y), then_body=fn(x, y) {(nn.dense(x, %w),)}, else_body=fn(x, y) {(y,)})
+
+What is computed for the branch alone goes into its function, and is computed where the branch is
+taken; what something outside reads, or the condition, is computed before.  Small branches of simple
+operators are chosen between by SelectBranches, which comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from slipway.ir.visit import post_order_by
+from slipway.relay import op_registry
+from slipway.relay.expr import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    If,
+    Op,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from slipway.relay.types import TensorType, TupleType, Type
+from slipway.relay.visit import children, evaluated_before, post_order, rebuild
+
+
+def outline_branches(function: Function) -> Function:
+    """Return `function` without an If, but where a branch calls a function."""
+    if not any(isinstance(e, If) for e in post_order(function, into_functions=False)):
+        return function
+    body = _outlined(function.body)
+    return Function(function.params, body, None, function.attrs)
+
+
+def _outlined(root: Expr) -> Expr:
+    """Return an expression with each If that is evaluated with it as a branch, and those inside."""
+    eager = post_order_by([root], evaluated_before)
+    known = {id(e) for e in eager}
+    done: dict[int, Expr] = {}
+    for expr in eager:
+        if isinstance(expr, If) and not _calls_functions(expr):
+            done[id(expr)] = _branch(expr, known, done)
+        else:
+            done[id(expr)] = rebuild(expr, lambda child: done.get(id(child), child))
+    return done[id(root)]
+
+
+def _calls_functions(choice: If) -> bool:
+    order = post_order_by([choice.true_branch, choice.false_branch], children)
+    return any(isinstance(e, Call) and not isinstance(e.op, Op) for e in order)
+
+
+def _branch(choice: If, known: set[int], done: dict[int, Expr]) -> Expr:
+    """Return the branch in place of an If; `known` is what is evaluated in any case."""
+    leaves = [_leaves(body, known) for body in (choice.true_branch, choice.false_branch)]
+    outer = list({id(e): e for found in leaves for e in found}.values())
+    bodies = []
+    for body in (choice.true_branch, choice.false_branch):
+        params = {id(e): Var(f"x{i}", e.checked_type) for i, e in enumerate(outer)}
+        inner = _outlined(_replaced(body, params))
+        bodies.append(Function(tuple(params.values()), Tuple(tuple(_flat(inner)))))
+    others = [_value(e, done) for e in outer]
+    made = op_registry.make("branch")(done[id(choice.cond)], *bodies, others)
+    results = iter(made)
+    return _nested(choice.checked_type, lambda: next(results))
+
+
+def _leaves(body: Expr, known: set[int]) -> list[Expr]:
+    """Return the tensors outside of a branch that it reads."""
+
+    def is_leaf(expr: Expr) -> bool:
+        return isinstance(expr.type, TensorType) and (
+            id(expr) in known
+            or isinstance(expr, Var)
+            or (isinstance(expr, TupleGetItem) and _is_outside(expr.tuple_value, known))
+        )
+
+    def below(expr: Expr) -> tuple[Expr, ...]:
+        return () if is_leaf(expr) and not isinstance(expr, Constant) else children(expr)
+
+    return [
+        e for e in post_order_by([body], below) if is_leaf(e) and not isinstance(e, (Constant, Op))
+    ]
+
+
+def _is_outside(value: Expr, known: set[int]) -> bool:
+    """Return whether a tuple is computed outside, by more than being put together."""
+    return not isinstance(value, Tuple) and (id(value) in known or isinstance(value, Var))
+
+
+def _replaced(body: Expr, table: dict[int, Var]) -> Expr:
+    done: dict[int, Expr] = {}
+    for expr in post_order_by([body], lambda e: () if id(e) in table else children(e)):
+        known = table.get(id(expr))
+        done[id(expr)] = known if known is not None else rebuild(expr, lambda c: done[id(c)])
+    return done[id(body)]
+
+
+def _value(expr: Expr, done: dict[int, Expr]) -> Expr:
+    """Return what a tensor outside of a branch has become."""
+    if id(expr) in done:
+        return done[id(expr)]
+    return rebuild(expr, lambda child: done.get(id(child), child))  # type: ignore[no-any-return]
+
+
+def _flat(value: Expr) -> list[Expr]:
+    """Return the tensors of a result, one after the other."""
+    type_ = value.checked_type
+    if not isinstance(type_, TupleType):
+        return [value]
+    fields = (
+        value.fields
+        if isinstance(value, Tuple)
+        else [TupleGetItem(value, i) for i in range(len(type_.fields))]
+    )
+    return [leaf for field in fields for leaf in _flat(field)]
+
+
+def _nested(type_: Type, take: Callable[[], Expr]) -> Expr:
+    if isinstance(type_, TupleType):
+        return Tuple(tuple(_nested(field, take) for field in type_.fields))
+    return take()

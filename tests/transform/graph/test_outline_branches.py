@@ -1,0 +1,110 @@
+"""An If with branches of any size: one of them is computed, on every executor."""
+
+import numpy as np
+import pytest
+
+import slipway as tvm
+from slipway import relay
+from slipway.contrib import graph_executor
+from slipway.relay.backend import Executor
+from slipway.relay.expr import If
+from slipway.relay.interpret import interpret
+from slipway.relay.op_registry import is_call_of
+from slipway.relay.visit import post_order
+from slipway.transform.graph.infer_type import infer_type
+from slipway.transform.graph.outline_branches import outline_branches
+from slipway.transform.graph.select_branches import select_branches
+
+RNG = np.random.default_rng(4)
+X = RNG.standard_normal((3, 20)).astype(np.float32)
+
+
+def weights(*shape):
+    return relay.const((RNG.standard_normal(shape) * 0.3).astype(np.float32))
+
+
+def two_layers():
+    """A product in either branch, of a value that both read, which is an output too."""
+    x, flag = relay.var("x", shape=(3, 20)), relay.var("flag", shape=(), dtype="bool")
+    shared = relay.tanh(x)
+    one = relay.nn.softmax(relay.nn.dense(shared, weights(8, 20)))
+    other = relay.nn.relu(relay.nn.dense(x, weights(8, 20))) + relay.const(np.float32(1))
+    chosen = relay.If(flag, relay.Tuple((one, shared)), relay.Tuple((other, x)))
+    return relay.Function((x, flag), relay.Tuple((chosen, shared)))
+
+
+def run(function, flag, target="llvm", **options):
+    lib = relay.build(tvm.IRModule.from_expr(function), target, **options)
+    make = graph_executor.GraphModule if not options else tvm.runtime.executor.AotModule
+    module = make(lib["default"](tvm.cpu()))
+    module.set_input("x", X)
+    module.set_input("flag", np.array(flag))
+    module.run()
+    return [module.get_output(i).numpy() for i in range(3)]
+
+
+def expected(function, flag):
+    (one, two), three = interpret(function, x=X, flag=np.array(flag))
+    return one, two, three
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+@pytest.mark.parametrize("options", [{}, {"executor": Executor("aot")}], ids=["graph", "aot"])
+def test_one_library_computes_the_branch_that_its_input_takes(target, options):
+    function = two_layers()
+    for flag in (False, True):
+        for got, want in zip(
+            run(function, flag, target, **options), expected(function, flag), strict=True
+        ):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_read_elsewhere_too_is_computed_before():
+    made = outline_branches(infer_type(two_layers()))
+    order = post_order(made)
+    (branch,) = (e for e in order if is_call_of(e, "branch"))
+    assert not any(isinstance(e, If) for e in order)
+    assert sum(is_call_of(e, "tanh") for e in order) == 1
+    assert [e for e in branch.args[1].fields if is_call_of(e, "tanh")]
+    bodies = branch.attrs.then_body, branch.attrs.else_body
+    for body in bodies:
+        assert sum(is_call_of(e, "nn.dense") for e in post_order(body)) == 1
+
+
+def test_small_simple_branches_are_chosen_between():
+    x, flag = relay.var("x", shape=(7,)), relay.var("flag", shape=(), dtype="bool")
+    small = infer_type(relay.Function((x, flag), relay.If(flag, relay.exp(x), x)))
+    assert not any(isinstance(e, If) for e in post_order(select_branches(small, False)))
+    large = infer_type(two_layers())
+    assert select_branches(large, False) is large
+
+
+def test_a_branch_inside_of_a_branch():
+    x, flag = relay.var("x", shape=(3, 20)), relay.var("flag", shape=(), dtype="bool")
+    positive = relay.greater(relay.sum(x), relay.const(np.float32(0)))
+    inner = relay.If(
+        positive, relay.nn.dense(x, weights(4, 20)), relay.nn.dense(-x, weights(4, 20))
+    )
+    chosen = relay.If(flag, inner, relay.nn.dense(x, weights(4, 20)))
+    function = relay.Function((x, flag), relay.Tuple((chosen, x, positive)))
+    for flag in (False, True):
+        want = interpret(function, x=X, flag=np.array(flag))
+        for got, value in zip(run(function, flag), want, strict=True):
+            np.testing.assert_allclose(got, value, rtol=1e-5, atol=1e-6)
+
+
+def test_the_branch_that_is_not_taken_is_not_computed():
+    """Counted by time: one branch is a product a thousand times as large as the other."""
+    x, flag = relay.var("x", shape=(64, 512)), relay.var("flag", shape=(), dtype="bool")
+    y = x
+    for _ in range(4):
+        y = relay.nn.dense(y, weights(512, 512))
+    function = relay.Function((x, flag), relay.If(flag, y, relay.nn.softmax(x)))
+    lib = relay.build(tvm.IRModule.from_expr(function), "llvm")
+    module = graph_executor.GraphModule(lib["default"](tvm.cpu()))
+    module.set_input("x", np.zeros((64, 512), np.float32))
+    took = {}
+    for flag in (True, False):
+        module.set_input("flag", np.array(flag))
+        took[flag] = min(module.benchmark(tvm.cpu(), number=2, repeat=3).results)
+    assert took[False] < took[True] / 4
