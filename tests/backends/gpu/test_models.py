@@ -145,7 +145,7 @@ def test_what_follows_a_product_element_by_element_is_in_its_kernel(device):
 
 
 def products():
-    """A dense layer with what follows it, of sizes that tiles do not divide, and products of three."""
+    """A dense layer and what follows it, of sizes that no tile divides, and products of three."""
     x, w, b = (
         relay.var("x", shape=(61, 48)),
         relay.var("w", shape=(67, 48)),
@@ -165,7 +165,8 @@ def products():
 ])  # fmt: skip
 def test_products_in_shared_memory(any_device, knobs):
     target, simulator = run_kernels.current
-    forced = dict.fromkeys(("nn.dense", "nn.batch_matmul"), {"strategy": "threads.shared", **knobs})
+    choice = {"strategy": "threads.shared", **knobs}
+    forced = {"nn.dense": choice, "nn.batch_matmul": choice}
     with tvm.transform.PassContext(opt_level=3, config={"schedules.force": forced}):
         made = relay.build(tvm.IRModule.from_expr(products()), target=target)
     code = made.lib.imported_modules[0]

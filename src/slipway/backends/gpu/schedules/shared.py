@@ -1,8 +1,8 @@
 """Products on a GPU with both operands in shared memory: a block computes a tile of the output.
 
 At each step of the reduction the threads of a block fetch a panel of each operand together, and
-each computes its part of the tile in registers.  A thread's rows lie beside each other, its columns a
-stride apart (virtual threads), so that neighbours read neighbouring elements; rows of a panel are
+each computes its part of the tile in registers.  A thread's rows lie beside each other, its columns
+a stride apart (virtual threads), so that neighbours read neighbouring elements; rows of a panel are
 padded by one element, so that they lie in different banks.
 """
 
