@@ -77,7 +77,6 @@ NOT_THERE: dict[str, str] = {
     "tvm.contrib.hexagon": ACCELERATOR, "tvm.contrib.ethosu": ACCELERATOR,
     "tvm.contrib.sdaccel": ACCELERATOR, "tvm.contrib.emcc": "the linker is part of Slipway: "
     "export_library for target wasm32 needs no Emscripten",
-    "tvm.contrib.pipeline_executor": "run executors of several modules from threads",
     "tvm.contrib.peak": "benchmarks/ measures", "tvm.contrib.popen_pool": "concurrent.futures",
     "tvm.contrib.pickle_memoize": "functools.cache", "tvm.contrib.tf_op": FRAMEWORK,
     "tvm.contrib.tflite_runtime": "the package tflite-runtime", "tvm.contrib.mxnet": FRAMEWORK,

@@ -1,6 +1,5 @@
 """The search for a microcontroller as classic scripts ask for it."""
 
-
 import pytest
 
 from slipway import autotvm, micro
