@@ -184,8 +184,8 @@ class Device(DeviceProperties):
         if self._has_driver():
             native_runtime().packed("device_sync")(self.device_type, self.device_id)
         raise ExecutionError(
-            f"{self} is not a device this process can use: cpu(0), OpenCL and CUDA devices are. "
-            f"Compile for Target('llvm') and use cpu(0), or reach the device over RPC "
+            f"{self} is not a device this process can use: cpu(0), OpenCL, Vulkan and CUDA "
+            f"devices are. Compile for Target('llvm') and use cpu(0), or reach the device over RPC "
             f"(remote.{self.type_name}({self.device_id}))."
         )
 

@@ -17,6 +17,7 @@ from slipway.backends.gpu.schedules.generic import (
     ThreadKnobs,
     bind_blocks,
     only_reader,
+    readers_of,
     schedule_elements,
     thread_knobs,
     thread_space,
@@ -102,7 +103,7 @@ def schedule_tiles(
     schedule = te.create_schedule([t.op for t in outs])
     inline_injective(schedule, outs)
     is_result = any(t.op is anchor.op for t in outs)
-    out = anchor if is_result else only_reader(schedule, anchor.op, outs)
+    out = anchor if is_result else only_reader(readers_of(schedule, outs), anchor.op, outs)
     if len(outs) != 1 or len(sums) != 1 or sums[0] is not anchor.op or out is None:
         return schedule_elements(problem, outs, anchor, knobs)
     if is_result:
