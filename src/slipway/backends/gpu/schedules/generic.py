@@ -157,7 +157,7 @@ def _places(schedule: te.Schedule, reader: te.ComputeOp) -> dict[int, list[tuple
     read alike several times is looked at once.
     """
     found: dict[int, list[tuple[Any, ...]]] = {}
-    own = {id(axis.var): axis.var for axis in reader.axis}
+    own: dict[int, Any] = {id(axis.var): axis.var for axis in reader.axis}
     todo: list[tuple[Any, dict[int, Any]]] = [(body, own) for body in reader.body]
     seen: set[tuple[int, ...]] = set()
     nodes: set[tuple[int, int]] = set()
