@@ -11,7 +11,7 @@ clock.  The error is the largest difference to the peer's output relative to its
 
 With ``--chromium`` three more columns: what a page fetches until it can run (compressed by gzip),
 and the milliseconds from the navigation to the first inference with empty caches, from a server on
-the same machine (median of ``--starts``).
+the same machine (median of ``--starts``).  Pages begin with V8's first compiler, node does not.
 """
 
 import argparse
@@ -32,8 +32,10 @@ from slipway.toolchain.native import cache_dir
 HERE = Path(__file__).parent
 TFLITE = HERE.parent.parent / "shared" / "models" / "tflite"
 ATTRIBUTES = {"simd128": "", "relaxed": "+relaxed-simd"}
-RELAXED = ["--experimental-wasm-relaxed-simd"]  # of node 20; newer ones know it without
-FLAGS = {"relaxed": RELAXED, "peer": RELAXED}
+RELAXED = "--experimental-wasm-relaxed-simd"  # of node 20; newer ones know it without
+# Without V8's first compiler, whose code runs for seconds while its second waits for a processor.
+STEADY = "--no-liftoff"
+FLAGS = {"simd128": [STEADY], "relaxed": [STEADY, RELAXED], "peer": [STEADY, RELAXED]}
 PACKAGES = {"onnxruntime": "onnxruntime-web", "litert": "@litertjs/core"}
 SECONDS = 0.4  # of one engine's turn
 
@@ -112,7 +114,7 @@ def measure(path, options, start):
         files = export(path, Path(temporary), options.threads)
         begun = {name: ("slipway", file) for name, file in files.items()}
         begun["peer"] = (peer_of(path), path)
-        engines = {name: start(*about, FLAGS.get(name, ())) for name, about in begun.items()}
+        engines = {name: start(*about, FLAGS[name]) for name, about in begun.items()}
         row = {"model": path.stem, "peer_name": peer_of(path)}
         for name, engine in list(engines.items()):
             if "error" in engine.ready:
@@ -128,7 +130,7 @@ def measure(path, options, start):
             engine.close()
         for _ in range(options.starts - 1 if options.chromium else 0):
             for name in engines:
-                again = start(*begun[name], FLAGS.get(name, ()))
+                again = start(*begun[name], FLAGS[name])
                 first[name].append(again.ready["first"])
                 again.close()
         for name, engine in engines.items():

@@ -14,6 +14,7 @@ const [engine, file, threads, folder, modules] = process.argv.slice(2);
 /** LiteRT.js looks for a worker of a page, which loads scripts; its WebAssembly knows node. */
 function asWorker() {
   globalThis.self = globalThis;
+  globalThis.navigator ??= { hardwareConcurrency: Number(threads), userAgent: "node" };
   globalThis.require = createRequire(import.meta.url);
   globalThis.importScripts = (path) => {
     globalThis.__filename = path;

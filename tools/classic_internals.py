@@ -51,6 +51,7 @@ CPP = "calls functions that TVM registers in its library or its server for its t
 OWN_PLAN = "compares with the sizes of TVM's own memory plan, to the byte"
 CPP_STATE = "keeps objects of the C++ runtime in the statics of a kernel"
 LAYOUT_OF_CODE = "reads the text of the generated code, or of an error"
+ARCHIVES = "compares with how TVM divides code into files, and with its memory plan to the byte"
 HARDWARE = "asks for a GPU's matrix units or graphs of CUDA"
 
 # (pattern of tests, why they are excepted)
@@ -124,6 +125,17 @@ INTERNALS: list[tuple[str, str]] = [
     ("test_codegen_device.py::test_add_pipeline", BOUNDS),
     ("test_codegen_c_host.py::test_add_pipeline", BOUNDS),
     ("test_micro_project_api.py::*", CPP),
+    *(
+        (f"test_micro_model_library_format.py::test_{name}", ARCHIVES)
+        for name in (
+            "export_model_library_format_*",
+            "export_byoc_c_module",
+            "export_non_dso_exportable",
+            "multiple_relay_modules_graph",
+            "multiple_relay_modules_c",
+            "multiple_relay_modules_aot_graph",
+        )
+    ),
     ("test_op_level2.py::TestConv2DInt8Intrinsics::*", LAYOUT_OF_CODE),
     ("test_target_codegen_x86.py::*", LAYOUT_OF_CODE),
     ("test_target_codegen_arm.py::test_vmlal_s16", LAYOUT_OF_CODE),

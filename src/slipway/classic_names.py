@@ -58,7 +58,6 @@ NOT_THERE: dict[str, str] = {
     "tvm.relay.qnn": "use slipway.relay.qnn.op, or import a quantised model",
     "tvm.relay.quantize": "relay.quantize has qconfig and quantize; the passes between are one",
     "tvm.relay.testing": "take a model file, or build the graph with slipway.relay",
-    "tvm.relay.data_dep_optimization": "sparse kernels are not there",
     "tvm.runtime": CPP, "tvm.runtime.vm": REGIONS, "tvm.runtime.DataType": "dtypes are strings",
     "tvm.nd": "see slipway.runtime", "tvm.ir": CPP,
     "tvm.target": "no counterpart here", "tvm.target.vta": ACCELERATOR,
@@ -74,12 +73,10 @@ NOT_THERE: dict[str, str] = {
     **{f"tvm.contrib.{name}": LIBRARY for name in (
         "cublas", "cublaslt", "cudnn", "cutlass", "miopen", "rocblas", "thrust")},
     "tvm.contrib.cuda": GPU,
-    "tvm.contrib.rocm": GPU, "tvm.contrib.spirv": GPU, "tvm.contrib.xcode": "export for Apple's "
-    "targets gives libraries that Xcode links", "tvm.contrib.coreml_runtime": ACCELERATOR,
+    "tvm.contrib.rocm": GPU, "tvm.contrib.coreml_runtime": ACCELERATOR,
     "tvm.contrib.hexagon": ACCELERATOR, "tvm.contrib.ethosu": ACCELERATOR,
     "tvm.contrib.sdaccel": ACCELERATOR, "tvm.contrib.emcc": "the linker is part of Slipway: "
     "export_library for target wasm32 needs no Emscripten",
-    "tvm.contrib.tedd": "print(tvm.lower(s, args, simple_mode=True)) shows the loops",
     "tvm.contrib.pipeline_executor": "run executors of several modules from threads",
     "tvm.contrib.peak": "benchmarks/ measures", "tvm.contrib.popen_pool": "concurrent.futures",
     "tvm.contrib.pickle_memoize": "functools.cache", "tvm.contrib.tf_op": FRAMEWORK,
@@ -94,6 +91,7 @@ DIFFERENT: dict[str, str] = {
     "blockize, tensorize, rfactor, transform_layout are not there",
     "tvm.relay.quantize.quantize": "between products every value is int8; partition_conversions "
     "is refused",
+    "tvm.relay.data_dep_optimization": "bsr_dense and bsr_conv2d leave weights dense, and say so",
     "tvm.te.hybrid": "script; functions without threads of a GPU",
     **{
         f"tvm.topi.{name}": "schedules of plain threads, one for each element; code is made for "

@@ -142,7 +142,7 @@ def folder(tmp_path_factory):
     return made
 
 
-@pytest.mark.parametrize("script", ["functions", "models"])
+@pytest.mark.parametrize("script", ["functions", "models", "network"])
 def test_in_node(folder, script):
     node = shutil.which("node")
     if node is None:

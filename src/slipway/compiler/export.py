@@ -28,12 +28,17 @@ SUFFIXES = (".tar", ".so", ".dylib", ".dll", ".wasm", ".o", ".obj", ".a")
 
 @dataclass(frozen=True)
 class ModelParts:
-    """What an artifact of a model holds beside its library."""
+    """What an artifact of a model holds beside its library; the parameters in pieces."""
 
     graph_json: str
     graph_binary: bytes
-    params: bytes
+    param_pieces: Sequence[Any]
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def params(self) -> bytes:
+        """The parameters as one."""
+        return b"".join(self.param_pieces)
 
 
 def export(
@@ -117,7 +122,7 @@ def _write_tar(
         metadata=_whole_metadata(compiled, model),
         graph_json=model.graph_json,
         graph_binary=model.graph_binary,
-        params=model.params,
+        params=model.param_pieces,
     )
 
 

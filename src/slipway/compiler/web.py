@@ -38,8 +38,8 @@ def web_objects(compiled: CompiledModule, model: ModelParts | None) -> list[byte
     blobs = {}
     if model is not None:
         blobs = {GRAPH_SYMBOL: model.graph_binary}
-        if model.params:  # else they are in a file of their own
-            blobs[PARAMS_SYMBOL] = model.params
+        if params := model.params:  # else they are in a file of their own
+            blobs[PARAMS_SYMBOL] = params
         objects.append(data_object(blobs, compiled.target))
     text = _image(compiled.entry, compiled.functions, {n: len(d) for n, d in blobs.items()})
     objects.append(CompiledText(text, compiled.target, "the table of functions").object_bytes)

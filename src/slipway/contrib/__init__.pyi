@@ -14,9 +14,12 @@ from slipway.contrib import nvcc as nvcc
 from slipway.contrib import random as random
 from slipway.contrib import relay_viz as relay_viz
 from slipway.contrib import rpc as rpc
+from slipway.contrib import spirv as spirv
 from slipway.contrib import tar as tar
+from slipway.contrib import tedd as tedd
 from slipway.contrib import util as util
 from slipway.contrib import utils as utils
+from slipway.contrib import xcode as xcode
 
 __all__ = [
     "cblas",
@@ -33,7 +36,10 @@ __all__ = [
     "random",
     "relay_viz",
     "rpc",
+    "spirv",
     "tar",
+    "tedd",
     "util",
     "utils",
+    "xcode",
 ]

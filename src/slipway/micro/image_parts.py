@@ -108,7 +108,7 @@ def _archive(path: Path) -> ImageParts:
         graph = Path(folder) / "executor-config" / "graph" / f"{name}.graph"
         params = Path(folder) / "parameters" / f"{name}.params"
         return ImageParts(
-            packed_functions(library.sources),
+            packed_functions(library.sources, library.objects.values()),
             library.sources,
             objects=list(library.objects.values()),
             graph=GraphTables.from_json(graph.read_text()).to_binary() if graph.exists() else b"",

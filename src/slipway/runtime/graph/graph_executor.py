@@ -7,7 +7,7 @@ calls (`set_input`, `run`, ...) are described in ``crt/include/slipway/graph_mod
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -115,23 +115,32 @@ class GraphModule:
             given = value if isinstance(value, NDArray) else array(value)
             try:
                 self._set_input(key, given)
-            except ExecutionError:  # asked only now: most values have the input's dtype
-                dtype = self._dtype_of(key)
-                if dtype in ("", given.dtype):
+            except ExecutionError:  # asked only now: most values have the input's type
+                shape, dtype = self._type_of(key)
+                if _differs_by_ones(given.shape, shape):
+                    given = array(given.numpy().reshape(shape))
+                elif dtype in ("", given.dtype):
                     raise
-                self._set_input(key, converted(f"set_input: {str(key)!r}", given, dtype, IN_MODEL))
+                if dtype != given.dtype:
+                    given = converted(f"set_input: {str(key)!r}", given, dtype, IN_MODEL)
+                self._set_input(key, given)
         elif hasattr(value, "session"):
-            self._set_input(key, value)
+            try:
+                self._set_input(key, value)
+            except ExecutionError:
+                if not _differs_by_ones(value.shape, tuple(self._get_input(key).shape)):
+                    raise
+                self._send_input(key, value.numpy())
         else:
             self._send_input(key, value)
 
-    def _dtype_of(self, key: str | int) -> str:
-        """Return the dtype of an input; "" where the model has none of that name or number."""
+    def _type_of(self, key: str | int) -> tuple[tuple[int, ...] | None, str]:
+        """Return shape and dtype of an input; None and "" where the model has none of that name."""
         known = self._input_types()
         name = key
         if isinstance(key, int):
             name = list(known)[key] if key < len(known) else ""
-        return known[name][1] if name in known else ""
+        return known[name][:2] if name in known else (None, "")
 
     def _send_input(self, key: str | int, value: Any) -> None:
         """Write into a remote model's input where it lies: one trip, and no second tensor."""
@@ -139,6 +148,9 @@ class GraphModule:
         if target is None:
             target = self._remote_inputs[key] = self._get_input(key)
         given = (tuple(value.shape), dtypes.canonical(value.dtype))
+        if _differs_by_ones(given[0], tuple(target.shape)) and not self._is_open():
+            value = np.asarray(value).reshape(target.shape)
+            given = (tuple(value.shape), given[1])
         if given[0] != tuple(target.shape) and self._is_open():
             self._remote_inputs.clear()  # they have other shapes from now on
             whole = target.device.empty(*given).copyfrom(np.asarray(value, order="C"))
@@ -371,8 +383,8 @@ class GraphModule:
 def create(graph_json: str, lib: Any, device: Any = None, *, ctx: Any = None) -> GraphModule:
     """Make an executor from a graph's JSON and the library with its functions, on `device`.
 
-    `lib` may be a remote module: the executor is then made on its device.  One that carries a
-    model's parameters gives them to the executor.
+    `lib` may be a remote module: the executor is then made on its device; firmware makes that of
+    the graph it was built with.  One that carries a model's parameters gives them to the executor.
     """
     device = ctx if device is None else device  # `ctx` is its name in TVM 0.6
     dev = device[0] if isinstance(device, list | tuple) else device
@@ -389,9 +401,13 @@ def create(graph_json: str, lib: Any, device: Any = None, *, ctx: Any = None) ->
             f"the library is in this process and {dev} is not: load the library on the device "
             "first, with remote.upload and remote.load_module."
         )
+    try:
+        make = lib["__slipway_graph_create"]
+    except AttributeError:  # firmware, whose model's graph is part of it
+        return GraphModule(lib["default"]())
     blob = np.frombuffer(tables.to_binary(), np.uint8)
     sent = dev.empty(blob.shape, "uint8").copyfrom(blob)
-    return GraphModule(lib["__slipway_graph_create"](sent))
+    return GraphModule(make(sent))
 
 
 def _parse_lines(text: str) -> dict[str, tuple[tuple[int, ...], str, str]]:
@@ -401,3 +417,10 @@ def _parse_lines(text: str) -> dict[str, tuple[tuple[int, ...], str, str]]:
         name, dtype, shape, role = line.split("\t")
         parsed[name] = (tuple(int(extent) for extent in shape.split(",") if extent), dtype, role)
     return parsed
+
+
+def _differs_by_ones(given: Sequence[int], wanted: Sequence[int] | None) -> bool:
+    """Return whether two shapes are unequal, and equal but for extents of one."""
+    if wanted is None or tuple(given) == tuple(wanted):
+        return False
+    return [d for d in given if d != 1] == [d for d in wanted if d != 1]

@@ -17,7 +17,7 @@ from slipway.runtime.graph.param_store import ParamStore
 from slipway.runtime.libraries.native_module import NativeModule
 from slipway.runtime.module import Module
 from slipway.runtime.ndarray import NDArray
-from slipway.runtime.params import read_params, save_param_dict
+from slipway.runtime.params import param_pieces, read_params
 
 # What TVM's system library is found by, in a module that was compiled for one.
 SYSTEM_LIBRARY = "TVMSystemLibEntryPoint"
@@ -124,10 +124,14 @@ class GraphExecutorFactoryModule(Module):
 
     def param_bytes(self) -> bytes:
         """Return the parameters as ``save_param_dict`` writes them."""
+        return b"".join(self.param_pieces())
+
+    def param_pieces(self) -> Sequence[Any]:
+        """Return the pieces of `param_bytes`, for who writes them one after the other."""
         source = self._source
         if source is None or isinstance(source, Mapping):
-            return bytes(save_param_dict(self._shared_params() if source is None else source))
-        return bytes(source)
+            return param_pieces(self._shared_params() if source is None else source)
+        return (source,)
 
     def __iter__(self) -> Iterator[Any]:
         yield self.get_graph_json()

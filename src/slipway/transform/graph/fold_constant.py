@@ -12,6 +12,7 @@ import numpy as np
 
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem
 from slipway.relay.interpret import evaluate_call
+from slipway.relay.op_registry import is_call_of
 from slipway.relay.types import TensorType, flatten
 from slipway.relay.visit import post_order, rewrite
 
@@ -51,6 +52,8 @@ def fold_one(expr: Expr, take: Callable[[int], Any] | None = None) -> Expr | Non
         return expr.tuple_value.fields[expr.index]
     if not isinstance(expr, Call) or not isinstance(expr.op, Op) or expr.type is None:
         return None
+    if is_call_of(expr, "while_loop"):
+        return None  # which may not end
     nothing = empty_result(expr)
     if nothing is not None:
         return nothing

@@ -1,4 +1,4 @@
-"""Subgraphs: If; Loop and Scan, unrolled when their number of steps is known."""
+"""Subgraphs: If; Loop and Scan, unrolled when their number of steps is known, loops elsewhere."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from slipway import relay
 from slipway.frontends.binding import inputs_of
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.turns import while_turns
 from slipway.frontends.onnx.values import mapped, tensors_of
+from slipway.frontends.steps import run_steps
 from slipway.relay.op_registry import const
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Expr
 
 MAX_STEPS = 1024  # of a loop that is unrolled
+FEW_STEPS = 16  # of a scan that is
 
 
 @converter("If")
@@ -70,25 +73,33 @@ def _run_body(node: NodeView, body: Any, inputs: Sequence[Any], results: int) ->
 
 @converter("Loop")
 def loop(node: NodeView) -> Any:
-    """Unrolled: the trip count and the condition of each step must be known."""
-    body = node.attr("body")
-    limit = MAX_STEPS + 1
-    if node.has(0):
-        limit = min(limit, int(node.constant(0, "the trip count").reshape(-1)[0]))
+    """Unrolled where the trip count and the condition of each step are known, else a while_loop."""
     going: Any = node.input(1) if node.has(1) else const(True, "bool")
+    limit = node.input(0) if node.has(0) else None
+    most = int(limit.array.reshape(-1)[0]) if isinstance(limit, relay.Constant) else None
+    if limit is None or most is not None:
+        found = _unrolled(node, going, MAX_STEPS + 1 if most is None else most)
+        if found is not None:
+            return found
+    if most is not None and most > MAX_STEPS and len(node.outputs) > len(node.inputs) - 2:
+        raise node.unsupported(f"it takes more than {MAX_STEPS} steps")
+    number = None if limit is None else relay.reshape(relay.cast(limit, "int64"), ())
+    flag = relay.reshape(relay.cast(going, "bool"), ())
+    return while_turns(node, number, flag, node.inputs[2:], most)
+
+
+def _unrolled(node: NodeView, going: Any, limit: int) -> list[Any] | None:
+    """Return the results of a loop's steps, one after another; None where they are not known."""
+    body = node.attr("body")
     carried = list(node.inputs[2:])
     count = len(body.output) - 1 - len(carried)
     gathered: list[list[Any]] = [[] for _ in range(count)]
     step = 0
     while step < limit:
-        if not isinstance(going, relay.Constant):
-            raise node.unsupported(
-                f"how often it runs is not known before: {_decided_by(node, going)}"
-            )
+        if not isinstance(going, relay.Constant) or step >= MAX_STEPS:
+            return None
         if not going.array.reshape(-1)[0]:
             break
-        if step >= MAX_STEPS:
-            raise node.unsupported(f"it takes more than {MAX_STEPS} steps")
         counter = const(step, "int64")
         going, *rest = _run_body(node, body, [counter, going, *carried], len(body.output))
         carried = rest[: len(carried)]
@@ -145,11 +156,12 @@ def _scan(
     body = node.attr("body")
     first = sequences[0].tensor_type
     steps = first.shape[axes[0] % first.rank]
-    if steps > MAX_STEPS:
-        raise node.unsupported(f"it takes more than {MAX_STEPS} steps")
     count = len(body.output) - len(states)
     out_axes = _axes(node, "scan_output_axes", count)
     out_directions = _axes(node, "scan_output_directions", count)
+    if steps > FEW_STEPS:
+        last, rows = _as_loop(node, states, sequences, axes, directions)
+        return [*last, *map(_placed, rows, out_axes, out_directions)]
     gathered: list[list[Any]] = [[] for _ in range(count)]
     for step in range(steps):
         slices = []
@@ -165,3 +177,38 @@ def _scan(
     for values, axis, backward in zip(gathered, out_axes, out_directions, strict=True):
         outputs.append(relay.stack(values[::-1] if backward else values, axis))
     return [*states, *outputs]
+
+
+def _as_loop(
+    node: NodeView, states: list[Any], sequences: list[Any], axes: Sequence[int],
+    directions: Sequence[int],
+) -> tuple[list[Any], list[Any]]:  # fmt: skip
+    """Return the last states, and the outputs with their steps in front."""
+    body = node.attr("body")
+
+    def step(kept: list[Any], slices: list[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+        found = _run_body(node, body, [*kept, *slices], len(body.output))
+        for old, new in zip(kept, found, strict=False):
+            if new.checked_type != old.checked_type:
+                raise node.unsupported(
+                    f"its state changes from {old.checked_type} to {new.checked_type}"
+                )
+        return found[: len(kept)], found[len(kept) :]
+
+    ordered = []
+    for x, axis, backward in zip(sequences, axes, directions, strict=True):
+        front = x if backward == 0 else relay.reverse(x, axis)
+        ordered.append(_moved(front, axis % x.tensor_type.rank, 0))
+    return run_steps(step, states, ordered)
+
+
+def _placed(rows: Any, axis: int, backward: int) -> Any:
+    """Return the rows of all steps with their axis where an output has it."""
+    rows = relay.reverse(rows, 0) if backward else rows
+    return _moved(rows, 0, axis % rows.tensor_type.rank)
+
+
+def _moved(x: Any, source: int, target: int) -> Any:
+    order = [a for a in range(x.tensor_type.rank) if a != source]
+    order.insert(target, source)
+    return x if source == target else relay.transpose(x, order)

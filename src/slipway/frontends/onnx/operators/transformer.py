@@ -1,6 +1,6 @@
 """Layers of transformers that onnxruntime's optimiser fuses: its embedding and its attention.
 
-They are written out as the operators that they stand for, which are fused here as the target
+They are expanded to the operators that they stand for, which are fused here as the target
 wants it.
 """
 

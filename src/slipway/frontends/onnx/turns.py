@@ -1,0 +1,85 @@
+"""Loop as a while_loop, where how often it runs is known only when the model does.
+
+The states are the number of the turn, the condition, what the loop carries, and for each scan
+output as many rows as there may be turns: turn i writes row i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.onnx.values import Counted
+from slipway.relay.expr import Expr, Function, Tuple, Var
+from slipway.relay.op_registry import const
+from slipway.relay.types import TensorType
+from slipway.relay.visit import substitute
+from slipway.transform.graph.loop_invariants import closed
+
+if TYPE_CHECKING:
+    from slipway.frontends.onnx.converters import NodeView
+
+NUMBER, FLAG = TensorType((), "int64"), TensorType((), "bool")
+
+
+def while_turns(
+    node: NodeView, limit: Expr | None, going: Expr, carried: Sequence[Any], most: int | None
+) -> list[Any]:
+    """Return what a Loop carries at the end, and its scan outputs.
+
+    `most` is the largest number of turns, where that is known.  Raises UnsupportedNode for a body
+    whose states change their type, and for scan outputs of which nothing says how long they are.
+    """
+    assert node.subgraph is not None
+    body = node.attr("body")
+    for value in carried:
+        if not isinstance(value, Expr) or not isinstance(value.type, TensorType):
+            raise node.unsupported("it carries what is no tensor, in a loop of unknown length")
+    types = [value.checked_type for value in carried]
+    turn, flag = Var("turn", NUMBER), Var("going", FLAG)
+    kept = [Var(f"state{i}", t) for i, t in enumerate(types)]
+    found = node.subgraph(body, [turn, flag, *kept])
+    if any(not isinstance(value, Expr) for value in found):
+        raise node.unsupported("its body gives what is no tensor, in a loop of unknown length")
+    again, *rest = found
+    new, given = rest[: len(kept)], rest[len(kept) :]
+    for number, (value, wanted) in enumerate(zip(new, types, strict=True)):
+        if value.checked_type != wanted:
+            raise node.unsupported(
+                f"what it carries changes from {wanted} to {value.checked_type} (state {number}), "
+                "in a loop of unknown length"
+            )
+    if given and most is None:
+        raise node.unsupported(
+            "nothing bounds how often it runs, and so the size of its scan outputs: bind the trip "
+            "count to a value with constants={...} (--bind NAME=VALUE on the command line)"
+        )
+    stacked = [TensorType((most or 0, *v.tensor_type.shape), v.tensor_type.dtype) for v in given]
+    rows = [Var(f"rows{i}", type_) for i, type_ in enumerate(stacked)]
+    written = [_with_row(r, turn, v) for r, v in zip(rows, given, strict=True)]
+    states = [turn, flag, *kept, *rows]
+    test: Expr = flag if limit is None else relay.logical_and(flag, relay.less(turn, limit))
+    one = const(1, "int64")
+    result = Tuple((test, turn + one, relay.reshape(again, ()), *new, *written))
+    whole, others = closed(states, result)
+    assert isinstance(whole.body, Tuple)
+    renamed = {p: Var(p.name, p.checked_type) for p in whole.params}
+    condition = Function(tuple(renamed.values()), substitute(whole.body.fields[0], renamed))
+    step = Function(whole.params, Tuple(whole.body.fields[1:]))
+    empty = [const(np.zeros(type_.shape, type_.dtype)) for type_ in stacked]
+    first = [const(0, "int64"), going, *carried, *empty]
+    turns, _, *last = relay.while_loop(condition, step, first, others.fields)
+    count = relay.reshape(turns, (1,))
+    scanned = [Counted(value, count, 0) for value in last[len(kept) :]]
+    return [*last[: len(kept)], *scanned]
+
+
+def _with_row(rows: Var, turn: Expr, value: Expr) -> Expr:
+    """Return `rows` with `value` in the place of number `turn`."""
+    most = rows.tensor_type.shape[0]
+    places = np.arange(most, dtype="int64").reshape(-1, *(1 for _ in value.tensor_type.shape))
+    here = relay.equal(const(places), turn)
+    return relay.where(here, relay.expand_dims(value, 0), rows)

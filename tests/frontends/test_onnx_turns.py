@@ -1,0 +1,147 @@
+"""ONNX Loop whose number of steps is data: compiled as a loop, against the onnx package's own."""
+
+import numpy as np
+import pytest
+
+from slipway import relay
+from slipway.errors import ModelError
+from slipway.frontends.onnx.importer import from_onnx
+from slipway.runtime.devices import cpu
+from slipway.runtime.graph.graph_executor import GraphModule
+
+onnx = pytest.importorskip("onnx")
+helper = onnx.helper
+FLOAT, INT, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL
+
+
+def info(name, kind, shape):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def model(limit=None, scans=False, carried_shape=(2, 3)):
+    """While the sum is below ten: x = x * w + shift, where w and shift are from outside."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Mul", ["state", "w"], ["scaled"]),
+            helper.make_node("Add", ["scaled", "shift"], ["new"]),
+            helper.make_node("ReduceSum", ["new"], ["total"], keepdims=0),
+            helper.make_node("Less", ["total", "ten"], ["again"]),
+            *([helper.make_node("Identity", ["total"], ["row"])] if scans else []),
+        ],
+        "body",
+        [info("i", INT, ()), info("going", BOOL, ()), info("state", FLOAT, carried_shape)],
+        [info("again", BOOL, ()), info("new", FLOAT, carried_shape),
+         *([info("row", FLOAT, ())] if scans else [])],
+        [helper.make_tensor("ten", FLOAT, (), [10.0])],
+    )  # fmt: skip
+    inputs = [info("x", FLOAT, (2, 3)), info("shift", FLOAT, ())]
+    weights = [onnx.numpy_helper.from_array(np.full((2, 3), 1.25, np.float32), "w")]
+    trips = ""
+    if isinstance(limit, int):
+        trips = "trips"
+        weights.append(onnx.numpy_helper.from_array(np.array(limit, np.int64), "trips"))
+    elif limit is not None:
+        trips = limit
+        inputs.append(info(limit, INT, ()))
+    outputs = ["last", *(["rows"] if scans else [])]
+    graph = helper.make_graph(
+        [helper.make_node("Loop", [trips, "", "x"], outputs, body=body)],
+        "turns", inputs,
+        [info("last", FLOAT, (2, 3)), *([info("rows", FLOAT, ("k",))] if scans else [])], weights,
+    )  # fmt: skip
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    proto.ir_version = 8
+    return proto
+
+
+def expected(x, shift, limit):
+    rows = []
+    while len(rows) < limit:
+        x = (x * np.float32(1.25) + shift).astype(np.float32)
+        rows.append(x.sum())
+        if not x.sum() < 10:
+            break
+    return x, np.array(rows, np.float32)
+
+
+def compiled(proto, target="llvm"):
+    mod, params = from_onnx(proto)
+    return GraphModule(relay.build(mod, target=target, params=params)["default"](cpu(0)))
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_it_runs_as_often_as_the_condition_says(target):
+    module = compiled(model("trips"), target)
+    x = np.full((2, 3), 0.1, np.float32)
+    for shift, trips in ((0.5, 100), (0.0, 100), (0.5, 2), (0.5, 0), (3.0, 9)):
+        given = np.float32(shift)
+        module.set_input(x=x, shift=given, trips=np.array(trips, np.int64))
+        module.run()
+        want, _ = expected(x, given, trips)
+        np.testing.assert_allclose(module.get_output(0).numpy(), want, rtol=1e-5)
+
+
+def test_scan_outputs_have_room_for_all_turns_and_their_number():
+    module = compiled(model(6, scans=True))
+    x = np.full((2, 3), 0.1, np.float32)
+    for shift in (0.5, 0.01, 3.0):
+        given = np.float32(shift)
+        module.set_input(x=x, shift=given)
+        module.run()
+        last, rows = expected(x, given, 6)
+        np.testing.assert_allclose(module.get_output(0).numpy(), last, rtol=1e-5)
+        (count,) = module.get_output(2).numpy()
+        assert count == len(rows)
+        np.testing.assert_allclose(module.get_output(1).numpy()[:count], rows, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("proto", "words"),
+    [
+        (model("trips", scans=True), "nothing bounds how often it runs.*bind the trip count"),
+        (model("trips", carried_shape=None), "changes from"),
+    ],
+)
+def test_what_has_no_size_is_refused_with_what_to_do(proto, words):
+    if "changes" in words:
+        body = proto.graph.node[0].attribute[0].g
+        body.node[1].CopyFrom(helper.make_node("Concat", ["scaled", "scaled"], ["new"], axis=0))
+    with pytest.raises(ModelError, match=words):
+        from_onnx(proto)
+
+
+@pytest.mark.parametrize("steps", [3, 40])
+def test_a_scan_of_few_or_many_steps_along_any_axes_backwards(steps):
+    """A running sum over the columns from the last to the first, whose rows come out as columns."""
+    body = helper.make_graph(
+        [helper.make_node("Add", ["sum", "x"], ["next"]),
+         helper.make_node("Mul", ["next", "y"], ["row"])],
+        "body",
+        [info(name, FLOAT, (2,)) for name in ("sum", "x", "y")],
+        [info(name, FLOAT, (2,)) for name in ("next", "row")],
+    )  # fmt: skip
+    node = helper.make_node(
+        "Scan", ["start", "x", "y"], ["last", "rows"], body=body, num_scan_inputs=2,
+        scan_input_axes=[1, -2], scan_input_directions=[1, 0], scan_output_axes=[1],
+        scan_output_directions=[1],
+    )  # fmt: skip
+    graph = helper.make_graph(
+        [node], "scan",
+        [info("start", FLOAT, (2,)), info("x", FLOAT, (2, steps)), info("y", FLOAT, (steps, 2))],
+        [info("last", FLOAT, (2,)), info("rows", FLOAT, (2, steps))],
+    )  # fmt: skip
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    proto.ir_version = 8
+    rng = np.random.default_rng(0)
+    shapes = {"start": (2,), "x": (2, steps), "y": (steps, 2)}
+    given = {name: rng.standard_normal(s).astype(np.float32) for name, s in shapes.items()}
+    module = compiled(proto)
+    module.set_input(**given)
+    module.run()
+    total, rows = given["start"], []
+    for i in range(steps):
+        total = total + given["x"][:, steps - 1 - i]
+        rows.append(total * given["y"][i])
+    np.testing.assert_allclose(module.get_output(0).numpy(), total, rtol=1e-4, atol=1e-5)
+    wanted = np.stack(rows[::-1], 1)
+    np.testing.assert_allclose(module.get_output(1).numpy(), wanted, rtol=1e-4, atol=1e-5)
