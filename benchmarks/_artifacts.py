@@ -89,7 +89,7 @@ def read(kind, data):
     """Read an artifact as far as it goes without running it, or raise what its reader raises."""
     from slipway.micro.model_library import only_model, unpack_model_library
     from slipway.runtime.artifact import read_artifact
-    from slipway.runtime.graph_format import GraphTables
+    from slipway.runtime.graph.graph_format import GraphTables
     from slipway.runtime.params import load_param_dict
     from slipway.toolchain.ar import read_archive
     from slipway.toolchain.elf import ElfFile

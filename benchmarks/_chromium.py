@@ -1,6 +1,7 @@
 """An engine in a page of headless Chromium, timed by the processor time of its process."""
 
 import functools
+import gzip
 import http.server
 import os
 import shutil
@@ -20,15 +21,19 @@ START_S = 120
 class _Files(http.server.SimpleHTTPRequestHandler):
     """The page, the engines and the model, whose addresses a table leads to files."""
 
-    def __init__(self, *args, places, **options):
+    def __init__(self, *args, places, served, **options):
         self.places = places
+        self.served = served
         super().__init__(*args, **options)
 
     def translate_path(self, path):
         name = path.partition("?")[0].lstrip("/")
         for prefix, place in self.places.items():
             if name.startswith(prefix):
-                return str(place) + name.removeprefix(prefix)
+                found = str(place) + name.removeprefix(prefix)
+                if not prefix.startswith("web_"):  # the benchmark's own
+                    self.served.add(found)
+                return found
         return str(HERE / "none")
 
     def end_headers(self):
@@ -40,15 +45,27 @@ class _Files(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-class Page:
-    """An engine with one model in a browser of its own."""
+@functools.lru_cache(maxsize=64)
+def compressed_bytes(path):
+    """Return what a server that compresses sends of a file: of each one the smaller form."""
+    content = Path(path).read_bytes()
+    return min(len(content), len(gzip.compress(content, 6)))
 
-    def __init__(self, name, model, js_folder, modules):
+
+class Page:
+    """An engine with one model in a browser of its own, whose caches are empty.
+
+    `ready` holds the beginning of the output, and the milliseconds from the navigation to the first
+    inference; `wire_bytes` is what the page fetched until then, compressed.
+    """
+
+    def __init__(self, name, model, js_folder, modules, threads=1):
         places = {
             "web_": HERE / "web_", "js/": f"{js_folder}/", "modules/": f"{modules}/",
             "model": Path(model),
         }  # fmt: skip
-        handler = functools.partial(_Files, places=places)
+        served = set()
+        handler = functools.partial(_Files, places=places, served=served)
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         options = webdriver.ChromeOptions()
@@ -58,7 +75,8 @@ class Page:
         self.service = Service(shutil.which("chromedriver"))
         self.browser = webdriver.Chrome(options=options, service=self.service)
         self.browser.set_script_timeout(START_S)
-        self.browser.get(f"http://127.0.0.1:{self.server.server_port}/web_page.html?{name}&model")
+        address = f"http://127.0.0.1:{self.server.server_port}/web_page.html"
+        self.browser.get(f"{address}?{name}&model&{threads}")
         deadline = time.monotonic() + START_S
         while (ready := self.browser.execute_script("return window.ready")) is None:
             if time.monotonic() > deadline:
@@ -66,18 +84,21 @@ class Page:
                 break
             time.sleep(0.05)
         self.ready = ready
+        self.wire_bytes = sum(map(compressed_bytes, served))
         self.times = []
+        self.walls = []
         self.count = 1
 
     def turn(self):
         """Run for about `SECONDS`."""
         start = self._used_ms()
-        self.browser.execute_async_script(
+        wall = self.browser.execute_async_script(
             "const done = arguments[1]; window.turn(arguments[0]).then(done);", self.count
         )
         used = max(TICK_MS, self._used_ms() - start)
         self.times.append(used / self.count)
-        self.count = max(1, round(1e3 * SECONDS / self.times[-1]))
+        self.walls.append(wall)
+        self.count = max(1, round(1e3 * SECONDS / max(wall, 1e-3)))
 
     def _used_ms(self):
         """Return the processor time of the renderers that this browser's driver began."""

@@ -23,7 +23,8 @@ def import_everything():
     from slipway.compiler import relay_build
     from slipway.frontends.onnx import importer
     from slipway.relay import op_registry
-    from slipway.runtime import graph_executor, native_library
+    from slipway.runtime.graph import graph_executor
+    from slipway.runtime.libraries import native_library
     from slipway.target import Target
 
     for name in ("slipway.codegen.llvm.backend", "slipway.relay.frontend", "onnx"):
@@ -58,7 +59,7 @@ def main():
     from slipway import relay
     from slipway.compiler import kernels, operator_module, relay_build
     from slipway.contrib import graph_executor
-    from slipway.runtime import graph_factory
+    from slipway.runtime.graph import graph_factory
 
     measure(relay_build, "optimize", "passes")
     measure(relay_build, "build_graph", "passes")

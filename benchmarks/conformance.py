@@ -170,7 +170,8 @@ def run(model, inputs, engine):
     if engine == "interpret":
         found = interpret(mod, **feeds)
         return used_part(list(found) if isinstance(found, tuple) else [found], main), folded
-    from slipway.runtime import cpu, graph_executor
+    from slipway.runtime import cpu
+    from slipway.runtime.graph import graph_executor
 
     module = graph_executor.GraphModule(relay.build(mod, target=engine)["default"](cpu(0)))
     for name, value in feeds.items():

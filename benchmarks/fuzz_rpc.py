@@ -24,9 +24,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from slipway.rpc import greeting, protocol
+from slipway.rpc import protocol
 from slipway.rpc import proxy as proxy_module
-from slipway.rpc.greeting import Streams
+from slipway.rpc.connections import greeting
+from slipway.rpc.connections.greeting import Streams
 from slipway.rpc.protocol import Code, Failure, Role, frame
 from slipway.rpc.proxy import ProxyServer
 from slipway.rpc.tracker import TrackerServer

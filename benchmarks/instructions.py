@@ -112,7 +112,7 @@ def slipway_run(path, folder):
     """Return a function of (emulator, runs) that runs the model on the static server."""
     import slipway as tvm
     from slipway import relay, rpc
-    from slipway.cli.demo_device import kind_named, serve
+    from slipway.cli.demo.device import kind_named, serve
     from slipway.contrib import graph_executor
     from slipway.toolchain.native import build_device_server
 

@@ -28,7 +28,7 @@ from slipway.micro.board import find_board
 from slipway.micro.emulator import run_image
 from slipway.micro.image_size import read_map, stack_bound
 from slipway.micro.model_library import only_model, unpack_model_library
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "models" / "tflite"
 MODELS = (

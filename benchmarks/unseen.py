@@ -56,7 +56,7 @@ def ours(path, given):
     """Import, compile and run a file here; return the first output and the seconds of the build."""
     from slipway import relay, transform
     from slipway.runtime import cpu as device
-    from slipway.runtime import graph_executor
+    from slipway.runtime.graph import graph_executor
 
     start = time.perf_counter()
     read = relay.frontend.from_onnx if path.suffix == ".onnx" else relay.frontend.from_pytorch

@@ -21,9 +21,9 @@ ALLOWED = {
     ("backends/cpu/tile.py", "tile_space", "width"): "called as the other spaces are",
     ("relay/ops/*", "*", "attrs"): "called with (attrs, ...), as every part of an operator is",
     ("codegen/math/exponential.py", "scale_*by_power", "n"): "one signature for ways to scale",
-    ("frontends/tflite/tables.py", "*_table", "target"): "one signature for every table",
+    ("frontends/tflite/fixed_point/tables.py", "*_table", "target"): "one signature of every table",
     ("frontends/torch/shape.py", "bounds_of", "axis"): "converters take what the call passes",
-    ("transform/graph/affine_rules.py", "dense", "call"): "one signature for every rule",
+    ("transform/graph/integers/affine_rules.py", "dense", "call"): "one signature for every rule",
     ("transform/verify.py", "LoopLaws.*", "node before"): "laws are asked before and after a pass",
     ("transform/manager.py", "always", "setting"): "a condition of a pass takes the setting",
     ("transform/instruments.py", "*.should_run", "mod info"): "methods of an instrument",
@@ -70,8 +70,8 @@ ALLOWED = {
     ("relay/testing/inception_v3.py", "Pooling", "name"): "a label",
     ("relay/testing/mobilenet.py", "separable_conv_block", "dtype"): "the type is that of the data",
     ("relay/testing/tools.py", "run_opt_pass", "import_prelude"): "there is no prelude",
-    ("runtime/debug_executor.py", "GraphModuleDebug.__init__", "device"): "the module's own",
-    ("runtime/debug_executor.py", "GraphModuleDebug.run_individual_node",
+    ("runtime/graph/debug_executor.py", "GraphModuleDebug.__init__", "device"): "the module's own",
+    ("runtime/graph/debug_executor.py", "GraphModuleDebug.run_individual_node",
      "limit_zero_time_iterations"): "every kernel takes some time",
     ("runtime/extension.py", "register_extension", "fcreate"): "functions return arrays",
     ("micro/session.py", "create_local_graph_executor", "graph_json device"): "in the firmware",
@@ -83,6 +83,31 @@ ALLOWED = {
     "asked for, and its schedules, change no result",
     ("testing/aot.py", "run_and_check", "debug_calculated_workspaces print_output_on_mismatch"):
     "the error names the output and the place",
+    ("auto_scheduler/compute_dag.py", "ComputeDAG.apply_steps_from_state", "layout_rewrite"):
+    "tensors keep their layouts",
+    ("auto_scheduler/cost_model.py", "XGBModel.__init__",
+     "verbose_eval num_warmup_sample seed adaptive_training"): "the model is the engine's",
+    ("auto_scheduler/measure.py", "LocalRPCMeasureContext.__init__", "priority n_parallel"):
+    "one process of this machine",
+    ("auto_scheduler/records.py", "RecordToFile.callback", "policy"): "called as others are",
+    ("auto_scheduler/relay_integration.py", "extract_tasks", "include_simple_tasks"):
+    "a kernel without a choice is no task",
+    ("auto_scheduler/relay_integration.py", "ApplyHistoryBest.query", "has_complex_op func_name"):
+    "what classic TVM's compiler passes on",
+    ("auto_scheduler/search_policy.py", "SketchPolicy.__init__", "params seed"):
+    "the search is the engine's",
+    ("auto_scheduler/search_task.py", "*SearchTask.tune", "adaptive_training"):
+    "the model learns after every batch",
+    ("auto_scheduler/search_task.py", "SearchTask.apply_best", "layout_rewrite_option"):
+    "tensors keep their layouts",
+    ("auto_scheduler/search_task.py", "TuningOptions.__init__", "builder"):
+    "there is one way to build",
+    ("auto_scheduler/task_scheduler.py", "TaskScheduler.__init__",
+     "alpha beta gamma backward_window_size"): "of classic TVM's estimate of gains",
+    ("auto_scheduler/task_scheduler.py", "TaskScheduler.tune",
+     "search_policy_params adaptive_training"): "the search is the engine's",
+    ("auto_scheduler/task_scheduler.py", "LogEstimatedLatency.post_tune", "task_id"):
+    "the line is of the whole",
     ("rpc/array.py", "RemoteNDArray.copyto", "mem_copy"): "copies are never of handles",
     ("rpc/client.py", "connect", "enable_logging"): "documented there",
     ("rpc/device.py", "RemoteDevice.sync", "stream"): "requests are finished when they return",

@@ -250,7 +250,7 @@ def test_an_instruction(copy):
         ),
 ''')  # fmt: skip
     copy.run("""
-from slipway.ir.interpret import run
+from slipway.ir.interpreter.interpret import run
 from slipway.transform.loop.pipeline import run_pipeline
 from slipway.te.hardware import available, hardware_intrinsic
 target = Target("llvm -mtriple=aarch64-linux-gnu -mattr=+neon,+i8mm")

@@ -47,9 +47,11 @@ AREAS: dict[str, list[str]] = {
 NO_GRADIENT = "differentiates; training is not there"
 BOUNDS = "calls InferBound, ScheduleOps or another step of the compiler as a function"
 NODES = "reads or writes the fields of C++ nodes"
-CPP = "calls functions that TVM's C++ library registers for its tests"
+CPP = "calls functions that TVM registers in its library or its server for its tests"
+OWN_PLAN = "compares with the sizes of TVM's own memory plan, to the byte"
 CPP_STATE = "keeps objects of the C++ runtime in the statics of a kernel"
 LAYOUT_OF_CODE = "reads the text of the generated code, or of an error"
+ARCHIVES = "compares with how TVM divides code into files, and with its memory plan to the byte"
 HARDWARE = "asks for a GPU's matrix units or graphs of CUDA"
 
 # (pattern of tests, why they are excepted)
@@ -85,6 +87,16 @@ INTERNALS: list[tuple[str, str]] = [
     ("test_runtime_rpc.py::test_rpc_return_*", CPP),
     ("test_runtime_rpc.py::test_rpc_echo", CPP),
     ("test_runtime_rpc.py::test_local_func", CPP),
+    ("test_runtime_rpc.py::test_rpc_array", CPP),
+    ("test_runtime_rpc.py::test_rpc_session_constructor_args", CPP),
+    ("test_crt_aot.py::test_workspace_calculation", OWN_PLAN),
+    ("test_crt_aot.py::test_constants_alignment", LAYOUT_OF_CODE),
+    ("test_crt_aot.py::test_aot_codegen_backend_alloc_workspace_calls", LAYOUT_OF_CODE),
+    ("test_crt_aot.py::test_aot_codegen_checks_returns", LAYOUT_OF_CODE),
+    ("test_crt_aot.py::test_aot_uses_anf", BOUNDS),
+    ("test_crt_aot_usmp.py::test_memory_planning", OWN_PLAN),
+    ("test_c_device_api.py::*", LAYOUT_OF_CODE),
+    ("test_pass_aot_lower_main.py*", BOUNDS),
     ("test_rpc_server_device.py*", HARDWARE),
     ("test_runtime_graph_cuda_graph.py*", HARDWARE),
     ("test_te_schedule_postproc_rewrite_for_tensor_core.py*", HARDWARE),
@@ -113,6 +125,17 @@ INTERNALS: list[tuple[str, str]] = [
     ("test_codegen_device.py::test_add_pipeline", BOUNDS),
     ("test_codegen_c_host.py::test_add_pipeline", BOUNDS),
     ("test_micro_project_api.py::*", CPP),
+    *(
+        (f"test_micro_model_library_format.py::test_{name}", ARCHIVES)
+        for name in (
+            "export_model_library_format_*",
+            "export_byoc_c_module",
+            "export_non_dso_exportable",
+            "multiple_relay_modules_graph",
+            "multiple_relay_modules_c",
+            "multiple_relay_modules_aot_graph",
+        )
+    ),
     ("test_op_level2.py::TestConv2DInt8Intrinsics::*", LAYOUT_OF_CODE),
     ("test_target_codegen_x86.py::*", LAYOUT_OF_CODE),
     ("test_target_codegen_arm.py::test_vmlal_s16", LAYOUT_OF_CODE),

@@ -99,6 +99,19 @@ def old_onnx() -> None:
         module.__dict__["mapping"] = table
 
 
+def old_tensorflow() -> None:
+    """Let TensorFlow run its older converter to TFLite in this process: a program takes seconds."""
+    if importlib.util.find_spec("tensorflow") is None:
+        return
+    from tensorflow.lite.python import convert
+    from tensorflow.lite.toco.python.toco_from_protos import _pywrap_toco_api
+
+    def converted(model: bytes, flags: bytes, data: bytes, *_: Any, **__: Any) -> Any:
+        return _pywrap_toco_api.TocoConvert(model, flags, data, False)
+
+    convert._run_deprecated_conversion_binary = converted
+
+
 class Report:
     """Writes a line when a test begins and when it ends, so that a death of the process shows."""
 
@@ -131,17 +144,29 @@ class Report:
     def pytest_runtest_makereport(self, item: pytest.Item, call: Any) -> Any:
         """Write down how a phase of a test ended, where it did not pass."""
         report = (yield).get_result()
-        lacking = isinstance(call.excinfo and call.excinfo.value, ModuleNotFoundError)
+        error = call.excinfo.value if call.excinfo else None
+        lacking = isinstance(error, ModuleNotFoundError)
         if report.failed and lacking and (call.excinfo.value.name or "").partition(".")[0] not in (
             "tvm", "topi", "slipway"
         ):  # fmt: skip
             self.line(end=item.nodeid, state="skipped", cause=str(call.excinfo.value))
+        elif report.failed and type(error).__name__ == "DownloadError":
+            self.line(end=item.nodeid, state="skipped", cause=f"needs a download: {error}"[:300])
+        elif report.failed and (who := reference_that_failed(error)):
+            self.line(end=item.nodeid, state="skipped", cause=f"{who} itself: {error}"[:300])
         elif report.failed:
             self.line(end=item.nodeid, state="failed", cause=cause(call.excinfo.value))
         elif report.skipped:
             self.line(end=item.nodeid, state="skipped", cause=str(report.longrepr)[-300:])
         elif report.when == "call":
             self.line(end=item.nodeid, state="passed", cause="")
+
+
+def reference_that_failed(error: BaseException) -> str:
+    """Return the package, newer than the test, that refused to make its reference; "" if none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f"{type(error).__module__} {frames[-1].filename if frames else ''}"
+    return next((p for p in ("onnxruntime", "tensorflow", "keras") if p in place), "")
 
 
 def cause(error: BaseException) -> str:
@@ -169,6 +194,8 @@ def main() -> None:
     shut_network()
     stand_in()
     old_onnx()
+    if "tflite" in file:
+        old_tensorflow()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, value in OLD_NUMPY.items():

@@ -63,6 +63,7 @@ def run_file(checkout: Path, file: Path, limit_s: float) -> tuple[list[str], dic
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(checkout / "tests" / "python"),
                                            os.environ.get("PYTHONPATH", "")]),
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
             "MPLBACKEND": "Agg", "HOME": folder, "TVM_HOME": str(checkout),
         }  # fmt: skip
         while True:

@@ -94,7 +94,8 @@ def attempt(graph: Graph, options: Options) -> str:
 
 def _runs(factory, inputs):
     """Yield (how, outputs) of the model's own executor and of guarded memory."""
-    from slipway.runtime import cpu, graph_executor, set_num_threads
+    from slipway.runtime import cpu, set_num_threads
+    from slipway.runtime.graph import graph_executor
 
     module = graph_executor.GraphModule(factory["default"](cpu(0)))
     for threads in THREADS:

@@ -16,7 +16,7 @@ _sessions: dict[tuple[int, str], tuple] = {}  # of this process: a forked child 
 
 def run(factory, inputs: dict[str, np.ndarray], target: str, threads) -> Iterator[tuple]:
     """Yield (how, outputs) on an emulated device, for each number of threads."""
-    from slipway.runtime import graph_executor
+    from slipway.runtime.graph import graph_executor
 
     session = _session(target)
     with tempfile.TemporaryDirectory(prefix="slipway-fuzz-") as folder:

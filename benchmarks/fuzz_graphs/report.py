@@ -23,8 +23,9 @@ import numpy as np
 
 import slipway as tvm
 from slipway import relay
+from slipway.contrib import graph_executor
 from slipway.relay.op_registry import load_ops, make
-from slipway.runtime import cpu, graph_executor
+from slipway.runtime import cpu
 
 load_ops()
 arrays = dict(np.load(Path(__file__).with_suffix(".npz")))

@@ -67,8 +67,8 @@ from slipway.ir.ops import floordiv as floordiv
 from slipway.ir.ops import floormod as floormod
 from slipway.ir.ops import truncdiv as truncdiv
 from slipway.ir.ops import truncmod as truncmod
-from slipway.ir.serialize import load_json as load_json
-from slipway.ir.serialize import save_json as save_json
+from slipway.ir.text.serialize import load_json as load_json
+from slipway.ir.text.serialize import save_json as save_json
 from slipway.runtime import Function as Function
 from slipway.runtime import NDArray as NDArray
 from slipway.runtime import PackedFunc as PackedFunc

@@ -9,7 +9,7 @@ from __future__ import annotations
 from slipway.errors import did_you_mean
 
 TUNER = "the search is over strategies and templates: see docs/tuning.md"
-GPU = "of the languages of GPUs there are OpenCL C, PTX, CUDA C and Metal: docs/gpu.md"
+GPU = "of GPUs there are OpenCL C, PTX, CUDA C, SPIR-V, WGSL and Metal: docs/gpu.md"
 GPU_SCHEDULE = "relay.build schedules models for GPUs; bind loops of te schedules to threads"
 GPU_MATRIX = "matrix units of GPUs are not used: products are multiplied in registers"
 ACCELERATOR = "there is no code generator for this accelerator: compile for its CPU"
@@ -74,13 +74,10 @@ NOT_THERE: dict[str, str] = {
     **{f"tvm.contrib.{name}": LIBRARY for name in (
         "cublas", "cublaslt", "cudnn", "cutlass", "miopen", "rocblas", "thrust")},
     "tvm.contrib.cuda": GPU,
-    "tvm.contrib.rocm": GPU, "tvm.contrib.spirv": GPU, "tvm.contrib.xcode": "export for Apple's "
-    "targets gives libraries that Xcode links", "tvm.contrib.coreml_runtime": ACCELERATOR,
+    "tvm.contrib.rocm": GPU, "tvm.contrib.coreml_runtime": ACCELERATOR,
     "tvm.contrib.hexagon": ACCELERATOR, "tvm.contrib.ethosu": ACCELERATOR,
     "tvm.contrib.sdaccel": ACCELERATOR, "tvm.contrib.emcc": "the linker is part of Slipway: "
     "export_library for target wasm32 needs no Emscripten",
-    "tvm.contrib.tedd": "print(tvm.lower(s, args, simple_mode=True)) shows the loops",
-    "tvm.contrib.relay_viz": "print(mod) shows the graph, slipway check every node",
     "tvm.contrib.pipeline_executor": "run executors of several modules from threads",
     "tvm.contrib.peak": "benchmarks/ measures", "tvm.contrib.popen_pool": "concurrent.futures",
     "tvm.contrib.pickle_memoize": "functools.cache", "tvm.contrib.tf_op": FRAMEWORK,

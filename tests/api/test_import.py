@@ -61,7 +61,7 @@ def test_every_name_is_there(name):
 def test_functions_win_over_modules_of_their_name():
     """`tvm.build` is called; a module of that name would take its place once it is imported."""
     import slipway.relay.frontend
-    import slipway.runtime.graph_executor
+    import slipway.runtime.graph.graph_executor
 
     assert callable(slipway.build)
     assert callable(slipway.lower)

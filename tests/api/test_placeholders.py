@@ -13,12 +13,12 @@ from slipway.errors import NotAvailableError
     [
         lambda: DPTuner(None),
         lambda: autotvm.apply_graph_best("log"),
-        lambda: auto_scheduler.register_workload(len),
+        lambda: auto_scheduler.PreloadCustomSketchRule(len, len),
         lambda: list(autotvm.FallbackContext),
         lambda: (
             type("Mine", (), {}) and exec("class Mine(f): pass", {"f": autotvm.DispatchContext})
         ),
-        lambda: auto_scheduler.ApplyHistoryBest("log").__enter__(),
+        lambda: auto_scheduler.EmptyPolicy(None).__enter__(),
     ],
 )
 def test_using_a_tuner_that_is_not_there_says_so(use):

@@ -1,7 +1,6 @@
 """Templates and kernels tuned in classic TVM's words."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ import pytest
 import slipway as tvm
 from slipway import autotvm, relay, rpc, te
 from slipway.errors import CodegenError, TuningError
+from slipway.tuning import scheduled
 
 
 @autotvm.template("test/matmul")
@@ -212,9 +212,8 @@ def test_candidates_are_compiled_together_and_alone_only_to_find_one_that_is_ref
     tmp_path, monkeypatch
 ):
     task = autotvm.task.create("test/matmul", args=SIZES, target="llvm")
-    template = sys.modules[type(task).__module__]
     candidates = [task.config_space.candidate(index) for index in (0, 5, 11)]
-    compile_loops, sizes = template.build, []
+    compile_loops, sizes = scheduled.build, []
 
     def counted(module, target=None):
         sizes.append(len(module.functions))
@@ -225,12 +224,12 @@ def test_candidates_are_compiled_together_and_alone_only_to_find_one_that_is_ref
             raise CodegenError("too large")
         return counted(module, target)
 
-    monkeypatch.setattr(template, "build", counted)
+    monkeypatch.setattr(scheduled, "build", counted)
     built = task.build(candidates, tmp_path / "all.so")
     assert sizes == [3]
     assert set(built.functions) == set(candidates)
     sizes.clear()
-    monkeypatch.setattr(template, "build", refusing)
+    monkeypatch.setattr(scheduled, "build", refusing)
     built = task.build(candidates, tmp_path / "some.so")
     assert sizes == [1, 1, 2]
     assert built.errors == {candidates[1]: "CodegenError: too large"}

@@ -7,7 +7,7 @@ from slipway import relay
 from slipway.backends.backend import compile_target
 from slipway.backends.size_versions import in_versions, size_versions
 from slipway.compiler.kernels import lower_kernel
-from slipway.ir.interpret import run as run_loops
+from slipway.ir.interpreter.interpret import run as run_loops
 from slipway.ir.stmt import IfThenElse
 from slipway.ir.visit import walk
 from slipway.relay.dims import Dim

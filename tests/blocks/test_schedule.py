@@ -8,7 +8,7 @@ import pytest
 import slipway as tvm
 from slipway import te, tir
 from slipway.errors import ScheduleError
-from slipway.ir.interpret import run
+from slipway.ir.interpreter.interpret import run
 from slipway.script import from_source
 
 M, N, K = 20, 24, 16

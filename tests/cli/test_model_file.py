@@ -118,6 +118,7 @@ def test_a_file_that_is_no_array_is_named(tmp_path):
         ("llvm", None, "single"),
         ("llvm -mtriple=aarch64-linux-gnu", None, "single"),
         ("c", None, "single"),
+        ("web/wasm", None, "single"),
         ("c -mcpu=cortex-m4", None, "double"),
         ("llvm", "double", "double"),
         ("c -mcpu=cortex-m4", "single", "single"),

@@ -11,7 +11,7 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import decl_buffer
 from slipway.ir.function import PrimFunc
 from slipway.ir.ops import as_expr, const
-from slipway.runtime.library import DsoLibrary
+from slipway.runtime.libraries.library import DsoLibrary
 from slipway.target import Target
 from slipway.toolchain.link import linked_bytes
 

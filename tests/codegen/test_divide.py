@@ -11,7 +11,7 @@ from slipway.compiler.emit import build_module
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import decl_buffer
-from slipway.ir.interpret import run
+from slipway.ir.interpreter.interpret import run
 from slipway.ir.ops import const
 from slipway.target import Target
 

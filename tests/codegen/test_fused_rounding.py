@@ -7,7 +7,8 @@ import pytest
 
 import slipway as tvm
 from slipway import relay, te
-from slipway.runtime import cpu, graph_executor, set_num_threads
+from slipway.runtime import cpu, set_num_threads
+from slipway.runtime.graph import graph_executor
 
 
 @pytest.fixture

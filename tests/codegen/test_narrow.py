@@ -10,7 +10,7 @@ import slipway as tvm
 from slipway import te
 from slipway.codegen.narrow import widen_narrow
 from slipway.errors import CodegenError
-from slipway.ir.interpret import run
+from slipway.ir.interpreter.interpret import run
 from slipway.transform.loop.pipeline import run_pipeline
 
 NUMPY = {"int4": ml_dtypes.int4, "uint4": ml_dtypes.uint4}

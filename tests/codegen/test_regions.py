@@ -11,7 +11,7 @@ from slipway import te
 from slipway.codegen.capture import is_region, nested_steps
 from slipway.ir import ops
 from slipway.ir import stmt as S
-from slipway.ir.interpret import run as interpret
+from slipway.ir.interpreter.interpret import run as interpret
 from slipway.ir.intrin import SHARE
 from slipway.ir.visit import walk
 

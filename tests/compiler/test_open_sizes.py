@@ -10,9 +10,9 @@ from slipway.ir.function import IRModule
 from slipway.relay.dims import Dim, at
 from slipway.relay.interpret import interpret
 from slipway.runtime.devices import cpu
-from slipway.runtime.graph_executor import GraphModule
-from slipway.runtime.graph_format import GraphTables
-from slipway.runtime.graph_sizes import evaluate
+from slipway.runtime.graph.graph_executor import GraphModule
+from slipway.runtime.graph.graph_format import GraphTables
+from slipway.runtime.graph.graph_sizes import evaluate
 from slipway.runtime.load import load_module
 
 RNG = np.random.default_rng(3)

@@ -9,7 +9,7 @@ import pytest
 import slipway as tvm
 from slipway import te
 from slipway.errors import ExecutionError
-from slipway.runtime.library import DsoLibrary
+from slipway.runtime.libraries.library import DsoLibrary
 
 
 def adder(constant, target="llvm"):

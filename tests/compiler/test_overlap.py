@@ -19,7 +19,7 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import decl_buffer
 from slipway.ir.function import PrimFunc
-from slipway.ir.interpret import run
+from slipway.ir.interpreter.interpret import run
 
 BYTES = {"int8": 1, "int16": 2, "float32": 4, "float64": 8}
 

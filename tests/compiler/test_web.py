@@ -79,6 +79,23 @@ def networks():
     params = {"w": weight, "b": bias}
     yield "conv", relay.Function([x, w, b], soft), params, {"x": image}, [powers / powers.sum()]
 
+    attended = [draw(2, 9, 8) for _ in "qkv"]
+    q, k, v = (relay.var(name, shape=(2, 9, 8)) for name in "qkv")
+    body = relay.nn.batch_matmul(
+        relay.nn.softmax(relay.nn.batch_matmul(q, k)), relay.transpose(v, (0, 2, 1))
+    )
+    powers = np.exp(np.einsum("nsh,nth->nst", *attended[:2]).astype("float64"))
+    wanted = np.einsum("nst,nth->nsh", powers / powers.sum(-1, keepdims=True), attended[2])
+    inputs = dict(zip("qkv", attended, strict=True))
+    yield "attention", relay.Function([q, k, v], body), {}, inputs, [wanted]
+
+    # Of more inputs than a page of text describes.
+    names = [f"input_number_{i}_of_a_model_with_a_long_name" for i in range(30)]
+    given = {name: draw(2) for name in names}
+    total = functools.reduce(relay.add, [relay.var(name, shape=(2,)) for name in names])
+    wanted = [np.sum(list(given.values()), axis=0, dtype="float64")]
+    yield "many", relay.Function(relay.analysis.free_vars(total), total), {}, given, wanted
+
     left, right = draw(3, 7), random.integers(-9, 9, (3, 7)).astype("int64")
     p, q = relay.var("p", shape=(3, 7)), relay.var("q", shape=(3, 7), dtype="int64")
     two = relay.Tuple([relay.sum(p, axis=1), q * relay.const(3, "int64")])
@@ -90,13 +107,22 @@ def networks():
 def export_models(folder):
     cases = []
     for name, function, params, inputs, outputs in networks():
-        for feature, mattr in (("simd", ""), ("plain", " -mattr=-simd128")):
+        for feature, mattr in (("simd", ""), ("plain", " -mattr=-simd128"), ("program", "")):
             file = f"{name}_{feature}.wasm"
-            lib = relay.build(tvm.IRModule.from_expr(function), TARGET + mattr, params=params)
+            is_program = feature == "program"
+            if name == "many" and not is_program:
+                continue
+            kind = ("aot", {"interface-api": "c"}) if is_program else ("graph",)
+            executor = relay.backend.Executor(*kind)
+            module = tvm.IRModule.from_expr(function)
+            config = {"tir.usmp.use_workspace_io": is_program and name == "conv"}
+            with tvm.transform.PassContext(config=config):
+                lib = relay.build(module, TARGET + mattr, params=params, executor=executor)
             lib.export_library(str(folder / file))
             cases.append(
                 {
                     "file": file,
+                    "is_program": is_program,
                     "tolerance": 1e-5,
                     "inputs": {k: v.ravel().tolist() for k, v in inputs.items()},
                     "outputs": [
@@ -116,7 +142,7 @@ def folder(tmp_path_factory):
     return made
 
 
-@pytest.mark.parametrize("script", ["functions", "models"])
+@pytest.mark.parametrize("script", ["functions", "models", "network"])
 def test_in_node(folder, script):
     node = shutil.which("node")
     if node is None:
@@ -127,6 +153,24 @@ def test_in_node(folder, script):
         env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_program_has_no_graph_executor_inside(folder):
+    """Compiled ahead of time: half of it, with what tensors, errors and calls need."""
+    graph, program = (folder / f"conv_{kind}.wasm" for kind in ("simd", "program"))
+    assert program.stat().st_size < 0.5 * graph.stat().st_size
+    assert b"slw_graph" not in program.read_bytes()
+    assert len(gzip.compress(program.read_bytes())) < 13_000
+
+
+def test_a_program_keeps_its_constants(folder, tmp_path):
+    x = relay.var("x", shape=(4,))
+    module = tvm.IRModule.from_expr(relay.Function([x], x * relay.const(np.ones(4, "float32"))))
+    lib = relay.build(module, TARGET, executor=relay.backend.Executor("aot"))
+    with pytest.raises(ArtifactError, match="constants inside"):
+        lib.export_library(str(tmp_path / "m.wasm"), params_file=str(tmp_path / "m.params"))
+    with pytest.raises(ArtifactError, match="none does not exist"):
+        lib.export_library(str(tmp_path / "none" / "m.wasm"))
 
 
 def test_package_is_whole(folder, tmp_path):

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "slipway/error.h"
 #include "slipway/module.h"
@@ -123,7 +124,12 @@ int main(int argc, char **argv) {
   if (slw_module_open(argv[2], &module) != SLW_OK) {
     return report("open");
   }
-  result = (strcmp(argv[1], "model") == 0) ? run_model(module) : run_library(module);
+  if (strcmp(argv[1], "rewritten") == 0) { /* as cp does that puts another file in its place */
+    result = (truncate(argv[2], 0) != 0) ? 2 : run_model(module);
+    result = (result == 0) ? run_model(module) : result;
+  } else {
+    result = (strcmp(argv[1], "model") == 0) ? run_model(module) : run_library(module);
+  }
   slw_module_release(module);
   return result;
 }

@@ -5,7 +5,7 @@ import subprocess
 import numpy as np
 
 from slipway.runtime.artifact_writer import write_artifact
-from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables
+from slipway.runtime.graph.graph_format import GraphEntry, GraphNode, GraphTables
 from slipway.runtime.params import save_param_dict
 from slipway.toolchain import native
 from slipway.toolchain.link import link_shared
@@ -38,13 +38,14 @@ def test_own_loader_and_model_leak_nothing(build_checked, tmp_path):
         GraphNode("sum", "add", ((0, 0), (1, 0))),
     )
     tables = GraphTables(nodes, entries, (0, 1), ((2, 0),))
+    weight = np.ones((2, 3), "float32")
     model = write_artifact(
         tmp_path / "m.tar",
         library.read_bytes(),
         metadata={},
         graph_json=tables.to_json(),
         graph_binary=tables.to_binary(),
-        params=save_param_dict({"weight": np.ones((2, 3), "float32")}),
+        params=save_param_dict({**dict.fromkeys("az", np.zeros(9000)), "weight": weight}),
     )
     sources = native.crt_sources("src", "posix")
     own = build_checked("loader_main.c", *sources, flags=["-DSLW_STATIC"])
@@ -52,3 +53,6 @@ def test_own_loader_and_model_leak_nothing(build_checked, tmp_path):
     for program in (own, system):
         assert "add_one ok" in run(program, "lib", library)
         assert run(program, "model", model).split() == ["1", "2", "3", "4", "5", "6"]
+        copy = tmp_path / "copy.tar"
+        copy.write_bytes(model.read_bytes())
+        assert run(program, "rewritten", copy).splitlines() == ["1 2 3 4 5 6 "] * 2

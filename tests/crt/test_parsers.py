@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from slipway.runtime.artifact_writer import tar_bytes
-from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables
+from slipway.runtime.graph.graph_format import GraphEntry, GraphNode, GraphTables
 from slipway.runtime.params import save_param_dict
 from slipway.toolchain import native
 from slipway.toolchain.link import link_shared

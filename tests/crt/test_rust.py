@@ -219,34 +219,91 @@ int main(void) {
 """
 
 
-def test_without_the_standard_library(cargo, model, tmp_path):
-    """A model and a function compiled ahead of time, called from `no_std` Rust with core alone."""
+def write_firmware(model, target, folder):
+    """Write a model, a function and main.c to `folder`; returns the C sources and a flag."""
     aot = tvm.relay.build(
         model.module,
-        target="c",
+        target=target,
         params=model.params,
         executor=Executor("aot", {"unpacked-api": True, "interface-api": "c"}),
         runtime=Runtime("crt"),
     )
-    micro.export_model_library_format(aot, str(tmp_path / "model.tar"))
-    shutil.unpack_archive(tmp_path / "model.tar", tmp_path / "model")
+    micro.export_model_library_format(aot, str(folder / "model.tar"))
+    shutil.unpack_archive(folder / "model.tar", folder / "model")
     a = tvm.te.placeholder((4,), "float32", name="a")
     b = tvm.te.compute(a.shape, lambda i: a[i] + 1.0, name="b")
-    add_one = tvm.build(tvm.te.create_schedule(b.op), [a, b], target="c", name="add_one")
-    (tmp_path / "add_one.c").write_text(add_one.get_source())
-    (tmp_path / "main.c").write_text(FIRMWARE_MAIN)
-    write_crate(tmp_path, "firmware", "staticlib", FIRMWARE, ", default-features = false")
-    cargo(tmp_path, "build", "--release", CARGO_PROFILE_RELEASE_PANIC="abort")
-    archive = cargo.target / "release" / "libfirmware.a"
-    sources = [*(tmp_path / "model" / "codegen" / "host" / "src").glob("*.c")]
-    include = tmp_path / "model" / "codegen" / "host" / "include"
-    command = ["cc", "-I", include, *sources, tmp_path / "main.c", tmp_path / "add_one.c", archive]
-    foreign.run([*command, "-lm", "-o", tmp_path / "program"])
-    lines = foreign.run([tmp_path / "program"]).splitlines()
+    add_one = tvm.build(tvm.te.create_schedule(b.op), [a, b], target=target, name="add_one")
+    (folder / "add_one.c").write_text(add_one.get_source())
+    (folder / "main.c").write_text(FIRMWARE_MAIN)
+    host = folder / "model" / "codegen" / "host"
+    sources = [*(host / "src").glob("*.c"), folder / "main.c", folder / "add_one.c"]
+    return [f"-I{host / 'include'}", *sources]
+
+
+def check_firmware(printed, model):
+    lines = printed.splitlines()
     assert lines[0].split()[0] == "0"
     assert [float(x) for x in lines[0].split()[1:]] == pytest.approx(list(model.output), abs=2e-6)
     assert lines[1:] == ["0 2 3 4 5", "77"]
+
+
+def test_without_the_standard_library(cargo, model, tmp_path):
+    """A model and a function compiled ahead of time, called from `no_std` Rust with core alone."""
+    sources = write_firmware(model, "c", tmp_path)
+    write_crate(tmp_path, "firmware", "staticlib", FIRMWARE, ", default-features = false")
+    cargo(tmp_path, "build", "--release", CARGO_PROFILE_RELEASE_PANIC="abort")
+    archive = cargo.target / "release" / "libfirmware.a"
+    foreign.run(["cc", *sources, archive, "-lm", "-o", tmp_path / "program"])
+    check_firmware(foreign.run([tmp_path / "program"]), model)
     undefined = subprocess.run(
         ["nm", "--undefined-only", archive], capture_output=True, text=True, check=True
     )
     assert "malloc" not in undefined.stdout
+
+
+THUMB = "thumbv7em-none-eabi"
+
+
+def core_of_a_cortex_m(rustc, folder):
+    """Return flags for the `core` of `THUMB`: that which is installed, or its sources compiled."""
+    sysroot = Path(foreign.run([rustc, "--print", "sysroot"]).strip())
+    if (sysroot / "lib" / "rustlib" / THUMB / "lib").is_dir():
+        return []
+    source = sysroot / "lib" / "rustlib" / "src" / "rust" / "library" / "core" / "src" / "lib.rs"
+    if not source.is_file():
+        pytest.skip(f"no core for {THUMB}: rustup target add {THUMB}, or apt-get install rust-src")
+    (folder / "builtins.rs").write_text(
+        "#![feature(compiler_builtins)]\n#![compiler_builtins]\n#![no_std]\n"
+    )
+    for name, path in (("core", source), ("compiler_builtins", folder / "builtins.rs")):
+        flags = [
+            f"--target={THUMB}", "--crate-type=rlib", f"--crate-name={name}", "--edition=2021",
+            "-Copt-level=1", "-Cpanic=abort", "-Awarnings", "--out-dir", folder, "-L", folder,
+        ]  # fmt: skip
+        environment = {**os.environ, "RUSTC_BOOTSTRAP": "1"}  # core uses what no release offers
+        foreign.run([rustc, *flags, path], env=environment)
+    return ["-L", folder, f"--sysroot={folder / 'none'}"]
+
+
+@pytest.mark.long
+def test_on_a_cortex_m4(model, tmp_path):
+    """The same crate and program as firmware; libc's and libgcc's functions do for the builtins."""
+    rustc = os.environ.get("RUSTC") or foreign.needed("rustc")
+    foreign.needed("arm-none-eabi-gcc")
+    qemu = foreign.needed("qemu-system-arm")
+    flags = [f"--target={THUMB}", "--edition=2021", "-Copt-level=2", "-Cpanic=abort"]
+    flags += ["--out-dir", tmp_path, *core_of_a_cortex_m(rustc, tmp_path)]
+    crate = ["--crate-type=rlib", "--crate-name=slipway_rt", CRATE / "src" / "lib.rs"]
+    foreign.run([rustc, *flags, *crate])
+    (tmp_path / "firmware.rs").write_text(FIRMWARE)
+    found = f"slipway_rt={tmp_path / 'libslipway_rt.rlib'}"
+    foreign.run(
+        [rustc, *flags, "--crate-type=staticlib", "--extern", found, tmp_path / "firmware.rs"]
+    )
+    sources = write_firmware(model, "c -mcpu=cortex-m4", tmp_path)
+    link = ["--specs=rdimon.specs", "-Wl,--gc-sections,-u,vectors,--section-start=.vectors=0"]
+    machine = ["-mcpu=cortex-m4", "-mthumb", "-Os", *foreign.compile_flags(), *link]
+    parts = [*sources, foreign.HERE / "cpp_vectors.c", tmp_path / "libfirmware.a", "-lm"]
+    foreign.run(["arm-none-eabi-gcc", *machine, *parts, "-o", tmp_path / "firmware"])
+    board = [qemu, "-M", "mps2-an386", "-nographic", "-monitor", "none", "-serial", "none"]
+    check_firmware(foreign.run([*board, "-semihosting", "-kernel", tmp_path / "firmware"]), model)

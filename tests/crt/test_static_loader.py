@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from slipway.runtime.artifact_writer import write_artifact
-from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables
+from slipway.runtime.graph.graph_format import GraphEntry, GraphNode, GraphTables
 from slipway.runtime.params import save_param_dict
 from slipway.toolchain import emulators, native, zig
 from slipway.toolchain.elf import ElfFile
@@ -89,7 +89,9 @@ def test_model_runs_from_an_artifact(device, tmp_path):
         params=save_param_dict({"weight": np.full((2, 3), 10, "float32")}),
     )
     assert run(command, "model", path).split() == ["11", "12", "13", "14", "15", "16"]
-    broken = bytearray(path.read_bytes())
+    content = path.read_bytes()
+    assert run(command, "rewritten", path).splitlines() == ["11 12 13 14 15 16 "] * 2
+    broken = bytearray(content)
     broken[broken.index(b"\x7fELF") + 3000] ^= 1
     path.write_bytes(broken)
     assert "SHA-256 sum of its member lib.so does not match" in run(

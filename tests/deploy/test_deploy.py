@@ -172,6 +172,7 @@ def test_sizes_left_open_are_asked_for_in_these_words(tmp_path):
         (lambda m: slipway.compile("model.h5"), ModelError, "known: .onnx"),
         (lambda m: slipway.compile(3), ModelError, "a int is no model"),
         (lambda m: slipway.compile(DIGITS / "digits.onnx", "arm/cortex-m4"), TargetError, "micro"),
+        (lambda m: slipway.compile(DIGITS / "digits.onnx", "web/wasm"), TargetError, "in a page"),
         (lambda m: slipway.compile(DIGITS / "digits.onnx", "llwm"), TargetError, "llvm"),
         (lambda m: slipway.load("nothing.tar"), FileNotFoundError, "slipway compile"),
         (lambda m: slipway.load(DIGITS / "digits.onnx"), ArtifactError, "reads model files"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from slipway import rpc
-from slipway.cli.demo_device import KINDS, serve
+from slipway.cli.demo.device import KINDS, serve
 from slipway.deploy import device
 from slipway.toolchain import emulators, native
 

@@ -6,7 +6,10 @@ import pytest
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
-TYPE = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64, "bool": TensorProto.BOOL}
+TYPE = {
+    "float32": TensorProto.FLOAT, "int32": TensorProto.INT32, "int64": TensorProto.INT64,
+    "bool": TensorProto.BOOL,
+}  # fmt: skip
 
 
 def model(nodes, inputs, outputs, weights=None, opset=17):

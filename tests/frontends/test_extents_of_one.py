@@ -9,7 +9,7 @@ from ones import Graphs  # noqa: E402
 
 from slipway import relay  # noqa: E402
 from slipway.runtime import cpu  # noqa: E402
-from slipway.runtime.graph_executor import GraphModule  # noqa: E402
+from slipway.runtime.graph.graph_executor import GraphModule  # noqa: E402
 from slipway.transform.context import PassContext  # noqa: E402
 
 

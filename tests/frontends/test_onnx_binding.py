@@ -83,3 +83,15 @@ def test_a_number_fills_a_fixed_shape_and_an_array_fixes_an_open_one():
     np.testing.assert_array_equal(interpret(mod, a=a), a + 1)
     mod, _ = relay.frontend.from_onnx(proto, shape={"b": (2, 3)}, constants={"a": 2, "b": 3})
     np.testing.assert_array_equal(interpret(mod), np.full((2, 3), 5, np.float32))
+
+
+def test_one_number_may_come_as_a_list_of_one():
+    nodes = [helper.make_node("Add", ["a", "b"], ["y"])]
+    proto = model(nodes, {"a": ("float32", ()), "b": ("float32", (3,))}, ["y"])
+    mod, _ = relay.frontend.from_onnx(proto, {"a": (1,)})
+    values = {"a": np.ones(1, np.float32), "b": np.arange(3, dtype=np.float32)}
+    np.testing.assert_array_equal(interpret(mod, **values), [1, 2, 3])
+    with pytest.raises(
+        ModelError, match=r"'a' is given the shape \(1, 1\), but the model has \(\)"
+    ):
+        relay.frontend.from_onnx(proto, {"a": (1, 1)})

@@ -7,7 +7,8 @@ from graphs import helper, model
 from slipway import relay
 from slipway.errors import ModelError
 from slipway.relay.interpret import interpret
-from slipway.runtime import cpu, graph_executor
+from slipway.runtime import cpu
+from slipway.runtime.graph import graph_executor
 
 BOXES = ("float32", (1, 6, 4))
 SCORES = ("float32", (1, 2, 6))

@@ -6,6 +6,7 @@ import pytest
 from graphs import helper, model
 
 from slipway import relay
+from slipway.errors import OpNotImplemented
 from slipway.relay.interpret import interpret
 
 RNG = np.random.default_rng(0)
@@ -67,3 +68,126 @@ def test_skip_layer_normalization():
     weights = {n: RNG.standard_normal(6).astype(np.float32) for n in ("gamma", "beta", "bias")}
     inputs = ["x", "x", "gamma", "beta", "bias"]
     check([contrib("SkipLayerNormalization", inputs, "y")], weights, 1e-5)
+
+
+def test_matmul_integer_of_16_bits_wraps():
+    values = RNG.integers(-32768, 32768, (6, 3)).astype(np.int16)
+    cast = helper.make_node("Cast", ["x8"], ["x16"], to=5)
+    scaled = helper.make_node("Mul", ["x", "factor"], ["x8"])
+    back = helper.make_node("Cast", ["product"], ["y"], to=1)
+    product = contrib("MatMulInteger16", ["x16", "b"], "product")
+    check([scaled, cast, product, back], {"b": values, "factor": np.float32(9000)})
+
+
+def run_both(nodes, inputs, outputs, weights=()):
+    """Run a model of inputs (name -> array) here and in onnxruntime."""
+    listed = {n: (a.dtype.name, a.shape) for n, a in inputs.items()}
+    proto = model(nodes, listed, outputs, dict(weights))
+    for domain in ("com.microsoft", "ai.onnx.ml"):
+        proto.opset_import.append(helper.make_opsetid(domain, 1))
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    mod, _ = relay.frontend.from_onnx(proto)
+    got = interpret(mod, **inputs)
+    return got if isinstance(got, list | tuple) else [got], session.run(None, inputs)
+
+
+def check_both(nodes, inputs, outputs, weights=(), tolerance=1e-5):
+    for got, want in zip(*run_both(nodes, inputs, outputs, weights), strict=True):
+        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("segments", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+def test_embedding(segments, masked):
+    tables = {
+        name: RNG.standard_normal(shape).astype(np.float32)
+        for name, shape in (("word", (9, 8)), ("position", (7, 8)), ("segment", (2, 8)),
+                            ("gamma", 8), ("beta", 8))
+    }  # fmt: skip
+    inputs = {"ids": RNG.integers(0, 9, (2, 5)).astype(np.int32)}
+    names = ["ids", "", "word", "position", "", "gamma", "beta", ""]
+    if segments:
+        inputs["sides"] = RNG.integers(0, 2, (2, 5)).astype(np.int32)
+        names[1], names[4] = "sides", "segment"
+    if masked:
+        inputs["mask"] = np.array([[1] * 5, [1, 1, 1, 0, 0]], np.int32)
+        names[7] = "mask"
+    node = helper.make_node(
+        "EmbedLayerNormalization", names, ["y", "words"], domain="com.microsoft", epsilon=1e-4
+    )
+    cast = helper.make_node("Cast", ["words"], ["count"], to=1)
+    check_both([node, cast], inputs, ["y", "count"], tables)
+
+
+ATTENTION = {
+    "plain": {},
+    "lengths": {"mask": np.array([2, 3], np.int32)},
+    "keys": {"mask": np.array([[1, 1, 0], [1, 1, 1]], np.int32)},
+    "rows": {"mask": RNG.integers(0, 2, (2, 3, 3)).astype(np.int32) | np.eye(3, dtype=np.int32)},
+    "causal": {"unidirectional": 1},
+    "scaled": {"scale": 0.25},
+    "past": {"past": RNG.standard_normal((2, 2, 2, 2, 4)).astype(np.float32)},
+    "past_causal": {
+        "past": RNG.standard_normal((2, 2, 2, 2, 4)).astype(np.float32), "unidirectional": 1,
+    },
+    "bias": {"extra": RNG.standard_normal((2, 2, 3, 3)).astype(np.float32)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ATTENTION)
+def test_attention(case):
+    given = dict(ATTENTION[case])
+    inputs = {"x": RNG.standard_normal((2, 3, 6)).astype(np.float32)}
+    names = ["x", "weight", "offset", "", "", ""]
+    for name, at in (("mask", 3), ("past", 4), ("extra", 5)):
+        if name in given:
+            inputs[name], names[at] = given.pop(name), name
+    weights = {
+        "weight": RNG.standard_normal((6, 24)).astype(np.float32),
+        "offset": RNG.standard_normal(24).astype(np.float32),
+    }
+    outputs = ["y", "present"] if "past" in inputs else ["y"]
+    node = helper.make_node(
+        "Attention", names, outputs, domain="com.microsoft", num_heads=2, **given
+    )
+    check_both([node], inputs, outputs, weights)
+
+
+def test_attention_that_is_not_served():
+    weights = {"w": np.zeros((6, 24), np.float32), "b": np.zeros(24, np.float32)}
+    x = np.zeros((2, 3, 6), np.float32)
+    for attributes, mask, said in (
+        ({"num_heads": 5}, None, "5 heads do not divide"),
+        ({"num_heads": 2, "do_rotary": 1}, None, "rotary"),
+        ({"num_heads": 2}, np.zeros(4, np.int32), r"its mask has the shape \(4,\)"),
+    ):
+        inputs = {"x": x} if mask is None else {"x": x, "m": mask}
+        names = ["x", "w", "b"] + ["m"] * (mask is not None)
+        node = helper.make_node("Attention", names, ["y"], domain="com.microsoft", **attributes)
+        listed = {n: (a.dtype.name, a.shape) for n, a in inputs.items()}
+        proto = model([node], listed, ["y"], weights)
+        proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+        with pytest.raises(OpNotImplemented, match=said):
+            relay.frontend.from_onnx(proto)
+
+
+def test_linear_regressor():
+    x = RNG.standard_normal((2, 4)).astype(np.float32)
+    for targets, offset in ((1, [0.5]), (3, None)):
+        factors = RNG.standard_normal(4 * targets).astype(np.float32)
+        given = {"intercepts": offset} if offset else {}
+        node = helper.make_node(
+            "LinearRegressor", ["x"], ["y"], domain="ai.onnx.ml", coefficients=factors,
+            targets=targets, **given,
+        )  # fmt: skip
+        check_both([node], {"x": x}, ["y"])
+
+
+def test_lengths_and_regions_that_are_inputs():
+    x = RNG.standard_normal((4, 3, 2)).astype(np.float32)
+    node = helper.make_node("ReverseSequence", ["x", "n"], ["y"], time_axis=0, batch_axis=1)
+    check_both([node], {"x": x, "n": np.array([4, 1, 3], np.int64)}, ["y"])
+    image = RNG.standard_normal((2, 3, 9, 8)).astype(np.float32)
+    regions = np.array([[0, 1, 1, 6, 7], [1, 0, 0, 7, 8], [0, 3, 2, 3, 2]], np.float32)
+    node = helper.make_node("MaxRoiPool", ["x", "r"], ["y"], pooled_shape=[2, 3])
+    check_both([node], {"x": image, "r": regions}, ["y"])

@@ -7,7 +7,7 @@ from graphs import helper, model
 
 from slipway import relay, runtime
 from slipway.relay.interpret import interpret
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.transform.context import PassContext
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}

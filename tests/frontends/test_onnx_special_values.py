@@ -5,7 +5,8 @@ import pytest
 from graphs import helper, model
 
 from slipway import relay
-from slipway.runtime import cpu, graph_executor
+from slipway.runtime import cpu
+from slipway.runtime.graph import graph_executor
 
 onnxruntime = pytest.importorskip("onnxruntime")
 node = helper.make_node

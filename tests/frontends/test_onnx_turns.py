@@ -7,7 +7,7 @@ from slipway import relay
 from slipway.errors import ModelError
 from slipway.frontends.onnx.importer import from_onnx
 from slipway.runtime.devices import cpu
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 
 onnx = pytest.importorskip("onnx")
 helper = onnx.helper

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from slipway import relay, rpc
 from slipway.backends.cpu import graph
-from slipway.cli import bisect as command
+from slipway.cli.inspect import bisect as command
 from slipway.compiler.relay_build import kernel_graph
 from slipway.frontends.onnx import converters
 from slipway.inspect.bisect import difference, find_kernel, node_values, trace_of

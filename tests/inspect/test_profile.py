@@ -6,8 +6,8 @@ import pytest
 import slipway
 from slipway import relay, rpc
 from slipway.cli.connection import Connection
-from slipway.cli.profile import measure
-from slipway.cli.profile_table import print_profile
+from slipway.cli.inspect.profile import measure
+from slipway.cli.inspect.profile_table import print_profile
 from slipway.compiler.cost import kernel_cost
 from slipway.compiler.relay_build import kernel_graph
 from slipway.contrib import graph_executor
@@ -24,7 +24,7 @@ from slipway.ir.function import IRModule
 from slipway.relay import op_registry
 from slipway.relay.op_registry import span
 from slipway.relay.types import TensorType
-from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables
+from slipway.runtime.graph.graph_format import GraphEntry, GraphNode, GraphTables
 from slipway.target import Target
 from slipway.transform.context import PassContext
 

@@ -7,7 +7,7 @@ import slipway as tvm
 from slipway import relay
 from slipway.contrib import graph_executor
 from slipway.relay.interpret import interpret
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 
 
 def several():

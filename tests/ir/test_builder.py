@@ -6,7 +6,7 @@ import pytest
 from slipway import te
 from slipway.errors import LoweringError
 from slipway.ir import builder as ir_builder
-from slipway.ir.interpret import run
+from slipway.ir.interpreter.interpret import run
 from slipway.ir.verify import verify
 from slipway.transform.loop.pipeline import run_pipeline
 

@@ -12,7 +12,7 @@ from slipway import relay, te
 from slipway.errors import ModelError, SlipwayError
 from slipway.ir.buffer import decl_buffer
 from slipway.ir.node import NODE_CLASSES
-from slipway.ir.serialize import load_json, save_json
+from slipway.ir.text.serialize import load_json, save_json
 from slipway.relay.expr import Call, Function
 from slipway.relay.types import TensorType
 from slipway.te.lowering import lower

@@ -13,8 +13,8 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import decl_buffer
 from slipway.ir.function import IRModule, PrimFunc
-from slipway.ir.serialize import load_json, save_json
 from slipway.ir.structural import structural_equal, structural_hash
+from slipway.ir.text.serialize import load_json, save_json
 from slipway.ir.visit import Mutator, Visitor, children, post_order, rewrite_bottom_up, substitute
 from slipway.ir.visit import walk as walk_nodes
 

@@ -8,6 +8,7 @@ import slipway.te  # noqa: F401  (node classes are known once their modules are 
 from slipway import te
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
+from slipway.ir.buffer import decl_buffer
 from slipway.ir.node import NODE_CLASSES, Node, node
 from slipway.ir.visit import children, map_children, walk
 
@@ -49,8 +50,44 @@ def test_a_class_of_somebody_elses_may_leave_its_fields_open():
     del NODE_CLASSES["Pair"]
 
 
+def test_a_class_derived_from_a_node_has_children_of_its_own():
+    three, four = E.IntImm("int32", 3), E.IntImm("int32", 4)
+
+    @node
+    class Base(Node):
+        one: E.PrimExpr
+
+    @node
+    class Derived(Base):
+        more: "tuple[E.PrimExpr | None, ...]"
+
+    class Plain(Derived):  # declares no fields
+        pass
+
+    base = Base(three)
+    assert (children(base), map_children(base, lambda n: four).one) == ((three,), four)
+    for cls in (Derived, Plain):
+        made = cls(three, (four, None, (three,)))
+        assert children(made) == (three, four, three)
+        assert map_children(made, lambda n: n) is made
+        other = map_children(made, lambda n: four if n is three else n)
+        assert type(other) is cls
+        assert (other.one, other.more) == (four, (four, None, (four,)))
+    for name in ("Base", "Derived"):
+        del NODE_CLASSES[name]
+
+
 def test_annotations_of_loops_are_walked():
     ahead = E.Var("ahead", "int32")
     loop = S.For(E.Var("i", "int32"), E.IntImm("int32", 0), E.IntImm("int32", 4), "serial",
                  S.NOP, None, (("prefetch", (ahead,)),))  # fmt: skip
     assert any(found is ahead for found in walk(loop))
+
+
+def test_statements_are_found_in_order_and_once_without_expressions():
+    buffer = decl_buffer((8,), "float32", "A")
+    store = S.BufferStore(buffer, E.FloatImm("float32", 1.0), (E.IntImm("int32", 0),))
+    branch = S.IfThenElse(E.IntImm("bool", 1), store, S.NOP)
+    loop = S.For(E.Var("i"), E.IntImm("int32", 0), E.IntImm("int32", 4), "serial", branch)
+    root = S.SeqStmt((loop, store, S.Evaluate(E.IntImm("int32", 2))))
+    assert S.statements(root) == [root, loop, branch, store, S.NOP, root.stmts[2]]

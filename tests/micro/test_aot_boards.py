@@ -22,7 +22,7 @@ from slipway.ir.memory_pools import (
 from slipway.micro.board import find_board
 from slipway.micro.emulator import run_image
 from slipway.micro.model_library import unpack_model_library
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 
 
 def bench_inputs(lib, seed):

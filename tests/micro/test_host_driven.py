@@ -11,7 +11,7 @@ from slipway.errors import ArtifactError, RemoteError, ToolchainError
 from slipway.micro.board import find_board
 from slipway.micro.image import CodeSpace, ImageLinker, ImageParts, parse_code_space
 from slipway.micro.image_parts import parts_of_module
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 
 DEVICES = [
     "host",

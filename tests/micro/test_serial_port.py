@@ -19,7 +19,7 @@ from slipway.micro.board import find_board
 from slipway.micro.emulator import emulator_command
 from slipway.micro.host_project import IMAGE
 from slipway.micro.project_api.server import IoTimeoutError, TransportClosedError
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 
 
 @pytest.fixture(scope="module")

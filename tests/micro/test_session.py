@@ -12,7 +12,7 @@ from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
 from slipway.micro.model_library import ModelLibrary
 from slipway.micro.project_api.server import IoTimeoutError
 from slipway.micro.serial_link import FAULTS, Kind, Packet, PacketReader, packet
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 
 HEADER = """
 #include <stdint.h>

@@ -14,7 +14,7 @@ import slipway as tvm
 from slipway import micro, relay
 from slipway.micro.emulator import SerialProcess
 from slipway.micro.project_api.server import ServerError
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 
 ARDUINO = """
 #pragma once

@@ -11,7 +11,7 @@ from aot_models import build, keyword_net
 import slipway as tvm
 from slipway import micro, relay
 from slipway.micro.project_api.server import ServerError
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import slipway as tvm
 from slipway import micro, relay
 from slipway.micro.board import find_board
 from slipway.micro.emulator import run_image
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 
 QUICK = [
     ("kws_ref_model", "mps2-an386"),

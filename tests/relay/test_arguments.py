@@ -9,7 +9,7 @@ from slipway.errors import TypeInferenceError
 from slipway.ir.function import IRModule
 from slipway.relay.interpret import interpret
 from slipway.runtime import cpu
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.transform.graph.fold_constant import fold_constant
 
 IMAGES = (1, 2, 4, 4)

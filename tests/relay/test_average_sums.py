@@ -6,7 +6,8 @@ import pytest
 import slipway as tvm
 from slipway import relay
 from slipway.relay.op_registry import make
-from slipway.runtime import cpu, graph_executor
+from slipway.runtime import cpu
+from slipway.runtime.graph import graph_executor
 
 
 def run(function, array, target):

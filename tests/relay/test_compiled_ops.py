@@ -10,7 +10,8 @@ from slipway import relay
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Function, Tuple, TupleGetItem, Var
 from slipway.relay.types import TensorType, TupleType
-from slipway.runtime import cpu, graph_executor, opencl
+from slipway.runtime import cpu, opencl, vulkan
+from slipway.runtime.graph import graph_executor
 
 OPS = op_registry.load_ops()
 
@@ -44,16 +45,19 @@ def leaves(variables):
         "llvm",
         pytest.param("c", marks=pytest.mark.long),
         pytest.param("opencl", marks=pytest.mark.long),
+        pytest.param("vulkan", marks=pytest.mark.long),
     ],
 )
 @pytest.mark.parametrize("name", sorted(OPS))
 def test_compiled_operator_agrees_with_reference(name, target):
     definition = OPS[name]
-    where = opencl(0) if target == "opencl" else cpu(0)
-    if target == "opencl" and "contrib" in name:
+    where = {"opencl": opencl(0), "vulkan": vulkan(0)}.get(target, cpu(0))
+    if target in ("opencl", "vulkan") and "contrib" in name:
         pytest.skip("graphs for a processor hold it, none for a GPU")
     if not where.exist:
-        pytest.skip("no OpenCL device: apt-get install pocl-opencl-icd ocl-icd-libopencl1")
+        pytest.skip(
+            "no device: apt-get install pocl-opencl-icd ocl-icd-libopencl1 mesa-vulkan-drivers"
+        )
     params, feeds, results, wanted = [], {}, [], []
     for number, case in enumerate(definition.cases):
         arrays = case.arrays(seed=number)

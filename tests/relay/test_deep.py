@@ -9,8 +9,8 @@ import pytest
 from slipway import relay
 from slipway.errors import LoweringError, ModelError, TypeInferenceError
 from slipway.ir.function import GlobalVar, IRModule
-from slipway.ir.serialize import load_json, save_json
 from slipway.ir.structural import structural_equal, structural_hash
+from slipway.ir.text.serialize import load_json, save_json
 from slipway.relay.expr import Call, Function, If, Let, Tuple
 from slipway.relay.interpret import interpret
 from slipway.relay.text import astext

@@ -6,8 +6,8 @@ import pytest
 from slipway import relay
 from slipway.errors import TypeInferenceError
 from slipway.ir.function import IRModule
-from slipway.ir.serialize import load_json, save_json
 from slipway.ir.structural import structural_equal, structural_hash
+from slipway.ir.text.serialize import load_json, save_json
 from slipway.relay.interpret import interpret
 from slipway.relay.visit import free_vars, post_order
 

@@ -7,7 +7,8 @@ from scipy import ndimage
 import slipway as tvm
 from slipway import relay
 from slipway.relay.op_registry import make
-from slipway.runtime import cpu, graph_executor
+from slipway.runtime import cpu
+from slipway.runtime.graph import graph_executor
 
 RNG = np.random.default_rng(0)
 IMAGE = RNG.uniform(-1, 1, (1, 1, 13, 9))

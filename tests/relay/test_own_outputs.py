@@ -7,7 +7,7 @@ from slipway import relay
 from slipway.ir.function import IRModule
 from slipway.runtime import cpu
 from slipway.runtime import ndarray as nd
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.transform.context import PassContext
 from slipway.transform.graph.own_outputs import own_outputs
 

@@ -11,7 +11,7 @@ import pytest
 
 from slipway import relay, te
 from slipway.errors import TypeInferenceError
-from slipway.ir.interpret import run
+from slipway.ir.interpreter.interpret import run
 from slipway.relay import op_registry
 from slipway.relay.types import TensorType, TupleType, flatten
 

@@ -8,8 +8,8 @@ from slipway.compiler.optimize import optimize
 from slipway.errors import TypeInferenceError
 from slipway.frontends.steps import run_steps
 from slipway.ir.function import IRModule
-from slipway.ir.serialize import load_json, save_json
 from slipway.ir.structural import structural_equal
+from slipway.ir.text.serialize import load_json, save_json
 from slipway.relay.backend import Executor
 from slipway.relay.expr import Call, Constant, Function, Tuple, Var
 from slipway.relay.interpret import interpret
@@ -20,9 +20,9 @@ from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order
 from slipway.rpc import LocalSession
 from slipway.runtime.executor import AotModule
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.transform.context import PassContext
-from slipway.transform.graph.mixed_precision import to_mixed_precision
+from slipway.transform.graph.precision.mixed_precision import to_mixed_precision
 
 STEPS, ROWS, UNITS = 7, 3, 20
 

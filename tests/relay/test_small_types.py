@@ -9,7 +9,8 @@ from slipway import dtypes, relay
 from slipway.errors import CodegenError, TypeInferenceError
 from slipway.relay.interpret import interpret
 from slipway.relay.ops.tensor.small_types import FORMATS, largest
-from slipway.runtime import cpu, graph_executor
+from slipway.runtime import cpu
+from slipway.runtime.graph import graph_executor
 
 FLOATS = (*FORMATS, "float8_e8m0fnu")
 INTEGERS = ("int2", "uint2", "int4", "uint4")

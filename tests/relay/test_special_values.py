@@ -12,7 +12,8 @@ from slipway.relay import op_registry
 from slipway.relay.expr import Call, Function, Tuple, TupleGetItem, Var
 from slipway.relay.op_registry import OpPattern
 from slipway.relay.types import TensorType, TupleType
-from slipway.runtime import cpu, graph_executor
+from slipway.runtime import cpu
+from slipway.runtime.graph import graph_executor
 from slipway.runtime.ndarray import numpy_dtype
 
 OPS = op_registry.load_ops()

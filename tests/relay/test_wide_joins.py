@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from slipway import relay, te
-from slipway.ir.interpret import run
+from slipway.ir.interpreter.interpret import run
 from slipway.ir.visit import nesting
 from slipway.relay import op_registry
 from slipway.relay.op_registry import is_call_of

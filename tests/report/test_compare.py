@@ -11,7 +11,7 @@ import pytest
 
 import slipway
 from slipway import relay
-from slipway.cli.compare import part_of
+from slipway.cli.inspect.compare import part_of
 from slipway.errors import ExecutionError
 from slipway.report import compare
 from slipway.report.compare_page import comparison_html

@@ -13,7 +13,7 @@ import pytest
 
 from slipway import rpc
 from slipway.runtime.artifact_writer import write_artifact
-from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables
+from slipway.runtime.graph.graph_format import GraphEntry, GraphNode, GraphTables
 from slipway.runtime.params import save_param_dict
 from slipway.toolchain import emulators, native, zig
 from slipway.toolchain.link import link_shared

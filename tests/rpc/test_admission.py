@@ -16,7 +16,7 @@ from tests.rpc.raw import Raw, hello
 
 from slipway import rpc
 from slipway.errors import RPCError
-from slipway.rpc import reception
+from slipway.rpc.connections import reception
 from slipway.rpc.protocol import Code, Role, frame, hello_payload
 from slipway.rpc.tracker import TrackerServer
 from slipway.toolchain import native

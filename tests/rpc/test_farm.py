@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from slipway.rpc.farm import Farm, session_name
-from slipway.rpc.farm_view import classic_summary, history, snapshot, take_sample, why_not
+from slipway.rpc.farm.state import Farm, session_name
+from slipway.rpc.farm.view import classic_summary, history, snapshot, take_sample, why_not
 
 
 class Link:

@@ -7,7 +7,9 @@ import pytest
 
 from slipway.errors import ExecutionError, RemoteError
 from slipway.runtime import ndarray as nd
-from slipway.runtime.graph_executor import GraphModule, create
+from slipway.runtime.artifact_writer import write_artifact
+from slipway.runtime.graph.graph_executor import GraphModule, create
+from slipway.runtime.load import load_module
 from slipway.runtime.params import save_param_dict
 
 SHAPE = (2, 3)
@@ -59,6 +61,17 @@ def test_wrong_input_is_explained(remote, factory):
         model.set_input("data", np.zeros((3, 3), "float32"))
 
 
+def test_extents_of_one_do_not_matter(remote, factory):
+    model = GraphModule(factory["default"](remote.cpu(0)))
+    data = np.arange(6, dtype="float32").reshape(SHAPE)
+    model.run(data=data[None])
+    np.testing.assert_array_equal(model.get_output(0).numpy(), data + 11)
+    model.run(data=nd.array(data[..., None] * 2, remote.cpu(0)))
+    np.testing.assert_array_equal(model.get_output(0).numpy(), data * 2 + 11)
+    with pytest.raises(ExecutionError, match="data"):
+        model.set_input("data", nd.array(data.T, remote.cpu(0)))
+
+
 def test_graph_json_and_remote_library(remote, factory, model_tables):
     model = create(model_tables.to_json(), factory, remote.cpu(0))
     model.load_params(save_param_dict({"weight": np.full(SHAPE, 100, "float32")}))
@@ -89,3 +102,14 @@ def test_memory_of_the_device_is_bound(remote, factory):
         for here in (np.zeros(SHAPE, "float32"), nd.empty(SHAPE)):
             with pytest.raises(ExecutionError, match="takes a tensor of its device"):
                 bind(here)
+
+
+def test_library_comes_back_as_one_file_that_loads(remote, model_tar, kernels, tmp_path):
+    remote.upload(model_tar)
+    whole = tmp_path / "model.anything"
+    whole.write_bytes(remote.download_linked_module(model_tar.name))
+    assert load_module(whole)["default"] is not None
+    archive = tmp_path / "kernels.tar"
+    write_artifact(archive, kernels.read_bytes(), metadata={"target": "llvm"})
+    remote.upload(archive)
+    assert remote.download_linked_module("kernels.tar") == kernels.read_bytes()

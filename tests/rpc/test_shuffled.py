@@ -8,7 +8,7 @@ import struct
 import pytest
 from tests.rpc import shuffled
 
-from slipway.rpc.greeting import introduce, receive_any, send
+from slipway.rpc.connections.greeting import introduce, receive_any, send
 from slipway.rpc.protocol import Code, Role, read_error
 from slipway.rpc.tracker import TrackerServer
 

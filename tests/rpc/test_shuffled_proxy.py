@@ -9,7 +9,7 @@ import pytest
 from tests.rpc import shuffled
 
 from slipway.errors import RPCError
-from slipway.rpc.greeting import introduce, receive_any, send
+from slipway.rpc.connections.greeting import introduce, receive_any, send
 from slipway.rpc.protocol import Code, Role, hello_payload, read_error, welcome_payload
 from slipway.rpc.proxy import ProxyServer
 

@@ -5,7 +5,7 @@ import pytest
 
 from slipway import nd, rpc
 from slipway.errors import RemoteError, RPCTimeoutError
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 
 
 @pytest.fixture

@@ -125,6 +125,8 @@ def test_request_and_run(client, device):
 def test_device_that_dies_is_taken_off_the_list(client, device):
     os.kill(device._pid, signal.SIGKILL)
     wait_for(lambda: client.summary()["server_info"] == [])
+    # The kind is still known, so that who counts its devices finds none.
+    assert client.summary()["queue_info"]["board"] == {"free": 0, "total": 0, "pending": 0}
 
 
 def test_client_that_dies_leaves_the_queue(tracker, client, device):

@@ -10,10 +10,11 @@ import time
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from slipway.rpc import web_auth, web_feed
-from slipway.rpc.farm import Farm
-from slipway.rpc.farm_view import take_sample
-from slipway.rpc.web import serve_page
+from slipway.rpc.farm.state import Farm
+from slipway.rpc.farm.view import take_sample
+from slipway.rpc.web import auth as web_auth
+from slipway.rpc.web import feed as web_feed
+from slipway.rpc.web.app import serve_page
 
 TOKEN = "the administrator's"
 

@@ -9,8 +9,8 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from slipway.rpc import web_feed
-from slipway.rpc.farm_view import take_sample
+from slipway.rpc.farm.view import take_sample
+from slipway.rpc.web import feed as web_feed
 
 LONG = "kind-with-a-name-that-is-much-longer-than-the-screen-of-any-phone-is-wide"
 

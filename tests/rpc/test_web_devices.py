@@ -19,7 +19,7 @@ from slipway.contrib import graph_executor
 from slipway.errors import RemoteError, RPCError
 from slipway.libinfo import find_js_path
 from slipway.rpc.proxy import ProxyServer
-from slipway.rpc.web_devices import serve_devices
+from slipway.rpc.web.devices import serve_devices
 from slipway.toolchain.web_runtime import web_device
 
 TARGET = "llvm -mtriple=wasm32"

@@ -10,7 +10,8 @@ import time
 import pytest
 from tests.rpc.test_web import TOKEN, Site
 
-from slipway.rpc import web_auth, web_feed
+from slipway.rpc.web import auth as web_auth
+from slipway.rpc.web import feed as web_feed
 
 
 @pytest.fixture

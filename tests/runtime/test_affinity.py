@@ -11,7 +11,7 @@ import pytest
 
 import slipway as tvm
 from slipway.runtime import config_threadpool, num_threads
-from slipway.runtime.native_library import native_runtime
+from slipway.runtime.libraries.native_library import native_runtime
 
 BODY = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32)
 ALLOWED = sorted(os.sched_getaffinity(0))

@@ -16,7 +16,7 @@ from slipway.errors import ArtifactError, ScheduleError, SlipwayError, TargetErr
 from slipway.micro.board import _parse as parse_board
 from slipway.micro.model_library import unpack_model_library
 from slipway.runtime.artifact import parse_metadata, read_tar
-from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables
+from slipway.runtime.graph.graph_format import GraphEntry, GraphNode, GraphTables
 from slipway.runtime.params import load_param_dict, save_param_dict
 from slipway.target import Target
 from slipway.te.steps import steps_from_json

@@ -1,11 +1,13 @@
 """Parameters, graph tables and processor features: read, written, damaged."""
 
+import platform
+
 import numpy as np
 import pytest
 
 from slipway.errors import ArtifactError
 from slipway.runtime import cpu_features
-from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables
+from slipway.runtime.graph.graph_format import GraphEntry, GraphNode, GraphTables
 from slipway.runtime.params import load_param_dict, read_params, save_param_dict
 
 PARAMS = {
@@ -88,10 +90,21 @@ def test_features_from_cpuinfo():
 
 
 def test_c_runtime_agrees_about_this_processor():
-    from slipway.runtime.native_library import native_runtime
+    from slipway.runtime.libraries.native_library import native_runtime
 
     have = cpu_features.host_features()
     lib = native_runtime().lib
     for name in sorted(cpu_features.known_features("x86_64")):
         answer = lib.slw_cpu_has(name.encode(), len(name))
         assert answer in (int(name in have), 2), name
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="features of x86")
+@pytest.mark.parametrize("name", ["egpr", "ndd", "push2pop2", "ppx", "avx10.2-512", "tbm"])
+def test_what_cpuinfo_does_not_name_is_asked_of_the_processor(name):
+    """Code for these ended the process with SIGILL; no processor has them all."""
+    from slipway.runtime.libraries.native_library import native_runtime
+
+    answer = native_runtime().lib.slw_cpu_has(name.encode(), len(name))
+    assert answer in (0, 1)
+    assert cpu_features.missing_features([name, "macrofusion"]) == ([] if answer else [name])

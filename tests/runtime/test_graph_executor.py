@@ -7,8 +7,8 @@ from slipway.errors import ArtifactError, ExecutionError
 from slipway.runtime import cpu, load_module
 from slipway.runtime import ndarray as nd
 from slipway.runtime.artifact_writer import write_artifact
-from slipway.runtime.graph_executor import GraphModule, create
-from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables
+from slipway.runtime.graph.graph_executor import GraphModule, create
+from slipway.runtime.graph.graph_format import GraphEntry, GraphNode, GraphTables
 from slipway.runtime.params import save_param_dict
 
 SHAPE = (2, 3)
@@ -54,6 +54,18 @@ def test_runs_and_returns_outputs(model):
     out = nd.empty((6,))
     assert model.get_output(0, out) is out
     np.testing.assert_array_equal(out.numpy(), (data * 2 + 11).ravel())
+
+
+def test_extents_of_one_do_not_matter(model):
+    """Nothing is lost by them, and classic TVM compared bytes only."""
+    data = np.arange(6, dtype="float32").reshape(SHAPE)
+    model.run(data=data.reshape(1, 2, 1, 3))
+    np.testing.assert_array_equal(model.get_output(1).numpy(), data + 10)
+    model.run(data=nd.array(data.reshape(2, 3, 1)))
+    np.testing.assert_array_equal(model.get_output(1).numpy(), data + 10)
+    for wrong in ((3, 2), (6,), (1, 6)):
+        with pytest.raises(ExecutionError, match="data"):
+            model.set_input("data", data.reshape(wrong))
 
 
 def test_inputs_by_number_keyword_and_list(model):
@@ -248,8 +260,8 @@ def test_artifact_round_trip(artifact):
 
 
 def test_artifact_opens_in_the_c_runtime_too(artifact):
-    from slipway.runtime.graph_executor import NativeModule
-    from slipway.runtime.native_library import native_runtime
+    from slipway.runtime.graph.graph_executor import NativeModule
+    from slipway.runtime.libraries.native_library import native_runtime
 
     library = native_runtime().packed("module_open")(str(artifact))
     find = native_runtime().packed("module_get_function")
@@ -279,7 +291,7 @@ def test_same_artifact_twice_gives_same_bytes(artifact, kernels_library, tmp_pat
 
 @pytest.mark.parametrize("native", [False, True])
 def test_damage_anywhere_is_an_error(artifact, tmp_path, native):
-    from slipway.runtime.native_library import native_runtime
+    from slipway.runtime.libraries.native_library import native_runtime
 
     def open_it(path):
         if native:

@@ -9,7 +9,7 @@ import slipway as tvm
 from slipway import relay, te
 from slipway.contrib import graph_executor
 from slipway.errors import ExecutionError
-from slipway.runtime import input_values
+from slipway.runtime.graph import input_values
 
 
 def model(dtype):

@@ -10,7 +10,7 @@ import slipway as tvm
 from slipway import relay
 from slipway.contrib import graph_executor
 from slipway.rpc import LocalSession
-from slipway.runtime.param_store import ParamStore
+from slipway.runtime.graph.param_store import ParamStore
 from slipway.runtime.params import load_param_dict, save_param_dict
 
 WEIGHT = np.arange(16, dtype="float32").reshape(4, 4)

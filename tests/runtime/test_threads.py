@@ -11,7 +11,7 @@ import pytest
 import slipway as tvm
 from slipway import nd, te
 from slipway.runtime import num_threads, set_num_threads
-from slipway.runtime.native_library import native_runtime
+from slipway.runtime.libraries.native_library import native_runtime
 from slipway.script import tir as T
 
 BODY = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32)

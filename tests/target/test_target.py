@@ -136,3 +136,14 @@ def test_how_long_sve_registers_are(words, bits, sve):
     target = Target(f"llvm -mtriple=aarch64-linux-gnu {words}")
     assert (target.vector_bits, target.sve_bits) == (bits, sve)
     assert [f for f in target.needed if f.startswith("sve-bits")] == [f"sve-bits-{sve}"] * (sve > 0)
+
+
+def test_a_page_is_no_microcontroller():
+    """Its system is none, too; it has memory, and cores where workers share that."""
+    page, threads, board = (
+        Target(f"llvm -mtriple={words}")
+        for words in ("wasm32", "wasm32 -mattr=+atomics", "armv7m-none-eabi")
+    )
+    assert [t.parsed_triple.is_bare for t in (page, threads, board)] == [False, False, True]
+    assert page.core_counts == board.core_counts == (1,)
+    assert threads.core_counts == Target("llvm -mtriple=aarch64-linux-gnu").core_counts

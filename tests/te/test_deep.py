@@ -10,7 +10,7 @@ from slipway import te
 from slipway.errors import LoweringError, ModelError, ScheduleError
 from slipway.ir import builder, stmt_functor, structural_equal
 from slipway.ir.function import PrimFunc
-from slipway.ir.interpret import run
+from slipway.ir.interpreter.interpret import run
 from slipway.ir.verify import verify
 from slipway.transform.loop.pipeline import run_pipeline
 

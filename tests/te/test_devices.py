@@ -11,7 +11,7 @@ import slipway as tvm
 from slipway import te
 from slipway.errors import CodegenError, TargetError
 from slipway.ir.hardware import HARDWARE
-from slipway.ir.interpret import round_bfloat16, run
+from slipway.ir.interpreter.interpret import round_bfloat16, run
 from slipway.target import Target
 from slipway.te.hardware import available, hardware_intrinsic
 from slipway.transform.loop.pipeline import run_pipeline

@@ -3,7 +3,7 @@
 import numpy as np
 
 from slipway import te
-from slipway.ir.interpret import run
+from slipway.ir.interpreter.interpret import run
 
 
 def test_root_stage_under_an_attached_consumer_covers_all_its_reads():

@@ -6,7 +6,7 @@ import pytest
 from slipway import te
 from slipway.ir import visit
 from slipway.ir.expr import Call
-from slipway.ir.interpret import run
+from slipway.ir.interpreter.interpret import run
 from slipway.te import inline
 from slipway.te.inline import inline_bodies
 from slipway.te.rewrite import inside

@@ -5,7 +5,7 @@ import pytest
 
 from slipway import te
 from slipway.errors import ScheduleError
-from slipway.ir.interpret import run
+from slipway.ir.interpreter.interpret import run
 from slipway.ir.structural import structural_equal
 from slipway.te.steps import apply_steps, schedule_to_json, steps_from_json
 from slipway.transform.loop.pipeline import PIPELINE

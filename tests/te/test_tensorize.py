@@ -8,7 +8,7 @@ from slipway.errors import ScheduleError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
-from slipway.ir.interpret import run
+from slipway.ir.interpreter.interpret import run
 from slipway.ir.verify import verify
 from slipway.transform.loop.pipeline import run_pipeline
 

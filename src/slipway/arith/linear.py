@@ -9,6 +9,7 @@ sums have equal keys.  The law of the form: a Linear is never changed after it i
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from slipway.ir import expr as E
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 INF = math.inf
 Bound = float | int
+_constant = lru_cache(maxsize=4096)(make_const)  # of an int and a dtype of indices
 
 
 class Atom:
@@ -159,12 +161,12 @@ class Linear:
     def _build(self) -> Any:
         dtype = self.dtype
         if not self.terms:
-            return make_const(self.const, dtype)
+            return _constant(self.const, dtype)
         ordered = sorted(self.terms.items(), key=_term_order)
         is_added = ordered[0][1] > 0
-        result: Any = None if is_added else make_const(self.const, dtype)
+        result: Any = None if is_added else _constant(self.const, dtype)
         for atom, k in ordered:
-            term = atom.expr if abs(k) == 1 else E.Mul(atom.expr, make_const(abs(k), dtype))
+            term = atom.expr if abs(k) == 1 else E.Mul(atom.expr, _constant(abs(k), dtype))
             if result is None:
                 result = term
             elif k > 0:
@@ -173,7 +175,7 @@ class Linear:
                 result = E.Sub(result, term)
         if is_added and self.const:
             more = E.Add if self.const > 0 else E.Sub
-            result = more(result, make_const(abs(self.const), dtype))
+            result = more(result, _constant(abs(self.const), dtype))
         return result
 
 

@@ -12,24 +12,44 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from slipway.autotvm import callback as callback
 from slipway.autotvm.measure import MeasureErrorNo, MeasureInput, MeasureOption, MeasureResult
-from slipway.autotvm.task.kernel import KernelTask
-from slipway.autotvm.task.template import TemplateTask
 from slipway.errors import SlipwayError, TuningError, did_you_mean
+from slipway.target import Target
 from slipway.toolchain.tempdir import tempdir
-from slipway.tuning.measure import Measured
+from slipway.tuning.measure import Bench, Decision, Measured
+from slipway.tuning.runner import Runner
 from slipway.tuning.search import TaskSearch
 from slipway.tuning.space import Candidate, candidate_of
 
-Task = KernelTask | TemplateTask
 BATCH = 8
 _ERRORS = {
     "": MeasureErrorNo.NO_ERROR, "build": MeasureErrorNo.COMPILE_HOST,
     "run": MeasureErrorNo.RUNTIME_DEVICE, "wrong": MeasureErrorNo.WRONG_ANSWER,
 }  # fmt: skip
+
+
+class Task(Decision, Protocol):
+    """What is tuned: a kernel of a model, a template with arguments, a computation."""
+
+    @property
+    def target(self) -> Target:
+        """What it is compiled for."""
+
+    @property
+    def flop(self) -> float:
+        """Operations of one run."""
+
+    def bench(self, runner: Runner, folder: Path, turns: int) -> Bench:
+        """Return what measures its candidates."""
+
+    def config_of(self, candidate: Candidate) -> Any:
+        """Return what callbacks are given for a candidate."""
+
+    def candidate_of(self, config: Any) -> Candidate | None:
+        """Return the candidate of a logged configuration, None if the space has it not."""
 
 
 @dataclass(frozen=True)
@@ -172,25 +192,37 @@ class Tuner:
         """
         del si_prefix
         with tempdir() as folder:
-            bench = self.task.bench(
-                measure_option.runner.runner(), Path(folder.path), measure_option.turns
-            )
-            search = self.SEARCH(self.task, self._log, bench)
+            search = self.begin(measure_option, Path(folder.path))
             made = 0
-            with bench:
+            with search.bench:
                 while made < n_trial:
-                    start = time.time()
-                    try:
-                        tried = search.step(min(BATCH, n_trial - made))
-                    except TuningError:
-                        raise
-                    except SlipwayError as error:
-                        raise TuningError(f"{self.task}: {error}") from error
-                    finally:
-                        self._tell(callbacks, made, time.time() - start)
+                    tried = self.advance(search, min(BATCH, n_trial - made), made, callbacks)
                     made += tried
                     if not tried or (early_stopping and made - self.best_iter >= early_stopping):
                         return
+
+    def begin(self, measure_option: MeasureOption, folder: Path) -> TaskSearch[Task]:
+        """Return a search that builds its candidates in a folder; `advance` goes on with it."""
+        bench = self.task.bench(measure_option.runner.runner(), folder, measure_option.turns)
+        return self.SEARCH(self.task, self._log, bench)
+
+    def advance(
+        self,
+        search: TaskSearch[Task],
+        size: int,
+        made: int = 0,
+        callbacks: Sequence[callback.Callback] = (),
+    ) -> int:
+        """Make up to `size` trials after `made` others; return how many, 0 when none are left."""
+        start = time.time()
+        try:
+            return search.step(size)
+        except TuningError:
+            raise
+        except SlipwayError as error:
+            raise TuningError(f"{self.task}: {error}") from error
+        finally:
+            self._tell(callbacks, made, time.time() - start)
 
     def _tell(self, callbacks: Sequence[callback.Callback], made: int, seconds: float) -> None:
         """Give the trials of a batch to the callbacks."""

@@ -1,4 +1,4 @@
-"""The command tree: each command is one function of one file beside this one."""
+"""The command tree: each command is one function of one file, here or in a folder beside it."""
 
 from __future__ import annotations
 
@@ -7,27 +7,28 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from slipway.cli import console, farm, micro
-from slipway.cli.bisect import bisect
-from slipway.cli.check import check
-from slipway.cli.compare import compare
+from slipway.cli import console, micro
 from slipway.cli.compile import compile_model
-from slipway.cli.demo import demo
-from slipway.cli.device_server import device_server
+from slipway.cli.demo.command import demo
+from slipway.cli.devices import farm
+from slipway.cli.devices.device_server import device_server
+from slipway.cli.devices.rpc_proxy import rpc_proxy
+from slipway.cli.devices.rpc_query import rpc_query
+from slipway.cli.devices.rpc_server import rpc_server
+from slipway.cli.devices.rpc_tracker import rpc_tracker
+from slipway.cli.devices.web_device import web_device
 from slipway.cli.doctor import doctor
-from slipway.cli.profile import profile
+from slipway.cli.inspect.bisect import bisect
+from slipway.cli.inspect.check import check
+from slipway.cli.inspect.compare import compare
+from slipway.cli.inspect.profile import profile
+from slipway.cli.inspect.report import report
 from slipway.cli.quantize import quantize
-from slipway.cli.report import report
-from slipway.cli.rpc_proxy import rpc_proxy
-from slipway.cli.rpc_query import rpc_query
-from slipway.cli.rpc_server import rpc_server
-from slipway.cli.rpc_tracker import rpc_tracker
 from slipway.cli.run import run
 from slipway.cli.runtime import runtime
 from slipway.cli.targets import targets
 from slipway.cli.tune import tune
 from slipway.cli.web_demo import web_demo
-from slipway.cli.web_device import web_device
 from slipway.version import VERSION
 
 QUIET = "--quiet"

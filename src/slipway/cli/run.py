@@ -12,6 +12,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
+from slipway.cli.inspect.profile_table import print_profile
 from slipway.cli.options import (
     AsJson,
     Inputs,
@@ -24,7 +25,6 @@ from slipway.cli.options import (
     Timeout,
     Tracker,
 )
-from slipway.cli.profile_table import print_profile
 from slipway.deploy.model_file import FORMATS
 from slipway.errors import ExecutionError, did_you_mean
 from slipway.runtime.devices import Device

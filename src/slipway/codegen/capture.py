@@ -8,7 +8,7 @@ from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.node import Node
 from slipway.ir.ops import as_int
-from slipway.ir.visit import children, walk
+from slipway.ir.visit import children
 
 _LEAVES = frozenset((E.IntImm, E.FloatImm, E.StringImm))
 
@@ -20,7 +20,8 @@ def is_region(node: S.For) -> bool:
     """
     if all(key != S.REGION for key, _ in node.annotations):
         return False
-    inside = [n for n in walk(node.body) if isinstance(n, S.For) and n.kind == S.ForKind.PARALLEL]
+    found = S.statements(node.body)
+    inside = [n for n in found if isinstance(n, S.For) and n.kind == S.ForKind.PARALLEL]
     return bool(inside) and all(key != S.BARRIER for n in inside for key, _ in n.annotations)
 
 

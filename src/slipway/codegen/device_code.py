@@ -1,4 +1,4 @@
-"""What a library has for a device: the text of its kernels, and what is in it."""
+"""What a library has for a device: the code of its kernels, and what is in it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from slipway.target import Target
 
 
-def packed_code(target: Target, text: str) -> bytes:
-    """Return the bytes of ``__slipway_device_code`` (crt/posix/device_code.c)."""
-    code = text.encode()
+def packed_code(target: Target, code: bytes) -> bytes:
+    """Return the bytes of ``__slipway_device_code`` (crt/posix/devices/device_code.c)."""
     head = struct.pack("<4siQ", b"SLWD", target.kind.device_type, len(code))
     return head + code + bytes(-len(code) % 8)
 
@@ -28,14 +27,14 @@ class KernelInfo:
 
 @dataclass(frozen=True)
 class DeviceCode:
-    """What a library has for a device: text in a language of kernels, by whose SHA-256 it is known.
+    """What a library has for a device: code of kernels, by whose SHA-256 it is known.
 
-    `text` is what the device's driver takes, `sources` the same kernels as texts by format.
-    `make_object` gives an object for the host that holds `text` as `packed_code`.
+    `code` is what the device's driver takes, `sources` the same kernels as texts by format.
+    `make_object` gives an object for the host that holds `code` as `packed_code`.
     """
 
     target: Target
-    text: str
+    code: bytes
     sources: Mapping[str, str]
     kernels: tuple[KernelInfo, ...]
     make_object: Callable[[], bytes]

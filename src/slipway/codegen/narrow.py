@@ -25,7 +25,8 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
 from slipway.ir.function import PrimFunc
-from slipway.ir.visit import map_children, walk
+from slipway.ir.node import Node
+from slipway.ir.visit import children, map_children, walk
 
 _WRAPPED = (E.Add, E.Sub, E.Mul, E.Div, E.FloorDiv, E.Ramp)
 _IN_RANGE = {"if_then_else", "likely", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_right"}
@@ -49,7 +50,22 @@ def _is_narrow(dtype: str) -> bool:
 
 
 def _mentions_narrow(func: PrimFunc) -> bool:
-    return any(_narrow_node(node) for node in walk(func))
+    """Return whether a node of the function is of four bits: each dtype is looked at once."""
+    seen: set[int] = set()
+    wide: set[Any] = set()
+    stack: list[Node] = [func]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        dtype = getattr(node, "dtype", None)
+        if dtype not in wide:
+            if _narrow_node(node):
+                return True
+            wide.add(dtype)
+        stack += children(node)
+    return False
 
 
 def _narrow_node(node: Any) -> bool:

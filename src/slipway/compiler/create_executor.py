@@ -27,9 +27,9 @@ from slipway.relay.op_registry import is_primitive
 from slipway.relay.open_dims import fix_shapes, open_inputs
 from slipway.relay.types import TupleType, Type
 from slipway.relay.visit import post_order
-from slipway.runtime import graph_executor
 from slipway.runtime.devices import cpu
-from slipway.runtime.input_values import IN_MODEL, converted
+from slipway.runtime.graph import graph_executor
+from slipway.runtime.graph.input_values import IN_MODEL, converted
 from slipway.runtime.ndarray import array
 from slipway.transform.graph.inline import inline
 from slipway.transform.graph.pipeline import main_function

@@ -11,13 +11,12 @@ from typing import Any
 
 from slipway.codegen.compiled import CompiledModule
 from slipway.compiler.system_library import linkable_objects
-from slipway.compiler.web import is_threaded, metadata_section, shared_pages, web_objects
+from slipway.compiler.web import web_objects, write_page
 from slipway.errors import ArtifactError
 from slipway.runtime.artifact_writer import write_artifact
 from slipway.target import Target
 from slipway.toolchain.ar import write_archive
 from slipway.toolchain.link import (
-    THREADED_WASM_FLAGS,
     Linker,
     link_shared,
     linked_bytes,
@@ -29,12 +28,17 @@ SUFFIXES = (".tar", ".so", ".dylib", ".dll", ".wasm", ".o", ".obj", ".a")
 
 @dataclass(frozen=True)
 class ModelParts:
-    """What an artifact of a model holds beside its library."""
+    """What an artifact of a model holds beside its library; the parameters in pieces."""
 
     graph_json: str
     graph_binary: bytes
-    params: bytes
+    param_pieces: Sequence[Any]
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def params(self) -> bytes:
+        """The parameters as one."""
+        return b"".join(self.param_pieces)
 
 
 def export(
@@ -72,12 +76,8 @@ def export(
     elif model is not None:
         objects += model_objects(compiled, model)
     if suffix == ".wasm":
-        options = [*(THREADED_WASM_FLAGS if is_threaded(compiled) else ()), *(options or ())]
-        linked = linked_bytes(objects, compiled.target.triple, out.name, cc, options=options)
         metadata = _whole_metadata(compiled, model)
-        if is_threaded(compiled):
-            metadata["shared_pages"] = shared_pages(linked)
-        write_file(out, linked + metadata_section(metadata))
+        write_page(out, objects, compiled.target, metadata, cc, options)
     elif is_object:
         objects = linkable_objects(compiled, objects)
         write_file(out, objects[0] if len(objects) == 1 else _merged(compiled, objects))
@@ -122,7 +122,7 @@ def _write_tar(
         metadata=_whole_metadata(compiled, model),
         graph_json=model.graph_json,
         graph_binary=model.graph_binary,
-        params=model.params,
+        params=model.param_pieces,
     )
 
 
@@ -133,7 +133,7 @@ def _whole_metadata(compiled: CompiledModule, model: ModelParts | None) -> dict[
 def metadata_object(text: str, target: Target) -> bytes:
     """Return an object with what a library says of itself, instead of what its parts say."""
     from slipway.codegen.llvm.data import data_object
-    from slipway.runtime.library import METADATA_SYMBOL
+    from slipway.runtime.libraries.library import METADATA_SYMBOL
 
     return data_object({METADATA_SYMBOL: text.encode() + b"\0"}, target)
 
@@ -144,7 +144,7 @@ def model_objects(compiled: CompiledModule, model: ModelParts) -> list[bytes]:
     The metadata lies in a section of its own: no device reads it, and firmware leaves it out.
     """
     from slipway.codegen.llvm.data import data_object
-    from slipway.runtime.library import GRAPH_SYMBOL, MODEL_METADATA_SYMBOL, PARAMS_SYMBOL
+    from slipway.runtime.libraries.library import GRAPH_SYMBOL, MODEL_METADATA_SYMBOL, PARAMS_SYMBOL
 
     blobs = {GRAPH_SYMBOL: model.graph_binary, PARAMS_SYMBOL: model.params}
     text = json.dumps(_whole_metadata(compiled, model), separators=(",", ":")).encode()

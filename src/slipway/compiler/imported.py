@@ -11,8 +11,8 @@ from slipway.codegen.compiled import CompiledModule
 from slipway.compiler.export import metadata_object
 from slipway.errors import ExecutionError
 from slipway.runtime.device_module import DeviceModule
+from slipway.runtime.libraries.static_library import StaticLibrary
 from slipway.runtime.module import Module
-from slipway.runtime.static_library import StaticLibrary
 
 
 def with_imports(compiled: CompiledModule, imports: Sequence[Module]) -> CompiledModule:

@@ -21,9 +21,9 @@ from slipway.errors import ArtifactError
 from slipway.ir.function import BaseFunc, IRModule
 from slipway.relay.backend import Executor, Runtime
 from slipway.relay.dims import SymbolDim, is_open
-from slipway.runtime.graph_factory import GraphExecutorFactoryModule
-from slipway.runtime.graph_format import GraphEntry, GraphNode, GraphTables, Storage
-from slipway.runtime.graph_sizes import OpenDim
+from slipway.runtime.graph.graph_factory import GraphExecutorFactoryModule
+from slipway.runtime.graph.graph_format import GraphEntry, GraphNode, GraphTables, Storage
+from slipway.runtime.graph.graph_sizes import OpenDim
 from slipway.runtime.ndarray import NDArray
 from slipway.target import Target
 from slipway.toolchain.link import write_file
@@ -151,7 +151,7 @@ class ModelFactory(GraphExecutorFactoryModule):
 
     def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
         model = ModelParts(
-            self.get_graph_json(), self.tables.to_binary(), self.param_bytes(), self.metadata
+            self.get_graph_json(), self.tables.to_binary(), self.param_pieces(), self.metadata
         )
         return export(path, self._whole(), model, linker, options)
 
@@ -173,7 +173,7 @@ class ModelFactory(GraphExecutorFactoryModule):
         data = self.param_bytes()
         about = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
         metadata = {**self.metadata, "params": about}
-        model = ModelParts(self.get_graph_json(), self.tables.to_binary(), b"", metadata)
+        model = ModelParts(self.get_graph_json(), self.tables.to_binary(), (), metadata)
         written = export(path, self._whole(), model, linker, options)
         write_file(params_file, data)
         return written

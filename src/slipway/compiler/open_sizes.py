@@ -14,7 +14,7 @@ from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.relay.dims import ANY, SymbolDim, is_open, range_text
 from slipway.relay.types import TensorType
-from slipway.runtime.graph_sizes import MAX_DEPTH, Formula, OpenSize
+from slipway.runtime.graph.graph_sizes import MAX_DEPTH, Formula, OpenSize
 
 if TYPE_CHECKING:
     from slipway.compiler.graph import ModelGraph

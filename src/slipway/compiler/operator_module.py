@@ -17,7 +17,7 @@ from slipway.compiler.system_library import linkable_object
 from slipway.errors import ArtifactError, ExecutionError
 from slipway.runtime.artifact import check_runs_here
 from slipway.runtime.device_module import DeviceModule
-from slipway.runtime.library import DsoLibrary
+from slipway.runtime.libraries.library import DsoLibrary
 from slipway.runtime.module import LibraryModule, Module
 from slipway.toolchain.elf import ElfFile, is_elf
 from slipway.toolchain.link import linked_bytes
@@ -107,7 +107,7 @@ def device_module(code: DeviceCode) -> DeviceModule:
     names = [kernel.name for kernel in code.kernels]
     kind = code.target.kind
     return DeviceModule(
-        kind.name, kind.device_type, code.text, names, code.metadata(), code.sources
+        kind.name, kind.device_type, code.code, names, code.metadata(), code.sources
     )
 
 

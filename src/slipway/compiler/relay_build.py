@@ -15,6 +15,7 @@ from slipway.compiler.open_sizes import need_fixed_sizes
 from slipway.compiler.optimize import optimize
 from slipway.errors import TargetError, defects_named
 from slipway.ir.function import IRModule
+from slipway.ir.rare_collections import rare_collections
 from slipway.relay.backend import Executor, Runtime
 from slipway.relay.expr import Expr, Function
 from slipway.target import Target
@@ -22,6 +23,7 @@ from slipway.transform.context import PassContext
 
 
 @defects_named("compiling the module")
+@rare_collections()
 def build(
     ir_mod: IRModule | Function | Expr,
     target: Target | str | Mapping[str, Any] | None = None,

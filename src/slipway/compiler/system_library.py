@@ -11,7 +11,7 @@ from slipway.codegen.compiled import CompiledModule, merge_objects
 from slipway.codegen.llvm.machine import CompiledText
 from slipway.compiler.web import quoted
 from slipway.relay.backend import Runtime
-from slipway.runtime.library import FUNCTION_PREFIX
+from slipway.runtime.libraries.library import FUNCTION_PREFIX
 
 # What a loader would put into the pointers that code comes with (docs/architecture.md).
 _SLOTS = {

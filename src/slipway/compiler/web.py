@@ -10,11 +10,20 @@ from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.llvm.data import data_object, wasm_section
 from slipway.codegen.llvm.machine import CompiledText
 from slipway.errors import InternalError
-from slipway.runtime.library import FUNCTION_PREFIX, GRAPH_SYMBOL, PARAMS_SYMBOL
+from slipway.runtime.libraries.library import FUNCTION_PREFIX, GRAPH_SYMBOL, PARAMS_SYMBOL
+from slipway.toolchain.link import (
+    THREADED_WASM_FLAGS,
+    Linker,
+    linked_bytes,
+    write_file,
+)
 from slipway.toolchain.web_runtime import web_runtime
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from slipway.compiler.export import ModelParts
+    from slipway.target import Target
 
 # The C structure slw_image (crt/include/slipway/image.h) with pointers of 32 bits.
 _IMAGE = "{ i32, i16, i8, i8, ptr, ptr, ptr, ptr, ptr, i32, ptr, ptr, i32, ptr, i32 }"
@@ -25,21 +34,48 @@ _IMPORTS, _MEMORY = 2, 2  # the section, and the kind of an import
 
 def web_objects(compiled: CompiledModule, model: ModelParts | None) -> list[bytes]:
     """Return the objects that make compiled functions a program: runtime, table, model."""
-    objects = [web_runtime(threaded=is_threaded(compiled)).read_bytes()]
+    objects = [web_runtime(threaded=is_threaded(compiled.target)).read_bytes()]
     blobs = {}
     if model is not None:
         blobs = {GRAPH_SYMBOL: model.graph_binary}
-        if model.params:  # else they are in a file of their own
-            blobs[PARAMS_SYMBOL] = model.params
+        if params := model.params:  # else they are in a file of their own
+            blobs[PARAMS_SYMBOL] = params
         objects.append(data_object(blobs, compiled.target))
     text = _image(compiled.entry, compiled.functions, {n: len(d) for n, d in blobs.items()})
     objects.append(CompiledText(text, compiled.target, "the table of functions").object_bytes)
     return objects
 
 
-def is_threaded(compiled: CompiledModule) -> bool:
+def web_program(code: bytes, model_text: str, target: Target) -> list[bytes]:
+    """Return the objects of a model compiled ahead of time: runtime, its code, its description.
+
+    `model_text` is LLVM IR that defines the structure slw_aot_model as ``@slw_web_model``.
+    """
+    text = model_text + _image("", (), {}, model="@slw_web_model")
+    table = CompiledText(text, target, "the description of the program").object_bytes
+    return [web_runtime(threaded=is_threaded(target)).read_bytes(), code, table]
+
+
+def write_page(
+    out: Path,
+    objects: Sequence[bytes],
+    target: Target,
+    metadata: dict[str, Any],
+    cc: Linker | None = None,
+    options: Sequence[str] | None = None,
+) -> None:
+    """Link objects into a module, and append what JavaScript is told of the model."""
+    is_shared = is_threaded(target)
+    options = [*(THREADED_WASM_FLAGS if is_shared else ()), *(options or ())]
+    linked = linked_bytes(objects, target.triple, out.name, cc, options=options)
+    if is_shared:
+        metadata["shared_pages"] = shared_pages(linked)
+    write_file(out, linked + metadata_section(metadata))
+
+
+def is_threaded(target: Target) -> bool:
     """Return whether workers may share the module's memory: `-mattr=+atomics`."""
-    return compiled.target.has_feature("atomics")
+    return target.has_feature("atomics")
 
 
 def metadata_section(metadata: Mapping[str, Any]) -> bytes:
@@ -81,7 +117,7 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
-def _image(entry: str, functions: Sequence[str], sizes: dict[str, int]) -> str:
+def _image(entry: str, functions: Sequence[str], sizes: dict[str, int], model: str = "null") -> str:
     """Return LLVM IR of the program's description; the entry is its first function."""
     names = sorted(functions, key=lambda name: name != entry)
     lines = [f"declare i32 @{quoted(FUNCTION_PREFIX + n)}(ptr, ptr, i32, ptr)" for n in names]
@@ -103,8 +139,13 @@ def _image(entry: str, functions: Sequence[str], sizes: dict[str, int]) -> str:
     four = ", ".join(["ptr null"] * 4)  # for images that are uploaded
     lines.append(
         f"@slw_web_image = constant {_IMAGE} {{ {head}, {four}, "
-        f"ptr @functions, i32 {len(names)}, ptr null, {graph}, {params} }}"
+        f"ptr @functions, i32 {len(names)}, ptr {model}, {graph}, {params} }}"
     )
+    maker = "null"  # without a graph there is no graph executor in the file
+    if GRAPH_SYMBOL in sizes:
+        maker = "@slw_image_make_graph"
+        lines.append(f"declare i32 {maker}(ptr, ptr, ptr)")
+    lines.append(f"@slw_web_make_graph = constant ptr {maker}")
     return "\n".join(lines) + "\n"
 
 

@@ -12,10 +12,14 @@ from slipway.contrib import mkl as mkl
 from slipway.contrib import ndk as ndk
 from slipway.contrib import nvcc as nvcc
 from slipway.contrib import random as random
+from slipway.contrib import relay_viz as relay_viz
 from slipway.contrib import rpc as rpc
+from slipway.contrib import spirv as spirv
 from slipway.contrib import tar as tar
+from slipway.contrib import tedd as tedd
 from slipway.contrib import util as util
 from slipway.contrib import utils as utils
+from slipway.contrib import xcode as xcode
 
 __all__ = [
     "cblas",
@@ -30,8 +34,12 @@ __all__ = [
     "ndk",
     "nvcc",
     "random",
+    "relay_viz",
     "rpc",
+    "spirv",
     "tar",
+    "tedd",
     "util",
     "utils",
+    "xcode",
 ]

@@ -1,5 +1,5 @@
-"""Running a compiled model; see `slipway.runtime.graph_executor`."""
+"""Running a compiled model; see `slipway.runtime.graph.graph_executor`."""
 
-from slipway.runtime.graph_executor import GraphModule, create
+from slipway.runtime.graph.graph_executor import GraphModule, create
 
 __all__ = ["GraphModule", "create"]

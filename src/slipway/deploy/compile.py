@@ -64,7 +64,13 @@ def compile(
 
     """
     chosen = target if isinstance(target, Target) else Target(target)
-    if chosen.parsed_triple.system == "none":
+    if chosen.parsed_triple.object_format == "wasm":
+        raise TargetError(
+            f"{chosen} runs in a page, and nothing here can call it: write a .wasm with "
+            "`slipway compile --target web/wasm` or relay.build(...).export_library, load it in "
+            "JavaScript, or upload it to a page that `slipway web-device` serves"
+        )
+    if chosen.parsed_triple.is_bare:
         raise TargetError(
             f"{chosen} has no operating system, so there is nothing to call: "
             "`slipway micro create` makes a firmware project of a model for such a board"

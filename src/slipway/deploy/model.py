@@ -23,7 +23,7 @@ from slipway.report.page import write_page
 from slipway.rpc.client import RPCSession
 from slipway.runtime.artifact import Artifact, read_artifact
 from slipway.runtime.devices import cpu
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.load import module_of_artifact
 from slipway.runtime.timing import BenchmarkResult
 from slipway.toolchain.tempdir import TempDirectory, tempdir

@@ -75,7 +75,7 @@ def rounding_for(target: Target, given: str | None) -> str:
     `given` overrides it. Raises ModelError for what is no way of rounding.
     """
     if given is None:
-        return "double" if target.parsed_triple.system == "none" else "single"
+        return "double" if target.parsed_triple.is_bare else "single"
     if given not in ("single", "double"):
         raise ModelError(f"--dense-rounding {given}: write single or double")
     return given

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from slipway.errors import RPCError
+from slipway.rpc.connections.tls import client_context, server_context
 from slipway.rpc.log import FORMATS, configure, tell
-from slipway.rpc.tls import client_context, server_context
 
 
 def add_token(parser: argparse.ArgumentParser) -> None:

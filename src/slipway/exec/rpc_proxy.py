@@ -125,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _page_server() -> Callable[..., Coroutine[Any, Any, None]]:
     """Return `serve_devices`, whose libraries are needed for the page only."""
     try:
-        from slipway.rpc.web_devices import serve_devices
+        from slipway.rpc.web.devices import serve_devices
     except ModuleNotFoundError as error:
         raise RPCError(
             f"--web-port needs the package {error.name!r}: {install_line('web')}."

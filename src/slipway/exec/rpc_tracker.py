@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _page_server() -> Callable[..., Coroutine[Any, Any, None]]:
     try:
-        from slipway.rpc.web import serve_page
+        from slipway.rpc.web.app import serve_page
     except ImportError as error:
         raise RPCError(f"--web needs the package {error.name!r}: {install_line('web')}.") from error
     return serve_page

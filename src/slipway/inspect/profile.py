@@ -14,7 +14,7 @@ from slipway.compiler.graph import NOP
 from slipway.inspect.limits import SIZES, Limits, Probes, best_levels
 from slipway.inspect.traffic import Traffic, traffic_of
 from slipway.runtime.artifact import Artifact, read_artifact
-from slipway.runtime.graph_format import GraphTables
+from slipway.runtime.graph.graph_format import GraphTables
 
 FAR = 0.5  # an operator below this share of its limit is far from it
 WORTH = 0.01  # of the whole time: what takes less is not worth a look

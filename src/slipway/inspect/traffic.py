@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from slipway.runtime.graph_format import NO_OPERATION, GraphEntry, GraphTables
+from slipway.runtime.graph.graph_format import NO_OPERATION, GraphEntry, GraphTables
 
 PIECE = 16 << 10  # bytes that count as used together
 

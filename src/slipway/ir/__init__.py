@@ -10,14 +10,18 @@ _HOMES = by_module(
         "slipway.ir.function": "BaseFunc GlobalVar IRModule PrimFunc",
         "slipway.ir.node": "Node",
         "slipway.ir.op_attrs": "reset_op_attr",
-        "slipway.ir.serialize": "load_json save_json",
+        "slipway.ir.text.serialize": "load_json save_json",
         "slipway.ir.structural": "assert_structural_equal structural_equal structural_hash",
     }
 )
 # What nodes and expressions call of the modules that are written in terms of them.
 LATE = {
     "Builders": ("slipway.ir.ops", "slipway.ir.stmt"),
-    "Writers": ("slipway.ir.printer", "slipway.ir.serialize", "slipway.ir.script_text"),
+    "Writers": (
+        "slipway.ir.text.printer",
+        "slipway.ir.text.serialize",
+        "slipway.ir.text.script_text",
+    ),
 }
 _HOMES["container"] = "slipway.runtime.container"  # classic TVM's arrays and maps
 __getattr__, __dir__ = offer(__name__, _HOMES, submodules=True)

@@ -14,11 +14,11 @@ from slipway.ir.function import IRModule as IRModule
 from slipway.ir.function import PrimFunc as PrimFunc
 from slipway.ir.node import Node as Node
 from slipway.ir.op_attrs import reset_op_attr as reset_op_attr
-from slipway.ir.serialize import load_json as load_json
-from slipway.ir.serialize import save_json as save_json
 from slipway.ir.structural import assert_structural_equal as assert_structural_equal
 from slipway.ir.structural import structural_equal as structural_equal
 from slipway.ir.structural import structural_hash as structural_hash
+from slipway.ir.text.serialize import load_json as load_json
+from slipway.ir.text.serialize import save_json as save_json
 from slipway.runtime import container as container
 
 __all__ = [

@@ -79,6 +79,21 @@ class Node:
             return self
         return type(self)(*new)
 
+    def find_below(self) -> tuple[Node, ...]:
+        """Return the nodes directly inside, in field order.
+
+        Written for a class when it is first asked for, as few of all classes are.
+        """
+        cls = _declared(type(self))
+        cls.find_below = _finder(cls.INNER)  # type: ignore[method-assign]
+        return cls.find_below(self)
+
+    def mapped(self, function: Callable[[Node], Node]) -> Any:
+        """Return a copy with what `function` gives for each node inside; `self` if all stay."""
+        cls = _declared(type(self))
+        cls.mapped = _mapper(cls.FIELDS, cls.INNER)  # type: ignore[method-assign]
+        return cls.mapped(self, function)
+
     def __str__(self) -> str:
         return WRITERS.to_text(self)
 
@@ -88,6 +103,26 @@ class Node:
     def astext(self, show_meta_data: bool = True) -> str:
         """Return the readable text form, the same as ``str(node)`` (the classic name)."""
         return str(self)
+
+
+def _collect(values: tuple[Any, ...], found: list[Node]) -> None:
+    for value in values:
+        if isinstance(value, Node):
+            found.append(value)
+        elif type(value) is tuple:
+            _collect(value, found)
+
+
+def _mapped(value: Any, function: Callable[[Node], Node]) -> Any:
+    if type(value) is not tuple:
+        return value
+    changed = False
+    mapped = []
+    for item in value:  # a loop: walks that recurse bear deeper nesting than with a generator
+        new = function(item) if isinstance(item, Node) else _mapped(item, function)
+        changed = changed or new is not item
+        mapped.append(new)
+    return tuple(mapped) if changed else value
 
 
 keep_below: Callable[[Node, tuple[Node, ...]], None] = Node.__dict__["_below"].__set__
@@ -129,6 +164,62 @@ def _constructor(cls: type, names: list[str], defaults: dict[str, Any]) -> Any:
     return scope["__init__"]
 
 
+_FIRST_FIND, _FIRST_MAP = Node.find_below, Node.mapped
+
+
+def _declared(cls: type[Node]) -> type[Node]:
+    """Return the class that declares the fields of `cls`: itself, or one that it derives from."""
+    return next(c for c in cls.__mro__ if "FIELDS" in c.__dict__)
+
+
+def _written(lines: list[str]) -> Any:
+    """Return the function `made` that `lines` define."""
+    scope: dict[str, Any] = {"Node": Node, "collect": _collect, "mapped": _mapped}
+    exec("\n    ".join(lines), scope)
+    return scope["made"]
+
+
+def _finder(inner: tuple[str, ...]) -> Any:
+    """Write `find_below`: a tuple at once where each field holds a node, else field by field."""
+    if not inner:
+        return _written(["def made(self):", "return ()"])
+    values = [f"v{number}" for number in range(len(inner))]
+    lines = ["def made(self):"]
+    lines += [f"{v} = self.{name}" for v, name in zip(values, inner, strict=True)]
+    lines += [
+        f"if {' and '.join(f'isinstance({v}, Node)' for v in values)}:",
+        f"    return ({', '.join(values)},)",
+        "found = []",
+    ]
+    for v in values:
+        lines += [
+            f"if isinstance({v}, Node): found.append({v})",
+            f"elif type({v}) is tuple: collect({v}, found)",
+        ]
+    return _written([*lines, "return tuple(found)"])
+
+
+def _mapper(names: tuple[str, ...], inner: tuple[str, ...]) -> Any:
+    """Write `mapped`, of a class with the fields `names`, of which `inner` may hold nodes."""
+    if not inner:
+        return _written(["def made(self, function):", "return self"])
+    lines = ["def made(self, function):"]
+    fresh = {name: f"n{number}" for number, name in enumerate(inner)}
+    for name, new in fresh.items():
+        lines += [
+            f"{new}_old = self.{name}",
+            f"{new} = function({new}_old) if isinstance({new}_old, Node) "
+            f"else mapped({new}_old, function)",
+        ]
+    values = ", ".join(fresh.get(name, f"self.{name}") for name in names)
+    lines += [
+        f"if {' and '.join(f'{new} is {new}_old' for new in fresh.values())}:",
+        "    return self",
+        f"return self.__class__({values})",
+    ]
+    return _written(lines)
+
+
 @dataclass_transform(frozen_default=True, eq_default=False)
 def node(cls: type[N]) -> type[N]:
     """Class decorator: turn annotated fields into an immutable slotted node class."""
@@ -152,6 +243,7 @@ def node(cls: type[N]) -> type[N]:
     made: Any = metaclass(cls.__name__, cls.__bases__, body)
     made.__qualname__ = cls.__qualname__
     made.__init__ = _constructor(made, names, defaults)
+    made.find_below, made.mapped = _FIRST_FIND, _FIRST_MAP  # not those of a base
     made.KIND = cls.__dict__.get("KIND", cls.__name__)
     NODE_CLASSES[made.KIND] = made
     return made  # type: ignore[no-any-return]

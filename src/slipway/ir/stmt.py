@@ -30,6 +30,7 @@ from slipway.ir.buffer import Buffer
 from slipway.ir.expr import IntImm, IterVar, PrimExpr, Range, StringImm, Var
 from slipway.ir.node import Node, node
 from slipway.ir.operators import BUILDERS
+from slipway.ir.visit import children
 
 
 class ForKind:
@@ -228,6 +229,22 @@ NOP = Evaluate(IntImm("int32", 0))
 def is_nop(stmt: Stmt) -> bool:
     """Return whether `stmt` does nothing."""
     return isinstance(stmt, Evaluate) and isinstance(stmt.value, IntImm)
+
+
+def statements(root: Stmt) -> list[Stmt]:
+    """Return `root` and every statement under it once, parents before children.
+
+    Expressions, most of what a program consists of, are left out.
+    """
+    found: dict[int, Stmt] = {}
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if id(node) not in found:
+            found[id(node)] = node
+            if type(node) is not BufferStore:
+                stack += [child for child in children(node) if isinstance(child, Stmt)][::-1]
+    return list(found.values())
 
 
 def seq(stmts: Iterable[Stmt | None]) -> Stmt:

@@ -27,27 +27,11 @@ def children(node: Node) -> tuple[Node, ...]:
 
     A node keeps the answer: nodes are immutable, and every pass walks over most of them again.
     """
-    try:
-        return node._below
-    except AttributeError:
-        found: list[Node] = []
-        for name in node.INNER:
-            value = getattr(node, name)
-            if isinstance(value, Node):
-                found.append(value)
-            elif type(value) is tuple:
-                _collect(value, found)
-        below = tuple(found)
+    below: tuple[Node, ...] | None = getattr(node, "_below", None)
+    if below is None:
+        below = node.find_below()
         keep_below(node, below)
-        return below
-
-
-def _collect(values: tuple[Any, ...], found: list[Node]) -> None:
-    for value in values:
-        if isinstance(value, Node):
-            found.append(value)
-        elif type(value) is tuple:
-            _collect(value, found)
+    return below
 
 
 def walk(root: Node) -> Iterator[Node]:
@@ -104,30 +88,9 @@ def nesting(root: Node, below: Callable[[Any], Sequence[Any]] = children) -> int
     return depth[id(root)]
 
 
-def _map_value(value: Any, function: Callable[[Node], Node]) -> Any:
-    if isinstance(value, Node):
-        return function(value)
-    if type(value) is not tuple:
-        return value
-    mapped, changed = [], False
-    for item in value:  # a loop: walks that recurse bear deeper nesting than with a generator
-        new = function(item) if isinstance(item, Node) else _map_value(item, function)
-        changed = changed or new is not item
-        mapped.append(new)
-    return tuple(mapped) if changed else value
-
-
 def map_children(node: Node, function: Callable[[Node], Node]) -> Any:
     """Return `node` with every direct child replaced; the same object when none changed."""
-    fresh: dict[str, Any] = {}
-    for name in node.INNER:
-        old = getattr(node, name)
-        new = function(old) if isinstance(old, Node) else _map_value(old, function)
-        if new is not old:
-            fresh[name] = new
-    if not fresh:
-        return node
-    return type(node)(*[fresh[n] if n in fresh else getattr(node, n) for n in node.FIELDS])
+    return node.mapped(function)
 
 
 def rewrite_bottom_up(root: Node, rule: Callable[[Node], Node | None]) -> Any:

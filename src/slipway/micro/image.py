@@ -19,7 +19,7 @@ from slipway.micro.board import Board
 from slipway.micro.board_tools import need_tools
 from slipway.micro.program import declared, included
 from slipway.micro.toolchain import run_tool
-from slipway.runtime.library import GRAPH_SYMBOL, PARAMS_SYMBOL
+from slipway.runtime.libraries.library import GRAPH_SYMBOL, PARAMS_SYMBOL
 from slipway.toolchain.elf import ET_REL, MACHINE_NAMES, ElfFile
 
 _PREFIX = "__tvm_ffi_"

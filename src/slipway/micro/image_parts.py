@@ -18,7 +18,7 @@ from slipway.micro.model_contents import library_of_aot
 from slipway.micro.model_library import ModelLibrary, only_model, unpack_model_library
 from slipway.micro.program import is_ahead_of_time, packed_functions
 from slipway.runtime.artifact import LIBRARY_MEMBER, read_tar
-from slipway.runtime.graph_format import GraphTables
+from slipway.runtime.graph.graph_format import GraphTables
 from slipway.toolchain.ar import read_archive
 from slipway.toolchain.elf import is_elf
 
@@ -108,7 +108,7 @@ def _archive(path: Path) -> ImageParts:
         graph = Path(folder) / "executor-config" / "graph" / f"{name}.graph"
         params = Path(folder) / "parameters" / f"{name}.params"
         return ImageParts(
-            packed_functions(library.sources),
+            packed_functions(library.sources, library.objects.values()),
             library.sources,
             objects=list(library.objects.values()),
             graph=GraphTables.from_json(graph.read_text()).to_binary() if graph.exists() else b"",

@@ -111,8 +111,10 @@ def _table(macro: str, tensors: Mapping[str, Any]) -> str:
 
 
 def _shapes(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> list[str]:
+    # C has no arrays without elements: that of a scalar holds a number nobody reads.
     return [
-        f"static int64_t shape_{where}_{c_name(t)}[] = {{{', '.join(map(str, _shape(info)))}}};"
+        f"static int64_t shape_{where}_{c_name(t)}[] = "
+        f"{{{', '.join(map(str, _shape(info) or [1]))}}};"
         for where, tensors in (("in", inputs), ("out", outputs))
         for t, info in tensors.items()
     ]
@@ -131,8 +133,9 @@ def _descriptors(macro: str, where: str, tensors: Mapping[str, Any]) -> str:
 
 def _shape(info: Mapping[str, Any]) -> list[int]:
     """Return a tensor's shape; archives of other writers have only the size."""
-    bits = dtypes.parse(info["dtype"]).bits
-    return list(info.get("shape") or [int(info["size"]) * 8 // bits])
+    if info.get("shape") is not None:
+        return list(info["shape"])
+    return [int(info["size"]) * 8 // dtypes.parse(info["dtype"]).bits]
 
 
 def _dlpack_type(dtype: str) -> str:

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from slipway.errors import ArtifactError
-from slipway.micro.model_library import ModelLibrary, write_model_library
+from slipway.micro.model_library import VERSION, ModelLibrary, write_model_library
+
+_GENERATED_VERSION = VERSION  # the name that scripts which read the archives compare with
 
 
 class UnsupportedInModelLibraryFormatError(ArtifactError):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from slipway.runtime.graph_format import GraphTables
+from slipway.runtime.graph.graph_format import GraphTables
+from slipway.toolchain.elf import ElfFile
 
 _PREFIX = "__tvm_ffi_"
 
@@ -45,9 +46,17 @@ def included(symbol: str, file_name: str) -> str:
     )
 
 
-def packed_functions(sources: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names that generated C defines ``__tvm_ffi_<name>`` for, in its order."""
+def packed_functions(sources: Mapping[str, str], objects: Iterable[bytes] = ()) -> tuple[str, ...]:
+    """Return the names that C or objects define ``__tvm_ffi_<name>`` for, in their order."""
     found = re.findall(r"\b__tvm_ffi_([A-Za-z]\w*)\s*\(", "\n".join(sources.values()))
+    for content in objects:
+        elf = ElfFile(content, "an object of the model")
+        found += [
+            symbol.name.removeprefix(_PREFIX)
+            for table in elf.symbol_tables
+            for symbol in elf.symbols_of(table)
+            if symbol.name.startswith(_PREFIX) and symbol.section != 0 and symbol.binding != 0
+        ]
     return tuple(dict.fromkeys(found))
 
 
@@ -74,7 +83,8 @@ def write_program(project: Path, metadata: Mapping[str, Any], where: Path | None
         (board / "model_aot.c").unlink(missing_ok=True)
         host = model / "codegen" / "host"
         texts = {p.name: p.read_text() for p in sorted(host.glob("src/*.c"))}
-        functions = packed_functions(texts)
+        objects = [p.read_bytes() for p in sorted(host.glob("lib/*.o"))]
+        functions = packed_functions(texts, objects)
         lines += declared(functions)
         if functions:
             members.append(f".functions = functions, .num_functions = {len(functions)}")

@@ -14,7 +14,7 @@ from slipway.rpc.device import RemoteDevice
 from slipway.rpc.link import Link
 from slipway.rpc.module import RemoteModule
 from slipway.rpc.protocol import greet
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 
 _START_TIMEOUT_S = 10.0
 _CALL_TIMEOUT_S = 60.0

@@ -24,7 +24,7 @@ import numpy as np
 from slipway.errors import ModelError, SlipwayError, did_you_mean
 from slipway.ir.field_types import field_checks
 from slipway.ir.function import GlobalVar, IRModule
-from slipway.ir.serialize import load_json
+from slipway.ir.text.serialize import load_json
 from slipway.relay import op_registry
 from slipway.relay.expr import (
     Call,

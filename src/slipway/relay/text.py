@@ -18,7 +18,7 @@ from typing import Any
 from slipway.ir.deep import Steps, run
 from slipway.ir.function import GlobalVar, IRModule
 from slipway.ir.node import Node
-from slipway.ir.serialize import save_json
+from slipway.ir.text.serialize import save_json
 from slipway.ir.visit import post_order_by
 from slipway.relay.expr import (
     Call,

@@ -20,7 +20,7 @@ from slipway.inspect.profile import open_artifact, operators_text
 from slipway.report.collect import now, port_text, sizes_of, versions
 from slipway.report.place import Place
 from slipway.runtime.artifact import Artifact
-from slipway.runtime.graph_format import GraphTables
+from slipway.runtime.graph.graph_format import GraphTables
 
 ROUNDS = 11  # each measures both, so that what disturbs one disturbs the other
 RUNS_A_ROUND_S = 0.05

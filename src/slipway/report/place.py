@@ -11,7 +11,7 @@ from slipway.errors import ArtifactError
 from slipway.rpc.client import RPCSession
 from slipway.runtime.artifact import read_artifact
 from slipway.runtime.devices import cpu
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.load import load_module
 from slipway.runtime.threads import num_threads
 from slipway.toolchain.tempdir import tempdir

@@ -10,23 +10,20 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from slipway.errors import ArgumentValueError, RPCConnectionError, RPCError, RPCTimeoutError
-from slipway.rpc import batch
+from slipway.rpc import batch, chain
 from slipway.rpc.array import RemoteNDArray
 from slipway.rpc.callbacks import Callbacks
+from slipway.rpc.connections.tls import TLSOption, client_context, plain_end, wrap
 from slipway.rpc.device import RemoteDevice
 from slipway.rpc.link import Link, remote_error
 from slipway.rpc.module import RemoteFunction, RemoteModule, get_function
 from slipway.rpc.protocol import NAME_MAX_BYTES, Code, Feature, greet, padded, shown
-from slipway.rpc.tls import TLSOption, client_context, plain_end, wrap
 from slipway.rpc.values import get_result
-
-if TYPE_CHECKING:
-    pass
 
 Output = Callable[[int, str], None]
 CONNECT_TIMEOUT_S = 10.0
@@ -208,6 +205,15 @@ class RPCSession:
             self.begin_step()
             return self.link.receive_unsized(Code.FILE_READ, self._put_name(path))
 
+    def download_linked_module(self, path: str) -> bytearray:
+        """Fetch an uploaded library as one file that loads; that of kernels is a shared library.
+
+        A model's archive stays as it is: its library is nothing without the graph.
+        """
+        from slipway.runtime.load import one_file_of
+
+        return bytearray(one_file_of(bytes(self.download(path)), path))
+
     def remove(self, path: str) -> None:
         """Delete a file of the session's folder."""
         with self.link.lock:
@@ -318,20 +324,22 @@ def connect(
     timeout
         seconds for each step of connecting.
     tls, tls_name
-        see `slipway.rpc.tls.client_context`, by default the environment's SLIPWAY_RPC_TLS_CA; and
-        the name in the server's certificate, where that is not `url`.
+        see `slipway.rpc.connections.tls.client_context`, by default the environment's
+        SLIPWAY_RPC_TLS_CA; and the name in the server's certificate, where that is not `url`.
     output
         what the device's programs print while this session calls them: True to this process's
         stdout and stderr, or a function of the stream (1 or 2) and a text.
-    session_constructor_args, enable_logging
-        classic parameters; the first must be empty.
+    session_constructor_args
+        how the session goes on from there: ``["rpc.Connect", host, port, key, False]`` to another
+        server that the first one reaches (and so on: what follows are the arguments of the next
+        step), or ``["rpc.PopenSession", program]`` with the bytes of a static device server.
+    enable_logging
+        a classic parameter without effect.
 
     Raises RPCConnectionError, RPCTimeoutError, or RPCError with the server's reason.
 
     """
     del enable_logging
-    if session_constructor_args:
-        raise RPCError("session_constructor_args are not supported; connect to the device itself.")
     is_unix = url.startswith("unix:")
     if port is None and not is_unix:
         raise RPCError(f"connect({url!r}) needs a port.")
@@ -346,7 +354,17 @@ def connect(
         except BaseException:
             link.close()
             raise
-    return RPCSession(*greeted(link, peer, key, session_timeout, token, output))
+    steps = list(session_constructor_args or ())
+    first_output = False if steps else output
+    session = RPCSession(*greeted(link, peer, key, session_timeout, token, first_output))
+    while steps:
+        hop, steps = chain.go_on(session, steps)
+        last_output = False if steps else output
+        session = RPCSession(
+            *greeted(hop.link, hop.peer, hop.key, session_timeout, token, last_output,
+                     wants_proof=hop.wants_proof)
+        )  # fmt: skip
+    return session
 
 
 def greeted(

@@ -111,6 +111,12 @@ class Link:
                 self._fd = -1
                 link.shutdown(socket.SHUT_RDWR)
 
+    def take_socket(self, reason: str) -> socket.socket:
+        """End the session, but not its connection, which is returned."""
+        self._closed = reason
+        fd, self._fd = self._fd, -1
+        return socket.socket(fileno=fd)
+
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
             self.close()

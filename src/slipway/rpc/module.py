@@ -14,7 +14,7 @@ from slipway.rpc.link import REPLY, UNSENT
 from slipway.rpc.protocol import Code, Tag
 from slipway.rpc.values import MAKERS, Remote, get_result, put_args
 from slipway.runtime.function_table import MAIN, FunctionTable
-from slipway.runtime.input_values import call_kernel
+from slipway.runtime.graph.input_values import call_kernel
 from slipway.runtime.ndarray import NDArray
 from slipway.runtime.timing import BenchmarkResult
 

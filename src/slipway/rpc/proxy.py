@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from slipway.errors import RPCError
-from slipway.rpc.greeting import (
+from slipway.rpc.connections.greeting import (
     Gate,
     Refused,
     host_of,
@@ -30,6 +30,8 @@ from slipway.rpc.greeting import (
     send,
     serving,
 )
+from slipway.rpc.connections.pump import READ_AHEAD_BYTES, join
+from slipway.rpc.connections.reception import GREETING_TIMEOUT_S, Guest, Streams, receive_guests
 from slipway.rpc.protocol import (
     HELLO_MAX_BYTES,
     REGISTER_BUSY,
@@ -42,8 +44,6 @@ from slipway.rpc.protocol import (
     read_refusal,
     with_key,
 )
-from slipway.rpc.pump import READ_AHEAD_BYTES, join
-from slipway.rpc.reception import GREETING_TIMEOUT_S, Guest, Streams, receive_guests
 from slipway.rpc.tracker import SILENCE_TIMEOUT_S, TrackerServer
 from slipway.rpc.tracker_process import Proxy as Proxy  # classic TVM's place of it
 

@@ -1,6 +1,6 @@
 """Serving this machine: ``server = rpc.Server("127.0.0.1", 9090)``.
 
-The work is done by the C supervisor (``crt/posix/rpc_server.c``), which runs each session in a
+The work is done by the C supervisor (``crt/posix/rpc/rpc_server.c``), which runs each session in a
 process of its own.  Python chooses the port, starts the supervisor in another process, and lends
 it the functions registered with ``register_func``.
 """
@@ -24,9 +24,9 @@ from typing import Any, NoReturn
 
 from slipway.errors import RPCError
 from slipway.rpc import native
-from slipway.rpc.front import Front
+from slipway.rpc.connections.front import Front
+from slipway.rpc.connections.tls import CA_VARIABLE, client_context, server_context
 from slipway.rpc.protocol import key_problem
-from slipway.rpc.tls import CA_VARIABLE, client_context, server_context
 from slipway.version import VERSION
 
 _FORK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)

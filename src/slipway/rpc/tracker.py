@@ -1,7 +1,7 @@
 """The tracker: devices register, clients ask for one of a kind, each device serves one at a time.
 
 One asyncio loop, no threads.  A device keeps its connection open and sends heartbeats; it says when
-the session has ended, or nobody came.  Who gets what is decided in `slipway.rpc.farm`.
+the session has ended, or nobody came.  Who gets what is decided in `slipway.rpc.farm.state`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ import ssl
 import struct
 from typing import Any
 
-from slipway.rpc.farm import Farm, FarmDevice, Grant
-from slipway.rpc.farm_journal import SAMPLE_S
-from slipway.rpc.farm_view import classic_summary, take_sample, why_not
-from slipway.rpc.greeting import (
+from slipway.rpc.connections.greeting import (
     Gate,
     Inbox,
     Refused,
@@ -28,6 +25,10 @@ from slipway.rpc.greeting import (
     send,
     serving,
 )
+from slipway.rpc.connections.reception import GREETING_TIMEOUT_S, Guest, Streams, receive_guests
+from slipway.rpc.farm.journal import SAMPLE_S
+from slipway.rpc.farm.state import Farm, FarmDevice, Grant
+from slipway.rpc.farm.view import classic_summary, take_sample, why_not
 from slipway.rpc.protocol import (
     NAME_MAX_BYTES,
     REGISTER_BUSY,
@@ -41,7 +42,6 @@ from slipway.rpc.protocol import (
     error_payload,
     read_refusal,
 )
-from slipway.rpc.reception import GREETING_TIMEOUT_S, Guest, Streams, receive_guests
 from slipway.rpc.tracker_process import Tracker as Tracker  # classic TVM's place of it
 
 SILENCE_TIMEOUT_S = 12.0  # devices send a heartbeat every 3 s

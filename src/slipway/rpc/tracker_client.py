@@ -14,6 +14,7 @@ from typing import Any
 
 from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
 from slipway.rpc.client import CONNECT_TIMEOUT_S, RPCSession, connect, open_socket
+from slipway.rpc.connections.tls import TLSOption, client_context, wrap
 from slipway.rpc.protocol import (
     HEADER,
     Code,
@@ -26,7 +27,6 @@ from slipway.rpc.protocol import (
     receive_exactly,
     shown,
 )
-from slipway.rpc.tls import TLSOption, client_context, wrap
 
 REQUEST_TIMEOUT_S = 600.0
 _MAX_REPLY_BYTES = 64 << 20
@@ -97,15 +97,13 @@ class TrackerSession:
         max_retry
             how many devices that cannot be reached to try in turn.
         session_constructor_args
-            a classic parameter; must be empty.
+            how the session goes on from the device, as `slipway.rpc.connect` takes it.
         timeout
             seconds to wait for a device to become free.
 
         Raises RPCTimeoutError with the reason when none became free.
 
         """
-        if session_constructor_args:
-            raise RPCError("session_constructor_args are not supported; connect to the device.")
         deadline = time.monotonic() + timeout
         failure: RPCError | None = None
         for _ in range(max(1, max_retry)):
@@ -115,7 +113,8 @@ class TrackerSession:
             address, port, lease = self._request(key, priority, left)
             try:
                 return connect(
-                    address, port, f"{key}:{lease}", session_timeout, token=self._token,
+                    address, port, f"{key}:{lease}", session_timeout,
+                    session_constructor_args, token=self._token,
                     tls=self._tls or False, tls_name=self._tls_name,
                 )  # fmt: skip
             except RPCError as error:

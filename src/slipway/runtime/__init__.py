@@ -12,12 +12,12 @@ _HOMES = by_module(
             "vpi vulkan webgpu"
         ),
         "slipway.runtime.features": "enabled",
-        "slipway.runtime.graph_executor": "GraphModule",
-        "slipway.runtime.graph_factory": "GraphExecutorFactoryModule",
-        "slipway.runtime.library": "DsoLibrary Library",
+        "slipway.runtime.graph.graph_executor": "GraphModule",
+        "slipway.runtime.graph.graph_factory": "GraphExecutorFactoryModule",
+        "slipway.runtime.libraries.library": "DsoLibrary Library",
         "slipway.runtime.load": "load_module",
         "slipway.runtime.module": "LibraryModule Module",
-        "slipway.runtime.native_module": "NativeModule",
+        "slipway.runtime.libraries.native_module": "NativeModule",
         "slipway.runtime.ndarray": "NDArray array empty from_dlpack",
         "slipway.runtime.packed_func": (
             "Function PackedFunc convert get_global_func list_global_func_names register_func "
@@ -26,10 +26,10 @@ _HOMES = by_module(
         "slipway.runtime.params": (
             "load_param_dict load_param_dict_from_file save_param_dict save_param_dict_to_file"
         ),
-        "slipway.runtime.system_library": "system_lib",
-        "slipway.runtime.static_library": "load_static_library",
+        "slipway.runtime.libraries.system_library": "system_lib",
+        "slipway.runtime.libraries.static_library": "load_static_library",
         "slipway.runtime.threads": "config_threadpool num_threads set_num_threads",
     }
 )
-LATE = {"Modules": ("slipway.runtime.native_module",)}  # what a function may give
+LATE = {"Modules": ("slipway.runtime.libraries.native_module",)}  # what a function may give
 __getattr__, __dir__ = offer(__name__, _HOMES, submodules=True)

@@ -20,7 +20,7 @@ from typing import Any
 
 from slipway.errors import ArtifactError
 from slipway.runtime.cpu_features import check_isa
-from slipway.runtime.library import (
+from slipway.runtime.libraries.library import (
     GRAPH_SYMBOL,
     METADATA_SYMBOL,
     MODEL_METADATA_SYMBOL,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,52 +16,73 @@ from slipway.toolchain.link import write_file
 
 def tar_bytes(members: Mapping[str, bytes]) -> bytes:
     """Return a deterministic ustar archive: sorted names, no times, no owners."""
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for name in sorted(members):
-            header = tarfile.TarInfo(name)
-            header.size = len(members[name])
-            header.mode = 0o644
-            archive.addfile(header, io.BytesIO(members[name]))
-    return out.getvalue()
+    return b"".join(_archived({name: (content,) for name, content in members.items()}))
 
 
-def artifact_bytes(
+def _archived(members: Mapping[str, Sequence[Any]]) -> Iterator[Any]:
+    """Yield the pieces of an archive of members in pieces, which are not copied."""
+    total = 0
+    for name in sorted(members):
+        header = tarfile.TarInfo(name)
+        header.size = sum(map(len, members[name]))
+        header.mode = 0o644
+        yield header.tobuf(tarfile.USTAR_FORMAT)
+        yield from members[name]
+        yield b"\0" * (-header.size % tarfile.BLOCKSIZE)
+        total += tarfile.BLOCKSIZE + header.size + -header.size % tarfile.BLOCKSIZE
+    end = 2 * tarfile.BLOCKSIZE
+    yield b"\0" * (end + -(total + end) % tarfile.RECORDSIZE)
+
+
+def artifact_pieces(
     library: bytes,
     metadata: Mapping[str, Any],
     graph_json: str | None = None,
     graph_binary: bytes | None = None,
-    params: bytes | bytearray | None = None,
+    params: Sequence[Any] | None = None,
     extra: Mapping[str, bytes] | None = None,
-) -> bytes:
-    """Return the bytes of an artifact ``.tar``.
+) -> Iterator[Any]:
+    """Yield the bytes of an artifact ``.tar`` in pieces.
 
-    `metadata` gets `format_version`, `kind` and `sha256` where it lacks them; `extra` are further
-    members by name.
+    `metadata` gets `format_version`, `kind` and `sha256` where it lacks them; `params` are pieces
+    too; `extra` are further members by name.
     """
-    members: dict[str, bytes] = {LIBRARY_MEMBER: library, **(extra or {})}
+    members: dict[str, Sequence[Any]] = {LIBRARY_MEMBER: (library,)}
+    members |= {name: (content,) for name, content in (extra or {}).items()}
     if graph_json is not None:
-        members["graph.json"] = graph_json.encode()
+        members["graph.json"] = (graph_json.encode(),)
     if graph_binary is not None:
-        members["graph.bin"] = graph_binary
+        members["graph.bin"] = (graph_binary,)
     if params is not None:
-        members["params.bin"] = bytes(params)
-    sums = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
+        members["params.bin"] = params
+    sums = {name: _sum(pieces) for name, pieces in members.items()}
     full = {
         "format_version": FORMAT_VERSION,
         "kind": "graph" if graph_binary is not None else "library",
         **metadata,
         "sha256": dict(sorted(sums.items())),
     }
-    members["metadata.json"] = (json.dumps(full, indent=1, sort_keys=True) + "\n").encode()
-    sums["metadata.json"] = hashlib.sha256(members["metadata.json"]).hexdigest()
+    members["metadata.json"] = ((json.dumps(full, indent=1, sort_keys=True) + "\n").encode(),)
+    sums["metadata.json"] = _sum(members["metadata.json"])
     lines = "".join(f"{sums[name]}  {name}\n" for name in sorted(sums))
-    members[SUMS_MEMBER] = lines.encode()
-    return tar_bytes(members)
+    members[SUMS_MEMBER] = (lines.encode(),)
+    return _archived(members)
+
+
+def artifact_bytes(library: bytes, metadata: Mapping[str, Any], **parts: Any) -> bytes:
+    """Return the bytes of an artifact ``.tar``, of what `artifact_pieces` takes."""
+    return b"".join(artifact_pieces(library, metadata, **parts))
 
 
 def write_artifact(path: str | os.PathLike[str], library: bytes, **parts: Any) -> Path:
-    """Write `artifact_bytes(library, **parts)` to a file, whole or not at all."""
+    """Write `artifact_pieces(library, **parts)` to a file, whole or not at all."""
     out = Path(path)
-    write_file(out, artifact_bytes(library, **parts))
+    write_file(out, artifact_pieces(library, **parts))
     return out
+
+
+def _sum(pieces: Sequence[Any]) -> str:
+    digest = hashlib.sha256()
+    for piece in pieces:
+        digest.update(piece)
+    return digest.hexdigest()

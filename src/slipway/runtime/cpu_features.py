@@ -1,7 +1,7 @@
 """Which instruction set extensions this processor has, under LLVM's names.
 
 Read from what the system says (``/proc/cpuinfo``), so that a device host needs no compiler to
-know whether a library can run on it.
+know whether a library can run on it; what that does not name, the C runtime asks the processor.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from slipway.errors import ArtifactError
+from slipway.runtime.libraries.native_library import native_runtime_or_none
 
 # Code for SVE needs registers of exactly one length: "sve-bits-256".
 _SVE_LENGTH = "sve-bits-"
@@ -165,9 +166,15 @@ def missing_features(needed: Iterable[str]) -> list[str]:
     return sorted(
         name
         for name in set(needed)
-        if (name in checked and name not in have)
+        if (name not in have if name in checked else _runtime_denies(name))
         or (name.startswith(_SVE_LENGTH) and name != length)
     )
+
+
+def _runtime_denies(name: str) -> bool:
+    """Whether the C runtime is there, knows the feature `name`, and this processor has it not."""
+    runtime = native_runtime_or_none()
+    return runtime is not None and runtime.lib.slw_cpu_has(name.encode(), len(name)) == 0
 
 
 def sve_bits() -> int:

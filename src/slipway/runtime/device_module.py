@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from slipway.errors import ArtifactError
+from slipway.runtime.libraries.native_library import native_runtime
 from slipway.runtime.module import Module
-from slipway.runtime.native_library import native_runtime
 
 METADATA_SUFFIX = ".tvm_meta.json"
 # How the name of a file with code ends -> kind of device, DLPack's number, and what formats
@@ -18,14 +18,16 @@ LANGUAGES = {
     ".cl": ("opencl", 4, ("opencl", "cl")),
     ".metal": ("metal", 8, ("metal",)),
     ".ptx": ("cuda", 2, ("ptx",)),
+    ".wgsl": ("webgpu", 15, ("wgsl",)),
+    ".spv": ("vulkan", 7, ()),  # words, not text: `sources` has the text
 }
 
 
 class DeviceModule(Module):
     """Kernels in a language of a device, which compile when the first of them is launched.
 
-    `type_key` is the kind of device, `text` what its driver takes, `sources` the same in other
-    languages, by format.  Host functions find the code by its SHA-256 once it is loaded into the
+    `type_key` is the kind of device, `code` what its driver takes, `sources` the same as texts,
+    by format.  Host functions find the code by its SHA-256 once it is loaded into the
     process; `import_module` keeps the two together.
     """
 
@@ -33,7 +35,7 @@ class DeviceModule(Module):
         self,
         kind: str,
         device_type: int,
-        text: str,
+        code: bytes,
         kernels: Sequence[str],
         metadata: str = "",
         sources: Mapping[str, str] | None = None,
@@ -41,20 +43,25 @@ class DeviceModule(Module):
         super().__init__()
         self.type_key = kind
         self.device_type = device_type
-        self.text = text
+        self.code = code
         self.kernels = tuple(kernels)
         self.metadata = metadata
         formats = next(f for k, _, f in LANGUAGES.values() if k == kind)
-        self.sources = {**dict.fromkeys(formats, text), **(sources or {})}
+        self.sources = {**dict.fromkeys(formats, self.text), **(sources or {})}
+
+    @property
+    def text(self) -> str:
+        """What the driver takes, where that is text; else ""."""
+        return "" if self.type_key == "vulkan" else self.code.decode()
 
     def load(self) -> DeviceModule:
         """Make the code known to the process; return self."""
-        native_runtime().packed("device_add_code")(self.device_type, self.text.encode())
+        native_runtime().packed("device_add_code")(self.device_type, self.code)
         return self
 
     def get_source(self, fmt: str = "") -> str:
         """Return the code as text; "" in a format that it does not have."""
-        return self.sources.get(fmt, "") if fmt else self.text
+        return self.sources.get(fmt, "") if fmt else self.text or self.sources.get("spirv", "")
 
     def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
         """Write the code, and what is in it to ``<name>.tvm_meta.json`` beside it.
@@ -62,15 +69,19 @@ class DeviceModule(Module):
         In the language that `fmt`, or the name's ending, says; otherwise as `load_module` takes it.
         """
         path = Path(file_name)
-        path.write_text(self.sources.get(fmt or path.suffix[1:], self.text))
+        source = self.sources.get(fmt or path.suffix[1:])
+        path.write_bytes(self.code if source is None else source.encode())
         path.with_suffix(METADATA_SUFFIX).write_text(self.metadata or "{}\n")
 
     def __repr__(self) -> str:
         return f"<Module {self.type_key} with kernels {', '.join(self.kernels) or 'unknown'}>"
 
 
-def read_device_module(path: Path, text: bytes) -> DeviceModule:
-    """Return the module of a file of code, loaded.  Raises ArtifactError if it is no text."""
+def read_device_module(path: Path, code: bytes) -> DeviceModule:
+    """Return the module of a file of code, loaded.
+
+    Raises ArtifactError for a file whose language is text where it is none.
+    """
     kind, device_type, _ = LANGUAGES[path.suffix]
     beside = path.with_suffix(METADATA_SUFFIX)
     metadata, names = "", []
@@ -82,8 +93,9 @@ def read_device_module(path: Path, text: bytes) -> DeviceModule:
             raise ArtifactError(
                 f"{beside.name} does not say what {path.name} has: {error}. Save both again."
             ) from error
-    try:
-        code = text.decode()
-    except UnicodeDecodeError as error:
-        raise ArtifactError(f"{path.name} is not the text of kernels: {error}.") from error
+    if kind != "vulkan":
+        try:
+            code.decode()
+        except UnicodeDecodeError as error:
+            raise ArtifactError(f"{path.name} is not the text of kernels: {error}.") from error
     return DeviceModule(kind, device_type, code, names, metadata).load()

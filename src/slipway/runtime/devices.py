@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from slipway.errors import ArgumentValueError, ExecutionError, did_you_mean
-from slipway.runtime.native_library import native_runtime, native_runtime_or_none
+from slipway.runtime.libraries.native_library import native_runtime, native_runtime_or_none
 
 # DLPack's device types; the second name of a pair is another spelling.
 _TYPES = {
@@ -184,8 +184,8 @@ class Device(DeviceProperties):
         if self._has_driver():
             native_runtime().packed("device_sync")(self.device_type, self.device_id)
         raise ExecutionError(
-            f"{self} is not a device this process can use: cpu(0), OpenCL and CUDA devices are. "
-            f"Compile for Target('llvm') and use cpu(0), or reach the device over RPC "
+            f"{self} is not a device this process can use: cpu(0), OpenCL, Vulkan and CUDA "
+            f"devices are. Compile for Target('llvm') and use cpu(0), or reach the device over RPC "
             f"(remote.{self.type_name}({self.device_id}))."
         )
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from slipway.errors import ArtifactError
 from slipway.runtime.artifact import LIBRARY_MEMBER, Artifact, read_artifact, read_tar
 from slipway.runtime.device_module import LANGUAGES, read_device_module
-from slipway.runtime.graph_factory import GraphExecutorFactoryModule
-from slipway.runtime.library import DsoLibrary
+from slipway.runtime.graph.graph_factory import GraphExecutorFactoryModule
+from slipway.runtime.libraries.library import DsoLibrary
 from slipway.runtime.module import LibraryModule, Module
 from slipway.toolchain.ar import read_archive
 from slipway.toolchain.elf import ElfFile, is_elf
@@ -62,6 +62,13 @@ def shared_library_bytes(data: bytes, suffix: str, name: str) -> bytes:
         if objects and LIBRARY_MEMBER not in members:  # a classic .tar of objects
             return link_for_its_machine(objects, name)
     return data
+
+
+def one_file_of(data: bytes, name: str) -> bytes:
+    """Return what an exported file loads from: of kernels a library, of a model the whole file."""
+    linked = shared_library_bytes(data, Path(name).suffix, name)
+    artifact = read_artifact(linked, name, here=False)
+    return artifact.library if artifact.graph is None else linked
 
 
 def link_for_its_machine(objects: list[bytes], name: str) -> bytes:

@@ -12,9 +12,9 @@ from typing import Any
 from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError, did_you_mean
 from slipway.runtime.devices import Device
 from slipway.runtime.function_table import MAIN, FunctionTable
-from slipway.runtime.input_values import call_kernel
-from slipway.runtime.library import FUNCTION_PREFIX, Library, fill_slots
-from slipway.runtime.native_library import native_runtime, tvm_ffi
+from slipway.runtime.graph.input_values import call_kernel
+from slipway.runtime.libraries.library import FUNCTION_PREFIX, Library, fill_slots
+from slipway.runtime.libraries.native_library import native_runtime, tvm_ffi
 from slipway.runtime.packed_func import (
     PackedFunc,
     get_global_func,

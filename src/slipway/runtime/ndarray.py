@@ -13,7 +13,7 @@ import numpy.typing as npt
 from slipway import dtypes
 from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
 from slipway.runtime.devices import Device, RemoteDevice
-from slipway.runtime.native_library import native_runtime, tvm_ffi
+from slipway.runtime.libraries.native_library import native_runtime, tvm_ffi
 
 ALIGNMENT_BYTES = 64
 _NUMPY_OWN = frozenset(

@@ -16,7 +16,7 @@ import numpy as np
 from slipway.errors import ArgumentTypeError, ArgumentValueError, did_you_mean
 from slipway.lazy import Late
 from slipway.runtime.devices import Device
-from slipway.runtime.native_library import native_runtime, tvm_ffi
+from slipway.runtime.libraries.native_library import native_runtime, tvm_ffi
 from slipway.runtime.ndarray import NDArray
 
 
@@ -204,7 +204,7 @@ _OF_THE_RUNTIME = {"runtime.config_threadpool": "config_threadpool"}
 
 def register_library_functions() -> None:
     """Register the functions of libraries that classic TVM links, unless somebody has."""
-    from slipway.runtime.library_functions import register
+    from slipway.runtime.libraries.library_functions import register
 
     register(register_func)
 

@@ -35,6 +35,11 @@ _LEAST_NAME, _LEAST_TENSOR = 8, 40  # bytes that the shortest of each takes
 
 def save_param_dict(params: Mapping[str, Any]) -> bytearray:
     """Return the bytes of named arrays (NDArray or NumPy), in the mapping's order."""
+    return bytearray().join(param_pieces(params))
+
+
+def param_pieces(params: Mapping[str, Any]) -> list[Any]:
+    """Return what `save_param_dict` joins: the arrays are read where they lie."""
     head = bytearray(struct.pack("<QQQ", _LIST_MAGIC, 0, len(params)))
     for name in params:
         encoded = name.encode()
@@ -52,7 +57,7 @@ def save_param_dict(params: Mapping[str, Any]) -> bytearray:
             + struct.pack("<q", values.nbytes)
         )
         pieces.append(_raw(values))
-    return bytearray().join(pieces)
+    return pieces
 
 
 def _raw(values: npt.NDArray[Any]) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from slipway.errors import ArgumentValueError
-from slipway.runtime.native_library import native_runtime
+from slipway.runtime.libraries.native_library import native_runtime
 
 
 def set_num_threads(num_threads: int) -> None:

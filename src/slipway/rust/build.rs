@@ -9,7 +9,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const FOLDERS: [&str; 3] = ["src", "posix", "classic"];
+const FOLDERS: [&str; 5] = ["src", "posix", "posix/devices", "posix/rpc", "classic"];
 
 fn main() {
     for name in ["SLIPWAY_LIB_DIR", "SLIPWAY_CRT", "CC", "AR"] {
@@ -54,7 +54,7 @@ fn compile() {
         for source in sources {
             println!("cargo:rerun-if-changed={}", source.display());
             let name = source.file_stem().expect("a C file").to_string_lossy();
-            let object = out.join(format!("{}_{}.o", folder, name));
+            let object = out.join(format!("{}_{}.o", folder.replace('/', "_"), name));
             let mut command = Command::new(&compiler);
             command.args([
                 "-std=c11",

@@ -13,7 +13,7 @@ from slipway.errors import ModelError
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
-from slipway.ir.printer import Printer
+from slipway.ir.text.printer import Printer
 from slipway.script.hybrid import script
 from slipway.te.lowering import lower
 from slipway.te.schedule import Schedule

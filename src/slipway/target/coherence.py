@@ -32,6 +32,7 @@ FPU_FEATURES = {
     "vfpv4-d16": ("+vfp4d16",), "fpv4-sp-d16": ("+vfp4d16sp",), "fpv5-sp-d16":
     ("+fp-armv8d16sp",), "fpv5-d16": ("+fp-armv8d16",), "none": ("-vfp2sp",),
 }  # fmt: skip
+_MODES = ("16bit-mode", "32bit-mode", "64bit-mode")
 _FLOAT_ABIS = ("hard", "soft", "softfp")
 _COMPILERS_IN_PROCESS = ("mcjit", "orcjit")
 _LONGEST_VECTOR = 16384  # bits
@@ -62,6 +63,8 @@ def check_options(
                  "l2-cache-bytes", "cache-line-bytes"):  # fmt: skip
         if attrs.get(name, 1) < 1:
             raise TargetError(f"-{name}={attrs[name]}: it must be 1 or more")
+    if triple.table == "x86":
+        _check_mode(triple, mattr)
     if triple.arch == "x86_64" and (cpu or mattr):
         _check_64_bits(triple, cpu, mattr)
     _check_abi(triple, cpu, mattr, attrs)
@@ -88,13 +91,36 @@ def _one_of(name: str, attrs: Mapping[str, Any], known: tuple[str, ...]) -> None
         )
 
 
+def _check_mode(triple: Triple, mattr: tuple[str, ...]) -> None:
+    """The processor's mode follows from the triple; code for another one crashes."""
+    own = "64bit-mode" if triple.arch == "x86_64" else "32bit-mode"
+    for change in mattr:
+        name = change[1:]
+        if name == "soft-float" and change[0] == "+":
+            raise TargetError(
+                "-mattr=+soft-float: kernels for x86 pass and compute floating point numbers in "
+                "registers. Leave it out"
+            )
+        if name in _MODES and (change[0] == "+") != (name == own):
+            raise TargetError(
+                f"-mattr={change}: {triple.text} runs in the {own.removesuffix('-mode')} mode. "
+                "Leave it out, or choose another -mtriple"
+            )
+
+
 def _check_64_bits(triple: Triple, cpu: str, mattr: tuple[str, ...]) -> None:
     start = cpu if cpu and cpu != "native" else "x86-64"
-    if "64bit" not in cpus.resolve_features("x86", start, mattr):
+    have = cpus.resolve_features("x86", start, mattr)
+    if "64bit" not in have:
         why = f"-mcpu={cpu}" if start == cpu and not any(m == "-64bit" for m in mattr) else "-mattr"
         raise TargetError(
             f"{why} leaves no 64-bit instructions, which {triple.text} needs. Choose another CPU, "
             "or -mtriple=i686-linux-gnu for 32-bit code"
+        )
+    if "sse2" not in have:  # LLVM passes results in other registers then than other objects do
+        raise TargetError(
+            f"-mattr leaves no SSE2, in whose registers {triple.text} passes floating point "
+            "numbers. Turn off what is newer, or use -mtriple=i686-linux-gnu"
         )
 
 

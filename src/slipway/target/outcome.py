@@ -24,9 +24,9 @@ _SERVED = ("x86_64", "aarch64", "arm", "riscv64")  # with Linux or Android: tool
 
 def outcome_of(target: Target) -> str:
     """Return which of `MEANINGS` holds for kernels compiled for `target`."""
-    if target.kind.name in ("opencl", "cuda"):
+    if target.kind.name in ("opencl", "cuda", "vulkan"):
         return LIBRARY  # of its host, with the kernels inside
-    if target.kind.name == "metal":
+    if target.kind.name in ("metal", "webgpu"):
         return UNSERVED
     if not target.kind.is_cpu:
         return NOTHING

@@ -345,8 +345,10 @@ class Target:
         """
         if "num-cores" in self.attrs:
             return (int(self.attrs["num-cores"]),)
-        alone = not self.kind.is_cpu or self.parsed_triple.system == "none"
-        return (1,) if alone else USUAL_CORE_COUNTS
+        triple = self.parsed_triple
+        if triple.table == "wasm":  # without shared memory there is one thread
+            return USUAL_CORE_COUNTS if self.has_feature("atomics") else (1,)
+        return (1,) if not self.kind.is_cpu or triple.is_bare else USUAL_CORE_COUNTS
 
     @property
     def max_num_threads(self) -> int:

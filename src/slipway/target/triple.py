@@ -54,6 +54,11 @@ class Triple:
             return "macho"
         return "coff" if self.system in ("windows", "win32") else "elf"
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether it is a processor without an operating system: a microcontroller, no page."""
+        return self.system == "none" and self.object_format != "wasm"
+
 
 @lru_cache(maxsize=256)
 def parse_triple(text: str) -> Triple:

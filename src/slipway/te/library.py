@@ -1,6 +1,6 @@
 """Tensors that a library's packed functions compute: matrix products, random numbers.
 
-The functions are those of `slipway.runtime.library_functions`.
+The functions are those of `slipway.runtime.libraries.library_functions`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from slipway.ir.calls import call_packed
-from slipway.runtime.library_functions import PREFIX, register
+from slipway.runtime.libraries.library_functions import PREFIX, register
 from slipway.runtime.packed_func import register_func
 from slipway.te.declare import extern
 from slipway.te.tensor import Tensor

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from slipway.errors import ScheduleError, did_you_mean
 from slipway.ir import ops
 from slipway.ir.expr import IntImm, IterVar, PrimExpr, Range, Var
-from slipway.ir.serialize import save_json
 from slipway.ir.stmt import ForKind
+from slipway.ir.text.serialize import save_json
 from slipway.ir.visit import walk
 from slipway.te.operation import ComputeOp, Operation, PlaceholderOp, ScanOp
 from slipway.te.relations import Fuse, IterVarAttr, Singleton, Split

@@ -14,7 +14,7 @@ from typing import Any
 
 from slipway.errors import ScheduleError, did_you_mean
 from slipway.ir.expr import IterVar
-from slipway.ir.serialize import load_json
+from slipway.ir.text.serialize import load_json
 from slipway.ir.visit import substitute
 from slipway.te.declare import thread_axis
 from slipway.te.schedule import Schedule

@@ -8,7 +8,7 @@ from typing import Any
 from slipway.errors import ArgumentTypeError
 from slipway.ir.calls import call_packed
 from slipway.ir.ops import as_expr
-from slipway.runtime.library_functions import TRACED, register
+from slipway.runtime.libraries.library_functions import TRACED, register
 from slipway.runtime.packed_func import register_func
 
 

@@ -30,7 +30,7 @@ from slipway.relay.backend import Executor, Runtime
 from slipway.relay.build_module import bind_params_by_name
 from slipway.relay.expr import Function
 from slipway.runtime.devices import cpu
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.target import Target
 from slipway.testing.aot_program import SUCCESS, program_text, tolerance_of
 from slipway.transform.context import PassContext

@@ -134,6 +134,7 @@ from slipway.ir.stmt import Stmt as Stmt
 from slipway.ir.stmt import While as While
 from slipway.ir.stmt import is_nop as is_nop
 from slipway.ir.stmt import seq as seq
+from slipway.ir.stmt import statements as statements
 from slipway.relay.types import OpenDim as Any
 from slipway.script import hybrid_names as hybrid
 from slipway.te import operation as operation
@@ -380,6 +381,7 @@ __all__ = [
     "sinh",
     "size_var",
     "sqrt",
+    "statements",
     "stmt",
     "stmt_functor",
     "sub",

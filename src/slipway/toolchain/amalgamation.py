@@ -16,7 +16,7 @@ from slipway.version import VERSION
 HEADER, SOURCE = "slipway.h", "slipway.c"
 _LEFT_OUT = (  # RPC, and what only firmware or Python has
     *("src/rpc_", "src/serial_link", "src/device_code", "src/device_session", "src/image_module"),
-    *("src/aot_module", "posix/rpc_", "posix/packed", "posix/foreign_"),
+    *("src/aot_module", "posix/rpc/", "posix/packed", "posix/foreign_"),
 )
 _PUBLIC_LEFT_OUT = ("rpc_", "serial_", "device_session", "image", "aot_")
 _INCLUDE = re.compile(r'^#include (?:"([^"]+)"|<([^>]+)>).*\n', re.MULTILINE)

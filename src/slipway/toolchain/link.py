@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,12 +83,13 @@ def linked_bytes(
     return content
 
 
-def write_file(out: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all."""
+def write_file(out: Path, content: bytes | Iterable[Any]) -> None:
+    """Write a file, of bytes or pieces of them, so that it is there whole or not at all."""
+    pieces: Iterable[Any] = (content,) if isinstance(content, bytes) else content
     handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
         mask = os.umask(0)

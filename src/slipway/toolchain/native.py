@@ -30,8 +30,8 @@ _OPTIMISE = ("-std=c11", "-O2", "-D_GNU_SOURCE=", "-pthread")
 
 
 def crt_sources(*folders: str) -> list[Path]:
-    """Return the C files of the runtime's folders (``src``, ``posix``, ``server``), in order."""
-    return [path for folder in folders for path in sorted((CRT / folder).glob("*.c"))]
+    """Return the C files in and below folders of the runtime (``src``, ``posix``), in order."""
+    return [path for folder in folders for path in sorted((CRT / folder).rglob("*.c"))]
 
 
 def include_path() -> Path:

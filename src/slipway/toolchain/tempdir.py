@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 
 class TempDirectory:
@@ -15,13 +18,32 @@ class TempDirectory:
     Attributes: `path`, a `Path`; `temp_dir`, the same as a string (the classic name).
     """
 
-    def __init__(self, custom_path: str | os.PathLike[str] | None = None) -> None:
+    _keeps: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        custom_path: str | os.PathLike[str] | None = None,
+        keep_for_debug: bool | None = None,
+    ) -> None:
         if custom_path is None:
             self.path = Path(tempfile.mkdtemp(prefix="slipway-"))
         else:
             self.path = Path(custom_path)
             self.path.mkdir(parents=True)
         self._finalizer = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        if self._keeps if keep_for_debug is None else keep_for_debug:
+            self._finalizer.detach()
+
+    @classmethod
+    @contextlib.contextmanager
+    def set_keep_for_debug(cls, set_to: bool = True) -> Iterator[None]:
+        """Let directories that are made in a ``with`` block stay, for somebody to look into."""
+        before = cls._keeps
+        cls._keeps = set_to
+        try:
+            yield
+        finally:
+            cls._keeps = before
 
     @property
     def temp_dir(self) -> str:
@@ -53,6 +75,11 @@ class TempDirectory:
         self.remove()
 
 
-def tempdir(custom_path: str | os.PathLike[str] | None = None) -> TempDirectory:
-    """Make a temporary directory; at `custom_path`, which must not exist yet, when given."""
-    return TempDirectory(custom_path)
+def tempdir(
+    custom_path: str | os.PathLike[str] | None = None, keep_for_debug: bool | None = None
+) -> TempDirectory:
+    """Make a temporary directory; at `custom_path`, which must not exist yet, when given.
+
+    With `keep_for_debug` nothing removes it.
+    """
+    return TempDirectory(custom_path, keep_for_debug)

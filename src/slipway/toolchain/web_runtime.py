@@ -26,7 +26,7 @@ _SESSION = ("rpc_*.c",)
 _FEATURES = "generic+bulk_memory+sign_ext+nontrapping_fptoint+mutable_globals"
 _FLAGS = (
     "-target", "wasm32-wasi", "-std=c11", "-Os", "-fno-builtin", "-fvisibility=hidden",
-    "-ffunction-sections", "-fdata-sections", "-DSLW_NO_THREADS", "-DSLW_STATIC",
+    "-ffunction-sections", "-fdata-sections", "-DSLW_NO_THREADS", "-DSLW_STATIC", "-DSLW_WEB",
     f"-mcpu={_FEATURES}",
 )  # fmt: skip
 _THREADED = ("-DSLW_WEB_THREADS", f"-mcpu={_FEATURES}+atomics")

@@ -90,8 +90,9 @@ CONFIG: dict[str, ConfigKey] = {
     "relay.FuseOps.max_depth": ConfigKey("int", "operators fused into one function at most"),
     "relay.FuseOps.link_params": _fixed("bool", False, "constants inside fused functions",
                                         "parameters travel beside the code"),
-    "relay.backend.use_auto_scheduler": _fixed("bool", False, "schedules of the auto scheduler",
-                                               "there is no such scheduler"),
+    "relay.backend.use_auto_scheduler": ConfigKey(
+        "bool", "either value: the best of a log apply inside auto_scheduler.ApplyHistoryBest"
+    ),
     "relay.backend.use_meta_schedule": ConfigKey(
         "bool", "False: without the best choices of a database that is in use"
     ),

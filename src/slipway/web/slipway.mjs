@@ -815,6 +815,7 @@ export class Model {
   /** Milliseconds of each layer: the median of `repeat` measurements, each of several runs where
    * one is short: a page's clock has steps of up to 0.1 ms, which averages over many runs undo. */
   profile(repeat = 10) {
+    const profile = this.#profiler();
     const run = this.getFunction("run");
     const started = performance.now();
     let runs = 0;
@@ -824,7 +825,7 @@ export class Model {
       ms = performance.now() - started;
     }
     const number = Math.min(MAX_PROFILE_RUNS, Math.max(1, Math.round((MEASURED_MS * runs) / ms)));
-    const raw = this.getFunction("profile")(number, repeat);
+    const raw = profile(number, repeat);
     const seconds = new Float64Array(raw.buffer, raw.byteOffset, raw.byteLength / 8);
     const names = this.getFunction("get_node_info")().split("\n").filter(Boolean);
     return names
@@ -835,6 +836,18 @@ export class Model {
         return { layer, function: func, ms: 1e3 * times.sort((a, b) => a - b)[repeat >> 1] };
       })
       .filter((layer) => layer.function && layer.function !== "__nop");
+  }
+  #profiler() {
+    try {
+      return this.getFunction("profile");
+    } catch (cause) {
+      if (cause.name !== "AttributeError") {
+        throw cause;
+      }
+      throw new SlipwayError(
+        "a model compiled ahead of time is one function, whose layers nobody times: build it with " +
+          'Executor("graph"), or time model.run', "UnsupportedError", { cause });
+    }
   }
   dispose() {
     this.module.dispose();
@@ -897,18 +910,49 @@ function isAddress(source) {
 }
 
 async function forget(source, cache) {
-  if (isAddress(source) && cache && globalThis.caches) {
-    await (await caches.open(cache)).delete(source);
+  if (isAddress(source) && cache) {
+    await (await storeOf(cache))?.delete(source).catch(() => false);
+  }
+}
+
+/** A cache of the browser; undefined where it offers none, or refuses (private windows do). */
+async function storeOf(cache) {
+  return cache ? globalThis.caches?.open(cache).catch(() => undefined) : undefined;
+}
+
+/** Compile what is at `source`.  What a cache has of it that is no module is fetched again: it may be
+ * what the server once answered in its place. */
+async function compiled(source, options) {
+  if (source instanceof WebAssembly.Module) {
+    return source;
+  }
+  for (let isAnew = false; ; isAnew = true) {
+    try {
+      return await compile(await fetched(source, { ...options, isAnew }));
+    } catch (cause) {
+      if (cause.name !== "ArtifactError") {
+        throw cause;
+      }
+      await forget(source, options.cache);
+      if (isAnew || !options.cache || !isAddress(source)) {
+        throw cause;
+      }
+    }
   }
 }
 
 /** Load functions; the classic entry: `const tvm = await instantiate(bytes)`. */
 export async function instantiate(source, options) {
   options = options ?? {};
-  const module = source instanceof WebAssembly.Module ? source : await compile(await fetched(source, options));
+  const module = await compiled(source, options);
   const memory = sharedMemory(module);
   const wanted = await threadsFor(memory, options.threads);
-  const instance = await WebAssembly.instantiate(module, imports(memory));
+  let instance;
+  try {
+    instance = await WebAssembly.instantiate(module, imports(memory));
+  } catch (cause) {
+    throw notStarted(cause);
+  }
   const runtime = new Runtime(instance, metadataOf(module), memory);
   if (wanted > 1) {
     try {
@@ -938,15 +982,33 @@ export function instantiateSync(source) {
     const instance = new WebAssembly.Instance(module, imports(memory));
     return new Runtime(instance, metadataOf(module), memory);
   } catch (cause) {
-    throw cause instanceof SlipwayError ? cause : new SlipwayError(
-      `the module cannot be started: ${cause.message}. Write it with export_library("x.wasm")`,
-      "ArtifactError", { cause });
+    throw notStarted(cause);
   }
+}
+
+function notStarted(cause) {
+  if (cause instanceof SlipwayError) {
+    return cause;
+  }
+  if (cause instanceof RangeError) {
+    return new SlipwayError(
+      `the page has no memory for the module: ${cause.message}. Close other pages, or take a smaller model`,
+      "MemoryError", { cause });
+  }
+  return new SlipwayError(
+    `the module cannot be started: ${cause.message}. Write it with export_library("x.wasm")`,
+    "ArtifactError", { cause });
 }
 
 function metadataOf(module) {
   const [about] = WebAssembly.Module.customSections(module, "slipway.metadata");
-  return about ? JSON.parse(decoder.decode(about)) : {};
+  try {
+    return about ? JSON.parse(decoder.decode(about)) : {};
+  } catch (cause) {
+    throw new SlipwayError(
+      `the module's own description is damaged: ${cause.message}. Write the file again, and copy it in ` +
+        "binary mode", "ArtifactError", { cause });
+  }
 }
 
 function imports(memory) {
@@ -1098,7 +1160,22 @@ async function fetched(source, { onProgress, cache, isAnew } = {}) {
   if (!response.ok) {
     throw new SlipwayError(`${response.url || source}: the server answered ${response.status}`, "OSError");
   }
-  return onProgress && response.body ? collected(response, onProgress) : new Uint8Array(await response.arrayBuffer());
+  if (response.bodyUsed) {
+    throw new SlipwayError("this Response was read already: give load() another, or its bytes", "ValueError");
+  }
+  return onProgress && response.body ? collected(response, onProgress)
+    : new Uint8Array(await received(response, response.arrayBuffer()));
+}
+
+/** Wait for a part of an answer. */
+async function received(response, part) {
+  try {
+    return await part;
+  } catch (cause) {
+    throw new SlipwayError(
+      `the connection broke while ${response.url || "the answer"} was read: ${cause.message}. Try again`,
+      "OSError", { cause });
+  }
 }
 
 function isFile(source) {
@@ -1110,24 +1187,21 @@ function isFile(source) {
 
 /** Fetch a file, kept in a cache of the browser if that is named; `isAnew`: from the server. */
 async function requested(source, cache, isAnew) {
-  const how = isAnew ? { cache: "reload" } : {};
+  const store = await storeOf(cache);
+  const kept = isAnew ? undefined : await store?.match(source).catch(() => undefined);
+  if (kept) {
+    return kept;
+  }
+  let response;
   try {
-    if (cache && globalThis.caches) {
-      const store = await caches.open(cache);
-      const kept = isAnew ? undefined : await store.match(source);
-      if (kept) {
-        return kept;
-      }
-      const response = await fetch(source, how);
-      if (response.ok) {
-        await store.put(source, response.clone());
-      }
-      return response;
-    }
-    return await fetch(source, how);
+    response = await fetch(source, isAnew ? { cache: "reload" } : {});
   } catch (cause) {
     throw new SlipwayError(`cannot fetch ${source}: ${cause.message}`, "OSError", { cause });
   }
+  if (response.ok) { // a cache that is full keeps nothing, and the model runs without
+    await store?.put(source, response.clone()).catch(() => undefined);
+  }
+  return response;
 }
 
 async function collected(response, onProgress) {
@@ -1135,7 +1209,7 @@ async function collected(response, onProgress) {
   const parts = [];
   let loaded = 0;
   for (const reader = response.body.getReader(); ; ) {
-    const { done, value } = await reader.read();
+    const { done, value } = await received(response, reader.read());
     if (done) {
       break;
     }

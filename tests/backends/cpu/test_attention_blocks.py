@@ -30,6 +30,17 @@ def test_sizes_fit(target, rows, keys):
         assert tile.rows * tile.vectors + tile.vectors < vector_registers(target)
 
 
+@pytest.mark.parametrize("attributes", ["", " -mattr=+relaxed-simd"])
+def test_an_engine_of_webassembly_has_registers_for_all_operands_of_a_step(attributes):
+    """It loads all of them before it multiplies, and holds a product unless that is fused."""
+    blocks = choose_blocks(3, 197, 197, 64, 64, Target(f"llvm -mtriple=wasm32{attributes}"))
+    product = 0 if attributes else 1
+    for tile in (blocks.scores, blocks.values):
+        sums = tile.rows * tile.vectors
+        assert sums >= 8
+        assert sums + tile.rows + tile.vectors + product <= 15
+
+
 def test_rows_waste_little_and_stay_near():
     assert choose_blocks(3, 197, 197, 64, 64, AVX512).rows == 112  # 2 x 112, not 4 x 64
     assert choose_blocks(12, 128, 128, 32, 32, AVX512).rows == 64  # 32 KB of scores

@@ -14,7 +14,7 @@ from slipway.backends.primitive import schedule_primitive
 from slipway.backends.strategy import applicable, strategies
 from slipway.compiler.kernels import lower_kernel
 from slipway.errors import ScheduleError
-from slipway.ir.interpret import run as run_loops
+from slipway.ir.interpreter.interpret import run as run_loops
 from slipway.relay import op_registry
 from slipway.relay.interpret import interpret
 from slipway.target import Target

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,29 +22,46 @@ def device():
 
 
 @pytest.fixture(scope="session")
+def vulkan():
+    """The first Vulkan device."""
+    found = tvm.vulkan(0)
+    if not found.exist:
+        pytest.skip("no Vulkan device: apt-get install libvulkan1 mesa-vulkan-drivers")
+    return found
+
+
+@pytest.fixture(scope="session")
 def simulators(tmp_path_factory):
     """A function from a language of kernels to a simulated device that runs it."""
     from simulated import SimulatedDevice
+    from webgpu_device import WebGpuDevice
 
-    if shutil.which("clang++") is None and shutil.which("g++") is None:
-        pytest.skip("no C++ compiler: apt-get install g++")
     made = {}
 
     def find(language):
+        compiles = language != "wgsl"
+        if compiles and shutil.which("clang++") is None and shutil.which("g++") is None:
+            pytest.skip("no C++ compiler: apt-get install g++")
         if language not in made:
-            made[language] = SimulatedDevice(language, tmp_path_factory.mktemp(language))
+            folder = tmp_path_factory.mktemp(language)
+            kind = WebGpuDevice if language == "wgsl" else partial(SimulatedDevice, language)
+            made[language] = kind(folder)
         return made[language]
 
     return find
 
 
-@pytest.fixture(params=["opencl", "metal", "cuda", "ll"])
+@pytest.fixture(params=["opencl", "vulkan", "metal", "cuda", "ll", "wgsl"])
 def any_device(request, monkeypatch):
     """A device for each language of kernels; `built` compiles for it."""
     import run_kernels
 
     if request.param == "opencl":
         yield request.getfixturevalue("device")
+        return
+    if request.param == "vulkan":
+        monkeypatch.setattr(run_kernels, "current", (run_kernels.VULKAN, None))
+        yield request.getfixturevalue("vulkan")
         return
     simulator = request.getfixturevalue("simulators")(request.param)
     target = tvm.target.Target(simulator.kind, host="llvm")

@@ -7,6 +7,7 @@ from slipway import te
 from slipway.target import Target
 
 OPENCL = Target("opencl", host="llvm")
+VULKAN = Target("vulkan", host="llvm")
 current = (OPENCL, None)  # the target, and what simulates its device
 
 

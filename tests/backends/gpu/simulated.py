@@ -14,11 +14,12 @@ import subprocess
 from pathlib import Path
 
 from slipway.codegen.llvm.machine import CompiledText
-from slipway.runtime.native_library import native_runtime
+from slipway.runtime.libraries.native_library import native_runtime
 from slipway.target import Target
 
 HEADERS = Path(__file__).parent / "languages"
-_KINDS = {"cuda": ("cuda", 2), "metal": ("metal", 8), "ll": ("cuda", 2)}  # by language
+_KINDS = {"cuda": ("cuda", 2), "metal": ("metal", 8), "ll": ("cuda", 2),
+          "wgsl": ("webgpu", 15)}  # fmt: skip # by language
 _C_TYPES = {
     "1": ctypes.c_int8, "2": ctypes.c_int16, "4": ctypes.c_int32, "8": ctypes.c_int64,
     "f": ctypes.c_float, "d": ctypes.c_double, "p": ctypes.c_void_p,
@@ -91,7 +92,7 @@ class SimulatedDevice:
 
     def learn(self, module):
         """Run the text of a module's kernels where a program launches what the driver compiles."""
-        digest = hashlib.sha256(module.text.encode()).hexdigest()
+        digest = hashlib.sha256(module.code).hexdigest()
         self.texts[digest] = module.get_source(self.language)
 
     def library(self, digest):
@@ -181,7 +182,7 @@ class SimulatedDevice:
 def write_for_fake_cuda(module, folder):
     """Put a module's kernels where the driver of `fake_cuda.cc` looks for those of its PTX."""
     name = 14695981039346656037
-    for byte in module.text.encode():
+    for byte in module.code:
         name = (name ^ byte) * 1099511628211 % 2**64
     _compile(module.get_source("ll"), "ll", Path(folder) / f"{name:016x}.so")
 

@@ -43,6 +43,18 @@ def test_a_shape_that_contradicts_the_file():
         relay.frontend.from_tflite(add(), shape_dict={"left": (2, 4)})
 
 
+def test_a_list_of_one_may_be_given_as_a_number():
+    one, other, out = f32(1), f32(2, 3), f32(2, 3)
+    one.name = "left"
+    data = model("ADD", [one, other], [out], "AddOptions")
+    mod, _ = relay.frontend.from_tflite(data, shape_dict={"left": ()})
+    assert mod["main"].params[0].type_annotation.shape == ()
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    names = [p.name for p in mod["main"].params]
+    got = interpret(mod, **{names[0]: np.float32(2), names[1]: values})
+    np.testing.assert_array_equal(got, values + 2)
+
+
 def test_a_dtype_that_contradicts_the_file():
     with pytest.raises(ModelError, match="dtype int8, but the model has float32"):
         relay.frontend.from_tflite(add(), dtype_dict={"left": "int8"})

@@ -13,7 +13,8 @@ from strategies import STRATEGIES, cases
 from slipway import relay
 from slipway.relay.expr import Call, Function, Tuple, TupleGetItem, Var
 from slipway.relay.types import TensorType, TupleType
-from slipway.runtime import cpu, graph_executor
+from slipway.runtime import cpu
+from slipway.runtime.graph import graph_executor
 
 COMMON = {
     "deadline": None,

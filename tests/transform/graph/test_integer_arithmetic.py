@@ -9,7 +9,7 @@ from slipway.ir.function import IRModule
 from slipway.relay.interpret import interpret
 from slipway.relay.visit import post_order
 from slipway.transform.graph.infer_type import infer_type
-from slipway.transform.graph.integer_arithmetic import integer_arithmetic
+from slipway.transform.graph.integers.integer_arithmetic import integer_arithmetic
 
 RNG = np.random.default_rng(3)
 

@@ -8,7 +8,7 @@ from slipway.relay.interpret import interpret
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.visit import post_order
 from slipway.transform.graph.infer_type import infer_type
-from slipway.transform.graph.round_once import round_once
+from slipway.transform.graph.precision.round_once import round_once
 
 RNG = np.random.default_rng(0)
 

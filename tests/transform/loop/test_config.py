@@ -9,7 +9,7 @@ import pytest
 import slipway as tvm
 from slipway import te
 from slipway.errors import ExecutionError, LoweringError
-from slipway.ir.interpret import run
+from slipway.ir.interpreter.interpret import run
 from slipway.transform.config import CONFIG
 from slipway.transform.context import PassContext
 from slipway.transform.loop.pipeline import run_pipeline

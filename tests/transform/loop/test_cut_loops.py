@@ -5,7 +5,7 @@ import pytest
 
 from slipway import te
 from slipway.ir import stmt as S
-from slipway.ir.interpret import run
+from slipway.ir.interpreter.interpret import run
 from slipway.ir.verify import verify
 from slipway.ir.visit import walk
 from slipway.transform.loop.cut_loops import cut_loops

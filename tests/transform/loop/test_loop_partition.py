@@ -8,7 +8,7 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import decl_buffer
 from slipway.ir.function import PrimFunc
-from slipway.ir.interpret import run
+from slipway.ir.interpreter.interpret import run
 from slipway.ir.verify import verify
 from slipway.ir.visit import walk
 from slipway.transform.context import PassContext

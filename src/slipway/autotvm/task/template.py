@@ -6,31 +6,22 @@ import functools
 import json
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from slipway import te
 from slipway.autotvm.record import key_of_template
 from slipway.autotvm.space import ConfigEntity, ConfigSpace
 from slipway.backends.backend import compile_target
-from slipway.compiler.driver import build, lower
 from slipway.errors import SlipwayError, TuningError, did_you_mean
 from slipway.ir.expr import Add, Div, IntImm, Max, Min, Mul, Reduce, Sub
-from slipway.ir.function import BaseFunc, IRModule
 from slipway.ir.visit import walk
-from slipway.relay.types import TensorType
-from slipway.runtime.ndarray import array
 from slipway.target import Target
-from slipway.te.operation import ComputeOp, PlaceholderOp
-from slipway.tuning.build import Built, compile_together
-from slipway.tuning.measure import Array, Bench
-from slipway.tuning.runner import Runner
+from slipway.te.operation import ComputeOp
+from slipway.tuning.scheduled import ScheduledTask, type_of
 from slipway.tuning.space import Candidate, Choices
 
 Template = Callable[..., tuple[te.Schedule, list[Any]]]
@@ -113,7 +104,7 @@ def create(
     return TemplateTask(task_name, tuple(args), compile_target(target, target_host))
 
 
-class TemplateTask:
+class TemplateTask(ScheduledTask):
     """A template with arguments, for a target; `config_space` is what it defines."""
 
     def __init__(self, name: str, args: tuple[Any, ...], target: Target) -> None:
@@ -131,7 +122,7 @@ class TemplateTask:
         first: SlipwayError | None = None
         for index in range(min(len(self.config_space), FIRST)):
             try:
-                self._loops(index, "main")
+                self.lowered(self.config_space.candidate(index))
             except SlipwayError as error:
                 first = first or error
             else:
@@ -148,10 +139,6 @@ class TemplateTask:
         """Return (schedule, arguments) of a configuration."""
         return self._run(config)
 
-    def bench(self, runner: Runner, folder: Path, turns: int) -> Bench:
-        """Return what measures its configurations."""
-        return Bench(self, self, runner, folder, turns)
-
     def config_of(self, candidate: Candidate) -> ConfigEntity:
         """Return what a search chose as a configuration."""
         return self.config_space.get(self.config_space.index_of(candidate))
@@ -163,59 +150,9 @@ class TemplateTask:
         same = self.config_space.get(config.index) == config
         return self.config_space.candidate(config.index) if same else None
 
-    # What a bench needs.
-
-    def build(self, candidates: Sequence[Candidate], path: Path) -> Built:
-        """Compile configurations into one library; one that is refused is its own error."""
-        built = Built(None)
-        loops: dict[str, BaseFunc] = {}
-        for number, candidate in enumerate(candidates):
-            name = f"candidate_{number}"
-            try:
-                index = self.config_space.index_of(candidate)
-                loops[name] = self._loops(index, name)
-                built.functions[candidate] = name
-            except SlipwayError as error:
-                built.errors[candidate] = f"{type(error).__name__}: {error}"
-        compile_together(
-            built, loops, path,
-            lambda some: build(IRModule.from_functions(some), target=self.target),
-        )  # fmt: skip
-        return built
-
-    def inputs(self) -> list[TensorType]:
-        """Return the types of the placeholders."""
-        return [_type(t) for t in self._arguments[1][0]]
-
-    def outputs(self) -> list[TensorType]:
-        """Return the types of the results."""
-        return [_type(t) for t in self._arguments[1][1]]
-
-    def reference(self, inputs: Sequence[Array]) -> list[Array]:
-        """Return what the computation gives here without any schedule."""
-        read, written = self._arguments[1]
-        plain = te.create_schedule([t.op for t in written])
-        results = [array(np.zeros(_type(t).shape, t.dtype)) for t in written]
-        build(plain, [*read, *written], target="llvm")(*map(array, inputs), *results)
-        return [result.numpy() for result in results]
-
-    @cached_property
-    def _arguments(self) -> tuple[te.Schedule, tuple[list[te.Tensor], list[te.Tensor]]]:
-        schedule, args = self._run(self.config_of(self.space.defaults["template"]))
-        return schedule, self._parted(args)
-
-    def _parted(self, args: Iterable[Any]) -> tuple[list[te.Tensor], list[te.Tensor]]:
-        given = list(args)
-        for one in given:
-            if not isinstance(one, te.Tensor):
-                raise TuningError(f"{self}: the argument {one!r} is no tensor of a fixed shape")
-        read = [t for t in given if isinstance(t.op, PlaceholderOp)]
-        return read, [t for t in given if not isinstance(t.op, PlaceholderOp)]
-
-    def _loops(self, index: int, name: str) -> BaseFunc:
-        schedule, args = self._run(self.config_space.get(index))
-        read, written = self._parted(args)
-        return lower(schedule, [*read, *written], name=name, simple_mode=True)[name]
+    def scheduled(self, candidate: Candidate) -> tuple[te.Schedule, list[Any]]:
+        """Return (schedule, arguments) of a candidate."""
+        return self._run(self.config_of(candidate))
 
     def _run(self, config: ConfigSpace | ConfigEntity) -> tuple[te.Schedule, list[Any]]:
         with _using(config), self.target:
@@ -240,7 +177,7 @@ def serialized(args: Any) -> Any:
 
     def plain(value: Any) -> Any:
         if isinstance(value, te.Tensor):
-            return ["TENSOR", list(_type(value).shape), value.dtype]
+            return ["TENSOR", list(type_of(value).shape), value.dtype]
         if isinstance(value, IntImm):
             return int(value)
         raise TypeError(type(value).__name__)
@@ -252,12 +189,6 @@ def serialized(args: Any) -> Any:
             f"the arguments {args!r} of a template are not numbers, words, tensors and lists of "
             f"them ({error})"
         ) from None
-
-
-def _type(tensor: te.Tensor) -> TensorType:
-    if not all(isinstance(n, int | IntImm) for n in tensor.shape):
-        raise TuningError(f"the tensor {tensor.name} has no fixed shape: {tensor.shape}")
-    return TensorType(tuple(int(n) for n in tensor.shape), tensor.dtype)  # type: ignore[call-overload]
 
 
 def _flop(schedule: te.Schedule) -> float:

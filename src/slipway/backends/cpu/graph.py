@@ -33,9 +33,9 @@ from slipway.transform.graph.pipeline import (
     graph_pass,
     setting_pass,
 )
+from slipway.transform.graph.precision.widen_products import widen_products
 from slipway.transform.graph.simplify_expr import simplify_expr
 from slipway.transform.graph.sink_reshape import sink_reshape
-from slipway.transform.graph.widen_products import widen_products
 from slipway.transform.manager import Pass, Setting
 
 
@@ -71,7 +71,7 @@ def attention_lanes(target: Target | None) -> int:
     """
     if target is None or target.kind.name not in ("llvm", "c"):
         return 0
-    if target.parsed_triple.system == "none" or "thumb" in target.triple:
+    if target.parsed_triple.is_bare or "thumb" in target.triple:
         return 0
     return int(target.vector_bits // 32)
 

@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from slipway.backends.backend import Backend, backend_of
+from slipway.backends.gpu.languages import WRITERS
 from slipway.backends.gpu.lowering.threads import ONE_THREAD, map_threads
 from slipway.backends.gpu.split import emit_kernels, host_function
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.device_code import DeviceCode, KernelInfo, packed_code
-from slipway.codegen.gpu.cuda import CUDA
-from slipway.codegen.gpu.metal import METAL
-from slipway.codegen.gpu.opencl import OPENCL
 from slipway.codegen.narrow import widen_narrow
 from slipway.ir.function import PrimFunc
-from slipway.runtime.library import DEVICE_CODE_SYMBOL
+from slipway.runtime.libraries.library import DEVICE_CODE_SYMBOL
 from slipway.target import Target
 from slipway.transform.loop.flatten_storage import flatten_storage
 from slipway.transform.loop.lower_custom_calls import lower_custom_calls
@@ -36,7 +34,6 @@ PASSES: tuple[Pass, ...] = (
     loop_pass(simplify),
     loop_pass(remove_unused),
 )
-_DIALECTS = {"opencl": OPENCL, "metal": METAL, "cuda": CUDA}
 
 
 class GpuBackend(Backend):
@@ -47,7 +44,7 @@ class GpuBackend(Backend):
 
     def serves(self, target: Target) -> bool:
         """Return whether kernels are written in a language that `target` takes."""
-        return target.kind.name in _DIALECTS
+        return target.kind.name in WRITERS
 
     def loop_passes(self, target: Target) -> Sequence[Pass]:
         """Return the passes that make kernels of loops over threads."""
@@ -71,9 +68,8 @@ class GpuBackend(Backend):
         self, functions: Mapping[str, PrimFunc], target: Target, entry: str, compiler: str
     ) -> CompiledModule:
         """Write the kernels, and compile the functions that launch them for the host."""
-        dialect = _DIALECTS[target.kind.name]
         widened = {name: widen_narrow(func) for name, func in functions.items()}
-        program = emit_kernels(widened, target, dialect, compiler)
+        program = emit_kernels(widened, target, compiler)
         device_type = target.kind.device_type
         hosts = {
             name: host_function(func, program.digest, program.by_loop, device_type)
@@ -93,9 +89,9 @@ class GpuBackend(Backend):
         def as_object() -> bytes:
             from slipway.codegen.llvm.data import data_object
 
-            return data_object({DEVICE_CODE_SYMBOL: packed_code(target, program.text)}, host)
+            return data_object({DEVICE_CODE_SYMBOL: packed_code(target, program.code)}, host)
 
-        device = DeviceCode(target, program.text, program.sources, infos, as_object)
+        device = DeviceCode(target, program.code, program.sources, infos, as_object)
         return replace(made, device=device)
 
 

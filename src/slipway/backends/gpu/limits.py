@@ -20,6 +20,9 @@ SHARED_BYTES = {
     "rocm": 65536,
 }
 _PARAMETERS = 128  # of a kernel, in every language here
+_POINTERS = {"webgpu": 8}  # of a kernel, where a language counts them by themselves
+_PUSHED_BYTES = {"vulkan": 128}  # of numbers that a kernel is given
+_BLOCKS = {"vulkan": 65535, "webgpu": 65535}  # along an axis
 
 
 def most_threads(target: Target) -> int:
@@ -32,6 +35,11 @@ def shared_bytes(target: Target) -> int:
     """Return how many bytes the threads of a block may share."""
     given = target.attrs.get("max_shared_memory_per_block")
     return int(given) if given else SHARED_BYTES.get(target.kind.name, 16384)
+
+
+def most_blocks(target: Target) -> int | None:
+    """Return how many blocks there may be along an axis; None: as many as are wanted."""
+    return _BLOCKS.get(target.kind.name)
 
 
 def check_limits(kernel: DeviceKernel, target: Target) -> None:
@@ -60,6 +68,25 @@ def check_limits(kernel: DeviceKernel, target: Target) -> None:
         raise CodegenError(
             f"kernel {name} takes {len(kernel.params)} arguments; a {kind} device of this target "
             f"takes {most}. Compute fewer tensors in one kernel"
+        )
+    pointers = kernel.signature.count("p")
+    most = int(
+        target.attrs.get("max_per_stage_descriptor_storage_buffer")
+        or _POINTERS.get(kind, _PARAMETERS)
+    )
+    if pointers > most:
+        raise CodegenError(
+            f"kernel {name} takes {pointers} tensors; a {kind} device of this target takes {most}. "
+            "Compute fewer tensors in one kernel, or say what the device has: "
+            f'Target("{kind} -max_per_stage_descriptor_storage_buffer={pointers}")'
+        )
+    pushed = sum(8 if char in "8d" else 4 for char in kernel.signature if char != "p")
+    room = int(target.attrs.get("max_push_constants_size") or _PUSHED_BYTES.get(kind, pushed))
+    if pushed > room:
+        raise CodegenError(
+            f"kernel {name} is given {pushed} bytes of numbers, sizes perhaps; a {kind} device of "
+            f"this target takes {room}. Compile for sizes that are known, or say what the device "
+            f'has: Target("{kind} -max_push_constants_size={pushed}")'
         )
 
 

@@ -1,7 +1,7 @@
 """A function whose loops are kernels, in two: the kernels' text, and a host that launches them.
 
 The host function has the parameters of the whole.  It asks for what its kernels hand to each other,
-and calls ``slipway.device.launch`` for each of them (crt/posix/device_code.c).
+and calls ``slipway.device.launch`` for each of them (crt/posix/devices/device_code.c).
 """
 
 from __future__ import annotations
@@ -13,13 +13,10 @@ from functools import cached_property
 from typing import Any
 
 from slipway import dtypes
+from slipway.backends.gpu.languages import WRITERS
 from slipway.backends.gpu.limits import check_limits
 from slipway.backends.gpu.lowering.threads import is_thread_loop
-from slipway.codegen.c.function import CModule
-from slipway.codegen.gpu.dialect import Dialect
-from slipway.codegen.gpu.kernel import DeviceKernel, emit_kernel
-from slipway.codegen.gpu.nvptx import nvptx_ir, ptx_text
-from slipway.codegen.gpu.source import source_text
+from slipway.codegen.gpu.kernel import DeviceKernel
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import ops
@@ -27,18 +24,17 @@ from slipway.ir import stmt as S
 from slipway.ir.function import PrimFunc
 from slipway.ir.visit import children, map_children, walk
 from slipway.target import Target
-from slipway.target.capability import capability_of
 
 
 @dataclass(frozen=True)
 class DeviceProgram:
     """The kernels of a library.
 
-    `text` is what the driver takes, by whose SHA-256, `digest`, it is known; `sources` has the
+    `code` is what the driver takes, by whose SHA-256, `digest`, it is known; `sources` has the
     kernels as texts by format, `by_loop` each kernel by the id of the loops it was made of.
     """
 
-    text: str
+    code: bytes
     sources: Mapping[str, str]
     by_loop: Mapping[int, DeviceKernel]
 
@@ -49,28 +45,22 @@ class DeviceProgram:
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of `text`, in hexadecimal."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        """The SHA-256 of `code`, in hexadecimal."""
+        return hashlib.sha256(self.code).hexdigest()
 
 
-def emit_kernels(
-    functions: Mapping[str, PrimFunc], target: Target, dialect: Dialect, compiler: str
-) -> DeviceProgram:
+def emit_kernels(functions: Mapping[str, PrimFunc], target: Target, compiler: str) -> DeviceProgram:
     """Return the kernels of `functions`, checked against the target's limits."""
-    module = CModule(capability_of(target))
-    made: list[tuple[DeviceKernel, S.For]] = []
+    writer = WRITERS[target.kind.name](target)
+    by_loop: dict[int, DeviceKernel] = {}
     for name, func in functions.items():
         noalias = bool(func.attr("noalias", True))
         for number, root in enumerate(_roots(func.body)):
-            kernel = emit_kernel(f"{name}_kernel{number}", root, dialect, module, noalias)
+            kernel = writer.kernel(f"{name}_kernel{number}", root, noalias)
             check_limits(kernel, target)
-            made.append((kernel, root))
-    text = source_text([kernel for kernel, _ in made], dialect, compiler)
-    by_loop = {id(root): kernel for kernel, root in made}
-    if target.kind.name != "cuda":
-        return DeviceProgram(text, {dialect.name: text}, by_loop)
-    ir = nvptx_ir(made, target)
-    return DeviceProgram(ptx_text(ir, target), {dialect.name: text, "ll": ir}, by_loop)
+            by_loop[id(root)] = kernel
+    written = writer.written(compiler)
+    return DeviceProgram(written.code, written.sources, by_loop)
 
 
 def _roots(node: S.Stmt) -> list[S.For]:

@@ -63,7 +63,7 @@ def emit_kernel(
     extents = {tag: loop.extent for tag, loop in loops.items()}
     for extent in extents.values():  # which the host computes
         inside = {id(v) for v in captured(S.Evaluate(extent))}
-        params = [v for v in params if id(v) not in inside or _uses(body, v)]
+        params = [v for v in params if id(v) not in inside or uses(body, v)]
     words, signature = out.kernel_parameters(params, body, noalias)
     for tag, loop in loops.items():
         out.bind_axis(tag, loop)
@@ -74,7 +74,8 @@ def emit_kernel(
     )
 
 
-def _uses(node: S.Stmt, var: E.Var) -> bool:
+def uses(node: S.Stmt, var: E.Var) -> bool:
+    """Return whether `var` occurs in `node`."""
     return any(n is var for n in walk(node))
 
 
@@ -99,7 +100,7 @@ class KernelEmitter(CFunction):
         self, params: list[E.Var], body: S.Stmt, noalias: bool
     ) -> tuple[list[str], str]:
         """Bind the parameters; return their declarations, and the signature for a launch."""
-        buffers = _buffers(body)
+        buffers = buffers_of(body)
         words, kinds = [], ""
         for number, var in enumerate(params):
             name = self.define(var, self.fresh(var.name))
@@ -270,7 +271,7 @@ class KernelEmitter(CFunction):
         return super()._c_Call(node, lane)
 
 
-def _buffers(body: S.Stmt) -> dict[int, Buffer]:
+def buffers_of(body: S.Stmt) -> dict[int, Buffer]:
     """Return a buffer for each memory that is accessed."""
     found: dict[int, Buffer] = {}
     for node in walk(body):

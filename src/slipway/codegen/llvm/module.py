@@ -66,6 +66,15 @@ def emit_kernel(name: str, func: PrimFunc, target: Target, arena: str) -> Module
 
     So functions compile in parallel, and stay as they are when others change.
     """
+    try:
+        return _module_text(name, func, target, arena)
+    except RecursionError:
+        pass  # few are too deep for Python's usual limit, and to count how deep takes a walk
+    with room_for(func.body, f"function {name!r}"):
+        return _module_text(name, func, target, arena)
+
+
+def _module_text(name: str, func: PrimFunc, target: Target, arena: str) -> ModuleText:
     state = ModuleState(
         capability_of(target),
         strict=target.is_strict,
@@ -176,8 +185,7 @@ def emit_function(name: str, func: PrimFunc, state: ModuleState, specs: list[str
     unique = list({id(v): v for v in variables}.values())
     text = compute.parameters(unique, bool(func.attr("noalias", True)))
     compute.widen_scalars(unique)
-    with room_for(func.body, f"function {name!r}"):
-        compute.stmt(func.body)
+    compute.stmt(func.body)
     compute.finish(text)
     _wrapper(name, func, signature, unique, compute, state, specs)
 

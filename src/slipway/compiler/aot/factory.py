@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import astuple
 from functools import cached_property
@@ -21,6 +22,7 @@ from slipway.compiler.aot.emit_c import emit_c
 from slipway.compiler.aot.emit_llvm import emit_llvm
 from slipway.compiler.aot.objects import PROGRAM_SUFFIXES, program_object, write_program
 from slipway.compiler.aot.overlap import overlaps_of
+from slipway.compiler.aot.page import page_model
 from slipway.compiler.aot.program import AotProgram, make_program
 from slipway.compiler.aot.sources import AotSources, ProgramParts
 from slipway.compiler.emit import COMPILER
@@ -28,7 +30,8 @@ from slipway.compiler.graph import ModelGraph, StoragePlan
 from slipway.compiler.kernels import LoweredKernels, compile_kernels
 from slipway.compiler.memory_plan import ALGORITHMS, Pool, place_constants, plan_table
 from slipway.compiler.model_factory import ModelFactory
-from slipway.errors import LoweringError
+from slipway.compiler.web import web_program, write_page
+from slipway.errors import ArtifactError, LoweringError
 from slipway.ir.function import IRModule
 from slipway.relay.backend import Executor, Runtime
 from slipway.target import Target
@@ -251,7 +254,11 @@ class AotExecutorFactoryModule(ModelFactory):
     @cached_property
     def sources(self) -> AotSources:
         """The generated header and source: C, or LLVM IR for a target of kind llvm."""
-        parts = ProgramParts(
+        return emit_llvm(self._parts) if self.is_llvm else emit_c(self._parts)
+
+    @cached_property
+    def _parts(self) -> ProgramParts:
+        return ProgramParts(
             self.program,
             self.kernels,
             self.constants,
@@ -262,7 +269,6 @@ class AotExecutorFactoryModule(ModelFactory):
             alignment_bytes=self.alignment_bytes,
             constant_pools=self.constant_pools,
         )
-        return emit_llvm(parts) if self.is_llvm else emit_c(parts)
 
     @cached_property
     def object_bytes(self) -> bytes:
@@ -273,12 +279,29 @@ class AotExecutorFactoryModule(ModelFactory):
         """Write the model to one file.
 
         With ``Runtime("crt")`` a ``.o``, ``.a`` or ``.tar`` holds the program, to be linked into
-        firmware (a .tar has the header too); everything else is a library that `load_module`
-        reads, as `ModelFactory` writes it.
+        firmware (a .tar has the header too).  A ``.wasm`` for pages holds it with a runtime that
+        has no graph executor.  Everything else is a library that `load_module` reads, as
+        `ModelFactory` writes it.
         """
+        if path.suffix == ".wasm" and self.is_llvm and self.target.parsed_triple.table == "wasm":
+            if not path.parent.is_dir():
+                raise ArtifactError(f"cannot write {path}: the folder {path.parent} does not exist")
+            objects = web_program(self.object_bytes, page_model(self._parts), self.target)
+            metadata = {**json.loads(self.compiled.metadata), **self.metadata}
+            write_page(path, objects, self.target, metadata, linker, options)
+            return path
         if self.runtime.name == "crt" and path.suffix in PROGRAM_SUFFIXES:
             return write_program(path, self.sources, self.object_bytes)
         return super()._export(path, linker, options)
+
+    def _export_apart(
+        self, path: Path, params_file: Path, linker: Any, options: Sequence[str] | None
+    ) -> Path:
+        """Refuse: the program refers to its constants by address."""
+        raise ArtifactError(
+            f"params_file={str(params_file)!r}: a program (executor aot) has its constants inside. "
+            'Build with Executor("graph") to fetch parameters apart'
+        )
 
     def get_source(self, fmt: str = "") -> str:
         """Return the generated source; other formats are those of the kernels' library."""

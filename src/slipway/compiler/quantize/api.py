@@ -28,7 +28,7 @@ from slipway.transform.graph.classic import (
     SimplifyInference,
 )
 from slipway.transform.graph.infer_type import infer_type
-from slipway.transform.graph.integer_arithmetic import integer_arithmetic
+from slipway.transform.graph.integers.integer_arithmetic import integer_arithmetic
 from slipway.transform.graph.pipeline import main_function
 from slipway.transform.manager import Sequential
 

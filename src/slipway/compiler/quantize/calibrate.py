@@ -15,7 +15,7 @@ from slipway.errors import ArgumentValueError
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Expr, Function, Tuple
 from slipway.runtime.devices import device
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.target.target import Target
 
 PERCENTILE = 0.99999

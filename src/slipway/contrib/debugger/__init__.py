@@ -1,1 +1,1 @@
-"""Running a model kernel by kernel; see `slipway.runtime.debug_executor`."""
+"""Running a model kernel by kernel; see `slipway.runtime.graph.debug_executor`."""

@@ -1,5 +1,5 @@
-"""Running a model kernel by kernel; see `slipway.runtime.debug_executor`."""
+"""Running a model kernel by kernel; see `slipway.runtime.graph.debug_executor`."""
 
-from slipway.runtime.debug_executor import GraphModuleDebug, create
+from slipway.runtime.graph.debug_executor import GraphModuleDebug, create
 
 __all__ = ["GraphModuleDebug", "create"]

@@ -1,5 +1,5 @@
 """The older name of `slipway.contrib.debugger.debug_executor`."""
 
-from slipway.runtime.debug_executor import GraphModuleDebug, create
+from slipway.runtime.graph.debug_executor import GraphModuleDebug, create
 
 __all__ = ["GraphModuleDebug", "create"]

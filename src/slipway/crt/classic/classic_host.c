@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "../posix/devices.h"
+#include "../posix/devices/devices.h"
 #include "slipway/classic.h"
 #include "slipway/error.h"
 #include "slipway/module.h"

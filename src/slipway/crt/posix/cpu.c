@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sources: Intel SDM volume 2A (CPUID), AMD APM volume 3 appendix E; Linux uapi asm/hwcap.h of
- * arm64, arm and riscv. */
+/* Sources: Intel SDM volume 2A (CPUID), Intel AVX10 and APX specifications, AMD APM volume 3
+ * appendix E; Linux uapi asm/hwcap.h of arm64, arm and riscv. */
 #include "slipway/cpu.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ typedef struct {
 
 #if defined(__x86_64__)
 
-enum { L1_ECX, L1_EDX, L7_EBX, L7_ECX, L7_EDX, L71_EAX, EXT_ECX, NUM_WORDS };
+enum { L1_ECX, L1_EDX, L7_EBX, L7_ECX, L7_EDX, L71_EAX, L71_EDX, EXT_ECX, AVX10, NUM_WORDS };
 
 static const feature FEATURES[] = {
     {"sse3", L1_ECX, 0},          {"pclmul", L1_ECX, 1},
@@ -48,6 +48,19 @@ static const feature FEATURES[] = {
     {"avxvnni", L71_EAX, 4},      {"avx512bf16", L71_EAX, 5},
     {"lzcnt", EXT_ECX, 5},        {"sse4a", EXT_ECX, 6},
     {"xop", EXT_ECX, 11},         {"fma4", EXT_ECX, 16},
+    {"tbm", EXT_ECX, 21},         {"sha512", L71_EAX, 0},
+    {"sm3", L71_EAX, 1},          {"sm4", L71_EAX, 2},
+    {"cmpccxadd", L71_EAX, 7},    {"amx-fp16", L71_EAX, 21},
+    {"avxifma", L71_EAX, 23},     {"avxvnniint8", L71_EDX, 4},
+    {"avxneconvert", L71_EDX, 5}, {"amx-complex", L71_EDX, 8},
+    {"avxvnniint16", L71_EDX, 10},
+    /* APX is one feature of the processor, and LLVM has a name for each of its parts. */
+    {"egpr", L71_EDX, 21},        {"push2pop2", L71_EDX, 21},
+    {"ppx", L71_EDX, 21},         {"ndd", L71_EDX, 21},
+    {"ccmp", L71_EDX, 21},        {"nf", L71_EDX, 21},
+    {"cf", L71_EDX, 21},          {"zu", L71_EDX, 21},
+    {"avx10.1", AVX10, 1},        {"avx10.1-512", AVX10, 1},
+    {"avx10.2", AVX10, 2},        {"avx10.2-512", AVX10, 2},
 };
 
 static uint64_t enabled_state(void) {
@@ -61,8 +74,27 @@ static uint64_t enabled_state(void) {
 #define L7_EBX_AVX512 0xd0230000U   /* F DQ IFMA CD BW VL */
 #define L7_ECX_AVX512 0x00005842U   /* VBMI VBMI2 VNNI BITALG VPOPCNTDQ */
 #define L1_ECX_AVX 0x30001000U      /* FMA AVX F16C */
+#define L71_EDX_AVX 0x00000430U    /* VNNI-INT8 NE-CONVERT VNNI-INT16 */
+#define L71_EDX_AVX10 (1U << 19)
+#define L71_EDX_APX (1U << 21)
 #define STATE_AVX 0x06U
 #define STATE_AVX512 0xe6U
+#define STATE_APX 0x80000U
+
+/* Bit n: AVX10.n is there, for each version has all of the one before. */
+static uint32_t avx10_versions(void) {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  uint32_t versions = 0;
+  if (__get_cpuid_count(0x24U, 0, &a, &b, &c, &d)) {
+    for (unsigned i = 1; i <= (b & 0xffU) && i < 32U; ++i) {
+      versions |= (uint32_t)1 << i;
+    }
+  }
+  return versions;
+}
 
 /* A feature counts only if the system saves the registers it uses (XCR0). */
 static void read_words(uint32_t words[NUM_WORDS]) {
@@ -84,6 +116,8 @@ static void read_words(uint32_t words[NUM_WORDS]) {
   }
   if (__get_cpuid_count(7, 1, &a, &b, &c, &d)) {
     words[L71_EAX] = a;
+    words[L71_EDX] = d;
+    words[AVX10] = ((d & L71_EDX_AVX10) != 0) ? avx10_versions() : 0;
   }
   if (__get_cpuid(0x80000001U, &a, &b, &c, &d)) {
     words[EXT_ECX] = c;
@@ -92,12 +126,17 @@ static void read_words(uint32_t words[NUM_WORDS]) {
     words[L1_ECX] &= ~L1_ECX_AVX;
     words[L7_EBX] &= ~L7_EBX_AVX2;
     words[L71_EAX] = 0;
+    words[L71_EDX] &= ~L71_EDX_AVX;
   }
   if ((state & STATE_AVX512) != STATE_AVX512) {
     words[L7_EBX] &= ~L7_EBX_AVX512;
     words[L7_ECX] &= ~L7_ECX_AVX512;
     words[L7_EDX] &= ~((1U << 8) | (1U << 23));
     words[L71_EAX] &= ~(1U << 5);
+    words[AVX10] = 0;
+  }
+  if ((state & STATE_APX) == 0) {
+    words[L71_EDX] &= ~L71_EDX_APX;
   }
 }
 

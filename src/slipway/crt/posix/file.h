@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file
- * A file's bytes, mapped. Whoever replaces a file that may be open must rename a new one over it.
+ * A file's bytes, in memory of this process. They are not mapped: a file that is written again in
+ * place (cp does) would change under a model that is loaded, and a shorter one end the process.
  */
 #ifndef SLW_FILE_H_
 #define SLW_FILE_H_
@@ -13,7 +14,10 @@ typedef struct {
 } slw_file;
 
 /** On failure the thread's error is set. */
-slw_status slw_file_map(slw_file *file, const char *path);
-void slw_file_unmap(slw_file *file);
+slw_status slw_file_read(slw_file *file, const char *path);
+void slw_file_free(slw_file *file);
+
+/** Give back the memory of bytes that nobody reads again, where they fill whole pages of it. */
+void slw_file_forget(const void *bytes, size_t size_bytes);
 
 #endif /* SLW_FILE_H_ */

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "code.h"
-#include "devices.h"
+#include "devices/devices.h"
 #include "slipway/error.h"
 #include "slipway/metadata.h"
 #include "slipway/registry.h"

@@ -3,10 +3,11 @@
  *
  * A .tar holds lib.so, for a model graph.bin and params.bin, and SHA256SUMS ("<hex>  <name>"
  * lines, one for every other member).  A .so of a model carries the same two as data symbols. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "devices.h"
+#include "devices/devices.h"
 #include "file.h"
 #include "slipway/error.h"
 #include "slipway/format.h"
@@ -34,6 +35,7 @@ typedef struct {
   blob graph;
   blob params;
   slw_tensor *values; /* of the parameters, which all instances read; made for the first one */
+  pthread_mutex_t taking; /* `values` out of `params`, which then has names and shapes only */
   blob metadata; /* JSON, NUL not counted */
 } library_module;
 
@@ -68,22 +70,31 @@ static blob find_data(const slw_library *library, const char *name) {
   return found;
 }
 
-/* Two threads may both unpack; the first to finish gives the block to all. */
-static slw_status share_values(library_module *self, slw_module *made) {
-  slw_tensor *values = __atomic_load_n(&self->values, __ATOMIC_ACQUIRE);
-  if (values == NULL) {
-    slw_tensor *known = NULL;
-    slw_status status = slw_params_unpack(self->params.bytes, self->params.size_bytes, &values);
-    if (status != SLW_OK) {
-      return status;
-    }
-    if (!__atomic_compare_exchange_n(&self->values, &known, values, 0, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_ACQUIRE)) {
-      slw_object_release(&values->object);
-      values = known;
-    }
+static void forget(void *context, const void *bytes, size_t size_bytes) {
+  (void)context;
+  slw_file_forget(bytes, size_bytes);
+}
+
+/* The values leave the file's memory, so that they are there once: one thread takes them out. */
+static slw_status take_values(library_module *self) {
+  slw_status status = SLW_OK;
+  (void)pthread_mutex_lock(&self->taking);
+  if (self->values == NULL) {
+    slw_tensor *values = NULL;
+    status = slw_params_move(self->params.bytes, self->params.size_bytes, forget, NULL, &values);
+    self->values = (status == SLW_OK) ? values : NULL;
   }
-  return slw_graph_module_share_params(made, self->params.bytes, self->params.size_bytes, values);
+  (void)pthread_mutex_unlock(&self->taking);
+  return status;
+}
+
+static slw_status share_values(library_module *self, slw_module *made) {
+  slw_status status = take_values(self);
+  if (status != SLW_OK) {
+    return status;
+  }
+  return slw_graph_module_share_params(made, self->params.bytes, self->params.size_bytes,
+                                       self->values);
 }
 
 /* On the processor all instances read one copy; on a device each has its own. */
@@ -246,7 +257,8 @@ static void destroy(slw_module *module) {
     slw_object_release(&self->values->object);
   }
   slw_library_close(self->library);
-  slw_file_unmap(&self->file);
+  slw_file_free(&self->file);
+  (void)pthread_mutex_destroy(&self->taking);
   free(self);
 }
 
@@ -362,7 +374,7 @@ static slw_status open_archive(library_module *self, const char *path) {
 }
 
 static slw_status open_file(library_module *self, const char *path) {
-  slw_status status = slw_file_map(&self->file, path);
+  slw_status status = slw_file_read(&self->file, path);
   if (status != SLW_OK) {
     return status;
   }
@@ -399,6 +411,7 @@ slw_status slw_module_open(const char *path, slw_module **out) {
     return SLW_ERROR_MEMORY;
   }
   slw_module_init(&self->head, &LIBRARY_CLASS);
+  (void)pthread_mutex_init(&self->taking, NULL);
   status = open_file(self, path);
   if (status != SLW_OK) {
     slw_module_release(&self->head);

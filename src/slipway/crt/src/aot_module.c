@@ -8,7 +8,8 @@
 #include "slipway/platform.h"
 #include "slipway/tensor.h"
 
-#define INFO_BYTES 1024
+#define MAX_DTYPE_BYTES 24u
+#define MAX_EXTENT_BYTES 21u
 
 typedef struct {
   slw_module head;
@@ -160,23 +161,35 @@ static int get_input_name(void *handle, const TVMFFIAny *args, int32_t num_args,
 /* One line per tensor: name, dtype, shape, role. */
 static int give_info(TVMFFIAny *result, const slw_aot_tensor *tensors, uint32_t count,
                      const char *role) {
-  char text[INFO_BYTES];
-  char dtype[24];
+  char dtype[MAX_DTYPE_BYTES];
+  char *text;
+  size_t size = 1;
   size_t used = 0;
   uint32_t i;
   int32_t d;
+  int status;
+  for (i = 0; i < count; ++i) {
+    size += strlen(tensors[i].name) + MAX_DTYPE_BYTES + strlen(role) + 4u +
+            MAX_EXTENT_BYTES * (size_t)tensors[i].tensor.ndim;
+  }
+  text = slw_platform_alloc(size, 1);
+  if (text == NULL) {
+    return slw_error_setf("MemoryError", "no memory for a text");
+  }
   text[0] = '\0';
   for (i = 0; i < count; ++i) {
     const DLTensor *tensor = &tensors[i].tensor;
     slw_dtype_text(tensor->dtype, dtype, sizeof dtype);
-    used += slw_format(text + used, sizeof text - used, "%s\t%s\t", tensors[i].name, dtype);
+    used += slw_format(text + used, size - used, "%s\t%s\t", tensors[i].name, dtype);
     for (d = 0; d < tensor->ndim; ++d) {
-      used += slw_format(text + used, sizeof text - used, d == 0 ? "%lld" : ",%lld",
+      used += slw_format(text + used, size - used, d == 0 ? "%lld" : ",%lld",
                          (long long)tensor->shape[d]);
     }
-    used += slw_format(text + used, sizeof text - used, "\t%s\n", role);
+    used += slw_format(text + used, size - used, "\t%s\n", role);
   }
-  return give_text(result, text);
+  status = give_text(result, text);
+  slw_platform_free(text);
+  return status;
 }
 
 static int get_input_info(void *handle, const TVMFFIAny *args, int32_t num_args,
@@ -195,7 +208,7 @@ static int get_output_info(void *handle, const TVMFFIAny *args, int32_t num_args
   return give_info(result, model->outputs, model->num_outputs, "output");
 }
 
-static const method METHODS[] = {
+static const method AOT_METHODS[] = {
     {"run", run},
     {"set_input", set_input},
     {"get_input", get_input},
@@ -210,9 +223,9 @@ static const method METHODS[] = {
 
 static slw_status get_function(slw_module *module, const char *name, slw_function *out) {
   size_t i;
-  for (i = 0; i < sizeof METHODS / sizeof METHODS[0]; ++i) {
-    if (strcmp(METHODS[i].name, name) == 0) {
-      out->call = METHODS[i].call;
+  for (i = 0; i < sizeof AOT_METHODS / sizeof AOT_METHODS[0]; ++i) {
+    if (strcmp(AOT_METHODS[i].name, name) == 0) {
+      out->call = AOT_METHODS[i].call;
       out->self = module;
       return SLW_OK;
     }

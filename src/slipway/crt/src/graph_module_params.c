@@ -111,7 +111,19 @@ static slw_status damaged(slw_status status) {
   return status;
 }
 
+static void leave(void *context, const void *values, size_t size_bytes) {
+  (void)context;
+  (void)values;
+  (void)size_bytes;
+}
+
 slw_status slw_params_unpack(const void *data, size_t size_bytes, slw_tensor **out) {
+  return slw_params_move(data, size_bytes, leave, NULL, out);
+}
+
+slw_status slw_params_move(const void *data, size_t size_bytes,
+                           void (*taken)(void *context, const void *values, size_t size_bytes),
+                           void *context, slw_tensor **out) {
   static const DLDataType BYTE = {kDLUInt, 8, 1};
   static const DLDevice HERE = {kDLCPU, 0};
   slw_params params;
@@ -137,6 +149,7 @@ slw_status slw_params_unpack(const void *data, size_t size_bytes, slw_tensor **o
   while (status == SLW_OK && slw_params_next(&params, &param) == SLW_OK) {
     if (param.data_bytes > 0) {
       memcpy((uint8_t *)(*out)->tensor.data + at, param.data, param.data_bytes);
+      taken(context, param.data, param.data_bytes);
     }
     (void)next_place(&at, param.data_bytes);
   }

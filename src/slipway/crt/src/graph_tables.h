@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file
  * Where things lie in graph.bin. Private to graph.c and graph_check.c; the writer is
- * slipway.runtime.graph_format, which describes each field.
+ * slipway.runtime.graph.graph_format, which describes each field.
  *
  * A header of 64 bytes, then the tables without gaps: dims (i64), storages (u64 offset, u64
  * bytes), nodes, entries, args, inputs, outputs, names of outputs (u32 each), strings.

@@ -27,22 +27,18 @@ static slw_status find_function(void *context, const char *name, slw_function *o
   return SLW_ERROR_NOT_FOUND;
 }
 
-static int make_graph(image_module *self, TVMFFIAny *result) {
-  const slw_image *image = self->image;
-  slw_module *made = NULL;
+slw_status slw_image_make_graph(const slw_image *image, slw_module *library, slw_module **out) {
   int64_t num_set = 0;
-  if (slw_graph_module_create(image->graph, image->graph_bytes, find_function,
-                              (void *)(uintptr_t)image, /* only read */
-                              &self->head, &made) != SLW_OK) {
-    return -1;
+  slw_status status = slw_graph_module_create(image->graph, image->graph_bytes, find_function,
+                                              (void *)(uintptr_t)image, /* only read */
+                                              library, out);
+  if (status == SLW_OK && image->params_bytes > 0u) {
+    status = slw_graph_module_load_params(*out, image->params, image->params_bytes, &num_set);
+    if (status != SLW_OK) {
+      slw_module_release(*out);
+    }
   }
-  if (image->params_bytes > 0u &&
-      slw_graph_module_load_params(made, image->params, image->params_bytes, &num_set) != SLW_OK) {
-    slw_module_release(made);
-    return -1;
-  }
-  slw_any_set_module(result, made);
-  return 0;
+  return status;
 }
 
 static int make_model(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {
@@ -54,9 +50,10 @@ static int make_model(void *handle, const TVMFFIAny *args, int32_t num_args, TVM
                           "'default' takes one device, and this model runs on cpu(0)");
   }
   if (self->image->model == NULL) {
-    return make_graph(self, result);
-  }
-  if (slw_aot_module_create(self->image->model, &self->head, &made) != SLW_OK) {
+    if (SLW_IMAGE_GRAPH(self->image, &self->head, &made) != SLW_OK) {
+      return -1;
+    }
+  } else if (slw_aot_module_create(self->image->model, &self->head, &made) != SLW_OK) {
     return slw_error_setf("MemoryError", "the device has no memory for the model's executor");
   }
   slw_any_set_module(result, made);

@@ -14,7 +14,7 @@ import numpy as np
 
 from slipway.errors import SlipwayError
 from slipway.ir.function import IRModule
-from slipway.ir.serialize import load_json, save_json
+from slipway.ir.text.serialize import load_json, save_json
 from slipway.runtime.load import load_module
 from slipway.runtime.params import load_param_dict, save_param_dict
 from slipway.runtime.timing import BenchmarkResult

@@ -13,7 +13,7 @@ from slipway.errors import did_you_mean
 from slipway.rpc.client import connect
 from slipway.rpc.tracker_client import connect_tracker
 from slipway.runtime.devices import device as device_of
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 
 FILL_MODES = ("random", "zeros", "ones", "range")
 

@@ -22,8 +22,8 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.budget import take_table
 from slipway.frontends.onnx.converters import NodeView
-from slipway.frontends.onnx.reduce import reduced
-from slipway.frontends.onnx.resize import resized
+from slipway.frontends.onnx.operators.reduce import reduced
+from slipway.frontends.onnx.operators.resize import resized
 from slipway.frontends.onnx.values import Counted
 from slipway.relay.op_registry import const
 from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs

@@ -279,10 +279,17 @@ class _Importer:
                 raise OpenSizes
             return dims
         wanted = tuple(d if is_open(d) else int(d) for d in given)
-        clash = dims != ("?",) and (
-            len(wanted) != len(dims)
-            or any(
-                isinstance(d, int) and d not in (0, w) for d, w in zip(dims, wanted, strict=True)
+        # Exporters declare one number and give a list of one, or of none where it is left out.
+        one = dims == () and len(wanted) == 1
+        clash = (
+            dims != ("?",)
+            and not one
+            and (
+                len(wanted) != len(dims)
+                or any(
+                    isinstance(d, int) and d not in (0, w)
+                    for d, w in zip(dims, wanted, strict=True)
+                )
             )
         )
         if clash:

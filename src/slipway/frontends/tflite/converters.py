@@ -20,7 +20,7 @@ from slipway.relay.types import TensorType
 Converter = Callable[["NodeView"], Any]
 
 TABLE: ConverterTable[NodeView] = ConverterTable(
-    "slipway.frontends.tflite",
+    "slipway.frontends.tflite.operators",
     (
         "activation", "arithmetic", "control", "conv", "convert", "detection", "elementary",
         "fully_connected", "lstm", "matmul", "mediapipe", "pool", "reduce", "resize", "rnn",

@@ -226,7 +226,8 @@ class _Importer(Program):
             fits = len(wanted) == len(shape) and all(
                 d in (-1, w) for d, w in zip(shape, wanted, strict=True)
             )
-            if not fits:
+            # Converters write one number as a list of one.
+            if not fits and {wanted, tuple(shape)} != {(), (1,)}:
                 raise ModelError(
                     f"the input {tensor.name!r} is given the shape {wanted}, but the model has "
                     f"{shape}"

@@ -18,6 +18,7 @@ from slipway.relay.testing import (
     temp_op_attr,
     tf,
     vgg,
+    yolo_detection,
 )
 from slipway.relay.testing.init import create_workload
 from slipway.relay.testing.temp_op_attr import TempOpAttr
@@ -58,4 +59,5 @@ __all__ = [
     "temp_op_attr",
     "tf",
     "vgg",
+    "yolo_detection",
 ]

@@ -1,4 +1,4 @@
-"""Executors under their classic path; see `slipway.runtime.graph_executor`."""
+"""Executors under their classic path; see `slipway.runtime.graph.graph_executor`."""
 
 from slipway.runtime.executor.aot_executor import AotModule
 

@@ -17,7 +17,10 @@ from slipway.relay.expr import Call, Expr, Function, Op
 from slipway.relay.open_dims import fix_shapes
 from slipway.relay.visit import rewrite
 from slipway.transform.context import PassContext
-from slipway.transform.graph.annotate_target import annotate_target
+from slipway.transform.graph.byoc.annotate_target import annotate_target
+from slipway.transform.graph.byoc.merge_composite import merge_composite
+from slipway.transform.graph.byoc.merge_regions import merge_regions
+from slipway.transform.graph.byoc.partition_graph import partition_graph
 from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
 from slipway.transform.graph.convert_layout import convert_layout
 from slipway.transform.graph.dead_channels import remove_dead_channels
@@ -27,11 +30,8 @@ from slipway.transform.graph.fold_scale_axis import fold_scale_axis
 from slipway.transform.graph.fuse_ops import MAX_DEPTH, fuse_ops
 from slipway.transform.graph.infer_type import infer_type
 from slipway.transform.graph.inline import inline
-from slipway.transform.graph.merge_composite import merge_composite
-from slipway.transform.graph.merge_regions import merge_regions
-from slipway.transform.graph.mixed_precision import to_mixed_precision
-from slipway.transform.graph.partition_graph import partition_graph
 from slipway.transform.graph.pipeline import main_function, over_functions
+from slipway.transform.graph.precision.mixed_precision import to_mixed_precision
 from slipway.transform.graph.simplify_expr import simplify_expr
 from slipway.transform.graph.simplify_inference import simplify_inference
 from slipway.transform.manager import (

@@ -23,7 +23,7 @@ from slipway.relay.expr import Call, Constant, Expr, Function, Op, Var
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.types import TensorType
 from slipway.relay.visit import children, post_order, rebuild
-from slipway.transform.graph.channel_ranges import Array, ChannelRange, channel_ranges
+from slipway.transform.graph.integers.channel_ranges import Array, ChannelRange, channel_ranges
 
 SUMS = ("qnn.conv2d_nhwc", "qnn.dense_packed")
 DEPTHWISE = "qnn.depthwise_conv2d_nhwc"

@@ -20,16 +20,16 @@ from slipway.transform.graph.fold_constant import fold_constant
 from slipway.transform.graph.fold_scale_axis import fold_scale_axis
 from slipway.transform.graph.fuse_ops import MAX_DEPTH, Ends, fuse_ops
 from slipway.transform.graph.infer_type import infer_type
-from slipway.transform.graph.integer_arithmetic import integer_arithmetic
+from slipway.transform.graph.integers.integer_arithmetic import integer_arithmetic
 from slipway.transform.graph.outline_branches import outline_branches
 from slipway.transform.graph.own_outputs import own_outputs
-from slipway.transform.graph.round_once import round_once
+from slipway.transform.graph.precision.round_once import round_once
+from slipway.transform.graph.precision.widen_products import widen_products
 from slipway.transform.graph.select_branches import select_branches
 from slipway.transform.graph.simplify_expr import simplify_expr
 from slipway.transform.graph.simplify_inference import simplify_inference
 from slipway.transform.graph.sink_reshape import sink_reshape
 from slipway.transform.graph.split_joins import split_joins
-from slipway.transform.graph.widen_products import widen_products
 from slipway.transform.manager import Pass, Setting, always
 from slipway.transform.verify import LAWS
 

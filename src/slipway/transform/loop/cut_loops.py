@@ -35,7 +35,7 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.function import PrimFunc
-from slipway.ir.visit import map_children, walk
+from slipway.ir.visit import map_children
 from slipway.transform.loop.loop_partition import (
     Ranges,
     conditions_of,
@@ -54,7 +54,7 @@ Decisions = dict[int, tuple[Any, bool]]  # {id(condition): (condition, it holds)
 
 def cut_loops(func: PrimFunc) -> PrimFunc:
     """Return `func` with the loops cut that carry a hint, and the hints gone."""
-    if not any(isinstance(n, S.For) and _is_hinted(n) for n in walk(func.body)):
+    if not any(isinstance(n, S.For) and _is_hinted(n) for n in S.statements(func.body)):
         return func
     return func.replace(body=_Cutter().visit(func.body))  # type: ignore[no-any-return]
 

@@ -26,6 +26,7 @@ loops are long enough for the n comparisons of that.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from slipway.arith.analyzer import Analyzer
@@ -118,7 +119,7 @@ def _unchanged(loop: S.For, kept: dict[int, E.PrimExpr] | None) -> E.PrimExpr | 
         stmt = stmt.body
     if not vectors or not isinstance(stmt, S.BufferStore):
         return None
-    nodes = list(walk(stmt))
+    nodes = list(islice(walk(stmt), _MOST_NODES + 1))
     if len(nodes) > _MOST_NODES:
         return None
     inner |= {id(node.var) for node in nodes if isinstance(node, E.Let)}

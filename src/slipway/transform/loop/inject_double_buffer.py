@@ -31,7 +31,7 @@ from slipway.transform.context import PassContext
 
 def inject_double_buffer(func: PrimFunc) -> PrimFunc:
     """Return `func` with the temporaries marked "double_buffer" doubled and filled ahead."""
-    if not any(isinstance(n, S.Allocate) and _marked(n) for n in walk(func.body)):
+    if not any(isinstance(n, S.Allocate) and _marked(n) for n in S.statements(func.body)):
         return func
     return func.replace(body=_visit(func.body))  # type: ignore[no-any-return]
 

@@ -23,7 +23,7 @@ from slipway.ir.visit import map_children, substitute, walk
 
 def inject_prefetch(func: PrimFunc) -> PrimFunc:
     """Return `func` with the loops marked "prefetch" asking for memory ahead."""
-    if not any(isinstance(n, S.For) and _requests(n) for n in walk(func.body)):
+    if not any(isinstance(n, S.For) and _requests(n) for n in S.statements(func.body)):
         return func
     return func.replace(body=_visit(func.body))  # type: ignore[no-any-return]
 

@@ -140,7 +140,7 @@ class _Partition:
 def loops_inside(an: Analyzer, body: S.Stmt) -> Ranges:
     """Return the interval of each loop variable in `body`, and make its range known to `an`."""
     found: Ranges = {}
-    for stmt in walk(body):
+    for stmt in S.statements(body):
         if isinstance(stmt, S.For) and stmt.loop_var.dtype in ("int32", "int64"):
             an.bind_range(stmt.loop_var, E.Range(stmt.min, stmt.extent))
             first, extent = an.linear(stmt.min), an.linear(stmt.extent)

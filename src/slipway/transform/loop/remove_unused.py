@@ -6,7 +6,6 @@ after:  ``B[0] = A[0]``
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from slipway.ir import expr as E
@@ -18,27 +17,10 @@ from slipway.ir.visit import map_children, walk
 
 def remove_unused(func: PrimFunc) -> PrimFunc:
     """Return `func` without allocations that are never read."""
-    if not any(isinstance(n, S.Allocate) for n in _statements(func.body)):
+    if not any(isinstance(n, S.Allocate) for n in S.statements(func.body)):
         return func
     body, _ = _visit(func.body)
     return func if body is func.body else func.replace(body=body)
-
-
-def _statements(root: S.Stmt) -> Iterator[S.Stmt]:
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        yield node
-        stack.extend(_inner(node))
-
-
-def _inner(node: S.Stmt) -> list[S.Stmt]:
-    found: list[S.Stmt] = []
-    for name in node.FIELDS:
-        value = getattr(node, name)
-        items = value if type(value) is tuple else (value,)
-        found.extend(i for i in items if isinstance(i, S.Stmt))
-    return found
 
 
 def _visit(node: S.Stmt) -> tuple[S.Stmt, set[E.Var]]:

@@ -27,7 +27,8 @@ def serialize_threads(func: PrimFunc) -> PrimFunc:
     target = func.attr("target")
     if target is None or not target.kind.is_cpu:
         return func
-    if not any(isinstance(n, S.For) and n.kind == S.ForKind.THREAD for n in walk(func.body)):
+    loops = (n for n in S.statements(func.body) if isinstance(n, S.For))
+    if all(loop.kind != S.ForKind.THREAD for loop in loops):
         return func
     return func.replace(body=_visit(func.body, func.name, False))  # type: ignore[no-any-return]
 

@@ -22,10 +22,11 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
 from slipway.ir.function import PrimFunc
-from slipway.ir.visit import map_children, walk
+from slipway.ir.visit import children, map_children, walk
 from slipway.target.capability import capability_of
 
 SIZES = (4, 8, 16)
+_NO_LOADS = frozenset((E.Var, E.SizeVar, E.IntImm, E.FloatImm))
 ITEM_BITS = 32
 
 
@@ -34,9 +35,37 @@ def transpose_loads(func: PrimFunc) -> PrimFunc:
     target = func.attr("target")
     if target is None or not capability_of(target).shuffles or not func.attr("noalias", True):
         return func
-    if not any(_across(node) for node in walk(func.body)):
+    if not _loads_across(func.body):
         return func
     return func.replace(body=_visit(func.body))  # type: ignore[no-any-return]
+
+
+def _loads_across(body: S.Stmt) -> bool:
+    """Return whether any load under `body` is `_across`.
+
+    Most functions have none, and unrolled bodies are large: the common nodes are taken apart here
+    rather than by the generic walk.
+    """
+    seen: set[int] = set()
+    stack: list[Any] = [body]
+    while stack:
+        node = stack.pop()
+        kind = type(node)
+        if kind in _NO_LOADS or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if kind is E.BufferLoad:
+            if _across(node):
+                return True
+            stack += node.indices
+        elif isinstance(node, E.BinaryOp):
+            stack += (node.a, node.b)
+        elif kind is S.BufferStore:
+            stack.append(node.value)
+            stack += node.indices
+        else:
+            stack += children(node)
+    return False
 
 
 def _across(node: Any) -> TypeGuard[E.BufferLoad]:

@@ -44,8 +44,9 @@ class _Unroller:
         self.an = Analyzer()
         self.values: dict[Atom, Linear] = {}
         self.names: dict[int, Any] = {}
-        self.clean: dict[int, tuple[Any, bool]] = {}
-        self.memo: dict[int, tuple[Any, Any]] = {}
+        # By expression and what its variables are here, so that copies share what is alike.
+        self.memo: dict[tuple[int, ...], tuple[Any, ...]] = {}
+        self.inside: dict[int, tuple[Any, tuple[int, ...]]] = {}
         self.around: list[tuple[E.Var, E.Range]] = []  # the loops that stay
 
     # -- statements: expand, substituting the current values of unrolled variables ----------------
@@ -79,7 +80,6 @@ class _Unroller:
         if var.dtype in ("int32", "int64"):
             fresh = Linear({self.an.var_atom(var): 1}, 0, var.dtype)
             self.values[self.an.var_atom(stmt.var)] = fresh
-        self.memo = {}
         body = self.visit(stmt.body)
         return S.LetStmt(var, value, body)
 
@@ -129,11 +129,9 @@ class _Unroller:
             atom = self.an.var_atom(node.loop_var)
             self.values[atom] = Linear({self.an.var_atom(var): 1}, 0, var.dtype)
         self.names[id(node.loop_var)] = var
-        outer, self.memo = self.memo, {}
         self.around.append((var, E.Range(first, extent)))
         body = self.visit(node.body)
         self.around.pop()
-        self.memo = outer
         if saved is None:
             del self.names[id(node.loop_var)]
             self.values.pop(self.an.var_atom(node.loop_var), None)
@@ -145,45 +143,59 @@ class _Unroller:
         start = self.an.linear(first)
         atom = self.an.var_atom(node.loop_var)
         copies = []
-        outer = self.memo
         for step in range(extent):
             value = start.shifted(step)
             self.values[atom] = value
             self.names[id(node.loop_var)] = self.an.to_expr(value)
-            self.memo = {}
             copies.append(self.visit(node.body))
         self.values.pop(atom, None)
         self.names.pop(id(node.loop_var), None)
-        self.memo = outer
         return S.seq(copies)
 
     # -- expressions -------------------------------------------------------------------------------
 
     def expr(self, node: Any) -> Any:
         """Return `node` with the variables of unrolled loops replaced by their current values."""
+        names = self.names
         if isinstance(node, E.Var):
-            return self.names.get(id(node), node)
-        if type(node) in _LEAVES or not self.names:
+            return names.get(id(node), node)
+        if type(node) in _LEAVES or not names:
             return node
-        known = self.memo.get(id(node))
-        if known is not None:
-            return known[1]
+        now = [names[var] for var in self.variables(node) if var in names]
+        key = (id(node), *map(id, now))
+        known = self.memo.get(key)
+        if known is None:
+            known = self.memo[key] = (self.changed(node), node, now)  # ids stay those of these
+        return known[0]
+
+    def variables(self, node: Any) -> tuple[int, ...]:
+        """Return the ids of the variables in an expression."""
+        known = self.inside.get(id(node))
+        if known is None:
+            found: dict[int, None] = {}
+            for child in children(node):
+                if isinstance(child, E.Var):
+                    found[id(child)] = None
+                elif isinstance(child, E.PrimExpr):
+                    found.update(dict.fromkeys(self.variables(child)))
+            known = self.inside[id(node)] = (node, tuple(found))
+        return known[1]
+
+    def changed(self, node: Any) -> Any:
+        """Return what `expr` does, which has not been asked for it under these values yet."""
         if node.dtype in ("int32", "int64"):
             linear = self.an.linear(node)
             if all(a.pure for a in linear.terms):
                 if all(a.variables.isdisjoint(self.values) for a in linear.terms):
                     return self.an.to_expr(linear)
-                result = self.an.to_expr(self.an.substitute(linear, self.values))
-                self.memo[id(node)] = (node, result)
-                return result
+                return self.an.to_expr(self.an.substitute(linear, self.values))
         result = map_children(
             node, lambda child: self.expr(child) if isinstance(child, E.PrimExpr) else child
         )
         if isinstance(result, (E.CmpOp, E.Select)) or (
             isinstance(result, E.Call) and result.op in ("likely", "if_then_else")
         ):
-            result = self.an.simplify(result)
-        self.memo[id(node)] = (node, result)
+            return self.an.simplify(result)
         return result
 
 

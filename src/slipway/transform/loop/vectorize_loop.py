@@ -493,7 +493,7 @@ def _reads_memory(expr: PrimExpr) -> bool:
 
 
 def _holds_loop(stmt: S.Stmt, kind: str) -> bool:
-    return any(isinstance(n, S.For) and n.kind == kind for n in walk(stmt))
+    return any(isinstance(n, S.For) and n.kind == kind for n in S.statements(stmt))
 
 
 def _widest_bytes(stmt: S.Stmt) -> int:

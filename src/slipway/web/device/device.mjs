@@ -1,5 +1,5 @@
 // A page as a device: it registers with the proxy that served it, and runs the sessions that come.
-// docs/rpc-protocol.md, sections 10 and 11, say what is spoken; crt/posix/rpc_registrar.c does the same.
+// docs/rpc-protocol.md, sections 10 and 11, say what is spoken; crt/posix/rpc/rpc_registrar.c does the same.
 
 import { Code, Link, Prover, Reader, Role, errorFrame, frame, greet, packed, refusal, textSize } from "./link.mjs";
 import { MAX_WAITING_BYTES } from "./session.mjs";

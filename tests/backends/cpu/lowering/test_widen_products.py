@@ -8,7 +8,7 @@ import slipway as tvm
 from slipway import relay
 from slipway.contrib import graph_executor
 from slipway.transform.graph.infer_type import infer_type
-from slipway.transform.graph.widen_products import widen_products
+from slipway.transform.graph.precision.widen_products import widen_products
 
 RNG = np.random.default_rng(0)
 

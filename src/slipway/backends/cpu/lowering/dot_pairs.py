@@ -15,7 +15,7 @@ from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.ops.packed.dot_pairs import PAIR
 from slipway.relay.visit import children, post_order
 from slipway.target.costs import ANY_CORE, Costs
-from slipway.transform.graph.widen_products import has_known_weight
+from slipway.transform.graph.precision.widen_products import has_known_weight
 
 if TYPE_CHECKING:
     from slipway.target import Target

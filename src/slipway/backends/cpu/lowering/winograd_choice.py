@@ -9,7 +9,7 @@ from __future__ import annotations
 from slipway.relay.dims import usual
 from slipway.relay.expr import Call
 from slipway.target.cores import Core, core_of
-from slipway.transform.graph.widen_products import has_known_weight
+from slipway.transform.graph.precision.widen_products import has_known_weight
 
 
 def winograd_tile(call: Call, lanes: int, speed: int = 1, core: Core | None = None) -> int:

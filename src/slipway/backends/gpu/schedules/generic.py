@@ -14,7 +14,7 @@ from math import prod
 from typing import Any
 
 from slipway import te
-from slipway.backends.gpu.limits import most_threads
+from slipway.backends.gpu.limits import most_blocks, most_threads
 from slipway.backends.stages import extent_of, inline_injective, producers, shape_of
 from slipway.backends.strategy import Knobs, Problem, register_pattern
 from slipway.ir.expr import ProducerLoad
@@ -63,23 +63,27 @@ def schedule_elements(
     schedule = te.create_schedule([t.op for t in outs])
     inline_injective(schedule, outs)
     results = {id(t.op): t for t in outs}
+    most = most_blocks(problem.target)
     ends: dict[int, Any] = {}
     for tensor in results.values():
-        ends[id(tensor.op)] = bind_elements(schedule, tensor, knobs.threads)
+        ends[id(tensor.op)] = bind_elements(schedule, tensor, knobs.threads, most)
+    readers = readers_of(schedule, outs)
     for op in producers(outs):
         if not isinstance(op, te.ComputeOp) or id(op) in results or not op.reduce_axis:
             continue
         tensor = op.output(0)
-        reader = only_reader(schedule, op, outs)
+        reader = only_reader(readers, op, outs)
         if reader is not None and ends[id(reader.op)] is not None:
             schedule[tensor].compute_at(schedule[reader], ends[id(reader.op)])
             schedule[tensor].set_scope("local")
         else:
-            bind_elements(schedule, tensor, knobs.threads)
+            bind_elements(schedule, tensor, knobs.threads, most)
     return schedule
 
 
-def bind_elements(schedule: te.Schedule, tensor: te.Tensor, threads: int) -> te.IterVar | None:
+def bind_elements(
+    schedule: te.Schedule, tensor: te.Tensor, threads: int, most: int | None
+) -> te.IterVar | None:
     """Bind a stage's elements to threads; return the axis of the threads, None where it has none.
 
     A stage without axes is one thread's.
@@ -94,28 +98,48 @@ def bind_elements(schedule: te.Schedule, tensor: te.Tensor, threads: int) -> te.
     block, thread = stage.split(fused, factor=factor, tail="guard")
     if stage.op.reduce_axis:
         stage.reorder(block, thread, *stage.op.reduce_axis)
-    stage.bind(block, te.thread_axis("blockIdx.x"))
+    bind_blocks(stage, block, -(-total // factor), most)
     stage.bind(thread, te.thread_axis("threadIdx.x"))
     return thread
 
 
-def only_reader(
-    schedule: te.Schedule, op: te.ComputeOp, outs: Sequence[te.Tensor]
-) -> te.Tensor | None:
-    """Return the only stage that reads `op`, if it is an output and reads element by element."""
-    readers = []
-    for other in producers(outs):
-        stage = schedule[other]
-        if stage.attach_type == "inline" or not isinstance(other, te.ComputeOp):
-            if any(t.op is op for t in other.input_tensors) and stage.attach_type != "inline":
-                return None
+def bind_blocks(stage: te.Stage, block: te.IterVar, count: int, most: int | None) -> None:
+    """Bind an axis of `count` steps to blocks along x, and along y where x has not so many."""
+    if most is not None and count > most:
+        rows = -(-count // most)
+        row, block = stage.split(block, factor=-(-count // rows), tail="guard")
+        stage.bind(row, te.thread_axis("blockIdx.y"))
+    stage.bind(block, te.thread_axis("blockIdx.x"))
+
+
+# The stages that read a stage, by the id of its operation: each with the indices at which it reads,
+# or with None where it is no computation whose elements could hold the other's.
+Readers = dict[int, list[tuple[te.Operation, list[tuple[Any, ...]] | None]]]
+
+
+def readers_of(schedule: te.Schedule, outs: Sequence[te.Tensor]) -> Readers:
+    """Return who reads what, of the stages that are not inlined, seeing through those that are."""
+    found: Readers = {}
+    for reader in producers(outs):
+        if schedule[reader].attach_type == "inline":
             continue
-        positions = _places(schedule, other, op)
-        if positions:
-            readers.append((other, positions))
-    if len(readers) != 1 or len(op.outputs) != 1:
+        if not isinstance(reader, te.ComputeOp):
+            for tensor in reader.input_tensors:
+                found.setdefault(id(tensor.op), []).append((reader, None))
+            continue
+        for number, positions in _places(schedule, reader).items():
+            found.setdefault(number, []).append((reader, positions))
+    return found
+
+
+def only_reader(readers: Readers, op: te.ComputeOp, outs: Sequence[te.Tensor]) -> te.Tensor | None:
+    """Return the only stage that reads `op`, if it is an output and reads element by element."""
+    known = readers.get(id(op), [])
+    if len(known) != 1 or len(op.outputs) != 1:
         return None
-    reader, positions = readers[0]
+    reader, positions = known[0]
+    if positions is None or not isinstance(reader, te.ComputeOp):
+        return None
     own = [axis.var for axis in reader.axis]
     shape = shape_of(op.output(0))
     if reader.reduce_axis or shape != shape_of(reader.output(0)):
@@ -126,25 +150,34 @@ def only_reader(
     return next((t for t in outs if t.op is reader), None)
 
 
-def _places(
-    schedule: te.Schedule, reader: te.ComputeOp, wanted: te.Operation
-) -> list[tuple[Any, ...]]:
-    """Return the indices at which `reader` reads `wanted`; those through inlined stages as None."""
-    found: list[tuple[Any, ...]] = []
-    todo: list[tuple[Any, dict[int, Any]]] = [
-        (body, {id(axis.var): axis.var for axis in reader.axis}) for body in reader.body
-    ]
+def _places(schedule: te.Schedule, reader: te.ComputeOp) -> dict[int, list[tuple[Any, ...]]]:
+    """Return the indices at which `reader` reads each stage, by the id of its operation.
+
+    Those through inlined stages that are no axis of `reader` are None.  An inlined stage that is
+    read alike several times is looked at once.
+    """
+    found: dict[int, list[tuple[Any, ...]]] = {}
+    own: dict[int, Any] = {id(axis.var): axis.var for axis in reader.axis}
+    todo: list[tuple[Any, dict[int, Any]]] = [(body, own) for body in reader.body]
+    seen: set[tuple[int, ...]] = set()
+    nodes: set[tuple[int, int]] = set()
+    kept = [own]  # so that their ids stay theirs
     while todo:
         node, names = todo.pop()
+        if (id(node), id(names)) in nodes:
+            continue
+        nodes.add((id(node), id(names)))
         if isinstance(node, ProducerLoad):
+            inner = node.producer.op
             inside = tuple(names.get(id(i)) for i in node.indices)
-            if node.producer.op is wanted:
-                found.append(inside)
-            elif schedule[node.producer].attach_type == "inline":
-                inner = node.producer.op
+            if schedule[node.producer].attach_type != "inline":
+                found.setdefault(id(inner), []).append(inside)
+            elif (key := (id(inner), *(id(value) for value in inside))) not in seen:
+                seen.add(key)
                 mapping = {
                     id(axis.var): value for axis, value in zip(inner.axis, inside, strict=True)
                 }
+                kept.append(mapping)
                 todo += [(body, mapping) for body in inner.body]
         todo += [(child, names) for child in children(node)]
     return found

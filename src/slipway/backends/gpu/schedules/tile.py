@@ -12,10 +12,12 @@ from math import prod
 from typing import Any
 
 from slipway import te
-from slipway.backends.gpu.limits import most_threads
+from slipway.backends.gpu.limits import most_blocks, most_threads
 from slipway.backends.gpu.schedules.generic import (
     ThreadKnobs,
+    bind_blocks,
     only_reader,
+    readers_of,
     schedule_elements,
     thread_knobs,
     thread_space,
@@ -101,7 +103,7 @@ def schedule_tiles(
     schedule = te.create_schedule([t.op for t in outs])
     inline_injective(schedule, outs)
     is_result = any(t.op is anchor.op for t in outs)
-    out = anchor if is_result else only_reader(schedule, anchor.op, outs)
+    out = anchor if is_result else only_reader(readers_of(schedule, outs), anchor.op, outs)
     if len(outs) != 1 or len(sums) != 1 or sums[0] is not anchor.op or out is None:
         return schedule_elements(problem, outs, anchor, knobs)
     if is_result:
@@ -136,7 +138,7 @@ def _bind_tiles(
     fused = stage.fuse(*outer)
     threads = min(knobs.threads, most_threads(problem.target), tiles)
     block, thread = stage.split(fused, factor=threads, tail="guard")
-    stage.bind(block, te.thread_axis("blockIdx.x"))
+    bind_blocks(stage, block, -(-tiles // threads), most_blocks(problem.target))
     stage.bind(thread, te.thread_axis("threadIdx.x"))
     for axis in inner:
         stage.unroll(axis)

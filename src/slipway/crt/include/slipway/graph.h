@@ -4,7 +4,7 @@
  *
  * Freestanding: no heap, no strings printed. The caller gives one block for the tables in memory
  * and one arena for all tensors; `slw_graph_init` says nothing until both are large enough.
- * The format of graph.bin is described in slipway.runtime.graph_format.
+ * The format of graph.bin is described in slipway.runtime.graph.graph_format.
  */
 #ifndef SLIPWAY_GRAPH_H_
 #define SLIPWAY_GRAPH_H_

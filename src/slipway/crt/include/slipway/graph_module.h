@@ -68,6 +68,13 @@ SLW_API slw_status slw_graph_module_share_param(slw_module *module, uint32_t inp
  * for slw_graph_module_share_params. */
 SLW_API slw_status slw_params_unpack(const void *data, size_t size_bytes, slw_tensor **out);
 
+/** The same, out of memory that nobody reads values from again: `taken` is told of the values of
+ * each parameter when they have been copied. What it does not change is names and shapes. */
+SLW_API slw_status slw_params_move(const void *data, size_t size_bytes,
+                                   void (*taken)(void *context, const void *values,
+                                                 size_t size_bytes),
+                                   void *context, slw_tensor **out);
+
 /** Share all parameters in `data`, whose values slw_params_unpack has put into `block`. */
 SLW_API slw_status slw_graph_module_share_params(slw_module *module, const void *data,
                                                  size_t size_bytes, slw_tensor *block);

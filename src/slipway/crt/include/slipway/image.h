@@ -64,6 +64,21 @@ typedef struct slw_image {
 SLW_API slw_status slw_image_module_create(const slw_image *image, void (*released)(void *context),
                                            void *context, slw_module **out);
 
+/** Make the executor of an image's graph, and set its parameters; `library` has its functions.
+ * @return SLW_OK, or a status with the error set */
+SLW_API slw_status slw_image_make_graph(const slw_image *image, slw_module *library,
+                                        slw_module **out);
+
+/* What makes it: a program whose table of contents points at it only where there is a graph has no
+ * graph executor where there is none. */
+#ifdef SLW_WEB
+extern slw_status (*const slw_web_make_graph)(const slw_image *image, slw_module *library,
+                                              slw_module **out);
+#define SLW_IMAGE_GRAPH slw_web_make_graph
+#else
+#define SLW_IMAGE_GRAPH slw_image_make_graph
+#endif
+
 #ifdef __cplusplus
 }
 #endif

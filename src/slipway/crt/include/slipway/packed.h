@@ -47,7 +47,14 @@ SLW_API int slw_packed_config_threadpool(void *handle, const TVMFFIAny *args, in
 SLW_API int slw_packed_about(void *handle, const TVMFFIAny *args, int32_t num_args,
                              TVMFFIAny *result);
 
-/** Devices: what each takes stands in posix/device_code.c, where the first three are for compiled
+/** (host, port, ...): connect this session's client to the server there, from the reply on;
+ * (name of an uploaded program): to that program, which serves its standard input and output. */
+SLW_API int slw_packed_rpc_connect(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                   TVMFFIAny *result);
+SLW_API int slw_packed_rpc_popen(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                 TVMFFIAny *result);
+
+/** Devices: what each takes stands in posix/devices/device_code.c, where the first three are for compiled
  * code. */
 SLW_API int slw_packed_device_launch(void *handle, const TVMFFIAny *args, int32_t num_args,
                                      TVMFFIAny *result);

@@ -51,6 +51,8 @@ extern void PAGE(random)(uint8_t *out, size_t size_bytes);
 /* The program that is this session has no compiled functions itself. */
 const slw_image slw_web_image = {.magic = SLW_IMAGE_MAGIC, .version = SLW_IMAGE_VERSION,
                                  .pointer_bytes = sizeof(void *)};
+slw_status (*const slw_web_make_graph)(const slw_image *image, slw_module *library,
+                                       slw_module **out) = NULL;
 
 /** A number of JavaScript's table, given back when nobody refers to it. */
 typedef struct reference {

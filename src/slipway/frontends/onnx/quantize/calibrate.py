@@ -20,7 +20,7 @@ from slipway.frontends.onnx.quantize.graph import Array
 from slipway.frontends.onnx.quantize.samples import Sample
 from slipway.frontends.onnx.reader import onnx_package
 from slipway.runtime.devices import cpu
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 
 METHODS = ("minmax", "percentile", "entropy")
 

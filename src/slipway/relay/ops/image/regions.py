@@ -69,11 +69,12 @@ def _roi_type(attrs: RoiAlignAttrs, data: TensorType, rois: TensorType) -> Type:
 
 def _corners(m: Any, size: int, x: Any) -> tuple[Any, Any, Any, Any]:
     """(low index, high index, weight of high, inside) of a coordinate along one axis."""
+    x = m.named(x)
     inside = m.both(x >= m.number(-1.0), x <= m.number(float(size)))
-    x = m.minimum(m.maximum(x, m.number(0.0)), m.number(size - 1.0))
-    low = m.floor(x)
-    first = m.whole(low)
-    return first, m.minimum(first + 1, size - 1), x - low, inside
+    x = m.named(m.minimum(m.maximum(x, m.number(0.0)), m.number(size - 1.0)))
+    low = m.named(m.floor(x))
+    first = m.named(m.whole(low))
+    return first, m.named(m.minimum(first + 1, size - 1)), m.named(x - low), inside
 
 
 def _bin(
@@ -85,12 +86,12 @@ def _bin(
     shift = m.number(0.5 if attrs.aligned else 0.0)
     starts, steps = [], []
     for axis in range(2):
-        first = region[axis] * scale - shift
+        first = m.named(region[axis] * scale - shift)
         length = region[axis + 2] * scale - shift - first
         if not attrs.aligned:
             length = m.maximum(length, m.number(1.0))
-        step = length * m.number(1 / attrs.pooled_size[axis])
-        starts.append(first + m.real(place[axis]) * step)
+        step = m.named(length * m.number(1 / attrs.pooled_size[axis]))
+        starts.append(m.named(first + m.real(place[axis]) * step))
         steps.append(step)
     one, zero = m.number(1.0), m.number(0.0)
     total: Any = None
@@ -100,18 +101,22 @@ def _bin(
             x = _corners(m, size[1], starts[1] + m.number((sx + 0.5) / ratio) * steps[1])
             parts = [
                 (one - y[2] if iy == 0 else y[2]) * (one - x[2] if ix == 0 else x[2])
-                * read(y[iy], x[ix])
+                * m.named(read(y[iy], x[ix]))
                 for iy in (0, 1) for ix in (0, 1)
             ]  # fmt: skip
             if attrs.mode == "max":  # the largest weighted corner, as ONNX defines it
-                value = m.maximum(m.maximum(parts[0], parts[1]), m.maximum(parts[2], parts[3]))
+                parts = [m.named(part) for part in parts]
+                pairs = (m.named(m.maximum(parts[i], parts[i + 1])) for i in (0, 2))
+                value = m.maximum(*pairs)
             else:
                 value = parts[0] + parts[1] + parts[2] + parts[3]
             value = m.where(m.both(y[3], x[3]), value, zero)
             if total is None:
                 total = value
+            elif attrs.mode == "max":
+                total = m.maximum(m.named(total), m.named(value))
             else:
-                total = m.maximum(total, value) if attrs.mode == "max" else total + value
+                total = total + value
     return total if attrs.mode == "max" else total * m.number(1 / (ratio * ratio))
 
 
@@ -139,13 +144,14 @@ def _roi_compute(attrs: RoiAlignAttrs, inputs: list[Any], out_types: list[Tensor
     m = TeArithmetic(working_dtype(data.dtype, rois.dtype))
 
     def element(r: PrimExpr, c: PrimExpr, py: PrimExpr, px: PrimExpr) -> Any:
-        region = [m.real(rois(r, k)) for k in (2, 1, 4, 3)]
+        region = [m.named(m.real(rois(r, k))) for k in (2, 1, 4, 3)]
         sample = te().min(te().max(te().to_integer(rois(r, 0), "int32"), 0), count - 1)
+        sample = m.named(sample)
         found = _bin(
             m, attrs, (height, width), region, [py, px],
             lambda y, x: m.real(data(sample, c, y, x)),
         )  # fmt: skip
-        return found.astype(out.dtype)
+        return m.with_names(found.astype(out.dtype))
 
     return [te().compute(out.shape, element, name="roi_align", tag="injective")]
 
@@ -248,8 +254,8 @@ def _deformed(m: Any, size: tuple[int, int], position: list[Any], read: Any, cut
     """The value at a real position; what lies beyond the ends is zero."""
     axes = []
     for x, extent in zip(position, size, strict=True):
-        low = m.floor(x)
-        first, rest = m.whole(low), x - low
+        low = m.named(m.floor(x))
+        first, rest = m.named(m.whole(low)), m.named(x - low)
         pair = []
         for step, weight in ((0, m.number(1.0) - rest), (1, rest)):
             place = first + step
@@ -310,10 +316,11 @@ def _im2col_compute(
             base = at[axis] * attrs.strides[axis] + tap * attrs.dilation[axis]
             base = m.real(base - attrs.padding[axis])
             move = m.real(offset(n, (group * window + k) * 2 + axis, *at))
-            position.append(base + move)
+            position.append(m.named(base + move))
         found = _deformed(m, (height, width), position, lambda y, x: m.real(data(n, c, y, x)),
                           attrs.cut)  # fmt: skip
-        return (found * m.real(mask(n, group * window + k, *at))).astype(out.dtype)
+        weighed = found * m.real(mask(n, group * window + k, *at))
+        return m.with_names(weighed.astype(out.dtype))
 
     return [te().compute(out.shape, element, name="deformable_im2col", tag="injective")]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING
 
 from slipway.backends.cpu.knobs import vector_lanes, widest_lanes
 from slipway.backends.cpu.parts import time_of_all, worth_sharing
-from slipway.backends.cpu.tile import MicroKernel, Tile, choose_tile, fma
+from slipway.backends.cpu.tile import Tile, choose_tile, fma
 from slipway.backends.strategy import Knobs, Space
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _score_tile(vectors: int, keys: int, size: int, target: Target) -> tuple[Til
 
     The vectors stay in the first-level cache, and one that takes part twice is computed twice.
     """
-    kernel = MicroKernel(target, most_vectors=8, from_l1=True)
+    kernel = replace(fma(target), most_vectors=8, from_l1=True)
 
     def cost(tile: Tile) -> float:
         products = tile.rows * tile.vectors

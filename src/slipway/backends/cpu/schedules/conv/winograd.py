@@ -18,11 +18,20 @@ from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.parts import time_of_all
 from slipway.backends.cpu.predict import product_cycles
+from slipway.backends.cpu.schedules.conv.winograd_tiles import (
+    WinogradStages,
+    registers_of_products,
+    tasks_of,
+    tile_image,
+    transform_back,
+    transform_half,
+    winograd_schedule,
+)
 from slipway.backends.cpu.schedules.matmul.lane_fma import schedule_lane_fma
 from slipway.backends.cpu.schedules.matmul.panels import PanelProgress, prefetch_next, split_steps
 from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import GROUP, Tile, choose_tile, fma, lane_indexed_fma, tile_space
-from slipway.backends.stages import inline_injective, new_schedule, producers, shape_of
+from slipway.backends.stages import shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.winograd import TileBlocks, winograd_stages
 
@@ -120,78 +129,47 @@ def schedule_winograd(
     problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: WinogradTile
 ) -> te.Schedule:
     """Into the transform, the products, and back, a block of tiles and some channels at once."""
-    target = problem.target
-    schedule, output = new_schedule(outs)
-    stages = {
-        tag: op.output(0)
-        for op in producers(outs)
-        for tag in getattr(op, "tag", "").split(",")
-        if tag
-    }
-    half, data, products = (stages[f"winograd_{n}"] for n in ("half", "data", "products"))
-    rest = stages["winograd_rest"]
-    pad = stages.get("pad")
-    kept = [half, data, products, rest, *([pad] if pad is not None else [])]
-    inline_injective(schedule, outs, keep=kept)
-
-    _, parts, _, side, *_ = shape_of(products)
-    m = side - 2
-    _, _, lines, *_ = shape_of(rest)
-    step = lines // parts
+    schedule, output, stages = winograd_schedule(outs)
+    _, parts, _, side, *_ = shape_of(stages.products)
+    _, _, lines, *_ = shape_of(stages.rest)
     stage = schedule[output]
     n, o, y, x, ob = stage.op.axis
-    part, y_inside = stage.split(y, factor=step)
-    ty, y_inner = stage.split(y_inside, factor=m)
-    tx, x_inner = stage.split(x, factor=m)
+    image = tile_image(stage, y, x, lines // parts, side - 2)
     o_outer, o_inner = stage.split(o, factor=tile.vectors, tail="shift")
-    register_tile(stage, [n, part, o_outer, o_inner, ty, tx], [y_inner, x_inner], ob)
+    around = [n, image.part, o_outer, o_inner, image.ty, image.tx]
+    register_tile(stage, around, image.inside, ob)
+    data = schedule[stages.data]
+    products_at = tasks_of(stage, data, [n, image.part], o_outer, parts)
     if parts == 1:
-        task = stage.fuse(n, part, o_outer)
-        products_at = task
-        schedule[data].parallel(schedule[data].fuse(*data.op.axis[:3]))
-    else:
-        task, products_at = stage.fuse(n, part), o_outer
-        schedule[data].compute_at(stage, task)
-    stage.parallel(task)
+        data.parallel(data.fuse(*data.op.axis[:3]))
 
-    _schedule_back(schedule, rest, stage, tx)
-    schedule[products].compute_at(stage, products_at)
-    _schedule_products(schedule, products, tile, target)
-    _schedule_data(schedule, half, data, pad)
+    transform_back(schedule, stages.rest, stage, image.tx)
+    schedule[stages.products].compute_at(stage, products_at)
+    _schedule_products(schedule, stages.products, tile, problem.target)
+    _schedule_data(schedule, stages)
     return schedule
 
 
-def _schedule_data(
-    schedule: te.Schedule, half: te.Tensor, data: te.Tensor, pad: te.Tensor | None
-) -> None:
+def _schedule_data(schedule: te.Schedule, stages: WinogradStages) -> None:
     """One tile of one channel block at a time, all its elements unrolled."""
-    stage = schedule[data]
+    stage = schedule[stages.data]
     *_, x, y, q, i = stage.leaf_iter_vars
     register_tile(stage, [q], [x, y], i)
     outer = stage.leaf_iter_vars[stage.leaf_iter_vars.index(q) - 1]
-    if pad is not None:
-        schedule[pad].compute_at(stage, outer)
-        schedule[pad].vectorize(pad.op.axis[-1])
-    inner = schedule[half]
-    inner.compute_at(stage, q)
-    inner.set_scope("local")
-    *_, x, b, i = inner.op.axis
-    register_tile(inner, [], [b, x], i)  # column by column: a column in, a column out
+    if stages.pad is not None:
+        schedule[stages.pad].compute_at(stage, outer)
+        schedule[stages.pad].vectorize(stages.pad.op.axis[-1])
+    transform_half(schedule, stages.half, stage, q)
 
 
 def _schedule_products(
     schedule: te.Schedule, products: te.Tensor, tile: Tile, target: Target
 ) -> None:
     """A matrix product, tiles by output channels, for each element of a transformed tile."""
-    registers = schedule.cache_write(products, "local")
-    stage = schedule[products]
-    n, part, o, x, y, q, ob = stage.op.axis
-    q_outer, q_inner = stage.split(q, factor=tile.rows)
-    register_tile(stage, [n, part, x, y, q_outer], [o, q_inner], ob)
-    inner = schedule[registers]
-    inner.compute_at(stage, q_outer)
+    inner = registers_of_products(schedule, products, tile.rows)
     data, kernel = inner.op.input_tensors
     if target.has_lane_fma and shape_of(kernel)[-2] % GROUP == 0:
+        registers = inner.op.output(0)
         groups = schedule.cache_read(data, "local", [registers])
         lanes = min(shape_of(products)[-1], vector_lanes(target, products.dtype))
         schedule_lane_fma(schedule, registers, groups, row=5, columns=[2, 6], lanes=lanes)
@@ -210,12 +188,3 @@ def _schedule_products(
 
     for vector in range(tile.vectors):
         prefetch_next(inner, kernel, split, at, partial(place, vector))
-
-
-def _schedule_back(schedule: te.Schedule, rest: te.Tensor, stage: te.Stage, at: te.IterVar) -> None:
-    """One tile of results at a time, with the epilogue of the convolution."""
-    inner = schedule[rest]
-    inner.compute_at(stage, at)
-    inner.set_scope("local")
-    _, _, y, _, j, ob = inner.op.axis
-    register_tile(inner, [], [j, y], ob)

@@ -14,6 +14,7 @@ from slipway import dtypes, te
 from slipway.backends.cpu.lowering.dot_pairs import pair_instructions
 from slipway.backends.cpu.parts import positions_per_part, worth_sharing
 from slipway.backends.cpu.predict import tile_cost
+from slipway.backends.cpu.schedules.matmul.gemm import tile_product
 from slipway.backends.cpu.schedules.matmul.lane_fma import load_groups
 from slipway.backends.cpu.schedules.register_tile import image_tiles, matrix_tiles, register_tile
 from slipway.backends.cpu.tile import (
@@ -302,29 +303,16 @@ def _matmul_applies(attrs: MatmulAttrs, in_types: Sequence[Type], target: Target
 def schedule_matmul_pairs(
     problem: Problem, outs: Sequence[te.Tensor], product: te.Tensor, tile: Tile
 ) -> te.Schedule:
-    """As float32 products (`matmul.gemm`): a task is a tile of rows by all columns."""
-    target, height, vectors = problem.target, tile.rows, tile.vectors
+    """As float32 products (`matmul.gemm`), an instruction for a pair."""
+    target = problem.target
     schedule, output = new_schedule(outs)
     tiles, _ = _stages(outs)
     packed = tiles.op.input_tensors[1]
     inline_injective(schedule, outs, keep=[packed, tiles])
     accumulator = schedule.cache_write(tiles, "local")
-    lanes = shape_of(tiles)[-1]
     parallel = worth_sharing(prod(shape_of(tiles)) * prod(shape_of(packed)[-3::2]), target)
 
-    copy: Any = schedule[output]
-    *batch, rows, columns = copy.op.axis
-    m_outer, m_inner = copy.split(rows, factor=height, tail="shift")
-    n_outer, n_lane = copy.split(columns, factor=lanes, tail="shift")
-    copy.reorder(*batch, m_outer, m_inner, n_outer, n_lane)
-    copy.vectorize(n_lane)
-    task = copy.fuse(*batch, m_outer)
-
-    stage: Any = schedule[tiles]
-    stage.compute_at(copy, task)
-    *p, row, block, lane = stage.op.axis
-    panel, block = stage.split(block, factor=vectors)
-    register_tile(stage, [*p, panel], [row, block], lane)
+    stage, panel = tile_product(schedule, output, tiles, tile, target, parallel)
 
     inner: Any = schedule[accumulator]
     inner.compute_at(stage, panel)
@@ -337,6 +325,5 @@ def schedule_matmul_pairs(
     pack.vectorize(pack.fuse(lane, odd))
     each = pack.fuse(*blocks)
     if parallel:
-        copy.parallel(task)
         pack.parallel(each)
     return schedule

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
     from slipway.relay.ops.nn.dense import MatmulAttrs
     from slipway.target import Target
+    from slipway.te.stage import Stage
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,48 @@ def tiled_product(row: Callable[..., Any], packed: te.Tensor, out: TensorType) -
     return made
 
 
+def tile_product(
+    schedule: te.Schedule,
+    output: te.Tensor,
+    tiles: te.Tensor,
+    tile: Tile,
+    target: Target,
+    parallel: bool,
+) -> tuple[Stage, te.IterVar]:
+    """Make a task of some rows of `output`; return the stage of its `tiles`, and where sums belong.
+
+    A task has all columns, or where there are too few rows for all cores, some whole tiles of them.
+    """
+    height, vectors, together = tile.rows, tile.vectors, shape_of(tiles)[-1]
+    copy: Any = schedule[output]
+    *batch, rows, columns = copy.op.axis
+    m_outer, m_inner = copy.split(rows, factor=height, tail="shift")
+    *images, high, wide = shape_of(output)
+    run = min(together, wide)
+    whole = together * vectors
+    alone = usual(prod(images) * -(-high // height)) < target.num_cores and wide > whole
+    if alone:
+        n_part, columns = copy.split(columns, factor=whole)
+        n_outer, n_lane = copy.split(columns, factor=run)
+        tasks = [*batch, m_outer, n_part]
+    else:
+        n_outer, n_lane = copy.split(columns, factor=run, tail="shift")
+        tasks = [*batch, m_outer]
+    copy.reorder(*tasks, m_inner, n_outer, n_lane)
+    copy.vectorize(n_lane)
+    task = copy.fuse(*tasks)
+    if parallel:
+        copy.parallel(task)
+
+    stage: Any = schedule[tiles]
+    stage.compute_at(copy, task)
+    *p, row, block, lane = stage.op.axis
+    part, block = stage.split(block, factor=vectors)
+    vector, lane = stage.split(lane, factor=min(together, vector_lanes(target, tiles.dtype)))
+    register_tile(stage, [*p, part], [row, block, vector], lane)
+    return stage, part
+
+
 def reads_groups(problem: Problem) -> bool:
     """Return whether rows of the left matrix (..., M, K) are loaded a few values at a time."""
     a, memory = problem.in_types[0], problem.reads_memory(0)
@@ -191,7 +234,7 @@ def schedule_batch_matmul(
     problem: Problem, outs: Sequence[te.Tensor], product: te.Tensor, knobs: Tile
 ) -> te.Schedule:
     """Tiles of registers over packed columns, with the epilogue on the way out."""
-    target, height, vectors = problem.target, knobs.rows, knobs.vectors
+    target = problem.target
     schedule, output = new_schedule(outs)
     stages = {getattr(op, "tag", ""): op for op in producers(outs)}
     tiles = stages["matmul_tiles"].output(0)
@@ -199,42 +242,15 @@ def schedule_batch_matmul(
     inline_injective(schedule, outs, keep=packed)
     left = tiles.op.input_tensors[0]
     accumulator = schedule.cache_write(tiles, "local")
-    together = shape_of(tiles)[-1]
-    lanes = min(together, vector_lanes(target, tiles.dtype))
+    lanes = min(shape_of(tiles)[-1], vector_lanes(target, tiles.dtype))
     (depth,) = (extent_of(axis) for axis in accumulator.op.reduce_axis)
     parallel = worth_sharing(prod(shape_of(tiles)) * depth, target)
-
-    copy = schedule[output]
-    *batch, rows, columns = copy.op.axis
-    m_outer, m_inner = copy.split(rows, factor=height, tail="shift")
-    *images, high, wide = shape_of(output)
-    run = min(together, wide)
-    whole = together * vectors
-    alone = usual(prod(images) * -(-high // height)) < target.num_cores and wide > whole
-    if alone:  # too few rows for all cores: columns are shared too, in whole tiles
-        n_part, columns = copy.split(columns, factor=whole)
-        n_outer, n_lane = copy.split(columns, factor=run)
-        tasks = [*batch, m_outer, n_part]
-    else:
-        n_outer, n_lane = copy.split(columns, factor=run, tail="shift")
-        tasks = [*batch, m_outer]
-    copy.reorder(*tasks, m_inner, n_outer, n_lane)
-    copy.vectorize(n_lane)
-    task = copy.fuse(*tasks)
-    if parallel:
-        copy.parallel(task)
-
-    stage = schedule[tiles]
-    stage.compute_at(copy, task)
-    *p, row, block, lane = stage.op.axis
-    part, block = stage.split(block, factor=vectors)
-    vector, lane = stage.split(lane, factor=lanes)
-    register_tile(stage, [*p, part], [row, block, vector], lane)
+    stage, part = tile_product(schedule, output, tiles, knobs, target, parallel)
 
     schedule[accumulator].compute_at(stage, part)
     if getattr(knobs, "lane_fma", False):
         groups = schedule.cache_read(left, "local", [accumulator])
-        first = len(p)
+        first = len(stage.op.axis) - 3
         schedule_lane_fma(
             schedule, accumulator, groups, row=first, columns=[first + 1, first + 2], lanes=lanes
         )

@@ -19,11 +19,20 @@ from slipway.backends.cpu.knobs import (
 )
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.conv.winograd import WinogradTile, blocks_of_rows
+from slipway.backends.cpu.schedules.conv.winograd_tiles import (
+    WinogradStages,
+    registers_of_products,
+    tasks_of,
+    tile_image,
+    transform_back,
+    transform_half,
+    winograd_schedule,
+)
 from slipway.backends.cpu.schedules.matmul.panels import PanelProgress, Steps, prefetch_next
 from slipway.backends.cpu.schedules.quantized.packed import instruction_for, product_tile
 from slipway.backends.cpu.schedules.register_tile import copy_of_image, register_tile
 from slipway.backends.cpu.tile import Tile, tile_space
-from slipway.backends.stages import inline_injective, new_schedule, producers, shape_of
+from slipway.backends.stages import shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.errors import LoweringError
 from slipway.relay.ops.packed.qnn_winograd import FILTERING, winograd_stages
@@ -96,47 +105,24 @@ def schedule_winograd(
 ) -> te.Schedule:
     """Into the transform, the products, and back, a block of tiles and some channels at once."""
     target = problem.target
-    schedule, output = new_schedule(outs)
-    stages = {
-        tag: op.output(0)
-        for op in producers(outs)
-        for tag in getattr(op, "tag", "").split(",")
-        if tag
-    }
-    half, data, products = (stages[f"winograd_{n}"] for n in ("half", "data", "products"))
-    rest, pad = stages["winograd_rest"], stages.get("pad")
-    kept = [half, data, products, rest, *([pad] if pad is not None else [])]
-    inline_injective(schedule, outs, keep=kept)
-    _, parts, _, _, _, _, lanes = shape_of(products)
-    _, lines, *_ = shape_of(rest)
-    m, step = FILTERING.tile, lines // parts
-    weight = products.op.input_tensors[1]
+    schedule, output, stages = winograd_schedule(outs)
+    _, parts, _, _, _, _, lanes = shape_of(stages.products)
+    _, lines, *_ = shape_of(stages.rest)
+    weight = stages.products.op.input_tensors[1]
 
     stage: Any = schedule[output]
     n, y, x, c = stage.op.axis
-    part, y_inside = stage.split(y, factor=step)
-    ty, y_inner = stage.split(y_inside, factor=m)
-    tx, x_inner = stage.split(x, factor=m)
+    image = tile_image(stage, y, x, lines // parts, FILTERING.tile)
     c_outer, c_inner = stage.split(c, factor=tile.vectors * lanes)
     c_vector, c_lane = stage.split(c_inner, factor=lanes)
-    register_tile(stage, [n, part, c_outer, ty, tx, c_vector], [y_inner, x_inner], c_lane)
-    if parts == 1:
-        task = stage.fuse(n, part, c_outer)
-        products_at = task
-    else:
-        task, products_at = stage.fuse(n, part), c_outer
-        schedule[data].compute_at(stage, task)
-    stage.parallel(task)
+    around = [n, image.part, c_outer, image.ty, image.tx, c_vector]
+    register_tile(stage, around, image.inside, c_lane)
+    products_at = tasks_of(stage, schedule[stages.data], [n, image.part], c_outer, parts)
 
-    inner: Any = schedule[rest]
-    inner.compute_at(stage, c_vector)
-    inner.set_scope("local")
-    _, line, _, j, c = inner.op.axis
-    register_tile(inner, [], [j, line], c)
-
-    schedule[products].compute_at(stage, products_at)
-    _schedule_products(schedule, products, tile, _entry(weight, target), target)
-    _schedule_data(schedule, half, data, pad, parallel=parts == 1, target=target)
+    transform_back(schedule, stages.rest, stage, c_vector)
+    schedule[stages.products].compute_at(stage, products_at)
+    _schedule_products(schedule, stages.products, tile, _entry(weight, target), target)
+    _schedule_data(schedule, stages, parallel=parts == 1, target=target)
     return schedule
 
 
@@ -144,13 +130,7 @@ def _schedule_products(
     schedule: te.Schedule, products: te.Tensor, tile: Tile, entry: HardwareIntrinsic, target: Target
 ) -> None:
     """A matrix product, tiles by output channels, for each element of a transformed tile."""
-    registers = schedule.cache_write(products, "local")
-    stage: Any = schedule[products]
-    n, part, o, x, y, q, lane = stage.op.axis
-    q_outer, q_inner = stage.split(q, factor=tile.rows)
-    register_tile(stage, [n, part, x, y, q_outer], [o, q_inner], lane)
-    inner: Any = schedule[registers]
-    inner.compute_at(stage, q_outer)
+    inner = registers_of_products(schedule, products, tile.rows)
     n, part, o, x, y, q, lane = inner.op.axis
     chunk, element = inner.op.reduce_axis
     dot = hardware_intrinsic(entry.name, target)
@@ -167,26 +147,17 @@ def _schedule_products(
 
 
 def _schedule_data(
-    schedule: te.Schedule,
-    half: te.Tensor,
-    data: te.Tensor,
-    pad: te.Tensor | None,
-    parallel: bool,
-    target: Target,
+    schedule: te.Schedule, stages: WinogradStages, parallel: bool, target: Target
 ) -> None:
     """One vector of channels of one tile at a time, all its elements unrolled."""
-    stage: Any = schedule[data]
-    lanes = dividing_lanes(shape_of(data)[-1], vector_lanes(target, data.dtype))
+    stage: Any = schedule[stages.data]
+    lanes = dividing_lanes(shape_of(stages.data)[-1], vector_lanes(target, stages.data.dtype))
     *_, x, y, q, c = stage.leaf_iter_vars
     c_outer, c_lane = stage.split(c, factor=lanes)
     register_tile(stage, [q, c_outer], [x, y], c_lane)
     if parallel:
         stage.parallel(q)
-    if pad is not None:
-        padding: Any = schedule[pad]
+    if stages.pad is not None:
+        padding: Any = schedule[stages.pad]
         copy_of_image(padding, lanes, padding.op.axis[:-2])
-    inner: Any = schedule[half]
-    inner.compute_at(stage, c_outer)
-    inner.set_scope("local")
-    *_, x, b, c = inner.op.axis
-    register_tile(inner, [], [b, x], c)  # column by column: a column in, a column out
+    transform_half(schedule, stages.half, stage, c_outer)

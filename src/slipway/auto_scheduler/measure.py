@@ -1,0 +1,135 @@
+"""How schedules are built and measured (classic), and what is known of one that was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from slipway.auto_scheduler.loop_state import State, StateObject
+from slipway.autotvm import measure as engine
+
+
+class MeasureErrorNo(IntEnum):
+    """How a measurement ended."""
+
+    NO_ERROR = 0
+    INSTANTIATION_ERROR = 1
+    COMPILE_HOST = 2
+    COMPILE_DEVICE = 3
+    RUNTIME_DEVICE = 4
+    WRONG_ANSWER = 5
+    BUILD_TIMEOUT = 6
+    RUN_TIMEOUT = 7
+    UNKNOWN_ERROR = 8
+
+
+class MeasureInput:
+    """A task and a state of its schedule."""
+
+    def __init__(self, task: Any, state: State | StateObject) -> None:
+        self.task = task
+        self.state = state.state_object if isinstance(state, State) else state
+
+
+class MeasureResult(NamedTuple):
+    """What came of it: seconds of a run in each turn, or the error.
+
+    `score` is the time over that of the schedule that needs no search; `verified` says that the
+    results were held against the computation without a schedule.
+    """
+
+    costs: list[float]
+    error_no: int
+    error_msg: str
+    all_cost: float
+    timestamp: float
+    score: float = float("inf")
+    verified: bool = False
+
+
+@dataclass(frozen=True)
+class LocalBuilder:
+    """Compiles schedules here.  The fields are classic TVM's, kept for scripts that read them."""
+
+    timeout: float = 15
+    n_parallel: int | None = None
+    build_func: str = "default"
+
+
+@dataclass(frozen=True)
+class LocalRunner:
+    """Measures here, in a process of its own; `timeout` is that of one call.
+
+    A schedule takes turns with the one that needs no search; how often one runs follows from its
+    time, and the other fields are kept for scripts that read them.
+    """
+
+    timeout: float = 10
+    number: int = 3
+    repeat: int = 1
+    min_repeat_ms: float = 100
+    cooldown_interval: float = 0.0
+    enable_cpu_cache_flush: bool = False
+    device: int = 0
+
+    def option(self) -> engine.MeasureOption:
+        """Return it as the engine's."""
+        return engine.measure_option(runner=engine.LocalRunner(self.timeout, repeat=self.repeat))
+
+
+@dataclass(frozen=True)
+class RPCRunner:
+    """Measures on the devices of kind `key` that the tracker at `host`:`port` hands out."""
+
+    key: str
+    host: str
+    port: int
+    priority: int = 1
+    n_parallel: int = 1
+    timeout: float = 10
+    number: int = 3
+    repeat: int = 1
+    min_repeat_ms: float = 100
+    cooldown_interval: float = 0.0
+    enable_cpu_cache_flush: bool = False
+    device: int = 0
+
+    def option(self) -> engine.MeasureOption:
+        """Return it as the engine's."""
+        return engine.measure_option(
+            runner=engine.RPCRunner(
+                self.key, self.host, self.port, self.priority, self.timeout, repeat=self.repeat
+            )
+        )
+
+
+class LocalRPCMeasureContext:
+    """A runner on this machine whose candidates run in a process of their own.
+
+    The arguments are those of `LocalRunner`, and a `priority` that says nothing here.
+    """
+
+    def __init__(
+        self,
+        priority: int = 1,
+        n_parallel: int = 1,
+        timeout: float = 10,
+        number: int = 3,
+        repeat: int = 1,
+        min_repeat_ms: float = 0,
+        cooldown_interval: float = 0.0,
+        enable_cpu_cache_flush: bool = False,
+        device: int = 0,
+    ) -> None:
+        del priority, n_parallel
+        self.runner = LocalRunner(
+            timeout, number, repeat, min_repeat_ms, cooldown_interval, enable_cpu_cache_flush,
+            device,
+        )  # fmt: skip
+
+
+ProgramBuilder, ProgramRunner = LocalBuilder, LocalRunner | RPCRunner
+__all__ = [
+    "LocalBuilder", "LocalRPCMeasureContext", "LocalRunner", "MeasureErrorNo", "MeasureInput",
+]  # fmt: skip

@@ -1,0 +1,108 @@
+"""Computations by name: functions that return their tensors, and the keys of logs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from slipway import te
+from slipway.errors import TuningError, did_you_mean
+from slipway.ir.expr import IntImm
+
+Workload = Callable[..., Sequence[te.Tensor]]
+WORKLOAD_FUNC_REGISTRY: dict[str, Workload | Sequence[te.Tensor]] = {}
+
+
+def register_workload(
+    func_name: str | Workload, f: Workload | None = None, override: bool = False
+) -> Any:
+    """Register a function that returns a computation's tensors, inputs first; a decorator too.
+
+    Raises TuningError for a name that another function has, unless `override`.
+    """
+    name = "" if f is None and callable(func_name) else str(func_name)
+
+    def register(function: Workload) -> Workload:
+        known = name or function.__name__
+        if known in WORKLOAD_FUNC_REGISTRY and not override:
+            raise TuningError(
+                f"{known!r} has been registered already: register_workload(name, override=True) "
+                "puts another function in its place"
+            )
+        WORKLOAD_FUNC_REGISTRY[known] = function
+        return function
+
+    if f is None and not isinstance(func_name, str):
+        return register(func_name)
+    return register(f) if f is not None else register
+
+
+def make_workload_key(func: Workload | str, args: object) -> str:
+    """Return the key of a registered function with arguments, as logs have it.
+
+    Raises TuningError for an unknown function, and for arguments that are no JSON.
+    """
+    name = func if isinstance(func, str) else _name_of(func)
+    if name not in WORKLOAD_FUNC_REGISTRY:
+        raise TuningError(
+            f"there is no workload {name!r}; @auto_scheduler.register_workload makes one."
+            f"{did_you_mean(name, WORKLOAD_FUNC_REGISTRY)}"
+        )
+    given = list(args) if isinstance(args, list | tuple) else [args]
+    try:
+        return json.dumps([name, *given], default=_plain)
+    except (TypeError, ValueError) as error:
+        raise TuningError(
+            f"the arguments {args!r} of the workload {name!r} are not numbers, words, tensors and "
+            f"lists of them ({error})"
+        ) from None
+
+
+def workload_key_to_tensors(workload_key: str) -> list[te.Tensor]:
+    """Return the tensors that a key stands for.  Raises TuningError for an unknown one."""
+    known = WORKLOAD_FUNC_REGISTRY.get(workload_key)
+    args: list[Any] = []
+    if known is None:
+        try:
+            name, *args = json.loads(workload_key)
+        except (ValueError, TypeError):
+            raise TuningError(f"this is no key of a workload: {workload_key[:80]}") from None
+        known = WORKLOAD_FUNC_REGISTRY.get(name) if isinstance(name, str) else None
+        if known is None:
+            raise TuningError(
+                f"the workload {name!r} is not registered: import what registers it first"
+            )
+    tensors = known(*args) if callable(known) else known
+    return list(tensors)
+
+
+def register_workload_tensors(
+    workload_key: str, tensors: Sequence[te.Tensor], override: bool = True
+) -> str:
+    """Register tensors under a key and return it."""
+    if workload_key in WORKLOAD_FUNC_REGISTRY and not override:
+        raise TuningError(f"the workload {workload_key!r} has been registered already")
+    WORKLOAD_FUNC_REGISTRY[workload_key] = list(tensors)
+    return workload_key
+
+
+def hash_of(text: str) -> str:
+    """Return the short name of a computation, which its text says."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _name_of(function: Workload) -> str:
+    for name, known in WORKLOAD_FUNC_REGISTRY.items():
+        if known is function:
+            return name
+    return getattr(function, "__name__", repr(function))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, te.Tensor):
+        return ["TENSOR", [int(n) for n in value.shape], value.dtype]  # type: ignore[call-overload]
+    if isinstance(value, IntImm):
+        return int(value)
+    raise TypeError(f"a {type(value).__name__}")

@@ -1,0 +1,106 @@
+"""What both Winograd schedules share: stages, tiles of results, parts of an image, products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from slipway.backends.cpu.schedules.register_tile import register_tile
+from slipway.backends.stages import inline_injective, new_schedule, producers
+
+if TYPE_CHECKING:
+    from slipway import te
+
+
+class WinogradStages(NamedTuple):
+    """The tensors of a Winograd convolution that have loops of their own; `pad` may be missing."""
+
+    half: te.Tensor
+    data: te.Tensor
+    products: te.Tensor
+    rest: te.Tensor
+    pad: te.Tensor | None
+
+
+def winograd_schedule(
+    outs: Sequence[te.Tensor],
+) -> tuple[te.Schedule, te.Tensor, WinogradStages]:
+    """Return a schedule, its output, and the stages; all else is inlined."""
+    schedule, output = new_schedule(outs)
+    tagged = {
+        tag: op.output(0)
+        for op in producers(outs)
+        for tag in getattr(op, "tag", "").split(",")
+        if tag
+    }
+    half, data, products, rest = (
+        tagged[f"winograd_{name}"] for name in ("half", "data", "products", "rest")
+    )
+    stages = WinogradStages(half, data, products, rest, tagged.get("pad"))
+    inline_injective(schedule, outs, keep=[t for t in stages if t is not None])
+    return schedule, output, stages
+
+
+class ImageTiles(NamedTuple):
+    """Axes of an image of results: parts of rows, tiles in both directions, and inside of one."""
+
+    part: te.IterVar
+    ty: te.IterVar
+    tx: te.IterVar
+    inside: list[te.IterVar]
+
+
+def tile_image(stage: Any, y: te.IterVar, x: te.IterVar, step: int, m: int) -> ImageTiles:
+    """Split rows into parts of `step`, and rows and columns into tiles of `m` by `m`."""
+    part, y_inside = stage.split(y, factor=step)
+    ty, y_inner = stage.split(y_inside, factor=m)
+    tx, x_inner = stage.split(x, factor=m)
+    return ImageTiles(part, ty, tx, [y_inner, x_inner])
+
+
+def tasks_of(
+    stage: Any, data: Any, outer: Sequence[te.IterVar], channels: te.IterVar, parts: int
+) -> te.IterVar:
+    """Make tasks, and return the axis that products are computed at.
+
+    Where an image is in parts, a task is one, with its transformed `data`; else it is some channels
+    of the results, and all data is transformed before.
+    """
+    if parts == 1:
+        task: te.IterVar = stage.fuse(*outer, channels)
+        stage.parallel(task)
+        return task
+    task = stage.fuse(*outer)
+    data.compute_at(stage, task)
+    stage.parallel(task)
+    return channels
+
+
+def registers_of_products(schedule: te.Schedule, products: te.Tensor, rows: int) -> Any:
+    """Return the stage that sums products in registers, `rows` tiles by some channel blocks."""
+    registers = schedule.cache_write(products, "local")
+    stage: Any = schedule[products]
+    n, part, o, x, y, q, lane = stage.op.axis
+    q_outer, q_inner = stage.split(q, factor=rows)
+    register_tile(stage, [n, part, x, y, q_outer], [o, q_inner], lane)
+    inner = schedule[registers]
+    inner.compute_at(stage, q_outer)
+    return inner
+
+
+def transform_back(schedule: te.Schedule, rest: te.Tensor, stage: Any, at: te.IterVar) -> None:
+    """One tile of results at a time, row by row, before the epilogue of the convolution."""
+    inner: Any = schedule[rest]
+    inner.compute_at(stage, at)
+    inner.set_scope("local")
+    *_, line, _, column, lane = inner.op.axis
+    register_tile(inner, [], [column, line], lane)
+
+
+def transform_half(schedule: te.Schedule, half: te.Tensor, stage: Any, at: te.IterVar) -> None:
+    """Half of the transform of a tile of data: a column in, a column out."""
+    inner: Any = schedule[half]
+    inner.compute_at(stage, at)
+    inner.set_scope("local")
+    *_, x, b, lane = inner.op.axis
+    register_tile(inner, [], [b, x], lane)

@@ -1,0 +1,1 @@
+"""``slipway demo``: what it runs, and the devices that it can start."""

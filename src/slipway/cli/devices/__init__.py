@@ -1,0 +1,1 @@
+"""Commands that make devices of machines and pages, and hand them out."""

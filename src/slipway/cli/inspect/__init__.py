@@ -1,0 +1,1 @@
+"""Commands that ask about a model: what becomes of it, where its time and its numbers go."""

@@ -1,0 +1,238 @@
+"""``slipway bisect``: the first step at which a model's numbers go another way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from slipway.cli import console
+from slipway.cli.connection import Connection
+from slipway.cli.demo.case import random_array
+from slipway.cli.inspect.bisect_repro import write_repro
+from slipway.cli.model_file import ModelOptions, parse_bindings
+from slipway.cli.options import (
+    Bindings,
+    DenseRounding,
+    Inputs,
+    InputShapes,
+    ModelFile,
+    ModelFormat,
+    OptLevel,
+    RpcHost,
+    RpcKey,
+    RpcPort,
+    Timeout,
+    Tracker,
+)
+from slipway.cli.run import read_arrays
+from slipway.deploy.model_file import format_of
+from slipway.toolchain.tempdir import tempdir
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+
+def bisect(
+    model: ModelFile,
+    target: Annotated[
+        list[str] | None,
+        typer.Option("--target", help="What to compile for; repeatable. [default: llvm]"),
+    ] = None,
+    inputs: Inputs = None,
+    input_shapes: InputShapes = None,
+    bind: Bindings = None,
+    model_format: ModelFormat = None,
+    tolerance: Annotated[
+        float, typer.Option(help="Of a float tensor's largest value; integers must be the same.")
+    ] = 1e-4,
+    opt_level: OptLevel = 3,
+    dense_rounding: DenseRounding = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A folder for what reproduces it.")
+    ] = None,
+    framework: Annotated[
+        bool, typer.Option("--framework/--no-framework", help="Also ask ONNX Runtime, if there.")
+    ] = True,
+    rpc_host: RpcHost = None,
+    rpc_port: RpcPort = 9090,
+    rpc_key: RpcKey = "",
+    tracker: Tracker = None,
+    timeout: Timeout = None,
+) -> None:
+    """Find the node, pass or kernel at which MODEL's numbers go another way.
+
+    One input goes through ONNX Runtime, the imported graph, the optimised graph and the compiled
+    kernels, on this machine or a device. Exits with 0 when all agree, else with 1, names the
+    culprit, and writes its inputs, both results, source, a script that shows the difference, and
+    the nodes of an ONNX model as a small one with its data.
+
+    For example:
+
+        slipway bisect model.onnx
+
+        slipway bisect model.onnx --inputs cat.npz --tolerance 1e-3 -o repro
+
+        slipway bisect kws.tflite --target "llvm -mtriple=aarch64-linux-gnu" --rpc-host pi.local
+
+        slipway bisect model.onnx --target "llvm -mcpu=x86-64" --target llvm
+    """
+    from slipway.inspect.bisect import as_list
+    from slipway.relay.interpret import interpret
+    from slipway.target import Target
+
+    kind = format_of(model, model_format)
+    constants = parse_bindings(bind)
+    targets = [Target(name) for name in target or ["llvm"]]
+    with console.step(f"Reading {model}"):
+        options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+        module, _ = options.read(model, targets[0])
+    main = module["main"]
+    arrays = given_or_random(main, inputs)
+    with console.step("Computing the imported graph by the references"):
+        wanted = as_list(interpret(module, **arrays))
+    if kind == "onnx" and framework:
+        stop_at(
+            check_import(model, main, arrays, wanted, tolerance, constants), output, model, arrays
+        )
+    connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
+    for chosen in targets:
+        found = check_target(module, chosen, connection, arrays, wanted, tolerance, opt_level)
+        stop_at(found, output, model, arrays, chosen)
+        console.out.print(f"[green]✓[/] {chosen} on {connection.where}: every kernel agrees")
+
+
+def given_or_random(main: Any, path: Path | None) -> dict[str, Any]:
+    """Return an array for each input: from the file, or random."""
+    given = read_arrays(path) if path else {}
+    rng = np.random.default_rng(0)
+    return {
+        p.name: given[p.name] if p.name in given else random_array(p.checked_type, rng)
+        for p in main.params
+    }
+
+
+def check_import(
+    model: Path,
+    main: Any,
+    arrays: dict[str, Any],
+    wanted: Sequence[Any],
+    tolerance: float,
+    constants: dict[str, Any],
+) -> Any:
+    """Return the first node whose import gives other numbers than ONNX Runtime, if any."""
+    from slipway.frontends.onnx.reference import as_inputs, has_onnxruntime, run_onnxruntime
+    from slipway.inspect.bisect import Culprit, first_difference, node_values
+
+    if not has_onnxruntime():
+        console.err.print("ONNX Runtime is not installed: the import is not checked")
+        return None
+    with console.step("Running ONNX Runtime"):
+        given = {**arrays, **as_inputs(model, constants)}
+        ((_, expected),) = run_onnxruntime(model, given)
+    found = first_difference(wanted, expected, tolerance)
+    if found is None:
+        console.out.print("[green]✓[/] the import agrees with ONNX Runtime")
+        return None
+    with console.step("Looking for the first node"):
+        ours = node_values(main, arrays)
+        for name, theirs in run_onnxruntime(model, given, every_node=True):
+            own = ours.get(name, [])
+            pairs = [(a, b) for a, b in zip(own, theirs, strict=False) if a.shape == b.shape]
+            first = first_difference([a for a, _ in pairs], [b for _, b in pairs], tolerance)
+            if first is not None:
+                return Culprit("import", name, first, (name,), got=list(own), wanted=list(theirs))
+    return Culprit("import", "the model's outputs", found, got=list(wanted), wanted=list(expected))
+
+
+def check_target(
+    module: Any, target: Target, connection: Connection, arrays: dict[str, Any],
+    wanted: Sequence[Any], tolerance: float, opt_level: int,
+) -> Any:  # fmt: skip
+    """Return the first pass or kernel that gives other numbers for `target`, if any."""
+    import slipway
+    from slipway import relay
+    from slipway.compiler.optimize import optimize_steps
+    from slipway.compiler.relay_build import layout_lanes
+    from slipway.inspect.bisect import Culprit, find_kernel, find_pass, first_difference, trace_of
+
+    with slipway.transform.PassContext(opt_level=opt_level):
+        with console.step(f"Compiling for {target}"):
+            factory = relay.build(module, target=target)
+        graph = factory.graph
+        with console.step("Computing its kernels by the references"):
+            trace = trace_of(graph, arrays)
+        results = [trace[ref.node][ref.index] for ref in graph.outputs]
+        found = first_difference(results, wanted, tolerance)
+        if found is not None:
+            with console.step("Looking for the pass"):
+                lanes = layout_lanes(target)
+                steps = optimize_steps(module, None, target, layout_lanes=lanes)
+                culprit = find_pass(steps, arrays, wanted, tolerance)
+            return culprit or Culprit("pass", "?", found, got=results, wanted=list(wanted))
+    with tempdir() as folder:
+        path = folder.path / "model.tar"
+        factory.export_library(str(path))
+        library = connection.load(path)
+    with console.step(f"Comparing {len(graph.kernels)} kernels on {connection.where}"):
+        culprit = find_kernel(graph, trace, caller(library, connection.device), tolerance)
+    if culprit is not None:
+        return culprit
+    with console.step("Running the whole model"):
+        got = run_whole(library, connection.device, arrays)
+    found = first_difference(got, results, tolerance)
+    if found is None:
+        return None
+    return Culprit("executor", "the graph executor", found, got=got, wanted=results)
+
+
+def caller(library: Any, device: Any) -> Any:
+    """Return what calls one compiled function of a loaded model on arrays."""
+    from slipway import nd
+
+    def call(name: str, arguments: Sequence[Any], like: Sequence[Any]) -> list[Any]:
+        given = [nd.array(np.asarray(a, order="C"), device) for a in arguments]
+        results = [nd.array(np.zeros_like(a), device) for a in like]
+        library[name](*given, *results)
+        return [r.numpy() for r in results]
+
+    return call
+
+
+def run_whole(library: Any, device: Any, arrays: dict[str, Any]) -> list[Any]:
+    """Return the outputs of a loaded model."""
+    from slipway.contrib import graph_executor
+
+    module = graph_executor.GraphModule(library["default"](device))
+    for name, array in arrays.items():
+        module.set_input(name, array)
+    module.run()
+    return [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
+
+
+def stop_at(
+    culprit: Any,
+    output: Path | None,
+    model: Path,
+    arrays: dict[str, Any],
+    target: Target | None = None,
+) -> None:
+    """Report a culprit and exit with 1; without one do nothing."""
+    if culprit is None:
+        return
+    found = culprit.difference
+    console.out.print(f"[red]✗[/] the numbers go another way in the {culprit.kind} {culprit.name}")
+    if culprit.nodes:
+        console.out.print(f"  nodes of the model: {', '.join(culprit.nodes)}")
+    console.out.print(
+        f"  largest error {found.error:.3g}, at {list(found.index)}: "
+        f"{found.got:.9g} instead of {found.wanted:.9g}"
+    )
+    folder = output or Path(f"{model.stem}-bisect")
+    source = model if format_of(model) == "onnx" else None
+    files = write_repro(culprit, folder, target, source, arrays)
+    console.out.print(f"  {folder}: {', '.join(files)}")
+    raise typer.Exit(1)

@@ -1,0 +1,169 @@
+"""``slipway report``: everything there is to say of a model on a target, as one page."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from slipway.cli import console
+from slipway.cli.model_file import ModelOptions, parse_bindings, parse_shapes, survey_model
+from slipway.cli.options import (
+    Bindings,
+    DenseRounding,
+    Inputs,
+    InputShapes,
+    ModelFile,
+    ModelFormat,
+    Timeout,
+)
+from slipway.cli.run import read_arrays
+from slipway.errors import ModelError
+from slipway.toolchain.tempdir import tempdir
+
+if TYPE_CHECKING:
+    from slipway.report.data import Report
+
+
+@dataclass(frozen=True)
+class WantedDevice:
+    """Where the command line says that a model is to run.
+
+    Raises ModelError for a tracker without a kind of device.
+    """
+
+    device: str | None = None
+    tracker: str | None = None
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.tracker is not None and self.device is None:
+            raise ModelError("--tracker needs --device: the kind of device to ask for")
+
+    def open(self) -> tuple[Any, str]:
+        """Return a session and what to call the device; (None, "this machine") without one."""
+        if self.device is None:
+            return None, "this machine"
+        from slipway.deploy.device import open_session
+
+        with console.step(f"Connecting to {self.device}"):
+            return open_session(self.device, tracker=self.tracker, timeout=self.timeout)
+
+
+DeviceName = Annotated[
+    str | None,
+    typer.Option(help="Run it there: HOST:PORT, or with --tracker the kind of device."),
+]
+
+
+def report(
+    model: ModelFile,
+    target: Annotated[str, typer.Option("--target", help="What it is compiled for.")] = "llvm",
+    device: DeviceName = None,
+    tracker: Annotated[
+        str | None, typer.Option(help="The tracker, HOST:PORT, that has the device.")
+    ] = None,
+    timeout: Timeout = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The page. [default: MODEL.html]")
+    ] = None,
+    inputs: Inputs = None,
+    input_shapes: InputShapes = None,
+    bind: Bindings = None,
+    model_format: ModelFormat = None,
+    dense_rounding: DenseRounding = None,
+    numbers: Annotated[
+        bool, typer.Option("--numbers/--no-numbers", help="Compare each layer with NumPy.")
+    ] = True,
+    limits: Annotated[
+        bool, typer.Option("--limits/--no-limits", help="Measure the device's own limits.")
+    ] = True,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print what the page holds, and write no page.")
+    ] = False,
+) -> None:
+    """Write a page about MODEL on a target: one file that loads nothing from elsewhere.
+
+    It shows the graph before and after fusion, how each layer is computed, its time beside what
+    the device allows, its numbers beside NumPy's, the plan of the memory, sizes, what became of
+    each node, versions, and how to repeat it. For a microcontroller flash and RAM by layer take
+    the place of times. Without --device it runs on this machine where it can.
+
+    For example:
+
+        slipway report mobilenet.onnx -o report.html
+
+        slipway report mobilenet.onnx --target raspberry-pi/4b-aarch64 --device pi.local:9090
+
+        slipway report kws.tflite --target arm/cortex-m4 -o kws.html
+    """
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+    wanted = WantedDevice(device, tracker, timeout)
+    found = reported(model, target, wanted, options, inputs, numbers, limits)
+    if as_json:
+        print(found.to_json())
+        return
+    from slipway.report.page import write_page
+
+    path = write_page(found, output or Path(f"{model.stem}.html"))
+    console.out.print(f"{path}: {console.size_text(path.stat().st_size)}")
+
+
+def reported(
+    model: Path, target: str, wanted: WantedDevice, options: ModelOptions,
+    inputs: Path | None, numbers: bool, limits: bool,
+) -> Report:  # fmt: skip
+    """Return the report of a model file that is compiled for `target` and run on a device."""
+    import slipway
+    from slipway import relay
+    from slipway.report.collect import rewritten_of
+    from slipway.report.make import make_report
+    from slipway.target import Target
+
+    chosen = Target(target)
+    bare = chosen.parsed_triple.is_bare
+    if bare and wanted.device is not None:
+        raise ModelError(
+            f"--device {wanted.device}: {chosen} is a microcontroller, whose model runs as "
+            "firmware: `slipway micro create` makes a project of it"
+        )
+    with console.step(f"Reading {model}"):
+        module, parameters = options.read(model, chosen)
+        entries = survey_model(
+            model, parse_shapes(options.input_shapes), options.model_format,
+            parse_bindings(options.bind),
+        )  # fmt: skip
+    kind: dict[str, Any] = {}
+    if bare:
+        kind["executor"] = relay.backend.Executor(
+            "aot", {"unpacked-api": True, "interface-api": "c"}
+        )
+        kind["runtime"] = relay.backend.Runtime("crt")
+    with console.step(f"Compiling for {chosen}"), slipway.transform.PassContext(opt_level=3):
+        library = relay.build(module, target=chosen, params=parameters, **kind)
+    with tempdir() as folder:
+        artifact = None
+        if not bare:
+            artifact = folder.path / f"{model.stem}.tar"
+            library.export_library(str(artifact))
+        session, where = wanted.open()
+        found = make_report(
+            library, model.name, artifact, session=session, where=where, source=model,
+            constants=parse_bindings(options.bind), numbers=numbers, limits=limits,
+            inputs=read_arrays(inputs) if inputs else None,
+        )  # fmt: skip
+    found.rewritten = rewritten_of(entries)
+    found.repeat = how_to_repeat(model)
+    return found
+
+
+def how_to_repeat(model: Path) -> list[str]:
+    """Return the command of this process, and what tells whether the model is the same."""
+    import hashlib
+
+    digest = hashlib.sha256(model.read_bytes()).hexdigest()
+    return [shlex.join(["slipway", *sys.argv[1:]]), f"sha256 of {model.name}: {digest}"]

@@ -1,0 +1,350 @@
+"""Kernels to SPIR-V for Vulkan: buffers of a descriptor set, scalars as push constants.
+
+A pointer parameter is binding `number` of set 0.  Scalars lie one behind the other in the push
+constants, each in four bytes or eight, aligned to that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from slipway import dtypes
+from slipway.codegen.spirv.assembler import Instruction, Operand, SpirvModule
+from slipway.codegen.spirv.words import (
+    BARRIER_SEMANTICS,
+    BUILTINS,
+    DECORATIONS,
+    GL_COMPUTE,
+    GLSL,
+    LOCAL_SIZE,
+    NONE,
+    STORAGE,
+    WORKGROUP_SCOPE,
+    Id,
+)
+from slipway.codegen.ssa.sink import Memory, Parameters, Sink, Value
+
+_FLOAT = {"add": "FAdd", "sub": "FSub", "mul": "FMul", "div": "FDiv"}
+_WHOLE = {"add": "IAdd", "sub": "ISub", "mul": "IMul", "and": "BitwiseAnd", "or": "BitwiseOr",
+          "xor": "BitwiseXor", "shl": "ShiftLeftLogical"}  # fmt: skip
+_BOOL = {"and": "LogicalAnd", "or": "LogicalOr", "xor": "LogicalNotEqual"}
+_ORDER = {"<": "LessThan", "<=": "LessThanEqual", ">": "GreaterThan", ">=": "GreaterThanEqual"}
+_GLSL = {"sqrt": "Sqrt", "fabs": "FAbs", "floor": "Floor", "ceil": "Ceil", "trunc": "Trunc",
+         "rint": "RoundEven", "fma": "Fma"}  # fmt: skip
+_AXES = "xyz"
+
+
+class SpirvSink(Sink):
+    """Adds kernels to a module."""
+
+    def __init__(self) -> None:
+        self.module = SpirvModule()
+        self.body: list[Instruction] = []
+        self.variables: list[Instruction] = []
+        self.interface: list[Id] = []
+        self.arrays: dict[int, Id] = {}  # of blocks and threads, by number
+        self.buffers: dict[tuple[int, str], Id] = {}
+        self.builtins: dict[str, Id] = {}
+        self.label = Id(0)
+
+    # -- instructions ------------------------------------------------------------------------------
+
+    def put(self, name: str, kind: Id, *operands: Operand) -> Id:
+        """Add an instruction with a result."""
+        result = self.module.fresh()
+        self.body.append(Instruction(name, operands, result, kind))
+        return result
+
+    def do(self, name: str, *operands: Operand) -> None:
+        """Add an instruction without a result."""
+        self.body.append(Instruction(name, operands))
+
+    def value(self, dtype: str, name: str, *operands: Operand) -> Value:
+        """Add an instruction whose result is of a dtype."""
+        return Value(dtype, self.put(name, self.module.type_of(dtype), *operands))
+
+    def _open(self, label: Id) -> None:
+        self.body.append(Instruction("Label", (), label))
+        self.label = label
+
+    # -- a kernel ----------------------------------------------------------------------------------
+
+    def begin(self, name: str, parameters: Parameters, threads: tuple[int, ...]) -> None:
+        """Begin a kernel."""
+        self.name, self.parameters, self.threads = name, parameters, threads
+        self.body, self.variables, self.interface = [], [], []
+        self.arrays, self.buffers, self.builtins = {}, {}, {}
+        self.pushed = self._push_constants()
+        self._open(self.module.fresh())
+
+    def _push_constants(self) -> Id | None:
+        scalars = self.parameters.scalars
+        if not scalars:
+            return None
+        module = self.module
+        kinds = [module.type_of(_pushed(dtype)) for _, dtype in scalars]
+        block = module.fresh()
+        module.globals.append(Instruction("TypeStruct", tuple(kinds), block))
+        module.decorate(block, DECORATIONS["Block"])
+        offset = 0
+        for number, (_, dtype) in enumerate(scalars):
+            size = dtypes.bytes_of(_pushed(dtype))
+            offset += -offset % size
+            module.member(block, number, offset)
+            offset += size
+        return self._variable("PushConstant", block)
+
+    def _variable(self, storage: str, kind: Id) -> Id:
+        pointer = self.module.pointer(storage, kind)
+        result = self.module.fresh()
+        made = Instruction("Variable", (STORAGE[storage],), result, pointer)
+        (self.variables if storage == "Function" else self.module.globals).append(made)
+        return result
+
+    def end(self) -> None:
+        """End the kernel: its entry point, and its function."""
+        module = self.module
+        self.do("Return")
+        nothing = module.once("TypeVoid")
+        kind = module.once("TypeFunction", nothing)
+        function = module.fresh()
+        module.entry_points.append(
+            Instruction("EntryPoint", (GL_COMPUTE, function, self.name, *self.interface))
+        )
+        module.modes.append(Instruction("ExecutionMode", (function, LOCAL_SIZE, *self.threads)))
+        head = Instruction("Function", (NONE, kind), function, nothing)
+        module.functions += [head, self.body[0], *self.variables, *self.body[1:]]
+        module.functions.append(Instruction("FunctionEnd", ()))
+
+    def scalar(self, number: int) -> Value:
+        """Return a push constant."""
+        dtype = self.parameters.scalars[number][1]
+        held = _pushed(dtype)
+        kind = self.module.type_of(held)
+        at = self.put(
+            "AccessChain",
+            self.module.pointer("PushConstant", kind),
+            self.pushed or Id(0),
+            self.module.constant("uint32", number),
+        )
+        value = Value(held, self.put("Load", kind, at))
+        if dtype == "bool":
+            return self.compare("!=", value, self.constant(held, 0))
+        return value if held == dtype else self.convert(value, dtype)
+
+    def axis(self, tag: str) -> Value:
+        """Return one of three numbers that the device gives."""
+        kind, axis = tag.split(".")
+        name = "WorkgroupId" if kind == "blockIdx" else "LocalInvocationId"
+        vector = self.module.vector3()
+        if name not in self.builtins:
+            variable = self._variable("Input", vector)
+            self.module.decorate(variable, DECORATIONS["BuiltIn"], BUILTINS[name])
+            self.interface.append(variable)
+            self.builtins[name] = self.put("Load", vector, variable)
+        number = self.builtins[name]
+        return self.value("int32", "CompositeExtract", number, _AXES.index(axis))
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def constant(self, dtype: str, value: float) -> Value:
+        """Return a constant."""
+        return Value(dtype, self.module.constant(dtype, value))
+
+    def binary(self, op: str, a: Value, b: Value) -> Value:
+        """Return a value of two."""
+        dtype = a.dtype
+        if dtype == "bool":
+            return self.value(dtype, _BOOL[op], a.ref, b.ref)
+        if dtypes.is_float(dtype):
+            made = self.value(dtype, _FLOAT[op], a.ref, b.ref)
+            self.module.decorate(made.ref, DECORATIONS["NoContraction"])
+            return made
+        signed = dtypes.is_int(dtype)
+        if op == "div":
+            return self.value(dtype, "SDiv" if signed else "UDiv", a.ref, b.ref)
+        if op == "shr":
+            name = "ShiftRightArithmetic" if signed else "ShiftRightLogical"
+            return self.value(dtype, name, a.ref, b.ref)
+        return self.value(dtype, _WHOLE[op], a.ref, b.ref)
+
+    def compare(self, op: str, a: Value, b: Value) -> Value:
+        """Return a bool."""
+        if dtypes.is_float(a.dtype):
+            word = {"==": "FOrdEqual", "!=": "FUnordNotEqual"}.get(op) or f"FOrd{_ORDER[op]}"
+        else:
+            sign = "S" if dtypes.is_int(a.dtype) else "U"
+            word = {"==": "IEqual", "!=": "INotEqual"}.get(op) or sign + _ORDER[op]
+        return self.value("bool", word, a.ref, b.ref)
+
+    def negate(self, value: Value) -> Value:
+        """Return the opposite."""
+        word = "LogicalNot" if value.dtype == "bool" else "FNegate"
+        return self.value(value.dtype, word, value.ref)
+
+    def select(self, condition: Value, yes: Value, no: Value) -> Value:
+        """Return one of two."""
+        return self.value(yes.dtype, "Select", condition.ref, yes.ref, no.ref)
+
+    def convert(self, value: Value, dtype: str) -> Value:
+        """Return a number as another dtype."""
+        source = value.dtype
+        if dtypes.is_float(source):
+            if dtypes.is_float(dtype):
+                return self.value(dtype, "FConvert", value.ref)
+            word = "ConvertFToS" if dtypes.is_int(dtype) else "ConvertFToU"
+            return self.value(dtype, word, value.ref)
+        signed = dtypes.is_int(source)
+        if dtypes.is_float(dtype):
+            return self.value(dtype, "ConvertSToF" if signed else "ConvertUToF", value.ref)
+        if dtypes.bits_of(source) == dtypes.bits_of(dtype):
+            return Value(dtype, value.ref)  # integers have no sign in a register
+        return self.value(dtype, "SConvert" if signed else "UConvert", value.ref)
+
+    def bitcast(self, value: Value, dtype: str) -> Value:
+        """Return the same bits."""
+        if dtypes.is_float(value.dtype) == dtypes.is_float(dtype):
+            return Value(dtype, value.ref)
+        return self.value(dtype, "Bitcast", value.ref)
+
+    def math(self, op: str, *args: Value) -> Value:
+        """Return a function of floats or bits."""
+        refs = [arg.ref for arg in args]
+        if op == "isnan":
+            return self.value("bool", "IsNan", *refs)
+        if op == "popcount":
+            return self.value("uint32", "BitCount", *refs)
+        if op == "clz":  # the highest bit is numbered 31, and that of 0 is -1
+            highest = self.value("uint32", "ExtInst", self.module.glsl, GLSL["FindUMsb"], *refs)
+            return self.binary("sub", self.constant("uint32", 31), highest)
+        return self.value(args[0].dtype, "ExtInst", self.module.glsl, GLSL[_GLSL[op]], *refs)
+
+    # -- memory ------------------------------------------------------------------------------------
+
+    def declare(self, memory: Memory) -> None:
+        """Make memory of a block or a thread."""
+        storage = "Workgroup" if memory.scope == "shared" else "Function"
+        kind = self.module.array(memory.dtype, memory.count)
+        self.arrays[memory.number] = self._variable(storage, kind)
+
+    def _buffer(self, memory: Memory) -> Id:
+        key = (memory.number, memory.dtype)
+        if key not in self.buffers:
+            module, given = self.module, self.parameters
+            made = self._variable("StorageBuffer", module.storage_block(memory.dtype))
+            module.decorate(made, DECORATIONS["DescriptorSet"], 0)
+            module.decorate(made, DECORATIONS["Binding"], memory.number)
+            module.decorate(made, DECORATIONS["Restrict" if given.noalias else "Aliased"])
+            if memory.number not in given.written:
+                module.decorate(made, DECORATIONS["NonWritable"])
+            if memory.number in given.coherent:
+                module.decorate(made, DECORATIONS["Coherent"])
+            self.buffers[key] = made
+        return self.buffers[key]
+
+    def _at(self, memory: Memory, index: Value) -> Id:
+        kind = self.module.type_of(memory.dtype)
+        if memory.scope == "global":
+            pointer = self.module.pointer("StorageBuffer", kind)
+            zero = self.module.constant("uint32", 0)
+            return self.put("AccessChain", pointer, self._buffer(memory), zero, index.ref)
+        storage = "Workgroup" if memory.scope == "shared" else "Function"
+        pointer = self.module.pointer(storage, kind)
+        return self.put("AccessChain", pointer, self.arrays[memory.number], index.ref)
+
+    def load(self, memory: Memory, index: Value) -> Value:
+        """Return an element."""
+        return self.value(memory.dtype, "Load", self._at(memory, index))
+
+    def store(self, memory: Memory, index: Value, value: Value) -> None:
+        """Set an element."""
+        self.do("Store", self._at(memory, index), value.ref)
+
+    # -- control -----------------------------------------------------------------------------------
+
+    def branch(
+        self, condition: Value, then: Callable[[], None], otherwise: Callable[[], None] | None
+    ) -> None:
+        """Do one of two things."""
+        yes, merge = self.module.fresh(), self.module.fresh()
+        no = self.module.fresh() if otherwise is not None else merge
+        self.do("SelectionMerge", merge, NONE)
+        self.do("BranchConditional", condition.ref, yes, no)
+        for label, side in ((yes, then), (no, otherwise)):
+            if side is not None:
+                self._open(label)
+                side()
+                self.do("Branch", merge)
+        self._open(merge)
+
+    def choose(
+        self, condition: Value, then: Callable[[], Value], otherwise: Callable[[], Value]
+    ) -> Value:
+        """Return one of two values, of which only that one is computed."""
+        found: list[Operand] = []
+        dtype = ""
+
+        def side(compute: Callable[[], Value]) -> Callable[[], None]:
+            def run() -> None:
+                nonlocal dtype
+                value = compute()
+                dtype = value.dtype
+                found.extend((value.ref, self.label))
+
+            return run
+
+        self.branch(condition, side(then), side(otherwise))
+        return self.value(dtype, "Phi", *found)
+
+    def loop(self, start: Value, end: Value, body: Callable[[Value], None]) -> None:
+        """Count from start to end."""
+        before = self.label
+        head, inside, step, merge = (self.module.fresh() for _ in range(4))
+        number, following = self.module.fresh(), self.module.fresh()
+        dtype = start.dtype
+        kind = self.module.type_of(dtype)
+        self.do("Branch", head)
+        self._open(head)
+        phi = (start.ref, before, following, step)
+        self.body.append(Instruction("Phi", phi, number, kind))
+        now = Value(dtype, number)
+        goes_on = self.compare("<", now, end)
+        self.do("LoopMerge", merge, step, NONE)
+        self.do("BranchConditional", goes_on.ref, inside, merge)
+        self._open(inside)
+        body(now)
+        self.do("Branch", step)
+        self._open(step)
+        one = self.module.constant(dtype, 1)
+        self.body.append(Instruction("IAdd", (number, one), following, kind))
+        self.do("Branch", head)
+        self._open(merge)
+
+    def repeat(self, condition: Callable[[], Value], body: Callable[[], None]) -> None:
+        """Do something while a condition holds."""
+        head, test, inside, step, merge = (self.module.fresh() for _ in range(5))
+        self.do("Branch", head)
+        self._open(head)
+        self.do("LoopMerge", merge, step, NONE)
+        self.do("Branch", test)
+        self._open(test)
+        self.do("BranchConditional", condition().ref, inside, merge)
+        self._open(inside)
+        body()
+        self.do("Branch", step)
+        self._open(step)
+        self.do("Branch", head)
+        self._open(merge)
+
+    def barrier(self) -> None:
+        """Wait for the threads of the block."""
+        scope = self.module.constant("uint32", WORKGROUP_SCOPE)
+        semantics = self.module.constant("uint32", BARRIER_SEMANTICS)
+        self.do("ControlBarrier", scope, scope, semantics)
+
+
+def _pushed(dtype: str) -> str:
+    """Return the dtype that a scalar has in the push constants."""
+    if dtypes.is_float(dtype) or dtypes.bits_of(dtype) >= 32:
+        return dtype
+    return "int32" if dtypes.is_int(dtype) else "uint32"

@@ -1,0 +1,96 @@
+"""A program as WebAssembly: the description of its inputs, outputs and run function for a page.
+
+What ``slw_aot_model`` (crt/include/slipway/aot_module.h) is in C, as LLVM IR with pointers of 32
+bits.  Inputs and outputs have memory of their own, or lie in the workspace where the plan says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from slipway import dtypes
+from slipway.compiler.aot.program import Port
+from slipway.compiler.aot.sources import ProgramParts
+from slipway.errors import LoweringError
+
+# slw_aot_tensor: a name, and a DLTensor.
+_TENSOR = "{ ptr, { ptr, { i32, i32 }, i32, { i8, i8, i16 }, ptr, ptr, i64 } }"
+_CPU = "{ i32, i32 } { i32 1, i32 0 }"
+_CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
+MODEL = "@slw_web_model"
+
+
+def page_model(parts: ProgramParts) -> str:
+    """Return LLVM IR that defines `MODEL`; raises LoweringError for a type that no page has."""
+    program, pools = parts.program, parts.program.plan.pools
+    lines = []
+    spaces = [f"@{parts.space(i)}" for i in range(len(pools))]
+    if not parts.own_workspace:
+        spaces = [f"@slw_web_pool{i}" for i in range(len(pools))]
+        lines += [
+            f"{space} = internal global [{max(1, program.plan.pool_bytes(i))} x i8] "
+            f"zeroinitializer, align {parts.alignment_bytes}"
+            for i, space in enumerate(spaces)
+        ]
+    elif program.workspace_io:
+        used = {p.location.index for p in (*program.inputs, *program.outputs) if p.location}
+        lines += [f"{spaces[i]} = external global i8" for i in sorted(used)]
+    words = []
+    for side, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
+        places = [_place(port, side, i, spaces, lines) for i, port in enumerate(ports)]
+        rows = ", ".join(
+            _tensor(port, f"{side}{i}", place, lines)
+            for i, (port, place) in enumerate(zip(ports, places, strict=True))
+        )
+        lines.append(f"@{side} = internal global [{len(ports)} x {_TENSOR}] [{rows}]")
+        if not program.workspace_io:
+            words.append(_pointers(f"{side}_data", places, lines))
+    if not parts.own_workspace:
+        words.append(_pointers("pools", spaces, lines))
+    run, signature = f"@{parts.prefix}_run", ", ".join("ptr" for _ in words)
+    lines += [
+        f"declare i32 {run}({signature})",
+        "define internal i32 @run() nounwind {",
+        f"  %status = call i32 {run}({', '.join(words)})",
+        "  ret i32 %status",
+        "}",
+        f"{MODEL} = constant {{ ptr, i32, ptr, i32, ptr }} {{ ptr @inputs, "
+        f"i32 {len(program.inputs)}, ptr @outputs, i32 {len(program.outputs)}, ptr @run }}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _place(port: Port, side: str, number: int, spaces: Sequence[str], lines: list[str]) -> str:
+    """Return the address of a port's elements."""
+    if port.location is not None:
+        space = spaces[port.location.index]
+        return f"getelementptr (i8, ptr {space}, i32 {port.location.offset})"
+    name = f"@{side}{number}_bytes"
+    size = max(1, port.type.size_bytes)
+    lines.append(f"{name} = internal global [{size} x i8] zeroinitializer, align 64")
+    return name
+
+
+def _tensor(port: Port, name: str, place: str, lines: list[str]) -> str:
+    """Return the initializer of a port's slw_aot_tensor."""
+    data = port.name.encode()
+    text = "".join(f"\\{byte:02X}" for byte in data) + "\\00"
+    lines.append(f'@{name}_name = private constant [{len(data) + 1} x i8] c"{text}"')
+    extents = [int(n) for n in port.type.shape]
+    row = ", ".join(f"i64 {n}" for n in extents)
+    lines.append(f"@{name}_shape = private global [{len(extents)} x i64] [{row}]")
+    kind = port.type.dtype.rstrip("0123456789")
+    if kind not in _CODES:
+        raise LoweringError(f"the tensor {port.name!r} is of {port.type.dtype}, which no page has")
+    bits = 8 if kind == "bool" else dtypes.bits_of(port.type.dtype)
+    dtype = f"{{ i8, i8, i16 }} {{ i8 {_CODES[kind]}, i8 {bits}, i16 1 }}"
+    return (
+        f"{_TENSOR} {{ ptr @{name}_name, {_TENSOR[7:-2]} {{ ptr {place}, {_CPU}, "
+        f"i32 {len(extents)}, {dtype}, ptr @{name}_shape, ptr null, i64 0 }} }}"
+    )
+
+
+def _pointers(name: str, places: Sequence[str], lines: list[str]) -> str:
+    rows = ", ".join(f"ptr {place}" for place in places)
+    lines.append(f"@{name} = internal constant [{len(places)} x ptr] [{rows}]")
+    return f"ptr @{name}"

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How compiled code reaches devices: three functions by name, and the code that libraries carry.
+ *
+ * "slipway.device.launch": (device type, digest, kernel, signature, grid x y z, block x y z,
+ *                           arguments...), see device_api.h
+ * "slipway.device.alloc": (device type, address on the device or 0, bytes) -> address: workspace on
+ *                         the device of that address
+ * "slipway.device.free": (device type, address)
+ *
+ * A function that fails leaves its workspaces behind, so a thread's are freed when one of its
+ * launches fails: that ends the function that they belong to. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "devices.h"
+#include "../file.h"
+#include "slipway/device_api.h"
+#include "slipway/error.h"
+#include "slipway/library.h"
+#include "slipway/object.h"
+#include "slipway/packed.h"
+#include "slipway/registry.h"
+#include "slipway/sha256.h"
+#include "slipway/tensor.h"
+
+#define HEAD_ARGS 10 /* of a launch, before the kernel's own */
+#define RECORD_HEAD_BYTES 16
+#define MAX_WORKSPACES 64
+
+typedef struct {
+  const slw_device_api *api;
+  void *memory;
+} workspace;
+
+static _Thread_local workspace workspaces[MAX_WORKSPACES];
+static _Thread_local size_t num_workspaces;
+
+static const slw_device_api *api_of(const TVMFFIAny *kind) {
+  const slw_device_api *api =
+      (kind->type_index == kTVMFFIInt) ? slw_device_find((int32_t)kind->v_int64) : NULL;
+  if (api == NULL) {
+    (void)slw_error_setf("DeviceError", "this runtime has no devices of kind %d",
+                         (kind->type_index == kTVMFFIInt) ? (int)kind->v_int64 : -1);
+  }
+  return api;
+}
+
+static int take_text(const TVMFFIAny *arg, const char **text) {
+  size_t size = 0;
+  if (slw_any_get_bytes(arg, text, &size) != SLW_OK) {
+    return slw_error_setf("TypeError", "a launch takes the kernel's digest, name and signature");
+  }
+  return 0;
+}
+
+static void drop_workspaces(void) {
+  while (num_workspaces > 0U) {
+    --num_workspaces;
+    workspaces[num_workspaces].api->release(workspaces[num_workspaces].memory);
+  }
+}
+
+int slw_packed_device_launch(void *handle, const TVMFFIAny *args, int32_t num_args,
+                             TVMFFIAny *result) {
+  slw_device_launch launch;
+  const slw_device_api *api = (num_args >= HEAD_ARGS) ? api_of(&args[0]) : NULL;
+  (void)handle;
+  (void)result;
+  memset(&launch, 0, sizeof launch);
+  if (api == NULL || take_text(&args[1], &launch.digest) != 0 ||
+      take_text(&args[2], &launch.kernel) != 0 || take_text(&args[3], &launch.signature) != 0) {
+    return -1;
+  }
+  for (int i = 0; i < 6; ++i) {
+    int64_t extent = args[4 + i].v_int64;
+    if (extent < 0) {
+      return slw_error_setf("DeviceError", "kernel %s is launched with a negative extent",
+                            launch.kernel);
+    }
+    if (extent == 0) {
+      return 0; /* no thread has anything to do */
+    }
+    *((i < 3) ? &launch.grid[i] : &launch.block[i - 3]) = (size_t)extent;
+  }
+  if (strlen(launch.signature) != (size_t)(num_args - HEAD_ARGS) ||
+      strlen(launch.digest) != 2U * SLW_SHA256_BYTES) {
+    return slw_error_setf("TypeError", "kernel %s is launched with other arguments than it has",
+                          launch.kernel);
+  }
+  launch.args = args + HEAD_ARGS;
+  if (api->launch(&launch) != SLW_OK) {
+    drop_workspaces();
+    return -1;
+  }
+  return 0;
+}
+
+int slw_packed_device_alloc(void *handle, const TVMFFIAny *args, int32_t num_args,
+                            TVMFFIAny *result) {
+  const slw_device_api *api = (num_args == 3) ? api_of(&args[0]) : NULL;
+  void *memory = NULL;
+  int32_t device_id = 0;
+  (void)handle;
+  if (api == NULL) {
+    return -1;
+  }
+  if (num_workspaces == MAX_WORKSPACES) {
+    drop_workspaces();
+    return slw_error_setf("DeviceError", "a function keeps more than %d tensors on a device",
+                          MAX_WORKSPACES);
+  }
+  if (args[1].v_ptr != NULL && api->device_of(args[1].v_ptr, &device_id) != SLW_OK) {
+    return -1;
+  }
+  if (api->alloc(device_id, (size_t)args[2].v_int64, &memory) != SLW_OK) {
+    drop_workspaces();
+    return -1;
+  }
+  workspaces[num_workspaces].api = api;
+  workspaces[num_workspaces].memory = memory;
+  ++num_workspaces;
+  memset(result, 0, sizeof *result);
+  result->type_index = kTVMFFIInt;
+  result->v_int64 = (int64_t)(uintptr_t)memory;
+  return 0;
+}
+
+int slw_packed_device_free(void *handle, const TVMFFIAny *args, int32_t num_args,
+                           TVMFFIAny *result) {
+  (void)handle;
+  (void)result;
+  for (size_t i = num_workspaces; num_args == 2 && i > 0U; --i) {
+    if (workspaces[i - 1U].memory == args[1].v_ptr) {
+      workspaces[i - 1U].api->release(args[1].v_ptr);
+      memmove(&workspaces[i - 1U], &workspaces[i],
+              (num_workspaces - i) * sizeof workspaces[0]);
+      --num_workspaces;
+      break;
+    }
+  }
+  return 0;
+}
+
+/* (device type, code): make code known to a kind of device. */
+int slw_packed_device_add_code(void *handle, const TVMFFIAny *args, int32_t num_args,
+                               TVMFFIAny *result) {
+  const slw_device_api *api = (num_args == 2) ? api_of(&args[0]) : NULL;
+  const char *code = NULL;
+  size_t size = 0;
+  (void)handle;
+  (void)result;
+  if (api == NULL) {
+    return -1;
+  }
+  if (slw_any_get_bytes(&args[1], &code, &size) != SLW_OK) {
+    return slw_error_setf("TypeError", "the code of a device is bytes");
+  }
+  return (slw_device_code_known(api, code, size) == SLW_OK) ? 0 : -1;
+}
+
+slw_status slw_device_code_known(const slw_device_api *api, const void *code, size_t size_bytes) {
+  static const char HEX[] = "0123456789abcdef";
+  uint8_t sum[SLW_SHA256_BYTES];
+  char digest[2 * SLW_SHA256_BYTES + 1];
+  slw_sha256 hash;
+  slw_sha256_init(&hash);
+  slw_sha256_update(&hash, code, size_bytes);
+  slw_sha256_final(&hash, sum);
+  for (size_t i = 0; i < sizeof sum; ++i) {
+    digest[2U * i] = HEX[sum[i] >> 4];
+    digest[2U * i + 1U] = HEX[sum[i] & 15U];
+  }
+  digest[sizeof digest - 1U] = '\0';
+  return api->add_code(digest, code, size_bytes);
+}
+
+slw_status slw_device_code_add(const void *data, size_t size_bytes, const char *name) {
+  const uint8_t *at = data;
+  while (size_bytes >= RECORD_HEAD_BYTES) {
+    int32_t kind = 0;
+    uint64_t size = 0;
+    const slw_device_api *api;
+    memcpy(&kind, at + 4, sizeof kind);
+    memcpy(&size, at + 8, sizeof size);
+    if (memcmp(at, "SLWD", 4) != 0 || size > size_bytes - RECORD_HEAD_BYTES) {
+      (void)slw_error_setf("ArtifactError", "%s: its code for devices is damaged. Export it again.",
+                           name);
+      return SLW_ERROR_FORMAT;
+    }
+    api = slw_device_find(kind);
+    if (api != NULL && slw_device_code_known(api, at + RECORD_HEAD_BYTES, (size_t)size) != SLW_OK) {
+      return SLW_ERROR_MEMORY;
+    }
+    size = (size + RECORD_HEAD_BYTES + 7U) & ~(uint64_t)7U;
+    if (size >= size_bytes) {
+      break;
+    }
+    at += size;
+    size_bytes -= (size_t)size;
+  }
+  return SLW_OK;
+}
+
+/* --- a file of code as a module --------------------------------------------------------------- */
+
+static slw_status no_function(slw_module *module, const char *name, slw_function *out) {
+  (void)module;
+  (void)name;
+  (void)out;
+  return SLW_ERROR_NOT_FOUND;
+}
+
+static void destroy_module(slw_module *module) { free(module); }
+
+static const slw_module_class CODE_CLASS = {"device_code", no_function, destroy_module};
+
+/* How the names of files with code end, and the kind of device it is for. */
+static int32_t kind_of_code(const char *path) {
+  static const struct {
+    const char *ending;
+    int32_t kind;
+  } ENDINGS[] = {{".cl", kDLOpenCL}, {".ptx", kDLCUDA}, {".metal", kDLMetal}, {".spv", kDLVulkan},
+               {".wgsl", kDLWebGPU}};
+  size_t length = strlen(path);
+  for (size_t i = 0; i < sizeof ENDINGS / sizeof ENDINGS[0]; ++i) {
+    size_t size = strlen(ENDINGS[i].ending);
+    if (length > size && strcmp(path + length - size, ENDINGS[i].ending) == 0) {
+      return ENDINGS[i].kind;
+    }
+  }
+  return 0;
+}
+
+int slw_device_is_code(const char *path) { return kind_of_code(path) != 0; }
+
+slw_status slw_device_module_open(const char *path, slw_module **out) {
+  slw_file file;
+  const slw_device_api *api;
+  slw_module *made;
+  slw_status status = slw_file_read(&file, path);
+  if (status != SLW_OK) {
+    return status;
+  }
+  slw_devices_setup();
+  api = slw_device_find(kind_of_code(path));
+  if (api == NULL) {
+    slw_file_free(&file);
+    (void)slw_error_setf("DeviceError", "%s: this runtime has no devices that take such code", path);
+    return SLW_ERROR_UNSUPPORTED;
+  }
+  status = slw_device_code_known(api, file.bytes, file.size_bytes);
+  slw_file_free(&file);
+  made = calloc(1, sizeof *made);
+  if (status == SLW_OK && made == NULL) {
+    slw_error_set("MemoryError", "no memory for a module");
+    status = SLW_ERROR_MEMORY;
+  }
+  if (status != SLW_OK) {
+    free(made);
+    return status;
+  }
+  slw_module_init(made, &CODE_CLASS);
+  *out = made;
+  return SLW_OK;
+}
+
+/* (code bytes of a library): see slw_device_code_add. */
+int slw_packed_device_code(void *handle, const TVMFFIAny *args, int32_t num_args,
+                           TVMFFIAny *result) {
+  const char *data = NULL;
+  size_t size = 0;
+  (void)handle;
+  (void)result;
+  if (num_args != 1 || slw_any_get_bytes(&args[0], &data, &size) != SLW_OK) {
+    return slw_error_setf("TypeError", "device_code takes bytes");
+  }
+  return (slw_device_code_add(data, size, "the library") == SLW_OK) ? 0 : -1;
+}
+
+/* (device type, device, type code, bits, lanes, extents...) -> tensor */
+int slw_packed_device_empty(void *handle, const TVMFFIAny *args, int32_t num_args,
+                            TVMFFIAny *result) {
+  int64_t shape[SLW_TENSOR_MAX_NDIM];
+  DLDataType dtype;
+  DLDevice device;
+  slw_tensor *tensor = NULL;
+  slw_status status;
+  (void)handle;
+  if (num_args < 5 || num_args > 5 + SLW_TENSOR_MAX_NDIM) {
+    return slw_error_setf("ValueError", "a tensor on a device has at most %d axes",
+                          SLW_TENSOR_MAX_NDIM);
+  }
+  device.device_type = (int32_t)args[0].v_int64;
+  device.device_id = (int32_t)args[1].v_int64;
+  dtype.code = (uint8_t)args[2].v_int64;
+  dtype.bits = (uint8_t)args[3].v_int64;
+  dtype.lanes = (uint16_t)args[4].v_int64;
+  for (int32_t i = 5; i < num_args; ++i) {
+    shape[i - 5] = args[i].v_int64;
+  }
+  slw_error_clear();
+  status = slw_tensor_alloc(shape, num_args - 5, dtype, device, &tensor);
+  if (status != SLW_OK) {
+    return (slw_error_message()[0] != '\0')
+               ? -1
+               : slw_error_setf("DeviceError", "no tensor can be made there: %s",
+                                slw_status_text(status));
+  }
+  memset(result, 0, sizeof *result);
+  result->type_index = kTVMFFITensor;
+  result->v_obj = &tensor->object;
+  return 0;
+}
+
+int slw_packed_tensor_copy(void *handle, const TVMFFIAny *args, int32_t num_args,
+                           TVMFFIAny *result) {
+  const DLTensor *from = (num_args == 2) ? slw_any_get_tensor(&args[0]) : NULL;
+  DLTensor *to = (num_args == 2) ? slw_any_get_tensor(&args[1]) : NULL;
+  slw_status status;
+  (void)handle;
+  (void)result;
+  if (from == NULL || to == NULL) {
+    return slw_error_setf("TypeError", "tensor_copy takes two tensors");
+  }
+  slw_error_clear();
+  status = slw_tensor_copy(from, to);
+  if (status != SLW_OK && slw_error_message()[0] == '\0') {
+    return slw_error_setf("ValueError", "the tensors cannot be copied: %s",
+                          slw_status_text(status));
+  }
+  return (status == SLW_OK) ? 0 : -1;
+}
+
+/* (device type, device, attribute) -> its value, or None */
+int slw_packed_device_attribute(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                TVMFFIAny *result) {
+  const slw_device_api *api = (num_args == 3) ? api_of(&args[0]) : NULL;
+  (void)handle;
+  if (api == NULL) {
+    return -1;
+  }
+  return (api->attribute((int32_t)args[1].v_int64, (int32_t)args[2].v_int64, result) == SLW_OK)
+             ? 0
+             : -1;
+}
+
+/* (device type, device): wait until its work is done */
+int slw_packed_device_sync(void *handle, const TVMFFIAny *args, int32_t num_args,
+                           TVMFFIAny *result) {
+  const slw_device_api *api = (num_args == 2) ? api_of(&args[0]) : NULL;
+  (void)handle;
+  (void)result;
+  if (api == NULL) {
+    return -1;
+  }
+  return (api->synchronize((int32_t)args[1].v_int64) == SLW_OK) ? 0 : -1;
+}
+
+void slw_devices_setup(void) {
+  static const struct {
+    const char *name;
+    TVMFFISafeCallType call;
+  } FUNCTIONS[] = {{"slipway.device.launch", slw_packed_device_launch},
+                   {"slipway.device.alloc", slw_packed_device_alloc},
+                   {"slipway.device.free", slw_packed_device_free}};
+  slw_opencl_setup();
+  slw_cuda_setup();
+  slw_vulkan_setup();
+  for (size_t i = 0; i < sizeof FUNCTIONS / sizeof FUNCTIONS[0]; ++i) {
+    slw_function function = {FUNCTIONS[i].call, NULL};
+    TVMFFIAny made;
+    if (slw_any_set_function(&made, function, NULL) == SLW_OK) {
+      (void)slw_registry_set(FUNCTIONS[i].name, made.v_obj, 1);
+      slw_object_release(made.v_obj);
+    }
+  }
+}

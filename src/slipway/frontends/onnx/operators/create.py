@@ -1,0 +1,69 @@
+"""Constants and tensors from shapes."""
+
+from __future__ import annotations
+
+from math import ceil, prod
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.budget import check_table
+from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.operators.arithmetic import dtype_of
+from slipway.relay.op_registry import const
+
+
+@converter("Constant")
+def constant(node: NodeView) -> Any:
+    """A value from one of the attributes that may hold it."""
+    for name, dtype in (
+        ("value", None), ("value_float", "float32"), ("value_floats", "float32"),
+        ("value_int", "int64"), ("value_ints", "int64"),
+    ):  # fmt: skip
+        found = node.attr(name)
+        if found is not None:
+            return const(np.asarray(found, dtype))
+    raise node.unsupported(f"its value is {', '.join(node.attributes) or 'missing'}")
+
+
+@converter("ConstantOfShape")
+def constant_of_shape(node: NodeView) -> Any:
+    """One value everywhere; zero when none is given."""
+    value = node.attr("value")
+    value = np.zeros(1, np.float32) if value is None else value.reshape(-1)
+    shape = node.ints(0, "the shape")
+    if any(extent < 0 for extent in shape):
+        raise node.unsupported(f"the shape {shape} has a negative extent")
+    if prod(shape) <= 4096:
+        return const(np.full(shape, value[0], value.dtype))
+    return relay.full(const(value[0], value.dtype.name), shape, value.dtype.name)
+
+
+@converter("Range")
+def range_(node: NodeView) -> Any:
+    """An arithmetic sequence of constant bounds."""
+    start, limit, delta = (
+        node.constant(i, what).reshape(())[()] for i, what in enumerate(("start", "limit", "delta"))
+    )
+    if delta == 0:
+        raise node.unsupported("delta is 0")
+    if isinstance(start, np.integer):
+        steps = (int(limit) - int(start)) / int(delta)  # NumPy's integers would wrap
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            steps = float(limit - start) / float(delta)
+    if not np.isfinite(steps):
+        raise node.unsupported(f"it counts from {start} to {limit} by {delta}")
+    count = max(ceil(steps), 0)
+    check_table(node, count)
+    return const((start + np.arange(count) * delta).astype(node.type().dtype))
+
+
+@converter("EyeLike")
+def eye_like(node: NodeView) -> Any:
+    """Ones on a diagonal."""
+    rows, columns = node.type().shape
+    check_table(node, rows, columns)
+    dtype = dtype_of(node, node.attr("dtype")) if node.attr("dtype") else node.type().dtype
+    return const(np.eye(rows, columns, node.attr("k", 0), dtype=dtype))

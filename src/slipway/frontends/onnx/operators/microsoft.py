@@ -1,0 +1,132 @@
+"""Operators of the domain com.microsoft that onnxruntime's quantiser and optimiser write.
+
+A quantised operator without an integer form of its own is computed on real numbers and quantised
+again, which is how its kernels are defined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.operators.quant import quantized
+from slipway.relay.op_registry import const
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
+
+
+def _scalar(value: Expr) -> Any:
+    return relay.reshape(value, ()) if value.tensor_type.shape == (1,) else value
+
+
+def _real(node: NodeView, first: int) -> Any:
+    """Inputs first, first + 1, first + 2 (values, scale, zero point) as real numbers."""
+    whole = relay.cast(node.input(first), "int32")
+    if node.has(first + 2):
+        whole = relay.subtract(whole, relay.cast(_scalar(node.input(first + 2)), "int32"))
+    return relay.multiply(relay.cast(whole, "float32"), _scalar(node.input(first + 1)))
+
+
+def _requantized(node: NodeView, value: Expr, scale: int) -> Any:
+    """Quantise with the scale at input `scale` and the zero point after it."""
+    zero = _scalar(node.input(scale + 1)) if node.has(scale + 1) else None
+    dtype = zero.tensor_type.dtype if zero is not None else node.type().dtype
+    return quantized(value, _scalar(node.input(scale)), zero, dtype)
+
+
+@converter("com.microsoft.QLinearAdd", "com.microsoft.QLinearMul")
+def binary(node: NodeView) -> Any:
+    """Sums and products of quantised values."""
+    step = relay.add if node.kind == "QLinearAdd" else relay.multiply
+    return _requantized(node, step(_real(node, 0), _real(node, 3)), 6)
+
+
+_UNARY: dict[str, Callable[[NodeView, Any], Any]] = {
+    "QLinearSigmoid": lambda node, x: relay.sigmoid(x),
+    "QLinearLeakyRelu": lambda node, x: relay.nn.leaky_relu(x, node.attr("alpha", 0.01)),
+    "QLinearSoftmax": lambda node, x: relay.nn.softmax(x, node.attr("axis", -1)),
+}
+
+
+@converter(*(f"com.microsoft.{name}" for name in _UNARY))
+def unary(node: NodeView) -> Any:
+    """A function of quantised values."""
+    return _requantized(node, _UNARY[node.kind](node, _real(node, 0)), 3)
+
+
+@converter("com.microsoft.QLinearGlobalAveragePool")
+def pool(node: NodeView) -> Any:
+    """Means of quantised values."""
+    if node.attr("channels_last", 0):
+        raise node.unsupported("channels_last is set")
+    x = _real(node, 0)
+    axes = tuple(range(2, x.tensor_type.rank))
+    return _requantized(node, relay.mean(x, axes, keepdims=True), 3)
+
+
+@converter("com.microsoft.QLinearConcat")
+def concat(node: NodeView) -> Any:
+    """Quantised values of several scales, joined."""
+    parts = [_real(node, index) for index in range(2, len(node.inputs), 3)]
+    zero = _scalar(node.input(1))
+    joined = relay.concatenate(parts, node.attr("axis", 1))
+    return quantized(joined, _scalar(node.input(0)), zero, zero.tensor_type.dtype)
+
+
+@converter("com.microsoft.QGemm")
+def gemm(node: NodeView) -> Any:
+    """The product of quantised matrices and a bias; quantised again if an output scale is given."""
+
+    def centred(first: int, axis: int | None) -> Any:
+        whole, zero = relay.cast(node.input(first), "int32"), node.optional(first + 2)
+        if zero is None:
+            return whole
+        zero = relay.cast(_scalar(zero), "int32")
+        if zero.tensor_type.rank == 1 and axis == 0:
+            zero = relay.expand_dims(zero, 1)
+        return relay.subtract(whole, zero)
+
+    transposed = bool(node.attr("transB", 0))
+    a, b = centred(0, None), centred(3, 0 if transposed else 1)
+    a = relay.transpose(a) if node.attr("transA", 0) else a
+    b = b if transposed else relay.transpose(b)
+    total = relay.nn.dense(a, b)
+    if node.has(6):
+        total = relay.add(total, node.input(6))
+    alpha = const(np.float32(node.attr("alpha", 1.0)))
+    factor = relay.multiply(relay.multiply(_scalar(node.input(1)), _scalar(node.input(4))), alpha)
+    value = relay.multiply(relay.cast(total, "float32"), factor)
+    return _requantized(node, value, 7) if node.has(7) else value
+
+
+@converter("com.microsoft.Gelu", "com.microsoft.FastGelu", "com.microsoft.BiasGelu")
+def gelu(node: NodeView) -> Any:
+    """Gelu after an optional bias; FastGelu by the tanh approximation."""
+    x = relay.add(node.input(0), node.input(1)) if node.has(1) else node.input(0)
+    if node.kind == "FastGelu":
+        cube = relay.multiply(relay.multiply(x, x), x)
+        inner = relay.add(x, relay.multiply(cube, node.like(0.044715)))
+        phi = relay.tanh(relay.multiply(inner, node.like(np.sqrt(2 / np.pi))))
+    else:
+        phi = relay.erf(relay.multiply(x, node.like(np.sqrt(0.5))))
+    return relay.multiply(relay.multiply(x, node.like(0.5)), relay.add(phi, node.like(1)))
+
+
+@converter("com.microsoft.SkipLayerNormalization")
+def skip_layer_norm(node: NodeView) -> Any:
+    """layer_norm(x + skip + bias), as fused transformers have it."""
+    total = relay.add(node.input(0), node.input(1))
+    if node.has(4):
+        total = relay.add(total, node.input(4))
+    width = total.tensor_type.shape[-1]
+    beta = node.optional(3)
+    beta = const(np.zeros(width, np.float32)) if beta is None else beta
+    result = relay.nn.layer_norm(total, node.input(2), beta, -1, node.attr("epsilon", 1e-12))
+    if any(node.outputs[1:3]):
+        raise node.unsupported("its mean or variance is asked for")
+    return [result, result, result, total][: len(node.outputs)]

@@ -1,0 +1,67 @@
+"""Pooling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway import relay
+from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.operators.conv import padding_of
+from slipway.frontends.onnx.operators.pool_indices import max_pool_with_indices
+
+
+def _function(node: NodeView, template: str, count: int) -> Any:
+    if count not in (1, 2, 3):
+        raise node.unsupported(f"pools {count} spatial axes; 1 to 3 are served")
+    return getattr(relay.nn, template.format(count))
+
+
+@converter("MaxPool", "AveragePool")
+def window_pool(node: NodeView) -> Any:
+    """Pooling of windows."""
+    kernel = tuple(node.attr("kernel_shape"))
+    count = len(kernel)
+    if node.kind == "MaxPool" and len([o for o in node.outputs if o]) > 1:
+        return max_pool_with_indices(node)
+    ones = (1,) * count
+    strides, dilation = tuple(node.attr("strides", ones)), tuple(node.attr("dilations", ones))
+    padding = padding_of(node, node.type().shape[2:], kernel, strides, dilation)
+    ceil = bool(node.attr("ceil_mode", 0))
+    arguments = (node.input(0), kernel, strides, dilation, padding)
+    if node.kind == "MaxPool":
+        return _function(node, "max_pool{}d", count)(*arguments, ceil_mode=ceil)
+    counted = bool(node.attr("count_include_pad", 0))
+    pool = _function(node, "avg_pool{}d", count)
+    return pool(*arguments, ceil_mode=ceil, count_include_pad=counted)
+
+
+@converter("GlobalAveragePool", "GlobalMaxPool")
+def global_pool(node: NodeView) -> Any:
+    """Pooling of all spatial elements."""
+    kind = "avg" if node.kind == "GlobalAveragePool" else "max"
+    return _function(node, f"global_{kind}_pool{{}}d", node.rank() - 2)(node.input(0))
+
+
+@converter("LpPool", "GlobalLpPool")
+def lp_pool(node: NodeView) -> Any:
+    """The p-norm of each window: (sum |x|^p)^(1/p), through an average of powers."""
+    p = float(node.attr("p", 2))
+    x = relay.abs(node.input(0))
+    powers = relay.power(x, node.like(p)) if p != 1 else x
+    if node.kind == "GlobalLpPool":
+        axes = tuple(range(2, node.rank()))
+        total = relay.sum(powers, axes, keepdims=True)
+    else:
+        kernel = tuple(node.attr("kernel_shape"))
+        count, size = len(kernel), 1
+        for k in kernel:
+            size *= k
+        ones = (1,) * count
+        strides, dilation = tuple(node.attr("strides", ones)), tuple(node.attr("dilations", ones))
+        if node.attr("ceil_mode", 0):
+            raise node.unsupported("ceil_mode is set")
+        padding = padding_of(node, node.type().shape[2:], kernel, strides, dilation)
+        pool = _function(node, "avg_pool{}d", count)
+        average = pool(powers, kernel, strides, dilation, padding, count_include_pad=True)
+        total = relay.multiply(average, node.like(size))
+    return relay.power(total, node.like(1 / p)) if p != 1 else total

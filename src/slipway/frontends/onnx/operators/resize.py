@@ -1,0 +1,130 @@
+"""Resize and Upsample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.operators.resize_matrix import antialiased, cropped
+from slipway.relay.ops.image.resize import ResizeAttrs
+
+METHODS = {
+    "nearest": "nearest_neighbor",
+    "linear": "linear",
+    "bilinear": "linear",
+    "cubic": "cubic",
+}
+
+
+@converter("Upsample")
+def upsample(node: NodeView) -> Any:
+    """The operator before Resize: asymmetric coordinates, factors as attribute or input."""
+    scales = node.attr("scales") if node.opset < 9 else node.constant(1, "the scales").reshape(-1)
+    factors = [float(s) for s in scales]
+    size = [int(np.floor(d * f)) for d, f in zip(node.type().shape, factors, strict=True)]
+    method = node.choice("mode", "nearest", METHODS)
+    return relay.image.resize(node.input(0), size, factors, method, "asymmetric", "floor")
+
+
+@converter("Resize")
+def resize(node: NodeView) -> Any:
+    """Resampling to a size or by factors."""
+    return resized(node, None)
+
+
+def resized(node: NodeView, stated: Sequence[int] | None) -> Any:
+    """Return the result of a Resize; `stated` is its whole shape in the place of the sizes."""
+    shape = node.type().shape
+    mode = node.attr("mode", "nearest")
+    if mode not in METHODS:
+        raise node.unsupported(f"mode {mode!r}")
+    if node.opset < 11:
+        factors = [float(s) for s in node.constant(1, "the scales").reshape(-1)]
+        _check_scales(node, factors, range(len(shape)))
+        size = [int(np.floor(d * f)) for d, f in zip(shape, factors, strict=True)]
+        return relay.image.resize(
+            node.input(0), size, factors, METHODS[mode], "asymmetric", "floor"
+        )
+    coordinates = node.attr("coordinate_transformation_mode", "half_pixel")
+    if coordinates not in (
+        "half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric",
+        "tf_crop_and_resize",
+    ):  # fmt: skip
+        raise node.unsupported(f"coordinate_transformation_mode {coordinates!r}")
+    axes = list(node.attr("axes", tuple(range(len(shape)))))
+    if not all(-len(shape) <= a < len(shape) for a in axes):
+        raise node.unsupported(f"its attribute 'axes' is {axes}, where its data has {len(shape)}")
+    axes = [a % len(shape) for a in axes]
+    crop = coordinates == "tf_crop_and_resize"
+    starts, ends = _region(node, len(shape), axes) if crop else ([0.0] * len(shape),) * 2
+    spans = [e - s for s, e in zip(starts, ends, strict=True)] if crop else [1.0] * len(shape)
+    size, scales = _target(node, shape, axes, spans, stated)
+    arguments = (
+        METHODS[mode], coordinates, node.attr("nearest_mode", "round_prefer_floor"),
+        node.attr("cubic_coeff_a", -0.75), bool(node.attr("exclude_outside", 0)),
+    )  # fmt: skip
+    attrs = ResizeAttrs(tuple(size), tuple(scales), *arguments)
+    if crop:
+        return cropped(attrs, node.input(0), starts, ends, node.attr("extrapolation_value", 0.0))
+    if node.attr("antialias", 0) and any(s < 1 for s in scales) and mode != "nearest":
+        return antialiased(attrs, node.input(0))
+    return relay.image.resize(node.input(0), size, scales, *arguments)
+
+
+def _check_count(node: NodeView, what: str, given: Sequence[Any], axes: Sequence[int]) -> None:
+    if len(given) != len(axes) or len(set(axes)) != len(axes):
+        raise node.unsupported(f"{len(given)} {what} are given for the axes {list(axes)}")
+
+
+def _check_scales(node: NodeView, factors: Sequence[float], axes: Sequence[int]) -> None:
+    _check_count(node, "scales", factors, axes)
+    if not all(0 < factor < np.inf for factor in factors):
+        raise node.unsupported(f"its scales are {list(factors)}; each must be greater than 0")
+
+
+def _region(node: NodeView, rank: int, axes: list[int]) -> tuple[list[float], list[float]]:
+    """Return where the region starts and ends along each axis, as fractions of the input."""
+    given = node.constant(1, "the region").reshape(-1)
+    if len(given) != 2 * len(axes):
+        raise node.unsupported(f"a region of {len(given)} numbers for {len(axes)} axes")
+    starts, ends = [0.0] * rank, [1.0] * rank
+    for place, axis in enumerate(axes):
+        starts[axis], ends[axis] = float(given[place]), float(given[place + len(axes)])
+    return starts, ends
+
+
+def _target(
+    node: NodeView,
+    shape: tuple[int, ...],
+    axes: list[int],
+    spans: list[float],
+    stated: Sequence[int] | None,
+) -> tuple[list[int], list[float]]:
+    """Return the result's size and the exact factors, one entry per axis."""
+    size, scales = list(shape), [1.0] * len(shape)
+    given = node.constant(2, "the scales").reshape(-1) if node.has(2) else np.zeros(0)
+    if given.size:
+        _check_scales(node, [float(factor) for factor in given], axes)
+        if node.has(3) and node.constant(3, "the sizes").size:
+            raise node.unsupported("it has both scales and sizes; leave one out")
+        for axis, factor in zip(axes, given, strict=True):
+            scales[axis] = float(factor)
+            size[axis] = int(np.floor(shape[axis] * spans[axis] * float(factor)))
+        return size, scales
+    wanted = tuple(stated[a] for a in axes) if stated else node.ints(3, "the sizes")
+    _check_count(node, "sizes", wanted, axes)
+    if any(extent < 1 for extent in wanted) and all(shape):
+        raise node.unsupported(f"its sizes are {list(wanted)}; each must be 1 or more")
+    policy = node.attr("keep_aspect_ratio_policy", "stretch")
+    if policy != "stretch":
+        ratios = [w / shape[a] for a, w in zip(axes, wanted, strict=True)]
+        ratio = min(ratios) if policy == "not_larger" else max(ratios)
+        wanted = tuple(int(np.floor(shape[a] * ratio + 0.5)) for a in axes)
+    for axis, extent in zip(axes, wanted, strict=True):
+        size[axis] = extent
+        scales[axis] = extent / shape[axis] if policy == "stretch" else ratio
+    return size, scales

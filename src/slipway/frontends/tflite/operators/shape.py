@@ -1,0 +1,387 @@
+"""Operators that move elements: RESHAPE, TRANSPOSE, CONCATENATION, SPLIT, PAD, GATHER, others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.budget import check_table
+from slipway.frontends.tflite.converters import NodeView, array_constant, converter
+from slipway.frontends.tflite.floating import channels_first, channels_last, is_transposed
+from slipway.frontends.tflite.operators.arithmetic import is_quantized
+from slipway.frontends.tflite.quantized import out_range, stored
+from slipway.relay.expr import Constant
+from slipway.relay.op_registry import const
+from slipway.relay.ops.qnn.rescale import rescale_by
+
+
+@converter("RESHAPE")
+def reshape(node: NodeView) -> Any:
+    """The new shape is the second input, or the option."""
+    wanted = node.option("new_shape", None)
+    if node.has(1) and isinstance(node[1], Constant):
+        wanted = node.integers(1)
+    if wanted is None:
+        wanted = node.out().shape
+    return relay.reshape(node[0], wanted, True)
+
+
+@converter("DENSIFY")
+def densify(node: NodeView) -> Any:
+    """Sparse constants are dense when the file has been read."""
+    return node[0]
+
+
+@converter("EXPAND_DIMS")
+def expand_dims(node: NodeView) -> Any:
+    """One more axis of extent 1."""
+    (axis,) = node.integers(1)
+    return relay.expand_dims(node[0], axis)
+
+
+@converter("SQUEEZE")
+def squeeze(node: NodeView) -> Any:
+    """Fewer axes of extent 1."""
+    axes = node.option("squeeze_dims", None)
+    return relay.squeeze(node[0], axes or None)
+
+
+@converter("TRANSPOSE")
+def transpose(node: NodeView) -> Any:
+    """Axes in another order."""
+    return relay.transpose(node[0], node.integers(1))
+
+
+@converter("CONCATENATION")
+def concatenate(node: NodeView) -> Any:
+    """Concatenate; quantised inputs of another scale are brought to the output's."""
+    axis = node.option("axis")
+    values = node.inputs
+    if is_quantized(node):
+        values = [_with_scale_of_output(node, i) for i in range(len(values))]
+    elif len(node.shape()) == 4 and axis in (3, -1) and all(is_transposed(v) for v in values):
+        return channels_last(relay.concatenate([channels_first(v) for v in values], 1))
+    return relay.concatenate(values, axis) if len(values) > 1 else values[0]
+
+
+def _with_scale_of_output(node: NodeView, position: int) -> Any:
+    source, target = node.quantization(position), node.out_quantization()
+    if (source.scale, source.zero_point) == (target.scale, target.zero_point):
+        return node[position]
+    low, high = out_range(node)
+    wide = relay.cast(node[position], "int32")
+    if source.zero_point:
+        wide = relay.subtract(wide, const(source.zero_point, "int32"))
+    scaled = rescale_by(wide, source.scale / target.scale)
+    return stored(scaled, target.zero_point, low, high, node.out().dtype)
+
+
+@converter("PACK")
+def pack(node: NodeView) -> Any:
+    """Concatenate along a new axis."""
+    return relay.stack(node.inputs, node.option("axis"))
+
+
+@converter("UNPACK")
+def unpack(node: NodeView) -> Any:
+    """Apart along an axis that disappears."""
+    axis, rank = node.option("axis"), len(node.shape())
+    if not -rank <= axis < rank:
+        raise node.unsupported(f"its axis is {axis}, and the tensor has {rank}")
+    count = node.shape()[axis]
+    if count != len(node.operator.outputs):
+        raise node.unsupported(f"it gives {len(node.operator.outputs)} parts of {count}")
+    if count == 1:
+        return relay.squeeze(node[0], (axis,))
+    return [relay.squeeze(part, (axis,)) for part in relay.split(node[0], count, axis)]
+
+
+@converter("SPLIT")
+def split(node: NodeView) -> Any:
+    """Equal parts; the axis comes first."""
+    (axis,) = node.integers(0)
+    count = node.option("num_splits")
+    if count != len(node.operator.outputs):
+        raise node.unsupported(f"it gives {len(node.operator.outputs)} parts of {count}")
+    if count == 1:
+        return node[1]
+    return list(relay.split(node[1], count, axis))
+
+
+@converter("SPLIT_V")
+def split_v(node: NodeView) -> Any:
+    """Parts of given sizes, one of which may be -1."""
+    sizes, (axis,) = list(node.integers(1)), node.integers(2)
+    if -1 in sizes:
+        sizes[sizes.index(-1)] = node.shape()[axis] - sum(s for s in sizes if s >= 0)
+    if len(sizes) == 1:
+        return node[0]
+    return list(relay.split(node[0], [int(v) for v in np.cumsum(sizes)[:-1]], axis))
+
+
+@converter("SLICE")
+def slice_(node: NodeView) -> Any:
+    """From `begin`, `size` elements; -1 is all that follow."""
+    begin, size = node.integers(1), node.integers(2)
+    end = [
+        extent if length == -1 else start + length
+        for start, length, extent in zip(begin, size, node.shape(), strict=True)
+    ]
+    return relay.strided_slice(node[0], begin, end)
+
+
+@converter("STRIDED_SLICE")
+def strided_slice(node: NodeView) -> Any:
+    """NumPy's basic slicing, with masks for what is left out."""
+    begin, end, strides = (list(node.integers(i)) for i in (1, 2, 3))
+    rank, new, dots = len(node.shape()), node.option("new_axis_mask"), node.option("ellipsis_mask")
+    places = range(len(begin))
+    if dots & (dots - 1):
+        raise node.unsupported("ellipsis_mask has several bits")
+    if node.option("offset"):  # `end` counts from `begin`
+        end = [b + e for b, e in zip(begin, end, strict=True)]
+    named = sum(not (new >> i & 1) and not (dots >> i & 1) for i in places)
+    index: list[Any] = []  # for each axis of the data a range, or one place; None is a new axis
+    axis = 0
+    for i in places:
+        if dots >> i & 1:
+            index += [range(d) for d in node.shape()[axis : axis + rank - named]]
+            axis += rank - named
+        elif new >> i & 1:
+            index.append(None)
+        elif axis >= rank:
+            raise node.unsupported(f"it has more places than the {rank} axes of its data")
+        elif node.option("shrink_axis_mask") >> i & 1:
+            index.append(begin[i] + node.shape()[axis] * (begin[i] < 0))
+            axis += 1
+        elif not strides[i]:
+            raise node.unsupported(f"its stride along axis {axis} is 0")
+        else:
+            start = None if node.option("begin_mask") >> i & 1 else begin[i]
+            stop = None if node.option("end_mask") >> i & 1 else end[i]
+            index.append(range(node.shape()[axis])[slice(start, stop, strides[i])])
+            axis += 1
+    index += [range(d) for d in node.shape()[axis:]]
+    read = [range(v, v + 1) if isinstance(v, int) else v for v in index if v is not None]
+    out = relay.strided_slice(
+        node[0],
+        [r.start for r in read],
+        [r.stop if r.stop >= 0 else -d - 1 for r, d in zip(read, node.shape(), strict=True)],
+        [r.step for r in read],
+    )
+    shape = [1 if v is None else len(v) for v in index if not isinstance(v, int)]
+    return out if tuple(shape) == out.tensor_type.shape else relay.reshape(out, shape, True)
+
+
+@converter("PAD", "PADV2")
+def pad(node: NodeView) -> Any:
+    """Surround with a value; of quantised data, with the zero point."""
+    widths = [tuple(int(v) for v in pair) for pair in node.constant(1).reshape(-1, 2)]
+    value: Any = 0
+    if node.has(2):
+        value = node.constant(2).reshape(-1)[0].item()
+    elif is_quantized(node):
+        value = node.out_quantization().zero_point
+    if is_transposed(node[0]) and len(widths) == 4:
+        order = [widths[0], widths[3], widths[1], widths[2]]
+        return channels_last(relay.nn.pad(channels_first(node[0]), order, value))
+    return relay.nn.pad(node[0], widths, value)
+
+
+@converter("MIRROR_PAD")
+def mirror_pad(node: NodeView) -> Any:
+    """Surround with reflections; mode 1 repeats the edge."""
+    widths = [tuple(int(v) for v in pair) for pair in node.constant(1).reshape(-1, 2)]
+    out = node[0]
+    for axis, (before, after) in enumerate(widths):
+        extent, skip = node.shape()[axis], 0 if node.option("mode") else 1
+        if not (0 <= before <= extent - skip and 0 <= after <= extent - skip):
+            raise node.unsupported(f"it reflects {before} and {after} of {extent} elements")
+        if before or after:
+            front = [before - 1 + skip - i for i in range(before)]
+            back = [extent - 1 - skip - i for i in range(after)]
+            places = [*front, *range(extent), *back]
+            out = relay.take(out, array_constant(places, "int32"), axis)
+    return out
+
+
+@converter("GATHER")
+def gather(node: NodeView) -> Any:
+    """Elements along an axis at given positions."""
+    axis = node.option("axis") % max(len(node.shape()), 1)
+    return relay.take(node[0], node[1], axis, node.option("batch_dims"), "clip")
+
+
+@converter("GATHER_ND")
+def gather_nd(node: NodeView) -> Any:
+    """Elements at given coordinates, which stand in the last axis of the indices."""
+    rank = len(node.shape(1))
+    order = [rank - 1, *range(rank - 1)]
+    return relay.gather_nd(node[0], relay.transpose(node[1], order))
+
+
+@converter("EMBEDDING_LOOKUP")
+def embedding_lookup(node: NodeView) -> Any:
+    """Rows of the second input at the positions of the first."""
+    rows = relay.take(node[1], node[0], 0)
+    if node.out().dtype == "float32" and node.tensor(1).dtype == "int8":
+        quantization = node.tensor(1).quantization
+        if quantization is None or quantization.scales.size != 1:
+            raise node.unsupported("its table must have one scale")
+        centered = relay.subtract(
+            relay.cast(rows, "float32"), const(quantization.zero_point, "float32")
+        )
+        return relay.multiply(centered, const(quantization.scale, "float32"))
+    return rows
+
+
+@converter("TILE")
+def tile(node: NodeView) -> Any:
+    """Repetitions along each axis."""
+    return relay.tile(node[0], node.integers(1))
+
+
+@converter("BROADCAST_TO")
+def broadcast_to(node: NodeView) -> Any:
+    """Repetitions up to a shape."""
+    return relay.broadcast_to(node[0], node.integers(1))
+
+
+@converter("BROADCAST_ARGS")
+def broadcast_args(node: NodeView) -> Any:
+    """The shape that two shapes broadcast to."""
+    shape = np.broadcast_shapes(node.integers(0), node.integers(1))
+    return array_constant(shape, node.out().dtype)
+
+
+@converter("REVERSE_V2")
+def reverse(node: NodeView) -> Any:
+    """Backward along each given axis."""
+    out = node[0]
+    for axis in node.integers(1):
+        out = relay.reverse(out, axis)
+    return out
+
+
+@converter("SHAPE")
+def shape(node: NodeView) -> Any:
+    """The extents as a tensor."""
+    return array_constant(node.shape(), node.out().dtype)
+
+
+@converter("RANK")
+def rank(node: NodeView) -> Any:
+    """The number of axes as a tensor."""
+    return array_constant(len(node.shape()), "int32")
+
+
+@converter("FILL")
+def fill(node: NodeView) -> Any:
+    """One value in a given shape."""
+    return relay.full(relay.reshape(node[1], (), True), node.integers(0))
+
+
+@converter("ZEROS_LIKE")
+def zeros_like(node: NodeView) -> Any:
+    """Zeros of the input's type."""
+    given = node[0].tensor_type
+    return relay.full(const(0, given.dtype), given.shape)
+
+
+@converter("RANGE")
+def range_(node: NodeView) -> Any:
+    """From a start in steps up to a limit."""
+    start, limit, step = (node.constant(i).reshape(-1)[0] for i in range(3))
+    if not step or not np.isfinite((limit - start) / step):
+        raise node.unsupported(f"it counts from {start} to {limit} by {step}")
+    check_table(node, int(abs((limit - start) / step)))
+    return array_constant(np.arange(start, limit, step), node.out().dtype)
+
+
+@converter("ONE_HOT")
+def one_hot(node: NodeView) -> Any:
+    """One value at the given position, another elsewhere."""
+    (depth,) = node.integers(1)
+    on, off = (relay.reshape(node[i], (), True) for i in (2, 3))
+    hot = relay.one_hot(node[0], 1, 0, depth, node.option("axis"), "int32")
+    return relay.where(relay.equal(hot, const(1, "int32")), on, off)
+
+
+@converter("SPACE_TO_DEPTH")
+def space_to_depth(node: NodeView) -> Any:
+    """Blocks of positions become channels."""
+    n, h, w, c = node.shape()
+    block = node.option("block_size")
+    split_ = relay.reshape(node[0], (n, h // block, block, w // block, block, c))
+    moved = relay.transpose(split_, (0, 1, 3, 2, 4, 5))
+    return relay.reshape(moved, (n, h // block, w // block, block * block * c))
+
+
+@converter("DEPTH_TO_SPACE")
+def depth_to_space(node: NodeView) -> Any:
+    """Channels become blocks of positions."""
+    n, h, w, c = node.shape()
+    block = node.option("block_size")
+    depth = c // (block * block)
+    split_ = relay.reshape(node[0], (n, h, w, block, block, depth))
+    moved = relay.transpose(split_, (0, 1, 3, 2, 4, 5))
+    return relay.reshape(moved, (n, h * block, w * block, depth))
+
+
+@converter("SPACE_TO_BATCH_ND")
+def space_to_batch(node: NodeView) -> Any:
+    """Blocks of positions become batch entries, after padding."""
+    blocks = node.integers(1)
+    count = len(blocks)
+    widths = [(0, 0)] * len(node.shape())
+    for axis, pair in enumerate(node.constant(2).reshape(-1, 2)):
+        widths[1 + axis] = (int(pair[0]), int(pair[1]))
+    value = node.out_quantization().zero_point if is_quantized(node) else 0
+    data = relay.nn.pad(node[0], widths, value)
+    batch, *rest = data.tensor_type.shape
+    cut: list[int] = [batch]
+    for extent, block in zip(rest[:count], blocks, strict=True):
+        cut += [extent // block, block]
+    cut += rest[count:]
+    inner = [2 + 2 * i for i in range(count)]
+    outer = [1 + 2 * i for i in range(count)]
+    tail = list(range(1 + 2 * count, len(cut)))
+    moved = relay.transpose(relay.reshape(data, cut), [*inner, 0, *outer, *tail])
+    spatial = [e // b for e, b in zip(rest[:count], blocks, strict=True)]
+    return relay.reshape(moved, (batch * int(np.prod(blocks)), *spatial, *rest[count:]))
+
+
+@converter("BATCH_TO_SPACE_ND")
+def batch_to_space(node: NodeView) -> Any:
+    """Batch entries become blocks of positions, then the padding is cut off."""
+    blocks, crops = node.integers(1), node.constant(2).reshape(-1, 2)
+    batch, *rest = node.shape()
+    count, total = len(blocks), int(np.prod(blocks))
+    data = relay.reshape(node[0], (*blocks, batch // total, *rest))
+    order = [count]
+    for axis in range(count):
+        order += [count + 1 + axis, axis]
+    order += list(range(2 * count + 1, count + 1 + len(rest)))
+    spatial = [e * b for e, b in zip(rest[:count], blocks, strict=True)]
+    joined = relay.reshape(relay.transpose(data, order), (batch // total, *spatial, *rest[count:]))
+    begin, end = [0] * (1 + len(rest)), [batch // total, *spatial, *rest[count:]]
+    for axis, (before, after) in enumerate(crops):
+        begin[1 + axis] = int(before)
+        end[1 + axis] -= int(after)
+    return relay.strided_slice(joined, begin, end)
+
+
+@converter("DYNAMIC_UPDATE_SLICE")
+def dynamic_update_slice(node: NodeView) -> Any:
+    """Replace a region that begins at constant positions."""
+    shape, update = node.shape(), node.shape(1)
+    if not len(shape) == len(update) == len(node.integers(2)):
+        raise node.unsupported("its tensors and the position differ in the number of axes")
+    begin = [min(max(b, 0), d - u) for b, d, u in zip(node.integers(2), shape, update, strict=True)]
+    check_table(node, len(update), *update)
+    grids = np.meshgrid(
+        *(np.arange(b, b + u) for b, u in zip(begin, update, strict=True)), indexing="ij"
+    )
+    return relay.scatter_nd(node[0], array_constant(np.stack(grids), "int32"), node[1])

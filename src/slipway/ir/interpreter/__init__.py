@@ -1,0 +1,1 @@
+"""The reference interpreter: functions of loops on NumPy arrays, slowly and exactly."""

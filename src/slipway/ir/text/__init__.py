@@ -1,0 +1,1 @@
+"""Text of loops: to read, as TVMScript, as JSON."""

@@ -1,0 +1,166 @@
+"""What happened on a farm: counts, durations, the last errors, and a line for the chart."""
+
+from __future__ import annotations
+
+import logging
+import time
+from bisect import bisect_left
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from slipway.rpc.log import tell
+
+if TYPE_CHECKING:
+    from slipway.rpc.farm.state import FarmDevice, Request
+
+_log = logging.getLogger("slipway.rpc.tracker")
+SAMPLE_S = 5.0
+_SAMPLES = 720  # an hour
+_TROUBLES = 50
+_MAX_KINDS = 1000  # of one count; later ones share the name "", so that nobody fills the memory
+WAIT_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 600.0)
+SESSION_BOUNDS_S = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0)
+
+
+@dataclass
+class Durations:
+    """A histogram: how many durations were at most each bound, and their sum, in seconds."""
+
+    bounds: tuple[float, ...]
+    counts: list[int] = field(default_factory=list)  # one for each bound, and one for the rest
+    total_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.counts = [0] * (len(self.bounds) + 1)
+
+    def add(self, seconds: float) -> None:
+        """Count one duration."""
+        self.counts[bisect_left(self.bounds, seconds)] += 1
+        self.total_s += seconds
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Something that went wrong; `at` is Unix time, `device` and `session` may be empty."""
+
+    at: float
+    kind: str
+    device: str
+    session: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The farm at one moment; `finished` counts the sessions since the sample before."""
+
+    at: float
+    total: int
+    busy: int
+    waiting: int
+    finished: int
+
+
+class Journal:
+    """Counts since the tracker's start; keys are (kind of device, result)."""
+
+    def __init__(self) -> None:
+        self.started = time.time()
+        self.requests: Counter[tuple[str, str]] = Counter()
+        self.sessions: Counter[tuple[str, str]] = Counter()
+        self.registrations: Counter[tuple[str, str]] = Counter()
+        self.refused_peers = 0
+        self.waits = Durations(WAIT_BOUNDS_S)
+        self.lengths = Durations(SESSION_BOUNDS_S)
+        self.troubles: deque[Trouble] = deque(maxlen=_TROUBLES)
+        self.samples: deque[Sample] = deque(maxlen=_SAMPLES)
+        self._finished = 0
+
+    def registered(self, device: FarmDevice, returns: bool) -> None:
+        """A device came, or came back."""
+        _count(self.registrations, device.key, "returned" if returns else "new")
+        tell(_log, "registered", f"{device.name} registered", **_names(device))
+
+    def lost(self, device: FarmDevice, reason: str, had_session: bool) -> None:
+        """A device's connection is over, and with it its session if it had one."""
+        _count(self.registrations, device.key, "lost")
+        tell(_log, "lost", f"{device.name} is gone: {reason}", **_names(device), reason=reason)
+        if had_session:
+            self.session_ended(device, "lost", reason)
+        else:
+            self._trouble("offline", device.name, device.session, reason)
+
+    def granted(self, request: Request, device: FarmDevice) -> None:
+        """A request got its device."""
+        waited_s = max(0.0, time.time() - request.since)
+        _count(self.requests, request.key, "granted")
+        self.waits.add(waited_s)
+        tell(
+            _log, "granted", f"{device.name} goes to {request.holder} as session {device.session}",
+            **_names(device), priority=request.priority, waited_s=round(waited_s, 4),
+        )  # fmt: skip
+
+    def request_ended(self, request: Request, result: str, is_known: bool) -> None:
+        """Count a request without a device: timeout or withdrawn.
+
+        Kinds that no device has share one name, so that they stay few.
+        """
+        _count(self.requests, request.key if is_known else "", result)
+        if result == "timeout":
+            text = f"{request.holder} got no {request.key!r} in time"
+            self._trouble("timeout", "", "", text)
+            tell(_log, "timeout", text, key=request.key, holder=request.holder)
+
+    def session_ended(self, device: FarmDevice, result: str, reason: str) -> None:
+        """Count a session; `result` is ok, failed, kicked or lost."""
+        length_s = max(0.0, time.time() - device.since)
+        _count(self.sessions, device.key, result)
+        self.lengths.add(length_s)
+        self._finished += 1
+        if result != "ok":
+            device.failures += 1
+            device.last_error = reason
+            self._trouble(result, device.name, device.session, reason)
+        text = f"session {device.session} on {device.name} ended: {reason or result}"
+        tell(
+            _log, "ended", text,
+            **_names(device), result=result, reason=reason, length_s=round(length_s, 4),
+        )  # fmt: skip
+
+    def refused(self, device: FarmDevice, reason: str) -> None:
+        """A device did not take a lease."""
+        self._trouble("refused", device.name, device.session, reason)
+        tell(_log, "refused", f"{device.name}: {reason}", **_names(device), reason=reason)
+
+    def peer_refused(self, peer: str, reason: str) -> None:
+        """A peer was turned away."""
+        self.refused_peers += 1
+        self._trouble("peer", peer, "", reason)
+        tell(_log, "peer_refused", f"refused {peer}: {reason}", peer=peer, reason=reason)
+
+    def administered(self, device: FarmDevice, act: str) -> None:
+        """An administrator did something to a device."""
+        tell(_log, act, f"an administrator: {act} {device.name}", **_names(device))
+
+    def _trouble(self, kind: str, device: str, session: str, text: str) -> None:
+        self.troubles.append(Trouble(time.time(), kind, device, session, text))
+
+    def sample(self, total: int, busy: int, waiting: int) -> Sample:
+        """Add a point to the chart; call it every `SAMPLE_S` seconds."""
+        finished, self._finished = self._finished, 0
+        self.samples.append(Sample(time.time(), total, busy, waiting, finished))
+        return self.samples[-1]
+
+
+def _count(counts: Counter[tuple[str, str]], key: str, result: str) -> None:
+    counts[(key if (key, result) in counts or len(counts) < _MAX_KINDS else ""), result] += 1
+
+
+def _names(device: FarmDevice) -> dict[str, str | int]:
+    return {
+        "key": device.key,
+        "device": f"{device.address}:{device.port}",
+        "session": device.session,
+        "holder": device.holder,
+    }

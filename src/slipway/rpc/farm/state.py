@@ -1,0 +1,342 @@
+"""What a tracker knows: its devices, who waits for them, who has them.  No input or output.
+
+A lease (a random text) names each hand-out: it goes to the device first, then to the client, who
+shows it to the device.  Nothing else in the tracker changes this state, and all that is said
+about it (summary, page, metrics) is read from `slipway.rpc.farm.view`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from slipway.rpc.farm.journal import Journal
+
+FREE, ASSIGNED, BUSY, OFFLINE = "free", "assigned", "busy", "offline"
+_MAX_OFFLINE = 1000  # devices remembered after they have gone
+_OFFLINE_KEPT_S = 24 * 3600.0
+_MAX_TEXT = 120
+
+
+class DeviceLink(Protocol):
+    """How the farm reaches a device."""
+
+    def assign(self, lease: str) -> None:
+        """Tell the device of a lease; `Farm.answered` is called with its answer."""
+
+    def release(self, lease: str, reason: str) -> None:
+        """Ask the device to end the session of a lease; `Farm.idle` follows."""
+
+    def close(self) -> None:
+        """Drop the connection; `Farm.remove` follows."""
+
+
+@dataclass(frozen=True)
+class Grant:
+    """What a request gets: a lease of a device, as it was when it was handed out.
+
+    The device may have gone to somebody else by the time that anybody looks at it again.
+    """
+
+    device: FarmDevice
+    lease: str
+    address: str
+    port: int
+
+
+@dataclass(eq=False)
+class Request:
+    """Somebody who waits for a device of a kind."""
+
+    key: str
+    priority: int
+    number: int
+    holder: str
+    grant: Callable[[Grant], None]
+    is_there: Callable[[], bool]
+    since: float = field(default_factory=time.time)
+    is_over: bool = False  # granted, withdrawn or timed out
+
+
+@dataclass(eq=False)
+class FarmDevice:
+    """One registered device; `session` is the public name of its `lease`, which is a secret."""
+
+    number: int
+    key: str
+    address: str
+    port: int
+    description: str
+    link: DeviceLink | None
+    behind: str = ""  # which one it is behind the proxy at its address
+    state: str = FREE
+    is_drained: bool = False
+    lease: str = ""
+    holder: str = ""
+    since: float = field(default_factory=time.time)  # of the state
+    sessions: int = 0
+    failures: int = 0
+    last_error: str = ""
+    request: Request | None = None  # that it was assigned for
+    kicked: str = ""  # the lease whose session an administrator ended
+    view: dict[str, Any] | None = None  # what `farm.view` shows of it; None when it has changed
+
+    @property
+    def session(self) -> str:
+        """Name of the session in logs and on the page, "" without one."""
+        return session_name(self.lease)
+
+    @property
+    def place(self) -> tuple[str, str, int, str]:
+        """By what it is known again when it comes back."""
+        return self.key, self.address, self.port, self.behind
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return f"{self.key} at {self.address}:{self.port}"
+
+
+def session_name(lease: str) -> str:
+    """Return the public name of a lease: the same in the tracker's and in the device's log."""
+    return hashlib.sha256(lease.encode()).hexdigest()[:12] if lease else ""
+
+
+def clean_text(text: str) -> str:
+    """Return a peer's words on one line and of bounded length, for logs and pages."""
+    shown = "".join(c if c.isprintable() else " " for c in text)
+    return shown if len(shown) <= _MAX_TEXT else shown[: _MAX_TEXT - 1] + "…"
+
+
+class Farm:
+    """Devices and requests; every method keeps: one device, at most one holder."""
+
+    def __init__(self) -> None:
+        self.journal = Journal()
+        self.devices: dict[int, FarmDevice] = {}  # those connected
+        self.offline: dict[tuple[str, str, int, str], FarmDevice] = {}
+        self.waiting: dict[str, list[Request]] = {}
+        self._places: dict[tuple[str, str, int, str], FarmDevice] = {}  # of the connected
+        self._free: dict[str, dict[FarmDevice, None]] = {}  # the longest free one first
+        self._held: Counter[str] = Counter()
+        self._numbers = itertools.count(1)
+
+    # Devices
+
+    def add(
+        self,
+        key: str,
+        address: str,
+        port: int,
+        description: str,
+        link: DeviceLink,
+        lease: str = "",
+        behind: str = "",
+    ) -> FarmDevice:
+        """Take a device in; with `lease` it is busy with a session of before.
+
+        `behind` tells the devices behind one proxy, which share its address, apart.
+        A device that was here before keeps its number, its counts, and whether it is drained.
+        """
+        place = key, address, port, behind
+        other = self._places.get(place)
+        if other is not None:
+            if other.link is not None:
+                other.link.close()  # what is left of a connection that broke
+            self.remove(other, "it registered again")
+        device = self.offline.pop(place, None)
+        returns = device is not None
+        if device is None:
+            description = clean_text(description)
+            device = FarmDevice(next(self._numbers), key, address, port, description, link, behind)
+        device.link = link
+        self.devices[device.number] = self._places[place] = device
+        self.journal.registered(device, returns)
+        if lease:
+            self._become(device, BUSY, lease, "a client of before the tracker's restart")
+        else:
+            self._become(device, FREE)
+        self._match(key)
+        return device
+
+    def remove(self, device: FarmDevice, reason: str, link: DeviceLink | None = None) -> None:
+        """A device's connection is over: free it, remember it as offline.
+
+        With `link`, only if that is its connection still, and it has not registered anew.
+        """
+        if link not in (None, device.link) or self.devices.pop(device.number, None) is None:
+            return
+        del self._places[device.place]
+        request = device.request
+        self.journal.lost(device, reason, had_session=device.state == BUSY)
+        self._become(device, OFFLINE)
+        device.link = None
+        self._remember(device)
+        if request is not None and not request.is_over:
+            self._enqueue(request)
+
+    def idle(self, device: FarmDevice, lease: str, reason: str = "") -> None:
+        """The device says that the session of `lease` is over; `reason` says what went wrong."""
+        if device.state not in (ASSIGNED, BUSY) or (lease and lease != device.lease):
+            return
+        if device.state == BUSY:
+            result = "kicked" if device.kicked == device.lease else "failed" if reason else "ok"
+            self.journal.session_ended(device, result, clean_text(reason))
+        request = device.request
+        self._become(device, FREE)
+        if request is not None and not request.is_over:
+            self._enqueue(request, look=False)  # it gave the lease back instead of an answer
+        self._match(device.key)
+
+    # Requests
+
+    def ask(
+        self,
+        key: str,
+        priority: int,
+        holder: str,
+        grant: Callable[[Grant], None],
+        is_there: Callable[[], bool] = lambda: True,
+    ) -> Request:
+        """Enter the queue for a device of kind `key`; `grant` is called once, with a lease of it.
+
+        `is_there` is asked before that: false for somebody who has left and not yet withdrawn.
+        """
+        holder = clean_text(holder)
+        request = Request(key, priority, next(self._numbers), holder, grant, is_there)
+        self._enqueue(request)
+        return request
+
+    def withdraw(self, request: Request, result: str) -> None:
+        """Leave the queue; `result` is "timeout" or "withdrawn".  Nothing if it was granted."""
+        if request.is_over:
+            return
+        request.is_over = True
+        queue = self.waiting.get(request.key, [])
+        if request in queue:
+            queue.remove(request)
+            if not queue:
+                del self.waiting[request.key]
+        self.journal.request_ended(request, result, self._is_known(request.key))
+
+    def answered(self, device: FarmDevice, lease: str, accepted: bool, reason: str = "") -> None:
+        """A device answered, or did not answer, to a lease."""
+        if device.state != ASSIGNED or device.lease != lease:
+            return
+        request, device.request = device.request, None
+        if not accepted:
+            self.journal.refused(device, reason or "it did not take a lease")
+            if request is not None and not request.is_over:
+                self._enqueue(request, look=False)
+            if device.link is not None:
+                device.link.close()  # it does not do what it should: it may register again
+            if request is not None:
+                self._match(request.key)
+        elif request is None or request.is_over or not request.is_there():
+            if request is not None:
+                self.withdraw(request, "withdrawn")
+            if device.link is not None:
+                device.link.release(lease, "the client left before it got the device")
+        else:
+            request.is_over = True
+            self._become(device, BUSY, lease, request.holder)
+            device.sessions += 1
+            device.view = None
+            self.journal.granted(request, device)
+            request.grant(Grant(device, lease, device.address, device.port))
+
+    # An administrator's acts
+
+    def drain(self, number: int) -> bool:
+        """Let the device finish its session and get no other; False if it is not known."""
+        return self._set_drained(number, True)
+
+    def resume(self, number: int) -> bool:
+        """Hand a drained device out again; False if it is not known."""
+        return self._set_drained(number, False)
+
+    def kick(self, number: int, session: str) -> bool:
+        """Ask the device to end `session`; False if that is not its session now."""
+        device = self.devices.get(number)
+        if device is None or device.link is None or not session or device.session != session:
+            return False
+        device.kicked = device.lease
+        self.journal.administered(device, "kick")
+        device.link.release(device.lease, "an administrator of the tracker ended the session")
+        return True
+
+    # Matching
+
+    def _enqueue(self, request: Request, look: bool = True) -> None:
+        self.waiting.setdefault(request.key, []).append(request)
+        if look:
+            self._match(request.key)
+
+    def _match(self, key: str) -> None:
+        """Hand free devices of a kind to those who wait for it."""
+        free = self._free.get(key)
+        while free and (queue := self.waiting.get(key)):
+            device = next(iter(free))
+            request = self._first(queue)
+            queue.remove(request)
+            if not queue:
+                del self.waiting[key]
+            device.request = request
+            self._become(device, ASSIGNED, secrets.token_hex(16), request.holder)
+            if device.link is not None:
+                device.link.assign(device.lease)
+
+    def _first(self, queue: Iterable[Request]) -> Request:
+        """Highest priority; among equals who holds the fewest devices, then who came first."""
+        return min(queue, key=lambda r: (-r.priority, self._held[r.holder], r.number))
+
+    def _become(self, device: FarmDevice, state: str, lease: str = "", holder: str = "") -> None:
+        if device.holder:
+            self._held[device.holder] -= 1
+            if not self._held[device.holder]:
+                del self._held[device.holder]
+        if holder:
+            self._held[holder] += 1
+        if device.state != state or lease != device.lease:
+            device.since = time.time()
+        device.state, device.lease, device.holder = state, lease, holder
+        device.view = None
+        free = self._free.setdefault(device.key, {})
+        free.pop(device, None)
+        if state == FREE and not device.is_drained:
+            free[device] = None
+        elif not free:
+            del self._free[device.key]
+        if state not in (ASSIGNED, BUSY):
+            device.request, device.kicked = None, ""
+
+    def _set_drained(self, number: int, is_drained: bool) -> bool:
+        gone = (d for d in self.offline.values() if d.number == number)
+        device = self.devices.get(number) or next(gone, None)
+        if device is None:
+            return False
+        device.is_drained, device.view = is_drained, None
+        self.journal.administered(device, "drain" if is_drained else "resume")
+        if device.state == FREE:
+            self._become(device, FREE)
+            self._match(device.key)
+        return True
+
+    def _remember(self, device: FarmDevice) -> None:
+        self.offline[device.place] = device
+        oldest = time.time() - _OFFLINE_KEPT_S
+        for place, other in list(self.offline.items()):
+            if other.since >= oldest and len(self.offline) <= _MAX_OFFLINE:
+                break  # they are in the order of their going
+            del self.offline[place]
+
+    def _is_known(self, key: str) -> bool:
+        return any(d.key == key for d in self.devices.values()) or any(
+            place[0] == key for place in self.offline
+        )

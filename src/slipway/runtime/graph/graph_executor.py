@@ -1,0 +1,426 @@
+"""The graph executor: one instance of a compiled model, fed with inputs and run.
+
+The work is done in C, here or on a remote device; this is its classic facade.  The functions it
+calls (`set_input`, `run`, ...) are described in ``crt/include/slipway/graph_module.h``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from slipway import dtypes
+from slipway.errors import ArgumentTypeError, ExecutionError
+from slipway.runtime.container import ShapeTuple, String
+from slipway.runtime.devices import Device
+from slipway.runtime.graph.graph_format import GraphTables
+from slipway.runtime.graph.input_values import IN_MODEL, converted
+from slipway.runtime.libraries.library import FUNCTION_PREFIX
+from slipway.runtime.libraries.native_library import native_runtime
+from slipway.runtime.libraries.native_module import NativeModule
+from slipway.runtime.module import LibraryModule, Module
+from slipway.runtime.ndarray import NDArray, array
+from slipway.runtime.packed_func import to_ffi_function
+from slipway.runtime.params import read_params
+from slipway.runtime.timing import BenchmarkResult
+
+
+def create_native(
+    tables: GraphTables | bytes, library: Module, dev: Device | None = None
+) -> NativeModule:
+    """Make a graph executor in C that calls the compiled functions of `library`, tensors on `dev`.
+
+    Without a device, on the CPU.
+    """
+    blob = tables if isinstance(tables, bytes) else tables.to_binary()
+    parsed = tables if isinstance(tables, GraphTables) else GraphTables.from_binary(tables)
+    args: list[Any] = [*(dev.__dlpack_device__() if dev is not None else (1, 0))]
+    kept: list[Any] = [library]
+    for name in parsed.functions():
+        code = library.library if isinstance(library, LibraryModule) else None
+        address = code.address(FUNCTION_PREFIX + name) if code is not None else None
+        if address:
+            args += [name, address]
+        else:
+            function = to_ffi_function(library.get_function(name, query_imports=True))
+            kept.append(function)
+            args += [name, function]
+    handle = native_runtime().packed("graph_create")(blob, *args)
+    return NativeModule(handle, keep_alive=kept)
+
+
+def share_params(made: NativeModule, tables: GraphTables, params: Mapping[str, NDArray]) -> None:
+    """Let an executor read parameters where they lie; those it has no input for are left out."""
+    share = made["share_param"]
+    inputs = {tables.nodes[number].name for number in tables.inputs}
+    for name, values in params.items():
+        if name in inputs:  # else optimisation removed it: classic behaviour
+            share(name, values)
+
+
+class GraphModule:
+    """A model ready to run.
+
+    Parameters: the graph module that a factory returned (``lib["default"](dev)``), local or remote.
+    Attributes: `module`, whose functions and `time_evaluator` may be used directly.
+    """
+
+    module: Any
+
+    def __init__(self, module: Any) -> None:
+        if isinstance(module, GraphModule):
+            module = module.module
+        if not hasattr(module, "get_function"):
+            raise ArgumentTypeError(
+                f"GraphModule takes what lib['default'](dev) returns, not {type(module).__name__}."
+            )
+        self.module = module
+        self._is_local = isinstance(module, Module)
+        self._set_input = module["set_input"]
+        self._run = module["run"]
+        self._get_output = module["get_output"]
+        self._get_input = module["get_input"]
+        self._types: dict[str, tuple[tuple[int, ...], str, str]] | None = None
+        self._remote_inputs: dict[str | int, Any] = {}
+        self._kept: dict[Any, NDArray] = {}
+
+    # Inputs.
+
+    def set_input(self, key: str | int | None = None, value: Any = None, **params: Any) -> None:
+        """Set one input by name or number, and any number of them by keyword.
+
+        Values are NDArrays or anything NumPy takes; Python lists and numbers get the input's dtype,
+        arrays of another dtype are converted where nothing is lost, with a warning.  Raises
+        ExecutionError for a name that the model lacks, another shape, and values that do not fit.
+        """
+        if key is not None:
+            if value is None:
+                raise ExecutionError(f"set_input({key!r}): the value is missing.")
+            self._set_one(key, value)
+        # Larger ones first, as classic TVM does: they find the memory least fragmented.
+        for name in sorted(params, key=lambda name: -int(np.prod(np.shape(params[name]) or (1,)))):
+            self._set_one(name, params[name])
+
+    def _set_one(self, key: str | int, value: Any) -> None:
+        if not hasattr(value, "dtype"):
+            known = self._input_types()
+            name = list(known)[key] if isinstance(key, int) and key < len(known) else str(key)
+            value = np.asarray(value, dtype=known[name][1] if name in known else None)
+        if self._types is not None and np.shape(value) not in [t[0] for t in self._types.values()]:
+            self._types = None  # open dimensions have other sizes from now on, or it is refused
+        if self._is_local:
+            given = value if isinstance(value, NDArray) else array(value)
+            try:
+                self._set_input(key, given)
+            except ExecutionError:  # asked only now: most values have the input's type
+                shape, dtype = self._type_of(key)
+                if _differs_by_ones(given.shape, shape):
+                    given = array(given.numpy().reshape(shape))
+                elif dtype in ("", given.dtype):
+                    raise
+                if dtype != given.dtype:
+                    given = converted(f"set_input: {str(key)!r}", given, dtype, IN_MODEL)
+                self._set_input(key, given)
+        elif hasattr(value, "session"):
+            try:
+                self._set_input(key, value)
+            except ExecutionError:
+                if not _differs_by_ones(value.shape, tuple(self._get_input(key).shape)):
+                    raise
+                self._send_input(key, value.numpy())
+        else:
+            self._send_input(key, value)
+
+    def _type_of(self, key: str | int) -> tuple[tuple[int, ...] | None, str]:
+        """Return shape and dtype of an input; None and "" where the model has none of that name."""
+        known = self._input_types()
+        name = key
+        if isinstance(key, int):
+            name = list(known)[key] if key < len(known) else ""
+        return known[name][:2] if name in known else (None, "")
+
+    def _send_input(self, key: str | int, value: Any) -> None:
+        """Write into a remote model's input where it lies: one trip, and no second tensor."""
+        target = self._remote_inputs.get(key)
+        if target is None:
+            target = self._remote_inputs[key] = self._get_input(key)
+        given = (tuple(value.shape), dtypes.canonical(value.dtype))
+        if _differs_by_ones(given[0], tuple(target.shape)) and not self._is_open():
+            value = np.asarray(value).reshape(target.shape)
+            given = (tuple(value.shape), given[1])
+        if given[0] != tuple(target.shape) and self._is_open():
+            self._remote_inputs.clear()  # they have other shapes from now on
+            whole = target.device.empty(*given).copyfrom(np.asarray(value, order="C"))
+            self._set_input(key, whole)
+            return
+        if given[0] == tuple(target.shape) and given[1] != target.dtype:
+            value = converted(f"set_input: {str(key)!r}", value, target.dtype, IN_MODEL)
+            given = (given[0], value.dtype)
+        if given != (tuple(target.shape), target.dtype):
+            raise ExecutionError(
+                f"set_input: {key!r} has shape {tuple(target.shape)} and dtype {target.dtype} in "
+                f"this model, got {given[0]} and {given[1]}. Convert it first, or compile the "
+                "model for that shape."
+            )
+        target.copyfrom(value)
+
+    def _is_open(self) -> bool:
+        """Return whether sizes of the model are known only when it runs."""
+        try:
+            return int(self.module["get_num_open_sizes"]()) > 0
+        except (ExecutionError, AttributeError):  # an older or small runtime without such models
+            return False
+
+    def set_input_zero_copy(self, key: str | int, value: NDArray) -> None:
+        """Let an input use the memory of `value`, which must stay until it is replaced."""
+        self._placed("set_input_zero_copy", key, value)
+        self._kept[key] = value
+
+    def set_output_zero_copy(self, index: int, value: NDArray) -> None:
+        """Let an output be written into `value`, which must stay until it is replaced.
+
+        An output that is a reshape of a layer's result is written there too, and so is what other
+        layers read of it.  `run` refuses memory that an input or another output was given.
+        """
+        self._placed("set_output_zero_copy", index, value)
+        self._kept["output", index] = value
+
+    def _placed(self, function: str, key: str | int, value: Any) -> None:
+        near = isinstance(value, NDArray) if self._is_local else hasattr(value, "session")
+        if not near:
+            where = (
+                "this process: nd.array(x)" if self._is_local else "its device: nd.array(x, dev)"
+            )
+            raise ExecutionError(
+                f"{function}: the model keeps the memory that it is given, so it takes a tensor of "
+                f"{where}, not a {type(value).__name__}."
+            )
+        self.module[function](key, value)
+
+    def load_params(self, params_bytes: bytes | bytearray) -> None:
+        """Set parameters from the bytes of ``save_param_dict``."""
+        self.module["load_params"](self._blob(bytes(params_bytes)))
+        self._types = None
+
+    def _blob(self, content: bytes) -> Any:
+        """Return bytes as the module's functions take them: to a device they go as a tensor."""
+        if self._is_local:
+            return content
+        values = np.frombuffer(content, np.uint8)
+        return self._get_input(0).device.empty(values.shape, "uint8").copyfrom(values)
+
+    def share_params(self, other: GraphModule, params_bytes: bytes | bytearray = b"") -> None:
+        """Take the parameters of another instance of the same model.
+
+        All of them: `params_bytes`, whose names say in TVM which to take, must name each.
+        """
+        if not isinstance(other.module, NativeModule) or not self._is_local:
+            raise ExecutionError("share_params works between models in this process only.")
+        if params_bytes:
+            named, own = read_params(bytes(params_bytes)), other.get_input_info()[0]
+            name_of = other.module["get_input_name"]
+            every = [str(name_of(i)) for i in range(other.get_num_inputs())]
+            left_out = [name for name in every if name not in named and name not in own]
+            if left_out:
+                raise ExecutionError(
+                    f"share_params takes all parameters of the other model, and params_bytes does "
+                    f"not name {', '.join(map(repr, left_out[:3]))}: share all, then give this "
+                    "model's own with load_params or set_input."
+                )
+        self.module["share_params"]._function(other.module._handle)
+
+    # Running.
+
+    def run(self, **inputs: Any) -> None:
+        """Run the model, after setting `inputs` by name."""
+        if inputs:
+            self.set_input(**inputs)
+        self._run()
+
+    def get_output(self, index: str | int, out: NDArray | None = None) -> NDArray:
+        """Return an output by name or number: a view that the next run overwrites.
+
+        With `out`, it is copied there instead.
+        """
+        if out is not None:
+            self._get_output(index, out)
+            return out
+        result: NDArray = self._get_output(index)
+        return result
+
+    def get_input(self, index: str | int, out: NDArray | None = None) -> NDArray:
+        """Return an input by name or number, as `get_output` does."""
+        if out is not None:
+            self._get_input(index, out)
+            return out
+        result: NDArray = self._get_input(index)
+        return result
+
+    def debug_get_output(self, node: str | int, out: NDArray | None = None) -> NDArray:
+        """Return what a layer last computed; its memory may have been used again since."""
+        found = self.module["debug_get_output"]
+        if out is not None:
+            found(node, out)
+            return out
+        result: NDArray = found(node)
+        return result
+
+    # What the model looks like.
+
+    def get_num_inputs(self) -> int:
+        """Return the number of inputs, parameters included."""
+        return int(self.module["get_num_inputs"]())
+
+    def get_num_outputs(self) -> int:
+        """Return the number of outputs."""
+        return int(self.module["get_num_outputs"]())
+
+    def get_input_index(self, name: str) -> int:
+        """Return the number of an input; -1 if there is none of that name."""
+        return int(self.module["get_input_index"](name))
+
+    def get_input_info(self) -> tuple[dict[str, ShapeTuple], dict[str, String]]:
+        """Return (shapes, dtypes) by name of the inputs that are not parameters."""
+        own = {n: t for n, t in self._input_types().items() if t[2] != "param"}
+        shapes = {name: ShapeTuple(found[0]) for name, found in own.items()}
+        return shapes, {name: String(found[1]) for name, found in own.items()}
+
+    def get_output_info(self) -> list[tuple[tuple[int, ...], str]]:
+        """Return (shape, dtype) of each output."""
+        lines = _parse_lines(str(self.module["get_output_info"]()))
+        return [(shape, dtype) for shape, dtype, _ in lines.values()]
+
+    def node_names(self) -> list[tuple[str, str]]:
+        """Return (layer, function) of every step in order; function "" for inputs."""
+        text = str(self.module["get_node_info"]())
+        return [(line.split("\t")[0], line.split("\t")[1]) for line in text.splitlines()]
+
+    def _input_types(self) -> dict[str, tuple[tuple[int, ...], str, str]]:
+        if self._types is None:
+            self._types = _parse_lines(str(self.module["get_input_info"]()))
+        return self._types
+
+    # Timing.
+
+    def profile(
+        self, number: int = 10, repeat: int = 3, **inputs: Any
+    ) -> list[tuple[str, str, float]]:
+        """Measure every layer: (layer, function, seconds), in order, inputs left out.
+
+        The time of a layer is the minimum of `repeat` means over `number` runs each.
+        """
+        self.set_input(**inputs)
+        names = self.node_names()
+        blob = self.module["profile"](number, repeat)
+        times = np.frombuffer(blob, dtype="<f8").reshape(repeat, len(names)).min(axis=0)
+        return [
+            (layer, function, float(seconds))
+            for (layer, function), seconds in zip(names, times, strict=True)
+            if function
+        ]
+
+    def benchmark(
+        self,
+        device: Any,
+        func_name: str = "run",
+        repeat: int = 5,
+        number: int = 5,
+        min_repeat_ms: int = 0,
+        limit_zero_time_iterations: int = 100,
+        end_to_end: bool = False,
+        cooldown_interval_ms: int = 0,
+        repeats_to_cooldown: int = 1,
+        **inputs: Any,
+    ) -> BenchmarkResult:
+        """Measure whole runs; with `end_to_end` also moving inputs in and outputs out.
+
+        Times are in seconds per run, measured on the device (`end_to_end`: seen from here).
+        """
+        options: dict[str, Any] = {
+            "repeat": repeat,
+            "number": number,
+            "min_repeat_ms": min_repeat_ms,
+            "limit_zero_time_iterations": limit_zero_time_iterations,
+            "cooldown_interval_ms": cooldown_interval_ms,
+            "repeats_to_cooldown": repeats_to_cooldown,
+        }
+        if end_to_end:
+            return self._benchmark_end_to_end(options, inputs)
+        self.set_input(**inputs)
+        measured: BenchmarkResult = self.module.time_evaluator(func_name, device, **options)()
+        return measured
+
+    def _benchmark_end_to_end(
+        self, options: Mapping[str, int], inputs: Mapping[str, Any]
+    ) -> BenchmarkResult:
+        outputs = range(self.get_num_outputs())
+
+        def whole() -> None:
+            self.set_input(**inputs)
+            self._run()
+            for index in outputs:
+                self._get_output(index).numpy()
+
+        evaluate = native_runtime().packed("time_evaluate")
+        order = (
+            "number",
+            "repeat",
+            "min_repeat_ms",
+            "limit_zero_time_iterations",
+            "cooldown_interval_ms",
+            "repeats_to_cooldown",
+        )
+        blob = bytes(evaluate(to_ffi_function(whole), *(options[name] for name in order), None))
+        return BenchmarkResult(struct.unpack(f"<{len(blob) // 8}d", blob))
+
+    def __getitem__(self, name: str) -> Any:
+        return self.module[name]
+
+
+def create(graph_json: str, lib: Any, device: Any = None, *, ctx: Any = None) -> GraphModule:
+    """Make an executor from a graph's JSON and the library with its functions, on `device`.
+
+    `lib` may be a remote module: the executor is then made on its device; firmware makes that of
+    the graph it was built with.  One that carries a model's parameters gives them to the executor.
+    """
+    device = ctx if device is None else device  # `ctx` is its name in TVM 0.6
+    dev = device[0] if isinstance(device, list | tuple) else device
+    tables = GraphTables.from_json(graph_json)
+    if isinstance(dev, Device):
+        dev.check()
+        made = create_native(tables, lib)
+        carried = lib.shared_params() if isinstance(lib, Module) else None
+        if carried:
+            share_params(made, tables, carried)
+        return GraphModule(made)
+    if isinstance(lib, Module):
+        raise ExecutionError(
+            f"the library is in this process and {dev} is not: load the library on the device "
+            "first, with remote.upload and remote.load_module."
+        )
+    try:
+        make = lib["__slipway_graph_create"]
+    except AttributeError:  # firmware, whose model's graph is part of it
+        return GraphModule(lib["default"]())
+    blob = np.frombuffer(tables.to_binary(), np.uint8)
+    sent = dev.empty(blob.shape, "uint8").copyfrom(blob)
+    return GraphModule(make(sent))
+
+
+def _parse_lines(text: str) -> dict[str, tuple[tuple[int, ...], str, str]]:
+    """Parse "name<TAB>dtype<TAB>1,3<TAB>role" lines into {name: (shape, dtype, role)}."""
+    parsed: dict[str, tuple[tuple[int, ...], str, str]] = {}
+    for line in text.splitlines():
+        name, dtype, shape, role = line.split("\t")
+        parsed[name] = (tuple(int(extent) for extent in shape.split(",") if extent), dtype, role)
+    return parsed
+
+
+def _differs_by_ones(given: Sequence[int], wanted: Sequence[int] | None) -> bool:
+    """Return whether two shapes are unequal, and equal but for extents of one."""
+    if wanted is None or tuple(given) == tuple(wanted):
+        return False
+    return [d for d in given if d != 1] == [d for d in wanted if d != 1]

@@ -1,0 +1,504 @@
+r"""A compiled model's graph: which functions run, in which order, over which tensors.
+
+`GraphTables` is the one form in memory.  It reads and writes the classic graph JSON (for people
+and tools) and ``graph.bin``, flat tables that the C executor uses without parsing::
+
+    header   16 x u32: "SLWG", version, total bytes, nodes, entries, inputs, outputs, args, dims,
+             string bytes, storages, named outputs, arena bytes (u64), 0, 0
+    dims     i64 each                           extents of all shapes
+    storages u64 offset, u64 bytes              in the arena, offsets are multiples of 64
+    nodes    u32 name, function, first arg, number of args, first entry, number of outputs
+             name and function are offsets into strings; function 0xffffffff: an input
+    entries  u8 dtype code, u8 bits, u16 lanes, u32 ndim, u32 first dim, u32 storage
+    args     u32 entry each                     of one node: its inputs, then its outputs
+    inputs   u32 node each
+    outputs  u32 entry each
+    names    u32 offset into strings of each output's name; of all outputs, or none
+    strings  NUL-terminated
+
+Version 2 is of models with open dimensions (`slipway.runtime.graph.graph_sizes`).  Its dims are
+upper bounds, its header has four words more, and three tables come after the entries::
+
+    header   4 x u32                            sizes, open dims, words, 0
+    sizes    u32 name, u32 0, i64 low, i64 high
+    open     u32 dim, u32 first word, u32 words, u32 0
+    words    i64 each                           of the formulas
+
+An entry is one output of one node: node n's output i is entry ``n.first_entry + i``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from slipway import dtypes
+from slipway.errors import ArtifactError
+from slipway.runtime.graph.graph_sizes import (
+    OpenDim,
+    OpenSize,
+    check_sizes,
+    from_words,
+    pack_words,
+    to_words,
+)
+
+VERSION = 1
+OPEN_VERSION = 2  # of models with open dimensions
+NO_OPERATION = "__nop"  # classic name of a reshape in place
+_MAGIC = 0x47574C53
+_NONE = 0xFFFFFFFF
+_ALIGNMENT = 64
+MAX_RANK = 16  # of a tensor at run time: crt/include/slipway/tensor.h
+MAX_EXTENT = 1 << 47
+
+
+@dataclass(frozen=True)
+class GraphEntry:
+    """One tensor: its type, and the storage it lies in."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    storage: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the tensor."""
+        return math.prod(self.shape) * dtypes.bytes_of(self.dtype)
+
+
+@dataclass(frozen=True)
+class GraphNode:
+    """One step: an input of the model (`function` None), or a call of a compiled function.
+
+    `inputs` are (node, output) pairs.
+    """
+
+    name: str
+    function: str | None
+    inputs: tuple[tuple[int, int], ...]
+    num_outputs: int = 1
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Storage:
+    """A piece of the arena: `offset` and `size` in bytes."""
+
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
+class GraphTables:
+    """A model's graph.
+
+    `nodes` in the order they run; `entries` of all nodes one after the other; `inputs` are node
+    numbers (parameters included); `outputs` are (node, output) pairs; `storages` may be left empty:
+    then every storage gets its own place.  `output_names` are those of all outputs, or none.
+    Where dimensions are open, shapes have their upper bounds, and `open_dims` say what they are.
+    """
+
+    nodes: tuple[GraphNode, ...]
+    entries: tuple[GraphEntry, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[tuple[int, int], ...]
+    storages: tuple[Storage, ...] = ()
+    arena_bytes: int = 0
+    output_names: tuple[str, ...] = ()
+    open_sizes: tuple[OpenSize, ...] = ()
+    open_dims: tuple[OpenDim, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check(self)
+        if not self.storages:
+            storages, total = _storages_apart(self.entries)
+            object.__setattr__(self, "storages", storages)
+            object.__setattr__(self, "arena_bytes", total)
+
+    @property
+    def first_entries(self) -> list[int]:
+        """For each node the number of its first entry, and at the end the number of entries."""
+        starts = [0]
+        for node in self.nodes:
+            starts.append(starts[-1] + node.num_outputs)
+        return starts
+
+    def entry(self, node: int, output: int = 0) -> GraphEntry:
+        """Return the tensor that is output `output` of node `node`."""
+        return self.entries[self.first_entries[node] + output]
+
+    def functions(self) -> list[str]:
+        """Return the names of the compiled functions that the graph calls, each once."""
+        called = (node.function for node in self.nodes if node.function not in (None, NO_OPERATION))
+        return list(dict.fromkeys(name for name in called if name is not None))
+
+    # Classic JSON.
+
+    def to_json(self) -> str:
+        """Return the classic graph JSON."""
+        starts, names = self.first_entries, self.output_names
+        nodes = [_node_to_json(node) for node in self.nodes]
+        document = {
+            "nodes": nodes,
+            "arg_nodes": list(self.inputs),
+            "heads": [[node, output, 0] for node, output in self.outputs],
+            "attrs": {
+                "dltype": ["list_str", [entry.dtype for entry in self.entries]],
+                "device_index": ["list_int", [1] * len(self.entries)],
+                "storage_id": ["list_int", [entry.storage for entry in self.entries]],
+                "shape": ["list_shape", [list(entry.shape) for entry in self.entries]],
+                **({"output_names": ["list_str", list(names)]} if names else {}),
+                **(_open_to_json(self) if self.open_dims else {}),
+            },
+            "node_row_ptr": starts,
+        }
+        return json.dumps(document, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> GraphTables:
+        """Read classic graph JSON; ArtifactError if it is not that."""
+        try:
+            return _from_json(json.loads(text))
+        except (
+            KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError,
+            RecursionError,
+        ) as error:  # fmt: skip
+            raise ArtifactError(
+                f"the graph cannot be read: {error!r}. It must be the JSON that get_graph_json() "
+                "of a compiled model returns."
+            ) from error
+
+    # Flat tables.
+
+    def to_binary(self) -> bytes:
+        """Return graph.bin."""
+        return _to_binary(self)
+
+    @classmethod
+    def from_binary(cls, data: bytes | memoryview) -> GraphTables:
+        """Read graph.bin; ArtifactError if it is damaged."""
+        try:
+            return _from_binary(memoryview(data).cast("B"))
+        except (struct.error, IndexError, ValueError, KeyError, OverflowError) as error:
+            raise ArtifactError(
+                f"the model's graph tables are damaged ({error}). Export the model again, and copy "
+                "it in binary mode."
+            ) from error
+
+
+def _check(tables: GraphTables) -> None:
+    if any(node.num_outputs < 0 for node in tables.nodes):
+        raise ValueError("a node has a negative number of outputs")
+    starts = tables.first_entries
+    if starts[-1] != len(tables.entries):
+        raise ValueError(f"{starts[-1]} outputs of nodes, but {len(tables.entries)} entries")
+    for index, node in enumerate(tables.nodes):
+        for source, output in node.inputs:
+            if not 0 <= source < index or not 0 <= output < tables.nodes[source].num_outputs:
+                raise ValueError(f"node {node.name!r} reads output {output} of node {source}")
+    if any(not 0 <= n < len(tables.nodes) for n in tables.inputs):
+        raise ValueError("an input is no node")
+    if len(tables.output_names) not in (0, len(tables.outputs)):
+        raise ValueError(f"{len(tables.output_names)} names of {len(tables.outputs)} outputs")
+    if any(not 0 <= n < len(tables.nodes) for n, _ in tables.outputs):
+        raise ValueError("an output is of no node")
+    for index in tables.inputs:
+        if tables.nodes[index].function is not None:
+            raise ValueError(f"input {tables.nodes[index].name!r} is not an input node")
+    for source, output in tables.outputs:
+        if not 0 <= output < tables.nodes[source].num_outputs:
+            raise ValueError(f"the graph returns output {output} of node {source}")
+    # Without a list of storages there are at most as many as entries.
+    storages = len(tables.storages) or len(tables.entries)
+    for entry in tables.entries:
+        if not 0 <= entry.storage < storages:
+            raise ValueError(f"an entry lies in storage {entry.storage} of {storages}")
+        if len(entry.shape) > MAX_RANK or any(not 0 <= d <= MAX_EXTENT for d in entry.shape):
+            raise ValueError(f"an entry has the shape {entry.shape}")
+
+    check_sizes([entry.shape for entry in tables.entries], tables.open_sizes, tables.open_dims)
+
+
+def _open_to_json(tables: GraphTables) -> dict[str, Any]:
+    return {
+        "open_sizes": ["list_size", [[s.name, s.low, s.high] for s in tables.open_sizes]],
+        "open_dims": [
+            "list_dim", [[d.entry, d.axis, list(d.formula)] for d in tables.open_dims]
+        ],
+    }  # fmt: skip
+
+
+def _storages_apart(entries: Sequence[GraphEntry]) -> tuple[tuple[Storage, ...], int]:
+    sizes = [0] * (max((entry.storage for entry in entries), default=-1) + 1)
+    for entry in entries:
+        sizes[entry.storage] = max(sizes[entry.storage], entry.size_bytes)
+    storages: list[Storage] = []
+    offset = 0
+    for size in sizes:
+        storages.append(Storage(offset, size))
+        offset += (size + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+    return tuple(storages), offset
+
+
+def _node_to_json(node: GraphNode) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "op": "null" if node.function is None else "tvm_op",
+        "name": node.name,
+        "inputs": [[source, output, 0] for source, output in node.inputs],
+    }
+    if node.function is not None:
+        made["attrs"] = {
+            "num_outputs": str(node.num_outputs),
+            "num_inputs": str(len(node.inputs)),
+            "flatten_data": "0",
+            "func_name": node.function,
+            **{key: value for key, value in node.attrs.items() if key not in _OWN_ATTRS},
+        }
+    return made
+
+
+_OWN_ATTRS = ("num_outputs", "num_inputs", "flatten_data", "func_name")
+
+
+def _node_from_json(made: Mapping[str, Any]) -> GraphNode:
+    attrs = dict(made.get("attrs", {}))
+    function = None if made["op"] == "null" else str(attrs["func_name"])
+    f"{made['name']}{function}".encode()  # a ValueError where a name is no text
+    inputs = tuple((int(item[0]), int(item[1])) for item in made["inputs"])
+    outputs = int(attrs.get("num_outputs", 1))
+    rest = {key: value for key, value in attrs.items() if key not in _OWN_ATTRS}
+    return GraphNode(str(made["name"]), function, inputs, outputs, rest)
+
+
+def _from_json(document: Mapping[str, Any]) -> GraphTables:
+    attrs = document["attrs"]
+    starts = [0]  # of each node, the number of its first entry
+    for node in document["nodes"]:
+        starts.append(starts[-1] + int(node.get("attrs", {}).get("num_outputs", 1)))
+    for number, node in enumerate(document["nodes"]):
+        if str(node.get("attrs", {}).get("flatten_data", "0")) == "0":
+            continue  # else the function takes tensors of one dimension: so must they be
+        used = [starts[int(item[0])] + int(item[1]) for item in node["inputs"]]
+        for entry in (*used, *range(starts[number], starts[number + 1])):
+            if len(attrs["shape"][1][entry]) != 1:
+                raise ValueError("flatten_data of tensors with other than one dimension")
+    listed = zip(attrs["shape"][1], attrs["dltype"][1], attrs["storage_id"][1], strict=True)
+    return GraphTables(
+        nodes=tuple(_node_from_json(node) for node in document["nodes"]),
+        entries=tuple(
+            GraphEntry(
+                tuple(int(extent) for extent in shape), dtypes.canonical(dtype), int(storage)
+            )
+            for shape, dtype, storage in listed
+        ),
+        inputs=tuple(int(index) for index in document["arg_nodes"]),
+        outputs=tuple((int(head[0]), int(head[1])) for head in document["heads"]),
+        output_names=tuple(str(name) for name in attrs.get("output_names", ("", ()))[1]),
+        open_sizes=tuple(
+            OpenSize(str(name), int(low), int(high))
+            for name, low, high in attrs.get("open_sizes", ("", ()))[1]
+        ),
+        open_dims=tuple(
+            OpenDim(int(entry), int(axis), tuple(formula))
+            for entry, axis, formula in attrs.get("open_dims", ("", ()))[1]
+        ),
+    )
+
+
+def _to_binary(tables: GraphTables) -> bytes:
+    strings = bytearray()
+    offsets: dict[str, int] = {}
+
+    def offset_of(text: str) -> int:
+        if text not in offsets:
+            offsets[text] = len(strings)
+            strings.extend(text.encode() + b"\0")
+        return offsets[text]
+
+    starts = tables.first_entries
+    dims: list[int] = []
+    entries = bytearray()
+    for entry in tables.entries:
+        code, bits, lanes = dtypes.parse(entry.dtype)
+        entries += struct.pack("<BBH", dtypes.DLPACK_CODE[code], bits, lanes)
+        entries += struct.pack("<III", len(entry.shape), len(dims), entry.storage)
+        dims += entry.shape
+    args: list[int] = []
+    nodes = bytearray()
+    for index, node in enumerate(tables.nodes):
+        first_arg = len(args)
+        if node.function is not None:
+            args += [starts[source] + output for source, output in node.inputs]
+            args += range(starts[index], starts[index + 1])
+        function = _NONE if node.function is None else offset_of(node.function)
+        count = len(args) - first_arg
+        nodes += struct.pack(
+            "<6I", offset_of(node.name), function, first_arg, count, starts[index], node.num_outputs
+        )
+    outputs = [starts[source] + output for source, output in tables.outputs]
+    names = [offset_of(name) for name in tables.output_names]
+    offset_of("")
+    open_tables, more = b"", b""
+    if tables.open_dims:
+        firsts = _first_dims(tables)
+        sizes = [s.name for s in tables.open_sizes]
+        words: list[int] = []
+        rows = bytearray()
+        for dim in tables.open_dims:
+            formula = to_words(dim.formula, sizes)
+            rows += struct.pack("<4I", firsts[dim.entry] + dim.axis, len(words), len(formula), 0)
+            words += formula
+        open_tables = b"".join(
+            struct.pack("<IIqq", offset_of(s.name), 0, s.low, s.high) for s in tables.open_sizes
+        )
+        open_tables += bytes(rows) + pack_words(words)
+        more = struct.pack("<4I", len(sizes), len(tables.open_dims), len(words), 0)
+    storages = b"".join(struct.pack("<QQ", s.offset, s.size) for s in tables.storages)
+    body = struct.pack(f"<{len(dims)}q", *dims) + storages + bytes(nodes) + bytes(entries)
+    body += open_tables
+    numbers = [*args, *tables.inputs, *outputs, *names]
+    body += struct.pack(f"<{len(numbers)}I", *numbers) + bytes(strings)
+    header = struct.pack(
+        "<12IQII",
+        _MAGIC,
+        OPEN_VERSION if tables.open_dims else VERSION,
+        64 + len(more) + len(body),
+        len(tables.nodes),
+        len(tables.entries),
+        len(tables.inputs),
+        len(outputs),
+        len(args),
+        len(dims),
+        len(strings),
+        len(tables.storages),
+        len(names),
+        tables.arena_bytes,
+        0,
+        0,
+    )
+    return header + more + body
+
+
+def _first_dims(tables: GraphTables) -> list[int]:
+    """Return for each entry the number of its first dim."""
+    firsts = [0]
+    for entry in tables.entries:
+        firsts.append(firsts[-1] + len(entry.shape))
+    return firsts
+
+
+def _from_binary(data: memoryview) -> GraphTables:
+    header = struct.unpack_from("<12IQ", data)
+    if header[0] != _MAGIC:
+        raise ValueError("they do not begin as graph tables do")
+    if header[1] not in (VERSION, OPEN_VERSION):
+        raise ValueError(f"version {header[1]}, and this Slipway reads 1 to {OPEN_VERSION}")
+    if header[2] != len(data):
+        raise ValueError("the size is not the stated one")
+    num_nodes, num_entries, num_inputs, num_outputs, num_args, num_dims = header[3:9]
+    at = 64
+    num_sizes, num_open, num_words = 0, 0, 0
+    if header[1] == OPEN_VERSION:
+        num_sizes, num_open, num_words, _ = struct.unpack_from("<4I", data, at)
+        at += 16
+
+    def take(form: str, count: int) -> list[tuple[int, ...]]:
+        nonlocal at
+        size = struct.calcsize(form) * count
+        if at + size > len(data):
+            raise ValueError("truncated")
+        rows = list(struct.iter_unpack(form, data[at : at + size]))
+        at += size
+        return rows
+
+    dims = [row[0] for row in take("<q", num_dims)]
+    storages = tuple(Storage(*row) for row in take("<QQ", header[10]))
+    nodes = take("<6I", num_nodes)
+    entries = take("<BBHIII", num_entries)
+    size_rows = take("<IIqq", num_sizes)
+    open_rows = take("<4I", num_open)
+    words = [row[0] for row in take("<q", num_words)]
+    args = [row[0] for row in take("<I", num_args)]
+    inputs = tuple(row[0] for row in take("<I", num_inputs))
+    outputs = [row[0] for row in take("<I", num_outputs)]
+    names = [row[0] for row in take("<I", header[11])]
+    if at + header[9] != len(data):
+        raise ValueError("the tables do not fill the stated size")
+    strings = bytes(data[at : at + header[9]])
+    made = sum(node[5] for node in nodes)
+    if made != len(entries):  # before a list of that length is built
+        raise ValueError(f"{made} outputs of nodes, but {len(entries)} entries")
+    owner = [(index, i) for index, node in enumerate(nodes) for i in range(node[5])]
+
+    # Pieces of tables may not be counted twice: what is built would be larger than the file.
+    if any(first + ndim > len(dims) for _, _, _, ndim, first, _ in entries):
+        raise ValueError("the shape of an entry lies beyond the dims")
+    if any(ndim > MAX_RANK for _, _, _, ndim, _, _ in entries):
+        raise ValueError(f"an entry has more than {MAX_RANK} dimensions")
+    if sum(count for _, function, _, count, _, _ in nodes if function != _NONE) > len(args):
+        raise ValueError("nodes have more arguments than the table")
+    if any(
+        first + count > len(args) or made > count
+        for _, function, first, count, _, made in nodes
+        if function != _NONE
+    ):
+        raise ValueError("the arguments of a node lie beyond the table")
+
+    texts: dict[int, str] = {}
+
+    def text(offset: int) -> str:
+        if offset not in texts:
+            if offset and strings[offset - 1]:
+                raise ValueError("a name begins inside another")
+            texts[offset] = strings[offset : strings.index(b"\0", offset)].decode()
+        return texts[offset]
+
+    sizes = tuple(OpenSize(text(name), low, high) for name, _, low, high in size_rows)
+    size_names = [size.name for size in sizes]
+    place = (
+        {
+            first + axis: (index, axis)
+            for index, (_, _, _, ndim, first, _) in enumerate(entries)
+            for axis in range(ndim)
+        }
+        if open_rows
+        else {}
+    )
+    if sum(count for _, _, count, _ in open_rows) > len(words):
+        raise ValueError("formulas have more words than the table")
+    open_dims = tuple(
+        OpenDim(*place[dim], from_words(words[first : first + count], size_names))
+        for dim, first, count, _ in open_rows
+    )
+
+    return GraphTables(
+        nodes=tuple(
+            GraphNode(
+                text(name),
+                None if function == _NONE else text(function),
+                tuple(owner[entry] for entry in args[first : first + count - made])
+                if function != _NONE
+                else (),
+                made,
+            )
+            for name, function, first, count, _, made in nodes
+        ),
+        entries=tuple(
+            GraphEntry(
+                tuple(dims[first : first + ndim]), dtypes.from_dlpack(code, bits, lanes), storage
+            )
+            for code, bits, lanes, ndim, first, storage in entries
+        ),
+        inputs=inputs,
+        outputs=tuple(owner[entry] for entry in outputs),
+        storages=storages,
+        arena_bytes=header[12],
+        output_names=tuple(text(name) for name in names),
+        open_sizes=sizes,
+        open_dims=open_dims,
+    )

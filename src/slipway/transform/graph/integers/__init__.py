@@ -1,0 +1,1 @@
+"""Graphs on integers: what quantised tensors stand for, and arithmetic moved onto them."""

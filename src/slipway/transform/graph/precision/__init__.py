@@ -1,0 +1,1 @@
+"""Graphs in 16-bit floating point: what is stored short, and where sums stay float32."""

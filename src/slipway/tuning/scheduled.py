@@ -1,0 +1,105 @@
+"""A task whose candidates are schedules of one te computation, and how they are compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slipway import te
+from slipway.compiler.driver import build, lower
+from slipway.errors import SlipwayError, TuningError
+from slipway.ir.expr import IntImm
+from slipway.ir.function import BaseFunc, IRModule
+from slipway.relay.types import TensorType
+from slipway.runtime.ndarray import array
+from slipway.target import Target
+from slipway.te.operation import PlaceholderOp
+from slipway.tuning.build import Built, compile_together
+from slipway.tuning.measure import Array, Bench
+from slipway.tuning.runner import Runner
+from slipway.tuning.space import Candidate, Choices
+
+
+class ScheduledTask:
+    """A computation for a target; `scheduled` says what a candidate's schedule is."""
+
+    target: Target
+    key: str
+
+    @property
+    def space(self) -> Choices:
+        """All candidates."""
+        raise NotImplementedError
+
+    def scheduled(self, candidate: Candidate) -> tuple[te.Schedule, list[Any]]:
+        """Return (schedule, arguments) of a candidate."""
+        raise NotImplementedError
+
+    def bench(self, runner: Runner, folder: Path, turns: int) -> Bench:
+        """Return what measures candidates."""
+        return Bench(self, self, runner, folder, turns)
+
+    def build(self, candidates: Sequence[Candidate], path: Path) -> Built:
+        """Compile candidates into one library; one that is refused is its own error."""
+        built = Built(None)
+        loops: dict[str, BaseFunc] = {}
+        for number, candidate in enumerate(candidates):
+            name = f"candidate_{number}"
+            try:
+                loops[name] = self.lowered(candidate, name)
+                built.functions[candidate] = name
+            except SlipwayError as error:
+                built.errors[candidate] = f"{type(error).__name__}: {error}"
+        compile_together(
+            built, loops, path,
+            lambda some: build(IRModule.from_functions(some), target=self.target),
+        )  # fmt: skip
+        return built
+
+    def lowered(self, candidate: Candidate, name: str = "main") -> BaseFunc:
+        """Return the loops of a candidate."""
+        schedule, args = self.scheduled(candidate)
+        read, written = self._parted(args)
+        return lower(schedule, [*read, *written], name=name, simple_mode=True)[name]
+
+    def inputs(self) -> list[TensorType]:
+        """Return the types of the placeholders."""
+        return [type_of(t) for t in self.tensors[0]]
+
+    def outputs(self) -> list[TensorType]:
+        """Return the types of the results."""
+        return [type_of(t) for t in self.tensors[1]]
+
+    def reference(self, inputs: Sequence[Array]) -> list[Array]:
+        """Return what the computation gives here without any schedule."""
+        read, written = self.tensors
+        plain = te.create_schedule([t.op for t in written])
+        results = [array(np.zeros(type_of(t).shape, t.dtype)) for t in written]
+        build(plain, [*read, *written], target="llvm")(*map(array, inputs), *results)
+        return [result.numpy() for result in results]
+
+    @cached_property
+    def tensors(self) -> tuple[list[te.Tensor], list[te.Tensor]]:
+        """The placeholders and the results."""
+        default = self.space.default
+        assert default is not None
+        return self._parted(self.scheduled(default)[1])
+
+    def _parted(self, args: Iterable[Any]) -> tuple[list[te.Tensor], list[te.Tensor]]:
+        given = list(args)
+        for one in given:
+            if not isinstance(one, te.Tensor):
+                raise TuningError(f"{self}: the argument {one!r} is no tensor of a fixed shape")
+        read = [t for t in given if isinstance(t.op, PlaceholderOp)]
+        return read, [t for t in given if not isinstance(t.op, PlaceholderOp)]
+
+
+def type_of(tensor: te.Tensor) -> TensorType:
+    """Return a tensor's type.  Raises TuningError where its shape is not fixed."""
+    if not all(isinstance(n, int | IntImm) for n in tensor.shape):
+        raise TuningError(f"the tensor {tensor.name} has no fixed shape: {tensor.shape}")
+    return TensorType(tuple(int(n) for n in tensor.shape), tensor.dtype)  # type: ignore[call-overload]
