@@ -20,7 +20,7 @@ from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.node import Node
 from slipway.ir.visit import rewrite_bottom_up, substitute, walk
 from slipway.relay.dims import is_open, size_of
-from slipway.relay.expr import Call, Function, Tuple, TupleGetItem, Var
+from slipway.relay.expr import Call, Constant, Function, Tuple, TupleGetItem, Var
 from slipway.relay.op_registry import is_call_of, is_primitive
 from slipway.relay.types import flatten
 from slipway.relay.visit import post_order
@@ -70,6 +70,11 @@ class InlinedKernels:
                     self.values[id(expr)] = [self.values[id(expr.tuple_value)][expr.index]]
                 case Call() if is_primitive(expr.op):
                     done.append(self._kernel(expr))
+                case Constant() if expr.array.size == 1:
+                    self.values[id(expr)] = [
+                        self.temporary(expr.array.shape, expr.array.dtype.name)
+                    ]
+                    done.append(_filled(self.values[id(expr)][0], expr))
                 case Var() | Function():
                     pass
                 case _:
@@ -105,6 +110,12 @@ class InlinedKernels:
         lowered = te.lower(kernel.schedule, list(kernel.args))
         views = dict(zip((b for _, b in lowered.buffer_map), (*arguments, *outs), strict=True))
         return _with_buffers(lowered.body, views)
+
+
+def _filled(buffer: Buffer, value: Constant) -> S.Stmt:
+    """Store a constant of one element, which an operator takes from memory."""
+    element = ops.const(value.array.reshape(()).item(), buffer.dtype)
+    return S.BufferStore(buffer, element, tuple(ops.const(0, "int32") for _ in buffer.shape))
 
 
 def _places(body: Any, results: Mapping[int, Buffer]) -> dict[tuple[int, int], Buffer]:
