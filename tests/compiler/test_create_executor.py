@@ -29,6 +29,21 @@ def test_parameters_are_bound():
     np.testing.assert_allclose(run(X)[0].numpy(), np.maximum(X - 2, 0) + 1)
 
 
+def test_the_vm_compiles_control_flow(monkeypatch):
+    """The references are not asked; functions that the branches call are inlined."""
+    monkeypatch.setattr("slipway.compiler.create_executor.interpret", None)
+    x, flag = relay.var("x", shape=(4, 2000)), relay.var("flag", shape=(), dtype="bool")
+    v = relay.var("v", shape=(4, 2000))
+    double = relay.GlobalVar("double")
+    main = relay.Function((x, flag), relay.If(flag, relay.Call(double, (x,)), relay.exp(x)))
+    mod = tvm.IRModule({"double": relay.Function((v,), v + v), "main": main})
+    run = relay.create_executor("vm", mod=mod).evaluate()
+    data = np.full((4, 2000), 0.5, np.float32)
+    for flag in (True, False):
+        wanted = data * 2 if flag else np.exp(data)
+        np.testing.assert_allclose(run(data, np.array(flag)).numpy(), wanted, rtol=1e-5)
+
+
 def test_control_flow_runs_in_the_vm():
     x, flag = relay.var("x", shape=(3,)), relay.var("flag", shape=(), dtype="bool")
     mod = tvm.IRModule.from_expr(

@@ -90,10 +90,25 @@ def test_a_sequence_of_any_length():
         agrees(module, mod, x=values(length, 32))
 
 
+def test_an_image_of_any_height():
+    """Windows, what lies between them, and means over an axis that is open."""
+    h = Dim("h", 8, 32)
+    x = var("x", 1, 8, h, 6)
+    y = relay.nn.max_pool2d(x, (3, 3), (2, 2), padding=(1, 1))
+    y = relay.nn.instance_norm(y, weights(8), weights(8))
+    y = relay.concatenate([y, relay.nn.avg_pool2d(x, (3, 3), (2, 2), padding=(1, 1))], 2)
+    y = relay.take(y, relay.const(np.array([0, 900, -2, 3])), 2)
+    mean = relay.nn.global_avg_pool2d(relay.nn.avg_pool2d(x, (2, 2), (1, 1)))
+    mod = IRModule.from_expr(relay.Tuple((y, mean)))
+    module = ready(mod)
+    for height in (8, 32, 13):
+        agrees(module, mod, x=values(1, 8, height, 6))
+
+
 def test_operators_for_fixed_sizes_alone_say_so():
-    pooled = relay.nn.max_pool2d(var("x", 1, 3, Dim("h", 8, 32), 16), (2, 2), (2, 2))
-    with pytest.raises(LoweringError, match=r"max_pool2d is computed for .*\(1, 3, h, 16\).*fix"):
-        relay.build(IRModule.from_expr(pooled), target="llvm")
+    resized = relay.image.resize2d(var("x", 1, 3, Dim("h", 8, 32), 16), (20, 20))
+    with pytest.raises(LoweringError, match=r"resize is computed for .*\(1, 3, h, 16\).*fix"):
+        relay.build(IRModule.from_expr(resized), target="llvm")
 
 
 def test_an_exported_library_runs_every_size(tmp_path):

@@ -117,3 +117,11 @@ def test_te_takes_dimensions_for_extents():
     assert dim_of(y.shape[1]) is N * 2 + 1
     assert isinstance(SymbolDim(N.formula), SymbolDim)
     assert np.prod([at(d, {N.formula: 3}) for d in map(dim_of, y.shape)]) == 21
+
+
+def test_a_float_has_no_size_in_it():
+    """Whoever multiplies by one needs a number, as with a remainder of a division."""
+    n = Dim("n", 1, 8)
+    for compute in (lambda: n * 0.5, lambda: 2.0 + n, lambda: divmod(n, 4)):
+        with pytest.raises(TypeInferenceError, match="the size of an open dimension is needed"):
+            compute()

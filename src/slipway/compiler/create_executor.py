@@ -4,8 +4,9 @@
     y = run(x, w=weights)
 
 Kinds: "graph" and "aot" compile the whole model; "debug" runs the NumPy references, operator by
-operator; "vm" compiles what is dataflow, and runs models with control flow by the references.  A
-model with open dimensions (`relay.Any()`) is compiled by "vm" for each size that it meets.
+operator; "vm" compiles the whole model too, but runs functions that call themselves by the
+references.  A model with open dimensions (`relay.Any()`) is compiled by "vm" for each size that it
+meets.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.compiler.relay_build import build
-from slipway.errors import ExecutionError, TargetError, did_you_mean
+from slipway.errors import ExecutionError, LoweringError, TargetError, did_you_mean
 from slipway.ir.function import GlobalVar, IRModule
 from slipway.relay.backend import Executor
 from slipway.relay.construct import bind, distinct_names
-from slipway.relay.expr import Constant, Expr, Function, If, Var
+from slipway.relay.expr import Call, Constant, Expr, Function, If, Op, Var
 from slipway.relay.interpret import interpret
+from slipway.relay.op_registry import is_primitive
 from slipway.relay.open_dims import fix_shapes, open_inputs
 from slipway.relay.types import TupleType, Type
 from slipway.relay.visit import post_order
@@ -29,6 +31,7 @@ from slipway.runtime.devices import cpu
 from slipway.runtime.graph import graph_executor
 from slipway.runtime.graph.input_values import IN_MODEL, converted
 from slipway.runtime.ndarray import array
+from slipway.transform.graph.inline import inline
 from slipway.transform.graph.pipeline import main_function
 
 if TYPE_CHECKING:
@@ -73,10 +76,9 @@ class RelayExecutor:
         return run() if value else run
 
     def _runner(self, mod: IRModule, main: Function) -> Callable[..., Any]:
-        branches = any(isinstance(e, If) for e in post_order(main))
         if self.kind == "vm" and open_inputs(main):
             return self._compiling(mod, main)
-        if self.kind == "debug" or (self.kind == "vm" and branches):
+        if self.kind == "debug" or (self.kind == "vm" and _calls_itself(mod, main)):
             return lambda *args, **named: _wrapped(
                 interpret(mod, *_as_asked(main, args), **_as_asked_by_name(main, named))
             )
@@ -120,6 +122,24 @@ class RelayExecutor:
             )
 
         return run
+
+
+def _calls_itself(mod: IRModule, main: Function) -> bool:
+    """Return whether a branch decides if a function is called again, so that none is inlined."""
+    order = post_order(main)
+    if not any(isinstance(e, If) for e in order) and not _needs_others(order):
+        return False
+    try:
+        inlined = post_order(inline(main, mod))
+    except LoweringError:
+        return True
+    return any(isinstance(e, If) for e in inlined) and _needs_others(inlined)
+
+
+def _needs_others(order: Sequence[Expr]) -> bool:
+    """Return whether a function is called that is no operator and no kernel."""
+    calls = (e.op for e in order if isinstance(e, Call))
+    return any(not isinstance(op, Op) and not is_primitive(op) for op in calls)
 
 
 def _by_name(names: Sequence[str], args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def build_graph(
     """Turn an optimised relay function into the list of kernel calls.
 
     `param_names` gives names to constants by ``id(Constant.array)``; others are called p0, p1, ...
-    Equal kernels are shared.  Raises LoweringError for control flow, which needs another executor.
+    Equal kernels are shared.  Raises LoweringError for functions that call themselves.
     """
     return _Builder(dict(param_names or {}), mod_name).build(main)
 
@@ -143,8 +143,9 @@ class _Builder:
                 self.values[id(expr)] = self._kernel(expr)
             case _:
                 raise LoweringError(
-                    f"the graph executor cannot run a {type(expr).__name__}: control flow and "
-                    "calls between functions need relay.create_executor('vm')"
+                    f"the graph executor cannot run a {type(expr).__name__}: a function that "
+                    "calls itself needs relay.create_executor('vm'), or relay.while_loop in its "
+                    "place"
                 )
 
     def _kernel(self, call: Call) -> list[TensorRef]:

@@ -38,6 +38,7 @@ from slipway.ir.stmt import NOP as NOP_STMT
 from slipway.ir.structural import structural_digest
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Function, Op
+from slipway.relay.narrowed import with_own_sizes
 from slipway.relay.op_registry import is_primitive
 from slipway.relay.ops.control import bodies_of
 from slipway.relay.types import TensorType, TupleType, Type, flatten
@@ -64,7 +65,8 @@ def lower_kernel(name: str, function: Function, target: Target) -> PrimFunc:
         if is_external(function):
             loops = external_kernel(name, function)
         else:
-            return in_versions(function, target, partial(_lowered, name, target=target))
+            own = with_own_sizes(function)
+            return in_versions(own, target, partial(_lowered, name, target=target))
         return _ready(loops, target)
     except SlipwayError as error:
         raise type(error)(f"in the kernel {name}: {error}") from error

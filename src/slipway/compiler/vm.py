@@ -13,8 +13,8 @@ from slipway.relay.expr import Expr
 class Executable:
     """A compiled model; `run` takes the inputs of its main, in order or by name.
 
-    Models with open dimensions (`relay.Any()`) are compiled for each size that they meet, models
-    with control flow are run by the NumPy references.
+    Models with open dimensions (`relay.Any()`) are compiled for each size that they meet; functions
+    that call themselves are run by the NumPy references.
     """
 
     def __init__(self, run: Callable[..., Any]) -> None:

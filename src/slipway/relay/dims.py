@@ -61,7 +61,7 @@ class OpenDim:
     __int__ = __index__ = __float__ = __neg__ = _unknown
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _unknown
     __floordiv__ = __rfloordiv__ = __truediv__ = __rtruediv__ = _unknown
-    __mod__ = __rmod__ = __pow__ = __rpow__ = _unknown
+    __mod__ = __rmod__ = __pow__ = __rpow__ = __divmod__ = __rdivmod__ = _unknown
     __lt__ = __le__ = __gt__ = __ge__ = _unknown
 
 

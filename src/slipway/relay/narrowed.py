@@ -1,6 +1,7 @@
 """Graphs for a part of the range of their open sizes.
 
 narrowed(fn(x: (n, 4)), {n: m})  ->  fn(x: (m, 4)),  m an integer or a size of a smaller range
+with_own_sizes(fn(x: (n - 2, 2 * n)))  ->  fn(x: (m, 2 * m + 4))
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from typing import Any
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir.visit import substitute
-from slipway.relay.dims import SymbolDim, dim_of
+from slipway.relay.dims import SymbolDim, at, dim_of, least, usual
 from slipway.relay.expr import Call, Expr, Function, Var
 from slipway.relay.op_registry import Attrs
-from slipway.relay.types import TensorType, TupleType, Type
+from slipway.relay.types import TensorType, TupleType, Type, flatten
 from slipway.relay.visit import post_order, rebuild
 
 Sizes = Mapping[E.Var, "E.Var | int"]
@@ -32,6 +33,60 @@ def narrowed(function: Function, sizes: Sizes) -> Function:
         values = {v: ops.as_expr(sizes[v], v.dtype) for v in extent.variables if v in sizes}
         return dim_of(substitute(extent.formula, values)) if values else extent
 
+    return _with_sizes(function, fresh)
+
+
+def with_own_sizes(function: Function) -> Function:
+    """Return `function` with an axis of its own for each size that its shapes speak of.
+
+    A kernel reads the sizes from the shapes of its tensors, and cannot read n from an axis of n - 2
+    elements: that axis becomes a size itself, and others what they are of it.  Raises
+    TypeInferenceError where the graph does not bear that.
+    """
+    types = [t for p in function.params for t in flatten(p.checked_type)]
+    types += flatten(function.body.checked_type)
+    every: list[Any] = [d for t in types for d in t.shape]
+    dims = list(dict.fromkeys(d for d in every if isinstance(d, SymbolDim)))
+    own = {d.formula for d in dims if isinstance(d.formula, E.Var)}
+    table: dict[SymbolDim, Any] = {}
+    bases: list[tuple[SymbolDim, SymbolDim]] = []
+    for dim in sorted(dims, key=lambda d: len(d.variables)):
+        if not own.issuperset(dim.variables):
+            table[dim] = _of_bases(dim, bases)
+            if table[dim] is None:
+                high = -1 if dim.high is None else dim.high
+                size = E.SizeVar(f"size{len(bases)}", "int32", dim.low, high)
+                table[dim] = SymbolDim(size)
+                bases.append((dim, table[dim]))
+    if not table:
+        return function
+
+    def fresh(extent: Any) -> Any:
+        if not isinstance(extent, SymbolDim) or own.issuperset(extent.variables):
+            return extent
+        known = table.get(extent)
+        made = _of_bases(extent, bases) if known is None else known
+        return extent if made is None else made
+
+    return _with_sizes(function, fresh)
+
+
+def _of_bases(dim: SymbolDim, bases: list[tuple[SymbolDim, SymbolDim]]) -> Any:
+    """Return a dimension as a multiple of a base and a number, with the base's size; or None."""
+    for base, size in bases:
+        if set(base.variables) != set(dim.variables):
+            continue
+        ends = [{v: end(SymbolDim(v)) for v in dim.variables} for end in (least, usual)]
+        (b0, d0), (b1, d1) = ((at(base, sizes), at(dim, sizes)) for sizes in ends)
+        if b0 == b1 or (d1 - d0) % (b1 - b0):
+            continue
+        factor = (d1 - d0) // (b1 - b0)
+        if base * factor + (d0 - factor * b0) is dim:
+            return size * factor + (d0 - factor * b0)
+    return None
+
+
+def _with_sizes(function: Function, fresh: Callable[[Any], Any]) -> Function:
     done: dict[int, Any] = {}
     for expr in post_order(function):
         done[id(expr)] = _rebuilt(expr, lambda child: done[id(child)], fresh)

@@ -57,8 +57,9 @@ def while_turns(
             "nothing bounds how often it runs, and so the size of its scan outputs: bind the trip "
             "count to a value with constants={...} (--bind NAME=VALUE on the command line)"
         )
-    rows = [Var(f"rows{i}", _stacked(v.tensor_type, most)) for i, v in enumerate(given)]
-    written = [_with_row(r, turn, v, most) for r, v in zip(rows, given, strict=True)]
+    stacked = [TensorType((most or 0, *v.tensor_type.shape), v.tensor_type.dtype) for v in given]
+    rows = [Var(f"rows{i}", type_) for i, type_ in enumerate(stacked)]
+    written = [_with_row(r, turn, v) for r, v in zip(rows, given, strict=True)]
     states = [turn, flag, *kept, *rows]
     test: Expr = flag if limit is None else relay.logical_and(flag, relay.less(turn, limit))
     one = const(1, "int64")
@@ -68,7 +69,7 @@ def while_turns(
     renamed = {p: Var(p.name, p.checked_type) for p in whole.params}
     condition = Function(tuple(renamed.values()), substitute(whole.body.fields[0], renamed))
     step = Function(whole.params, Tuple(whole.body.fields[1:]))
-    empty = [const(np.zeros(r.tensor_type.shape, r.tensor_type.dtype)) for r in rows]
+    empty = [const(np.zeros(type_.shape, type_.dtype)) for type_ in stacked]
     first = [const(0, "int64"), going, *carried, *empty]
     turns, _, *last = relay.while_loop(condition, step, first, others.fields)
     count = relay.reshape(turns, (1,))
@@ -76,14 +77,9 @@ def while_turns(
     return [*last[: len(kept)], *scanned]
 
 
-def _stacked(type_: TensorType, most: int | None) -> TensorType:
-    assert most is not None
-    return TensorType((most, *type_.shape), type_.dtype)
-
-
-def _with_row(rows: Expr, turn: Expr, value: Expr, most: int | None) -> Expr:
+def _with_row(rows: Var, turn: Expr, value: Expr) -> Expr:
     """Return `rows` with `value` in the place of number `turn`."""
-    assert most is not None
+    most = rows.tensor_type.shape[0]
     places = np.arange(most, dtype="int64").reshape(-1, *(1 for _ in value.tensor_type.shape))
     here = relay.equal(const(places), turn)
     return relay.where(here, relay.expand_dims(value, 0), rows)

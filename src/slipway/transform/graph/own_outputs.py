@@ -34,7 +34,7 @@ def _own(result: Expr, seen: set[tuple[int, ...]]) -> Expr:
         owned = tuple(_own(part, seen) for part in parts)
         same = all(a is b for a, b in zip(owned, parts, strict=True))
         return result if same else Tuple(owned)
-    if isinstance(result.type, TensorType) and result.type.size == 0:
+    if isinstance(result.type, TensorType) and result.type.is_empty:
         return result
     source, path = _memory(result)
     fresh = isinstance(source, Call) and (id(source), *path) not in seen

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.relay import op_registry
+from slipway.relay.dims import is_open
 from slipway.relay.expr import Constant, Expr, Function
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.ops.nn.windows import SPATIAL
@@ -29,7 +30,8 @@ from slipway.relay.visit import rewrite
 from slipway.target.costs import ANY_CORE, Costs
 
 if TYPE_CHECKING:
-    from slipway.relay.expr import Call
+    from slipway.relay.dims import is_open
+from slipway.relay.expr import Call
 
 
 def subpixel_conv(function: Function, costs: Costs = ANY_CORE) -> Function:
@@ -45,6 +47,8 @@ def _rule(call: Expr, costs: Costs) -> Expr | None:
         return None
     attrs, kernel = call.attrs, call.args[1]
     if not isinstance(kernel, Constant) or attrs.groups != 1 or set(attrs.dilation) != {1}:
+        return None
+    if any(map(is_open, call.args[0].tensor_type.shape[2:])):
         return None
     strides, window = attrs.strides, kernel.array.shape[2:]
     full = prod(-(-k // s) * s for k, s in zip(window, strides, strict=True))

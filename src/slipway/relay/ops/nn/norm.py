@@ -6,17 +6,18 @@ so that every graph can be built without optimisation too.
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway.ir.node import node
-from slipway.relay.dims import size_of
+from slipway.relay.dims import is_open, size_of
 from slipway.relay.expr import Call, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, const, register_op
 from slipway.relay.ops.checks import need_dtype, need_float, need_shape, normal_axis
 from slipway.relay.ops.tensor import binary, reduce, shape, unary
-from slipway.relay.ops.tensor.tensors import elementwise, te, wide
+from slipway.relay.ops.tensor.tensors import elementwise, number, te, wide
 from slipway.relay.types import TensorType, TupleType, Type
 
 if TYPE_CHECKING:
@@ -119,7 +120,10 @@ def _moments(x: Any, axes: list[int], count: int, name: str) -> tuple[Any, Any]:
     shape = [size_of(d) for d in x.shape]
     rows = [d for a, d in enumerate(shape) if a not in axes]
     dtype = wide(x.dtype)
-    scale = te().const(1.0 / count, dtype)
+    if is_open(count):
+        scale = te().div(te().const(1.0, dtype), number(count, dtype))
+    else:
+        scale = te().const(1.0 / count, dtype)
 
     def source(i: tuple[Any, ...], taps: list[Any]) -> list[Any]:
         rest, inner = iter(i), iter(taps)
@@ -246,7 +250,7 @@ def _instance_norm_compute(
     (out,) = out_types
     axis = attrs.axis % out.rank
     axes = [a for a in range(1, out.rank) if a != axis]
-    count = int(np.prod([out.shape[a] for a in axes]))
+    count = prod([out.shape[a] for a in axes])
     mean, var = _moments(data, axes, count, "instance_norm")
     epsilon = te().const(attrs.epsilon, wide(data.dtype))
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway import dtypes
+from slipway.errors import TypeInferenceError
 from slipway.ir.node import node
 from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
@@ -22,7 +23,7 @@ from slipway.relay.op_registry import (
 )
 from slipway.relay.ops.checks import as_tuple, need_number, pad_amounts
 from slipway.relay.ops.nn.windows import SPATIAL, pad_array, pad_stage, window_extent, windows
-from slipway.relay.ops.tensor.tensors import te, wide
+from slipway.relay.ops.tensor.tensors import number, te, wide
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ def _out_extents(attrs: PoolAttrs, size: Sequence[int]) -> tuple[int, ...]:
 def _full_padding(attrs: PoolAttrs, size: Sequence[int], out: Sequence[int]) -> tuple[int, ...]:
     """The padding with what `ceil_mode` adds after; a cut-off tail gives no negative amount."""
     count = len(size)
+    if not attrs.ceil_mode:
+        return attrs.padding  # where no window reaches beyond it
     after = []
     for a in range(count):
         span = window_extent(attrs.pool_size[a], attrs.dilation[a])
@@ -186,19 +189,19 @@ def pool_compute(
     total = te().compute(out.shape, window, name="pool_sum", tag="pool_sum")
 
     def mean(*indices: PrimExpr) -> Any:
-        number: Any = 1
+        taken: Any = 1
         for a, axis in enumerate(spatial):
-            number = number * _taps_inside(attrs, a, indices[axis], size[a], extents[a])
+            taken = taken * _taps_inside(attrs, a, indices[axis], size[a], extents[a])
         value = total(*indices)
-        if isinstance(number, int):
+        if isinstance(taken, int):
             if dtypes.is_float(out.dtype):
-                found = value * te().const(1.0 / number, summed)
+                found = value * te().const(1.0 / taken, summed)
             else:
-                found = te().div(value, te().const(number, summed))
+                found = te().div(value, te().const(taken, summed))
         elif dtypes.is_float(out.dtype):  # one division for a vector of channels
-            found = value * te().div(te().const(1.0, summed), number.astype(summed))
+            found = value * te().div(te().const(1.0, summed), taken.astype(summed))
         else:
-            found = te().div(value, number.astype(summed))
+            found = te().div(value, taken.astype(summed))
         return found.astype(out.dtype)
 
     return [te().compute(out.shape, mean, name="pool_avg", tag="elemwise")]
@@ -226,12 +229,19 @@ def _taps_inside(attrs: PoolAttrs, a: int, index: PrimExpr, size: int, extent: i
     start = index * stride - attrs.padding[a]
     last_start = (extent - 1) * stride - attrs.padding[a]
     starts_inside = -attrs.padding[a] >= low
-    ends_inside = last_start + (kernel - 1) * step < high
-    if starts_inside and ends_inside:
+    if starts_inside and _is_known(lambda: last_start + (kernel - 1) * step < high):
         return kernel
     first = te().max(te().floordiv(low - start + step - 1, step), 0)
     last = te().min(te().floordiv(high - 1 - start, step), kernel - 1)
     return te().max(last - first + 1, 1)
+
+
+def _is_known(decide: Callable[[], bool]) -> bool:
+    """Return whether something holds for all sizes that an open dimension may have."""
+    try:
+        return decide()
+    except TypeInferenceError:
+        return False
 
 
 def pool_attrs(
@@ -391,13 +401,13 @@ def _adaptive_compute(
 
     def mean(*indices: PrimExpr) -> Any:
         if even:
-            number: Any = prod(s // e for s, e in zip(size, extents, strict=True))
-            return te().div(total(*indices), te().const(number, summed)).astype(out.dtype)
-        number = 1
+            each = prod(s // e for s, e in zip(size, extents, strict=True))
+            return te().div(total(*indices), number(each, summed)).astype(out.dtype)
+        many: Any = 1
         for a, axis in enumerate(spatial):
             low, high = interval(a, indices[axis])
-            number = number * (high - low)
-        return te().div(total(*indices), number.astype(summed)).astype(out.dtype)
+            many = many * (high - low)
+        return te().div(total(*indices), many.astype(summed)).astype(out.dtype)
 
     return [te().compute(out.shape, mean, name="adaptive_pool_avg", tag="elemwise")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +11,11 @@ import numpy as np
 from slipway import dtypes
 from slipway.ir import ops
 from slipway.ir.node import node
-from slipway.relay.dims import size_of
+from slipway.relay.dims import size_of, usual
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import integers, need_integral, normal_axes, normal_axis
-from slipway.relay.ops.tensor.tensors import te, unflatten
+from slipway.relay.ops.tensor.tensors import number, te, unflatten
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -188,13 +189,13 @@ def _index_in_range(index: PrimExpr, extent: int, mode: str) -> Any:
     What is in range fits; what is not has to keep its value until it is clipped or wrapped.
     """
     fits = dtypes.bits_of(index.dtype) < 32 or index.dtype == "int32" or mode == "fast"
-    dtype = "int32" if extent < 1 << 31 else "int64"
+    dtype = "int32" if usual(extent) < 1 << 31 else "int64"
     if index.dtype == "uint64" and mode == "clip":
-        index = te().min(index, te().const(extent - 1, "uint64"))
+        index = te().min(index, number(extent - 1, "uint64"))
     elif index.dtype == "uint64" and mode == "wrap":
-        index = te().floormod(index, te().const(extent, "uint64"))
+        index = te().floormod(index, number(extent, "uint64"))
     position = index.astype(dtype if fits else "int64")
-    size = te().const(extent, position.dtype)
+    size = number(extent, position.dtype)
     if mode == "wrap":
         return te().floormod(position, size).astype(dtype)
     if mode == "fast":
@@ -210,7 +211,7 @@ def _take_compute(attrs: TakeAttrs, inputs: list[Any], out_types: list[TensorTyp
 
     def element(*i: PrimExpr) -> Any:
         if attrs.axis is None:
-            position = _index_in_range(indices(*i), int(np.prod(shape)), attrs.mode)
+            position = _index_in_range(indices(*i), prod(shape), attrs.mode)
             return data(*unflatten(position, shape))
         axis = attrs.axis % len(shape)
         position = _index_in_range(indices(*i[axis : axis + count]), shape[axis], attrs.mode)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from slipway.relay.dims import size_of
 from slipway.relay.expr import Call, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import integers, normal_axis, one_integer
-from slipway.relay.ops.tensor.tensors import shape_of, te
+from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, TupleType, Type
 
 if TYPE_CHECKING:
@@ -89,14 +89,14 @@ def _concatenate_compute(
 ) -> list[Any]:
     (out,) = out_types
     axis = attrs.axis % out.rank
-    starts = np.cumsum([0] + [shape_of(t)[axis] for t in inputs])
+    starts = list(accumulate((size_of(t.shape[axis]) for t in inputs), initial=0))
 
     def element(*i: PrimExpr) -> Any:
         def read(n: int) -> Any:
-            at = i[axis] - int(starts[n]) if starts[n] else i[axis]
+            at = i[axis] - starts[n] if n else i[axis]
             return inputs[n](*i[:axis], at, *i[axis + 1 :])
 
-        return chosen(i[axis], [int(s) for s in starts[1:-1]], read)
+        return chosen(i[axis], starts[1:-1], read)
 
     return [te().compute(out.shape, element, name="T_concat", tag="injective,concat")]
 

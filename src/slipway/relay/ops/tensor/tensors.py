@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from slipway.relay.dims import size_of
+from slipway.relay.dims import is_open, size_of
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExprLike
@@ -59,6 +59,11 @@ def flat_index(shape: Sequence[int], indices: Sequence[Index]) -> Index:
             index if isinstance(position, int) and position == 0 else position * extent + index
         )
     return position
+
+
+def number(value: Any, dtype: str) -> Any:
+    """Return a count of elements as a te value of `dtype`: a constant, or what it is when open."""
+    return value.formula.astype(dtype) if is_open(value) else te().const(value, dtype)
 
 
 def unflatten(position: Index, shape: Sequence[int]) -> tuple[Index, ...]:
