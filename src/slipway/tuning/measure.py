@@ -97,7 +97,7 @@ class KernelSubject:
 
 
 @dataclass(frozen=True)
-class Share:
+class SharedWork:
     """Candidates that one device measures."""
 
     session: MeasuringSession
@@ -151,7 +151,7 @@ class Bench:
             measured = list(
                 pool.map(lambda share: self._share(built, share, turns or self.turns), shares)
             )
-        lost: list[tuple[Share, RPCError]] = []
+        lost: list[tuple[SharedWork, RPCError]] = []
         for share, outcome in zip(shares, measured, strict=True):
             if isinstance(outcome, RPCError):
                 lost.append((share, outcome))
@@ -175,7 +175,7 @@ class Bench:
         self._number += 1
         return self.folder / f"{self.task.key}_{self._number}.tar"
 
-    def _shares(self, candidates: Sequence[Candidate], together: bool) -> list[Share]:
+    def _shares(self, candidates: Sequence[Candidate], together: bool) -> list[SharedWork]:
         """Share candidates among the sessions that there are, and those that are free."""
         self._open()  # that there is no device is no candidate's fault
         held = len(self._sessions)
@@ -183,9 +183,9 @@ class Bench:
             more = self.runner.open_more(len(candidates) - held, held)
             self._sessions += map(self._begun, more)
         count = 1 if together else max(1, min(len(self._sessions), len(candidates)))
-        return [Share(self._sessions[i], list(candidates[i::count])) for i in range(count)]
+        return [SharedWork(self._sessions[i], list(candidates[i::count])) for i in range(count)]
 
-    def _share(self, built: Built, share: Share, turns: int) -> list[Measured] | RPCError:
+    def _share(self, built: Built, share: SharedWork, turns: int) -> list[Measured] | RPCError:
         """Return what one device measured, or how it was lost."""
         functions = {c: built.functions[c] for c in (self._default, *share.candidates)}
         assert built.path is not None
