@@ -56,18 +56,6 @@ def test_runs_and_returns_outputs(model):
     np.testing.assert_array_equal(out.numpy(), (data * 2 + 11).ravel())
 
 
-def test_extents_of_one_do_not_matter(model):
-    """Nothing is lost by them, and classic TVM compared bytes only."""
-    data = np.arange(6, dtype="float32").reshape(SHAPE)
-    model.run(data=data.reshape(1, 2, 1, 3))
-    np.testing.assert_array_equal(model.get_output(1).numpy(), data + 10)
-    model.run(data=nd.array(data.reshape(2, 3, 1)))
-    np.testing.assert_array_equal(model.get_output(1).numpy(), data + 10)
-    for wrong in ((3, 2), (6,), (1, 6)):
-        with pytest.raises(ExecutionError, match="data"):
-            model.set_input("data", data.reshape(wrong))
-
-
 def test_inputs_by_number_keyword_and_list(model):
     model.set_input(0, np.ones(SHAPE, "float32"))
     model.run()

@@ -54,8 +54,7 @@ def artifact_pieces(
     if graph_binary is not None:
         members["graph.bin"] = (graph_binary,)
     if params is not None:
-        whole = isinstance(params, (bytes, bytearray))
-        members["params.bin"] = (params,) if whole else params
+        members["params.bin"] = (params,) if isinstance(params, bytes | bytearray) else params
     sums = {name: _sum(pieces) for name, pieces in members.items()}
     full = {
         "format_version": FORMAT_VERSION,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -132,22 +132,13 @@ class GraphModule:
             given = value if isinstance(value, NDArray) else array(value)
             try:
                 self._set_input(key, given)
-            except ExecutionError:  # asked only now: most values have the input's type
-                shape, dtype = self._type_of(key)
-                if _differs_by_ones(given.shape, shape):
-                    given = array(given.numpy().reshape(shape))
-                elif dtype in ("", given.dtype):
+            except ExecutionError:  # asked only now: most values have the input's dtype
+                dtype = self._dtype_of(key)
+                if dtype in ("", given.dtype):
                     raise
-                if dtype != given.dtype:
-                    given = converted(f"set_input: {str(key)!r}", given, dtype, IN_MODEL)
-                self._set_input(key, given)
+                self._set_input(key, converted(f"set_input: {str(key)!r}", given, dtype, IN_MODEL))
         elif hasattr(value, "session"):
-            try:
-                self._set_input(key, value)
-            except ExecutionError:
-                if not _differs_by_ones(value.shape, tuple(self._get_input(key).shape)):
-                    raise
-                self._send_input(key, value.numpy())
+            self._set_input(key, value)
         else:
             self._send_input(key, value)
 
@@ -155,13 +146,13 @@ class GraphModule:
         """Return whether an input may have the shape of `value`, as far as that was asked for."""
         return not self._shapes or np.shape(value) in self._shapes
 
-    def _type_of(self, key: str | int) -> tuple[tuple[int, ...] | None, str]:
-        """Return shape and dtype of an input; None and "" where the model has none of that name."""
+    def _dtype_of(self, key: str | int) -> str:
+        """Return the dtype of an input; "" where the model has none of that name or number."""
         known = self._input_types()
         name = key
         if isinstance(key, int):
             name = list(known)[key] if key < len(known) else ""
-        return known[name][:2] if name in known else (None, "")
+        return known[name][1] if name in known else ""
 
     def _send_input(self, key: str | int, value: Any) -> None:
         """Write into a remote model's input where it lies: one trip, and no second tensor."""
@@ -169,9 +160,6 @@ class GraphModule:
         if target is None:
             target = self._remote_inputs[key] = self._get_input(key)
         given = (tuple(value.shape), dtypes.canonical(value.dtype))
-        if _differs_by_ones(given[0], tuple(target.shape)) and not self._is_open():
-            value = np.asarray(value).reshape(target.shape)
-            given = (tuple(value.shape), given[1])
         if given[0] != tuple(target.shape) and self._is_open():
             self._remote_inputs.clear()  # they have other shapes from now on
             whole = target.device.empty(*given).copyfrom(np.asarray(value, order="C"))
@@ -439,10 +427,3 @@ def _parse_lines(text: str) -> dict[str, tuple[tuple[int, ...], str, str]]:
         name, dtype, shape, role = line.split("\t")
         parsed[name] = (tuple(int(extent) for extent in shape.split(",") if extent), dtype, role)
     return parsed
-
-
-def _differs_by_ones(given: Sequence[int], wanted: Sequence[int] | None) -> bool:
-    """Return whether two shapes are unequal, and equal but for extents of one."""
-    if wanted is None or tuple(given) == tuple(wanted):
-        return False
-    return [d for d in given if d != 1] == [d for d in wanted if d != 1]
