@@ -13,6 +13,7 @@ from slipway.codegen.c.expressions import Lane
 from slipway.codegen.c.hardware import store_hardware
 from slipway.codegen.c.intrinsics import CIntrinsics
 from slipway.codegen.c.packed_call import emit_call_packed
+from slipway.codegen.c.shared_parts import named_parts
 from slipway.codegen.capture import captured, is_region, nested_steps
 from slipway.codegen.stack import on_stack
 from slipway.errors import CodegenError
@@ -195,6 +196,7 @@ class CFunction(CIntrinsics):
         if isinstance(node.value, E.Call) and node.value.op == "hardware":
             self._block(lambda: store_hardware(self, node))
             return
+        node = node.replace(value=named_parts(node.value))
         if lanes == 1:
             if _hoists(node.value):
                 self._block(lambda: self._store_scalar(node))

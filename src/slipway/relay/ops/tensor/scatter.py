@@ -2,6 +2,7 @@
 
 The computes gather: each result element looks through the updates that may hit it, so that every
 element is independent.  That costs (elements) x (updates along the axis), and needs no order.
+Where updates are whole slices that replace others, one look serves all elements of a slice.
 """
 
 from __future__ import annotations
@@ -142,18 +143,21 @@ def _elements_compute(
 
 def _stages(
     reduction: str, out: TensorType, data: Any, number: Any, taps: list[Any],
-    hits: Any, update: Any, update_at: Any,
+    hits: Any, update: Any, update_at: Any, looked_at: int | None = None,
 ) -> list[Any]:  # fmt: skip
-    """Return the result stage after the reduction over the updates."""
+    """Return the result stage after the reduction over the updates.
+
+    Which update hits an element depends on so many of its leading axes as are `looked_at`.
+    """
     if reduction == "update":
         last = te().compute(
-            out.shape,
+            out.shape[:looked_at],
             lambda *i: te().max(te().if_then_else(hits(i), number, -1), axis=taps),
             name="last_hit",
         )
 
         def chosen(*i: Any) -> Any:
-            found = last(*i)
+            found = last(*i[:looked_at])
             return te().if_then_else(found >= 0, update_at(i, te().max(found, 0)), data(*i))
 
         return [te().compute(out.shape, chosen, name="T_scatter")]
@@ -241,6 +245,7 @@ def _nd_compute(attrs: ScatterAttrs, inputs: list[Any], out_types: list[TensorTy
         attrs.reduction, out, data, n, [n], hits,
         lambda i: updates(*unflatten(n.var, many), *i[depth:]),
         lambda i, number: updates(*unflatten(number, many), *i[depth:]),
+        looked_at=depth or None,
     )  # fmt: skip
 
 
