@@ -145,7 +145,7 @@ def test_what_follows_a_product_element_by_element_is_in_its_kernel(device):
 
 
 def products():
-    """A dense layer with what follows it, of sizes that tiles do not divide, and products of three."""
+    """A dense layer of sizes that tiles do not divide, with what follows it; three products."""
     x, w, b = (
         relay.var("x", shape=(61, 48)),
         relay.var("w", shape=(67, 48)),
@@ -165,7 +165,8 @@ def products():
 ])  # fmt: skip
 def test_products_in_shared_memory(any_device, knobs):
     target, simulator = run_kernels.current
-    forced = dict.fromkeys(("nn.dense", "nn.batch_matmul"), {"strategy": "threads.shared", **knobs})
+    choice = {"strategy": "threads.shared", **knobs}
+    forced = {"nn.dense": choice, "nn.batch_matmul": choice}
     with tvm.transform.PassContext(opt_level=3, config={"schedules.force": forced}):
         made = relay.build(tvm.IRModule.from_expr(products()), target=target)
     code = made.lib.imported_modules[0]
@@ -181,3 +182,10 @@ def test_products_in_shared_memory(any_device, knobs):
     second = given["y"] @ given["z"].transpose(0, 2, 1)
     np.testing.assert_allclose(module.get_output(0).numpy(), first, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(module.get_output(1).numpy(), second, rtol=1e-4, atol=1e-4)
+
+
+def test_products_are_in_shared_memory_where_threads_run_in_step():
+    mod = tvm.IRModule.from_expr(products())
+    for target, is_shared in (("opencl", False), ("opencl -thread_warp_size=16", True)):
+        made = relay.build(mod, target=tvm.target.Target(target, host="llvm"))
+        assert ("__local" in made.lib.imported_modules[0].get_source()) is is_shared
