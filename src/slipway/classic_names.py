@@ -80,7 +80,6 @@ NOT_THERE: dict[str, str] = {
     "tvm.contrib.peak": "benchmarks/ measures", "tvm.contrib.popen_pool": "concurrent.futures",
     "tvm.contrib.pickle_memoize": "functools.cache", "tvm.contrib.tf_op": FRAMEWORK,
     "tvm.contrib.tflite_runtime": "the package tflite-runtime", "tvm.contrib.mxnet": FRAMEWORK,
-    "tvm.contrib.torch": "give tensors as they are: functions take anything with __dlpack__",
     "tvm.contrib.utils": "tempfile and shutil of Python",
 }  # fmt: skip
 
@@ -90,6 +89,7 @@ DIFFERENT: dict[str, str] = {
     "blockize, tensorize, rfactor, transform_layout are not there",
     "tvm.relay.quantize.quantize": "between products every value is int8; partition_conversions "
     "is refused",
+    "tvm.contrib.torch": "optimize_torch does not search; as_torch takes no Python function",
     "tvm.micro.AutoTvmModuleLoader": "the template crt, measured here; boards are refused",
     "tvm.relay.data_dep_optimization": "bsr_dense and bsr_conv2d leave weights dense, and say so",
     "tvm.te.hybrid": "script; functions without threads of a GPU",

@@ -10,7 +10,7 @@ _MODULES = (
     "cblas", "cc", "clang", "debugger", "dlpack", "download", "graph_executor", "graph_runtime",
     "mkl", "ndk", "nvcc", "pipeline_executor",
     "pipeline_executor_build", "random", "relay_viz", "rpc", "spirv", "tar",
-    "tedd", "util", "utils", "xcode",
+    "tedd", "torch", "util", "utils", "xcode",
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from slipway.contrib import rpc as rpc
 from slipway.contrib import spirv as spirv
 from slipway.contrib import tar as tar
 from slipway.contrib import tedd as tedd
+from slipway.contrib import torch as torch
 from slipway.contrib import util as util
 from slipway.contrib import utils as utils
 from slipway.contrib import xcode as xcode
@@ -43,6 +44,7 @@ __all__ = [
     "spirv",
     "tar",
     "tedd",
+    "torch",
     "util",
     "utils",
     "xcode",
