@@ -145,7 +145,7 @@ def test_what_follows_a_product_element_by_element_is_in_its_kernel(device):
 
 
 def products():
-    """A dense layer with what follows it, of sizes that tiles do not divide, and products of three."""
+    """A dense layer of sizes that tiles do not divide, with what follows it; three products."""
     x, w, b = (
         relay.var("x", shape=(61, 48)),
         relay.var("w", shape=(67, 48)),
@@ -181,3 +181,10 @@ def test_products_in_shared_memory(any_device, knobs):
     second = given["y"] @ given["z"].transpose(0, 2, 1)
     np.testing.assert_allclose(module.get_output(0).numpy(), first, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(module.get_output(1).numpy(), second, rtol=1e-4, atol=1e-4)
+
+
+def test_products_are_in_shared_memory_where_threads_run_in_step():
+    mod = tvm.IRModule.from_expr(products())
+    for target, is_shared in (("opencl", False), ("opencl -thread_warp_size=16", True)):
+        made = relay.build(mod, target=tvm.target.Target(target, host="llvm"))
+        assert ("__local" in made.lib.imported_modules[0].get_source()) is is_shared

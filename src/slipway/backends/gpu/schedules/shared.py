@@ -1,9 +1,13 @@
 """Products on a GPU with both operands in shared memory: a block computes a tile of the output.
 
 At each step of the reduction the threads of a block fetch a panel of each operand together, and
-each computes its part of the tile in registers.  A thread's rows lie beside each other, its columns a
-stride apart (virtual threads), so that neighbours read neighbouring elements; rows of a panel are
-padded by one element, so that they lie in different banks.
+each computes its part of the tile in registers.  A thread's rows lie beside each other, its
+columns a stride apart (virtual threads), so that neighbours read neighbouring elements; rows of a
+panel are padded by one element, so that they lie in different banks.
+
+It is the default where the target says that threads run in step (``thread_warp_size`` above 1):
+such devices have memory for it.  On others, processors among them, shared memory is memory like
+any, and waiting for each other costs more than it saves; there it can be asked for.
 """
 
 from __future__ import annotations
@@ -71,6 +75,18 @@ def _is_large(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
     return sizes is not None and min(sizes[1:]) >= _LEAST and bool(_legal(in_types, target))
 
 
+def _runs_in_step(target: Target) -> bool:
+    return int(target.attrs.get("thread_warp_size") or 1) > 1
+
+
+def _is_default(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
+    return _runs_in_step(target) and _is_large(attrs, in_types, target)
+
+
+def _is_choice(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
+    return not _runs_in_step(target) and _is_large(attrs, in_types, target)
+
+
 def _legal(in_types: Sequence[Any], target: Target) -> list[SharedKnobs]:
     """Return the knobs with which a block fits into a device of the target."""
     size = dtypes.bytes_of(in_types[0].dtype)
@@ -117,7 +133,11 @@ def shared_space(problem: Problem) -> dict[str, Sequence[Any]]:
 
 
 @register_strategy(
-    "nn.dense", "nn.batch_matmul", name="threads.shared", priority=20, applies=_is_large,
+    "nn.dense", "nn.batch_matmul", name="threads.shared", priority=20, applies=_is_default,
+    default=shared_knobs, space=shared_space, cost=shared_cost,
+)  # fmt: skip
+@register_strategy(
+    "nn.dense", "nn.batch_matmul", name="threads.shared", priority=5, applies=_is_choice,
     default=shared_knobs, space=shared_space, cost=shared_cost,
 )  # fmt: skip
 def schedule_shared(
