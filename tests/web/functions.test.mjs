@@ -33,6 +33,20 @@ test("errors of compiled functions have name and message", async () => {
   f(a, tvm.empty([5])); // and it goes on
 });
 
+test("tensors lie in the upper two gigabytes, too, and what does not fit is an error", async () => {
+  const tvm = await exp();
+  const low = tvm.exports.slw_web_get_memory(0x88000000); // nobody touches it
+  const a = tvm.tensor([1, 2]);
+  const b = tvm.empty([2]);
+  assert.ok(low > 0 && a.address >= 2 ** 31, `${low} ${a.address}`); // an address has no sign
+  tvm.systemLib().getFunction("expo")(a, b);
+  assert.ok(Math.abs(b.toArray()[0] - Math.E - 1) < 1e-5);
+  assert.throws(() => tvm.empty([2 ** 31], "uint8"), { message: /no memory for it/ });
+  assert.throws(() => tvm.systemLib().getFunction("none"), { name: "AttributeError", message: /'none'/ });
+  a.dispose();
+  tvm.exports.slw_web_give_memory(low);
+});
+
 test("compiled code calls JavaScript", async () => {
   const tvm = await packed();
   const f = tvm.systemLib().getFunction("outer");

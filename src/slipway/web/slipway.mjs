@@ -178,6 +178,20 @@ export class Module extends Owned {
   }
 }
 
+const GIVE_ADDRESSES = [
+  "slw_web_get_memory", "slw_web_library", "slw_web_tensor", "slw_web_dltensor", "slw_web_function_name",
+  "slw_web_error_kind", "slw_web_error_message",
+];
+
+/** The same functions, with addresses of the upper two gigabytes as positive numbers. */
+function withUnsigned(functions) {
+  const found = { ...functions };
+  for (const name of GIVE_ADDRESSES.filter((known) => functions[known])) {
+    found[name] = (...args) => functions[name](...args) >>> 0;
+  }
+  return found;
+}
+
 /** One program: its memory, its functions, and those that JavaScript gave it. */
 export class Runtime {
   #top;
@@ -190,7 +204,7 @@ export class Runtime {
 
   constructor(instance, metadata = {}, memory = instance.exports.memory) {
     this.metadata = metadata;
-    this.exports = instance.exports;
+    this.exports = withUnsigned(instance.exports);
     this.memory = memory;
     this.workers = [];
     this.table = instance.exports.__indirect_function_table;
@@ -358,7 +372,8 @@ export class Runtime {
     return this.#packed.get(func);
   }
   #wrapped(func) {
-    const index = this.#tableIndex((_self, args, count, result) => {
+    const index = this.#tableIndex((_self, argsAt, count, resultAt) => {
+      const args = argsAt >>> 0, result = resultAt >>> 0;
       try {
         const values = Array.from({ length: count }, (_, i) => this.read(args + ANY_BYTES * i, false));
         this.write(result, func(...values), true);

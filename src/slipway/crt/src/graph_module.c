@@ -447,6 +447,11 @@ slw_status slw_graph_module_create_on(DLDevice device, const void *blob, size_t 
   const char *missing = "";
   slw_graph_module *self;
   slw_status status = slw_graph_check(blob, size_bytes, &tables_bytes, &arena_bytes);
+  if (status == SLW_ERROR_MEMORY) {
+    (void)slw_error_setf("MemoryError", "the model's workspace is larger than what this processor "
+                                        "can address: take a smaller model.");
+    return status;
+  }
   if (status != SLW_OK) {
     (void)slw_error_setf("ArtifactError", "the model's graph tables cannot be used: %s. Export "
                                           "the model again.", slw_status_text(status));
