@@ -8,7 +8,9 @@ from slipway.compiler.open_sizes import formula_of
 from slipway.errors import ArtifactError, ExecutionError, LoweringError
 from slipway.ir.function import IRModule
 from slipway.relay.dims import Dim, at
+from slipway.relay.expr import Function, Tuple, Var
 from slipway.relay.interpret import interpret
+from slipway.relay.types import TensorType
 from slipway.runtime.devices import cpu
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.graph.graph_format import GraphTables
@@ -103,6 +105,26 @@ def test_an_image_of_any_height():
     module = ready(mod)
     for height in (8, 32, 13):
         agrees(module, mod, x=values(1, 8, height, 6))
+
+
+def test_a_branch_and_a_loop_over_any_number_of_rows():
+    """The last states go into the branch, whose other end is a product."""
+    rows = Dim("n", 2, 3)
+    types = TensorType((rows, 20)), TensorType((), "int32"), TensorType((), "int32")
+    (y, k, end), (z, turn, unused) = (
+        [Var(name, t) for name, t in zip("xkn", types, strict=True)] for _ in range(2)
+    )
+    going = Function((y, k, end), relay.less(k, end))
+    step = Tuple((relay.tanh(relay.nn.dense(z, weights(20, 20))), turn + relay.const(1)))
+    x, flag, turns = (Var("x", types[0]), Var("flag", TensorType((), "bool")), Var("n", types[1]))
+    last = relay.while_loop(going, Function((z, turn, unused), step), [x, relay.const(0)], [turns])[
+        0
+    ]
+    ends = relay.If(flag, relay.nn.softmax(last), relay.nn.dense(last, weights(20, 20)))
+    mod = IRModule.from_expr(Function((x, flag, turns), ends))
+    module = ready(mod)
+    for size, flag, count in ((3, True, 2), (2, False, 0), (3, False, 3)):
+        agrees(module, mod, x=values(size, 20), flag=np.array(flag), n=np.array(count, "int32"))
 
 
 def test_operators_for_fixed_sizes_alone_say_so():

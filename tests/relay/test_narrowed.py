@@ -10,7 +10,7 @@ from slipway.relay.dims import Dim
 from slipway.relay.interpret import interpret
 from slipway.relay.narrowed import narrowed, with_own_sizes
 from slipway.runtime.devices import cpu
-from slipway.runtime.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.transform.graph.infer_type import infer_type
 
 N = Dim("n", 4, 20)

@@ -97,12 +97,15 @@ def _rebuilt(expr: Expr, child: Callable[[Expr], Any], fresh: Callable[[Any], An
     if isinstance(expr, Var) and expr.type is not None:
         type_ = _type_of(expr.type, fresh)
         return expr if type_ == expr.type else Var(expr.name, type_)
-    made = rebuild(expr, child)
-    if isinstance(made, Call) and isinstance(made.attrs, Attrs):
-        attrs = _attrs_of(made.attrs, fresh)
-        if attrs is not made.attrs:
-            return Call(made.op, made.args, attrs, made.span)
-    return made
+    if not isinstance(expr, Call):
+        return rebuild(expr, child)
+    attrs = _attrs_of(expr.attrs, fresh) if isinstance(expr.attrs, Attrs) else expr.attrs
+    op = child(expr.op) if isinstance(expr.op, Function) else expr.op
+    args = tuple(map(child, expr.args))
+    kept = all(a is b for a, b in zip(args, expr.args, strict=True))
+    if kept and op is expr.op and attrs is expr.attrs:
+        return expr
+    return Call(op, args, attrs, expr.span)
 
 
 def _type_of(type_: Type, fresh: Callable[[Any], Any]) -> Type:
@@ -119,12 +122,14 @@ def _attrs_of(attrs: Attrs, fresh: Callable[[Any], Any]) -> Attrs:
     def value_of(value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(map(value_of, value))
+        if isinstance(value, Function):
+            return _with_sizes(value, fresh)
         return fresh(value)
 
     changed = {}
     for name in attrs.FIELDS:
         old = getattr(attrs, name)
         new = value_of(old)
-        if new != old:
+        if new is not old and new != old:
             changed[name] = new
     return attrs.replace(**changed) if changed else attrs

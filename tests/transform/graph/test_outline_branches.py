@@ -108,3 +108,32 @@ def test_the_branch_that_is_not_taken_is_not_computed():
         module.set_input("flag", np.array(flag))
         took[flag] = min(module.benchmark(tvm.cpu(), number=2, repeat=3).results)
     assert took[False] < took[True] / 4
+
+
+def test_what_both_branches_need_is_computed_before_and_once():
+    x, flag = relay.var("x", shape=(3, 20)), relay.var("flag", shape=(), dtype="bool")
+    shared = relay.nn.dense(x, weights(20, 20))
+    chosen = relay.If(flag, relay.nn.softmax(shared), relay.nn.dense(shared, weights(20, 20)))
+    made = outline_branches(infer_type(relay.Function((x, flag), chosen)))
+    (branch,) = (e for e in post_order(made) if is_call_of(e, "branch"))
+    assert [is_call_of(e, "nn.dense") for e in branch.args[1].fields] == [True]
+    bodies = branch.attrs.then_body, branch.attrs.else_body
+    found = [sum(is_call_of(e, "nn.dense") for e in post_order(body)) for body in bodies]
+    assert found == [0, 1]
+
+
+def test_a_loop_inside_of_a_branch():
+    """Its first number is a constant, which only the branch has."""
+    kinds = relay.TensorType((3, 20)), relay.TensorType((), "int32")
+    (a, n), (b, m) = (
+        [relay.Var(name, t) for name, t in zip("an", kinds, strict=True)] for _ in range(2)
+    )
+    going = relay.Function([a, n], relay.less(n, relay.const(3)))
+    turn = relay.Tuple((relay.tanh(relay.nn.dense(b, weights(20, 20))), m + relay.const(1)))
+    x, flag = relay.var("x", shape=(3, 20)), relay.var("flag", shape=(), dtype="bool")
+    last = relay.while_loop(going, relay.Function([b, m], turn), [x, relay.const(0)])[0]
+    function = relay.Function((x, flag), relay.Tuple((relay.If(flag, last, x), x, flag)))
+    for flag in (False, True):
+        want = interpret(function, x=X, flag=np.array(flag))
+        for got, value in zip(run(function, flag), want, strict=True):
+            np.testing.assert_allclose(got, value, rtol=1e-5, atol=1e-6)

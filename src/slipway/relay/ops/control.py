@@ -26,6 +26,7 @@ from slipway.relay.op_registry import (
     call_definition,
     register_op,
 )
+from slipway.relay.open_dims import usual_type
 from slipway.relay.ops.recurrence import SCAN
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.ops.turns import turns
@@ -171,8 +172,8 @@ def _work_of(body: Function, name: str) -> float:
     for expr in post_order(body):
         definition = call_definition(expr)
         if definition is not None and isinstance(expr, Call):
-            types = [a.checked_type for a in expr.args]
-            total += getattr(definition, name)(expr.attrs, types, expr.checked_type)
+            types = [usual_type(a.checked_type) for a in expr.args]
+            total += getattr(definition, name)(expr.attrs, types, usual_type(expr.checked_type))
     return total
 
 

@@ -4,8 +4,8 @@
         ->  branch(%c, (%x, %y), then_body=fn(x, y) {(nn.dense(x, %w),)}, else_body=fn(x, y) {(y,)})
 
 What is computed for the branch alone goes into its function, and is computed where the branch is
-taken; what something outside reads, or the condition, is computed before.  Small branches of simple
-operators are chosen between by SelectBranches, which comes first.
+taken; what something outside reads, the condition or both branches, is computed before.  Small
+branches of simple operators are chosen between by SelectBranches, which comes first.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def outline_branches(function: Function) -> Function:
 
 def _outlined(root: Expr) -> Expr:
     """Return an expression with each If that is evaluated with it as a branch, and those inside."""
-    eager = post_order_by([root], evaluated_before)
+    eager = post_order_by([root], _evaluated)
     known = {id(e) for e in eager}
     done: dict[int, Expr] = {}
     for expr in eager:
@@ -48,6 +48,17 @@ def _outlined(root: Expr) -> Expr:
         else:
             done[id(expr)] = rebuild(expr, lambda child: done.get(id(child), child))
     return done[id(root)]
+
+
+def _evaluated(expr: Expr) -> tuple[Expr, ...]:
+    """Return what is evaluated before an expression: before an If also what both branches need."""
+    if not isinstance(expr, If):
+        return evaluated_before(expr)
+    one, other = (
+        post_order_by([b], evaluated_before) for b in (expr.true_branch, expr.false_branch)
+    )
+    needed = {id(e) for e in other}
+    return (expr.cond, *(e for e in one if id(e) in needed and not isinstance(e, Op)))
 
 
 def _calls_functions(choice: If) -> bool:

@@ -19,7 +19,8 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.node import Node
 from slipway.ir.visit import rewrite_bottom_up, substitute, walk
-from slipway.relay.expr import Call, Function, Tuple, TupleGetItem, Var
+from slipway.relay.dims import is_open, size_of
+from slipway.relay.expr import Call, Constant, Function, Tuple, TupleGetItem, Var
 from slipway.relay.op_registry import is_call_of, is_primitive
 from slipway.relay.types import flatten
 from slipway.relay.visit import post_order
@@ -69,6 +70,11 @@ class InlinedKernels:
                     self.values[id(expr)] = [self.values[id(expr.tuple_value)][expr.index]]
                 case Call() if is_primitive(expr.op):
                     done.append(self._kernel(expr))
+                case Constant() if expr.array.size == 1:
+                    self.values[id(expr)] = [
+                        self.temporary(expr.array.shape, expr.array.dtype.name)
+                    ]
+                    done.append(_filled(self.values[id(expr)][0], expr))
                 case Var() | Function():
                     pass
                 case _:
@@ -78,7 +84,7 @@ class InlinedKernels:
 
     def temporary(self, like: Sequence[int], dtype: str) -> Buffer:
         """Return a new buffer that lives as long as the statements."""
-        buffer = decl_buffer(tuple(like), dtype, f"step{len(self.temporaries)}")
+        buffer = decl_buffer(extents(like), dtype, f"step{len(self.temporaries)}")
         self.temporaries.append(buffer)
         return buffer
 
@@ -106,6 +112,12 @@ class InlinedKernels:
         return _with_buffers(lowered.body, views)
 
 
+def _filled(buffer: Buffer, value: Constant) -> S.Stmt:
+    """Store a constant of one element, which an operator takes from memory."""
+    element = ops.const(value.array.reshape(()).item(), buffer.dtype)
+    return S.BufferStore(buffer, element, tuple(ops.const(0, "int32") for _ in buffer.shape))
+
+
 def _places(body: Any, results: Mapping[int, Buffer]) -> dict[tuple[int, int], Buffer]:
     """Return which results of kernels are written where they belong, by call and field."""
     found: dict[tuple[int, int], Buffer] = {}
@@ -127,18 +139,21 @@ def new_states(step: InlinedKernels, states: Sequence[Buffer], lanes: int) -> li
         if source.data is state.data:
             continue
         if any(source.data is other.data for other in states):
-            kept = step.temporary(fixed_shape(source), source.dtype)
+            kept = step.temporary(shape_of(source), source.dtype)
             first.append(copy(source, kept, lanes))
             source = kept
         then.append(copy(source, state, lanes))
     return first + then
 
 
-def fixed_shape(buffer: Buffer) -> tuple[int, ...]:
-    """Return the shape of a buffer whose sizes are known."""
-    shape = buffer.constant_shape()
-    assert shape is not None
-    return shape
+def shape_of(buffer: Buffer) -> tuple[Any, ...]:
+    """Return a shape as Python ints, with the dimensions that are open as they are."""
+    return tuple(size_of(extent) for extent in buffer.shape)
+
+
+def extents(shape: Sequence[Any]) -> tuple[Any, ...]:
+    """Return a shape as a buffer has it."""
+    return tuple(d.formula if is_open(d) else d for d in shape)
 
 
 def _is_reshape(function: Function) -> bool:
@@ -156,7 +171,12 @@ def view(buffer: Buffer, shape: Sequence[int], offset: Any = None) -> Buffer:
     elif buffer.elem_offset is not None:
         offset = ops.add(buffer.elem_offset, offset)
     return decl_buffer(
-        tuple(shape), buffer.dtype, buffer.name, buffer.data, elem_offset=offset, scope=buffer.scope
+        extents(shape),
+        buffer.dtype,
+        buffer.name,
+        buffer.data,
+        elem_offset=offset,
+        scope=buffer.scope,
     )
 
 
@@ -164,8 +184,10 @@ def copy(source: Buffer, target: Buffer, most: int) -> S.Stmt:
     """Return loops that copy all elements, in vectors."""
     if source.data is target.data:
         return S.NOP
-    size = prod(fixed_shape(target))
+    size = prod(shape_of(target))
     a, b = view(source, (size,)), view(target, (size,))
+    if is_open(size):
+        return _copy_run(a, b, 0, size, 1)
     whole = size // most * most
     return S.seq(
         _copy_run(a, b, begin, extent, lanes)
@@ -174,13 +196,14 @@ def copy(source: Buffer, target: Buffer, most: int) -> S.Stmt:
     )
 
 
-def _copy_run(a: Buffer, b: Buffer, begin: int, extent: int, lanes: int) -> S.Stmt:
+def _copy_run(a: Buffer, b: Buffer, begin: int, extent: Any, lanes: int) -> S.Stmt:
     outer, lane = E.Var("i", "int32"), E.Var("v", "int32")
     at = ops.add(ops.add(ops.mul(outer, ops.const(lanes)), lane), ops.const(begin))
     stmt: S.Stmt = S.BufferStore(b, E.BufferLoad(a, (at,)), (at,))
     zero = ops.const(0, "int32")
     stmt = S.For(lane, zero, ops.const(lanes, "int32"), S.ForKind.VECTORIZED, stmt)
-    return S.For(outer, zero, ops.const(extent // lanes, "int32"), S.ForKind.SERIAL, stmt)
+    steps = extent.formula if is_open(extent) else ops.const(extent // lanes, "int32")
+    return S.For(outer, zero, steps, S.ForKind.SERIAL, stmt)
 
 
 def _moved(view: Buffer, whole: Buffer) -> Buffer:

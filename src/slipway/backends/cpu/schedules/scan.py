@@ -24,9 +24,9 @@ from slipway.backends.cpu.schedules.inlined import (
     InlinedKernels,
     copy,
     cycles_of,
-    fixed_shape,
     kernels_of,
     new_states,
+    shape_of,
     view,
 )
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
@@ -114,7 +114,7 @@ class _Loop:
         self.sequences = ins[count : count + sequences]
         self.others = ins[count + sequences :]
         self.step = E.Var("t", "int32")
-        self.steps = fixed_shape(self.sequences[0])[0] if sequences else int(attrs.steps or 0)
+        self.steps = shape_of(self.sequences[0])[0] if sequences else int(attrs.steps or 0)
         last = ops.const(self.steps - 1, "int32")
         self.place = ops.sub(last, self.step) if attrs.reverse else self.step
 
@@ -140,6 +140,6 @@ class _Loop:
 
     def _row(self, buffer: Buffer) -> Buffer:
         """Return the part of a sequence that belongs to this step."""
-        shape = fixed_shape(buffer)[1:]
+        shape = shape_of(buffer)[1:]
         offset = ops.mul(self.place, ops.const(prod(shape), "int32"))
         return view(buffer, shape, offset)
