@@ -165,8 +165,8 @@ def products():
 ])  # fmt: skip
 def test_products_in_shared_memory(any_device, knobs):
     target, simulator = run_kernels.current
-    choice = {"strategy": "threads.shared", **knobs}
-    forced = {"nn.dense": choice, "nn.batch_matmul": choice}
+    shared = {"strategy": "threads.shared", **knobs}
+    forced = {"nn.dense": shared, "nn.batch_matmul": shared}
     with tvm.transform.PassContext(opt_level=3, config={"schedules.force": forced}):
         made = relay.build(tvm.IRModule.from_expr(products()), target=target)
     code = made.lib.imported_modules[0]

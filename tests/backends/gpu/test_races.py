@@ -50,6 +50,25 @@ def test_many_random_schedules(first, watched):
         check(seed, watched)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(0, 1000, 25))
+def test_many_random_schedules_on_vulkan(first, vulkan, monkeypatch):
+    monkeypatch.setattr(run_kernels, "current", (run_kernels.VULKAN, None))
+    for seed in range(first, first + 25):
+        check(seed, vulkan)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(0, 1000, 25))
+def test_many_random_schedules_in_wgsl(first, simulators, monkeypatch):
+    simulator = simulators("wgsl")
+    monkeypatch.setattr(run_kernels, "current", (Target("webgpu", host="llvm"), simulator))
+    simulator.enter()
+    for seed in range(first, first + 25):
+        check(seed, tvm.webgpu(0))
+    simulator.leave()
+
+
 def test_a_missing_barrier_is_a_race(watched, monkeypatch):
     monkeypatch.setattr(threads, "insert_barriers", lambda body, scopes, name: body)
     x, y = run_kernels.random(32, 16), run_kernels.random(16, 32, seed=1)
