@@ -90,7 +90,11 @@ def state_of(error: BaseException) -> str:
         text = str(seen)
         if type(seen).__name__ == "NotAvailableError":
             return "needs tuning" if "tuner" in text else "not there"
-        if type(seen).__name__ in ("TargetError", "ExecutionError") and any(
+        if type(seen).__name__ == "TuningError" and "cannot be read: [Errno 2]" in text:
+            return "needs tuning"  # the file that the search writes
+        if "contrib.cutlass" in text:  # kernels of NVIDIA's
+            return "needs a GPU"
+        if type(seen).__name__ in ("TargetError", "ExecutionError", "TuningError") and any(
             f"'{kind}'" in text or f"{kind}(" in text or f"{kind} " in text for kind in NEEDS_GPU
         ):
             return "needs a GPU"

@@ -58,7 +58,6 @@ NOT_THERE: dict[str, str] = {
     "tvm.relay.qnn": "use slipway.relay.qnn.op, or import a quantised model",
     "tvm.relay.quantize": "relay.quantize has qconfig and quantize; the passes between are one",
     "tvm.relay.testing": "take a model file, or build the graph with slipway.relay",
-    "tvm.relay.data_dep_optimization": "sparse kernels are not there",
     "tvm.runtime": CPP, "tvm.runtime.vm": REGIONS, "tvm.runtime.DataType": "dtypes are strings",
     "tvm.nd": "see slipway.runtime", "tvm.ir": CPP,
     "tvm.target": "no counterpart here", "tvm.target.vta": ACCELERATOR,
@@ -66,7 +65,7 @@ NOT_THERE: dict[str, str] = {
     "tvm.driver.tvmc": "tvmc has load, compile and run; the commands are `slipway compile` and "
     "`slipway run`",
     "tvm.rpc.with_minrpc": "libinfo.find_rpc_server gives a server that links nothing",
-    "tvm.micro.Auto": TUNER, "tvm.micro.autotvm": TUNER, "tvm.micro": "see slipway.micro",
+    "tvm.micro": "see slipway.micro",
     "tvm.parser": "slipway.parser has parse", "tvm.support.libinfo": "see slipway.libinfo",
     "tvm.testing": "a helper of TVM's own tests", "tvm.arith": "slipway.arith has Analyzer",
     "tvm.autotvm": TUNER, "tvm.auto_scheduler": TUNER, "tvm.meta_schedule": TUNER,
@@ -78,7 +77,6 @@ NOT_THERE: dict[str, str] = {
     "tvm.contrib.hexagon": ACCELERATOR, "tvm.contrib.ethosu": ACCELERATOR,
     "tvm.contrib.sdaccel": ACCELERATOR, "tvm.contrib.emcc": "the linker is part of Slipway: "
     "export_library for target wasm32 needs no Emscripten",
-    "tvm.contrib.pipeline_executor": "run executors of several modules from threads",
     "tvm.contrib.peak": "benchmarks/ measures", "tvm.contrib.popen_pool": "concurrent.futures",
     "tvm.contrib.pickle_memoize": "functools.cache", "tvm.contrib.tf_op": FRAMEWORK,
     "tvm.contrib.tflite_runtime": "the package tflite-runtime", "tvm.contrib.mxnet": FRAMEWORK,
@@ -92,6 +90,8 @@ DIFFERENT: dict[str, str] = {
     "blockize, tensorize, rfactor, transform_layout are not there",
     "tvm.relay.quantize.quantize": "between products every value is int8; partition_conversions "
     "is refused",
+    "tvm.micro.AutoTvmModuleLoader": "the template crt, measured here; boards are refused",
+    "tvm.relay.data_dep_optimization": "bsr_dense and bsr_conv2d leave weights dense, and say so",
     "tvm.te.hybrid": "script; functions without threads of a GPU",
     **{
         f"tvm.topi.{name}": "schedules of plain threads, one for each element; code is made for "

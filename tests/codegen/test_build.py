@@ -118,3 +118,11 @@ def test_data_objects_link(target, tmp_path):
         ["nm", "-D", str(tmp_path / "m.so")], capture_output=True, text=True, check=True
     ).stdout
     assert "__slipway_params_size" in names
+
+
+@pytest.mark.parametrize("target", ["arm/cortex-m4", "arm/cortex-m7", "arm/cortex-m33"])
+def test_microcontrollers_use_their_fpu(target):
+    """Zig's descriptions of these have none: sums of floats were calls of __aeabi_fadd."""
+    objects = build_module({"add": kernels.vector_add()}, Target(target)).objects
+    assert b"__tvm_ffi_add" in b"".join(objects)
+    assert b"__aeabi_f" not in b"".join(objects)

@@ -22,7 +22,7 @@ from slipway.compiler.memory_plan import (
     plan_table,
 )
 from slipway.compiler.memory_plan.optimal import _Searcher, search_below
-from slipway.compiler.memory_plan.place import Layout
+from slipway.compiler.memory_plan.place import Placement
 from slipway.errors import LoweringError
 
 
@@ -76,7 +76,7 @@ def test_every_plan_with_shares_is_valid_and_not_below_the_bound(case, algorithm
 @given(blocks_strategy(most=6, alignments=(1,)))
 def test_optimal_is_as_small_as_the_best_of_all_orders(blocks):
     """Lowest-first placement in the right order is optimal, so trying every order is an oracle."""
-    layout = Layout(blocks, (), (Pool("p"),))
+    layout = Placement(blocks, (), (Pool("p"),))
     placed = [layout.place(order) for order in itertools.permutations(range(len(blocks)))]
     oracle = min(sum(layout.peak(*both)) for both in placed)
     result = plan(blocks, "optimal")
@@ -262,7 +262,7 @@ def test_many_blocks_are_placed_as_few_are(seed, monkeypatch):
     found = []
     for limit in (10**9, -1):
         monkeypatch.setattr(place, "_LONG", limit)
-        layout = place.Layout(blocks, shares, pools)
+        layout = place.Placement(blocks, shares, pools)
         orders = [order(layout) for order in heuristics.START_ORDERS]
         orders += [heuristics.outputs_first(layout, order) for order in orders]
         near = [layout.neighbours(n) for n in range(len(blocks))]
@@ -275,14 +275,14 @@ def test_outputs_that_take_over_each_other_are_moved_ahead_as_a_chain():
     """A chain in place: each output lies below its input, so the last one is placed first."""
     count = 2000
     blocks = [Block(f"b{n}", 64, n, n + 1) for n in range(count)]
-    layout = place.Layout(blocks, [Share(n + 1, n, 1) for n in range(count - 1)], [Pool("w")])
+    layout = place.Placement(blocks, [Share(n + 1, n, 1) for n in range(count - 1)], [Pool("w")])
     assert heuristics.outputs_first(layout, list(range(count))) == list(range(count))[::-1]
 
 
 def test_blocks_that_all_live_at_once_are_placed_in_linear_many_steps():
     """2,000 steps of a stack: no list of who lives with whom is made."""
     blocks = [Block(f"b{n}", 64 + n, n, 2000) for n in range(2000)]
-    layout = place.Layout(blocks, (), [Pool("w")])
+    layout = place.Placement(blocks, (), [Pool("w")])
     offsets, _ = layout.place(heuristics.greedy_by_size(layout))
     assert len(layout.neighbours(7)) == 1999
     assert "_neighbours" not in vars(layout)

@@ -7,7 +7,7 @@ import pytest
 
 from slipway.compiler.memory_plan import Block, Pool, Share, heuristics, plan
 from slipway.compiler.memory_plan.heuristics import START_ORDERS, hill_climb, outputs_first
-from slipway.compiler.memory_plan.place import Layout
+from slipway.compiler.memory_plan.place import Placement
 
 ONE = (Pool("p"),)
 NEVER = -1  # a total that no plan is as small as
@@ -26,7 +26,7 @@ def layout_of(seed, count, pools=ONE, steps=6):
     blocks = blocks_of(seed, count, steps)
     ends = [(a, b) for a in range(count) for b in range(count) if blocks[a].first == blocks[b].last]
     shares = [Share(a, b, 3) for a, b in ends if blocks[a].first > blocks[b].first]
-    return Layout(blocks, shares[: seed % 3], pools)
+    return Placement(blocks, shares[: seed % 3], pools)
 
 
 class Watched:
@@ -134,15 +134,15 @@ def test_two_blocks_have_an_order_that_no_start_tries():
 
 
 def test_one_block_and_none_have_one_order():
-    layout = Layout([Block("a", 9, 0, 1)], (), (Pool("p", 8),))
+    layout = Placement([Block("a", 9, 0, 1)], (), (Pool("p", 8),))
     assert hill_climb(layout, 9) == [0]
-    assert hill_climb(Layout([], (), (Pool("p"),)), 0) == []
+    assert hill_climb(Placement([], (), (Pool("p"),)), 0) == []
 
 
 def test_a_climb_from_orders_that_do_not_fit_finds_one_that_does():
     """Of 14 B only the order that none of the starts tries fits."""
     blocks = [Block("a", 9, 0, 1, 1), Block("b", 5, 0, 1, 4)]
-    layout = Layout(blocks, (), (Pool("p", 14),))
+    layout = Placement(blocks, (), (Pool("p", 14),))
     assert all(layout.place(start(layout)) is None for start in START_ORDERS)
     assert hill_climb(layout, 14) == [1, 0]
 
@@ -193,7 +193,7 @@ def test_moves_are_drawn_as_the_definition_says(case):
         blocks.append(Block("f", 30, 7, 7, 1))
     elif case == "one block":
         blocks = blocks[:1]
-    layout = Layout(blocks, (), pools)
+    layout = Placement(blocks, (), pools)
     order = random.Random(2).sample(range(len(blocks)), len(blocks))
     offsets, pool_of = ([], []) if case == "not placed" else layout.place(order)
     drawn = 4000

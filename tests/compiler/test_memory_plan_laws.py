@@ -26,7 +26,7 @@ from slipway.compiler.memory_plan.heuristics import (
     linear_scan,
     outputs_first,
 )
-from slipway.compiler.memory_plan.place import Layout
+from slipway.compiler.memory_plan.place import Placement
 from slipway.errors import LoweringError
 
 ONE = (Pool("p"),)
@@ -41,7 +41,7 @@ def test_each_block_is_placed_as_low_as_it_can_lie(most, case, random):
     order = list(range(len(blocks)))
     random.shuffle(order)
     with mock.patch.object(place, "_LONG", most):
-        offsets, pools = Layout(blocks, shares, ONE).place(order)
+        offsets, pools = Placement(blocks, shares, ONE).place(order)
     assert set(pools) <= {0}
     for n, index in enumerate(order):
         unit = blocks[index].alignment_bytes
@@ -152,20 +152,20 @@ def names(order):
 
 
 def test_orders():
-    layout = Layout(BLOCKS, [], ONE)
+    layout = Placement(BLOCKS, [], ONE)
     assert names(greedy_by_size(layout)) == "ceabd"
     # Meeting: a with b, c, d; b with a; c with a, d, e; d with a, c, e; e with c, d.
     assert names(greedy_by_conflicts(layout)) == "cadeb"
     assert names(linear_scan(layout)) == "abdce"
     together = [Block("x", 4, 0, 1, 1), Block("y", 9, 0, 1, 1), Block("z", 9, 1, 1, 1)]
-    assert linear_scan(Layout(together, [], ONE)) == [1, 0, 2]
-    assert greedy_by_size(Layout(together, [], ONE)) == [1, 2, 0]
+    assert linear_scan(Placement(together, [], ONE)) == [1, 0, 2]
+    assert greedy_by_size(Placement(together, [], ONE)) == [1, 2, 0]
 
 
 def test_outputs_come_before_the_inputs_that_they_lie_below():
     chain = [Block(n, 8, i, i + 1, 1) for i, n in enumerate("abcd")]
     shares = [Share(1, 0, 2), Share(2, 1, 2), Share(3, 2, 0, exact=True)]
-    layout = Layout(chain, shares, ONE)
+    layout = Placement(chain, shares, ONE)
     assert outputs_first(layout, [0, 1, 2, 3]) == [2, 1, 0, 3]
     assert outputs_first(layout, [3, 0, 2, 1]) == [3, 2, 1, 0]
     assert outputs_first(layout, [1, 0, 3, 2]) == [2, 1, 0, 3]
@@ -182,7 +182,7 @@ def test_climbing_finds_what_no_order_does():
         for n in range(30):
             first = rng.randrange(10)
             blocks.append(Block(f"t{n}", rng.randrange(1, 40), first, first + rng.randrange(6), 1))
-        layout = Layout(blocks, [], ONE)
+        layout = Placement(blocks, [], ONE)
         bound = lower_bound(blocks)
 
         def peak(order, layout=layout):

@@ -20,7 +20,7 @@ from slipway.compiler.memory_plan import (
     planner,
 )
 from slipway.compiler.memory_plan.optimal import search_below
-from slipway.compiler.memory_plan.place import Layout
+from slipway.compiler.memory_plan.place import Placement
 from slipway.errors import LoweringError
 
 
@@ -95,7 +95,7 @@ IMPROVED = {
 @pytest.mark.parametrize("seed", CLIMBED)
 def test_climbing_reaches_what_it_reached(seed):
     blocks, shares = problem(seed, 40, 8, 20, (1, 8), 0.3 * (seed % 2))
-    layout = Layout(blocks, shares, (Pool("p"),))
+    layout = Placement(blocks, shares, (Pool("p"),))
     order = heuristics.hill_climb(layout, lower_bound(blocks, shares))
     assert sorted(order) == list(range(40))
     assert sum(layout.peak(*layout.place(order))) <= CLIMBED[seed]

@@ -122,6 +122,15 @@ def test_containers(tmp_path):
     assert foreign.run([sys.executable, script, library]) == "done\n"
 
 
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_modules_of_its_own(compiler, tmp_path):
+    """A class derived from ModuleNode: what Python gets of it, and how long it lives."""
+    source = foreign.HERE / "cpp_module_node.cc"
+    library = build(foreign.needed(compiler), source, tmp_path / "lib.so", "-fPIC", "-shared")
+    script = foreign.HERE / "beside_module_node.py"
+    assert foreign.run([sys.executable, script, library]) == "done\n"
+
+
 def test_registered_code_outlives_its_module(tmp_path):
     """A library that load_module loaded for what it registers may be dropped by its user."""
     compiler = foreign.needed("clang++")  # g++ marks symbols that keep a library in any case

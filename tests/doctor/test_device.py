@@ -11,7 +11,7 @@ import pytest
 
 from slipway import rpc
 from slipway.doctor import device, farm, serial
-from slipway.doctor.finding import State
+from slipway.doctor.finding import FindingState
 from slipway.errors import RPCError
 from slipway.rpc.protocol import Failure, greet
 
@@ -21,7 +21,9 @@ def named(findings):
 
 
 def faults(findings):
-    return {name for name, finding in named(findings).items() if finding.state is State.WRONG}
+    return {
+        name for name, finding in named(findings).items() if finding.state is FindingState.WRONG
+    }
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +64,7 @@ def test_it_tells_what_the_system_tells(server):
 def test_a_name_that_nobody_knows():
     (finding,) = device.examine_device("no-such-machine.invalid", 9090)
     assert finding.name == "name"
-    assert finding.state is State.WRONG
+    assert finding.state is FindingState.WRONG
     assert "192.168.1.7" in finding.advice
 
 
@@ -145,7 +147,7 @@ def test_a_device_that_knows_less_is_no_fault(server, monkeypatch):
     monkeypatch.setattr(device, "about_of", lambda session: {})
     found = named(device.examine_device("127.0.0.1", server.port))
     assert not faults(found.values())
-    assert found["kernel"].state is State.ABSENT
+    assert found["kernel"].state is FindingState.ABSENT
     assert "processor" not in found
 
 

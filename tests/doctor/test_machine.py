@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from slipway.doctor import machine
-from slipway.doctor.finding import Finding, State, all_well
+from slipway.doctor.finding import Finding, FindingState, all_well
 
 
 def named(findings):
@@ -19,7 +19,7 @@ def here():
 
 
 def test_the_machine_that_runs_the_tests_is_well(here):
-    assert all_well(here.values()), [f for f in here.values() if f.state is State.WRONG]
+    assert all_well(here.values()), [f for f in here.values() if f.state is FindingState.WRONG]
     assert "NumPy" in here["kernel"].text
     assert here["llvm"].text.startswith("LLVM ")
     for name in ("python", "processor", "cores", "zig", "runtime", "cache", "onnx", "opencl"):
@@ -28,7 +28,7 @@ def test_the_machine_that_runs_the_tests_is_well(here):
 
 def test_whatever_is_not_in_order_says_what_to_do(here):
     for finding in here.values():
-        assert bool(finding.advice) == (finding.state is not State.OK), finding
+        assert bool(finding.advice) == (finding.state is not FindingState.OK), finding
 
 
 def test_a_missing_compiler_is_told(monkeypatch):
@@ -36,7 +36,7 @@ def test_a_missing_compiler_is_told(monkeypatch):
     monkeypatch.setattr(machine.zig, "find_zig", lambda: None)
     monkeypatch.setattr(shutil, "which", lambda name: None)
     found = named(machine._compilers())
-    assert {f.state for f in found.values()} == {State.ABSENT}
+    assert {f.state for f in found.values()} == {FindingState.ABSENT}
     assert "slipway-ml[compile]" in found["llvm"].advice
 
 
@@ -44,7 +44,7 @@ def test_a_damaged_llvm_is_wrong(monkeypatch):
     broken = subprocess.CompletedProcess([], -11, "", "OSError: libLLVM.so: bad ELF")
     monkeypatch.setattr(machine, "_try", lambda command: broken)
     first = next(machine._compilers())
-    assert (first.name, first.state) == ("llvm", State.WRONG)
+    assert (first.name, first.state) == ("llvm", FindingState.WRONG)
     assert "bad ELF" in first.text
 
 
@@ -52,20 +52,20 @@ def test_a_full_disk_is_wrong(monkeypatch, tmp_path):
     usage = shutil.disk_usage(tmp_path)._replace(free=1000)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
     found = machine._disk("temporary files", tmp_path, "TMPDIR")
-    assert found.state is State.WRONG
+    assert found.state is FindingState.WRONG
     assert "TMPDIR" in found.advice
 
 
 def test_a_cache_that_cannot_be_written_is_wrong(monkeypatch, tmp_path):
     folder = tmp_path / "slipway-cache-x"
     monkeypatch.setattr(machine.native, "cache_dir", lambda: folder)
-    assert machine._cache().state is State.WRONG
+    assert machine._cache().state is FindingState.WRONG
 
 
 def test_an_old_python_is_wrong(monkeypatch):
     monkeypatch.setattr(machine, "OLDEST", (99, 0))
     assert machine._python() == Finding(
-        "python", State.WRONG, machine._python().text, "Slipway needs Python 99.0 or newer"
+        "python", FindingState.WRONG, machine._python().text, "Slipway needs Python 99.0 or newer"
     )
 
 

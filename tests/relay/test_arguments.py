@@ -108,11 +108,22 @@ def test_requantize_of_channels():
         np.testing.assert_array_equal(interpret(made.as_function(), data), real.astype("int8"))
 
 
-@pytest.mark.parametrize("options", [{"rounding": "DOWN"}, {"compute_dtype": "int16"}])
+@pytest.mark.parametrize(
+    "options",
+    [{"rounding": "DOWN"}, {"compute_dtype": "int16"}, {"rounding": ""}, {"rounding": 0}],
+)
 def test_requantize_knows_no_other(options):
     x = relay.var("x", shape=(2,), dtype="int32")
     with pytest.raises(TypeInferenceError, match="not one of"):
         relay.qnn.op.requantize(x, 0.5, 0, 1.0, 0, **options)
+
+
+def test_requantize_in_float32_takes_the_text_none_of_a_setting_for_none():
+    x = np.array([-3, -1, 1, 3], "int32")
+    with relay.qnn.op.requantize_config(rounding="None", compute_dtype="float32"):
+        made = relay.qnn.op.requantize(relay.const(x), 0.5, 0, 1.0, 0)
+    found = fold_constant(relay.Function([], made)).body.data.numpy()
+    np.testing.assert_array_equal(found, [-1, 0, 1, 2])  # upward
 
 
 # -- inputs of one name ----------------------------------------------------------------------------

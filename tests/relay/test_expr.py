@@ -18,6 +18,13 @@ def test_types_are_known_on_construction():
     assert y.checked_type == relay.TensorType((1, 10), "float32")
 
 
+@pytest.mark.parametrize("name", ["x\0y", "\0"])
+def test_no_name_that_ends_early_on_a_device(name):
+    """Two of "x" and "x\\0y" were both "x" there, and neither could be set by its name."""
+    with pytest.raises(TypeInferenceError, match="NUL character"):
+        relay.var(name, shape=(2,))
+
+
 def test_python_operators_build_calls():
     x = relay.var("x", shape=(2, 3))
     value = interpret((1.0 - x) * 2.0 / x + -x, np.full((2, 3), 4, np.float32))

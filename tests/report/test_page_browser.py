@@ -176,11 +176,11 @@ def test_the_graph_is_searched_zoomed_and_leads_to_the_other_one(browser, page, 
 
 
 def test_a_graph_with_branches_of_a_thousand_nodes_is_drawn(browser, report, tmp_path):
-    from slipway.report.data import Node
+    from slipway.report.data import DrawnNode
 
-    nodes = [Node("x", "input", (), "float32[1]")]
+    nodes = [DrawnNode("x", "input", (), "float32[1]")]
     for i in range(1, 1000):
-        nodes.append(Node(f"op{i}", "operator", (i - 1, max(0, i - 7)), "float32[1]"))
+        nodes.append(DrawnNode(f"op{i}", "operator", (i - 1, max(0, i - 7)), "float32[1]"))
     large = dataclasses.replace(report, before=nodes, after=nodes)
     view = View(browser, write_page(large, tmp_path / "large.html"))
     assert view.complaints() == []

@@ -61,17 +61,6 @@ def test_wrong_input_is_explained(remote, factory):
         model.set_input("data", np.zeros((3, 3), "float32"))
 
 
-def test_extents_of_one_do_not_matter(remote, factory):
-    model = GraphModule(factory["default"](remote.cpu(0)))
-    data = np.arange(6, dtype="float32").reshape(SHAPE)
-    model.run(data=data[None])
-    np.testing.assert_array_equal(model.get_output(0).numpy(), data + 11)
-    model.run(data=nd.array(data[..., None] * 2, remote.cpu(0)))
-    np.testing.assert_array_equal(model.get_output(0).numpy(), data * 2 + 11)
-    with pytest.raises(ExecutionError, match="data"):
-        model.set_input("data", nd.array(data.T, remote.cpu(0)))
-
-
 def test_graph_json_and_remote_library(remote, factory, model_tables):
     model = create(model_tables.to_json(), factory, remote.cpu(0))
     model.load_params(save_param_dict({"weight": np.full(SHAPE, 100, "float32")}))

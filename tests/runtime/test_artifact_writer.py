@@ -36,7 +36,7 @@ def test_parameters_in_pieces_are_written_without_a_copy(tmp_path):
     tracemalloc.stop()
     assert peak_bytes < values["weight"].nbytes / 8
     joined = bytes(save_param_dict(values))
-    content = artifact_bytes(b"code", {"target": "llvm"}, params=(joined,))
+    content = artifact_bytes(b"code", {"target": "llvm"}, params=joined)
     assert path.read_bytes() == content
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
         found = read_params(archive.extractfile("params.bin").read())

@@ -28,6 +28,7 @@ RISCV = "-mtriple=riscv64-linux-gnu"
         ("-mtriple=x86_64-linux-gnu -mattr=-64bit-mode", "runs in the 64bit mode"),
         ("-mtriple=i686-linux-gnu -mattr=+64bit-mode", "runs in the 32bit mode"),
         ("-mtriple=x86_64-linux-gnu -mattr=+soft-float", "in registers"),
+        ("-mtriple=x86_64-linux-gnu -mattr=+x32", "the width of the triple"),
         ("-mtriple=x86_64-linux-gnu -mabi=sysv", "x86_64 has one ABI"),
         (f"{RISCV} -mabi=lp64dd", "Did you mean 'lp64d'"),
         (f"{RISCV} -mabi=ilp32", "unknown -mabi=ilp32"),

@@ -12,13 +12,14 @@ import slipway as tvm
 from slipway import meta_schedule as ms
 from slipway import relay
 from slipway.errors import RPCTimeoutError, ScheduleError, TuningError
-from slipway.tuning import measure, search
+from slipway.tuning import search
 from slipway.tuning.build import build_candidates
 from slipway.tuning.database import Database
-from slipway.tuning.measure import Bench, Measured, is_faster, kernel_bench
+from slipway.tuning.measure import Measured, is_faster, kernel_bench
 from slipway.tuning.model import ScoreModel
-from slipway.tuning.runner import LocalRunner
+from slipway.tuning.runner import LocalRunner, TrackerRunner
 from slipway.tuning.search import TaskSearch
+from slipway.tuning.session import MeasuringSession
 from slipway.tuning.space import Candidate
 from slipway.tuning.task import extract_tasks
 from slipway.tuning.tune import Budget, tune_tasks
@@ -46,7 +47,8 @@ class FakeBench:
         self.runner = LocalRunner()
         self.measured = []
 
-    def measure(self, candidates, turns=0):
+    def measure(self, candidates, turns=0, together=False):
+        del together
         found = []
         for c in [self.task.space.default, *candidates]:
             self.measured.append(c)
@@ -201,22 +203,63 @@ class Dying:
         self.sessions += 1
         return LocalRunner().open()
 
+    def open_more(self, most, held):
+        return []
+
 
 def test_the_candidate_that_kills_the_device_is_told_apart(task, tmp_path, monkeypatch):
     good, bad, other = list(task.space.neighbours(task.space.default))[:3]
-    times = Bench._times
+    times = MeasuringSession.times
 
     def deadly(self, path, functions, turns):
         if bad in functions:
             raise RPCTimeoutError("the device is gone")
         return times(self, path, functions, turns)
 
-    monkeypatch.setattr(measure.Bench, "_times", deadly)
+    monkeypatch.setattr(MeasuringSession, "times", deadly)
     with kernel_bench(task, Dying(bad), tmp_path, turns=1) as bench:
         found = {m.candidate: m for m in bench.measure([good, bad, other])}
     assert found[bad].kind == "run"
     assert "is gone" in found[bad].error
     assert found[good].kind == found[other].kind == ""
+
+
+def test_candidates_are_shared_among_the_devices_that_are_free(task, tmp_path, monkeypatch):
+    """Each device has a baseline of its own, and one that is lost takes its share with it only."""
+    candidates = list(task.space.neighbours(task.space.default))[:4]
+    shares = []
+    times = MeasuringSession.times
+
+    def noted(self, path, functions, turns):
+        shares.append((self, list(functions)))
+        if len(shares) == 3:
+            raise RPCTimeoutError("the device is gone")
+        return times(self, path, functions, turns)
+
+    monkeypatch.setattr(MeasuringSession, "times", noted)
+    with (
+        tvm.rpc.Tracker("127.0.0.1", 0, silent=True) as tracker,
+        tvm.rpc.Server("127.0.0.1", 0, tracker_addr=("127.0.0.1", tracker.port), key="board"),
+        tvm.rpc.Server("127.0.0.1", 0, tracker_addr=("127.0.0.1", tracker.port), key="board"),
+    ):
+        runner = TrackerRunner("127.0.0.1", tracker.port, "board")
+        one = TrackerRunner("127.0.0.1", tracker.port, "board", max_devices=1)
+        with kernel_bench(task, runner, tmp_path, turns=1) as bench:
+            first = bench.measure(candidates)
+            assert len({session for session, _ in shares}) == 2
+            assert all(found[0] == task.space.default for _, found in shares)
+            assert {m.candidate for m in first} == {task.space.default, *candidates}
+            second = bench.measure(candidates[:2])  # one of the two devices is lost
+            assert {m.candidate: m.kind for m in second if m.kind} in (
+                {candidates[0]: "run"}, {candidates[1]: "run"},
+            )  # fmt: skip
+            shares.clear()
+            bench.measure(candidates[:2], together=True)
+            assert len(shares) == 1
+        with kernel_bench(task, one, tmp_path, turns=1) as bench:
+            shares.clear()
+            bench.measure(candidates[:2])
+            assert len(shares) == 1
 
 
 def test_no_device_is_one_clear_error(task, tmp_path):

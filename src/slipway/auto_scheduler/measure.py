@@ -80,7 +80,7 @@ class LocalRunner:
 
 @dataclass(frozen=True)
 class RPCRunner:
-    """Measures on the devices of kind `key` that the tracker at `host`:`port` hands out."""
+    """Measures on `n_parallel` devices of kind `key` of the tracker at `host`:`port`."""
 
     key: str
     host: str
@@ -99,7 +99,13 @@ class RPCRunner:
         """Return it as the engine's."""
         return engine.measure_option(
             runner=engine.RPCRunner(
-                self.key, self.host, self.port, self.priority, self.timeout, repeat=self.repeat
+                self.key,
+                self.host,
+                self.port,
+                self.priority,
+                self.timeout,
+                self.n_parallel,
+                repeat=self.repeat,
             )
         )
 

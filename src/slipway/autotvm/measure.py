@@ -90,7 +90,10 @@ class LocalRunner:
 
 @dataclass(frozen=True)
 class RPCRunner:
-    """Measures on the devices of kind `key` that the tracker at `host`:`port` hands out."""
+    """Measures on the devices of kind `key` that the tracker at `host`:`port` hands out.
+
+    `n_parallel` of them at once; None: all that are free.
+    """
 
     key: str
     host: str | None = None
@@ -110,7 +113,7 @@ class RPCRunner:
         known = RPCConfig(self.host, self.port, self.key, self.priority, self.timeout).checked()
         return TrackerRunner(
             str(known.tracker_host), int(known.tracker_port or 0), self.key, self.timeout,
-            self.priority,
+            self.priority, self.n_parallel or 0,
         )  # fmt: skip
 
 

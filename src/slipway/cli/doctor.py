@@ -53,7 +53,7 @@ def doctor(
 
         slipway doctor /dev/ttyACM0
     """
-    from slipway.doctor.finding import State, all_well
+    from slipway.doctor.finding import FindingState, all_well
 
     name, findings = examination(subject.strip(), tracker, baud)
     found: list[Finding] = []
@@ -66,7 +66,7 @@ def doctor(
         report = {"subject": name, "well": well, "findings": [f.to_dict() for f in found]}
         print(json.dumps(report, indent=1))
     else:
-        faults = [f.name for f in found if f.state is State.WRONG]
+        faults = [f.name for f in found if f.state is FindingState.WRONG]
         verdict = "nothing is wrong" if well else f"to mend: {', '.join(faults)}"
         console.out.print(f"\n{MARKS['ok' if well else 'wrong']} {escape(name)}: {verdict}")
     if not well:

@@ -23,7 +23,7 @@ from slipway.relay.backend import Executor, Runtime
 from slipway.relay.dims import SymbolDim, is_open
 from slipway.runtime.graph.graph_factory import GraphExecutorFactoryModule
 from slipway.runtime.graph.graph_format import GraphEntry, GraphNode, GraphTables, Storage
-from slipway.runtime.graph.graph_sizes import OpenDim
+from slipway.runtime.graph.graph_sizes import OpenAxis
 from slipway.runtime.ndarray import NDArray
 from slipway.target import Target
 from slipway.toolchain.link import write_file
@@ -37,7 +37,7 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
     nodes: list[GraphNode] = []
     entries: list[GraphEntry] = []
     storages: list[Storage] = []
-    dims: list[OpenDim] = []
+    dims: list[OpenAxis] = []
     index: dict[int, int] = {}
     arena = storage.plan.size_bytes
     for number, node in enumerate(graph.nodes):
@@ -65,7 +65,7 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
             if storages[at].size < size:
                 storages[at] = Storage(storages[at].offset, size)
             dims += [
-                OpenDim(len(entries), axis, formula_of(extent))
+                OpenAxis(len(entries), axis, formula_of(extent))
                 for axis, extent in enumerate(type_.shape)
                 if isinstance(extent, SymbolDim)
             ]

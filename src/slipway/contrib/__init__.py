@@ -8,7 +8,8 @@ from slipway.lazy import load
 
 _MODULES = (
     "cblas", "cc", "clang", "debugger", "dlpack", "download", "graph_executor", "graph_runtime",
-    "mkl", "ndk", "nvcc", "random", "relay_viz", "rpc", "spirv", "tar",
+    "mkl", "ndk", "nvcc", "pipeline_executor",
+    "pipeline_executor_build", "random", "relay_viz", "rpc", "spirv", "tar",
     "tedd", "util", "utils", "xcode",
 )  # fmt: skip
 

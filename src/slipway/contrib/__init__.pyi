@@ -11,6 +11,8 @@ from slipway.contrib import graph_runtime as graph_runtime
 from slipway.contrib import mkl as mkl
 from slipway.contrib import ndk as ndk
 from slipway.contrib import nvcc as nvcc
+from slipway.contrib import pipeline_executor as pipeline_executor
+from slipway.contrib import pipeline_executor_build as pipeline_executor_build
 from slipway.contrib import random as random
 from slipway.contrib import relay_viz as relay_viz
 from slipway.contrib import rpc as rpc
@@ -33,6 +35,8 @@ __all__ = [
     "mkl",
     "ndk",
     "nvcc",
+    "pipeline_executor",
+    "pipeline_executor_build",
     "random",
     "relay_viz",
     "rpc",

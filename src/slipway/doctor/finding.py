@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 
-class State(enum.StrEnum):
+class FindingState(enum.StrEnum):
     """How something is; what is optional and not there is `ABSENT`, which is no fault."""
 
     OK = "ok"
@@ -20,7 +20,7 @@ class Finding:
     """What was looked at and found; `advice` says what to do where it is not in order."""
 
     name: str
-    state: State
+    state: FindingState
     text: str
     advice: str = ""
 
@@ -39,19 +39,19 @@ Findings = Iterator[Finding]
 
 def ok(name: str, text: str) -> Finding:
     """Return a finding of what is in order."""
-    return Finding(name, State.OK, text)
+    return Finding(name, FindingState.OK, text)
 
 
 def absent(name: str, text: str, advice: str) -> Finding:
     """Return a finding of what is not there and may be missing."""
-    return Finding(name, State.ABSENT, text, advice)
+    return Finding(name, FindingState.ABSENT, text, advice)
 
 
 def wrong(name: str, text: str, advice: str) -> Finding:
     """Return a finding of a fault."""
-    return Finding(name, State.WRONG, text, advice)
+    return Finding(name, FindingState.WRONG, text, advice)
 
 
 def all_well(findings: Iterable[Finding]) -> bool:
     """Return whether nothing is wrong."""
-    return all(finding.state is not State.WRONG for finding in findings)
+    return all(finding.state is not FindingState.WRONG for finding in findings)

@@ -24,7 +24,7 @@ STATE = "farm.json"
 
 
 @dataclass
-class Farm:
+class VirtualFarm:
     """What `up` started: its folder holds state, tokens and logs."""
 
     folder: str
@@ -56,7 +56,7 @@ def farm_folder() -> Path:
     return native.cache_dir() / "farm"
 
 
-def load(folder: Path | None = None) -> Farm | None:
+def load(folder: Path | None = None) -> VirtualFarm | None:
     """Return the farm that `up` started; None when there is none."""
     state = (folder or farm_folder()) / STATE
     try:
@@ -68,7 +68,7 @@ def load(folder: Path | None = None) -> Farm | None:
             f"{state} is damaged; end what it started by hand and remove the folder"
         ) from None
     found["processes"] = [Running(**one) for one in found["processes"]]
-    return Farm(**found)
+    return VirtualFarm(**found)
 
 
 def checked_kinds(kinds: Sequence[str]) -> list[str]:
@@ -94,7 +94,7 @@ def checked_kinds(kinds: Sequence[str]) -> list[str]:
 def up(
     kinds: Sequence[str], each: int, port: int = 9190, page: int | None = 8190,
     folder: Path | None = None,
-) -> Farm:  # fmt: skip
+) -> VirtualFarm:  # fmt: skip
     """Start a tracker, its page, and `each` devices of every kind; return when all are free.
 
     Everything listens on loopback only.  Raises ExecutionError when a farm runs already, and ends
@@ -112,7 +112,7 @@ def up(
     servers = {kind: native.build_device_server(f"{kind}-linux") for kind in wanted}
     place.mkdir(parents=True, exist_ok=True)
     place.chmod(0o700)
-    farm = Farm(str(place))
+    farm = VirtualFarm(str(place))
     for path in (farm.token_file, farm.admin_file):
         path.touch(mode=0o600)
         path.write_text(secrets.token_hex(16) + "\n", encoding="ascii")
@@ -148,7 +148,7 @@ def _environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith("SLIPWAY_RPC_")}
 
 
-def _start_tracker(farm: Farm, port: int, page: int | None) -> None:
+def _start_tracker(farm: VirtualFarm, port: int, page: int | None) -> None:
     command = [sys.executable, "-m", "slipway.exec.rpc_tracker", "--log-format", "json"]
     command += ["--port", str(port), "--port-end", str(port + 100 if port else 1)]
     command += ["--token-file", str(farm.token_file), "--admin-token-file", str(farm.admin_file)]
@@ -179,7 +179,7 @@ def _listening(log: Path, process: Running, count: int) -> list[int]:
     raise ExecutionError(f"the {process.name} did not start; it said: {said[-800:]}")
 
 
-def _start_device(farm: Farm, kind: str, number: int, server: Path) -> None:
+def _start_device(farm: VirtualFarm, kind: str, number: int, server: Path) -> None:
     emulator = emulators.find(kind)
     assert emulator is not None  # `checked_kinds` has looked
     name = f"{kind}-{number}"
@@ -189,7 +189,7 @@ def _start_device(farm: Farm, kind: str, number: int, server: Path) -> None:
     farm.save()
 
 
-def _wait_for_devices(farm: Farm, wanted: dict[str, int]) -> None:
+def _wait_for_devices(farm: VirtualFarm, wanted: dict[str, int]) -> None:
     token = farm.token_file.read_text(encoding="ascii").strip()
     deadline = time.monotonic() + START_S
     with connect_tracker("127.0.0.1", farm.port, token=token) as tracker:

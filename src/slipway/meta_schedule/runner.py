@@ -72,10 +72,14 @@ class LocalRunner:
         """Start a process of this session's own."""
         return _Here(self.timeout_sec).open()
 
+    def open_more(self, most: int, held: int) -> list[RPCSession]:
+        """There is one device."""
+        return _Here(self.timeout_sec).open_more(most, held)
+
 
 @dataclass(frozen=True)
 class RPCRunner:
-    """Measures on devices that a tracker hands out, one at a time whatever `max_workers` is."""
+    """Measures on devices that a tracker hands out: `max_workers` at once, None: all free ones."""
 
     rpc_config: RPCConfig = field(default_factory=RPCConfig)
     evaluator_config: EvaluatorConfig = field(default_factory=EvaluatorConfig)
@@ -88,7 +92,7 @@ class RPCRunner:
         assert config.tracker_key is not None
         return TrackerRunner(
             config.tracker_host, config.tracker_port, config.tracker_key,
-            config.session_timeout_sec, config.session_priority,
+            config.session_timeout_sec, config.session_priority, self.max_workers or 0,
         )  # fmt: skip
 
     @property
@@ -99,3 +103,7 @@ class RPCRunner:
     def open(self) -> RPCSession:
         """Wait for a device."""
         return self._tracker().open()
+
+    def open_more(self, most: int, held: int) -> list[RPCSession]:
+        """Take devices that nobody waits for."""
+        return self._tracker().open_more(most, held)

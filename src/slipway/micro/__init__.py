@@ -1,5 +1,6 @@
 """Microcontrollers: model archives, projects, emulated boards."""
 
+from slipway.micro.autotune import AutoTvmModuleLoader, autotvm_build_func
 from slipway.micro.model_library_format import (
     UnsupportedInModelLibraryFormatError,
     export_model_library_format,
@@ -27,6 +28,7 @@ from slipway.micro.session import (
 from slipway.micro.transport import TransportLogger
 
 __all__ = [
+    "AutoTvmModuleLoader",
     "GeneratedProject",
     "NotATemplateProjectError",
     "SerialPort",
@@ -37,6 +39,7 @@ __all__ = [
     "TemplateProjectError",
     "TransportLogger",
     "UnsupportedInModelLibraryFormatError",
+    "autotvm_build_func",
     "create_local_aot_executor",
     "create_local_debug_executor",
     "create_local_graph_executor",

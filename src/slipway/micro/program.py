@@ -48,15 +48,16 @@ def included(symbol: str, file_name: str) -> str:
 
 def packed_functions(sources: Mapping[str, str], objects: Iterable[bytes] = ()) -> tuple[str, ...]:
     """Return the names that C or objects define ``__tvm_ffi_<name>`` for, in their order."""
-    found = re.findall(r"\b__tvm_ffi_([A-Za-z]\w*)\s*\(", "\n".join(sources.values()))
+    found = re.findall(rf"\b{_PREFIX}([A-Za-z]\w*)\s*\(", "\n".join(sources.values()))
     for content in objects:
         elf = ElfFile(content, "an object of the model")
-        found += [
-            symbol.name.removeprefix(_PREFIX)
+        visible = [
+            symbol.name
             for table in elf.symbol_tables
             for symbol in elf.symbols_of(table)
-            if symbol.name.startswith(_PREFIX) and symbol.section != 0 and symbol.binding != 0
+            if symbol.section != 0 and symbol.binding != 0
         ]
+        found += re.findall(rf"^{_PREFIX}([A-Za-z]\w*)$", "\n".join(visible), re.MULTILINE)
     return tuple(dict.fromkeys(found))
 
 

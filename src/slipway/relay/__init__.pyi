@@ -8,6 +8,7 @@ from slipway.relay import analysis as analysis
 from slipway.relay import annotation as annotation
 from slipway.relay import backend as backend
 from slipway.relay import build_module as build_module
+from slipway.relay import data_dep_optimization as data_dep_optimization
 from slipway.relay import dataflow_pattern as dataflow_pattern
 from slipway.relay import expr as expr
 from slipway.relay import expr as function
@@ -272,6 +273,7 @@ __all__ = [
     "create_executor",
     "cumprod",
     "cumsum",
+    "data_dep_optimization",
     "dataflow_pattern",
     "divide",
     "equal",

@@ -199,6 +199,11 @@ class Var(Expr):
     type_annotation: Type | None = None
 
     def __post_init__(self) -> None:
+        if "\0" in self.name:
+            raise TypeInferenceError(
+                f"the variable {self.name!r} cannot have this name: devices know inputs by C "
+                "strings, which a NUL character ends"
+            )
         _set_type(self, self.type_annotation)
 
     @property

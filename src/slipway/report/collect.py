@@ -17,7 +17,7 @@ from slipway.compiler.memory_plan import Plan
 from slipway.compiler.model_factory import ModelFactory
 from slipway.inspect.coverage import kernel_schedules
 from slipway.inspect.profile import operators_text
-from slipway.report.data import Layer, Memory, Report, Rewritten, Tensor
+from slipway.report.data import ArenaPlan, ArenaTensor, KernelRow, Report, Rewritten
 from slipway.report.graphs import graph_after, graph_before, types_text, weights_of
 from slipway.version import VERSION
 
@@ -60,7 +60,7 @@ def plan_of(factory: ModelFactory) -> Plan:
     return factory.memory_plan
 
 
-def memory_of(plan: Plan, graph: ModelGraph) -> Memory:
+def memory_of(plan: Plan, graph: ModelGraph) -> ArenaPlan:
     """Return a plan as the page draws it; its steps are numbers of layers, from 0."""
     calls = [i for i, node in enumerate(graph.nodes) if node.function not in ("", NOP)]
     names = {node.name: name_of(node) for node in graph.nodes if node.function}
@@ -72,17 +72,17 @@ def memory_of(plan: Plan, graph: ModelGraph) -> Memory:
         kind, of, kernel = owner.rpartition("temporaries of ")
         name = f"{kind}{of}{names.get(kernel, kernel)}{colon}{position}"
         pool = plan.pools[plan.pool_index(i)].name
-        tensors.append(Tensor(name, pool, plan.offsets[i], block.size_bytes, first, last))
+        tensors.append(ArenaTensor(name, pool, plan.offsets[i], block.size_bytes, first, last))
     pools = tuple((pool.name, plan.pool_bytes(i)) for i, pool in enumerate(plan.pools))
-    return Memory(tuple(tensors), pools, plan.size_bytes, plan.lower_bound_bytes, plan.algorithm)
+    return ArenaPlan(tuple(tensors), pools, plan.size_bytes, plan.lower_bound_bytes, plan.algorithm)
 
 
-def layer_of(factory: ModelFactory, plan: Plan, number: int, node: GraphNode) -> Layer:
+def layer_of(factory: ModelFactory, plan: Plan, number: int, node: GraphNode) -> KernelRow:
     """Return one kernel call; `number` is its place in the graph, the step of the plan."""
     graph = factory.graph
     cost = factory.metadata.get("operators", {}).get(node.name, {})
     alive = bytes_in_use(plan, number)
-    return Layer(
+    return KernelRow(
         name_of(node),
         operators_text(node.function),
         node.function,

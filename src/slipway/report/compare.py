@@ -28,7 +28,7 @@ LAYER_ROUNDS = 3
 
 
 @dataclass
-class Kernel:
+class ComparedKernel:
     """One kernel call: the model's node that it is for, what it computes, and its time."""
 
     name: str
@@ -47,7 +47,7 @@ class Side:
     inputs: list[str]
     outputs: list[str]
     sizes: dict[str, int]
-    kernels: list[Kernel]
+    kernels: list[ComparedKernel]
     seconds: list[float] = field(default_factory=list)
     why_not_run: str = ""
 
@@ -160,7 +160,7 @@ def side_of(path: Path, name: str) -> Side:
     )
 
 
-def kernels_of(artifact: Artifact) -> list[Kernel]:
+def kernels_of(artifact: Artifact) -> list[ComparedKernel]:
     """Return the kernel calls of a model in their order."""
     assert artifact.graph is not None
     costs = artifact.metadata.get("operators", {})
@@ -170,7 +170,7 @@ def kernels_of(artifact: Artifact) -> list[Kernel]:
             continue
         cost = costs.get(node.name, {})
         found.append(
-            Kernel(
+            ComparedKernel(
                 cost.get("layer") or operators_text(node.function),
                 operators_text(node.function),
                 cost.get("flops"),
@@ -186,7 +186,7 @@ def same_parts(a: Path, b: Path) -> dict[str, bool]:
     return {"code": one.library == other.library, "weights": one.params == other.params}
 
 
-def changes_of(a: Sequence[Kernel], b: Sequence[Kernel]) -> list[Change]:
+def changes_of(a: Sequence[ComparedKernel], b: Sequence[ComparedKernel]) -> list[Change]:
     """Return what differs between two lists of kernels, those of one name in their order."""
     changes = []
     left, right = _by_name(a), _by_name(b)
@@ -204,14 +204,14 @@ def changes_of(a: Sequence[Kernel], b: Sequence[Kernel]) -> list[Change]:
     return changes
 
 
-def _by_name(kernels: Sequence[Kernel]) -> dict[str, list[Kernel]]:
-    found: dict[str, list[Kernel]] = {}
+def _by_name(kernels: Sequence[ComparedKernel]) -> dict[str, list[ComparedKernel]]:
+    found: dict[str, list[ComparedKernel]] = {}
     for kernel in kernels:
         found.setdefault(kernel.name, []).append(kernel)
     return found
 
 
-def kernel_text(kernel: Kernel | None) -> str:
+def kernel_text(kernel: ComparedKernel | None) -> str:
     """Return a kernel in words."""
     if kernel is None:
         return ""

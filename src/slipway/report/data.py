@@ -15,7 +15,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Node:
+class DrawnNode:
     """One node of a graph: `inputs` are indices of nodes before it.
 
     `kind` is input, operator or output; `layers` the model's own nodes that it computes something
@@ -32,7 +32,7 @@ class Node:
 
 
 @dataclass
-class Layer:
+class KernelRow:
     """One kernel call: what it computes, how, what it takes, and how right it is.
 
     `alive_bytes` are those of the arena that hold a tensor while it runs.
@@ -59,7 +59,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Tensor:
+class ArenaTensor:
     """One tensor of the arena: where it lies, and in which steps it must exist."""
 
     name: str
@@ -71,10 +71,10 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Memory:
+class ArenaPlan:
     """The plan of the arena; `lower_bound` is what no plan can be smaller than."""
 
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[ArenaTensor, ...]
     pools: tuple[tuple[str, int], ...]
     size: int
     lower_bound: int
@@ -123,10 +123,10 @@ class Report:
     made: str
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
-    before: list[Node] = field(default_factory=list)
-    after: list[Node] = field(default_factory=list)
-    layers: list[Layer] = field(default_factory=list)
-    memory: Memory | None = None
+    before: list[DrawnNode] = field(default_factory=list)
+    after: list[DrawnNode] = field(default_factory=list)
+    layers: list[KernelRow] = field(default_factory=list)
+    memory: ArenaPlan | None = None
     sizes: list[tuple[str, int]] = field(default_factory=list)
     rewritten: list[Rewritten] = field(default_factory=list)
     reference: str = ""

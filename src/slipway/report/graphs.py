@@ -11,17 +11,17 @@ from slipway.ir.function import IRModule
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
 from slipway.relay.types import TensorType, flatten
 from slipway.relay.visit import post_order
-from slipway.report.data import Node
+from slipway.report.data import DrawnNode
 
 
-def graph_before(module: IRModule, params: Mapping[str, Any]) -> list[Node]:
+def graph_before(module: IRModule, params: Mapping[str, Any]) -> list[DrawnNode]:
     """Return the operators of "main" as the importer made them.
 
     Tuples are looked through; constants and parameters count as weights of their first reader.
     """
     main = module["main"]
     assert isinstance(main, Function)
-    nodes: list[Node] = []
+    nodes: list[DrawnNode] = []
     sources: dict[int, tuple[int, ...]] = {}  # of an expression: the nodes that its values are of
     weights: dict[int, int] = {}
     for param in main.params:
@@ -30,7 +30,7 @@ def graph_before(module: IRModule, params: Mapping[str, Any]) -> list[Node]:
             weights[id(param)] = size
             continue
         sources[id(param)] = (len(nodes),)
-        nodes.append(Node(param.name, "input", (), type_text(param)))
+        nodes.append(DrawnNode(param.name, "input", (), type_text(param)))
     for expr in post_order(main.body, into_functions=False):
         match expr:
             case Constant():
@@ -47,7 +47,7 @@ def graph_before(module: IRModule, params: Mapping[str, Any]) -> list[Node]:
                 sources[id(expr)] = (len(nodes),)
                 layers = (expr.span,) if expr.span else ()
                 nodes.append(
-                    Node(
+                    DrawnNode(
                         label_of(expr.op), "operator", tuple(dict.fromkeys(inputs)),
                         type_text(expr), layers, own,
                     )
@@ -55,12 +55,12 @@ def graph_before(module: IRModule, params: Mapping[str, Any]) -> list[Node]:
             case Op() | Var() | Function():
                 pass
     ends = sources.get(id(main.body), ())
-    return [*nodes, *(Node("output", "output", (end,), nodes[end].type) for end in ends)]
+    return [*nodes, *(DrawnNode("output", "output", (end,), nodes[end].type) for end in ends)]
 
 
-def graph_after(graph: ModelGraph) -> list[Node]:
+def graph_after(graph: ModelGraph) -> list[DrawnNode]:
     """Return the kernel calls that run, in their order; reshapes in place are looked through."""
-    nodes: list[Node] = []
+    nodes: list[DrawnNode] = []
     place: dict[int, int] = {}
     layer = 0
     for number, node in enumerate(graph.nodes):
@@ -73,16 +73,18 @@ def graph_after(graph: ModelGraph) -> list[Node]:
         place[number] = len(nodes)
         types = types_text(node.types)
         if not node.function:
-            nodes.append(Node(node.name, "input", (), types))
+            nodes.append(DrawnNode(node.name, "input", (), types))
             continue
         weights = sum(weights_of(graph, ref) for ref in node.inputs)
         label = operators_text(node.function)
-        nodes.append(Node(label, "operator", inputs, types, node.layers, weights, layer))
+        nodes.append(DrawnNode(label, "operator", inputs, types, node.layers, weights, layer))
         layer += 1
     names = graph.output_names or ("output",) * len(graph.outputs)
     for name, ref in zip(names, graph.outputs, strict=False):
         if ref.node in place:
-            nodes.append(Node(name, "output", (place[ref.node],), types_text([graph.type_of(ref)])))
+            nodes.append(
+                DrawnNode(name, "output", (place[ref.node],), types_text([graph.type_of(ref)]))
+            )
     return nodes
 
 

@@ -39,13 +39,13 @@ def artifact_pieces(
     metadata: Mapping[str, Any],
     graph_json: str | None = None,
     graph_binary: bytes | None = None,
-    params: Sequence[Any] | None = None,
+    params: bytes | bytearray | Sequence[Any] | None = None,
     extra: Mapping[str, bytes] | None = None,
 ) -> Iterator[Any]:
     """Yield the bytes of an artifact ``.tar`` in pieces.
 
-    `metadata` gets `format_version`, `kind` and `sha256` where it lacks them; `params` are pieces
-    too; `extra` are further members by name.
+    `metadata` gets `format_version`, `kind` and `sha256` where it lacks them; `params` may be in
+    pieces too; `extra` are further members by name.
     """
     members: dict[str, Sequence[Any]] = {LIBRARY_MEMBER: (library,)}
     members |= {name: (content,) for name, content in (extra or {}).items()}
@@ -54,7 +54,7 @@ def artifact_pieces(
     if graph_binary is not None:
         members["graph.bin"] = (graph_binary,)
     if params is not None:
-        members["params.bin"] = params
+        members["params.bin"] = (params,) if isinstance(params, bytes | bytearray) else params
     sums = {name: _sum(pieces) for name, pieces in members.items()}
     full = {
         "format_version": FORMAT_VERSION,

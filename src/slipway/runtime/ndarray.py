@@ -41,18 +41,34 @@ class NDArray:
     Attributes: `shape`, `dtype` (a plain string, for example "float32"), `device`.
     """
 
-    __slots__ = ("__weakref__", "_tensor", "device", "dtype", "shape")
-
-    shape: tuple[int, ...]
-    dtype: str
-    device: Device
+    __slots__ = ("__weakref__", "_device", "_dtype", "_shape", "_tensor")
 
     def __init__(self, tensor: Any) -> None:
-        self._tensor = tensor
-        self.shape = tuple(tensor.shape)
-        self.dtype = dtypes.canonical(str(tensor.dtype))
-        kind, number = tensor.__dlpack_device__()
-        self.device = Device(kind, number)
+        self._tensor = tensor  # what it says of itself is asked for when it is wanted
+        self._shape: tuple[int, ...] | None = None
+        self._dtype = ""
+        self._device: Device | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents."""
+        if self._shape is None:
+            self._shape = tuple(self._tensor.shape)
+        return self._shape
+
+    @property
+    def dtype(self) -> str:
+        """The type of the elements, for example "float32"."""
+        if not self._dtype:
+            self._dtype = dtypes.canonical(str(self._tensor.dtype))
+        return self._dtype
+
+    @property
+    def device(self) -> Device:
+        """Where the elements are."""
+        if self._device is None:
+            self._device = Device(*self._tensor.__dlpack_device__())
+        return self._device
 
     def _read(self) -> npt.NDArray[Any]:
         """Return a NumPy array of the elements; it may be a view."""

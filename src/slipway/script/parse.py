@@ -186,7 +186,7 @@ class _Reader:
                 raise self.error(node, "T.match_buffer takes a parameter of type T.handle; a part "
                                  "of a buffer cannot be matched")  # fmt: skip
             self.buffer_map.append((found.param, buffer))
-        elif isinstance(found, tir.Axis):
+        elif isinstance(found, tir.BlockAxis):
             self.names[name] = self._axis(node, name, found)
         elif isinstance(found, tir.Mark) and found.kind == "var":
             self.names[name] = Var(name, found.values[0])
@@ -195,7 +195,7 @@ class _Reader:
         else:
             self.names[name] = found
 
-    def _axis(self, node: ast.stmt, name: str, axis: tir.Axis) -> Var:
+    def _axis(self, node: ast.stmt, name: str, axis: tir.BlockAxis) -> Var:
         if not self.blocks:
             raise self.error(node, f"the axis {name!r} stands outside of any block")
         begin, end = axis.dom if isinstance(axis.dom, tuple) else (0, axis.dom)
@@ -216,7 +216,7 @@ class _Reader:
             if extent is None or kind not in ("S", "R"):
                 raise self.error(node, f"T.axis.remap takes variables of loops, and a letter S or "
                                  f"R for each: {value} as {kind!r}")  # fmt: skip
-            axis = tir.Axis(extent, {"S": "data", "R": "reduce"}[kind], value)
+            axis = tir.BlockAxis(extent, {"S": "data", "R": "reduce"}[kind], value)
             self.names[name] = self._axis(node, name, axis)
 
     def statement(self, node: ast.stmt) -> S.Stmt:

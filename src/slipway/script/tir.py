@@ -45,7 +45,7 @@ class Loops:
 
 
 @dataclass(frozen=True)
-class Axis:
+class BlockAxis:
     """An axis of a block before it has its name: extent (or begin and end), kind, value."""
 
     dom: Any
@@ -212,24 +212,24 @@ def init() -> Mark:
 
 class _AxisKinds:
     @staticmethod
-    def spatial(dom: Any, value: PrimExprLike, dtype: str = "int32") -> Axis:
+    def spatial(dom: Any, value: PrimExprLike, dtype: str = "int32") -> BlockAxis:
         """An axis whose steps are independent."""
-        return Axis(dom, "data", value)
+        return BlockAxis(dom, "data", value)
 
     @staticmethod
-    def reduce(dom: Any, value: PrimExprLike, dtype: str = "int32") -> Axis:
+    def reduce(dom: Any, value: PrimExprLike, dtype: str = "int32") -> BlockAxis:
         """An axis that is reduced over."""
-        return Axis(dom, "reduce", value)
+        return BlockAxis(dom, "reduce", value)
 
     @staticmethod
-    def opaque(dom: Any, value: PrimExprLike, dtype: str = "int32") -> Axis:
+    def opaque(dom: Any, value: PrimExprLike, dtype: str = "int32") -> BlockAxis:
         """An axis of which nothing is known."""
-        return Axis(dom, "opaque", value)
+        return BlockAxis(dom, "opaque", value)
 
     @staticmethod
-    def scan(dom: Any, value: PrimExprLike, dtype: str = "int32") -> Axis:
+    def scan(dom: Any, value: PrimExprLike, dtype: str = "int32") -> BlockAxis:
         """An axis whose steps run in order."""
-        return Axis(dom, "ordered", value)
+        return BlockAxis(dom, "ordered", value)
 
     S, R = spatial, reduce
 

@@ -96,10 +96,10 @@ def _check_mode(triple: Triple, mattr: tuple[str, ...]) -> None:
     own = "64bit-mode" if triple.arch == "x86_64" else "32bit-mode"
     for change in mattr:
         name = change[1:]
-        if name == "soft-float" and change[0] == "+":
+        if name in ("soft-float", "x32") and change[0] == "+":
             raise TargetError(
-                "-mattr=+soft-float: kernels for x86 pass and compute floating point numbers in "
-                "registers. Leave it out"
+                f"-mattr={change}: kernels for x86 compute floating point numbers in registers, "
+                "and addresses have the width of the triple. Leave it out"
             )
         if name in _MODES and (change[0] == "+") != (name == own):
             raise TargetError(

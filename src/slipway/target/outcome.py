@@ -35,7 +35,8 @@ def outcome_of(target: Target) -> str:
         return NOTHING
     if triple.object_format == "wasm":
         return PAGE
-    if triple.object_format == "coff" or triple.arch == "avr":
+    # Kernels for Hexagon divide by calling functions that only its own compiler has.
+    if triple.object_format == "coff" or triple.arch in ("avr", "hexagon"):
         return OBJECT
     if triple.object_format != "elf" or triple.arch not in _SERVED:
         bare = triple.system == "none" and triple.object_format == "elf"

@@ -14,7 +14,7 @@ from slipway.ir.calls import prefetch
 from slipway.ir.expr import IterVar, PrimExpr, Reduce, Var
 from slipway.ir.visit import substitute
 from slipway.te.buffer_reads import Converter
-from slipway.te.infer_bound import TensorStorage
+from slipway.te.infer_bound import TensorBuffer
 from slipway.te.loop_nest import LeafLoop, LoopNest
 from slipway.te.operation import ComputeOp
 from slipway.te.stage import IMPORTS, Stage
@@ -72,7 +72,7 @@ class ComputeNest:
         sums = [converter.values[self.an.var_atom(a.var)] for a in self.op.axis]
         return storage.buffer, self.shifted(sums, storage)
 
-    def shifted(self, sums: list[Linear], storage: TensorStorage) -> tuple[PrimExpr, ...]:
+    def shifted(self, sums: list[Linear], storage: TensorBuffer) -> tuple[PrimExpr, ...]:
         """Return tensor indices as indices into the storage."""
         an = self.an
         if storage.mins is None:

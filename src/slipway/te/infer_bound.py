@@ -26,7 +26,7 @@ from slipway.te.stage import INLINE, ROOT, SCOPE, Stage
 from slipway.te.tensor import Tensor
 
 
-class TensorStorage:
+class TensorBuffer:
     """Where a tensor lives: its buffer, and the tensor index of the buffer's first element."""
 
     __slots__ = ("buffer", "mins")
@@ -269,7 +269,7 @@ class Bounds:
 
     # -- storage ---------------------------------------------------------------------------------
 
-    def allocate(self, tensor: Tensor, stage: Stage, scope: str) -> TensorStorage:
+    def allocate(self, tensor: Tensor, stage: Stage, scope: str) -> TensorBuffer:
         """Return new storage for the region of `tensor` that is computed."""
         an = self.an
         region = self.regions[tensor]
@@ -282,7 +282,7 @@ class Bounds:
             shape.append(an.to_expr(extent))
         strides = self._aligned_strides(stage, shape)
         buffer = decl_buffer(shape, tensor.dtype, tensor.name, strides=strides, scope=scope)
-        return TensorStorage(buffer, mins)
+        return TensorBuffer(buffer, mins)
 
     def _aligned_strides(self, stage: Stage, shape: list[PrimExpr]) -> list[PrimExpr]:
         """Strides padded as storage_align asked; empty for a compact buffer."""
@@ -311,4 +311,4 @@ def _thread_of(loop: LeafLoop, axis: IterVar, stage: Stage) -> str:
     return ""
 
 
-__all__ = ["Any", "Bounds", "TensorStorage"]
+__all__ = ["Any", "Bounds", "TensorBuffer"]

@@ -14,7 +14,7 @@ from slipway.ir.expr import IterVar, Var
 from slipway.ir.function import PrimFunc
 from slipway.ir.visit import nesting, substitute
 from slipway.te.compute_nest import ComputeNest
-from slipway.te.infer_bound import Bounds, TensorStorage
+from slipway.te.infer_bound import Bounds, TensorBuffer
 from slipway.te.operation import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp
 from slipway.te.rewrite import inside
 from slipway.te.scan_loop import scan_statement
@@ -67,7 +67,7 @@ class Lowering:
     def __init__(self, sch: Schedule, args: list[Any], binds: dict[Tensor, Buffer]) -> None:
         self.schedule = sch
         self.an = Analyzer()
-        self.storage: dict[Tensor, TensorStorage] = {}
+        self.storage: dict[Tensor, TensorBuffer] = {}
         self.params: list[Var] = []
         self.buffer_map: list[tuple[Var, Buffer]] = []
         self.caller_owned: set[Tensor] = set()
@@ -112,7 +112,7 @@ class Lowering:
     def _own(self, tensor: Tensor, buffer: Buffer) -> None:
         if tensor in self.caller_owned:
             raise ScheduleError(f"tensor {tensor.name!r} is passed twice among the arguments")
-        self.storage[tensor] = TensorStorage(buffer, None)
+        self.storage[tensor] = TensorBuffer(buffer, None)
         self.caller_owned.add(tensor)
 
     def _check_inputs(self) -> None:

@@ -36,7 +36,7 @@ create index if not exists trial_of_task on trial (task, device);
 
 
 @dataclass(frozen=True)
-class Trial:
+class TrialRow:
     """A row: `score` is relative to the default choice, `seconds` are those of single turns."""
 
     candidate: Candidate
@@ -96,7 +96,7 @@ class Database:
         except sqlite3.Error as error:
             raise TuningError(f"a trial cannot be written to {self.path}: {error}") from error
 
-    def trials(self, task: TuningTask, device: str) -> list[Trial]:
+    def trials(self, task: TuningTask, device: str) -> list[TrialRow]:
         """Return what is known of a task on a device, in the order in which it was measured."""
         rows = self._connection.execute(
             "select candidate, score, seconds, kind, error, verified from trial "
@@ -104,11 +104,13 @@ class Database:
             (task.key, device),
         )
         return [
-            Trial(_candidate(text), score, tuple(json.loads(seconds)), kind, error, bool(verified))
+            TrialRow(
+                _candidate(text), score, tuple(json.loads(seconds)), kind, error, bool(verified)
+            )
             for text, score, seconds, kind, error, verified in rows
         ]
 
-    def best(self, task: TuningTask, device: str | None = None) -> Trial | None:
+    def best(self, task: TuningTask, device: str | None = None) -> TrialRow | None:
         """Return the best trial of a task, on any device where none is named; None without one."""
         where = "" if device is None else " and device = ?"
         row = self._connection.execute(
@@ -119,7 +121,7 @@ class Database:
         if row is None:
             return None
         text, score, seconds, kind, error, verified = row
-        return Trial(
+        return TrialRow(
             _candidate(text), score, tuple(json.loads(seconds)), kind, error, bool(verified)
         )
 

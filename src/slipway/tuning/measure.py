@@ -7,12 +7,12 @@ default's in the same turn: it holds from batch to batch and day to day.
 
 from __future__ import annotations
 
-import contextlib
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -22,11 +22,10 @@ from slipway.relay.types import TensorType, flatten
 from slipway.rpc.client import RPCSession
 from slipway.tuning.build import Built, build_candidates
 from slipway.tuning.runner import Runner
+from slipway.tuning.session import Array, MeasuringSession
 from slipway.tuning.space import Candidate, Choices
 from slipway.tuning.task import TuningTask
 
-Array = np.ndarray[Any, Any]
-TURN_S = 0.004  # a candidate's share of a turn, in which it runs as often as it can
 TOLERANCES = {"float16": 1e-2, "bfloat16": 4e-2}  # of the largest value; else that of float32
 TOLERANCE = 1e-4
 
@@ -97,8 +96,20 @@ class KernelSubject:
         return kernel_reference(self.task.function, inputs)
 
 
+@dataclass(frozen=True)
+class Share:
+    """Candidates that one device measures."""
+
+    session: MeasuringSession
+    candidates: list[Candidate]
+
+
 class Bench:
-    """Measures candidates of one task on a runner's device; a context that ends the session."""
+    """Measures candidates of one task on a runner's devices; a context that ends the sessions.
+
+    The candidates of a batch are shared among the devices that are free, and each device measures
+    the default beside its share: a score says nothing about the device.
+    """
 
     def __init__(
         self, task: Decision, subject: Subject, runner: Runner, folder: Path, turns: int = 9
@@ -106,8 +117,7 @@ class Bench:
         self.task, self.subject, self.runner = task, subject, runner
         self.folder, self.turns = folder, turns
         self.inputs = [random_array(t, i) for i, t in enumerate(subject.inputs())]
-        self._session: RPCSession | None = None
-        self._arguments: list[Any] = []
+        self._sessions: list[MeasuringSession] = []
         self._wanted: list[Array] | None = None
         self._number = 0
 
@@ -115,84 +125,103 @@ class Bench:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._drop()
+        while self._sessions:
+            self._sessions.pop().close()
 
     # One batch.
 
-    def measure(self, candidates: Sequence[Candidate], turns: int = 0) -> list[Measured]:
+    def measure(
+        self, candidates: Sequence[Candidate], turns: int = 0, together: bool = False
+    ) -> list[Measured]:
         """Measure candidates beside the default, which need not be among them.
 
-        Where the device does not survive a batch, each is tried alone; the one at fault is told by
-        that.  Raises RPCError when no session can be had, SlipwayError where the default itself
-        cannot be built or run: nothing can be compared then.
+        `together`: all on one device, in the same turns, so that they can be compared.
+        Where a device does not survive its share, each of it is tried alone; the one at fault is
+        told by that.  Raises RPCError when no session can be had, SlipwayError where the default
+        itself cannot be built or run: nothing can be compared then.
         """
-        default = self.task.space.default
-        assert default is not None
+        default = self._default
         batch = [default, *(c for c in candidates if c != default)]
-        self._number += 1
-        name = f"{self.task.key}_{self._number}.tar"
-        built = self.subject.build(batch, self.folder / name)
+        built = self.subject.build(batch, self._path())
         if default not in built.functions:
             raise SlipwayError(f"the default choice of {self.task}: {built.errors[default]}")
         found = [Measured(c, kind="build", error=text) for c, text in built.errors.items()]
-        assert built.path is not None
-        self._open()  # that there is no device is no candidate's fault
-        try:
-            times = self._times(built.path, built.functions, turns or self.turns)
-        except RPCError as error:
-            self._drop()
-            if len(built.functions) <= 2:
-                bad = [c for c in built.functions if c != default] or [default]
-                return [*found, *(Measured(c, kind="run", error=_text(error)) for c in bad)]
-            for candidate in built.functions:
-                if candidate != default:
-                    found += [m for m in self.measure([candidate], turns) if m.candidate != default]
-            return found
-        found += [_scored(c, times[c], times[default]) for c in built.functions]
+        shares = self._shares([c for c in built.functions if c != default], together)
+        with ThreadPoolExecutor(len(shares)) as pool:
+            measured = list(
+                pool.map(lambda share: self._share(built, share, turns or self.turns), shares)
+            )
+        lost: list[tuple[Share, RPCError]] = []
+        for share, outcome in zip(shares, measured, strict=True):
+            if isinstance(outcome, RPCError):
+                lost.append((share, outcome))
+                self._sessions.remove(share.session)
+                share.session.close()
+            else:
+                # The default is one candidate, though each device measures it.
+                done = {m.candidate for m in found}
+                found += [m for m in outcome if m.candidate not in done]
+        for share, error in lost:
+            found += self._alone(share.candidates, error, turns)
         return found
 
-    def _times(
-        self, path: Path, functions: Mapping[Candidate, str], turns: int
-    ) -> dict[Candidate, list[float]]:
-        """Return the times of a run of each candidate, one for each turn."""
-        session = self._open()
-        session.upload(str(path))
-        library = session.load_module(path.name)
-        device = session.cpu(0)
-        # The first runs fill caches and tell how often a candidate runs in its share of a turn.
-        numbers: dict[Candidate, int] = {}
-        for candidate, name in functions.items():
-            once = library.time_evaluator(name, device, number=1)(*self._arguments).mean
-            numbers[candidate] = max(1, min(1000, round(TURN_S / max(once, 1e-7))))
-        times: dict[Candidate, list[float]] = {c: [] for c in functions}
-        for turn in range(turns):
-            order = list(functions) if turn % 2 == 0 else list(functions)[::-1]
-            for candidate in order:
-                run = library.time_evaluator(
-                    functions[candidate], device, number=numbers[candidate]
-                )
-                times[candidate].append(run(*self._arguments).mean)
-        return times
+    @property
+    def _default(self) -> Candidate:
+        default = self.task.space.default
+        assert default is not None
+        return default
+
+    def _path(self) -> Path:
+        self._number += 1
+        return self.folder / f"{self.task.key}_{self._number}.tar"
+
+    def _shares(self, candidates: Sequence[Candidate], together: bool) -> list[Share]:
+        """Share candidates among the sessions that there are, and those that are free."""
+        self._open()  # that there is no device is no candidate's fault
+        held = len(self._sessions)
+        if not together and len(candidates) > held:
+            more = self.runner.open_more(len(candidates) - held, held)
+            self._sessions += map(self._begun, more)
+        count = 1 if together else max(1, min(len(self._sessions), len(candidates)))
+        return [Share(self._sessions[i], list(candidates[i::count])) for i in range(count)]
+
+    def _share(self, built: Built, share: Share, turns: int) -> list[Measured] | RPCError:
+        """Return what one device measured, or how it was lost."""
+        functions = {c: built.functions[c] for c in (self._default, *share.candidates)}
+        assert built.path is not None
+        try:
+            times = share.session.times(built.path, functions, turns)
+        except RPCError as error:
+            return error
+        return [_scored(c, times[c], times[self._default]) for c in functions]
+
+    def _alone(
+        self, candidates: Sequence[Candidate], error: RPCError, turns: int
+    ) -> list[Measured]:
+        """Return what the candidates of a device that was lost do, each by itself."""
+        if len(candidates) <= 1:
+            at_fault = candidates or [self._default]
+            return [Measured(c, kind="run", error=_text(error)) for c in at_fault]
+        found = []
+        for candidate in candidates:
+            found += [m for m in self.measure([candidate], turns) if m.candidate == candidate]
+        return found
 
     # Numbers.
 
     def verify(self, candidate: Candidate) -> str:
         """Return how a candidate's results on the device differ from the reference's; "" if not."""
-        self._number += 1
-        path = self.folder / f"{self.task.key}_{self._number}.tar"
-        built = self.subject.build([candidate], path)
+        built = self.subject.build([candidate], self._path())
         if built.path is None:
             return built.errors[candidate]
         if self._wanted is None:
             self._wanted = self.subject.reference(self.inputs)
+        session = self._open()
         try:
-            session = self._open()
-            session.upload(str(path))
-            run = session.load_module(path.name).get_function(built.functions[candidate])
-            run(*self._arguments)
-            results = [a.numpy() for a in self._arguments[len(self.inputs) :]]
+            results = session.results(built.path, built.functions[candidate])
         except RPCError as error:
-            self._drop()
+            self._sessions.remove(session)
+            session.close()
             return _text(error)
         for number, (got, wanted) in enumerate(zip(results, self._wanted, strict=True)):
             allowed = TOLERANCES.get(str(wanted.dtype), TOLERANCE)
@@ -204,25 +233,17 @@ class Bench:
                 )
         return ""
 
-    # The session.
+    # Sessions.
 
-    def _open(self) -> RPCSession:
-        if self._session is None:
-            session = self.runner.open()
-            device = session.cpu(0)
-            outputs = [np.zeros(t.shape, t.dtype) for t in self.subject.outputs()]
-            self._arguments = [
-                device.empty(array.shape, str(array.dtype)).copyfrom(array)
-                for array in (*self.inputs, *outputs)
-            ]
-            self._session = session
-        return self._session
+    def _open(self) -> MeasuringSession:
+        """Return the first session; RPCError when there is none to be had."""
+        if not self._sessions:
+            self._sessions.append(self._begun(self.runner.open()))
+        return self._sessions[0]
 
-    def _drop(self) -> None:
-        session, self._session, self._arguments = self._session, None, []
-        if session is not None:
-            with contextlib.suppress(RPCError, OSError):
-                session.close()
+    def _begun(self, session: RPCSession) -> MeasuringSession:
+        outputs = [np.zeros(t.shape, t.dtype) for t in self.subject.outputs()]
+        return MeasuringSession(session, self.inputs, outputs)
 
 
 def kernel_bench(task: TuningTask, runner: Runner, folder: Path, turns: int = 9) -> Bench:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+from slipway.errors import RPCError
 from slipway.rpc.client import RPCSession, connect
 from slipway.rpc.local import PopenSession
 from slipway.rpc.tracker_client import connect_tracker
+
+FREE_S = 2.0  # how long a device that was free a moment ago is waited for
 
 
 class Runner(Protocol):
@@ -19,6 +22,9 @@ class Runner(Protocol):
 
     def open(self) -> RPCSession:
         """Return a fresh session; RPCError when there is none to be had."""
+
+    def open_more(self, most: int, held: int) -> list[RPCSession]:
+        """Return sessions on other devices that are free now, `most` at most; `held` are open."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,11 @@ class LocalRunner:
     def open(self) -> RPCSession:
         """Start a server of this session's own."""
         return _limited(PopenSession(), self.timeout_s)
+
+    def open_more(self, most: int, held: int) -> list[RPCSession]:
+        """There is one device."""
+        del most, held
+        return []
 
 
 @dataclass(frozen=True)
@@ -55,16 +66,22 @@ class DeviceRunner:
         """Connect to it."""
         return _limited(connect(self.host, self.port, key=self.key), self.timeout_s)
 
+    def open_more(self, most: int, held: int) -> list[RPCSession]:
+        """There is one device."""
+        del most, held
+        return []
+
 
 @dataclass(frozen=True)
 class TrackerRunner:
-    """Any device of kind `key` that a tracker hands out."""
+    """Devices of kind `key` that a tracker hands out: `max_devices` at once, 0: all free ones."""
 
     host: str
     port: int
     key: str
     timeout_s: float = 10.0
     priority: int = 1
+    max_devices: int = 0
 
     @property
     def device(self) -> str:
@@ -76,7 +93,26 @@ class TrackerRunner:
         tracker = connect_tracker(self.host, self.port)
         return _limited(tracker.request(self.key, priority=self.priority), self.timeout_s)
 
+    def open_more(self, most: int, held: int) -> list[RPCSession]:
+        """Take the devices that nobody waits for; another client may be faster."""
+        most = min(most, self.max_devices - held) if self.max_devices else most
+        found: list[RPCSession] = []
+        with connect_tracker(self.host, self.port) as tracker:
+            while len(found) < most and _free(tracker.summary(), self.key):
+                try:
+                    session = tracker.request(self.key, priority=self.priority, timeout=FREE_S)
+                except RPCError:
+                    break
+                found.append(_limited(session, self.timeout_s))
+        return found
+
 
 def _limited(session: RPCSession, timeout_s: float) -> RPCSession:
     session.timeout = timeout_s
     return session
+
+
+def _free(summary: dict[str, Any], key: str) -> bool:
+    """Return whether a device of a kind is free and nobody waits for one."""
+    queue = summary["queue_info"].get(key)
+    return queue is not None and queue["free"] > 0 and not queue["pending"]

@@ -19,8 +19,9 @@ from slipway.runtime.ndarray import array
 from slipway.target import Target
 from slipway.te.operation import PlaceholderOp
 from slipway.tuning.build import Built, compile_together
-from slipway.tuning.measure import Array, Bench
+from slipway.tuning.measure import Bench
 from slipway.tuning.runner import Runner
+from slipway.tuning.session import Array
 from slipway.tuning.space import Candidate, Choices
 
 

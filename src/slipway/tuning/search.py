@@ -173,7 +173,7 @@ class TaskSearch(Generic[TaskT]):
             duel = {
                 m.candidate: m
                 for m in self.bench.measure(
-                    [challenger.candidate, self.best], turns=self.bench.turns * 2
+                    [challenger.candidate, self.best], self.bench.turns * 2, together=True
                 )
             }
             one, other = duel.get(challenger.candidate), duel.get(self.best)

@@ -130,3 +130,62 @@ def test_tiles_give_the_numbers_of_single_elements(device, data, weight, options
         module.run(**{name: v.astype("float32") for name, v in values.items()})
         results.append(module.get_output(0).numpy())
     np.testing.assert_allclose(results[0], results[1], rtol=1e-5, atol=1e-5)
+
+
+def test_what_follows_a_product_element_by_element_is_in_its_kernel(device):
+    """Seen through what is inlined: the sums stay in registers."""
+    x, w, b = (
+        relay.var("x", shape=(4, 24)),
+        relay.var("w", shape=(8, 24)),
+        relay.var("b", shape=(8,)),
+    )
+    function = relay.Function([x, w, b], relay.nn.relu(relay.nn.bias_add(relay.nn.dense(x, w), b)))
+    made = relay.build(tvm.IRModule.from_expr(function), target=OPENCL)
+    assert len(made.lib.imported_modules[0].kernels) == 1
+
+
+def products():
+    """A dense layer of sizes that tiles do not divide, with what follows it; three products."""
+    x, w, b = (
+        relay.var("x", shape=(61, 48)),
+        relay.var("w", shape=(67, 48)),
+        relay.var("b", shape=(67,)),
+    )
+    dense = relay.nn.relu(relay.nn.bias_add(relay.nn.dense(x, w), b))
+    y, z = relay.var("y", shape=(3, 40, 37)), relay.var("z", shape=(3, 33, 37))
+    return relay.Function([x, w, b, y, z], relay.Tuple([dense, relay.nn.batch_matmul(y, z)]))
+
+
+@pytest.mark.parametrize("knobs", [
+    {},
+    pytest.param({"block_rows": 16, "block_columns": 64, "rows": 2, "columns": 4, "depth": 16},
+                 marks=pytest.mark.long),
+    pytest.param({"block_rows": 32, "block_columns": 16, "rows": 8, "columns": 1, "depth": 8},
+                 marks=pytest.mark.long),
+])  # fmt: skip
+def test_products_in_shared_memory(any_device, knobs):
+    target, simulator = run_kernels.current
+    choice = {"strategy": "threads.shared", **knobs}
+    forced = {"nn.dense": choice, "nn.batch_matmul": choice}
+    with tvm.transform.PassContext(opt_level=3, config={"schedules.force": forced}):
+        made = relay.build(tvm.IRModule.from_expr(products()), target=target)
+    code = made.lib.imported_modules[0]
+    assert len(code.kernels) == 2
+    if simulator is not None:
+        simulator.learn(code)
+    rng = np.random.default_rng(5)
+    shapes = {"x": (61, 48), "w": (67, 48), "b": (67,), "y": (3, 40, 37), "z": (3, 33, 37)}
+    given = {name: rng.standard_normal(s).astype("float32") for name, s in shapes.items()}
+    module = graph_executor.GraphModule(made["default"](any_device))
+    module.run(**given)
+    first = np.maximum(given["x"] @ given["w"].T + given["b"], 0)
+    second = given["y"] @ given["z"].transpose(0, 2, 1)
+    np.testing.assert_allclose(module.get_output(0).numpy(), first, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(module.get_output(1).numpy(), second, rtol=1e-4, atol=1e-4)
+
+
+def test_products_are_in_shared_memory_where_threads_run_in_step():
+    mod = tvm.IRModule.from_expr(products())
+    for target, is_shared in (("opencl", False), ("opencl -thread_warp_size=16", True)):
+        made = relay.build(mod, target=tvm.target.Target(target, host="llvm"))
+        assert ("__local" in made.lib.imported_modules[0].get_source()) is is_shared

@@ -90,6 +90,10 @@ def _run(command: list[str], text: str, target: Target, what: str) -> bytes:
         return (Path(folder) / "module.o").read_bytes()
 
 
+_FPU = ("vfp2sp", "vfp2", "vfp3d16sp", "vfp3d16", "vfp4d16sp", "vfp4d16", "fp-armv8d16sp",
+        "fp-armv8d16", "fp64", "fp16", "fullfp16")  # fmt: skip
+
+
 def _compiler_of(target: Target, flags: tuple[str, ...]) -> list[str]:
     triple = target.parsed_triple
     try:
@@ -110,6 +114,8 @@ def _compiler_of(target: Target, flags: tuple[str, ...]) -> list[str]:
     if target.mcpu == "native":  # LLVM asked the processor, Zig goes by its name
         known = {f for entry in HARDWARE.values() for f in entry.features}
         extra += "".join(f"+{f}" for f in sorted(known) if target.has_feature(f))
+    if triple.environment.endswith("hf"):  # Zig's Cortex-M come without their FPU
+        extra += "".join(f"+{f.replace('-', '_')}" for f in _FPU if target.has_feature(f))
     if target.has_feature("mve"):  # Zig's Cortex-M55 comes without
         extra += "+mve_fp" if target.has_feature("mve.fp") else "+mve"
     words.append(f"-mcpu={cpu.replace('-', '_')}{extra}")

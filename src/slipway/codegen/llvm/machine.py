@@ -33,7 +33,7 @@ def _settings(target: Target) -> dict[str, Any]:
 
 
 def _ask(
-    want: str, text: str, target: Target, what: str, task: workers.Task | None = None
+    want: str, text: str, target: Target, what: str, task: workers.WorkerTask | None = None
 ) -> bytes:
     return workers.ask(want, text.encode(), _settings(target), what, task)
 
@@ -49,7 +49,7 @@ class CompiledText:
         text: str,
         target: Target,
         what: str = "a module",
-        task: workers.Task | None = None,
+        task: workers.WorkerTask | None = None,
     ) -> None:
         self._text, self._target, self._what = text, target, what
         self.object_bytes = _cached(text, target, lambda: _ask("object", text, target, what, task))
@@ -89,7 +89,7 @@ class Job:
     """A module that is compiled beside this thread; `what` is its name in errors."""
 
     def __init__(self, text: str, target: Target, what: str) -> None:
-        self._task = workers.Task()
+        self._task = workers.WorkerTask()
         self._future: Future[CompiledText] = _pool(os.getpid()).submit(
             CompiledText, text, target, what, self._task
         )

@@ -137,7 +137,7 @@ class _Worker:
                 file.close()
 
 
-class Task:
+class WorkerTask:
     """A request that may be given up, before it has begun or while LLVM is at it."""
 
     def __init__(self) -> None:
@@ -213,7 +213,7 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 def ask(
-    want: str, body: bytes, settings: Mapping[str, Any], what: str, task: Task | None = None
+    want: str, body: bytes, settings: Mapping[str, Any], what: str, task: WorkerTask | None = None
 ) -> bytes:
     """Return what LLVM makes of `body`; `want` and `settings` are the request of ``worker.py``.
 
@@ -221,7 +221,7 @@ def ask(
     refuses it, ends its process, or takes longer than `LIMIT_S`; ToolchainError without LLVM;
     CancelledError where the `task` is given up.
     """
-    task = task or Task()
+    task = task or WorkerTask()
     limit_s = float(os.environ.get("SLIPWAY_COMPILE_LIMIT_S") or LIMIT_S)
     head = json.dumps({"want": want, **settings}).encode()
     while True:

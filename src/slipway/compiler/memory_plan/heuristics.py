@@ -18,19 +18,19 @@ import math
 import random
 from collections.abc import Callable
 
-from slipway.compiler.memory_plan.place import Layout
+from slipway.compiler.memory_plan.place import Placement
 
 _MOST_MOVES = 600
 _WORK = 40_000  # moves times blocks: large graphs get fewer moves
 
 
-def greedy_by_size(layout: Layout) -> list[int]:
+def greedy_by_size(layout: Placement) -> list[int]:
     """Order by size, largest first."""
     blocks = layout.blocks
     return sorted(range(len(blocks)), key=lambda i: (-blocks[i].size_bytes, blocks[i].first, i))
 
 
-def greedy_by_conflicts(layout: Layout) -> list[int]:
+def greedy_by_conflicts(layout: Placement) -> list[int]:
     """Order by the number of blocks alive at the same time, most first."""
     blocks = layout.blocks
     return sorted(
@@ -39,13 +39,13 @@ def greedy_by_conflicts(layout: Layout) -> list[int]:
     )
 
 
-def linear_scan(layout: Layout) -> list[int]:
+def linear_scan(layout: Placement) -> list[int]:
     """Order by the first step, blocks born together largest first."""
     blocks = layout.blocks
     return sorted(range(len(blocks)), key=lambda i: (blocks[i].first, -blocks[i].size_bytes, i))
 
 
-def outputs_first(layout: Layout, order: list[int]) -> list[int]:
+def outputs_first(layout: Placement, order: list[int]) -> list[int]:
     """Return the order with each output that wants to lie below its input ahead of it."""
     below = {into: out for (out, into), share in layout.share_of.items() if not share.exact}
     if not below:
@@ -61,14 +61,14 @@ def outputs_first(layout: Layout, order: list[int]) -> list[int]:
     return list(result)
 
 
-START_ORDERS: tuple[Callable[[Layout], list[int]], ...] = (
+START_ORDERS: tuple[Callable[[Placement], list[int]], ...] = (
     greedy_by_size,
     greedy_by_conflicts,
     linear_scan,
 )
 
 
-def hill_climb(layout: Layout, enough: int) -> list[int]:
+def hill_climb(layout: Placement, enough: int) -> list[int]:
     """Improve an order by local moves; stops early when the total is `enough` bytes."""
     rng = random.Random(0x51199)
 
@@ -100,7 +100,7 @@ def hill_climb(layout: Layout, enough: int) -> list[int]:
 
 
 def _moved(
-    layout: Layout, order: list[int], offsets: list[int], pool_of: list[int], rng: random.Random
+    layout: Placement, order: list[int], offsets: list[int], pool_of: list[int], rng: random.Random
 ) -> list[int]:
     """Return the order with a block of the peak, or one of its neighbours, moved forward."""
     count = len(order)

@@ -18,7 +18,7 @@ from slipway.compiler.memory_plan.block import Block, Pool, Share, align_up
 _LONG = 64  # neighbours of a block on average, from which on they are not listed
 
 
-class Layout:
+class Placement:
     """The blocks of one problem with their neighbours in time, and the pools to place them in."""
 
     def __init__(

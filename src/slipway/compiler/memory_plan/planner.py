@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from slipway.compiler.memory_plan import heuristics, optimal
 from slipway.compiler.memory_plan.block import Block, Plan, Pool, Share, lower_bound
-from slipway.compiler.memory_plan.place import Layout
+from slipway.compiler.memory_plan.place import Placement
 from slipway.errors import ArgumentValueError, LoweringError, did_you_mean
 
 ALGORITHMS = ("greedy_by_size", "greedy_by_conflicts", "linear_scan", "hill_climb", "optimal")
@@ -43,7 +43,7 @@ def plan(
             + did_you_mean(algorithm, known)
         )
     _check_pools(blocks, pools)
-    layout = Layout(blocks, shares, pools)
+    layout = Placement(blocks, shares, pools)
     bound = lower_bound(blocks, shares)
     best: Plan | None = None
     for name in ALGORITHMS if algorithm == "best" else (algorithm,):
@@ -63,7 +63,7 @@ def plan(
     return best
 
 
-def _by_order(layout: Layout, shares: Sequence[Share], bound: int, name: str) -> Plan | None:
+def _by_order(layout: Placement, shares: Sequence[Share], bound: int, name: str) -> Plan | None:
     if name == "hill_climb":
         orders = [heuristics.hill_climb(layout, bound)]
     else:
@@ -90,7 +90,7 @@ def _by_order(layout: Layout, shares: Sequence[Share], bound: int, name: str) ->
 
 
 def _exact(
-    layout: Layout,
+    layout: Placement,
     shares: Sequence[Share],
     bound: int,
     known: Plan | None,
@@ -105,7 +105,7 @@ def _exact(
     if len(layout.pools) > 1:
         return best
     if best is None:  # the pool is too small for every order, but perhaps not for every plan
-        unlimited = Layout(layout.blocks, shares, (Pool(layout.pools[0].name),))
+        unlimited = Placement(layout.blocks, shares, (Pool(layout.pools[0].name),))
         best = _by_order(unlimited, shares, bound, "hill_climb")
         assert best is not None
     size, offsets, proven = best.size_bytes, best.offsets, best.size_bytes == bound

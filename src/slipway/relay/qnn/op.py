@@ -103,10 +103,8 @@ def requantize(
     None rounds upward.  Where they are None, those of a `requantize_config` around count.
     """
     config = current_requantize_config()
-    rounding = config.rounding if rounding in (None, "None") else rounding
-    compute_dtype = config.compute_dtype if compute_dtype in (None, "None") else compute_dtype
-    _one_of("rounding", rounding, (*_ROUNDINGS, "None"))
-    _one_of("compute_dtype", compute_dtype, ("int64", "float32", "float64", "None"))
+    rounding = _chosen("rounding", (rounding, config.rounding), _ROUNDINGS)
+    compute_dtype = _chosen("compute_dtype", (compute_dtype, config.compute_dtype), _COMPUTED_IN)
     given = as_expr(data)
     rank = given.tensor_type.rank
     value = _centered(given, input_zero_point, axis, "input_zero_point")
@@ -127,14 +125,21 @@ def requantize(
 
 
 _ROUNDINGS = ("UPWARD", "TONEAREST")
+_COMPUTED_IN = ("int64", "float32", "float64")
 
 
-def _one_of(what: str, given: str | None, known: tuple[str, ...]) -> None:
-    if str(given or None) not in known:
-        raise TypeInferenceError(
-            f"requantize: {what} is {given!r}, not one of {', '.join(known)}."
-            f"{did_you_mean(str(given), known)}"
-        )
+def _chosen(what: str, given: tuple[str | None, ...], known: tuple[str, ...]) -> str | None:
+    """Return the first that is not None (classic: or "None")."""
+    for choice in given:
+        if choice is None or choice == "None":
+            continue
+        if choice not in known:
+            raise TypeInferenceError(
+                f"requantize: {what} is {choice!r}, not one of {', '.join(known)}, None."
+                f"{did_you_mean(str(choice), known)}"
+            )
+        return choice
+    return None
 
 
 def _rescale_away_from_zero(value: ExprLike, factor: ExprLike) -> Any:

@@ -6,8 +6,10 @@ calls (`set_input`, `run`, ...) are described in ``crt/include/slipway/graph_mod
 
 from __future__ import annotations
 
+import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -61,6 +63,13 @@ def share_params(made: NativeModule, tables: GraphTables, params: Mapping[str, N
             share(name, values)
 
 
+def _is_plain(value: Any) -> bool:
+    """Return whether C takes a value as it is: an array of this process, or one of NumPy's own."""
+    if type(value) is np.ndarray:
+        return value.flags.carray and value.dtype.isbuiltin == 1 and value.dtype.kind in "fiub"
+    return type(value) is NDArray
+
+
 class GraphModule:
     """A model ready to run.
 
@@ -84,6 +93,7 @@ class GraphModule:
         self._get_output = module["get_output"]
         self._get_input = module["get_input"]
         self._types: dict[str, tuple[tuple[int, ...], str, str]] | None = None
+        self._shapes: frozenset[tuple[int, ...]] = frozenset()  # of `_types`
         self._remote_inputs: dict[str | int, Any] = {}
         self._kept: dict[Any, NDArray] = {}
 
@@ -100,47 +110,49 @@ class GraphModule:
             if value is None:
                 raise ExecutionError(f"set_input({key!r}): the value is missing.")
             self._set_one(key, value)
-        # Larger ones first, as classic TVM does: they find the memory least fragmented.
-        for name in sorted(params, key=lambda name: -int(np.prod(np.shape(params[name]) or (1,)))):
-            self._set_one(name, params[name])
+        if len(params) > 1:
+            # Larger ones first, as classic TVM does: they find the memory least fragmented.
+            params = dict(sorted(params.items(), key=lambda item: -math.prod(np.shape(item[1]))))
+        for name, given in params.items():
+            self._set_one(name, given)
 
     def _set_one(self, key: str | int, value: Any) -> None:
+        if self._is_local and _is_plain(value) and self._has_shape(value):
+            with suppress(ExecutionError):  # what C refuses is looked into below
+                self._set_input(key, value)
+                return
         if not hasattr(value, "dtype"):
             known = self._input_types()
             name = list(known)[key] if isinstance(key, int) and key < len(known) else str(key)
             value = np.asarray(value, dtype=known[name][1] if name in known else None)
-        if self._types is not None and np.shape(value) not in [t[0] for t in self._types.values()]:
-            self._types = None  # open dimensions have other sizes from now on, or it is refused
+        if not self._has_shape(value):
+            # Open dimensions have other sizes from now on, or it is refused.
+            self._types, self._shapes = None, frozenset()
         if self._is_local:
             given = value if isinstance(value, NDArray) else array(value)
             try:
                 self._set_input(key, given)
-            except ExecutionError:  # asked only now: most values have the input's type
-                shape, dtype = self._type_of(key)
-                if _differs_by_ones(given.shape, shape):
-                    given = array(given.numpy().reshape(shape))
-                elif dtype in ("", given.dtype):
+            except ExecutionError:  # asked only now: most values have the input's dtype
+                dtype = self._dtype_of(key)
+                if dtype in ("", given.dtype):
                     raise
-                if dtype != given.dtype:
-                    given = converted(f"set_input: {str(key)!r}", given, dtype, IN_MODEL)
-                self._set_input(key, given)
+                self._set_input(key, converted(f"set_input: {str(key)!r}", given, dtype, IN_MODEL))
         elif hasattr(value, "session"):
-            try:
-                self._set_input(key, value)
-            except ExecutionError:
-                if not _differs_by_ones(value.shape, tuple(self._get_input(key).shape)):
-                    raise
-                self._send_input(key, value.numpy())
+            self._set_input(key, value)
         else:
             self._send_input(key, value)
 
-    def _type_of(self, key: str | int) -> tuple[tuple[int, ...] | None, str]:
-        """Return shape and dtype of an input; None and "" where the model has none of that name."""
+    def _has_shape(self, value: Any) -> bool:
+        """Return whether an input may have the shape of `value`, as far as that was asked for."""
+        return not self._shapes or np.shape(value) in self._shapes
+
+    def _dtype_of(self, key: str | int) -> str:
+        """Return the dtype of an input; "" where the model has none of that name or number."""
         known = self._input_types()
         name = key
         if isinstance(key, int):
             name = list(known)[key] if key < len(known) else ""
-        return known[name][:2] if name in known else (None, "")
+        return known[name][1] if name in known else ""
 
     def _send_input(self, key: str | int, value: Any) -> None:
         """Write into a remote model's input where it lies: one trip, and no second tensor."""
@@ -148,9 +160,6 @@ class GraphModule:
         if target is None:
             target = self._remote_inputs[key] = self._get_input(key)
         given = (tuple(value.shape), dtypes.canonical(value.dtype))
-        if _differs_by_ones(given[0], tuple(target.shape)) and not self._is_open():
-            value = np.asarray(value).reshape(target.shape)
-            given = (tuple(value.shape), given[1])
         if given[0] != tuple(target.shape) and self._is_open():
             self._remote_inputs.clear()  # they have other shapes from now on
             whole = target.device.empty(*given).copyfrom(np.asarray(value, order="C"))
@@ -301,6 +310,7 @@ class GraphModule:
     def _input_types(self) -> dict[str, tuple[tuple[int, ...], str, str]]:
         if self._types is None:
             self._types = _parse_lines(str(self.module["get_input_info"]()))
+            self._shapes = frozenset(found[0] for found in self._types.values())
         return self._types
 
     # Timing.
@@ -417,10 +427,3 @@ def _parse_lines(text: str) -> dict[str, tuple[tuple[int, ...], str, str]]:
         name, dtype, shape, role = line.split("\t")
         parsed[name] = (tuple(int(extent) for extent in shape.split(",") if extent), dtype, role)
     return parsed
-
-
-def _differs_by_ones(given: Sequence[int], wanted: Sequence[int] | None) -> bool:
-    """Return whether two shapes are unequal, and equal but for extents of one."""
-    if wanted is None or tuple(given) == tuple(wanted):
-        return False
-    return [d for d in given if d != 1] == [d for d in wanted if d != 1]

@@ -39,7 +39,7 @@ from typing import Any
 from slipway import dtypes
 from slipway.errors import ArtifactError
 from slipway.runtime.graph.graph_sizes import (
-    OpenDim,
+    OpenAxis,
     OpenSize,
     check_sizes,
     from_words,
@@ -111,7 +111,7 @@ class GraphTables:
     arena_bytes: int = 0
     output_names: tuple[str, ...] = ()
     open_sizes: tuple[OpenSize, ...] = ()
-    open_dims: tuple[OpenDim, ...] = ()
+    open_dims: tuple[OpenAxis, ...] = ()
 
     def __post_init__(self) -> None:
         _check(self)
@@ -304,7 +304,7 @@ def _from_json(document: Mapping[str, Any]) -> GraphTables:
             for name, low, high in attrs.get("open_sizes", ("", ()))[1]
         ),
         open_dims=tuple(
-            OpenDim(int(entry), int(axis), tuple(formula))
+            OpenAxis(int(entry), int(axis), tuple(formula))
             for entry, axis, formula in attrs.get("open_dims", ("", ()))[1]
         ),
     )
@@ -472,7 +472,7 @@ def _from_binary(data: memoryview) -> GraphTables:
     if sum(count for _, _, count, _ in open_rows) > len(words):
         raise ValueError("formulas have more words than the table")
     open_dims = tuple(
-        OpenDim(*place[dim], from_words(words[first : first + count], size_names))
+        OpenAxis(*place[dim], from_words(words[first : first + count], size_names))
         for dim, first, count, _ in open_rows
     )
 

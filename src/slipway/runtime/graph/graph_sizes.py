@@ -28,7 +28,7 @@ class OpenSize:
 
 
 @dataclass(frozen=True)
-class OpenDim:
+class OpenAxis:
     """Axis `axis` of entry `entry` has the size that a formula gives."""
 
     entry: int
@@ -69,7 +69,7 @@ def _apply(operator: str, a: int, b: int) -> int:
 
 
 def check_sizes(
-    shapes: Sequence[tuple[int, ...]], sizes: Sequence[OpenSize], dims: Sequence[OpenDim]
+    shapes: Sequence[tuple[int, ...]], sizes: Sequence[OpenSize], dims: Sequence[OpenAxis]
 ) -> None:
     """Raise ValueError for sizes and dimensions that cannot be of entries with these `shapes`."""
     largest = {size.name: size.high for size in sizes}

@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from slipway.backends.gpu.lowering.thread_context import Kernel, ThreadContext, tag_of
+from slipway.backends.gpu.lowering.thread_context import KernelContext, ThreadContext, tag_of
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.ir import ops
@@ -23,7 +23,7 @@ from slipway.ir.visit import map_children, substitute, walk
 class CrossThread:
     """Makes the reductions of one kernel."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: KernelContext) -> None:
         self.kernel = kernel
 
     def reduce(self, loop: S.For, at: ThreadContext) -> S.Stmt:

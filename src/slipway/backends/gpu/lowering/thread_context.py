@@ -25,7 +25,7 @@ class ThreadContext:
     path: tuple[int, ...] = ()
 
 
-class Kernel(Protocol):
+class KernelContext(Protocol):
     """What a kernel that is being made can be asked."""
 
     name: str

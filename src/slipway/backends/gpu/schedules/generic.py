@@ -179,5 +179,7 @@ def _places(schedule: te.Schedule, reader: te.ComputeOp) -> dict[int, list[tuple
                 }
                 kept.append(mapping)
                 todo += [(body, mapping) for body in inner.body]
+            todo += [(index, names) for index in node.indices]  # not what computes the producer
+            continue
         todo += [(child, names) for child in children(node)]
     return found

@@ -149,17 +149,17 @@ def _few_rows(attrs: MatmulAttrs, in_types: Sequence[Type], target: Target) -> b
 
 
 @dataclass(frozen=True)
-class RunKnobs(Knobs):
+class ColumnKnobs(Knobs):
     """The `vectors` of neighbouring columns that are summed together, for all rows."""
 
     vectors: int
 
 
-def _run_default(problem: Problem) -> RunKnobs:
+def _run_default(problem: Problem) -> ColumnKnobs:
     """Parts of about equal length; the values of three rows and a vector have registers, too."""
     *_, rows, columns = problem.out_types[0].shape
     vectors = -(-columns // vector_lanes(problem.target, problem.out_types[0].dtype))
-    return RunKnobs(widest_tile(all_rows(problem.target, spare=4), rows, vectors).vectors)
+    return ColumnKnobs(widest_tile(all_rows(problem.target, spare=4), rows, vectors).vectors)
 
 
 def _run_space(problem: Problem) -> Space:
@@ -168,7 +168,7 @@ def _run_space(problem: Problem) -> Space:
     return {"vectors": range(1, min(vectors, vector_registers(problem.target)) + 1)}
 
 
-def _run_cost(problem: Problem, knobs: RunKnobs) -> float:
+def _run_cost(problem: Problem, knobs: ColumnKnobs) -> float:
     """Steps of the tile, whose columns are read as they lie."""
     a, (out,) = problem.in_types[0], problem.out_types
     *batch, rows, columns = out.shape
@@ -184,7 +184,7 @@ def _run_cost(problem: Problem, knobs: RunKnobs) -> float:
     default=_run_default, space=_run_space, cost=_run_cost,
 )  # fmt: skip
 def schedule_rows(
-    problem: Problem, outs: Sequence[te.Tensor], product: te.Tensor, knobs: RunKnobs
+    problem: Problem, outs: Sequence[te.Tensor], product: te.Tensor, knobs: ColumnKnobs
 ) -> te.Schedule:
     """A run of columns in registers, all rows of it; the depth is the loop around them."""
     target = problem.target

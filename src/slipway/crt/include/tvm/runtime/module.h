@@ -13,13 +13,19 @@
 namespace tvm {
 namespace runtime {
 
+class ModuleNode;
+class Object;
 class PackedFunc;
+template <typename T>
+class ObjectPtr;
 
 /** An exported library, or one instance of a model. */
 class Module : public ObjectRef {
  public:
   Module() = default;
   Module(std::nullptr_t) {}  // NOLINT(*)
+  /** The module that a class of the program is; see module_node.h. */
+  inline explicit Module(const ObjectPtr<Object> &node);
 
   /** Load an exported .so or .tar; what it is, the file says itself. */
   static Module LoadFromFile(const std::string &file_name, const std::string &format = "") {
@@ -51,6 +57,11 @@ class Module : public ObjectRef {
   }
 
   const Module *operator->() const { return this; }
+
+  /** Let GetFunction(name, true) find the functions of another; for modules of the program's own. */
+  inline void Import(Module other);
+  /** The object of the program's own class; nullptr for every other module. */
+  inline ModuleNode *node() const;
 
  private:
   explicit Module(TVMFFIObject *owned) : ObjectRef(owned) {}

@@ -283,12 +283,6 @@ inline void TVMArgsSetter::operator()(std::size_t i, const PackedFunc &value) co
   Handle(i, value.object(), kTVMPackedFuncHandle);
 }
 
-inline PackedFunc Module::GetFunction(const std::string &name, bool query_imports) const {
-  TVMFunctionHandle found = nullptr;
-  detail::Succeeded(TVMModGetFunction(object_, name.c_str(), query_imports ? 1 : 0, &found));
-  return PackedFunc::Owned(found);
-}
-
 namespace detail {
 
 template <typename Signature>
@@ -342,5 +336,7 @@ using runtime::TypedPackedFunc;
 /** Export a function whose arguments and result have types. */
 #define TVM_DLL_EXPORT_TYPED_FUNC(name, ...) \
   TVM_DLL_EXPORT_PACKED_FUNC(name, ::tvm::runtime::detail::Typed(__VA_ARGS__))
+
+#include "tvm/runtime/module_node.h"
 
 #endif  // TVM_RUNTIME_PACKED_FUNC_H_

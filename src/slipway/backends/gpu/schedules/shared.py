@@ -1,0 +1,209 @@
+"""Products on a GPU with both operands in shared memory: a block computes a tile of the output.
+
+At each step of the reduction the threads of a block fetch a panel of each operand together, and
+each computes its part of the tile in registers.  A thread's rows lie beside each other, its
+columns a stride apart (virtual threads), so that neighbours read neighbouring elements; rows of a
+panel are padded by one element, so that they lie in different banks.
+
+It is the default where the target says that threads run in step (``thread_warp_size`` above 1):
+such devices have memory for it.  On others, processors among them, shared memory is memory like
+any, and waiting for each other costs more than it saves; there it can be asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+from slipway import dtypes, te
+from slipway.backends.gpu.limits import most_threads, shared_bytes
+from slipway.backends.gpu.schedules.generic import (
+    ThreadKnobs,
+    only_reader,
+    readers_of,
+    schedule_elements,
+)
+from slipway.backends.stages import inline_injective, producers
+from slipway.backends.strategy import Knobs, Problem, register_strategy
+from slipway.target import Target
+
+_BLOCKS = (16, 32, 64, 128)
+_TILES = (1, 2, 4, 8)
+_DEPTHS = (8, 16)
+_LEAST = 32  # rows, columns and depth of a product that is worth a tile
+# Without a description of the device: threads that a GPU of some size keeps busy, the registers
+# that a thread has before fewer of them fit, and what an element costs beside a multiply-add.
+_BUSY_THREADS = 16384
+_REGISTERS = 96
+_SHARED_COST, _GLOBAL_COST = 1.0, 8.0
+
+
+@dataclass(frozen=True)
+class SharedKnobs(Knobs):
+    """A block's tile, a thread's part of it, and the depth of the panels."""
+
+    block_rows: int
+    block_columns: int
+    rows: int
+    columns: int
+    depth: int
+
+    @property
+    def threads(self) -> tuple[int, int]:
+        """Threads of a block along the rows and the columns of its tile."""
+        return self.block_rows // self.rows, self.block_columns // self.columns
+
+
+def _sizes(in_types: Sequence[Any], attrs: Any) -> tuple[int, int, int, int] | None:
+    """Return (batch, rows, columns, depth) of a product, where they are known."""
+    shapes = [tuple(t.shape) for t in in_types[:2]]
+    if not all(isinstance(n, int) for shape in shapes for n in shape):
+        return None
+    left, right = shapes
+    if getattr(attrs, "transpose_a", False) or not getattr(attrs, "transpose_b", True):
+        return None
+    if len(left) < 2 or len(left) != len(right):
+        return None
+    return max(prod(left[:-2]), prod(right[:-2])), left[-2], right[-2], left[-1]
+
+
+def _is_large(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
+    sizes = _sizes(in_types, attrs)
+    return sizes is not None and min(sizes[1:]) >= _LEAST and bool(_legal(in_types, target))
+
+
+def _runs_in_step(target: Target) -> bool:
+    return int(target.attrs.get("thread_warp_size") or 1) > 1
+
+
+def _is_default(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
+    return _runs_in_step(target) and _is_large(attrs, in_types, target)
+
+
+def _is_choice(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
+    return not _runs_in_step(target) and _is_large(attrs, in_types, target)
+
+
+def _legal(in_types: Sequence[Any], target: Target) -> list[SharedKnobs]:
+    """Return the knobs with which a block fits into a device of the target."""
+    size = dtypes.bytes_of(in_types[0].dtype)
+    found = []
+    for values in product(_BLOCKS, _BLOCKS, _TILES, _TILES, _DEPTHS):
+        knobs = SharedKnobs(*values)
+        bytes_shared = (knobs.block_rows + knobs.block_columns) * (knobs.depth + 1) * size
+        fits = prod(knobs.threads) <= most_threads(target) and bytes_shared <= shared_bytes(target)
+        if fits and knobs.rows <= knobs.block_rows and knobs.columns <= knobs.block_columns:
+            found.append(knobs)
+    return found
+
+
+def shared_cost(problem: Problem, knobs: SharedKnobs) -> float:
+    """Return the multiply-adds that the work of all threads is worth, where enough of them run."""
+    sizes = _sizes(problem.in_types, problem.attrs)
+    assert sizes is not None
+    batch, rows, columns, depth = sizes
+    blocks = batch * -(-rows // knobs.block_rows) * -(-columns // knobs.block_columns)
+    threads = prod(knobs.threads)
+    fetched = (knobs.block_rows + knobs.block_columns) / threads
+    step = knobs.rows * knobs.columns + _SHARED_COST * (knobs.rows + knobs.columns)
+    step += (_GLOBAL_COST + _SHARED_COST) * fetched
+    registers = knobs.rows * knobs.columns + knobs.rows + knobs.columns
+    busy = min(1.0, blocks * threads / _BUSY_THREADS) * min(1.0, _REGISTERS / registers)
+    full = min(1.0, threads / 64)  # two warps of most devices
+    return blocks * threads * -(-depth // knobs.depth) * knobs.depth * step / (busy * full)
+
+
+def shared_knobs(problem: Problem) -> SharedKnobs:
+    """Return the default knobs: those of the lowest cost."""
+    return min(_legal(problem.in_types, problem.target), key=lambda k: shared_cost(problem, k))
+
+
+def shared_space(problem: Problem) -> dict[str, Sequence[Any]]:
+    """Return the legal knobs."""
+    return {
+        "block_rows": _BLOCKS,
+        "block_columns": _BLOCKS,
+        "rows": _TILES,
+        "columns": _TILES,
+        "depth": _DEPTHS,
+    }
+
+
+@register_strategy(
+    "nn.dense", "nn.batch_matmul", name="threads.shared", priority=20, applies=_is_default,
+    default=shared_knobs, space=shared_space, cost=shared_cost,
+)  # fmt: skip
+@register_strategy(
+    "nn.dense", "nn.batch_matmul", name="threads.shared", priority=5, applies=_is_choice,
+    default=shared_knobs, space=shared_space, cost=shared_cost,
+)  # fmt: skip
+def schedule_shared(
+    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: SharedKnobs
+) -> te.Schedule:
+    """A tile for each block; a thread for each element where the kernel does more than that."""
+    sums = [op for op in producers(outs) if isinstance(op, te.ComputeOp) and op.reduce_axis]
+    operands = [t for t in anchor.op.input_tensors if isinstance(t.op, te.PlaceholderOp)]
+    schedule = te.create_schedule([t.op for t in outs])
+    inline_injective(schedule, outs)
+    is_result = any(t.op is anchor.op for t in outs)
+    out = anchor if is_result else only_reader(readers_of(schedule, outs), anchor.op, outs)
+    is_product = len(outs) == 1 and len(sums) == 1 and sums[0] is anchor.op
+    if not is_product or out is None or len(operands) != 2 or operands[0].op is operands[1].op:
+        return schedule_elements(problem, outs, anchor, ThreadKnobs(64))
+    if is_result:
+        tile = schedule.cache_write(anchor, "local")
+    else:
+        tile = anchor
+        schedule[tile].set_scope("local")
+    along = [te.thread_axis(f"threadIdx.{a}") for a in "yx"]
+    thread = _bind_blocks(schedule[out], along, knobs)
+    stage = schedule[tile]
+    stage.compute_at(schedule[out], thread)
+    (step,) = stage.op.reduce_axis
+    outer, inner = stage.split(step, factor=knobs.depth)
+    rows, columns = stage.op.axis[-2:]
+    stage.reorder(*stage.op.axis[:-2], outer, inner, rows, columns)
+    stage.unroll(rows)
+    for operand in operands:
+        panel = schedule.cache_read(operand, "shared", [tile])
+        part = schedule.cache_read(panel, "local", [tile])
+        schedule[part].compute_at(stage, inner)
+        for axis in schedule[part].op.axis:
+            schedule[part].unroll(axis)
+        schedule[panel].compute_at(stage, outer)
+        _fetch_together(schedule[panel], along, knobs)
+    return schedule
+
+
+def _bind_blocks(stage: te.Stage, along: Sequence[te.IterVar], knobs: SharedKnobs) -> te.IterVar:
+    """Bind tiles to blocks and parts to threads; return the axis of the threads along x."""
+    *batch, rows, columns = stage.op.axis
+    block_y, rows = stage.split(rows, factor=knobs.block_rows)
+    block_x, columns = stage.split(columns, factor=knobs.block_columns)
+    thread_y, rows = stage.split(rows, factor=knobs.rows)
+    strip, thread_x = stage.split(columns, nparts=knobs.columns)
+    stage.reorder(*batch, block_y, block_x, strip, thread_y, thread_x, rows)
+    if batch:
+        each = batch[0] if len(batch) == 1 else stage.fuse(*batch)
+        stage.bind(each, te.thread_axis("blockIdx.z"))
+    stage.bind(block_y, te.thread_axis("blockIdx.y"))
+    stage.bind(block_x, te.thread_axis("blockIdx.x"))
+    stage.bind(strip, te.thread_axis("vthread"))
+    stage.bind(thread_y, along[0])
+    stage.bind(thread_x, along[1])
+    stage.unroll(rows)
+    bound: te.IterVar = thread_x
+    return bound
+
+
+def _fetch_together(stage: te.Stage, along: Sequence[te.IterVar], knobs: SharedKnobs) -> None:
+    """Let all threads of a block fetch a panel, neighbours what lies beside each other."""
+    stage.storage_align(stage.op.axis[-2], knobs.depth, 1)
+    fused = stage.fuse(*stage.op.axis)
+    fused, across = stage.split(fused, factor=knobs.threads[1])
+    _, down = stage.split(fused, factor=knobs.threads[0])
+    stage.bind(down, along[0])
+    stage.bind(across, along[1])

@@ -1,0 +1,5 @@
+"""Models one behind the other; see `slipway.runtime.pipeline`."""
+
+from slipway.runtime.pipeline import PipelineExecutorFactoryModule, PipelineModule
+
+__all__ = ["PipelineExecutorFactoryModule", "PipelineModule"]
