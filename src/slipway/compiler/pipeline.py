@@ -16,7 +16,7 @@ _OPEN, _CLOSED = ("output",), ("input", "param")
 
 
 @dataclass(frozen=True, eq=False)
-class PartPort:
+class PipelineEnd:
     """An input, output or group of parameters, of a model or (`owner` None) of the pipeline."""
 
     config: PipelineConfig
@@ -24,7 +24,7 @@ class PartPort:
     kind: str
     name: Any
 
-    def connect(self, other: PartPort) -> None:
+    def connect(self, other: PipelineEnd) -> None:
         """Let the value go from here to `other`."""
         self.config.link(self, other)
 
@@ -41,9 +41,9 @@ class _Ports:
     owner: ModuleConfig | None
     kind: str
 
-    def __getitem__(self, name: Any) -> PartPort:
+    def __getitem__(self, name: Any) -> PipelineEnd:
         key = int(name) if self.kind == "output" else str(name)
-        return PartPort(self.config, self.owner, self.kind, key)
+        return PipelineEnd(self.config, self.owner, self.kind, key)
 
 
 @dataclass(eq=False)
@@ -67,7 +67,7 @@ class ModuleConfig:
             raise ArgumentValueError(f"a model has 'input', 'output' and 'param', not {kind!r}.")
         # A model has one group of parameters, which has no name of its own.
         return (
-            PartPort(self.config, self, kind, "param")
+            PipelineEnd(self.config, self, kind, "param")
             if kind == "param"
             else _Ports(self.config, self, kind)
         )
@@ -78,7 +78,7 @@ class PipelineConfig:
     """Models and connections: ``config["input"]["data"].connect(config[mod]["input"]["x"])``."""
 
     modules: list[ModuleConfig] = field(default_factory=list)
-    links: list[tuple[PartPort, PartPort]] = field(default_factory=list)
+    links: list[tuple[PipelineEnd, PipelineEnd]] = field(default_factory=list)
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, IRModule):
@@ -97,7 +97,7 @@ class PipelineConfig:
         """Return the place of a model in the order of execution."""
         return next(i for i, m in enumerate(self.order()) if m is module)
 
-    def link(self, source: PartPort, target: PartPort) -> None:
+    def link(self, source: PipelineEnd, target: PipelineEnd) -> None:
         """Connect two ports, or say why they do not fit."""
         inside = (source.owner is not None, target.owner is not None)
         fits = {
@@ -177,7 +177,7 @@ class PipelineConfig:
         return Wiring(inputs, tuple(links), tuple(outputs[i] for i in sorted(outputs)), groups)
 
 
-def _of(port: PartPort) -> str:
+def _of(port: PipelineEnd) -> str:
     return "the pipeline" if port.owner is None else "a model"
 
 

@@ -1,12 +1,12 @@
 """Names for the parts of a value that it reads more than once.
 
-Stages that are inlined into each other share expressions: written out wherever it is read, a part
+Stages that are inlined into each other share expressions: expanded wherever it is read, a part
 doubles the text with each stage that reads the one before twice.
 
 before: ``B[i] = (f(A[i]) * f(A[i])) * (f(A[i]) * f(A[i]))``, one node for each f and each product
 after:  ``t = f(A[i]); u = t * t; B[i] = u * u``
 
-What is computed under a condition only stays there; values that are short written out stay as they
+What is computed under a condition only stays there; values that are short expanded stay as they
 are.
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 from slipway.ir import expr as E
 from slipway.ir.visit import children, map_children, post_order_by, substitute
 
-_LONG = 256  # nodes, written out
+_LONG = 256  # nodes, expanded
 _TIMES = 4  # as many as there are, at least, before parts get names
 _PART = 4  # nodes of a part that gets one
 
