@@ -50,6 +50,9 @@ def test_what_is_scheduled_alike_for_all_sizes_has_one_version():
     x = relay.var("x", shape=(Dim("n", 1, 8), 6))
     assert ranges(kernel(relay.nn.relu(x + x))) is None
     assert ranges(product(4)) is None
+    image = relay.var("x", shape=(Dim("n", 1, 8), 3, 8, 8))
+    taps = relay.const(np.ones((4, 3, 3, 3), np.float32))
+    assert ranges(kernel(relay.nn.conv2d(image, taps))) is None
 
 
 @pytest.mark.parametrize("high", [8, 40])

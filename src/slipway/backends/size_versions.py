@@ -50,8 +50,7 @@ class Version:
 
     def is_like(self, other: Version) -> bool:
         """Return whether both are scheduled alike."""
-        fixed = isinstance(self.size, int), isinstance(other.size, int)
-        return fixed[0] == fixed[1] and self.decisions == other.decisions
+        return self.decisions == other.decisions
 
 
 def size_versions(function: Function, target: Target) -> tuple[E.Var, list[Version]] | None:
