@@ -109,6 +109,13 @@ ALLOWED = {
      "search_policy_params adaptive_training"): "the search is the engine's",
     ("auto_scheduler/task_scheduler.py", "LogEstimatedLatency.post_tune", "task_id"):
     "the line is of the whole",
+    ("deploy/torch_module.py", "optimize_torch", "work_dir"): "of classic TVM's search",
+    ("relay/data_dep_optimization/bsr_conv2d.py", "convert", "layout kernel_size"):
+    "weights stay dense, with a warning",
+    ("relay/data_dep_optimization/bsr_dense.py", "convert", "blocksize sparsity_threshold"):
+    "weights stay dense, with a warning",
+    ("runtime/pipeline.py", "PipelineModule.get_output", "sleep_interval"): "it is waited for",
+    ("tuning/runner.py", "*Runner.open_more", "most held"): "there is one device",
     ("rpc/array.py", "RemoteNDArray.copyto", "mem_copy"): "copies are never of handles",
     ("rpc/client.py", "connect", "enable_logging"): "documented there",
     ("rpc/device.py", "RemoteDevice.sync", "stream"): "requests are finished when they return",
