@@ -13,7 +13,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.onnx.values import Counted
-from slipway.relay.expr import Expr, Function, Tuple, Var
+from slipway.relay.expr import Constant, Expr, Function, Tuple, Var
 from slipway.relay.op_registry import const
 from slipway.relay.types import TensorType
 from slipway.relay.visit import substitute
@@ -31,7 +31,8 @@ def while_turns(
     """Return what a Loop carries at the end, and its scan outputs.
 
     `most` is the largest number of turns, where that is known.  Raises UnsupportedNode for a body
-    whose states change their type, and for scan outputs of which nothing says how long they are.
+    whose states change their type, for scan outputs of which nothing says how long they are, and
+    for a loop without an end.
     """
     assert node.subgraph is not None
     body = node.attr("body")
@@ -45,6 +46,8 @@ def while_turns(
     if any(not isinstance(value, Expr) for value in found):
         raise node.unsupported("its body gives what is no tensor, in a loop of unknown length")
     again, *rest = found
+    if limit is None and _is_true(going) and (again is flag or _is_true(again)):
+        raise node.unsupported("it never ends: it has no trip count, and its condition stays true")
     new, given = rest[: len(kept)], rest[len(kept) :]
     for number, (value, wanted) in enumerate(zip(new, types, strict=True)):
         if value.checked_type != wanted:
@@ -75,6 +78,10 @@ def while_turns(
     count = relay.reshape(turns, (1,))
     scanned = [Counted(value, count, 0) for value in last[len(kept) :]]
     return [*last[: len(kept)], *scanned]
+
+
+def _is_true(value: Expr) -> bool:
+    return isinstance(value, Constant) and bool(value.array.reshape(-1)[0])
 
 
 def _with_row(rows: Var, turn: Expr, value: Expr) -> Expr:

@@ -84,7 +84,10 @@ def loop(node: NodeView) -> Any:
     if most is not None and most > MAX_STEPS and len(node.outputs) > len(node.inputs) - 2:
         raise node.unsupported(f"it takes more than {MAX_STEPS} steps")
     number = None if limit is None else relay.reshape(relay.cast(limit, "int64"), ())
-    flag = relay.reshape(relay.cast(going, "bool"), ())
+    if isinstance(going, relay.Constant):
+        flag = const(bool(going.array.reshape(-1)[0]), "bool")
+    else:
+        flag = relay.reshape(relay.cast(going, "bool"), ())
     return while_turns(node, number, flag, node.inputs[2:], most)
 
 
