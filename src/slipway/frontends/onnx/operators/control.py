@@ -84,6 +84,7 @@ def loop(node: NodeView) -> Any:
     if most is not None and most > MAX_STEPS and len(node.outputs) > len(node.inputs) - 2:
         raise node.unsupported(f"it takes more than {MAX_STEPS} steps")
     number = None if limit is None else relay.reshape(relay.cast(limit, "int64"), ())
+    flag: Any
     if isinstance(going, relay.Constant):
         flag = const(bool(going.array.reshape(-1)[0]), "bool")
     else:
