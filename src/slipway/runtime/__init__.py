@@ -31,5 +31,7 @@ _HOMES = by_module(
         "slipway.runtime.threads": "config_threadpool num_threads set_num_threads",
     }
 )
+# Modules that lie in a folder and go by their classic name too.
+_HOMES |= {name: f"slipway.runtime.graph.{name}" for name in ("debug_executor", "graph_executor")}
 LATE = {"Modules": ("slipway.runtime.libraries.native_module",)}  # what a function may give
 __getattr__, __dir__ = offer(__name__, _HOMES, submodules=True)

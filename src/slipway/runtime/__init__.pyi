@@ -21,6 +21,8 @@ from slipway.runtime.devices import vpi as vpi
 from slipway.runtime.devices import vulkan as vulkan
 from slipway.runtime.devices import webgpu as webgpu
 from slipway.runtime.features import enabled as enabled
+from slipway.runtime.graph import debug_executor as debug_executor
+from slipway.runtime.graph import graph_executor as graph_executor
 from slipway.runtime.graph.graph_executor import GraphModule as GraphModule
 from slipway.runtime.graph.graph_factory import GraphExecutorFactoryModule as GraphExecutorFactoryModule
 from slipway.runtime.libraries.library import DsoLibrary as DsoLibrary
@@ -74,6 +76,7 @@ __all__ = [
     "convert",
     "cpu",
     "cuda",
+    "debug_executor",
     "device",
     "empty",
     "enabled",
@@ -81,6 +84,7 @@ __all__ = [
     "from_dlpack",
     "get_global_func",
     "gpu",
+    "graph_executor",
     "hexagon",
     "list_global_func_names",
     "load_module",
