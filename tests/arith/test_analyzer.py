@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from slipway.arith.analyzer import Analyzer
 from slipway.arith.interval import interval_of
 from slipway.ir import ops
-from slipway.ir.expr import FloorDiv, FloorMod, IntImm, Range, SizeVar, Var
+from slipway.ir.expr import Call, FloorDiv, FloorMod, IntImm, Range, Select, SizeVar, Var
 from slipway.ir.visit import substitute
 
 RANGES = {"i": (0, 3), "j": (0, 4), "k": (-2, 2)}
@@ -188,3 +188,12 @@ def test_a_remainder_joins_the_quotient_of_a_value_that_differs_by_a_multiple():
     assert str(an.simplify(whole)) == str(an.simplify(x))
     other = FloorDiv(x, ops.const(56)) * 56 + FloorMod(x + 1, ops.const(56))
     assert str(an.simplify(other)) != str(an.simplify(x + 1))
+
+
+def test_what_is_shared_is_looked_into_once():
+    """60 doublings of a value are 2^60 parts written as a tree, and 60 as they are."""
+    an = bound()
+    value = Call("int32", "clz", (i,))
+    for _ in range(60):
+        value = Select(value < 100, Call("int32", "bitwise_xor", (value, value)), value)
+    assert [a.kind for a in an.linear(value).terms] == ["other"]

@@ -153,9 +153,13 @@ class Analyzer:
 
     def _variables_in(self, expr: Node) -> frozenset[Atom]:
         variables: set[Atom] = set()
+        seen: set[int] = set()  # parts that are shared are walked once
         stack = [expr]
         while stack:
             node = stack.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
             if isinstance(node, E.Var):
                 if node.dtype in _INDEX_TYPES:
                     variables.update(*(a.variables for a in self.linear(node).terms))

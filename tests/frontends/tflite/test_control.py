@@ -83,18 +83,30 @@ def test_while_is_unrolled(steps):
     compare(loop(const([0]), const([steps]), []))
 
 
-def test_while_of_unknown_length_is_refused():
+@pytest.mark.parametrize("steps", [control.MAX_STEPS - 1, control.MAX_STEPS + 1, 1000])
+def test_a_while_of_many_steps(steps):
+    compare(loop(const([0]), const([steps]), []))
+
+
+def test_a_while_whose_length_the_inputs_decide():
     start = T((1,), "int32")
-    data = loop(start, const([3]), [start])
-    with pytest.raises(ModelError, match="how often it runs depends on the model's inputs"):
-        from_tflite(data)
-    assert [e.status for e in check_tflite(data) if e.kind == "WHILE"] == ["unsupported"]
+    data = loop(start, const([9]), [start])
+    assert [e.status for e in check_tflite(data) if e.kind == "WHILE"] == ["native"]
+    peer, executor = Peer(data), compiled(data)
+    x = np.arange(-4, 4, dtype="int8").reshape(2, 4)
+    for first in (-3, 0, 7, 9, 20):  # which steps there are, and none
+        inputs = [np.array([first], "int32"), x]
+        for got, wanted in zip(outputs(executor, inputs), peer(inputs), strict=True):
+            np.testing.assert_array_equal(got, wanted)
 
 
-def test_endless_while_is_refused(monkeypatch):
-    monkeypatch.setattr(control, "MAX_STEPS", 64)
-    with pytest.raises(ModelError, match="more than 64 steps"):
-        from_tflite(loop(const([0]), const([100000]), []))
+def test_a_while_that_never_ends_is_named():
+    x, y = q8(2, 5), q8(2, 5)
+    fields = {"condSubgraphIndex": 1, "bodySubgraphIndex": 2}
+    main = ([Node("WHILE", [x], [y], "WhileOptions", fields)], [x], [y])
+    always = ([], [q8(2, 5)], [const([True], "bool")])
+    with pytest.raises(ModelError, match="it never ends"):
+        from_tflite(program(main, always, unary_graph("RELU")))
 
 
 def handle(name="v"):

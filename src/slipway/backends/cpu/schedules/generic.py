@@ -82,30 +82,45 @@ class Reading:
 
 
 def reading_of(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> Reading:
-    """Return how an element of a tensor is made, with what is inlined expanded."""
-    size, flat, along = 0, True, True
+    """Return how an element of a tensor is made, with what is inlined expanded.
+
+    What several parts share is looked into once, and counts in each of them.
+    """
+    flat, along = True, True
     whole = schedule[tensor].op
-    todo: list[tuple[Any, te.Operation]] = [(b, whole) for b in getattr(whole, "body", ())]
+    sizes: dict[tuple[int, int], int] = {}
+    below: dict[tuple[int, int], list[tuple[Any, te.Operation]]] = {}
+    roots = [(b, whole) for b in getattr(whole, "body", ())]
+    todo = [(node, op, False) for node, op in roots]
     while todo:
-        node, op = todo.pop()
-        size += _weight(node, target)
-        if not isinstance(node, ProducerLoad):
-            todo.extend((child, op) for child in children(node))
+        node, op, is_done = todo.pop()
+        key = (id(node), id(op))
+        if is_done:
+            parts = sum(sizes[id(part), id(its)] for part, its in below[key])
+            sizes[key] = _weight(node, target) + parts
             continue
-        producer = node.producer
-        own = [axis.var for axis in op.axis]
-        if prod(shape_of(producer)) > 1:
-            shape = shape_of(producer)
-            positions = zip(node.indices, own, shape, strict=False)
-            elsewhere = any(i is not v and extent > 1 for i, v, extent in positions)
-            flat = flat and not elsewhere and shape == shape_of(tensor)
-            *outer, last = node.indices
-            if own:  # what is inlined may be a single element, wherever it is read
-                follows = last is own[-1] or not _contains(last, own[-1])
-                along = along and follows and not any(_contains(i, own[-1]) for i in outer)
-        if schedule[producer].attach_type == "inline":
-            todo.extend((body, producer.op) for body in _bodies(producer))
-    return Reading(size, flat, along)
+        if key in below:
+            continue
+        if not isinstance(node, ProducerLoad):
+            below[key] = [(child, op) for child in children(node)]
+        else:
+            producer = node.producer
+            own = [axis.var for axis in op.axis]
+            if prod(shape_of(producer)) > 1:
+                shape = shape_of(producer)
+                positions = zip(node.indices, own, shape, strict=False)
+                elsewhere = any(i is not v and extent > 1 for i, v, extent in positions)
+                flat = flat and not elsewhere and shape == shape_of(tensor)
+                *outer, last = node.indices
+                if own:  # what is inlined may be a single element, wherever it is read
+                    follows = last is own[-1] or not _contains(last, own[-1])
+                    along = along and follows and not any(_contains(i, own[-1]) for i in outer)
+            is_inlined = schedule[producer].attach_type == "inline"
+            bodies = _bodies(producer) if is_inlined else ()
+            below[key] = [(body, producer.op) for body in bodies]
+        todo.append((node, op, True))
+        todo.extend((part, its, False) for part, its in below[key])
+    return Reading(sum(sizes[id(b), id(op)] for b, op in roots), flat, along)
 
 
 def _weight(node: Any, target: Target) -> int:

@@ -9,10 +9,12 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, converter
 from slipway.frontends.tflite.flexbuffer import read_map
-from slipway.relay.expr import Constant, Expr
+from slipway.relay.expr import Constant, Expr, Function, Tuple, Var
 from slipway.relay.types import TensorType
+from slipway.relay.visit import substitute
+from slipway.transform.graph.loop_invariants import closed
 
-MAX_STEPS = 4096  # of a loop that is unrolled
+MAX_STEPS = 16  # of a loop that is unrolled
 
 
 def _condition(value: Expr) -> bool | None:
@@ -58,22 +60,46 @@ def if_(node: NodeView) -> Any:
 
 @converter("WHILE")
 def while_(node: NodeView) -> Any:
-    """Unrolled: the condition of every step must be known when the model is compiled."""
+    """Unrolled where the condition of every step is known and they are few, else a while_loop."""
     program = node.program
     condition, body = node.option("cond_subgraph_index"), node.option("body_subgraph_index")
+    before = dict(program.variables)
     carried: list[Expr] = node.inputs
     for _ in range(MAX_STEPS):
         (going,) = program.call(condition, carried)
         known = _condition(going)
         if known is None:
-            raise node.unsupported(
-                "how often it runs depends on the model's inputs; a loop is unrolled, so its "
-                "number of steps must be known"
-            )
+            break
         if not known:
             return carried
         carried = program.call(body, carried)
-    raise node.unsupported(f"it takes more than {MAX_STEPS} steps")
+    program.variables = before
+    return _while_loop(node, condition, body)
+
+
+def _while_loop(node: NodeView, condition: int, body: int) -> list[Expr]:
+    """Return what a loop of any length carries at the end."""
+    program, types = node.program, [value.tensor_type for value in node.inputs]
+    states = [Var(f"state{i}", type_) for i, type_ in enumerate(types)]
+    before = dict(program.variables)
+    (going,) = program.call(condition, states)
+    if _condition(going):
+        raise node.unsupported("it never ends: its condition is always true")
+    new = program.call(body, states)
+    if any(program.variables.get(name) is not value for name, value in before.items()):
+        raise node.unsupported("it assigns a variable, in a loop of unknown length")
+    for number, (value, wanted) in enumerate(zip(new, types, strict=True)):
+        if value.tensor_type != wanted:
+            raise node.unsupported(
+                f"what it carries changes from {wanted} to {value.tensor_type} (state {number}), "
+                "in a loop of unknown length"
+            )
+    whole, others = closed(states, Tuple((relay.reshape(going, ()), *new)))
+    assert isinstance(whole.body, Tuple)
+    renamed = {p: Var(p.name, p.checked_type) for p in whole.params}
+    test = Function(tuple(renamed.values()), substitute(whole.body.fields[0], renamed))
+    step = Function(whole.params, Tuple(whole.body.fields[1:]))
+    return list(relay.while_loop(test, step, node.inputs, others.fields))
 
 
 @converter("CALL_ONCE")
