@@ -4,6 +4,7 @@ import json
 import math
 import random
 import sqlite3
+import time
 
 import numpy as np
 import pytest
@@ -242,6 +243,9 @@ def test_candidates_are_shared_among_the_devices_that_are_free(task, tmp_path, m
         tvm.rpc.Server("127.0.0.1", 0, tracker_addr=("127.0.0.1", tracker.port), key="board"),
         tvm.rpc.Server("127.0.0.1", 0, tracker_addr=("127.0.0.1", tracker.port), key="board"),
     ):
+        with tvm.rpc.connect_tracker("127.0.0.1", tracker.port) as known:
+            while known.summary()["queue_info"].get("board", {"free": 0})["free"] < 2:
+                time.sleep(0.02)
         runner = TrackerRunner("127.0.0.1", tracker.port, "board")
         one = TrackerRunner("127.0.0.1", tracker.port, "board", max_devices=1)
         with kernel_bench(task, runner, tmp_path, turns=1) as bench:
