@@ -19,7 +19,7 @@ SHARED = {
     # The classic tuners, whose scripts import these from each of them.
     **dict.fromkeys(
         (
-            "ApplyHistoryBest", "LocalBuilder", "LocalRunner", "LoggedTask", "MeasureErrorNo",
+            "ApplyHistoryBest", "LocalBuilder", "LocalRunner", "LoggedTask",
             "MeasureInput", "MeasureResult", "RPCRunner",
         ),
         "of classic tuners",

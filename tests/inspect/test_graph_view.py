@@ -32,7 +32,7 @@ def test_tree_of_text(capsys):
     assert "Param(name_hint: w, shape: (3, 4), dtype: float32)" in first
     assert "Var(Input)(name_hint: x, type: Tensor[(1, 4), float32])" in first
     assert "Call double" in first
-    assert first.count("Call nn.dense") == 2  # it is used twice, and written out once
+    assert first.count("Call nn.dense") == 2  # it is used twice, and printed once
     assert first.count("(shown above)") == 3  # and so are its two inputs
     assert second.startswith("@double")
     assert "Const(2.0)" in second

@@ -14,7 +14,7 @@ W = (RNG.standard_normal((16, 16)) * 0.3).astype(np.float32)
 
 
 def halves_until_small():
-    """While the greatest is above one: x = x @ w / 2; then one of two ends, as a flag says."""
+    """While the maximum is above one: x = x @ w / 2; then one of two ends, as a flag says."""
     kinds = TensorType((3, 16)), TensorType((), "int32")
     x, flag = relay.var("x", shape=(3, 16)), relay.var("flag", shape=(), dtype="bool")
     names = [[Var(name, kind) for name, kind in zip("xn", kinds, strict=True)] for _ in range(2)]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from slipway.auto_scheduler.measure import MeasureInput, MeasureResult
 from slipway.auto_scheduler.records import Trial, load_records
+from slipway.errors import NotAvailableError
 
 
 class CostModel:
@@ -54,7 +55,7 @@ class XGBModel(CostModel):
 
     def save(self, file_name: str | Path) -> None:
         """Refuse: what it learned from is a log, which can be read again."""
-        raise NotImplementedError(
+        raise NotAvailableError(
             f"the model is not saved to {file_name}: update_from_file(log) learns it again"
         )
 

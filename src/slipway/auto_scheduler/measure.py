@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any, NamedTuple
 
 from slipway.auto_scheduler.loop_state import State, StateObject
 from slipway.autotvm import measure as engine
 
-
-class MeasureErrorNo(IntEnum):
-    """How a measurement ended."""
-
-    NO_ERROR = 0
-    INSTANTIATION_ERROR = 1
-    COMPILE_HOST = 2
-    COMPILE_DEVICE = 3
-    RUNTIME_DEVICE = 4
-    WRONG_ANSWER = 5
-    BUILD_TIMEOUT = 6
-    RUN_TIMEOUT = 7
-    UNKNOWN_ERROR = 8
+MeasureErrorNo = engine.MeasureErrorNo
 
 
 class MeasureInput:

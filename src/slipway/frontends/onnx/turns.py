@@ -13,11 +13,10 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.onnx.values import Counted
-from slipway.relay.expr import Constant, Expr, Function, Tuple, Var
+from slipway.relay.expr import Constant, Expr, Var
 from slipway.relay.op_registry import const
 from slipway.relay.types import TensorType
-from slipway.relay.visit import substitute
-from slipway.transform.graph.loop_invariants import closed
+from slipway.transform.graph.loop_invariants import looped
 
 if TYPE_CHECKING:
     from slipway.frontends.onnx.converters import NodeView
@@ -66,15 +65,10 @@ def while_turns(
     states = [turn, flag, *kept, *rows]
     test: Expr = flag if limit is None else relay.logical_and(flag, relay.less(turn, limit))
     one = const(1, "int64")
-    result = Tuple((test, turn + one, relay.reshape(again, ()), *new, *written))
-    whole, others = closed(states, result)
-    assert isinstance(whole.body, Tuple)
-    renamed = {p: Var(p.name, p.checked_type) for p in whole.params}
-    condition = Function(tuple(renamed.values()), substitute(whole.body.fields[0], renamed))
-    step = Function(whole.params, Tuple(whole.body.fields[1:]))
     empty = [const(np.zeros(type_.shape, type_.dtype)) for type_ in stacked]
     first = [const(0, "int64"), going, *carried, *empty]
-    turns, _, *last = relay.while_loop(condition, step, first, others.fields)
+    states_after = [turn + one, relay.reshape(again, ()), *new, *written]
+    turns, _, *last = looped(states, test, states_after, first)
     count = relay.reshape(turns, (1,))
     scanned = [Counted(value, count, 0) for value in last[len(kept) :]]
     return [*last[: len(kept)], *scanned]

@@ -26,7 +26,7 @@ def convert(func: Function | IRModule, params: dict[str, Any]) -> tuple[Function
             f"convert takes a relay function or a module, not {type(given).__name__}."
         )
     reads = Counter(id(arg) for e in post_order(given) if isinstance(e, Call) for arg in e.args)
-    turned: dict[int, Var] = {}
+    transposed: dict[int, Var] = {}
     for expr in post_order(given):
         weight = _transposed_weight(expr)
         if weight is None or weight.name_hint not in params or reads[id(weight)] != 1:
@@ -34,15 +34,15 @@ def convert(func: Function | IRModule, params: dict[str, Any]) -> tuple[Function
         values = np.asarray(np.asarray(_numbers(params.pop(weight.name_hint))).T, order="C")
         name = f"{weight.name_hint}.T"
         params[name] = array(values)
-        turned[id(weight)] = Var(name, weight.tensor_type.replace(shape=values.shape))
+        transposed[id(weight)] = Var(name, weight.tensor_type.replace(shape=values.shape))
 
     def rule(expr: Any) -> Expr | None:
         if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name == "transpose":
-            return turned.get(id(expr.args[0]))
+            return transposed.get(id(expr.args[0]))
         return None
 
     body = rewrite(given.body, rule)
-    variables = tuple(turned.get(id(p), p) for p in given.params)
+    variables = tuple(transposed.get(id(p), p) for p in given.params)
     return Function(variables, body, None, given.attrs), params
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, Var
-from slipway.relay.ops.control import bodies_of, is_branch
+from slipway.relay.ops.control import bodies_of, is_branch, while_loop
 from slipway.relay.types import TensorType
 from slipway.relay.visit import children, post_order, rebuild, rewrite, substitute
 from slipway.transform.graph.fuse_ops import is_inlined_constant
@@ -140,3 +140,15 @@ def _others(call: Call) -> tuple[Expr, ...]:
     others = call.args[-1]
     assert isinstance(others, Tuple)
     return others.fields
+
+
+def looped(
+    states: Sequence[Var], going: Expr, new: Sequence[Expr], first: Sequence[Expr]
+) -> list[Expr]:
+    """Return what `first` becomes: the states are `new` of themselves while `going` holds."""
+    whole, others = closed(states, Tuple((going, *new)))
+    assert isinstance(whole.body, Tuple)
+    renamed = {p: Var(p.name, p.checked_type) for p in whole.params}
+    condition = Function(tuple(renamed.values()), substitute(whole.body.fields[0], renamed))
+    step = Function(whole.params, Tuple(whole.body.fields[1:]))
+    return list(while_loop(condition, step, first, others.fields))

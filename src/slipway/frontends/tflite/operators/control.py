@@ -9,10 +9,9 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, converter
 from slipway.frontends.tflite.flexbuffer import read_map
-from slipway.relay.expr import Constant, Expr, Function, Tuple, Var
+from slipway.relay.expr import Constant, Expr, Var
 from slipway.relay.types import TensorType
-from slipway.relay.visit import substitute
-from slipway.transform.graph.loop_invariants import closed
+from slipway.transform.graph.loop_invariants import looped
 
 MAX_STEPS = 16  # of a loop that is unrolled
 
@@ -94,12 +93,7 @@ def _while_loop(node: NodeView, condition: int, body: int) -> list[Expr]:
                 f"what it carries changes from {wanted} to {value.tensor_type} (state {number}), "
                 "in a loop of unknown length"
             )
-    whole, others = closed(states, Tuple((relay.reshape(going, ()), *new)))
-    assert isinstance(whole.body, Tuple)
-    renamed = {p: Var(p.name, p.checked_type) for p in whole.params}
-    test = Function(tuple(renamed.values()), substitute(whole.body.fields[0], renamed))
-    step = Function(whole.params, Tuple(whole.body.fields[1:]))
-    return list(relay.while_loop(test, step, node.inputs, others.fields))
+    return looped(states, relay.reshape(going, ()), new, node.inputs)
 
 
 @converter("CALL_ONCE")
