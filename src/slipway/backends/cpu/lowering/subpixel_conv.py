@@ -9,11 +9,13 @@ computes them all as channels, and a transpose puts each at its pixels::
 
 The work is a convolution's, which has fast schedules.  Where the rests see different numbers of
 taps, the shorter kernels are padded with zeros; if that, and the pixels that `padding` cuts
-off, make much more work, each remainder gets a convolution of its own.
+off, make much more work, each remainder gets a convolution of its own; so do depthwise ones, as
+a channel that several filters read would have to be repeated.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -58,7 +60,8 @@ def _rule(call: Expr, costs: Costs) -> Expr | None:
         )
     ]  # fmt: skip
     with op_registry.span(call.span):
-        if _worth_splitting(geometry, costs.subpixel_gain):
+        gain = math.inf if attrs.groups == kernel.array.shape[0] else costs.subpixel_gain
+        if _worth_splitting(geometry, gain):
             return _split(call, geometry)
         return _joined(call, kernel.array)
 
