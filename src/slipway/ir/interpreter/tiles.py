@@ -52,7 +52,7 @@ class TileUnit:
     def load(self, tile: int, memory: Bytes, stride: int) -> None:
         """Load the rows of a tile, `stride` elements of `memory` apart."""
         for row, part in enumerate(self._rows(tile, memory, stride)):
-            self.data[tile][row] = np.ascontiguousarray(part).view(np.uint8)
+            self.data[tile][row] = np.asarray(part, order="C").view(np.uint8)
 
     def store(self, tile: int, memory: Bytes, stride: int) -> None:
         """Store the rows of a tile, `stride` elements of `memory` apart."""
