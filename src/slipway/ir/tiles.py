@@ -55,6 +55,16 @@ class TileInstruction:
         """Elements of a word: those whose products one step adds to a sum."""
         return WORD * 8 // dtypes.bits_of(self.a_dtype)
 
+    @property
+    def rows(self) -> int:
+        """0: it takes any number of rows of data, as instructions on vectors do."""
+        return 0
+
+    @property
+    def c_size(self) -> int:
+        """Columns of a tile of sums."""
+        return ROW_BYTES // WORD
+
     def missing(self, target: Target) -> list[str]:
         """Return what `target` lacks: a kind of processor, or features."""
         if target.parsed_triple.arch != "x86_64":

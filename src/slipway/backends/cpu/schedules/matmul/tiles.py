@@ -54,10 +54,13 @@ def words_of(steps: int) -> int:
     return max(w for w in range(1, ROWS + 1) if steps % w == 0)
 
 
-def grids(size: tuple[int, int], blocks: int, words: int) -> Iterator[GridKnobs]:
-    """All legal grids for (lines, positions) of an image and blocks of channels."""
+def grids(size: tuple[int, int], blocks: int, words: int, together: int) -> Iterator[GridKnobs]:
+    """All legal grids for (lines, positions) of an image and blocks of channels.
+
+    `together` blocks are contiguous, and not divided.
+    """
     high, wide = size
-    for vectors in (v for v in (1, 2, 3) if blocks % v == 0):
+    for vectors in _vectors(blocks, together):
         for lines in range(1, min(high, 6) + 1):
             for across in range(1, 7):
                 if not TileGrid(lines * across, vectors, 1, words).fits:
@@ -66,13 +69,19 @@ def grids(size: tuple[int, int], blocks: int, words: int) -> Iterator[GridKnobs]
                     yield GridKnobs(lines, across, height, vectors, words)
 
 
-def choose_grid(size: tuple[int, int], blocks: int, words: int, target: Target) -> GridKnobs:
+def _vectors(blocks: int, together: int) -> list[int]:
+    return [v for v in (1, 2, 3) if v % together == 0 and blocks % v == 0]
+
+
+def choose_grid(
+    size: tuple[int, int], blocks: int, words: int, target: Target, together: int = 1
+) -> GridKnobs:
     """Choose the grid whose steps take least for all positions and channels."""
 
     def cost(knobs: GridKnobs) -> tuple[float, int]:
         return all_cycles(knobs, size, blocks, target), -knobs.height
 
-    return min(grids(size, blocks, words), key=cost)
+    return min(grids(size, blocks, words, together), key=cost)
 
 
 def all_cycles(knobs: GridKnobs, size: tuple[int, int], blocks: int, target: Target) -> float:
@@ -83,75 +92,97 @@ def all_cycles(knobs: GridKnobs, size: tuple[int, int], blocks: int, target: Tar
         * -(-size[1] // (knobs.across * knobs.height))
         * -(-blocks // knobs.vectors)
     )
-    multiplying = grid.rows * grid.columns * (
-        costs.tile_cycles + costs.tile_row_cycles * knobs.height
-    )  # fmt: skip
+    each = costs.tile_cycles + costs.tile_row_cycles * knobs.height
     loading = (grid.rows + grid.columns) * costs.tile_load_cycles
-    return count * max(multiplying, loading)
+    return count * max(grid.rows * grid.columns * each, loading)
 
 
-def grid_space(size: tuple[int, int], blocks: int, steps: int) -> Space:
+def grid_space(size: tuple[int, int], blocks: int, steps: int, together: int = 1) -> Space:
     """Return the legal knobs."""
     high, wide = size
     return {
         "lines": range(1, min(high, 6) + 1),
         "across": range(1, 7),
         "height": range(1, min(wide, ROWS) + 1),
-        "vectors": [v for v in (1, 2, 3) if blocks % v == 0],
+        "vectors": _vectors(blocks, together),
         "words": [w for w in range(1, ROWS + 1) if steps % w == 0],
     }
 
 
-def conv_intrinsic(
+def product_intrinsic(
     entry: TileInstruction,
     knobs: GridKnobs,
     strides: Sequence[int],
-    weight_ones: int,
+    taps: int,
+    together: int = 1,
 ) -> te.TensorIntrin:
-    """Return the intrinsic for sums (n, y, x, o, lane) of data (n, y, x, c).
+    """Return the intrinsic for sums ([y,] x, o, block, lane) of data ([y,] x, c).
 
-    The weight is (o, 1.., words, lane, depth), with `weight_ones` axes that do not vary.
+    The weight is (o, 1.., words, block * lane, depth), with an axis for each of the `taps` of a window
+    that does not vary.  `strides` has that of x, and before it that of y where there are lines.
     """
-    (sy, sx), depth, grid = strides, entry.depth, knobs.grid
-    wide = knobs.across * knobs.height
-    a_shape = ((knobs.lines - 1) * sy + 1, (wide - 1) * sx + 1, knobs.words * depth)
-    a = te.placeholder(a_shape, entry.a_dtype, name="a")
-    ones = (1,) * weight_ones
-    b = te.placeholder(
-        (knobs.vectors, *ones, knobs.words, LANES, depth), entry.b_dtype, name="b"
+    depth, wide, columns = entry.depth, knobs.across * knobs.height, together * LANES
+    grid, sx = knobs.grid, strides[-1]
+    lines, step = ([(knobs.lines - 1) * strides[0] + 1], strides[0]) if len(strides) > 1 else ([], 1)
+    a = te.placeholder(
+        (*lines, (wide - 1) * sx + 1, knobs.words * depth), entry.a_dtype, name="a"
     )
+    ones = (1,) * taps
+    groups = knobs.vectors // together
+    b = te.placeholder((groups, *ones, knobs.words, columns, depth), entry.b_dtype, name="b")
     word, part = (
         te.reduce_axis((0, n), name=x) for n, x in ((knobs.words, "word"), (depth, "part"))
     )
-    zeros = (0,) * weight_ones
+    zeros = (0,) * taps
 
-    def product(y: PrimExpr, x: PrimExpr, o: PrimExpr, lane: PrimExpr) -> Any:
-        left = a(y * sy, x * sx, word * depth + part).astype(entry.c_dtype)
-        right = b(o, *zeros, word, lane, part).astype(entry.c_dtype)
+    def product(*i: PrimExpr) -> Any:
+        *position, o, block, lane = i
+        at = [p * s for p, s in zip(position, strides, strict=True)]
+        left = a(*at, word * depth + part).astype(entry.c_dtype)
+        right = b(o, *zeros, word, block * LANES + lane, part).astype(entry.c_dtype)
         return te.sum(left * right, axis=[word, part])
 
-    meaning = te.compute((knobs.lines, wide, knobs.vectors, LANES), product, name="c")
+    counts = [knobs.lines] if lines else []
+    meaning = te.compute((*counts, wide, groups, together, LANES), product, name="c")
 
     def data_first(i: int) -> Sequence[int]:
         line, tile = divmod(i, knobs.across)
-        return line * sy, tile * knobs.height * sx, 0
+        return *([line * step] if lines else []), tile * knobs.height * sx, 0
 
     def sums_first(i: int, j: int) -> Sequence[int]:
         line, tile = divmod(i, knobs.across)
-        return line, tile * knobs.height, j, 0
+        o, block = divmod(j, together)
+        return *([line] if lines else []), tile * knobs.height, o, block, 0
+
+    def weight_first(j: int) -> Sequence[int]:
+        o, block = divmod(j, together)
+        return o, *zeros, 0, block * LANES, 0
 
     return tile_intrinsic(
-        entry, grid, meaning,
-        Operand(data_first, 1, sx),
-        Operand(lambda j: (j, *zeros, 0, 0, 0), 1 + weight_ones),
-        sums_first, 1,
+        entry, grid, meaning, Operand(data_first, len(lines), sx),
+        Operand(weight_first, 1 + taps), sums_first, len(lines),
     )  # fmt: skip
 
 
-def multiply_tiles(stage: Any, knobs: GridKnobs, chunk: te.IterVar, inner: Sequence[te.IterVar],
-                   around: Sequence[te.IterVar], intrinsic: te.TensorIntrin) -> None:  # fmt: skip
-    """Order the loops of the sums; `inner` are those of a grid, `chunk` counts words."""
-    steps, word = stage.split(chunk, factor=knobs.words)
-    *outside, part = around
-    stage.reorder(*outside, steps, *inner, word, part)
-    stage.tensorize(inner[0], intrinsic)
+def multiply_tiles(
+    stage: Any,
+    knobs: GridKnobs,
+    around: Sequence[te.IterVar],
+    grid: Sequence[te.IterVar],
+    word: te.IterVar,
+    part: te.IterVar,
+    intrinsic: te.TensorIntrin,
+) -> None:
+    """Order the loops of the sums: `around`, those of a grid, and of a reduction in words."""
+    steps, inside = stage.split(word, factor=knobs.words)
+    stage.reorder(*around, steps, *grid, inside, part)
+    stage.tensorize(grid[0], intrinsic)
+
+
+def all_panels_first(weight_bytes: int, target: Target) -> bool:
+    """Return whether a grid's data is multiplied by all weights before the next one's.
+
+    They are read once for each grid then, which the first-level cache allows where they fit it,
+    and what a grid gives lies together.
+    """
+    return 2 * weight_bytes <= target.core.l1_bytes

@@ -17,10 +17,11 @@ from slipway.backends.cpu.schedules.matmul.tiles import (
     LANES,
     GridKnobs,
     all_cycles,
+    all_panels_first,
     choose_grid,
-    conv_intrinsic,
     grid_space,
     multiply_tiles,
+    product_intrinsic,
     tile_instruction,
     words_of,
 )
@@ -91,16 +92,18 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: GridKnobs) ->
         for extent, name in ((kh, "ky"), (kw, "kx"), (chunks, "kc"), (depth, "k"))
     )
 
-    def element(b: PrimExpr, y: PrimExpr, x: PrimExpr, o: PrimExpr, lane: PrimExpr) -> Any:
+    def element(*i: PrimExpr) -> Any:
+        b, y, x, o, _, lane = i
         left = data(b, y * sy + ky * dy, x * sx + kx * dx, chunk * depth + part)
         right = weight(o, ky, kx, chunk, lane, part)
         return te.sum(left.astype(out.dtype) * right.astype(out.dtype), axis=[ky, kx, chunk, part])
 
-    sums = te.compute((n, height, width, blocks, lanes), element, name="sums", tag="tile_sums")
+    shape = (n, height, width, blocks, 1, lanes)
+    sums = te.compute(shape, element, name="sums", tag="tile_sums")
     return [
         te.compute(
             out.shape,
-            lambda b, y, x, c: sums(b, y, x, te.floordiv(c, lanes), te.floormod(c, lanes)),
+            lambda b, y, x, c: sums(b, y, x, te.floordiv(c, lanes), 0, te.floormod(c, lanes)),
             name="conv2d_packed", tag="injective",
         )
     ]  # fmt: skip
@@ -123,20 +126,22 @@ def schedule_conv_tiles(
     entry = tile_instruction(data.dtype, weight.dtype, target)
     assert entry is not None  # it applied
     schedule[sums].set_scope("local")
-    _, high, wide, blocks, lanes = shape_of(sums)
+    _, high, wide, blocks, _, lanes = shape_of(sums)
     parallel = worth_sharing(prod(shape_of(sums)) * prod(shape_of(weight)[1:4]), target)
     if is_injective(data.op):
         schedule_copy(schedule, data, target, parallel)
 
     stage: Any = schedule[output]
     n, y, x, c = stage.op.axis
-    each_line = knobs.lines * wide
+    each_line, weight_bytes = knobs.lines * wide, prod(shape_of(weight))
     part = positions_per_part(
-        high * wide, prod(shape_of(data)[1:]), prod(shape_of(weight)), blocks // knobs.vectors,
+        high * wide, prod(shape_of(data)[1:]), weight_bytes, blocks // knobs.vectors,
         Tile(each_line, knobs.vectors), target,
     )  # fmt: skip
-    y_part, y_lines = stage.split(y, factor=min(high, max(1, part // each_line) * knobs.lines),
-                                  tail="shift")  # fmt: skip
+    if all_panels_first(weight_bytes, target):
+        part = each_line
+    lines = min(high, max(1, part // each_line) * knobs.lines)
+    y_part, y_lines = stage.split(y, factor=lines, tail="shift")
     y_outer, y_inner = stage.split(y_lines, factor=knobs.lines, tail="shift")
     x_outer, x_inner = stage.split(x, factor=knobs.across * knobs.height, tail="shift")
     c_outer, c_inner = stage.split(c, factor=knobs.vectors * lanes)
@@ -153,6 +158,6 @@ def schedule_conv_tiles(
     inner.compute_at(stage, x_outer)
     b, *grid = inner.op.axis
     ky, kx, chunk, element = inner.op.reduce_axis
-    intrinsic = conv_intrinsic(entry, knobs, attrs.strides, 2)
-    multiply_tiles(inner, knobs, chunk, grid, [b, ky, kx, element], intrinsic)
+    intrinsic = product_intrinsic(entry, knobs, attrs.strides, 2)
+    multiply_tiles(inner, knobs, [b, ky, kx], grid, chunk, element, intrinsic)
     return schedule
