@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from slipway.errors import ScheduleError
+from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir import tiles
 from slipway.ir.buffer import decl_buffer
+from slipway.ir.calls import prefetch
 from slipway.ir.expr import Var
 from slipway.te.tensor_intrin import TensorIntrin, decl_tensor_intrin
 
@@ -67,10 +69,12 @@ def tile_intrinsic(
     weight: Operand,
     sums: Callable[[int, int], Sequence[int]],
     sums_axis: int,
+    ahead: int = 0,
 ) -> TensorIntrin:
     """Return the intrinsic of a step whose meaning is the compute `meaning`, of data and weight.
 
     `data` and `weight` give the places of tile number i, ``sums(i, j)`` that of row i, column j.
+    With `ahead`, a step asks for the weights so many rows behind its own.
     """
     if not grid.fits:
         raise ScheduleError(f"{grid} needs more than the {tiles.TILES} tiles of {entry.name}")
@@ -88,6 +92,12 @@ def tile_intrinsic(
             S.Evaluate(tiles.load(count + j, b, weight.first(j), weight.stride(b)))
             for j in range(grid.columns)
         ]
+        for j in range(grid.columns if ahead else 0):
+            place = [ops.as_expr(i) for i in weight.first(j)]
+            for row in range(grid.words):
+                at = place.copy()
+                at[weight.axis] = at[weight.axis] + (row + ahead) * weight.step
+                update.append(prefetch(b, tuple(at)))
         finish = []
         for i in range(grid.rows):
             left = count + grid.columns + i % spare

@@ -301,10 +301,10 @@ class _AlterLayout:
         channels, weight = call.args[0].tensor_type.shape[1], call.args[1]
         entry = instruction_for(self.pairs, prod(call.tensor_type.shape[2:]), costs=self.costs)
         held, depth = self.block_of_data(call), entry.depth
-        if held % depth or (held < 4 and id(call.args[0]) not in self.blocked):
-            widest = self.lanes
-            if isinstance(entry, TileInstruction):
-                widest = filled_block(channels, entry)
+        widest, is_held = self.lanes, id(call.args[0]) in self.blocked
+        if isinstance(entry, TileInstruction):
+            widest = filled_block(channels, entry)
+        if held % depth or (not is_held and (held < 4 or widest > self.lanes)):
             held = max(depth, best_block(-(-channels // depth) * depth, widest))
         read = gcd(channels, held)
         read = held if read % depth else read

@@ -94,7 +94,8 @@ def all_cycles(knobs: GridKnobs, size: tuple[int, int], blocks: int, target: Tar
     )
     each = costs.tile_cycles + costs.tile_row_cycles * knobs.height
     loading = (grid.rows + grid.columns) * costs.tile_load_cycles
-    return count * max(grid.rows * grid.columns * each, loading)
+    # Loads from the second-level cache are not hidden behind products entirely.
+    return count * (max(grid.rows * grid.columns * each, loading) + loading / 4)
 
 
 def grid_space(size: tuple[int, int], blocks: int, steps: int, together: int = 1) -> Space:
@@ -115,11 +116,12 @@ def product_intrinsic(
     strides: Sequence[int],
     taps: int,
     together: int = 1,
+    ahead: int = 0,
 ) -> te.TensorIntrin:
     """Return the intrinsic for sums ([y,] x, o, block, lane) of data ([y,] x, c).
 
     The weight is (o, 1.., words, block * lane, depth), with an axis for each of the `taps` of a window
-    that does not vary.  `strides` has that of x, and before it that of y where there are lines.
+    that does not vary; `ahead` rows of it are prefetched.  `strides` has that of x, and before it that of y where there are lines.
     """
     depth, wide, columns = entry.depth, knobs.across * knobs.height, together * LANES
     grid, sx = knobs.grid, strides[-1]
@@ -160,7 +162,7 @@ def product_intrinsic(
 
     return tile_intrinsic(
         entry, grid, meaning, Operand(data_first, len(lines), sx),
-        Operand(weight_first, 1 + taps), sums_first, len(lines),
+        Operand(weight_first, 1 + taps), sums_first, len(lines), ahead,
     )  # fmt: skip
 
 
@@ -177,6 +179,17 @@ def multiply_tiles(
     steps, inside = stage.split(word, factor=knobs.words)
     stage.reorder(*around, steps, *grid, inside, part)
     stage.tensorize(grid[0], intrinsic)
+
+
+def rows_ahead(positions: int, together: int, target: Target) -> int:
+    """Return how many rows of weights to prefetch; 0 where they are read again and again.
+
+    A row has the pairs, or fours, of a block of channels.
+    """
+    costs = target.core.costs
+    if positions > costs.streamed_positions:
+        return 0
+    return int(costs.tile_ahead_bytes) // (ROW_BYTES * together)
 
 
 def all_panels_first(weight_bytes: int, target: Target) -> bool:

@@ -19,6 +19,7 @@ from slipway.backends.cpu.schedules.matmul.tiles import (
     grid_space,
     multiply_tiles,
     product_intrinsic,
+    rows_ahead,
     words_of,
 )
 from slipway.backends.cpu.tile import Tile
@@ -174,7 +175,10 @@ def schedule_conv_tiles(
     axes, taps = inner.op.axis, len(attrs.strides)
     first = len(axes) - 3 - min(taps, 2)
     *around, pair, part = inner.op.reduce_axis
-    intrinsic = product_intrinsic(entry, knobs, attrs.strides[-2:], 1 + taps, together)
+    intrinsic = product_intrinsic(
+        entry, knobs, attrs.strides[-2:], 1 + taps, together,
+        rows_ahead(prod(size), together, target),
+    )  # fmt: skip
     multiply_tiles(
         inner, knobs, [*axes[:first], *around], axes[first:], pair, part, intrinsic
     )
@@ -240,7 +244,9 @@ def schedule_dense_tiles(
     inner: Any = schedule[sums]
     inner.compute_at(stage, m_outer)
     pair, part = inner.op.reduce_axis
-    intrinsic = product_intrinsic(entry, knobs, (1,), 0, together)
+    intrinsic = product_intrinsic(
+        entry, knobs, (1,), 0, together, rows_ahead(rows, together, target)
+    )
     multiply_tiles(inner, knobs, [], inner.op.axis, pair, part, intrinsic)
     return schedule
 

@@ -22,6 +22,7 @@ from slipway.backends.cpu.schedules.matmul.tiles import (
     grid_space,
     multiply_tiles,
     product_intrinsic,
+    rows_ahead,
     tile_instruction,
     words_of,
 )
@@ -158,6 +159,8 @@ def schedule_conv_tiles(
     inner.compute_at(stage, x_outer)
     b, *grid = inner.op.axis
     ky, kx, chunk, element = inner.op.reduce_axis
-    intrinsic = product_intrinsic(entry, knobs, attrs.strides, 2)
+    intrinsic = product_intrinsic(
+        entry, knobs, attrs.strides, 2, ahead=rows_ahead(high * wide, 1, target)
+    )
     multiply_tiles(inner, knobs, [b, ky, kx], grid, chunk, element, intrinsic)
     return schedule
