@@ -127,6 +127,7 @@ def _interface(factory: AotExecutorFactoryModule) -> dict[str, Any]:
             for p in ports
             if p.location is not None
         },
+        **({"states": [p.c_name for p in program.states]} if program.states else {}),
         "constant_pools": sorted(set(factory.constant_pools.values())),
     }
 

@@ -57,6 +57,16 @@ static void copy_bytes(void *to, const void *from, uint32_t size) {
 """
 
 
+_CLEAR = """\
+static void clear_bytes(void *to, uint32_t size) {
+  uint32_t i;
+  for (i = 0; i < size; ++i) {
+    ((uint8_t *)to)[i] = 0;
+  }
+}
+"""
+
+
 def emit_c(parts: ProgramParts) -> AotSources:
     """Return the two files."""
     return _Emitter(parts).emit()
@@ -73,9 +83,12 @@ class _Emitter:
     def emit(self) -> AotSources:
         parts = self.parts
         used = {call.kernel for call in self.program.calls}
-        texts = [_COPY] if "" in used else []
+        states = self.program.states
+        kept = {port.name for port in states} & {*self.program.constants}
+        texts = [_COPY] if "" in used or kept else []
+        texts += [_CLEAR] if len(kept) < len(states) else []
         texts += [k.text for name, k in parts.kernels.kernels.items() if name in used]
-        run = self._run()
+        run = self._run() + (self._reset() if states else "")
         if parts.packed_entry:
             run += "\n" + self._packed()
         source = _SOURCE.format(
@@ -182,14 +195,24 @@ class _Emitter:
             ]
         return [comment, f"  (void){text};"]
 
+    def _reset(self) -> str:
+        """The function that gives the states their first values."""
+        lines = ["", f"void {self.prefix}_reset(struct {self.prefix}_inputs *inputs) {{"]
+        for port in self.program.states:
+            to, size = f"inputs->{port.c_name}", f"{port.type.size_bytes}u"
+            first = self.constant_names.get(port.name)
+            text = f"copy_bytes({to}, {first}, {size})" if first else f"clear_bytes({to}, {size})"
+            lines.append(f"  {text};")
+        return "\n".join([*lines, "}", ""])
+
     def _argument(self, argument: Argument) -> str:
         ty, pointer = c_type(argument.type.dtype), self._raw(argument.location)
         match argument.location.space:
             case "constant":
                 return pointer
-            case "input":
+            case "input" if not self.program.inputs[argument.location.index].is_state:
                 return f"(const {ty} *){pointer}"
-            case "output":
+            case "input" | "output":
                 return f"({ty} *){pointer}"
             case _:
                 return f"({ty} *)(void *)({pointer})"

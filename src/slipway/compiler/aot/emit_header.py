@@ -47,7 +47,7 @@ struct {prefix}_workspace_pools {{
 
 {maps}{doc}
 int32_t {prefix}_run({parameters});
-
+{reset}
 #ifdef __cplusplus
 }}
 #endif
@@ -92,7 +92,8 @@ def emit_header(parts: ProgramParts) -> str:
         alignment=parts.alignment_bytes,
         doc="\n".join(doc),
         maps=_maps(parts),
-        constness="" if program.workspace_io else "; the model does not change them",
+        constness=_constness(parts),
+        reset=_RESET.format(prefix=parts.prefix) if program.states else "",
         parameters=run_parameters(parts),
     )
 
@@ -145,6 +146,24 @@ def _maps(parts: ProgramParts) -> str:
     return "\n".join([*lines, ""])
 
 
+def _constness(parts: ProgramParts) -> str:
+    if parts.program.workspace_io:
+        return ""
+    if not parts.program.states:
+        return "; the model does not change them"
+    return (
+        ". The model changes its states and nothing else:\n"
+        " * keep them between runs, in memory of their own for each use of the model at a time"
+    )
+
+
+_RESET = """
+/** Let the states hold what they hold before the first run; of `inputs` only theirs are used. */
+void {prefix}_reset(struct {prefix}_inputs *inputs);
+"""
+
+
 def _member(port: Port) -> str:
     shape = ", ".join(map(str, port.type.shape))
-    return f"  void *{port.c_name}; /* {port.type.dtype}[{shape}] */"
+    kept = ", a state" if port.is_state else ""
+    return f"  void *{port.c_name}; /* {port.type.dtype}[{shape}]{kept} */"

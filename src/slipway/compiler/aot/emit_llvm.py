@@ -46,7 +46,13 @@ class _Module:
         if self.parts.packed_entry:
             pieces += [self._packed()]
         pieces += [self.parts.kernels.helpers]
-        if any(not call.kernel for call in self.program.calls):
+        states = self.program.states
+        if states:
+            pieces += [self._reset()]
+        kept = {port.name for port in states} & {*self.program.constants}
+        if len(kept) < len(states):
+            pieces += [_CLEAR.replace("WORD", self.word)]
+        if kept or any(not call.kernel for call in self.program.calls):
             pieces += [_COPY.replace("WORD", self.word)]
         return "\n".join(pieces) + "\n"
 
@@ -156,6 +162,25 @@ class _Module:
             + "\n".join([*self.lines, "  ret i32 0", "}", ""])
         )
 
+    def _reset(self) -> str:
+        """The function that gives the states their first values."""
+        self.lines, self.count = [], 0
+        for number, port in enumerate(self.program.inputs):
+            if not port.is_state:
+                continue
+            at = self._put(f"getelementptr i8, ptr %inputs, {self.word} {number * self.word_bytes}")
+            to = self._put(f"load ptr, ptr {at}")
+            size = f"{self.word} {port.type.size_bytes}"
+            first = self.constant_names.get(port.name)
+            self.lines.append(
+                f"  call void @copy_bytes(ptr {to}, ptr {first}, {size})"
+                if first
+                else f"  call void @clear_bytes(ptr {to}, {size})"
+            )
+        return f"define void @{self.prefix}_reset(ptr %inputs) nounwind {{\nentry:\n" + "\n".join(
+            [*self.lines, "  ret void", "}", ""]
+        )
+
     def _packed(self) -> str:
         """The run function in the calling convention: a tensor for each input, then output."""
         program = self.program
@@ -193,6 +218,21 @@ class _Module:
         )
 
 
+_CLEAR = """\
+define internal void @clear_bytes(ptr %to, WORD %size) nounwind "no-builtins" {
+entry:
+  %any = icmp ne WORD %size, 0
+  br i1 %any, label %loop, label %done
+loop:
+  %i = phi WORD [ 0, %entry ], [ %next, %loop ]
+  %q = getelementptr i8, ptr %to, WORD %i
+  store i8 0, ptr %q
+  %next = add WORD %i, 1
+  %more = icmp ult WORD %next, %size
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}"""
 # Byte by byte: a tensor that is an input and an output at once has any alignment.
 _COPY = """\
 define internal void @copy_bytes(ptr %to, ptr %from, WORD %size) nounwind "no-builtins" {

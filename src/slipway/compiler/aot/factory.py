@@ -143,7 +143,7 @@ class AotExecutorFactoryModule(ModelFactory):
     @cached_property
     def constants(self) -> dict[str, Any]:
         """The constants as the kernels want them: weights of library kernels are rearranged."""
-        return {**self.graph.params, **self._library_and_constants[1]}
+        return {**self.graph.params, **self.graph.initial, **self._library_and_constants[1]}
 
     @cached_property
     def _library_and_constants(self) -> tuple[dict[str, LibraryKernel], dict[str, Any]]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from slipway.backends.in_place import Overlap
 from slipway.compiler.graph import NOP, ModelGraph, TensorRef
 from slipway.compiler.memory_plan import Block, Plan, Pool, Share, check_plan, plan
+from slipway.errors import LoweringError
 from slipway.relay.types import TensorType
 
 
@@ -52,12 +53,17 @@ class KernelCall:
 
 @dataclass(frozen=True)
 class Port:
-    """An input or output of the model; `location` is in the workspace if that is where it lives."""
+    """An input or output of the model; `location` is in the workspace if that is where it lives.
+
+    A state is an input whose memory a run writes; the constant of its name, if there is one, is
+    what it holds at first, else zeros.
+    """
 
     name: str
     c_name: str
     type: TensorType
     location: Location | None = None
+    is_state: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,16 +83,27 @@ class AotProgram:
         return any(port.location is not None for port in (*self.inputs, *self.outputs))
 
     @property
+    def states(self) -> tuple[Port, ...]:
+        """The inputs that a run writes."""
+        return tuple(port for port in self.inputs if port.is_state)
+
+    @property
     def workspace_bytes(self) -> int:
         """Bytes of the workspace, all pools together."""
         return self.plan.size_bytes
 
     def overlapping_kernels(self) -> set[str]:
-        """Return the kernels that have an operand on top of another in some call."""
+        """Return the kernels that have an operand on top of another in some call.
+
+        Two in one input are a state and its update.
+        """
 
         def meet(a: Argument, b: Argument) -> bool:
+            if a.location.space != "workspace":
+                written = a.location.space == "input" and self.inputs[a.location.index].is_state
+                return written and a.location == b.location
             return (
-                a.location.space == b.location.space == "workspace"
+                b.location.space == "workspace"
                 and a.location.index == b.location.index
                 and a.location.offset < b.location.offset + b.type.size_bytes
                 and b.location.offset < a.location.offset + a.type.size_bytes
@@ -147,6 +164,11 @@ def make_program(
     `workspaces`: bytes of temporaries per kernel; `overlaps`: what outputs may take over.
     Raises LoweringError when the tensors do not fit into `pools`.
     """
+    if workspace_io and graph.states:
+        raise LoweringError(
+            f"the state {graph.states[0]!r} is kept between runs, and the workspace is not: build "
+            "without tir.usmp.use_workspace_io"
+        )
     planner = _Planner(graph, workspaces or {}, overlaps or {}, workspace_io)
     return planner.build(pools, algorithm, alignment_bytes, name)
 
@@ -202,7 +224,13 @@ class _Planner:
             calls.append(KernelCall("", (Argument(location(ref), type_), to), f"copy_{output}"))
         taken: set[str] = set()
         ports_in = tuple(
-            Port(n, c_name(n, taken), graph.type_of(r), location(r) if self.workspace_io else None)
+            Port(
+                n,
+                c_name(n, taken),
+                graph.type_of(r),
+                location(r) if self.workspace_io else None,
+                n in graph.states,
+            )
             for n, r in inputs
         )
         many = len(graph.outputs) > 1
@@ -216,6 +244,7 @@ class _Planner:
             )
             for i, ref in enumerate(graph.outputs)
         )
+        constants += graph.initial
         return AotProgram(name, ports_in, ports_out, tuple(calls), tuple(constants), result)
 
     def _output_location(self, output: int, location: Callable[[TensorRef], Location]) -> Location:
@@ -231,7 +260,7 @@ class _Planner:
                 self.last_use[self.root[ref]] = number
             for position in range(len(node.types)):
                 ref = TensorRef(number, position)
-                self.root[ref] = self.root[node.inputs[0]] if node.function == NOP else ref
+                self.root[ref] = self.graph.memory_of(ref, self.root)
             if node.function:
                 continue
             ref = TensorRef(number)
@@ -278,7 +307,7 @@ class _Planner:
                 continue
             for position, type_ in enumerate(node.types):
                 ref = TensorRef(number, position)
-                if ref in self.fixed:
+                if self.root[ref] in self.fixed:
                     continue
                 index_of[ref] = len(blocks)
                 last = self.last_use.get(ref, number)
