@@ -4,7 +4,7 @@
 value lies in the input's memory after the run.  How it gets there, best way first:
 
     in place   updates of regions (`dynamic_update_slice`) of the state write the regions alone
-    directly   the kernel that computes the value writes it there, when nobody reads the old one later
+    directly   the kernel that computes the value writes it there, if nobody reads the old one later
     copied     after everything else
 
 The memory planners ask `ModelGraph.held` which results lie in a state's memory.
