@@ -11,7 +11,6 @@ from slipway.codegen.names import check_names
 from slipway.compiler.graph import ModelGraph, build_graph, plan_storage
 from slipway.compiler.kernels import compile_kernels
 from slipway.compiler.model_factory import ModelFactory
-from slipway.compiler.open_sizes import need_fixed_sizes
 from slipway.compiler.optimize import optimize
 from slipway.compiler.states import State, bind_states
 from slipway.errors import TargetError, defects_named
@@ -59,8 +58,6 @@ def build(
             'compile with Executor("graph")'
         )
     graph = kernel_graph(module, chosen, params, mod_name, is_aot, state)
-    if is_aot:
-        need_fixed_sizes(graph)
     backend = backend_of(chosen)
     alignment = backend.tensor_alignment(chosen)
     storage = plan_storage(graph, alignment=1 if alignment == 64 else alignment)

@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from slipway.backends.in_place import Overlap
+from slipway.compiler.aot.sizes import ProgramSize, program_sizes
 from slipway.compiler.graph import NOP, ModelGraph, TensorRef
 from slipway.compiler.memory_plan import Block, Plan, Pool, Share, check_plan, plan
+from slipway.compiler.open_sizes import largest_bytes
 from slipway.errors import LoweringError
 from slipway.relay.types import TensorType
 
@@ -76,6 +78,7 @@ class AotProgram:
     calls: tuple[KernelCall, ...]
     constants: tuple[str, ...]
     plan: Plan
+    sizes: tuple[ProgramSize, ...] = ()
 
     @property
     def workspace_io(self) -> bool:
@@ -105,8 +108,8 @@ class AotProgram:
             return (
                 b.location.space == "workspace"
                 and a.location.index == b.location.index
-                and a.location.offset < b.location.offset + b.type.size_bytes
-                and b.location.offset < a.location.offset + a.type.size_bytes
+                and a.location.offset < b.location.offset + largest_bytes(b.type)
+                and b.location.offset < a.location.offset + largest_bytes(a.type)
             )
 
         return {
@@ -119,8 +122,8 @@ class AotProgram:
 
     @property
     def io_bytes(self) -> int:
-        """Bytes of all inputs and outputs."""
-        return sum(p.type.size_bytes for p in (*self.inputs, *self.outputs))
+        """Bytes of all inputs and outputs, at most."""
+        return sum(largest_bytes(p.type) for p in (*self.inputs, *self.outputs))
 
 
 def c_name(name: str, taken: set[str]) -> str:
@@ -245,7 +248,13 @@ class _Planner:
             for i, ref in enumerate(graph.outputs)
         )
         constants += graph.initial
-        return AotProgram(name, ports_in, ports_out, tuple(calls), tuple(constants), result)
+        taken = set()
+        sizes = program_sizes(
+            (type_ for node in graph.nodes for type_ in node.types),
+            (port.type for port in ports_in),
+            lambda size: c_name(size, taken),
+        )
+        return AotProgram(name, ports_in, ports_out, tuple(calls), tuple(constants), result, sizes)
 
     def _output_location(self, output: int, location: Callable[[TensorRef], Location]) -> Location:
         """Return where an output goes: to the caller, or into the workspace."""
@@ -302,7 +311,7 @@ class _Planner:
             if not node.function and ref not in self.fixed:  # an input that the caller writes
                 index_of[ref] = len(blocks)
                 last = self.last_use.get(ref, 0)
-                blocks.append(Block(node.name, node.types[0].size_bytes, 0, last, alignment))
+                blocks.append(Block(node.name, largest_bytes(node.types[0]), 0, last, alignment))
             if node.function in ("", NOP):
                 continue
             for position, type_ in enumerate(node.types):
@@ -312,7 +321,7 @@ class _Planner:
                 index_of[ref] = len(blocks)
                 last = self.last_use.get(ref, number)
                 label = node.name if len(node.types) == 1 else f"{node.name}:{position}"
-                blocks.append(Block(label, max(1, type_.size_bytes), number, last, alignment))
+                blocks.append(Block(label, max(1, largest_bytes(type_)), number, last, alignment))
             size = self.workspaces.get(node.function, 0)
             if size:
                 scratch[number] = len(blocks)
@@ -321,7 +330,7 @@ class _Planner:
         end = len(self.graph.nodes)
         for position, ref in self.output_of.items():
             if ref not in index_of:  # a copy, made after the last step
-                size = self.graph.type_of(self.graph.outputs[position]).size_bytes
+                size = largest_bytes(self.graph.type_of(self.graph.outputs[position]))
                 index_of[ref] = len(blocks)
                 blocks.append(Block(f"output {position}", max(1, size), end, end, alignment))
         return blocks, index_of, scratch
