@@ -329,8 +329,8 @@ FAMILIES = (
     "packed.qnn_packed", "qnn.pool", "qnn.rescale", "qnn.rescale_high", "qnn.rsqrt", "qnn.softmax",
     "qnn.table", "packed.qnn_winograd", "qnn.words", "recurrence", "tensor.reduce",
     "image.regions", "tensor.repeat", "image.sample", "tensor.scan", "tensor.scatter",
-    "tensor.shape", "nn.softmax", "tensor.sort", "tensor.unary", "vision.suppression",
-    "packed.winograd",
+    "tensor.shape", "nn.softmax", "tensor.sort", "tensor.unary", "tensor.update",
+    "vision.suppression", "packed.winograd",
 )  # fmt: skip
 _loaded = False
 
