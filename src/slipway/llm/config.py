@@ -8,7 +8,7 @@ serves them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from slipway.errors import ModelError, did_you_mean
@@ -66,7 +66,6 @@ class ModelConfig:
     sandwich: bool = False  # norms behind attention and feed-forward too, as Gemma 2 has them
     end_tokens: tuple[int, ...] = ()
     begin_token: int | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
 _FAMILIES: dict[str, dict[str, Any]] = {
@@ -115,12 +114,13 @@ def _tokens(value: Any) -> tuple[int, ...]:
     return tuple(int(v) for v in value) if isinstance(value, (list, tuple)) else (int(value),)
 
 
-def _checked(config: ModelConfig, where: str) -> ModelConfig:
+def checked(config: ModelConfig, where: str) -> ModelConfig:
+    """Return `config`, or raise ModelError where its sizes contradict each other."""
     if config.heads % config.kv_heads:
         raise ModelError(
             f"{where}: {config.heads} heads cannot share {config.kv_heads} heads of keys and values"
         )
-    if config.head_size % 2 or any(c.rope.size > config.head_size for c in config.layers):
+    if config.head_size % 2 or not config.layers or any(c.rope.size > config.head_size for c in config.layers):
         raise ModelError(f"{where}: heads of {config.head_size} elements cannot be rotated in pairs")
     return config
 
@@ -162,7 +162,7 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
         begin_token=given.get("bos_token_id"),
         **_FAMILIES[family],
     )
-    return _checked(config, where)
+    return checked(config, where)
 
 
 def _layers(

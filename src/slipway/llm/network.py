@@ -84,7 +84,7 @@ class _Network:
             )
             caches += [keys, values]
             x = self.layer(f"model.layers.{number}.", layer, x, keys, values)
-        if not all_logits and self.count is not 1:  # noqa: F632  (a Dim equals no number)
+        if not all_logits and not isinstance(self.count, int):
             x = relay.take(x, relay.const(np.array([-1], np.int32)), axis=0, mode="fast")
         x = self.norm(x, "model.norm.weight", config.hidden)
         head = embedding
