@@ -18,6 +18,7 @@ from slipway.backends.cpu.lowering.dot_pairs import (
 from slipway.backends.cpu.lowering.fuse_attention import fills_vectors, fuse_attention
 from slipway.backends.cpu.lowering.move_activations import move_activations
 from slipway.backends.cpu.lowering.narrow_rescale import narrow_rescale
+from slipway.backends.cpu.lowering.pack_blocks import pack_blocks
 from slipway.backends.cpu.lowering.pack_quantized import (
     pack_quantized,
     packing_instructions,
@@ -134,6 +135,10 @@ def _pack(function: Function, setting: Setting) -> Function:
     return sink_reshape(pack_quantized(padded, instructions, _costs(setting)))
 
 
+def _pack_blocks(function: Function, setting: Setting) -> Function:
+    return pack_blocks(function, setting.target)
+
+
 def _subpixel(function: Function, setting: Setting) -> Function:
     return subpixel_conv(function, _costs(setting))
 
@@ -166,6 +171,7 @@ LOWERING: tuple[Pass, ...] = (
     graph_pass("SimplifyExpr", simplify_expr, _blocks),
     graph_pass("FoldConstant", fold_constant, _blocks),
     PACK_QUANTIZED,
+    setting_pass("PackBlockWeights", _pack_blocks, lambda s: _is_llvm(s.target)),
     graph_pass("NarrowRescale", narrow_rescale, lambda s: _is_llvm(s.target)),
 )
 PASSES: tuple[Pass, ...] = (
