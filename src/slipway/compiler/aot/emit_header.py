@@ -1,10 +1,14 @@
 """The header of an ahead-of-time program: what its callers see, whatever its code is written in.
 
-It holds a struct of pointers for inputs, one for outputs, sizes as macros, the run function.
+It holds a struct of pointers for inputs, one for outputs, names, sizes and scales as macros, the
+run function, and what converts real numbers to those of quantised inputs and back.
 """
 
 from __future__ import annotations
 
+from math import prod
+
+from slipway.compiler.aot.emit_converters import c_string, converters, scale_macros
 from slipway.compiler.aot.program import Location, Port
 from slipway.compiler.aot.sources import ProgramParts, element_bytes
 
@@ -22,10 +26,13 @@ extern "C" {{
 /* Bytes of each input and output, of the workspace and of the constants. */
 {sizes}
 
+/* What the model calls its inputs and outputs, and how many elements they have. */
+{names}
+
 /* What the pointers of inputs and outputs must be multiples of, in bytes. */
 {alignments}
 
-#define {upper}_STATUS_OK 0
+{scales}#define {upper}_STATUS_OK 0
 #define {upper}_STATUS_MISALIGNED (-1)
 #define {upper}_STATUS_FAILED (-2)
 
@@ -47,7 +54,7 @@ struct {prefix}_workspace_pools {{
 
 {maps}{doc}
 int32_t {prefix}_run({parameters});
-
+{converters}
 #ifdef __cplusplus
 }}
 #endif
@@ -68,10 +75,16 @@ def emit_header(parts: ProgramParts) -> str:
         sizes.append(f"#define {upper}_{pool.name.upper()}_WORKSPACE_POOL_SIZE {size}")
     constants = sum(parts.constants[n].nbytes for n in program.constants)
     sizes.append(f"#define {upper}_CONSTANTS_SIZE {constants}")
-    alignments = [
-        f"#define {upper}_{p.c_name.upper()}_ALIGNMENT {element_bytes(p)}"
-        for p in (*program.inputs, *program.outputs)
+    ports = (*program.inputs, *program.outputs)
+    names = [
+        line
+        for port in ports
+        for line in (
+            f"#define {upper}_{port.c_name.upper()}_NAME {c_string(port.name)}",
+            f"#define {upper}_{port.c_name.upper()}_ELEMENTS {prod(port.type.shape)}",
+        )
     ]
+    alignments = [f"#define {upper}_{p.c_name.upper()}_ALIGNMENT {element_bytes(p)}" for p in ports]
     doc = [
         "/** Run the model once.",
         f" * @retval {upper}_STATUS_OK          the outputs are there",
@@ -85,9 +98,12 @@ def emit_header(parts: ProgramParts) -> str:
         upper=upper,
         guard=f"{upper}_H_",
         sizes="\n".join(sizes),
+        names="\n".join(names),
         alignments="\n".join(alignments),
-        inputs="\n".join(map(_member, program.inputs)),
-        outputs="\n".join(map(_member, program.outputs)),
+        scales=scale_macros(ports, upper),
+        converters=converters(parts),
+        inputs="\n".join(_member(p, constant=not program.workspace_io) for p in program.inputs),
+        outputs="\n".join(_member(p) for p in program.outputs),
         pools="\n".join(f"  uint8_t *{pool.name};" for pool in program.plan.pools),
         alignment=parts.alignment_bytes,
         doc="\n".join(doc),
@@ -101,10 +117,10 @@ def run_parameters(parts: ProgramParts) -> str:
     """Return the parameters of the run function."""
     words = []
     if not parts.program.workspace_io:
-        words.append(f"struct {parts.prefix}_inputs *inputs")
-        words.append(f"struct {parts.prefix}_outputs *outputs")
+        words.append(f"const struct {parts.prefix}_inputs *inputs")
+        words.append(f"const struct {parts.prefix}_outputs *outputs")
     if not parts.own_workspace:
-        words.append(f"struct {parts.prefix}_workspace_pools *pools")
+        words.append(f"const struct {parts.prefix}_workspace_pools *pools")
     return ",\n    ".join(words) or "void"
 
 
@@ -124,7 +140,7 @@ def _maps(parts: ProgramParts) -> str:
         lines += [
             f"extern uint8_t {parts.space(i)}[];" for i in range(len(parts.program.plan.pools))
         ]
-    pools = "void" if parts.own_workspace else f"struct {parts.prefix}_workspace_pools *pools"
+    pools = "void" if parts.own_workspace else f"const struct {parts.prefix}_workspace_pools *pools"
     for side, ports in (("inputs", parts.program.inputs), ("outputs", parts.program.outputs)):
         struct = f"struct {parts.prefix}_{side}"
         when = "must be written before each run" if side == "inputs" else "are after a run"
@@ -145,6 +161,7 @@ def _maps(parts: ProgramParts) -> str:
     return "\n".join([*lines, ""])
 
 
-def _member(port: Port) -> str:
+def _member(port: Port, *, constant: bool = False) -> str:
     shape = ", ".join(map(str, port.type.shape))
-    return f"  void *{port.c_name}; /* {port.type.dtype}[{shape}] */"
+    const = "const " if constant else ""
+    return f"  {const}void *{port.c_name}; /* {port.type.dtype}[{shape}] */"
