@@ -18,6 +18,7 @@ from slipway.compiler.open_sizes import check_open, largest_bytes
 from slipway.errors import LoweringError
 from slipway.ir.structural import structural_hash
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
+from slipway.relay.meaning import NO_MEANINGS, Meanings
 from slipway.relay.op_registry import call_definition, is_call_of, is_primitive
 from slipway.relay.types import TensorType, flatten
 from slipway.relay.visit import post_order
@@ -61,6 +62,7 @@ class ModelGraph:
     params: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     outputs: list[TensorRef] = field(default_factory=list)
     output_names: tuple[str, ...] = ()  # of all outputs, where the model names them
+    meanings: Meanings = NO_MEANINGS  # scales and labels, where its file tells them
     kernels: dict[str, Function] = field(default_factory=dict)
     states: list[str] = field(default_factory=list)  # inputs that a run writes: compiler/states.py
     initial: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)  # of states, not zeros

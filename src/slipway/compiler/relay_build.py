@@ -18,6 +18,7 @@ from slipway.ir.function import IRModule
 from slipway.ir.rare_collections import rare_collections
 from slipway.relay.backend import Executor, Runtime
 from slipway.relay.expr import Expr, Function
+from slipway.relay.meaning import meanings_of
 from slipway.target import Target
 from slipway.transform.context import PassContext
 
@@ -99,6 +100,8 @@ def kernel_graph(
     assert isinstance(main, Function)
     graph = build_graph(main, mod_name=mod_name)
     graph.output_names = _output_names(module, len(graph.outputs))
+    given = module["main"]
+    graph.meanings = meanings_of(given.attr("meanings"), len(graph.outputs))
     return bind_states(graph, state, values, mod_name) if state else graph
 
 
