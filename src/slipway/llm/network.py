@@ -138,11 +138,13 @@ class _Network:
         return parts
 
     def norm(self, x: Any, name: str, size: int) -> Any:
-        """x / root of the mean of squares, times the weight."""
+        """X / root of the mean of squares, times the weight."""
         weight = self.weights.vector(name, size) + np.float32(self.config.norm_offset)
         mean = relay.mean(x * x, axis=-1, keepdims=True)
-        return x * relay.rsqrt(mean + relay.const(np.float32(self.config.epsilon))) * relay.const(
-            weight
+        return (
+            x
+            * relay.rsqrt(mean + relay.const(np.float32(self.config.epsilon)))
+            * relay.const(weight)
         )
 
     def layer(self, prefix: str, layer: LayerConfig, x: Any, keys: Var, values: Var) -> Any:
@@ -154,9 +156,7 @@ class _Network:
             x = x + self.norm(mixed, behind, config.hidden)
             before = self.norm(x, prefix + "pre_feedforward_layernorm.weight", config.hidden)
             made = self.feed_forward(prefix + "mlp.", before)
-            return x + self.norm(
-                made, prefix + "post_feedforward_layernorm.weight", config.hidden
-            )
+            return x + self.norm(made, prefix + "post_feedforward_layernorm.weight", config.hidden)
         x = x + mixed
         return x + self.feed_forward(prefix + "mlp.", self.norm(x, behind, config.hidden))
 

@@ -151,16 +151,16 @@ def _is_signed(attrs: PackedBlockAttrs) -> bool:
 
 
 @PACKED.compute
-def _compute(
-    attrs: PackedBlockAttrs, inputs: list[Any], out_types: list[TensorType]
-) -> list[Any]:
+def _compute(attrs: PackedBlockAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
     """Largest elements, integers, products of groups, their sums: for targets without vectors."""
     data, weight, scale, least = inputs
     rows = data.shape[0]
     _, groups, vectors, width = (size_of(d) for d in weight.shape)
     lanes, m = width // (4 * attrs.bits), te()
     tile = lanes * vectors
-    i, k, g = (m.reduce_axis((0, n), name=x) for n, x in ((GROUP, "i"), (GROUP, "k"), (groups, "g")))
+    i, k, g = (
+        m.reduce_axis((0, n), name=x) for n, x in ((GROUP, "i"), (GROUP, "k"), (groups, "g"))
+    )
     top = m.compute(
         (rows, groups), lambda s, g: m.max(m.abs(data(s, g * GROUP + i)), axis=[i]), "T_block_top"
     )
@@ -184,7 +184,9 @@ def _compute(
 
     products = m.compute(
         (rows, out_types[0].shape[1], groups),
-        lambda s, j, g: m.sum(integers(s, g * GROUP + k) * (value(j, g, k) - attrs.offset), axis=[k]),
+        lambda s, j, g: m.sum(
+            integers(s, g * GROUP + k) * (value(j, g, k) - attrs.offset), axis=[k]
+        ),
         "T_block_products",
     )
     totals = m.compute(
@@ -408,15 +410,18 @@ def packed_parts(
 
 
 def _cases() -> None:
-    for name, vectors, unsigned in (("q8_0", 1, True), ("q4_0", 2, True), ("q4_1", 1, True), ("q8_0", 1, False)):
+    for name, vectors, unsigned in (
+        ("q8_0", 1, True),
+        ("q4_0", 2, True),
+        ("q4_1", 1, True),
+        ("q8_0", 1, False),
+    ):
         depth = FORMATS[name].size * 2
         rng = np.random.default_rng(3)
         rows = random_rows(rng, name, 4 * vectors, 2)
         how, arrays = packed_parts(name, rows, 4, vectors, unsigned)
 
-        def make(
-            rng: np.random.Generator, arrays: Any = arrays, depth: int = depth
-        ) -> list[Any]:
+        def make(rng: np.random.Generator, arrays: Any = arrays, depth: int = depth) -> list[Any]:
             return [rng.standard_normal((3, depth)).astype("float32"), *arrays]
 
         PACKED.sample_case(

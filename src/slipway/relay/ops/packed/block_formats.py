@@ -65,7 +65,11 @@ def _q4_0(blocks: Array) -> tuple[Array, Array, Array]:
 
 
 def _q4_1(blocks: Array) -> tuple[Array, Array, Array]:
-    return _nibbles(blocks[..., 4:]), _half(blocks[..., :2])[..., None], -_half(blocks[..., 2:4])[..., None]
+    return (
+        _nibbles(blocks[..., 4:]),
+        _half(blocks[..., :2])[..., None],
+        -_half(blocks[..., 2:4])[..., None],
+    )
 
 
 def _q4_k(blocks: Array) -> tuple[Array, Array, Array]:
