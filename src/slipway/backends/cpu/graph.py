@@ -20,6 +20,7 @@ from slipway.backends.cpu.lowering.pack_quantized import (
     packing_instructions,
     stored_as,
 )
+from slipway.backends.cpu.lowering.pad_quantized import pad_quantized
 from slipway.backends.cpu.lowering.subpixel_conv import subpixel_conv
 from slipway.relay.expr import Function
 from slipway.target import Target
@@ -126,7 +127,8 @@ def _costs(setting: Setting) -> Costs:
 
 def _pack(function: Function, setting: Setting) -> Function:
     instructions = packing_instructions(setting.target)
-    return sink_reshape(pack_quantized(function, instructions, _costs(setting)))
+    padded = pad_quantized(function, instructions)
+    return sink_reshape(pack_quantized(padded, instructions, _costs(setting)))
 
 
 def _subpixel(function: Function, setting: Setting) -> Function:
