@@ -331,7 +331,7 @@ FAMILIES = (
     "tensor.repeat", "qnn.rescale", "qnn.rescale_high", "image.resize", "nn.rotary",
     "qnn.rsqrt", "image.sample", "tensor.scan", "tensor.scatter", "tensor.shape", "nn.softmax",
     "qnn.softmax", "tensor.sort", "vision.suppression", "qnn.table", "tensor.unary",
-    "packed.winograd", "qnn.words",
+    "tensor.update", "packed.winograd", "qnn.words",
 )  # fmt: skip
 _loaded = False
 

@@ -10,7 +10,11 @@ from functools import partial
 from typing import Any
 
 from slipway.backends.cpu.lowering.alter_layout import alter_layout
-from slipway.backends.cpu.lowering.dot_pairs import best_in_pairs, pair_instructions
+from slipway.backends.cpu.lowering.dot_pairs import (
+    best_in_pairs,
+    gain_in_pairs,
+    pair_instructions,
+)
 from slipway.backends.cpu.lowering.fuse_attention import fills_vectors, fuse_attention
 from slipway.backends.cpu.lowering.move_activations import move_activations
 from slipway.backends.cpu.lowering.narrow_rescale import narrow_rescale
@@ -20,6 +24,7 @@ from slipway.backends.cpu.lowering.pack_quantized import (
     packing_instructions,
     stored_as,
 )
+from slipway.backends.cpu.lowering.pad_quantized import pad_quantized
 from slipway.backends.cpu.lowering.subpixel_conv import subpixel_conv
 from slipway.relay.expr import Function
 from slipway.target import Target
@@ -94,11 +99,11 @@ def _pairs(setting: Setting) -> list[Any]:
 
 def _widen(function: Function, setting: Setting) -> Function:
     pairs = _pairs(setting)
-    if not pairs:
+    if not pairs or setting.target is None:
         return widen_products(function)
-    winograd = allows_winograd(setting.target)
+    winograd, gain = allows_winograd(setting.target), gain_in_pairs(setting.target)
     return widen_products(
-        function, best_in_pairs(function, setting.lanes, pairs[0].depth, winograd, _core(setting))
+        function, best_in_pairs(function, setting.lanes, gain, winograd, _core(setting))
     )
 
 
@@ -126,7 +131,8 @@ def _costs(setting: Setting) -> Costs:
 
 def _pack(function: Function, setting: Setting) -> Function:
     instructions = packing_instructions(setting.target)
-    return sink_reshape(pack_quantized(function, instructions, _costs(setting)))
+    padded = pad_quantized(function, instructions)
+    return sink_reshape(pack_quantized(padded, instructions, _costs(setting)))
 
 
 def _pack_blocks(function: Function, setting: Setting) -> Function:
