@@ -45,7 +45,7 @@ LAYERS = {
     6: ("backends",),
     7: ("compiler", "frontends"),
     8: ("inspect", "topi.testing.schedules"),
-    9: ("rpc", "micro", "tuning"),
+    9: ("rpc", "micro", "tuning", "llm"),
     10: (
         "_ffi", "cli", "exec", "contrib", "driver", "nd", "tir", "transform", "__init__",
         "__main__", "testing", "error", "instrument", "parser", "autotvm", "auto_scheduler",

@@ -1,8 +1,8 @@
 """What a language model looks like: sizes, and what its family does differently.
 
-`from_transformers` reads the ``config.json`` of a transformers folder, `from_gguf` the metadata of a
-GGUF file.  The families differ in norms, biases, activation and positions only, so that one network
-serves them.
+`from_transformers` reads the ``config.json`` of a transformers folder; `gguf_model` the metadata of
+a GGUF file.  The families differ in norms, biases, activation and positions only, so that one
+network serves them.
 """
 
 from __future__ import annotations
@@ -135,8 +135,9 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
     """Return the configuration of a transformers ``config.json``."""
     family = str(_need(given, "model_type", where))
     if family not in _FAMILIES:
+        hint = did_you_mean(family, _FAMILIES)
         raise ModelError(
-            f"{where}: slipway.llm knows no model_type {family!r}.{did_you_mean(family, _FAMILIES)} "
+            f"{where}: slipway.llm knows no model_type {family!r}.{hint} "
             f"It knows: {', '.join(_FAMILIES)}"
         )
     hidden = _count(given, "hidden_size", where)

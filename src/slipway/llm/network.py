@@ -56,7 +56,8 @@ def rope_tables(rope: Rope, positions: int) -> tuple[Any, Any]:
         smooth = np.clip((turns - low) / (high - low), 0, 1)
         frequencies = (1 - smooth) * frequencies / factor + smooth * frequencies
     angles = np.arange(positions, dtype=np.float64)[:, None] * frequencies
-    return tuple((rope.amplitude * f(angles)).astype(np.float32) for f in (np.cos, np.sin))
+    cosines, sines = rope.amplitude * np.cos(angles), rope.amplitude * np.sin(angles)
+    return cosines.astype(np.float32), sines.astype(np.float32)
 
 
 class _Network:
@@ -94,7 +95,7 @@ class _Network:
         if config.logit_softcap:
             cap = relay.const(config.logit_softcap)
             logits = cap * relay.tanh(logits / cap)
-        return IRModule.from_expr(Function([tokens, self.position, *caches], logits))
+        return IRModule.from_expr(Function((tokens, self.position, *caches), logits))
 
     def matrix(self, name: str, rows: int, columns: int) -> Matrix:
         return quantised(self.weights.matrix(name, rows, columns), self.quantise)

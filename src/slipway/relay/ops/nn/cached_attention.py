@@ -122,7 +122,7 @@ def _reference(
     scores = np.where(seen, scores, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     mixed = (weights / weights.sum(-1, keepdims=True)) @ values
-    return np.ascontiguousarray(mixed.transpose(1, 0, 2)).astype(query.dtype)
+    return np.asarray(mixed.transpose(1, 0, 2), query.dtype, order="C")
 
 
 @CACHED_ATTENTION.compute
