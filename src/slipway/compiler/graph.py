@@ -24,6 +24,7 @@ from slipway.relay.visit import post_order
 
 RESHAPES = ("reshape", "squeeze", "expand_dims", "nn.batch_flatten")
 NOP = "__nop"
+COPY = "__copy"  # from one device to another
 MAX_RANK = 16  # of tensors at run time: crt/include/slipway/tensor.h
 _LONGEST_NAME = 80
 
@@ -62,6 +63,8 @@ class ModelGraph:
     outputs: list[TensorRef] = field(default_factory=list)
     output_names: tuple[str, ...] = ()  # of all outputs, where the model names them
     kernels: dict[str, Function] = field(default_factory=dict)
+    devices: list[int] = field(default_factory=list)  # kind, of each node; empty: one device
+    kernel_devices: dict[str, int] = field(default_factory=dict)  # where `devices` are given
 
     def type_of(self, ref: TensorRef) -> TensorType:
         """Return the type of one tensor."""
@@ -234,10 +237,14 @@ class TensorStorage:
 
 @dataclass(frozen=True)
 class StoragePlan:
-    """The storage of every tensor, and the plan of the arena."""
+    """The storage of every tensor, and the plan of the arena.
+
+    A graph on several devices has a plan for each kind, `by_device`; offsets are in its own arena.
+    """
 
     storage: dict[TensorRef, TensorStorage]
     plan: Plan
+    by_device: Mapping[int, Plan] = field(default_factory=dict)
 
     def of(self, node: int, index: int = 0) -> TensorStorage:
         """Return the storage of output `index` of node `node`."""
@@ -270,21 +277,26 @@ def plan_storage(graph: ModelGraph, algorithm: str = "best", alignment: int = 1)
     for ref in (*inputs, *graph.outputs):
         if root[ref] in lives:
             lives[root[ref]] = lives[root[ref]][0], last
-    blocks = [
-        Block(
-            graph.nodes[r.node].name,
-            -(-max(1, largest_bytes(graph.type_of(r))) // alignment) * alignment,
-            first,
-            end,
-        )
-        for r, (first, end) in lives.items()
-    ]
-    result = plan(blocks, algorithm)
-    offset_of = dict(zip(lives, result.offsets, strict=True))
+    device_of = graph.devices or [0] * len(graph.nodes)
+    offset_of: dict[TensorRef, int] = {}
+    plans: dict[int, Plan] = {}
+    for device in sorted(set(device_of or [0])):
+        own = {r: life for r, life in lives.items() if device_of[r.node] == device}
+        blocks = [
+            Block(
+                graph.nodes[r.node].name,
+                -(-max(1, largest_bytes(graph.type_of(r))) // alignment) * alignment,
+                first,
+                end,
+            )
+            for r, (first, end) in own.items()
+        ]
+        plans[device] = plan(blocks, algorithm)
+        offset_of.update(zip(own, plans[device].offsets, strict=True))
     groups: dict[Any, int] = {}
     storage = {}
     for ref, base in root.items():
         offset = offset_of.get(base)
-        key = base if offset is None else offset
+        key = base if offset is None else (device_of[base.node], offset)
         storage[ref] = TensorStorage(groups.setdefault(key, len(groups)), offset)
-    return StoragePlan(storage, result)
+    return StoragePlan(storage, next(iter(plans.values())), plans if graph.devices else {})
