@@ -51,11 +51,10 @@ class Stored:
 
 def integer_products(function: Function) -> Function:
     """Return a typed `function` with its products of bytes in the form of the packed kernels."""
-    on_bytes = rewrite(function, _on_bytes)
-    if on_bytes is function:
-        return function
-    moved = change_layouts(on_bytes, _channels_last)
-    return rewrite(moved, _stored_sums)  # type: ignore[no-any-return]
+    on_bytes: Function = rewrite(function, _on_bytes)
+    if on_bytes is not function:
+        on_bytes = rewrite(change_layouts(on_bytes, _channels_last), _stored_sums)
+    return on_bytes
 
 
 def call_of(name: str, *args: Any, **options: Any) -> Any:
@@ -139,7 +138,7 @@ def _dense(data: Stored, weight: Constant) -> Expr | None:
     wide = weight.array.astype(np.int64)
     low, high = (int(wide.min()), int(wide.max())) if wide.size else (0, 0)
     more = 0
-    if not (-128 <= low and high <= 127):
+    if not (low >= -128 and high <= 127):
         if high - low > 255:
             return None
         more = high - 127 if high > 127 else low + 128
