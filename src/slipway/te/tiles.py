@@ -1,7 +1,7 @@
 """Tensor intrinsics of matrix units: a grid of tiles of sums, in registers through a reduction.
 
-A step of a reduction multiplies `rows` tiles of data by `columns` tiles of weights.  The sums stay in
-the unit's registers until the last step, and are then stored::
+A step of a reduction multiplies `rows` tiles of data by `columns` tiles of weights.  The sums stay
+in the unit's registers until the last step, and are then stored::
 
     reset    configuration; all sums zero
     update   load a tile of each column of weights; for each tile of data: load it, multiply
@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from slipway.errors import ScheduleError
 from slipway.ir import ops
 from slipway.ir import stmt as S
-from slipway.ir import tiles
 from slipway.ir.buffer import decl_buffer
 from slipway.ir.calls import prefetch
 from slipway.ir.expr import Var
+from slipway.ir.instructions import tiles
 from slipway.te.tensor_intrin import TensorIntrin, decl_tensor_intrin
 
 if TYPE_CHECKING:
@@ -105,8 +105,7 @@ def tile_intrinsic(
             for j in range(grid.columns):
                 own = i * grid.columns + j
                 update.append(S.Evaluate(tiles.dot(entry.name, own, left, count + j)))
-                place = sums(i, j)
-                finish.append(S.Evaluate(tiles.store(own, c, place, c.strides[sums_axis])))
+                finish.append(S.Evaluate(tiles.store(own, c, sums(i, j), c.strides[sums_axis])))
         whole = S.seq([*reset, *update, *finish])
         return whole, S.seq(reset), S.seq(update), S.seq(finish)
 

@@ -1,8 +1,8 @@
 """Products on a matrix unit (`te.tiles`): which grid of tiles, and how its stages are scheduled.
 
-Positions of an image, or rows of a matrix, are the rows of a tile of data: `height` neighbours along
-x for each; a grid has `across` tiles side by side on `lines` lines.  Its columns are vectors of 16
-channels.  What follows a product reads the sums where the grid has stored them.
+Positions of an image, or rows of a matrix, are the rows of a tile of data: `height` neighbours
+along x for each; a grid has `across` tiles side by side on `lines` lines.  Its columns are vectors
+of 16 channels.  What follows a product reads the sums where the grid has stored them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.strategy import Knobs, Space
-from slipway.ir.tiles import INSTRUCTIONS, ROW_BYTES, ROWS, WORD, TileInstruction
+from slipway.ir.instructions.tiles import INSTRUCTIONS, ROW_BYTES, ROWS, WORD, TileInstruction
 from slipway.te.tiles import Operand, TileGrid, tile_intrinsic
 
 if TYPE_CHECKING:
@@ -120,15 +120,15 @@ def product_intrinsic(
 ) -> te.TensorIntrin:
     """Return the intrinsic for sums ([y,] x, o, block, lane) of data ([y,] x, c).
 
-    The weight is (o, 1.., words, block * lane, depth), with an axis for each of the `taps` of a window
-    that does not vary; `ahead` rows of it are prefetched.  `strides` has that of x, and before it that of y where there are lines.
+    The weight is (o, 1.., words, block * lane, depth), with an axis for each of the `taps` of a
+    window that does not vary; it is prefetched `ahead` rows.  `strides` has that of x, and before
+    it that of y where there are lines.
     """
     depth, wide, columns = entry.depth, knobs.across * knobs.height, together * LANES
     grid, sx = knobs.grid, strides[-1]
-    lines, step = ([(knobs.lines - 1) * strides[0] + 1], strides[0]) if len(strides) > 1 else ([], 1)
-    a = te.placeholder(
-        (*lines, (wide - 1) * sx + 1, knobs.words * depth), entry.a_dtype, name="a"
-    )
+    step = strides[0]
+    lines = [(knobs.lines - 1) * step + 1] if len(strides) > 1 else []
+    a = te.placeholder((*lines, (wide - 1) * sx + 1, knobs.words * depth), entry.a_dtype, name="a")
     ones = (1,) * taps
     groups = knobs.vectors // together
     b = te.placeholder((groups, *ones, knobs.words, columns, depth), entry.b_dtype, name="b")

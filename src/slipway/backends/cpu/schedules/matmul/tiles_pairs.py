@@ -62,8 +62,8 @@ def _sides(problem: Problem) -> tuple[tuple[int, int], int, int, int]:
     together = lanes // LANES
     if problem.op == "nn.contrib_dense_pairs":
         return (1, out.shape[0]), blocks * together, steps, together
-    *_, high, wide, _ = (*out.shape[:2], 1, *out.shape[2:])
-    return (high, wide), blocks * together, steps, together
+    size = (1, *out.shape[2:-1])
+    return (size[-2], size[-1]), blocks * together, steps, together
 
 
 def _default(problem: Problem) -> GridKnobs:
@@ -76,11 +76,11 @@ def _space(problem: Problem) -> Space:
 
 
 def _cost(problem: Problem, knobs: GridKnobs) -> float:
-    size, blocks, steps, _ = _sides(problem)
+    size, blocks, _, _ = _sides(problem)
     (out,), weight = problem.out_types, problem.in_types[1]
     planes = out.size // (size[0] * size[1] * blocks * LANES)
-    steps = planes * prod(weight.shape[1:-2]) // knobs.words
-    return steps * all_cycles(knobs, size, blocks, problem.target)
+    count: int = planes * prod(weight.shape[1:-2]) // knobs.words
+    return count * all_cycles(knobs, size, blocks, problem.target)
 
 
 def _conv_compute(
@@ -179,9 +179,7 @@ def schedule_conv_tiles(
         entry, knobs, attrs.strides[-2:], 1 + taps, together,
         rows_ahead(prod(size), together, target),
     )  # fmt: skip
-    multiply_tiles(
-        inner, knobs, [*axes[:first], *around], axes[first:], pair, part, intrinsic
-    )
+    multiply_tiles(inner, knobs, [*axes[:first], *around], axes[first:], pair, part, intrinsic)
     return schedule
 
 
@@ -283,7 +281,7 @@ def _matmul_space(problem: Problem) -> Space:
 
 def _matmul_cost(problem: Problem, knobs: GridKnobs) -> float:
     size, blocks, steps = _matmul_sides(problem)
-    batch = prod(problem.out_types[0].shape[:-2])
+    batch: int = prod(problem.out_types[0].shape[:-2])
     return batch * (steps // knobs.words) * all_cycles(knobs, size, blocks, problem.target)
 
 
@@ -311,8 +309,7 @@ def _matmul_compute(
         tag="injective,pack",
     )  # fmt: skip
     pair, part = (
-        te.reduce_axis((0, n), name=name)
-        for n, name in ((inner // depth, "k_pair"), (depth, "k"))
+        te.reduce_axis((0, n), name=name) for n, name in ((inner // depth, "k_pair"), (depth, "k"))
     )
 
     def sum_of(*i: Any) -> Any:

@@ -41,7 +41,6 @@ from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
-    from slipway.relay.op_registry import Attrs
     from slipway.target import Target
 
 
@@ -76,8 +75,10 @@ def _space(problem: Problem) -> Space:
 
 def _cost(problem: Problem, knobs: GridKnobs) -> float:
     size, blocks, steps = _sides(problem)
-    images, taps = problem.out_types[0].shape[0], prod(problem.in_types[1].shape[1:3])
-    return images * taps * (steps // knobs.words) * all_cycles(knobs, size, blocks, problem.target)
+    images: int = problem.out_types[0].shape[0]
+    taps = prod(problem.in_types[1].shape[1:3])
+    count: int = images * taps * (steps // knobs.words)
+    return count * all_cycles(knobs, size, blocks, problem.target)
 
 
 def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: GridKnobs) -> list[te.Tensor]:
