@@ -118,3 +118,10 @@ def test_what_cpuinfo_does_not_name_is_asked_of_the_processor(name):
     answer = native_runtime().lib.slw_cpu_has(name.encode(), len(name))
     assert answer in (0, 1)
     assert cpu_features.missing_features([name, "macrofusion"]) == ([] if answer else [name])
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="features of x86")
+def test_where_cpuinfo_says_nothing_the_processor_is_asked(monkeypatch):
+    monkeypatch.setattr(cpu_features, "host_features", frozenset)
+    lacking = cpu_features.missing_features(["sse2", "fma4", "avx10.2-512", "macrofusion"])
+    assert lacking == ["avx10.2-512", "fma4"]

@@ -323,14 +323,16 @@ def _current_span() -> str:
 
 FAMILIES = (
     "nn.activation", "annotation", "nn.attention", "tensor.binary", "packed.blocked",
-    "packed.blocked_conv", "control", "nn.conv", "nn.conv_transpose", "tensor.create", "nn.dense",
-    "image.detection", "image.resize", "tensor.index", "tensor.join", "nn.norm", "nn.pad",
+    "packed.block_dense", "packed.blocked_conv", "control", "nn.conv", "nn.conv_transpose", "tensor.create", "nn.dense",
+    "image.detection", "image.resize", "tensor.index", "tensor.join", "nn.block_dense",
+    "nn.cached_attention", "nn.norm",
+    "nn.pad", "nn.rotary",
     "packed.dot_pairs", "nn.pool", "qnn.affine", "qnn.conv", "packed.qnn_depthwise_packed",
     "packed.qnn_packed", "qnn.pool", "qnn.rescale", "qnn.rescale_high", "qnn.rsqrt", "qnn.softmax",
     "qnn.table", "packed.qnn_winograd", "qnn.words", "recurrence", "tensor.reduce",
     "image.regions", "tensor.repeat", "image.sample", "tensor.scan", "tensor.scatter",
-    "tensor.shape", "nn.softmax", "tensor.sort", "tensor.unary", "vision.suppression",
-    "packed.winograd",
+    "tensor.shape", "nn.softmax", "tensor.sort", "tensor.unary", "tensor.update",
+    "vision.suppression", "packed.winograd",
 )  # fmt: skip
 _loaded = False
 

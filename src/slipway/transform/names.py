@@ -38,6 +38,7 @@ OPT_LEVELS = {
     "NarrowRescale": 2,
     "OptimizeLoops": 0,
     "OwnOutputs": 0,
+    "PackBlockWeights": 2,
     "PackQuantizedWeights": 2,
     "PartitionGraph": 0,
     "RemoveDeadChannels": 2,

@@ -18,11 +18,13 @@ from slipway.backends.cpu.lowering.dot_pairs import (
 from slipway.backends.cpu.lowering.fuse_attention import fills_vectors, fuse_attention
 from slipway.backends.cpu.lowering.move_activations import move_activations
 from slipway.backends.cpu.lowering.narrow_rescale import narrow_rescale
+from slipway.backends.cpu.lowering.pack_blocks import pack_blocks
 from slipway.backends.cpu.lowering.pack_quantized import (
     pack_quantized,
     packing_instructions,
     stored_as,
 )
+from slipway.backends.cpu.lowering.pad_quantized import pad_quantized
 from slipway.backends.cpu.lowering.subpixel_conv import subpixel_conv
 from slipway.relay.expr import Function
 from slipway.target import Target
@@ -129,7 +131,12 @@ def _costs(setting: Setting) -> Costs:
 
 def _pack(function: Function, setting: Setting) -> Function:
     instructions = packing_instructions(setting.target)
-    return sink_reshape(pack_quantized(function, instructions, _costs(setting)))
+    padded = pad_quantized(function, instructions)
+    return sink_reshape(pack_quantized(padded, instructions, _costs(setting)))
+
+
+def _pack_blocks(function: Function, setting: Setting) -> Function:
+    return pack_blocks(function, setting.target)
 
 
 def _subpixel(function: Function, setting: Setting) -> Function:
@@ -164,6 +171,7 @@ LOWERING: tuple[Pass, ...] = (
     graph_pass("SimplifyExpr", simplify_expr, _blocks),
     graph_pass("FoldConstant", fold_constant, _blocks),
     PACK_QUANTIZED,
+    setting_pass("PackBlockWeights", _pack_blocks, lambda s: _is_llvm(s.target)),
     graph_pass("NarrowRescale", narrow_rescale, lambda s: _is_llvm(s.target)),
 )
 PASSES: tuple[Pass, ...] = (
