@@ -71,6 +71,12 @@ CASES = {
     "bytes of rows": bytes_conv((1, 1, 37, 64), (4, 1, 1, 16, 16, 4)),
     "bytes, one row": bytes_conv((1, 1, 1, 20), (1, 1, 1, 5, 16, 4)),
     "bytes, dilation": bytes_conv((1, 6, 6, 4), (1, 3, 3, 1, 16, 4), dilation=(2, 1)),
+    "bytes, a line of taps": bytes_conv((1, 6, 7, 8), (2, 3, 5, 2, 16, 4), strides=(1, 2)),
+    "words": bytes_conv((1, 9, 12, 1), (2, 5, 7, 1, 16, 4), "int32", strides=(2, 2)),
+    "words, one tap": bytes_conv((1, 3, 4, 1), (1, 1, 1, 1, 16, 4), "int32"),
+    "pairs, a line of taps": pairs_conv(
+        (1, 1, 9, 11, 4), (1, 1, 7, 7, 2, 32, 2), (2, 2), (3, 3, 3, 3)
+    ),
     "pairs, windows": pairs_conv(
         (1, 2, 5, 18, 32), (2, 2, 3, 3, 16, 32, 2), (1, 1), (1, 1, 1, 1)
     ),
@@ -148,7 +154,7 @@ def test_tiles_are_configured_once_and_given_back():
 
 def test_a_target_without_the_unit_is_refused_in_words():
     lowered, _ = in_the_model("pairs, one row")
-    with pytest.raises(CodegenError, match="needs amx-tile.*Add -mattr=.amx-tile"):
+    with pytest.raises(CodegenError, match=r"needs amx-tile.*Add -mattr=\+amx-tile"):
         build_module({"kernel": lowered}, Target("llvm -mcpu=skylake-avx512"))
 
 

@@ -17,6 +17,7 @@ from slipway.backends.cpu.schedules.matmul.tiles import (
     all_panels_first,
     choose_grid,
     grid_space,
+    joins_taps,
     multiply_tiles,
     product_intrinsic,
     rows_ahead,
@@ -175,11 +176,17 @@ def schedule_conv_tiles(
     axes, taps = inner.op.axis, len(attrs.strides)
     first = len(axes) - 3 - min(taps, 2)
     *around, pair, part = inner.op.reduce_axis
+    _, _, *_, window, pairs, _, depth = shape_of(kernel)
+    whole = shape_of(data)[-1] == pairs * depth and knobs.words == pairs
+    joined = joins_taps(window, attrs.dilation[-1], pairs, whole)
+    tap = [around.pop()] if joined else []
     intrinsic = product_intrinsic(
-        entry, knobs, attrs.strides[-2:], 1 + taps, together,
-        rows_ahead(prod(size), together, target),
+        entry, knobs, attrs.strides[-2:], 1 + taps - joined, together,
+        rows_ahead(prod(size), together, target), window if joined else 1,
     )  # fmt: skip
-    multiply_tiles(inner, knobs, [*axes[:first], *around], axes[first:], pair, part, intrinsic)
+    multiply_tiles(
+        inner, knobs, [*axes[:first], *around], axes[first:], [*tap, pair], part, intrinsic
+    )
     return schedule
 
 
@@ -245,7 +252,7 @@ def schedule_dense_tiles(
     intrinsic = product_intrinsic(
         entry, knobs, (1,), 0, together, rows_ahead(rows, together, target)
     )
-    multiply_tiles(inner, knobs, [], inner.op.axis, pair, part, intrinsic)
+    multiply_tiles(inner, knobs, [], inner.op.axis, [pair], part, intrinsic)
     return schedule
 
 
@@ -366,7 +373,7 @@ def schedule_matmul_tiles(
     *p, row, block, half, lane = inner.op.axis
     pair, part = inner.op.reduce_axis
     intrinsic = product_intrinsic(entry, knobs, (1,), 0)
-    multiply_tiles(inner, knobs, p, [row, block, half, lane], pair, part, intrinsic)
+    multiply_tiles(inner, knobs, p, [row, block, half, lane], [pair], part, intrinsic)
 
     pack: Any = schedule[packed]
     *blocks, _, lane, odd = pack.op.axis
