@@ -105,7 +105,11 @@ class ModelFactory(GraphExecutorFactoryModule):
         metadata["device_type"] = target.kind.device_type
         alignment = backend_of(target).tensor_alignment(target)
         super().__init__(
-            graph_tables(graph, storage, alignment), library, graph.params, mod_name, metadata
+            graph_tables(graph, storage, alignment),
+            library,
+            {**graph.params, **graph.initial},
+            mod_name,
+            metadata,
         )
         self.ir_mod = ir_mod
         self.target = target
@@ -145,7 +149,9 @@ class ModelFactory(GraphExecutorFactoryModule):
         """Return the parameters; the compiler's own arrays of them go once they are copied."""
         arrays = super()._shared_params()
         if not self._has_store:
-            self.graph.params.update((name, values._read()) for name, values in arrays.items())
+            for name, values in arrays.items():
+                own = self.graph.initial if name in self.graph.initial else self.graph.params
+                own[name] = values._read()
             self._has_store = True
         return arrays
 
@@ -206,8 +212,9 @@ def _metadata(graph: ModelGraph, storage: StoragePlan, mod_name: str) -> dict[st
     inputs = [
         described(node.name, node.types[0])
         for node in graph.nodes
-        if not node.function and node.name not in graph.params
+        if not node.function and node.name not in graph.params and node.name not in graph.states
     ]
+    states = [described(n.name, n.types[0]) for n in graph.nodes if n.name in graph.states]
     names = graph.output_names or tuple(graph.nodes[ref.node].name for ref in graph.outputs)
     outputs = [
         described(name, graph.type_of(ref)) for name, ref in zip(names, graph.outputs, strict=True)
@@ -216,6 +223,7 @@ def _metadata(graph: ModelGraph, storage: StoragePlan, mod_name: str) -> dict[st
         "module_name": mod_name,
         "inputs": inputs,
         "outputs": outputs,
+        **({"states": states} if states else {}),
         **({"open_sizes": [asdict(size) for size in sizes]} if sizes else {}),
         "operators": _operators(graph),
         "memory": {

@@ -3,10 +3,17 @@
  * appendix E; Linux uapi asm/hwcap.h of arm64, arm and riscv. */
 #include "cpu_riscv.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#define REQUEST_PERMISSION 0x1023 /* ARCH_REQ_XCOMP_PERM of arch_prctl */
+#define TILE_DATA 18
+#endif
 #elif defined(__linux__)
 #include <sys/auxv.h>
 #include <sys/prctl.h>
@@ -80,13 +87,22 @@ static uint64_t enabled_state(void) {
 #define L71_EDX_AVX 0x00000430U    /* VNNI-INT8 NE-CONVERT VNNI-INT16 */
 #define L71_EDX_AVX10 (1U << 19)
 #define L71_EDX_APX (1U << 21)
-#define L7_EDX_AMX 0x03400000U     /* BF16 TILE INT8 */
-#define L71_EAX_AMX (1U << 21)     /* FP16 */
-#define L71_EDX_AMX (1U << 8)      /* COMPLEX */
 #define STATE_AVX 0x06U
-#define STATE_AMX 0x60000U
 #define STATE_AVX512 0xe6U
 #define STATE_APX 0x80000U
+#define STATE_TILES 0x60000U
+#define L7_EDX_TILES 0x03400000U  /* AMX BF16 TILE INT8 */
+#define L71_EAX_TILES (1U << 21)  /* AMX FP16 */
+#define L71_EDX_TILES (1U << 8)   /* AMX COMPLEX */
+
+/* Linux lets a process use tiles once it has asked, and its threads and children with it. */
+static bool tiles_permitted(void) {
+#if defined(__linux__)
+  return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+#else
+  return false;
+#endif
+}
 
 /* Bit n: AVX10.n is there, for each version has all of the one before. */
 static uint32_t avx10_versions(void) {
@@ -145,10 +161,11 @@ static void read_words(uint32_t words[NUM_WORDS]) {
     words[L71_EAX] &= ~(1U << 5);
     words[AVX10] = 0;
   }
-  if ((state & STATE_AMX) != STATE_AMX) {
-    words[L7_EDX] &= ~L7_EDX_AMX;
-    words[L71_EAX] &= ~L71_EAX_AMX;
-    words[L71_EDX] &= ~L71_EDX_AMX;
+  if ((words[L7_EDX] & L7_EDX_TILES) != 0 &&
+      ((state & STATE_TILES) != STATE_TILES || !tiles_permitted())) {
+    words[L7_EDX] &= ~L7_EDX_TILES;
+    words[L71_EAX] &= ~L71_EAX_TILES;
+    words[L71_EDX] &= ~L71_EDX_TILES;
     words[L1E_EAX] = 0;
   }
   if ((state & STATE_APX) == 0) {

@@ -237,6 +237,11 @@ slw_status slw_graph_module_load_params(slw_module *module, const void *data, si
     if (slw_graph_check_tensor("load_params", name, model, &given) != 0) {
       return SLW_ERROR_TENSOR;
     }
+    if (self->is_state[input]) {
+      status = slw_graph_copy_initial(self, input, &given);
+      ++*num_set;
+      continue;
+    }
     slw_graph_own_input(self, input, 0);
     if (copy_checked("load_params", name, model, &given, &given, model) != 0) {
       return SLW_ERROR_TENSOR;
@@ -373,6 +378,9 @@ static slw_status get_function(slw_module *module, const char *name, slw_functio
   if (status != SLW_OK) {
     status = find_method(slw_graph_params_methods, name, module, out);
   }
+  if (status != SLW_OK) {
+    status = find_method(slw_graph_state_methods, name, module, out);
+  }
   return (status == SLW_OK) ? status : find_method(slw_graph_info_methods, name, module, out);
 }
 
@@ -380,6 +388,7 @@ static void destroy(slw_module *module) {
   slw_graph_module *self = (slw_graph_module *)(void *)module;
   for (uint32_t i = 0; self->shared != NULL && i < self->graph.num_inputs; ++i) {
     slw_object_release(self->shared[i].keep);
+    slw_object_release(self->shared[i].initial_keep);
   }
   slw_platform_free(self->shared);
   slw_platform_free(self->blob);
@@ -390,6 +399,7 @@ static void destroy(slw_module *module) {
     slw_device_find(self->device.device_type)->release(self->arena);
   }
   slw_platform_free(self->is_param);
+  slw_platform_free(self->is_state);
   slw_platform_free(self->stale);
   slw_module_release(self->owner);
   slw_platform_free(self);
@@ -473,9 +483,11 @@ slw_status slw_graph_module_create_on(DLDevice device, const void *blob, size_t 
   if (status == SLW_OK) {
     size_t count = (size_t)self->graph.num_inputs + 1U;
     self->is_param = slw_platform_alloc(count, 1);
+    self->is_state = slw_platform_alloc(count, 1);
     self->stale = slw_platform_alloc(count, 1);
     self->shared = slw_platform_alloc(count * sizeof self->shared[0], sizeof(void *));
-    status = (self->is_param != NULL && self->stale != NULL && self->shared != NULL)
+    status = (self->is_param != NULL && self->is_state != NULL && self->stale != NULL &&
+              self->shared != NULL)
                  ? SLW_OK
                  : SLW_ERROR_MEMORY;
   }
@@ -488,6 +500,9 @@ slw_status slw_graph_module_create_on(DLDevice device, const void *blob, size_t 
   }
   for (uint32_t i = 0; i < self->graph.num_entries; ++i) {
     self->graph.tensors[i].device = device;
+  }
+  for (uint32_t i = 0; i < self->graph.num_inputs; ++i) {
+    self->is_state[i] = (uint8_t)slw_graph_is_state(&self->graph, i);
   }
   self->owner = owner;
   if (owner != NULL) {
