@@ -7,6 +7,7 @@ elements moves the integers.
 
 from __future__ import annotations
 
+import importlib
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -85,8 +86,7 @@ class Steps:
     """Runs the steps of a trace; `torch` is the package."""
 
     def __init__(self, torch: Any) -> None:
-        import torch.ao.quantization.fx._decomposed
-
+        importlib.import_module("torch.ao.quantization.fx._decomposed")  # defines the operators
         self.torch = torch
         self.q = torch.ops.quantized_decomposed
 
@@ -282,7 +282,7 @@ class Steps:
             x, weight, bias, stride, padding, dilation, False, [0] * rank, n["groups"]
         )
 
-    def dynamic(self, x: Any, packed: Packed, relu: bool, reduce_range: bool) -> Any:
+    def dynamic(self, x: Any, packed: Packed, relu: bool, reduce_range: bool = False) -> Any:
         """Return a linear layer whose input is quantised by its own least and greatest value."""
         torch = self.torch
         steps = 127.0 if reduce_range else 255.0
@@ -376,12 +376,12 @@ for _name in ("add", "mul", "matmul"):
 for _name in ("add", "mul"):
     _two(_name, relu=True)
 _QUANTISED |= {
-    "linear_dynamic": lambda s, x, p, reduced=False: s.dynamic(x, p, False, reduced),
-    "linear_relu_dynamic": lambda s, x, p, reduced=False: s.dynamic(x, p, True, reduced),
+    "linear_dynamic": lambda s, x, p, *reduced: s.dynamic(x, p, False, *reduced),
+    "linear_relu_dynamic": lambda s, x, p, *reduced: s.dynamic(x, p, True, *reduced),
     "mul_scalar": lambda s, x, c: s.scaled(x, c),
     "add_scalar": lambda s, x, c: s.shifted(x, c),
-    "cat": lambda s, xs, d, scale=None, zero=None: _concatenated(s, xs, d, scale, zero, False),
-    "cat_relu": lambda s, xs, d, scale=None, zero=None: _concatenated(s, xs, d, scale, zero, True),
+    "cat": lambda s, xs, d, scale, zero: _concatenated(s, xs, d, scale, zero, False),
+    "cat_relu": lambda s, xs, d, scale, zero: _concatenated(s, xs, d, scale, zero, True),
     "relu6": lambda s, x, *_: s.like(s.torch.clamp(s.floats(x), 0.0, 6.0), x),
     "dropout": lambda _s, x, *_: x,
 }
