@@ -14,7 +14,7 @@ from slipway.compiler.model_factory import ModelFactory, device_alignment
 from slipway.compiler.open_sizes import need_fixed_sizes
 from slipway.compiler.optimize import optimize
 from slipway.compiler.several_devices.compiled import compile_over
-from slipway.compiler.several_devices.graphs import graph_over
+from slipway.compiler.several_devices.graphs import graph_over, has_control_flow
 from slipway.compiler.several_devices.targets import fallback_device, several_targets
 from slipway.errors import TargetError, defects_named
 from slipway.ir.function import IRModule
@@ -68,6 +68,9 @@ def build(
                 'given: compile with Executor("graph")'
             )
         return _build_over(module, several, params, mod_name, executor, runtime)
+    if not chosen.kind.is_cpu and has_control_flow(module):  # which runs on its processor
+        both = {1: chosen.host or Target("llvm"), chosen.kind.device_type: chosen}
+        return _build_over(module, both, params, mod_name, executor, runtime, control_only=True)
     graph = kernel_graph(module, chosen, params, mod_name, is_aot)
     if is_aot:
         need_fixed_sizes(graph)
@@ -99,11 +102,12 @@ def _build_over(
     mod_name: str,
     executor: Executor | None,
     runtime: Runtime | None,
+    control_only: bool = False,
 ) -> ModelFactory:
     """Compile a model whose operators run on several kinds of device."""
     lanes = {kind: layout_lanes(target) for kind, target in targets.items()}
     default = fallback_device(targets)
-    graph = graph_over(module, targets, default, params, mod_name, lanes)
+    graph = graph_over(module, targets, default, params, mod_name, lanes, control_only)
     graph.output_names = _output_names(module, len(graph.outputs))
     storage = plan_storage(graph, alignment=device_alignment(list(targets.values())))
     compiled = compile_over(graph, targets)
