@@ -1,11 +1,12 @@
 """Layers and small networks on the GPUs that this machine has, beside peers on the same driver.
 
-Run ``python -m benchmarks gpu [--device opencl] [--only NAME] [--rounds N] [--json FILE]``.  For each
-device of OpenCL, Vulkan and CUDA: kernels launched, bytes that they read and write, and the time of a
-run from the call to the result being there, contestants in turns, the median over the rounds.  (Of
-Slipway, what the kernels of one fused function hand to each other is not among the bytes.)  On
-OpenCL the peer is tinygrad (``pip install tinygrad``), on CUDA ``torch.compile`` where torch has a GPU.
-Results are held against NumPy first.  A device that is not there is said so.
+Run ``python -m benchmarks gpu [--device opencl] [--only NAME] [--rounds N] [--json FILE]``.
+
+For each device of OpenCL, Vulkan and CUDA: kernels launched, bytes that they read and write, and
+the time of a run from the call to the result being there, contestants in turns, the median over
+the rounds.  (Of Slipway, what the kernels of one fused function hand to each other is not among the
+bytes.)  On OpenCL the peer is tinygrad (``pip install tinygrad``), on CUDA ``torch.compile`` where
+torch has a GPU.  Results are held against NumPy first.  A device that is not there is said so.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import statistics
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -287,8 +289,7 @@ def main() -> int:
                     flush=True,
                 )
     if args.json:
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump(rows, file, indent=1)
+        Path(args.json).write_text(json.dumps(rows, indent=1), encoding="utf-8")
     return 0
 
 
