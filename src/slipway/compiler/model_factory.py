@@ -124,7 +124,11 @@ class ModelFactory(GraphExecutorFactoryModule):
         if others:
             metadata["device_types"] = sorted(set(graph.devices))
         super().__init__(
-            graph_tables(graph, storage, alignment), library, graph.params, mod_name, metadata
+            graph_tables(graph, storage, alignment),
+            library,
+            {**graph.params, **graph.initial},
+            mod_name,
+            metadata,
         )
         self.ir_mod = ir_mod
         self.target = target
@@ -164,7 +168,9 @@ class ModelFactory(GraphExecutorFactoryModule):
         """Return the parameters; the compiler's own arrays of them go once they are copied."""
         arrays = super()._shared_params()
         if not self._has_store:
-            self.graph.params.update((name, values._read()) for name, values in arrays.items())
+            for name, values in arrays.items():
+                own = self.graph.initial if name in self.graph.initial else self.graph.params
+                own[name] = values._read()
             self._has_store = True
         return arrays
 
@@ -230,8 +236,9 @@ def _metadata(graph: ModelGraph, storage: StoragePlan, mod_name: str) -> dict[st
     inputs = [
         described(node.name, node.types[0])
         for node in graph.nodes
-        if not node.function and node.name not in graph.params
+        if not node.function and node.name not in graph.params and node.name not in graph.states
     ]
+    states = [described(n.name, n.types[0]) for n in graph.nodes if n.name in graph.states]
     plans = list(storage.by_device.values()) or [storage.plan]
     names = graph.output_names or tuple(graph.nodes[ref.node].name for ref in graph.outputs)
     outputs = [
@@ -241,6 +248,7 @@ def _metadata(graph: ModelGraph, storage: StoragePlan, mod_name: str) -> dict[st
         "module_name": mod_name,
         "inputs": inputs,
         "outputs": outputs,
+        **({"states": states} if states else {}),
         **({"open_sizes": [asdict(size) for size in sizes]} if sizes else {}),
         "operators": _operators(graph),
         "memory": {

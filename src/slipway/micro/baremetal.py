@@ -240,6 +240,7 @@ SESSION_SOURCES = (
         "graph_module_places",
     ),
     "graph_module_sizes",
+    "graph_module_state",
     *("image_module", "module"),
     *("object", "params", "serial_link"),
     *("rpc_auth", "rpc_frame", "rpc_greeting", "rpc_handles", "rpc_session", "rpc_transfer"),

@@ -187,6 +187,7 @@ from slipway.relay.ops.tensor.unary import sqrt as sqrt
 from slipway.relay.ops.tensor.unary import tan as tan
 from slipway.relay.ops.tensor.unary import tanh as tanh
 from slipway.relay.ops.tensor.unary import trunc as trunc
+from slipway.relay.ops.tensor.update import dynamic_update_slice as dynamic_update_slice
 from slipway.relay.parser import parse as fromtext
 from slipway.relay.scope_builder import ScopeBuilder as ScopeBuilder
 from slipway.relay.text import astext as astext
@@ -278,6 +279,7 @@ __all__ = [
     "dataflow_pattern",
     "device_copy",
     "divide",
+    "dynamic_update_slice",
     "equal",
     "erf",
     "exp",

@@ -202,10 +202,44 @@ static void move_reshapes(slw_graph *graph) {
   }
 }
 
+static uint32_t storage_of(const slw_graph *graph, const DLTensor *tensor) {
+  return slw_graph_read_entry(graph->entries_table, (uint32_t)(tensor - graph->tensors)).storage;
+}
+
+/* The next result after `from` that an operator writes into the memory of a tensor. */
+static DLTensor *written_into(const slw_graph *graph, const DLTensor *memory, uint32_t *node,
+                              uint32_t *output) {
+  const uint32_t storage = storage_of(graph, memory);
+  for (; *node < graph->num_nodes; ++*node, *output = 0) {
+    uint32_t count = 0;
+    DLTensor *first = slw_graph_node_output(graph, *node, &count);
+    while (graph->ops[*node].function.call != NULL && *output < count) {
+      DLTensor *found = first + (*output)++;
+      if (storage_of(graph, found) == storage) {
+        return found;
+      }
+    }
+  }
+  return NULL;
+}
+
+int slw_graph_is_state(const slw_graph *graph, uint32_t index) {
+  uint32_t node = 0;
+  uint32_t output = 0;
+  return written_into(graph, slw_graph_input(graph, index), &node, &output) != NULL;
+}
+
 void slw_graph_place_input(slw_graph *graph, uint32_t index, void *data, uint64_t byte_offset) {
   DLTensor *input = slw_graph_input(graph, index);
+  DLTensor *state;
+  uint32_t node = 0;
+  uint32_t output = 0;
   input->data = data;
   input->byte_offset = byte_offset;
+  while ((state = written_into(graph, input, &node, &output)) != NULL) {
+    state->data = data;
+    state->byte_offset = byte_offset;
+  }
   move_reshapes(graph);
 }
 

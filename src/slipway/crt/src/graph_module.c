@@ -237,6 +237,11 @@ slw_status slw_graph_module_load_params(slw_module *module, const void *data, si
     if (slw_graph_check_tensor("load_params", name, model, &given) != 0) {
       return SLW_ERROR_TENSOR;
     }
+    if (self->is_state[input]) {
+      status = slw_graph_copy_initial(self, input, &given);
+      ++*num_set;
+      continue;
+    }
     slw_graph_own_input(self, input, 0);
     if (copy_checked("load_params", name, model, &given, &given, model) != 0) {
       return SLW_ERROR_TENSOR;
@@ -373,6 +378,9 @@ static slw_status get_function(slw_module *module, const char *name, slw_functio
   if (status != SLW_OK) {
     status = find_method(slw_graph_params_methods, name, module, out);
   }
+  if (status != SLW_OK) {
+    status = find_method(slw_graph_state_methods, name, module, out);
+  }
   return (status == SLW_OK) ? status : find_method(slw_graph_info_methods, name, module, out);
 }
 
@@ -380,6 +388,7 @@ static void destroy(slw_module *module) {
   slw_graph_module *self = (slw_graph_module *)(void *)module;
   for (uint32_t i = 0; self->shared != NULL && i < self->graph.num_inputs; ++i) {
     slw_object_release(self->shared[i].keep);
+    slw_object_release(self->shared[i].initial_keep);
   }
   slw_platform_free(self->shared);
   slw_platform_free(self->blob);
@@ -393,6 +402,7 @@ static void destroy(slw_module *module) {
     }
   }
   slw_platform_free(self->is_param);
+  slw_platform_free(self->is_state);
   slw_platform_free(self->stale);
   slw_module_release(self->owner);
   slw_platform_free(self);

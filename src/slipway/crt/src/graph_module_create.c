@@ -103,9 +103,14 @@ static slw_status take_arenas(slw_graph_module *self, const DLDevice *devices,
 static slw_status make_lists(slw_graph_module *self) {
   size_t count = (size_t)self->graph.num_inputs + 1U;
   self->is_param = slw_platform_alloc(count, 1);
+  self->is_state = slw_platform_alloc(count, 1);
   self->stale = slw_platform_alloc(count, 1);
   self->shared = slw_platform_alloc(count * sizeof self->shared[0], sizeof(void *));
-  if (self->is_param != NULL && self->stale != NULL && self->shared != NULL) {
+  if (self->is_param != NULL && self->is_state != NULL && self->stale != NULL &&
+      self->shared != NULL) {
+    for (uint32_t i = 0; i < self->graph.num_inputs; ++i) {
+      self->is_state[i] = (uint8_t)slw_graph_is_state(&self->graph, i);
+    }
     return SLW_OK;
   }
   (void)slw_error_setf("MemoryError", "no memory for the model");

@@ -28,6 +28,9 @@ slw_status slw_graph_module_share_param(slw_module *module, uint32_t input,
                          slw_graph_input_name(&self->graph, input), SLW_TENSOR_ALIGNMENT);
     return SLW_ERROR_ARGUMENT;
   }
+  if (self->is_state[input]) {
+    return slw_graph_share_initial(self, input, values, keep);
+  }
   slw_object_retain(keep);
   if (shared->keep == NULL) {
     shared->own_data = model->data;
@@ -74,6 +77,16 @@ static int share_params(void *handle, const TVMFFIAny *args, int32_t num_args, T
   for (uint32_t i = 0; i < self->graph.num_inputs; ++i) {
     const char *name = slw_graph_input_name(&self->graph, i);
     uint32_t theirs = slw_graph_find_input(&other->graph, name);
+    if (theirs != SLW_GRAPH_NONE && self->is_state[i] &&
+        other->shared[theirs].initial_keep != NULL) {
+      DLTensor first = *slw_graph_input(&other->graph, theirs);
+      first.data = other->shared[theirs].initial_data;
+      first.byte_offset = 0;
+      if (slw_graph_module_share_param(&self->head, i, &first,
+                                       other->shared[theirs].initial_keep) != SLW_OK) {
+        return -1;
+      }
+    }
     if (theirs != SLW_GRAPH_NONE && other->is_param[theirs]) {
       const DLTensor *from = slw_graph_input(&other->graph, theirs);
       TVMFFIObject *keep = other->shared[theirs].keep;

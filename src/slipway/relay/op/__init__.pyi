@@ -145,6 +145,7 @@ from slipway.relay.ops.tensor.unary import sqrt as sqrt
 from slipway.relay.ops.tensor.unary import tan as tan
 from slipway.relay.ops.tensor.unary import tanh as tanh
 from slipway.relay.ops.tensor.unary import trunc as trunc
+from slipway.relay.ops.tensor.update import dynamic_update_slice as dynamic_update_slice
 
 __all__ = [
     "Op",
@@ -187,6 +188,7 @@ __all__ = [
     "cumsum",
     "device_copy",
     "divide",
+    "dynamic_update_slice",
     "equal",
     "erf",
     "exp",

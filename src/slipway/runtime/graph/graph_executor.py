@@ -26,7 +26,7 @@ from slipway.runtime.libraries.native_module import NativeModule
 from slipway.runtime.module import LibraryModule, Module
 from slipway.runtime.ndarray import NDArray, array
 from slipway.runtime.packed_func import to_ffi_function
-from slipway.runtime.params import read_params
+from slipway.runtime.params import read_params, save_param_dict
 from slipway.runtime.timing import BenchmarkResult
 
 
@@ -277,6 +277,34 @@ class GraphModule:
         result: NDArray = found(node)
         return result
 
+    # States: inputs that the model itself writes, and that live between runs.
+
+    def reset(self) -> None:
+        """Let the states hold again what they held at first."""
+        self.module["reset_states"]()
+
+    def get_state_info(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Return (shape, dtype) by name of the states."""
+        every = self._input_types().items()
+        return {n: (found[0], found[1]) for n, found in every if found[2] == "state"}
+
+    def save_state(self) -> bytes:
+        """Return what the states hold, as ``save_param_dict`` writes it."""
+        states = {name: self._get_input(name).numpy() for name in self.get_state_info()}
+        return bytes(save_param_dict(states))
+
+    def load_state(self, saved: bytes | bytearray) -> None:
+        """Let the states hold what `save_state` returned, here or of another executor."""
+        values, own = read_params(bytes(saved)), self.get_state_info()
+        if set(values) != set(own):
+            listed = (", ".join(map(repr, names)) or "none" for names in (values, own))
+            raise ExecutionError(
+                "load_state: what was saved has the states {}, and this model has {}: save them "
+                "of the same model".format(*listed)
+            )
+        for name, value in values.items():
+            self.set_input(name, value)
+
     # What the model looks like.
 
     def get_num_inputs(self) -> int:
@@ -293,7 +321,7 @@ class GraphModule:
 
     def get_input_info(self) -> tuple[dict[str, ShapeTuple], dict[str, String]]:
         """Return (shapes, dtypes) by name of the inputs that are not parameters."""
-        own = {n: t for n, t in self._input_types().items() if t[2] != "param"}
+        own = {n: t for n, t in self._input_types().items() if t[2] == "input"}
         shapes = {name: ShapeTuple(found[0]) for name, found in own.items()}
         return shapes, {name: String(found[1]) for name, found in own.items()}
 

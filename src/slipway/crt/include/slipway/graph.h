@@ -111,7 +111,10 @@ SLW_API const char *slw_graph_symbol(const slw_graph *graph, uint32_t symbol, in
 SLW_API slw_status slw_graph_resize(slw_graph *graph, uint32_t index, const int64_t *shape,
                                     uint8_t *changed, uint32_t *outside);
 
-/** Let input `index`, and the reshapes of it, lie at `data`. */
+/** Whether input `index` is a state: an operator writes its memory. */
+SLW_API int slw_graph_is_state(const slw_graph *graph, uint32_t index);
+
+/** Let input `index`, the reshapes of it, and what operators write into it, lie at `data`. */
 SLW_API void slw_graph_place_input(slw_graph *graph, uint32_t index, void *data,
                                    uint64_t byte_offset);
 

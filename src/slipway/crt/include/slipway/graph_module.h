@@ -10,12 +10,16 @@
  *   run()
  *   get_input(name | index [, tensor])         a tensor over the input's memory, or copied
  *   get_output(name | index [, tensor])        a tensor over the output's memory, or copied
+ *   reset_states()                             inputs that the model itself writes hold again what
+ *                                              load_params or share_param gave them, or zeros
  *   get_num_inputs() get_num_outputs() get_num_nodes()   -> int
  *   get_num_open_sizes()                       -> int, of sizes that set_input decides: an input
  *                                              with an open dimension takes every size in range
  *   get_input_index(name)                      -> int, -1 if there is none
  *   get_input_name(index)                      -> str
- *   get_input_info() get_output_info()         -> str, one line each: "name\tdtype\td0,d1,...\n"
+ *   get_input_info() get_output_info()         -> str, one line each: 
+ *                                              "name\tdtype\td0,d1,...\trole\n", of an input the
+ *                                              role is input, param or state
  *   get_node_info()                            -> str, one line each: "name\tfunction\n"
  *   run_node(node)
  *   debug_get_output(node | name [, tensor])   output 0 of a node as it is now
