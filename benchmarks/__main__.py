@@ -1,7 +1,7 @@
 """``python -m benchmarks NAME [options]``: run one of the benchmarks of this folder.
 
 Names: bfloat16, compile_chains, compile_time, conformance, cpu, fuzz_graphs, fuzz_importers,
-fuzz_rpc, fuzz_rpc_client, gemm, import_time, instructions, int8, memory, micro, operators,
+fuzz_rpc, fuzz_rpc_client, gemm, import_time, instructions, int8, llm, memory, micro, operators,
 quantization, rpc, rpc_load, rpc_tvm, sweep, unseen, vectors, web, winograd_error.
 Each takes ``--help``.
 """
