@@ -125,10 +125,10 @@ def product_intrinsic(
     """
     depth, wide, columns = entry.depth, knobs.across * knobs.height, together * LANES
     grid, sx = knobs.grid, strides[-1]
-    lines, step = ([(knobs.lines - 1) * strides[0] + 1], strides[0]) if len(strides) > 1 else ([], 1)
-    a = te.placeholder(
-        (*lines, (wide - 1) * sx + 1, knobs.words * depth), entry.a_dtype, name="a"
+    lines, step = (
+        ([(knobs.lines - 1) * strides[0] + 1], strides[0]) if len(strides) > 1 else ([], 1)
     )
+    a = te.placeholder((*lines, (wide - 1) * sx + 1, knobs.words * depth), entry.a_dtype, name="a")
     ones = (1,) * taps
     groups = knobs.vectors // together
     b = te.placeholder((groups, *ones, knobs.words, columns, depth), entry.b_dtype, name="b")

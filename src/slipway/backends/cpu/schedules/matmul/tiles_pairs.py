@@ -179,9 +179,7 @@ def schedule_conv_tiles(
         entry, knobs, attrs.strides[-2:], 1 + taps, together,
         rows_ahead(prod(size), together, target),
     )  # fmt: skip
-    multiply_tiles(
-        inner, knobs, [*axes[:first], *around], axes[first:], pair, part, intrinsic
-    )
+    multiply_tiles(inner, knobs, [*axes[:first], *around], axes[first:], pair, part, intrinsic)
     return schedule
 
 
@@ -311,8 +309,7 @@ def _matmul_compute(
         tag="injective,pack",
     )  # fmt: skip
     pair, part = (
-        te.reduce_axis((0, n), name=name)
-        for n, name in ((inner // depth, "k_pair"), (depth, "k"))
+        te.reduce_axis((0, n), name=name) for n, name in ((inner // depth, "k_pair"), (depth, "k"))
     )
 
     def sum_of(*i: Any) -> Any:

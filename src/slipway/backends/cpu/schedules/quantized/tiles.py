@@ -41,7 +41,6 @@ from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
-    from slipway.relay.op_registry import Attrs
     from slipway.target import Target
 
 
