@@ -321,7 +321,7 @@ def cached_attention(
     window: int = 0,
     softcap: float = 0.0,
 ) -> Call:
-    """Causal attention to caches (kv_heads, T / B, D, B) and (kv_heads, T, D), which it writes to."""
+    """Causal attention to caches (kv_heads, T / B, D, B) and (kv_heads, T, D), written to."""
     attrs = CachedAttentionAttrs(None if scale is None else float(scale), window, float(softcap))
     return CACHED_ATTENTION(query, key, value, key_cache, value_cache, position, attrs=attrs)
 

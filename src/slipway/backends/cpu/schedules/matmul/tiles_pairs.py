@@ -17,6 +17,7 @@ from slipway.backends.cpu.schedules.matmul.tiles import (
     all_panels_first,
     choose_grid,
     grid_space,
+    joins_taps,
     multiply_tiles,
     product_intrinsic,
     rows_ahead,
@@ -62,8 +63,8 @@ def _sides(problem: Problem) -> tuple[tuple[int, int], int, int, int]:
     together = lanes // LANES
     if problem.op == "nn.contrib_dense_pairs":
         return (1, out.shape[0]), blocks * together, steps, together
-    *_, high, wide, _ = (*out.shape[:2], 1, *out.shape[2:])
-    return (high, wide), blocks * together, steps, together
+    size = (1, *out.shape[2:-1])
+    return (size[-2], size[-1]), blocks * together, steps, together
 
 
 def _default(problem: Problem) -> GridKnobs:
@@ -76,11 +77,11 @@ def _space(problem: Problem) -> Space:
 
 
 def _cost(problem: Problem, knobs: GridKnobs) -> float:
-    size, blocks, steps, _ = _sides(problem)
+    size, blocks, _, _ = _sides(problem)
     (out,), weight = problem.out_types, problem.in_types[1]
     planes = out.size // (size[0] * size[1] * blocks * LANES)
-    steps = planes * prod(weight.shape[1:-2]) // knobs.words
-    return steps * all_cycles(knobs, size, blocks, problem.target)
+    count: int = planes * prod(weight.shape[1:-2]) // knobs.words
+    return count * all_cycles(knobs, size, blocks, problem.target)
 
 
 def _conv_compute(
@@ -175,11 +176,17 @@ def schedule_conv_tiles(
     axes, taps = inner.op.axis, len(attrs.strides)
     first = len(axes) - 3 - min(taps, 2)
     *around, pair, part = inner.op.reduce_axis
+    _, _, *_, window, pairs, _, depth = shape_of(kernel)
+    whole = shape_of(data)[-1] == pairs * depth and knobs.words == pairs
+    joined = joins_taps(window, attrs.dilation[-1], pairs, whole)
+    tap = [around.pop()] if joined else []
     intrinsic = product_intrinsic(
-        entry, knobs, attrs.strides[-2:], 1 + taps, together,
-        rows_ahead(prod(size), together, target),
+        entry, knobs, attrs.strides[-2:], 1 + taps - joined, together,
+        rows_ahead(prod(size), together, target), window if joined else 1,
     )  # fmt: skip
-    multiply_tiles(inner, knobs, [*axes[:first], *around], axes[first:], pair, part, intrinsic)
+    multiply_tiles(
+        inner, knobs, [*axes[:first], *around], axes[first:], [*tap, pair], part, intrinsic
+    )
     return schedule
 
 
@@ -245,7 +252,7 @@ def schedule_dense_tiles(
     intrinsic = product_intrinsic(
         entry, knobs, (1,), 0, together, rows_ahead(rows, together, target)
     )
-    multiply_tiles(inner, knobs, [], inner.op.axis, pair, part, intrinsic)
+    multiply_tiles(inner, knobs, [], inner.op.axis, [pair], part, intrinsic)
     return schedule
 
 
@@ -281,7 +288,7 @@ def _matmul_space(problem: Problem) -> Space:
 
 def _matmul_cost(problem: Problem, knobs: GridKnobs) -> float:
     size, blocks, steps = _matmul_sides(problem)
-    batch = prod(problem.out_types[0].shape[:-2])
+    batch: int = prod(problem.out_types[0].shape[:-2])
     return batch * (steps // knobs.words) * all_cycles(knobs, size, blocks, problem.target)
 
 
@@ -366,7 +373,7 @@ def schedule_matmul_tiles(
     *p, row, block, half, lane = inner.op.axis
     pair, part = inner.op.reduce_axis
     intrinsic = product_intrinsic(entry, knobs, (1,), 0)
-    multiply_tiles(inner, knobs, p, [row, block, half, lane], pair, part, intrinsic)
+    multiply_tiles(inner, knobs, p, [row, block, half, lane], [pair], part, intrinsic)
 
     pack: Any = schedule[packed]
     *blocks, _, lane, odd = pack.op.axis
