@@ -1,7 +1,8 @@
 """Which instruction set extensions this processor has, under LLVM's names.
 
 Read from what the system says (``/proc/cpuinfo``), so that a device host needs no compiler to
-know whether a library can run on it; what that does not name, the C runtime asks the processor.
+know whether a library can run on it; what that does not name, the C runtime asks the processor
+(``crt/posix/cpu.c``).
 """
 
 from __future__ import annotations
@@ -162,9 +163,7 @@ def host_features() -> frozenset[str]:
 def missing_features(needed: Iterable[str]) -> list[str]:
     """Return those of the features `needed` that this processor is known to lack, sorted."""
     have = host_features()
-    if not have:
-        return []
-    checked = known_features(platform.machine())
+    checked = known_features(platform.machine()) if have else frozenset()
     length = f"{_SVE_LENGTH}{sve_bits()}"
     return sorted(
         name

@@ -31,7 +31,7 @@ from slipway.backends.cpu.lowering.join_groups import joined_groups, joined_kern
 from slipway.backends.cpu.lowering.layout_choice import few_filters
 from slipway.backends.cpu.lowering.winograd_choice import winograd_tile
 from slipway.errors import TypeInferenceError
-from slipway.ir.tiles import TileInstruction
+from slipway.ir.instructions.tiles import TileInstruction
 from slipway.relay import op_registry
 from slipway.relay.dims import usual
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from slipway.backends.cpu.lowering.winograd_choice import winograd_tile
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
-from slipway.ir.tiles import INSTRUCTIONS as TILE_INSTRUCTIONS
-from slipway.ir.tiles import ROW_BYTES, ROWS, TileInstruction
+from slipway.ir.instructions.tiles import INSTRUCTIONS as TILE_INSTRUCTIONS
+from slipway.ir.instructions.tiles import ROW_BYTES, ROWS, TileInstruction
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Expr, Function, Op
 from slipway.relay.op_registry import OpPattern, is_call_of
