@@ -51,6 +51,10 @@ class Backend:
         """Return the passes between a lowered schedule and the code generator, in order."""
         return PIPELINE
 
+    def fast_types(self, target: Target) -> Mapping[str, float]:
+        """Return the types whose products beat those of float32, and how many times, best first."""
+        return {}
+
     def lowered_kernel(self, func: PrimFunc) -> PrimFunc:
         """Return a model's kernel as the loop passes get it."""
         return func

@@ -326,7 +326,7 @@ FAMILIES = (
     "packed.block_dense", "packed.blocked_conv", "control", "nn.conv", "nn.conv_transpose", "tensor.create", "nn.dense",
     "image.detection", "image.resize", "tensor.index", "tensor.join", "nn.block_dense",
     "nn.cached_attention", "nn.norm",
-    "nn.pad", "nn.rotary",
+    "nn.float_parts", "nn.pad", "nn.rotary",
     "packed.dot_pairs", "nn.pool", "qnn.affine", "qnn.conv", "packed.qnn_depthwise_packed",
     "packed.qnn_packed", "qnn.pool", "qnn.rescale", "qnn.rescale_high", "qnn.rsqrt", "qnn.softmax",
     "qnn.table", "packed.qnn_winograd", "qnn.words", "recurrence", "tensor.reduce",

@@ -41,6 +41,12 @@ class CpuBackend(Backend):
             return 0
         return max(lanes, 4)
 
+    def fast_types(self, target: Target) -> Mapping[str, float]:
+        """Return bfloat16 where there is an instruction for it that is a gain."""
+        from slipway.backends.cpu.lowering.dot_pairs import gain_in_pairs, pair_instructions
+
+        return {"bfloat16": gain_in_pairs(target)} if pair_instructions(target) else {}
+
     def language(self, target: Target) -> str:
         """Return "c" for targets of that kind, else "llvm"."""
         return "c" if target.kind.name == "c" else "llvm"
