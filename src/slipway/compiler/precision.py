@@ -2,8 +2,8 @@
 
 - float32: as the model says.
 - bfloat16, float16: products in that type, summed in float32 (ToMixedPrecision).
-- bfloat16x3, bfloat16x6: float32 products as three or six of bfloat16 (`split_products`), on targets
-  with a unit for those.
+- bfloat16x3, bfloat16x6: float32 products as three or six of bfloat16 (`split_products`), on
+  targets with a unit for those, and where it takes less time.
 - auto: bfloat16 where the target multiplies it faster than float32, else float32.
 """
 
@@ -25,7 +25,6 @@ from slipway.transform.graph.simplify_expr import simplify_expr
 from slipway.transform.graph.simplify_inference import simplify_inference
 
 if TYPE_CHECKING:
-    from slipway.relay.expr import Function
     from slipway.target import Target
 
 WIDE, AUTO = "float32", "auto"
@@ -57,13 +56,15 @@ def in_precision(
         )
     if precision == WIDE:
         return module, params
+    backend = backend_of(target)
     function: Any = bind(module["main"], dict(params or {}))
     for run in (simplify_inference, simplify_expr, fold_constant, fold_scale_axis):
         function = run(infer_type(function))
-    return module.update("main", _converted(infer_type(function), precision)), None
-
-
-def _converted(function: Function, precision: str) -> Function:
+    function = infer_type(function)
     if precision in SPLIT:
-        return split_products(function, SPLIT[precision])
-    return to_mixed_precision(function, precision, MISSING_IGNORE, keep_output_dtype=True)
+        count = SPLIT[precision]
+        split = split_products(function, count, lambda c: backend.gains_in_parts(c, count, target))
+        function = fold_constant(infer_type(split))  # the parts of weights are constants
+    else:
+        function = to_mixed_precision(function, precision, MISSING_IGNORE, keep_output_dtype=True)
+    return module.update("main", function), None

@@ -10,6 +10,7 @@ along the axis that is summed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from slipway import dtypes
@@ -29,18 +30,25 @@ _CONVS = {f"nn.conv{n}d": "NC" + letters for n, letters in SPATIAL.items()}
 _MATRICES = ("nn.matmul", "nn.batch_matmul")
 
 
-def split_products(function: Function, products: int) -> Function:
-    """Return typed `function` with `products` of bfloat16, 3 or 6, for each of float32."""
+def split_products(
+    function: Function, products: int, pays: Callable[[Call], bool] = lambda call: True
+) -> Function:
+    """Return typed `function` with `products` of bfloat16, 3 or 6, for each of float32.
+
+    Those calls for which `pays` is false stay as they are.
+    """
     parts = PARTS[products]
-    return rewrite(function, lambda expr: _split(expr, parts))  # type: ignore[no-any-return]
+    return rewrite(function, lambda expr: _split(expr, parts, pays))  # type: ignore[no-any-return]
 
 
-def _split(expr: Any, parts: tuple[tuple[int, ...], tuple[int, ...]]) -> Expr | None:
+def _split(
+    expr: Any, parts: tuple[tuple[int, ...], tuple[int, ...]], pays: Callable[[Call], bool]
+) -> Expr | None:
     if not is_call_of(expr, "nn.dense", *_MATRICES, *_CONVS):
         return None
     axes = _axes(expr)
     types = {a.tensor_type.dtype for a in expr.args[:2]}
-    if axes is None or types != {WHOLE}:
+    if axes is None or types != {WHOLE} or not pays(expr):
         return None
     make: Any = op_registry.make("nn.float_parts")
     operands = [make(a, p, x) for a, p, x in zip(expr.args, parts, axes, strict=False)]
