@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from slipway.backends.backend import backend_of
@@ -33,8 +32,8 @@ PRECISIONS = (WIDE, "bfloat16", "float16", *SPLIT, AUTO)
 
 
 def in_precision(
-    module: IRModule, params: Mapping[str, Any] | None, precision: str, target: Target
-) -> tuple[IRModule, Mapping[str, Any] | None]:
+    module: IRModule, params: dict[str, Any] | None, precision: str, target: Target
+) -> tuple[IRModule, dict[str, Any]]:
     """Return a model with its products in `precision`, and the parameters left to bind.
 
     Outputs keep their types.  Raises TargetError for a precision that is none, or that the target
@@ -55,9 +54,10 @@ def in_precision(
             "processor with AMX: -mcpu=sapphirerapids"
         )
     if precision == WIDE:
-        return module, params
+        return module, params or {}
     backend = backend_of(target)
-    function: Any = bind(module["main"], dict(params or {}))
+    main: Any = module["main"]
+    function: Any = bind(main, params or {})
     for run in (simplify_inference, simplify_expr, fold_constant, fold_scale_axis):
         function = run(infer_type(function))
     function = infer_type(function)
@@ -67,4 +67,4 @@ def in_precision(
         function = fold_constant(infer_type(split))  # the parts of weights are constants
     else:
         function = to_mixed_precision(function, precision, MISSING_IGNORE, keep_output_dtype=True)
-    return module.update("main", function), None
+    return module.update("main", function), {}

@@ -323,7 +323,8 @@ def _current_span() -> str:
 
 FAMILIES = (
     "nn.activation", "annotation", "nn.attention", "tensor.binary", "packed.blocked",
-    "packed.block_dense", "packed.blocked_conv", "control", "nn.conv", "nn.conv_transpose", "tensor.create", "nn.dense",
+    "packed.block_dense", "packed.blocked_conv", "control", "nn.conv", "nn.conv_transpose",
+    "tensor.create", "nn.dense",
     "image.detection", "image.resize", "tensor.index", "tensor.join", "nn.block_dense",
     "nn.cached_attention", "nn.norm",
     "nn.float_parts", "nn.pad", "nn.rotary",

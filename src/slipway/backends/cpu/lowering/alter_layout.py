@@ -444,9 +444,7 @@ class _AlterLayout:
         attrs: Any = call.attrs
         if held is None or held.is_filled or attrs.axis != 1:
             return None
-        return _Blocked(
-            call.with_args((held.expr,)), held.layout, held.channels * len(attrs.parts)
-        )
+        return _Blocked(call.with_args((held.expr,)), held.layout, held.channels * len(attrs.parts))
 
     def elementwise(self, call: Call) -> _Blocked | None:
         """Broadcasts over equal layouts: operands of full rank in blocks, scalars as they are."""
