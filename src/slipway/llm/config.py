@@ -1,8 +1,8 @@
 """What a language model looks like: sizes, and what its family does differently.
 
-`from_transformers` reads the ``config.json`` of a transformers folder, `from_gguf` the metadata of a
-GGUF file.  The families differ in norms, biases, activation and positions only, so that one network
-serves them.
+`from_transformers` reads the ``config.json`` of a transformers folder; `gguf_model` the metadata of
+a GGUF file.  The families differ in norms, biases, activation and positions only, so that one
+network serves them.
 """
 
 from __future__ import annotations
@@ -120,8 +120,14 @@ def checked(config: ModelConfig, where: str) -> ModelConfig:
         raise ModelError(
             f"{where}: {config.heads} heads cannot share {config.kv_heads} heads of keys and values"
         )
-    if config.head_size % 2 or not config.layers or any(c.rope.size > config.head_size for c in config.layers):
-        raise ModelError(f"{where}: heads of {config.head_size} elements cannot be rotated in pairs")
+    if (
+        config.head_size % 2
+        or not config.layers
+        or any(c.rope.size > config.head_size for c in config.layers)
+    ):
+        raise ModelError(
+            f"{where}: heads of {config.head_size} elements cannot be rotated in pairs"
+        )
     return config
 
 
@@ -129,8 +135,9 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
     """Return the configuration of a transformers ``config.json``."""
     family = str(_need(given, "model_type", where))
     if family not in _FAMILIES:
+        hint = did_you_mean(family, _FAMILIES)
         raise ModelError(
-            f"{where}: slipway.llm knows no model_type {family!r}.{did_you_mean(family, _FAMILIES)} "
+            f"{where}: slipway.llm knows no model_type {family!r}.{hint} "
             f"It knows: {', '.join(_FAMILIES)}"
         )
     hidden = _count(given, "hidden_size", where)
@@ -139,7 +146,9 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
     count = _count(given, "num_hidden_layers", where)
     name = given.get("hidden_activation") or given.get("hidden_act") or "silu"
     if name not in _ACTIVATIONS:
-        raise ModelError(f"{where}: the activation {name!r} is not one of {', '.join(_ACTIVATIONS)}")
+        raise ModelError(
+            f"{where}: the activation {name!r} is not one of {', '.join(_ACTIVATIONS)}"
+        )
     scalar = given.get("query_pre_attn_scalar") if family.startswith("gemma") else None
     config = ModelConfig(
         family=family,
@@ -185,9 +194,7 @@ def _layers(
     return tuple(made)
 
 
-def _usual_kinds(
-    given: Mapping[str, Any], family: str, count: int, window: bool
-) -> Sequence[str]:
+def _usual_kinds(given: Mapping[str, Any], family: str, count: int, window: bool) -> Sequence[str]:
     """Return the kinds of layers of older files, which do not list them."""
     if not window:
         return [FULL] * count

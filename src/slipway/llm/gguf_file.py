@@ -19,7 +19,19 @@ from slipway.errors import ModelError
 from slipway.llm.weights import Array, Matrix
 from slipway.relay.ops.packed.block_formats import FORMATS
 
-_SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_SCALARS = {
+    0: "B",
+    1: "b",
+    2: "H",
+    3: "h",
+    4: "I",
+    5: "i",
+    6: "f",
+    7: "?",
+    10: "Q",
+    11: "q",
+    12: "d",
+}
 _STRING, _ARRAY = 8, 9
 _DEEPEST = 4  # arrays in arrays
 _MOST_AXES = 4

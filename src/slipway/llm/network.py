@@ -56,7 +56,8 @@ def rope_tables(rope: Rope, positions: int) -> tuple[Any, Any]:
         smooth = np.clip((turns - low) / (high - low), 0, 1)
         frequencies = (1 - smooth) * frequencies / factor + smooth * frequencies
     angles = np.arange(positions, dtype=np.float64)[:, None] * frequencies
-    return tuple((rope.amplitude * f(angles)).astype(np.float32) for f in (np.cos, np.sin))
+    cosines, sines = rope.amplitude * np.cos(angles), rope.amplitude * np.sin(angles)
+    return cosines.astype(np.float32), sines.astype(np.float32)
 
 
 class _Network:
@@ -94,7 +95,7 @@ class _Network:
         if config.logit_softcap:
             cap = relay.const(config.logit_softcap)
             logits = cap * relay.tanh(logits / cap)
-        return IRModule.from_expr(Function([tokens, self.position, *caches], logits))
+        return IRModule.from_expr(Function((tokens, self.position, *caches), logits))
 
     def matrix(self, name: str, rows: int, columns: int) -> Matrix:
         return quantised(self.weights.matrix(name, rows, columns), self.quantise)
@@ -138,11 +139,13 @@ class _Network:
         return parts
 
     def norm(self, x: Any, name: str, size: int) -> Any:
-        """x / root of the mean of squares, times the weight."""
+        """X / root of the mean of squares, times the weight."""
         weight = self.weights.vector(name, size) + np.float32(self.config.norm_offset)
         mean = relay.mean(x * x, axis=-1, keepdims=True)
-        return x * relay.rsqrt(mean + relay.const(np.float32(self.config.epsilon))) * relay.const(
-            weight
+        return (
+            x
+            * relay.rsqrt(mean + relay.const(np.float32(self.config.epsilon)))
+            * relay.const(weight)
         )
 
     def layer(self, prefix: str, layer: LayerConfig, x: Any, keys: Var, values: Var) -> Any:
@@ -154,9 +157,7 @@ class _Network:
             x = x + self.norm(mixed, behind, config.hidden)
             before = self.norm(x, prefix + "pre_feedforward_layernorm.weight", config.hidden)
             made = self.feed_forward(prefix + "mlp.", before)
-            return x + self.norm(
-                made, prefix + "post_feedforward_layernorm.weight", config.hidden
-            )
+            return x + self.norm(made, prefix + "post_feedforward_layernorm.weight", config.hidden)
         x = x + mixed
         return x + self.feed_forward(prefix + "mlp.", self.norm(x, behind, config.hidden))
 

@@ -232,7 +232,13 @@ def board_config(board: Board) -> str:
 SESSION_SOURCES = (
     *("aot_module", "device", "device_code", "device_session", "error", "format"),
     *("graph", "graph_check", "graph_sizes"),
-    *("graph_module", "graph_module_info", "graph_module_params", "graph_module_places"),
+    *(
+        "graph_module",
+        "graph_module_create",
+        "graph_module_info",
+        "graph_module_params",
+        "graph_module_places",
+    ),
     "graph_module_sizes",
     "graph_module_state",
     *("image_module", "module"),

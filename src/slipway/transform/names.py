@@ -29,6 +29,7 @@ OPT_LEVELS = {
     "FuseAttention": 2,
     "FuseOps": 1,
     "InferType": 0,
+    "IntegerProducts": 2,
     "Inline": 1,
     "KernelPerOp": 0,
     "Legalize": 1,

@@ -16,6 +16,7 @@ from slipway.backends.cpu.lowering.dot_pairs import (
     pair_instructions,
 )
 from slipway.backends.cpu.lowering.fuse_attention import fills_vectors, fuse_attention
+from slipway.backends.cpu.lowering.integer_products import integer_products
 from slipway.backends.cpu.lowering.move_activations import move_activations
 from slipway.backends.cpu.lowering.narrow_rescale import narrow_rescale
 from slipway.backends.cpu.lowering.pack_blocks import pack_blocks
@@ -160,6 +161,10 @@ def _blocks(setting: Setting) -> bool:
     return setting.runs(ALTER_LAYOUT)
 
 
+def _multiplies_bytes(setting: Setting) -> bool:
+    return bool(packing_instructions(setting.target)) and _blocks(setting)
+
+
 PACK_QUANTIZED = setting_pass(
     "PackQuantizedWeights", _pack, lambda s: bool(packing_instructions(s.target))
 )
@@ -167,6 +172,7 @@ ALTER_LAYOUT = setting_pass("AlterOpLayout", _layout, _is_blocked)
 LOWERING: tuple[Pass, ...] = (
     setting_pass("FuseAttention", _attention, lambda s: attention_lanes(s.target) > 0),
     setting_pass("SubpixelConv", _subpixel, _blocks),
+    graph_pass("IntegerProducts", integer_products, _multiplies_bytes),
     ALTER_LAYOUT,
     graph_pass("SimplifyExpr", simplify_expr, _blocks),
     graph_pass("FoldConstant", fold_constant, _blocks),

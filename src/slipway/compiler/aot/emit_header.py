@@ -80,7 +80,7 @@ def emit_header(parts: ProgramParts) -> str:
         for port in ports
         for line in (
             f"#define {upper}_{port.c_name.upper()}_NAME {c_string(port.name)}",
-            f"#define {upper}_{port.c_name.upper()}_ELEMENTS {largest_bytes(port.type) // element_bytes(port)}",
+            f"#define {upper}_{port.c_name.upper()}_ELEMENTS {_most_elements(port)}",
         )
     ]
     alignments = [f"#define {upper}_{p.c_name.upper()}_ALIGNMENT {element_bytes(p)}" for p in ports]
@@ -117,6 +117,10 @@ def emit_header(parts: ProgramParts) -> str:
         reset=_RESET.format(prefix=parts.prefix) if program.states else "",
         parameters=run_parameters(parts),
     )
+
+
+def _most_elements(port: Port) -> int:
+    return largest_bytes(port.type) // element_bytes(port)
 
 
 def run_parameters(parts: ProgramParts) -> str:

@@ -30,16 +30,16 @@ from slipway.runtime.params import read_params, save_param_dict
 from slipway.runtime.timing import BenchmarkResult
 
 
-def create_native(
-    tables: GraphTables | bytes, library: Module, dev: Device | None = None
-) -> NativeModule:
-    """Make a graph executor in C that calls the compiled functions of `library`, tensors on `dev`.
+def create_native(tables: GraphTables | bytes, library: Module, *devices: Device) -> NativeModule:
+    """Make a graph executor in C that calls the compiled functions of `library`.
 
-    Without a device, on the CPU.
+    Its tensors lie on `devices`, one for each kind that the graph has parts for; without any, on
+    the CPU.
     """
     blob = tables if isinstance(tables, bytes) else tables.to_binary()
     parsed = tables if isinstance(tables, GraphTables) else GraphTables.from_binary(tables)
-    args: list[Any] = [*(dev.__dlpack_device__() if dev is not None else (1, 0))]
+    places = [dev.__dlpack_device__() for dev in devices] or [(1, 0)]
+    args: list[Any] = [number for place in places for number in place]
     kept: list[Any] = [library]
     for name in parsed.functions():
         code = library.library if isinstance(library, LibraryModule) else None
@@ -425,11 +425,13 @@ def create(graph_json: str, lib: Any, device: Any = None, *, ctx: Any = None) ->
     the graph it was built with.  One that carries a model's parameters gives them to the executor.
     """
     device = ctx if device is None else device  # `ctx` is its name in TVM 0.6
-    dev = device[0] if isinstance(device, list | tuple) else device
+    devices = list(device) if isinstance(device, list | tuple) else [device]
     tables = GraphTables.from_json(graph_json)
+    dev = devices[0]
     if isinstance(dev, Device):
-        dev.check()
-        made = create_native(tables, lib)
+        for one in devices:
+            one.check()
+        made = create_native(tables, lib, *(devices if tables.arenas else ()))
         carried = lib.shared_params() if isinstance(lib, Module) else None
         if carried:
             share_params(made, tables, carried)
@@ -445,7 +447,7 @@ def create(graph_json: str, lib: Any, device: Any = None, *, ctx: Any = None) ->
         return GraphModule(lib["default"]())
     blob = np.frombuffer(tables.to_binary(), np.uint8)
     sent = dev.empty(blob.shape, "uint8").copyfrom(blob)
-    return GraphModule(make(sent))
+    return GraphModule(make(sent, *devices) if tables.arenas else make(sent))
 
 
 def _parse_lines(text: str) -> dict[str, tuple[tuple[int, ...], str, str]]:

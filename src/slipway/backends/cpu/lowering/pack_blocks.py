@@ -15,6 +15,7 @@ from slipway.relay.expr import Call, Constant, Expr, Function
 from slipway.relay.op_registry import const, is_call_of
 from slipway.relay.ops.packed.block_dense import packed_parts
 from slipway.relay.ops.packed.block_formats import format_of
+from slipway.relay.types import TensorType
 from slipway.relay.visit import rewrite
 
 if TYPE_CHECKING:
@@ -28,11 +29,10 @@ INSTRUCTIONS = (
 MOST_VECTORS = 4  # of outputs, whose weights are one stream from memory
 
 
-def instruction_for(name: str, target: Target | None) -> HardwareIntrinsic | None:
-    """Return the instruction for weights of a format on `target`."""
+def instruction_for(bits: int, target: Target | None) -> HardwareIntrinsic | None:
+    """Return the instruction for weights of so many bits on `target`."""
     if target is None or target.kind.name != "llvm":
         return None
-    bits = format_of(name).bits
     for entry in (HARDWARE[i] for i in INSTRUCTIONS):
         overflows = entry.most_b is not None and entry.most_b < (1 << bits) - 1
         if not entry.missing(target) and not overflows:
@@ -48,8 +48,11 @@ def pack_blocks(function: Function, target: Target | None) -> Function:
             return None
         data, weight = call.args
         name = call.attrs.format
-        entry = instruction_for(name, target)
-        if entry is None or not isinstance(weight, Constant) or data.checked_type.rank != 2:
+        entry = instruction_for(format_of(name).bits, target)
+        given = data.checked_type
+        if entry is None or not isinstance(weight, Constant) or not isinstance(given, TensorType):
+            return None
+        if given.rank != 2:
             return None
         units = weight.array.shape[0]
         vectors = MOST_VECTORS
@@ -57,11 +60,9 @@ def pack_blocks(function: Function, target: Target | None) -> Function:
             vectors //= 2
         unsigned = entry.b_dtype == "uint8"
         how, arrays = packed_parts(name, weight.array, entry.columns, vectors, unsigned)
-        product: Expr = op_registry.make("nn.contrib_block_dense")(
-            data, *map(const, arrays), **how, instruction=entry.name
-        )
-        if product.checked_type.shape[1] != units:
-            product = op_registry.make("strided_slice")(product, [0], [units], axes=[1])
+        product: Expr = op_registry.make("nn.contrib_block_dense")(data, *map(const, arrays), **how)
+        if units % (vectors * entry.columns):
+            product = op_registry.make("split")(product, [units], axis=1)[0]
         return product
 
     result: Function = rewrite(function, pack)

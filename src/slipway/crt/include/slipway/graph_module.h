@@ -56,9 +56,17 @@ SLW_API slw_status slw_graph_module_create_on(DLDevice device, const void *blob,
                                               slw_graph_lookup lookup, void *lookup_context,
                                               slw_module *owner, slw_module **out);
 
+/** Same, of a model that runs on several kinds of device: one of `devices` for each of them. A model
+ * for one kind takes the first that is of it; cpu(0) need not be given. */
+SLW_API slw_status slw_graph_module_create_over(const DLDevice *devices, size_t num_devices,
+                                                const void *blob, size_t size_bytes,
+                                                slw_graph_lookup lookup, void *lookup_context,
+                                                slw_module *owner, slw_module **out);
+
 /** Same, with the functions already found: names[i] is calls[i]. For hosts that load libraries
  * themselves; they keep the code alive. */
-SLW_API slw_status slw_graph_module_create_from_table(DLDevice device, const void *blob,
+SLW_API slw_status slw_graph_module_create_from_table(const DLDevice *devices,
+                                                      size_t num_devices, const void *blob,
                                                       size_t size_bytes, const char *const *names,
                                                       const slw_function *functions,
                                                       size_t num_functions, slw_module **out);

@@ -94,9 +94,7 @@ def element(name: str, weight: Any, row: Any, k: Any) -> Any:
     byte = weight(row, start + 16 + at // 64 * 32 + at % 32).astype("int32")
     value = ((byte >> (at // 32 % 2 * 4)) & 15).astype("float32")
     group = at // GROUP
-    low, mid, high = (
-        weight(row, start + 4 + 4 * i + group % 4).astype("int32") for i in range(3)
-    )
+    low, mid, high = (weight(row, start + 4 + 4 * i + group % 4).astype("int32") for i in range(3))
     factor = m.Select(group < 4, low & 63, (high & 15) | (low >> 6 << 4))
     least = m.Select(group < 4, mid & 63, (high >> 4) | (mid >> 6 << 4))
     smallest = _half(weight(row, start + 2), weight(row, start + 3))
@@ -121,7 +119,7 @@ def _dense_flops(attrs: BlockAttrs, ins: Sequence[TensorType], out: TensorType) 
 
 @BLOCK_DENSE.make
 def block_dense(data: ExprLike, weight: ExprLike, format: str = "q8_0") -> Call:
-    """data (..., K) times the transpose of block-quantised weights (units, bytes)."""
+    """Data (..., K) times the transpose of block-quantised weights (units, bytes)."""
     return BLOCK_DENSE(data, weight, attrs=BlockAttrs(format))
 
 

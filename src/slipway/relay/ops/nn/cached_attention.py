@@ -122,7 +122,7 @@ def _reference(
     scores = np.where(seen, scores, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     mixed = (weights / weights.sum(-1, keepdims=True)) @ values
-    return np.ascontiguousarray(mixed.transpose(1, 0, 2)).astype(query.dtype)
+    return np.asarray(mixed.transpose(1, 0, 2), query.dtype, order="C")
 
 
 @CACHED_ATTENTION.compute
@@ -248,9 +248,7 @@ class _Kernel:
                 score = E.Select(sees, score, v.all(ops.const(LEAST, "float32"), n))
                 score = ib.let("score", score)
                 v.store(scores, (r,), block * n, score, n)
-                v.store(
-                    largest, (r,), 0, ops.maximum(v.load(largest, (r,), 0, n), score), n
-                )
+                v.store(largest, (r,), 0, ops.maximum(v.load(largest, (r,), 0, n), score), n)
         return largest
 
     def _powers(self, scores: Any, largest: Any, begin: Any, vectors: Any, rows: int) -> Any:
@@ -275,9 +273,7 @@ class _Kernel:
             over[r] = ops.const(1.0, "float32") / whole
         return over
 
-    def _mix(
-        self, head: Any, scores: Any, over: Any, places: Any, begin: Any, last: Any
-    ) -> None:
+    def _mix(self, head: Any, scores: Any, over: Any, places: Any, begin: Any, last: Any) -> None:
         """Write the sums of values, each by its exponential."""
         ib, v, n, rows = self.ib, self.v, self.lanes, len(places)
         together = max(1, min(self.size // n, 16 // rows))  # vectors whose sums fit registers
@@ -318,7 +314,9 @@ def cached_attention(
     return CACHED_ATTENTION(query, key, value, key_cache, value_cache, position, attrs=attrs)
 
 
-def _case(rows: int, heads: int, shared: int, size: int, slots: int, start: int, **how: Any) -> None:
+def _case(
+    rows: int, heads: int, shared: int, size: int, slots: int, start: int, **how: Any
+) -> None:
     shapes = (
         (rows, heads, size), (rows, shared, size), (rows, shared, size),
         (shared, size, slots), (shared, slots, size), (1,),

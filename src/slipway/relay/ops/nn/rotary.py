@@ -1,4 +1,4 @@
-"""nn.rotary_embedding: pairs of a head's elements, rotated by an angle that grows with the position.
+"""nn.rotary_embedding: pairs of a head's elements, rotated by angles that grow with the position.
 
     (a, b) -> (a cos - b sin, b cos + a sin)
 

@@ -1,11 +1,12 @@
-"""nn.contrib_block_dense: products with block-quantised weights, packed for an instruction.
+"""nn.contrib_block_dense: products with block-quantised weights, packed in vectors of outputs.
 
 The data is quantised to int8 by groups of 32 elements as the kernel starts, so that groups are
 multiplied as integers; one multiply-add for each group and output gives float sums:
 
-    out[s, j] = sum over g of a[s, g] (scale[j, g] sum over k of x[s, k] q[j, k] - least[j, g] x[s, g])
+    out[s, j] = sum over g of a[s, g] (scale[j, g] dot[s, j, g] - least[j, g] sum[s, g])
 
-where x are the integers of the data, a their scale and x[s, g] their sum.  Weights lie as
+where `dot` multiplies the integers of data and weights, `sum` adds those of the data, whose scale
+is a.  Weights lie as
 (tiles, groups, vectors, bytes): for each vector of L outputs, byte L * 4 m + 4 l + i holds element
 4 m + i of output l, and of four bits also element 16 + 4 m + i, high.
 """
@@ -17,17 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipway import dtypes
-from slipway.ir import builder, ops
 from slipway.ir import expr as E
-from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
 from slipway.ir.node import node
 from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
 from slipway.relay.ops.checks import need_dtype, need_rank
 from slipway.relay.ops.nn.block_dense import random_rows
-from slipway.relay.ops.nn.lanes import Lanes
 from slipway.relay.ops.packed.block_formats import FORMATS, GROUP, format_of, parts_of
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
@@ -40,21 +37,22 @@ WORDS = GROUP // 4  # words of four elements in a group
 
 @node
 class PackedBlockAttrs(Attrs):
-    """`bits` of an integer; what is taken from each (`offset`); whether there are `minima`.
-
-    `instruction` names the one that the weights are packed for; "" for none.
-    """
+    """`bits` of an integer; what is taken from each (`offset`); whether there are `minima`."""
 
     bits: int = 8
     offset: int = 0
     minima: bool = False
-    instruction: str = ""
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether the bytes of weights are signed."""
+        return self.bits == 8 and self.offset == 0
 
 
 PACKED = register_op(
     "nn.contrib_block_dense", "data", "weight", "scale", "least", attrs=PackedBlockAttrs,
     pattern=OpPattern.OPAQUE,
-    doc="data (S, K) @ weight.T of block-quantised weights, packed (tiles, groups, vectors, bytes).",
+    doc="data (S, K) @ weight.T of block-quantised weights (tiles, groups, vectors, bytes).",
 )  # fmt: skip
 
 
@@ -93,17 +91,17 @@ def pack(
     tile = lanes * vectors
     more = -units % tile
     groups = depth // GROUP
-    raw = np.pad(values, ((0, more), (0, 0))).view(np.uint8)
+    raw: Array = np.pad(values, ((0, more), (0, 0))).view(np.uint8)
     # (tile, vector, lane, group, word, byte) -> (tile, group, vector, word, lane, byte)
-    words = raw.reshape(-1, vectors, lanes, groups, WORDS, 4).transpose(0, 3, 1, 4, 2, 5)
+    words: Array = raw.reshape(-1, vectors, lanes, groups, WORDS, 4).transpose(0, 3, 1, 4, 2, 5)
     if bits == 4:
         half = WORDS // 2
         words = words[:, :, :, :half] | words[:, :, :, half:] << 4
-    packed = np.ascontiguousarray(words).reshape(words.shape[0], groups, vectors, -1)
+    packed = words.reshape(words.shape[0], groups, vectors, -1)
 
     def by_tile(given: Array) -> Array:
         padded = np.pad(given, ((0, more), (0, 0))).reshape(-1, tile, groups)
-        made = np.ascontiguousarray(padded.transpose(0, 2, 1))
+        made = np.asarray(padded.transpose(0, 2, 1), order="C")
         with np.errstate(over="ignore"):
             short = made.astype(np.float16)
         return short if np.array_equal(short.astype(np.float32), made) else made
@@ -130,7 +128,7 @@ def _reference(
     words = weight.reshape(tiles, groups, vectors, -1, lanes, 4)
     if attrs.bits == 4:
         words = np.concatenate([words & 15, words >> 4], 3)
-    signed = words.view(np.int8) if _is_signed(attrs) else words
+    signed = words.view(np.int8) if attrs.is_signed else words
     q = signed.transpose(0, 2, 4, 1, 3, 5).reshape(-1, groups, GROUP).astype(np.int64)
     integers, scales = quantised_rows(data)
     wide = integers.astype(np.int64)
@@ -145,22 +143,17 @@ def _reference(
     return (made * scales[:, None]).sum(-1).astype(np.float32)
 
 
-def _is_signed(attrs: PackedBlockAttrs) -> bool:
-    """Return whether bytes of weights are signed."""
-    return attrs.bits == 8 and attrs.offset == 0
-
-
 @PACKED.compute
-def _compute(
-    attrs: PackedBlockAttrs, inputs: list[Any], out_types: list[TensorType]
-) -> list[Any]:
+def _compute(attrs: PackedBlockAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
     """Largest elements, integers, products of groups, their sums: for targets without vectors."""
     data, weight, scale, least = inputs
     rows = data.shape[0]
     _, groups, vectors, width = (size_of(d) for d in weight.shape)
     lanes, m = width // (4 * attrs.bits), te()
     tile = lanes * vectors
-    i, k, g = (m.reduce_axis((0, n), name=x) for n, x in ((GROUP, "i"), (GROUP, "k"), (groups, "g")))
+    i, k, g = (
+        m.reduce_axis((0, n), name=x) for n, x in ((GROUP, "i"), (GROUP, "k"), (groups, "g"))
+    )
     top = m.compute(
         (rows, groups), lambda s, g: m.max(m.abs(data(s, g * GROUP + i)), axis=[i]), "T_block_top"
     )
@@ -179,12 +172,14 @@ def _compute(
             byte = weight(j // tile, g, vector, (word % half * lanes + j % lanes) * 4 + k % 4)
             return (byte.astype("int32") >> (word // half * 4)) & 15
         byte = weight(j // tile, g, vector, (word * lanes + j % lanes) * 4 + k % 4)
-        signed = E.Call("int8", "reinterpret", (byte,)) if _is_signed(attrs) else byte
+        signed = E.Call("int8", "reinterpret", (byte,)) if attrs.is_signed else byte
         return signed.astype("int32")
 
     products = m.compute(
         (rows, out_types[0].shape[1], groups),
-        lambda s, j, g: m.sum(integers(s, g * GROUP + k) * (value(j, g, k) - attrs.offset), axis=[k]),
+        lambda s, j, g: m.sum(
+            integers(s, g * GROUP + k) * (value(j, g, k) - attrs.offset), axis=[k]
+        ),
         "T_block_products",
     )
     totals = m.compute(
@@ -201,177 +196,6 @@ def _compute(
     return [m.compute(out_types[0].shape, term, "T_block_dense")]
 
 
-def block_dense_kernel(
-    attrs: PackedBlockAttrs,
-    inputs: Sequence[Any],
-    out: TensorType,
-    tile: int,
-    kind: str,
-    lanes: int,
-) -> list[Any]:
-    """Return the product, `tile` rows at a time; `lanes` are those of a vector of floats."""
-    entry = HARDWARE[attrs.instruction]
-
-    def statements(ins: list[Any], outs: list[Any]) -> Any:
-        return _Kernel(attrs, ins, outs[0], tile, kind, lanes, entry).statement()
-
-    return [te().extern([out.shape], inputs, statements, "T_block_dense", [out.dtype])]
-
-
-class _Kernel:
-    """Builds the statements: the data is quantised, then a task for each tile of outputs."""
-
-    def __init__(
-        self,
-        attrs: PackedBlockAttrs,
-        ins: list[Any],
-        out: Any,
-        tile: int,
-        kind: str,
-        lanes: int,
-        entry: HardwareIntrinsic,
-    ) -> None:
-        self.ib = ib = builder.create()
-        self.attrs, self.kind, self.entry, self.tile = attrs, kind, entry, tile
-        self.data, self.weight, self.scale, self.least = map(ib.buffer_ptr, ins)
-        self.out = ib.buffer_ptr(out)
-        self.rows = ins[0].shape[0]
-        self.tiles, self.groups, self.vectors, width = (size_of(d) for d in ins[1].shape)
-        self.lanes = width // (4 * attrs.bits)
-        self.v = Lanes(ib, lanes)
-
-    def statement(self) -> Any:
-        """Return all loops."""
-        ib = self.ib
-        self.integers = ib.allocate("int8", (self.rows, self.groups * GROUP), "integers")
-        self.factors = ib.allocate("float32", (self.rows, self.groups), "factors")
-        self.sums = None
-        if self.attrs.offset or self.attrs.minima:
-            self.sums = ib.allocate("int32", (self.rows, self.groups), "group_sums")
-        with ib.for_range(0, self.rows, "s") as s, ib.for_range(0, self.groups, "g") as g:
-            self._quantise(s, g)
-        with ib.for_range(0, self.tiles, "tile", kind=self.kind) as tile:
-            self._rows(tile)
-        return ib.get()
-
-    def _quantise(self, s: Any, g: Any) -> None:
-        """Make int8 of a group of the data."""
-        ib, v = self.ib, self.v
-        n = min(v.lanes, GROUP)
-        parts = range(0, GROUP, n)
-        loaded = [ib.let("x", v.load(self.data, (s,), g * GROUP + i, n)) for i in parts]
-        top = [te().abs(x) for x in loaded]
-        while len(top) > 1:
-            top = [ops.maximum(a, b) for a, b in zip(top[::2], top[1::2], strict=True)]
-        largest = ib.let("largest", self._reduced(top[0], n, ops.maximum))
-        one = ops.const(127.0, "float32")
-        over = E.Select(largest > 0, one / largest, ops.const(0.0, "float32"))
-        over = ib.let("over", over)
-        self.factors[s, g] = largest * ops.const(1 / 127, "float32")
-        whole = [te().nearbyint(x * v.all(over, n)) for x in loaded]
-        whole = [ib.let("q", ops.cast(x, dtypes.with_lanes("int32", n))) for x in whole]
-        for i, x in zip(parts, whole, strict=True):
-            small = ops.cast(x, dtypes.with_lanes("int8", n))
-            v.store(self.integers, (s,), g * GROUP + i, small, n)
-        if self.sums is not None:
-            total = whole[0]
-            for x in whole[1:]:
-                total = total + x
-            value = self._reduced(total, n, ops.add)
-            self.sums[s, g] = value if self.attrs.minima else value * -self.attrs.offset
-
-    def _reduced(self, value: Any, n: int, join: Any) -> Any:
-        """Return the lanes of a vector joined, half by half."""
-        ib = self.ib
-        kind = dtypes.scalar_of(value.dtype)
-        while n > 1:
-            held = ib.allocate(kind, (n,), "held", scope="local")
-            self.v.store(held, (), 0, value, n)
-            n //= 2
-            value = join(self.v.load(held, (), 0, n), self.v.load(held, (), n, n))
-        return value
-
-    def _rows(self, tile: Any) -> None:
-        """Compute all rows of a tile of outputs: many in vectors one by one, few all at once."""
-        ib = self.ib
-        done: Any = 0
-        left: Any = self.rows
-        sizes = [t for t in (self.tile, 4, 1) if t <= self.tile]
-        for at, size in enumerate(dict.fromkeys(sizes)):
-            if at and isinstance(left, int) and left == 0:
-                break
-            count = left // size
-            together = self.vectors if size == 1 else max(1, min(self.vectors, 8 // size))
-            first = done
-            with (
-                ib.for_range(0, self.vectors // together, "part") as part,
-                ib.for_range(0, count, "rows") as block,
-            ):
-                self._product(tile, part * together, together, first + block * size, size)
-            done, left = done + count * size, left - count * size
-
-    def _product(self, tile: Any, first: Any, together: int, row: Any, rows: int) -> None:
-        """Write the sums of `rows` rows and `together` vectors of outputs."""
-        ib, v, n = self.ib, self.v, self.lanes
-        sums = ib.allocate("float32", (rows, together, n), "sums", scope="local")
-        for r in range(rows):
-            for j in range(together):
-                v.store(sums, (r, j), 0, v.zero("float32", n), n)
-        with ib.for_range(0, self.groups, "g") as g:
-            for j in range(together):
-                self._group(tile, first + j, g, row, [(r, j) for r in range(rows)], sums)
-        for r in range(rows):
-            for j in range(together):
-                at = ((tile * self.vectors) + first + j) * n
-                v.store(self.out, (row + r,), at, v.load(sums, (r, j), 0, n), n)
-
-    def _group(self, tile: Any, vector: Any, g: Any, row: Any, places: Any, sums: Any) -> None:
-        ib, v, n = self.ib, self.v, self.lanes
-        words = self._words(tile, g, vector)
-        wide = dtypes.with_lanes("float32", n)
-        scale = v.load(self.scale, (tile, g), vector * n, n)
-        scale = ib.let("scale", ops.cast(scale, wide))
-        least = None
-        if self.attrs.minima:
-            least = v.load(self.least, (tile, g), vector * n, n)
-            least = ib.let("least", ops.cast(least, wide))
-        for r, j in places:
-            total: Any = v.zero("int32", n)
-            if self.attrs.offset:
-                assert self.sums is not None
-                total = v.all(self.sums[row + r, g], n)
-            for m, word in enumerate(words):
-                total = self._added(total, word, row + r, g * GROUP + 4 * m)
-            value = ops.cast(total, wide) * scale
-            if least is not None:
-                assert self.sums is not None
-                value = value - v.all(ops.cast(self.sums[row + r, g], "float32"), n) * least
-            factor = v.all(self.factors[row + r, g], n)
-            v.store(sums, (r, j), 0, v.load(sums, (r, j), 0, n) + value * factor, n)
-
-    def _words(self, tile: Any, g: Any, vector: Any) -> list[Any]:
-        """Return the vectors of weights, each four elements of all its outputs."""
-        ib, v = self.ib, self.v
-        size = 4 * self.lanes
-        bytes_ = [
-            ib.let("w", v.load(self.weight, (tile, g, vector), m * size, size))
-            for m in range(WORDS * self.attrs.bits // 8)
-        ]
-        if self.attrs.bits == 8:
-            return bytes_
-        four = dtypes.with_lanes("uint8", size)
-        low = [ib.let("low", ops.bitwise_and(b, ops.const(15, four))) for b in bytes_]
-        return low + [ib.let("high", ops.shift_right(b, ops.const(4, four))) for b in bytes_]
-
-    def _added(self, total: Any, word: Any, row: Any, k: Any) -> Any:
-        """Return the sums with the products of four elements added."""
-        data = self.v.load(self.integers, (row,), k, 4)
-        if self.entry.b_dtype != dtypes.scalar_of(word.dtype):
-            like = dtypes.with_lanes(self.entry.b_dtype, 4 * self.lanes)
-            word = E.Call(like, "reinterpret", (word,))
-        return self.entry.call(data, word, total)
-
-
 @PACKED.make
 def contrib_block_dense(
     data: ExprLike,
@@ -381,10 +205,9 @@ def contrib_block_dense(
     bits: int = 8,
     offset: int = 0,
     minima: bool = False,
-    instruction: str = "",
 ) -> Call:
     """A product with packed block-quantised weights; see `pack`."""
-    attrs = PackedBlockAttrs(bits, offset, minima, instruction)
+    attrs = PackedBlockAttrs(bits, offset, minima)
     return PACKED(data, weight, scale, least, attrs=attrs)
 
 
@@ -408,15 +231,18 @@ def packed_parts(
 
 
 def _cases() -> None:
-    for name, vectors, unsigned in (("q8_0", 1, True), ("q4_0", 2, True), ("q4_1", 1, True), ("q8_0", 1, False)):
+    for name, vectors, unsigned in (
+        ("q8_0", 1, True),
+        ("q4_0", 2, True),
+        ("q4_1", 1, True),
+        ("q8_0", 1, False),
+    ):
         depth = FORMATS[name].size * 2
         rng = np.random.default_rng(3)
         rows = random_rows(rng, name, 4 * vectors, 2)
         how, arrays = packed_parts(name, rows, 4, vectors, unsigned)
 
-        def make(
-            rng: np.random.Generator, arrays: Any = arrays, depth: int = depth
-        ) -> list[Any]:
+        def make(rng: np.random.Generator, arrays: Any = arrays, depth: int = depth) -> list[Any]:
             return [rng.standard_normal((3, depth)).astype("float32"), *arrays]
 
         PACKED.sample_case(

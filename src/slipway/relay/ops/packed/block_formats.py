@@ -47,7 +47,7 @@ class BlockFormat:
 
 
 def _half(two: Array) -> Array:
-    return np.ascontiguousarray(two).view("<f2")[..., 0].astype(np.float32)
+    return two.copy().view("<f2")[..., 0].astype(np.float32)
 
 
 def _nibbles(data: Array) -> Array:
@@ -56,7 +56,7 @@ def _nibbles(data: Array) -> Array:
 
 def _q8_0(blocks: Array) -> tuple[Array, Array, Array]:
     scale = _half(blocks[..., :2])[..., None]
-    return np.ascontiguousarray(blocks[..., 2:]).view(np.int8), scale, np.zeros_like(scale)
+    return blocks[..., 2:].copy().view(np.int8), scale, np.zeros_like(scale)
 
 
 def _q4_0(blocks: Array) -> tuple[Array, Array, Array]:
@@ -65,7 +65,11 @@ def _q4_0(blocks: Array) -> tuple[Array, Array, Array]:
 
 
 def _q4_1(blocks: Array) -> tuple[Array, Array, Array]:
-    return _nibbles(blocks[..., 4:]), _half(blocks[..., :2])[..., None], -_half(blocks[..., 2:4])[..., None]
+    return (
+        _nibbles(blocks[..., 4:]),
+        _half(blocks[..., :2])[..., None],
+        -_half(blocks[..., 2:4])[..., None],
+    )
 
 
 def _q4_k(blocks: Array) -> tuple[Array, Array, Array]:
@@ -133,7 +137,7 @@ def decode(name: str, data: Array, dtype: Any = np.float32) -> Array:
     values, scales, least = parts_of(name, data)
     shape = (values.shape[0], -1, GROUP)
     whole = values.reshape(shape).astype(dtype) - dtype(format_of(name).offset)
-    made = whole * scales[..., None].astype(dtype) - least[..., None].astype(dtype)
+    made: Array = whole * scales[..., None].astype(dtype) - least[..., None].astype(dtype)
     return made.reshape(values.shape)
 
 
@@ -150,4 +154,4 @@ def encode(name: str, values: Array) -> Array:
             "leave this weight as it is"
         )
     blocks = kind.encode(values.astype(np.float32).reshape(rows, -1, kind.size))
-    return np.ascontiguousarray(blocks.reshape(rows, -1))
+    return blocks.reshape(rows, -1)

@@ -42,7 +42,7 @@ def _rotary_space(problem: Problem) -> Space:
 
 def _rotary_cost(problem: Problem, knobs: RotaryKnobs) -> float:
     rows, heads, size = (usual(d) for d in problem.out_types[0].shape)
-    return rows * heads * size * 2.0 / knobs.lanes
+    return float(rows * heads * size * 2 / knobs.lanes)
 
 
 @register_strategy(
@@ -53,7 +53,7 @@ def _rotary_cost(problem: Problem, knobs: RotaryKnobs) -> float:
     default=lambda problem: RotaryKnobs(_lanes(problem)), space=_rotary_space, cost=_rotary_cost,
 )  # fmt: skip
 def schedule_rotary(
-    problem: Problem, outs: Sequence[te.Tensor], rotated: te.Tensor, knobs: RotaryKnobs
+    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RotaryKnobs
 ) -> te.Schedule:
     """The statements are scheduled already."""
     return schedule_opaque(problem.target, outs)
@@ -74,7 +74,7 @@ def _space(problem: Problem) -> Space:
 def _cost(problem: Problem, knobs: CachedKnobs) -> float:
     rows, heads, size = (usual(d) for d in problem.out_types[0].shape)
     slots = problem.in_types[3].shape[2]
-    return rows * heads * size * slots / knobs.lanes * (1 + 1 / knobs.tile)
+    return float(rows * heads * size * slots / knobs.lanes * (1 + 1 / knobs.tile))
 
 
 @register_strategy(
@@ -86,7 +86,7 @@ def _cost(problem: Problem, knobs: CachedKnobs) -> float:
     default=_default, space=_space, cost=_cost,
 )  # fmt: skip
 def schedule_cached(
-    problem: Problem, outs: Sequence[te.Tensor], mixed: te.Tensor, knobs: CachedKnobs
+    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: CachedKnobs
 ) -> te.Schedule:
     """The statements are scheduled already."""
     return schedule_opaque(problem.target, outs)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.knobs import vector_lanes
+from slipway.backends.cpu.lowering.pack_blocks import instruction_for
 from slipway.backends.cpu.parts import worth_sharing
+from slipway.backends.cpu.schedules.matmul.block_kernel import block_dense_kernel
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
-from slipway.ir.hardware import HARDWARE
+from slipway.ir.hardware import HardwareIntrinsic
 from slipway.relay.dims import usual
-from slipway.relay.ops.packed.block_dense import block_dense_kernel
 
 if TYPE_CHECKING:
     from slipway.relay.op_registry import Attrs
@@ -30,8 +31,26 @@ class BlockKnobs(Knobs):
 
 
 def _applies(attrs: Attrs, in_types: Sequence[Any], target: Target) -> bool:
-    name = attrs.get_str("instruction")
-    return target.kind.name == "llvm" and bool(name) and not HARDWARE[name].missing(target)
+    return _instruction(attrs, in_types[1], target) is not None
+
+
+def _instruction(attrs: Any, weight: Any, target: Target) -> HardwareIntrinsic | None:
+    """Return the instruction that weights were packed for."""
+    entry = instruction_for(attrs.bits, target)
+    if entry is None or weight.shape[3] != 4 * attrs.bits * entry.columns:
+        return None
+    fits = attrs.bits == 4 or attrs.is_signed == (entry.b_dtype == "int8")
+    return entry if fits else None
+
+
+def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: BlockKnobs) -> list[te.Tensor]:
+    entry = _instruction(problem.attrs, problem.in_types[1], problem.target)
+    assert entry is not None  # it applied
+    kind = "parallel" if knobs.parallel else "serial"
+    lanes = vector_lanes(problem.target, "float32")
+    return block_dense_kernel(
+        problem.attrs, inputs, problem.out_types[0], entry, knobs.tile, kind, lanes
+    )
 
 
 def _default(problem: Problem) -> BlockKnobs:
@@ -50,15 +69,12 @@ def _cost(problem: Problem, knobs: BlockKnobs) -> float:
     rows, units = (usual(d) for d in problem.out_types[0].shape)
     depth = problem.in_types[0].shape[1]
     lanes = vector_lanes(problem.target, "float32")
-    return rows * units / lanes * depth / 32 * (11 + 16 / knobs.tile) / 2
+    return float(rows * units / lanes * depth / 32 * (11 + 16 / knobs.tile) / 2)
 
 
 @register_strategy(
     "nn.contrib_block_dense", name="block_dense.tile", applies=_applies,
-    compute=lambda problem, inputs, knobs: block_dense_kernel(
-        problem.attrs, inputs, problem.out_types[0], knobs.tile,
-        "parallel" if knobs.parallel else "serial", vector_lanes(problem.target, "float32"),
-    ),
+    compute=_compute,
     default=_default, space=_space, cost=_cost,
 )  # fmt: skip
 def schedule_block_dense(
