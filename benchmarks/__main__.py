@@ -2,7 +2,7 @@
 
 Names: bfloat16, compile_chains, compile_time, conformance, cpu, fuzz_graphs, fuzz_importers,
 fuzz_rpc, fuzz_rpc_client, gemm, import_time, instructions, int8, memory, micro, operators,
-quantization, rpc, rpc_load, unseen, vectors, web, winograd_error.
+quantization, rpc, rpc_load, rpc_tvm, sweep, unseen, vectors, web, winograd_error.
 Each takes ``--help``.
 """
 

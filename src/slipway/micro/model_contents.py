@@ -9,6 +9,7 @@ from slipway.compiler.aot.factory import AotExecutorFactoryModule
 from slipway.compiler.aot.program import AotProgram, Port
 from slipway.compiler.emit import COMPILER
 from slipway.compiler.model_factory import ModelFactory
+from slipway.compiler.open_sizes import need_fixed_sizes
 from slipway.compiler.operator_module import OperatorModule
 from slipway.micro.model_library import ModelLibrary
 
@@ -17,6 +18,7 @@ _CPU = 1  # DLPack's kDLCPU, as archives number devices
 
 def library_of_aot(factory: AotExecutorFactoryModule) -> ModelLibrary:
     """Describe a model compiled ahead of time; its constants are in the generated source."""
+    need_fixed_sizes(factory.graph, "a firmware's model")
     program, sources = factory.program, factory.sources
     constants = sum(factory.constants[name].nbytes for name in program.constants)
     main = {
@@ -139,6 +141,7 @@ def _interface(factory: AotExecutorFactoryModule) -> dict[str, Any]:
             for p in ports
             if p.location is not None
         },
+        **({"states": [p.c_name for p in program.states]} if program.states else {}),
         "constant_pools": sorted(set(factory.constant_pools.values())),
     }
 
