@@ -18,6 +18,8 @@ NOT_DRAWN = {
     "annotation.compiler_begin": "a mark of parts for an accelerator, gone before code is made",
     "annotation.compiler_end": "a mark of parts for an accelerator, gone before code is made",
     "annotation.checkpoint": "the value itself: tests/relay/test_annotation.py",
+    "annotation.on_device": "the value itself: tests/compiler/test_several_devices.py",
+    "device_copy": "the value itself: tests/compiler/test_several_devices.py",
     "annotation.stop_fusion": "the value itself: tests/relay/test_annotation.py",
     "vision.suppress_boxes": "greedy: one rounding changes everything after it",
     "nn.deformable_im2col": "tests/relay/test_float64_positions.py, tests/frontends",

@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks.fuzz_graphs.draw import maker
 from benchmarks.fuzz_graphs.graph import rule
-from benchmarks.fuzz_graphs.values import ULPS, UNIT, leaf, moved, need, result
+from benchmarks.fuzz_graphs.values import ULPS, UNIT, Value, leaf, moved, need, result
 
 COMBINE = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
@@ -99,6 +99,29 @@ def _scatter_nd(attrs, x, indices, updates):
         np.broadcast_to(i.reshape(i.shape + (1,) * rest), updates.shape) for i in indices.exact
     ]
     return _scattered(x, updates, [*outer, *inner], attrs["mode"])
+
+
+@rule("dynamic_update_slice")
+def _update_slice(attrs, x, update, begin):
+    need(begin.certain)
+    exact, error = x.exact.copy(), x.error.copy()
+    place = [slice(0, extent) for extent in update.shape]
+    for axis, first in zip(attrs["axes"], begin.exact.tolist(), strict=True):
+        first = min(max(int(first), 0), x.shape[axis] - update.shape[axis])
+        place[axis] = slice(first, first + update.shape[axis])
+    exact[tuple(place)], error[tuple(place)] = update.exact, update.error
+    return Value(exact, error, x.dtype)
+
+
+@maker(1)
+def updates(d):
+    x = d.find(lambda v: v.exact.ndim > 0 and 0 < v.exact.size <= 4000)
+    value = d.value(x)
+    part = [d.int(1, extent) for extent in value.shape]
+    axes = [axis for axis in range(len(part)) if d.chance(0.5)]
+    begin = _leaf(d, np.array([d.int(-1, value.shape[a] + 1) for a in axes], "int64"))
+    update = d.leaf(part, value.dtype)
+    return d.call("dynamic_update_slice", x, update, begin, axes=axes)
 
 
 @maker(2)

@@ -224,8 +224,3 @@ def test_what_no_library_can_have_is_refused(make, words):
     expr = relay.concatenate([make()], 0)
     with pytest.raises(LoweringError, match=words):
         relay.build(IRModule.from_expr(expr), target="llvm")
-
-
-def test_a_program_has_fixed_sizes():
-    with pytest.raises(LoweringError, match=r"executor aot.*open dimension n in 1\.\.8"):
-        relay.build(mlp(), target="llvm", executor=relay.backend.Executor("aot"))

@@ -61,6 +61,10 @@ def compile_model(
         str | None,
         typer.Option("--output-format", "-f", help="mlf for a Model Library Format archive."),
     ] = None,
+    module_name: Annotated[
+        str | None,
+        typer.Option(help="What names in generated C begin with: tvmgen_NAME. [default: default]"),
+    ] = None,
     dump_code: Annotated[
         str | None,
         typer.Option(help="Also write what it was compiled through: relay, ll, asm (with commas)."),
@@ -117,7 +121,11 @@ def compile_model(
         slipway.transform.PassContext(opt_level=opt_level, config=config),
     ):
         library = relay.build(
-            module, target=chosen, params=parameters, **backend(executor, runtime)
+            module,
+            target=chosen,
+            params=parameters,
+            mod_name=module_name or "default",
+            **backend(executor, runtime),
         )
     with console.step(f"Writing {destination}"):
         if output_format == "mlf":

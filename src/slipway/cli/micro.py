@@ -28,9 +28,16 @@ BoardName = Annotated[str, typer.Option("--board", help="A board's name, or a .t
 Project = Annotated[Path, typer.Argument(metavar="DIR", help="The project's directory.")]
 
 
-def model_archive(model: Path, target: str, options: ModelOptions, folder: Path) -> Path:
+def model_archive(
+    model: Path, target: str, options: ModelOptions, folder: Path, module_name: str | None = None
+) -> Path:
     """Return the Model Library Format archive of a model, compiling it when it is not one."""
     if model.suffix == ".tar":
+        if module_name is not None:
+            raise ModelError(
+                f"--module-name {module_name}: {model} is compiled already, and its names are "
+                "fixed; give the model's own file, or compile it again with --module-name"
+            )
         return model
     import slipway
     from slipway import relay
@@ -46,6 +53,7 @@ def model_archive(model: Path, target: str, options: ModelOptions, folder: Path)
             params=parameters,
             executor=relay.backend.Executor("aot", {"unpacked-api": True, "interface-api": "c"}),
             runtime=relay.backend.Runtime("crt"),
+            mod_name=module_name or "default",
         )
     return export_model_library_format(library, folder / "model.tar")
 
@@ -148,6 +156,9 @@ def create(
         list[str] | None,
         typer.Option("--option", help="A template's option, NAME=VALUE; repeatable."),
     ] = None,
+    module_name: Annotated[
+        str | None, typer.Option(help="What names in generated C begin with: tvmgen_NAME.")
+    ] = None,
     input_shapes: InputShapes = None,
     bind: Bindings = None,
     model_format: ModelFormat = None,
@@ -169,6 +180,7 @@ def create(
             find_board(board).target,
             ModelOptions(input_shapes, bind, model_format, dense_rounding),
             Path(folder),
+            module_name,
         )
         generate_project_from_mlf(template, directory, archive, options).close()
     console.out.print(f"{directory}: a {template} project for {board}")

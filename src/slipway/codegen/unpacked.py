@@ -1,19 +1,20 @@
 """Compute functions alone, for programs that call them directly: what C and LLVM IR share.
 
 Law: a kernel takes plain pointers, its tensors in the order of the function's parameters, and
-checks none of them.  Its loops run serially.  Temporaries above `STACK_BYTES` lie in a workspace
-whose pointer is the last parameter, so that the program plans them together with its tensors.  It
-returns 0, or -2 when a check of its own failed.
+checks none of them; then the sizes that their shapes leave open, as int32.  Its loops run serially.
+Temporaries above `STACK_BYTES` lie in a workspace whose pointer is the last parameter, so that the
+program plans them together with its tensors.  It returns 0, or -2 when a check of its own failed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from slipway.errors import CodegenError
 from slipway.ir.buffer import Buffer
+from slipway.ir.expr import Var
 from slipway.ir.function import PrimFunc
 
 STACK_BYTES = 256  # of one temporary on the stack; deeper stacks than that surprise people
@@ -22,12 +23,16 @@ WORKSPACE_ALIGNMENT = 16
 
 @dataclass(frozen=True)
 class KernelText:
-    """One kernel: its definition, the workspace bytes it takes, whether it can fail."""
+    """One kernel: its definition, the workspace bytes it takes, whether it can fail.
+
+    `sizes` are the open sizes that it takes, each as (tensor, axis).
+    """
 
     name: str
     text: str
     workspace_bytes: int
     can_fail: bool
+    sizes: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,16 @@ def temporary_bytes(kernel: str, buffer: Buffer) -> int:
             "memory cannot be planned"
         )
     return size
+
+
+def sizes_of(buffers: Sequence[Buffer]) -> dict[Var, tuple[int, int]]:
+    """Return the sizes that the shapes of a kernel's tensors leave open, and where each is."""
+    found: dict[Var, tuple[int, int]] = {}
+    for number, buffer in enumerate(buffers):
+        for axis, extent in enumerate(buffer.shape):
+            if isinstance(extent, Var):
+                found.setdefault(extent, (number, axis))
+    return found
 
 
 def tensors_of(kernel: str, func: PrimFunc) -> list[Buffer]:

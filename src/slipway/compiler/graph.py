@@ -18,12 +18,14 @@ from slipway.compiler.open_sizes import check_open, largest_bytes
 from slipway.errors import LoweringError
 from slipway.ir.structural import structural_hash
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
+from slipway.relay.meaning import NO_MEANINGS, Meanings
 from slipway.relay.op_registry import call_definition, is_call_of, is_primitive
 from slipway.relay.types import TensorType, flatten
 from slipway.relay.visit import post_order
 
 RESHAPES = ("reshape", "squeeze", "expand_dims", "nn.batch_flatten")
 NOP = "__nop"
+COPY = "__copy"  # from one device to another
 MAX_RANK = 16  # of tensors at run time: crt/include/slipway/tensor.h
 _LONGEST_NAME = 80
 
@@ -61,11 +63,22 @@ class ModelGraph:
     params: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     outputs: list[TensorRef] = field(default_factory=list)
     output_names: tuple[str, ...] = ()  # of all outputs, where the model names them
+    meanings: Meanings = NO_MEANINGS  # scales and labels, where its file tells them
     kernels: dict[str, Function] = field(default_factory=dict)
+    states: list[str] = field(default_factory=list)  # inputs that a run writes: compiler/states.py
+    initial: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)  # of states, not zeros
+    held: dict[TensorRef, TensorRef] = field(default_factory=dict)  # result -> the state's input
+    devices: list[int] = field(default_factory=list)  # kind, of each node; empty: one device
+    kernel_devices: dict[str, int] = field(default_factory=dict)  # where `devices` are given
 
     def type_of(self, ref: TensorRef) -> TensorType:
         """Return the type of one tensor."""
         return self.nodes[ref.node].types[ref.index]
+
+    def memory_of(self, ref: TensorRef, known: Mapping[TensorRef, TensorRef]) -> TensorRef:
+        """Return the tensor whose memory `ref` lies in; `known` has those of earlier nodes."""
+        node = self.nodes[ref.node]
+        return known[node.inputs[0]] if node.function == NOP else self.held.get(ref, ref)
 
 
 def build_graph(
@@ -234,10 +247,14 @@ class TensorStorage:
 
 @dataclass(frozen=True)
 class StoragePlan:
-    """The storage of every tensor, and the plan of the arena."""
+    """The storage of every tensor, and the plan of the arena.
+
+    A graph on several devices has a plan for each kind, `by_device`; offsets are in its own arena.
+    """
 
     storage: dict[TensorRef, TensorStorage]
     plan: Plan
+    by_device: Mapping[int, Plan] = field(default_factory=dict)
 
     def of(self, node: int, index: int = 0) -> TensorStorage:
         """Return the storage of output `index` of node `node`."""
@@ -245,7 +262,7 @@ class StoragePlan:
 
 
 def plan_storage(graph: ModelGraph, algorithm: str = "best", alignment: int = 1) -> StoragePlan:
-    """Plan the arena of everything but the parameters, which keep memory of their own.
+    """Plan the arena of everything but parameters and states, which keep memory of their own.
 
     Inputs and outputs live for the whole run, so that they survive repeated runs; the others from
     the node that makes them to the last that reads them.  A reshape in place shares its input's
@@ -261,30 +278,35 @@ def plan_storage(graph: ModelGraph, algorithm: str = "best", alignment: int = 1)
                 lives[base] = lives[base][0], number
         for position in range(len(node.types)):
             ref = TensorRef(number, position)
-            root[ref] = root[node.inputs[0]] if node.function == NOP else ref
-            if node.function not in ("", NOP):
+            root[ref] = graph.memory_of(ref, root)
+            if node.function not in ("", NOP) and root[ref] == ref:
                 lives[ref] = number, number
-        if not node.function and node.name not in graph.params:
+        if not node.function and node.name not in {*graph.params, *graph.states}:
             lives[TensorRef(number)] = 0, number
     inputs = [TensorRef(n) for n, node in enumerate(graph.nodes) if not node.function]
     for ref in (*inputs, *graph.outputs):
         if root[ref] in lives:
             lives[root[ref]] = lives[root[ref]][0], last
-    blocks = [
-        Block(
-            graph.nodes[r.node].name,
-            -(-max(1, largest_bytes(graph.type_of(r))) // alignment) * alignment,
-            first,
-            end,
-        )
-        for r, (first, end) in lives.items()
-    ]
-    result = plan(blocks, algorithm)
-    offset_of = dict(zip(lives, result.offsets, strict=True))
+    device_of = graph.devices or [0] * len(graph.nodes)
+    offset_of: dict[TensorRef, int] = {}
+    plans: dict[int, Plan] = {}
+    for device in sorted(set(device_of or [0])):
+        own = {r: life for r, life in lives.items() if device_of[r.node] == device}
+        blocks = [
+            Block(
+                graph.nodes[r.node].name,
+                -(-max(1, largest_bytes(graph.type_of(r))) // alignment) * alignment,
+                first,
+                end,
+            )
+            for r, (first, end) in own.items()
+        ]
+        plans[device] = plan(blocks, algorithm)
+        offset_of.update(zip(own, plans[device].offsets, strict=True))
     groups: dict[Any, int] = {}
     storage = {}
     for ref, base in root.items():
         offset = offset_of.get(base)
-        key = base if offset is None else offset
+        key = base if offset is None else (device_of[base.node], offset)
         storage[ref] = TensorStorage(groups.setdefault(key, len(groups)), offset)
-    return StoragePlan(storage, result)
+    return StoragePlan(storage, next(iter(plans.values())), plans if graph.devices else {})

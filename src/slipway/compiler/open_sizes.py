@@ -138,13 +138,13 @@ def _check_type(where: str, type_: TensorType) -> None:
         )
 
 
-def need_fixed_sizes(graph: ModelGraph) -> None:
-    """Raise LoweringError, with the ways out, where a program would have an open dimension."""
+def need_fixed_sizes(graph: ModelGraph, what: str) -> None:
+    """Raise LoweringError, with the ways out, where `what` is to hold an open dimension."""
     sizes = open_sizes(type_ for node in graph.nodes for type_ in node.types)
     if sizes:
         listed = ", ".join(f"{s.name} in {s.low}..{s.high}" for s in sizes)
         raise LoweringError(
-            f"a program (executor aot) has fixed sizes, and the model has the open dimension "
-            f'{listed}. Compile with Executor("graph"), which runs every size, or fix the shapes '
-            "with relay.transform.FixShapes."
+            f"{what} has fixed sizes, and the model has the open dimension {listed}. Export the "
+            "program alone (.o, .a or .tar), whose header has the sizes, compile with "
+            'Executor("graph"), or fix the shapes with relay.transform.FixShapes.'
         )

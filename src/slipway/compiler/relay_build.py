@@ -10,14 +10,18 @@ from slipway.backends.backend import backend_of, compile_target
 from slipway.codegen.names import check_names
 from slipway.compiler.graph import ModelGraph, build_graph, plan_storage
 from slipway.compiler.kernels import compile_kernels
-from slipway.compiler.model_factory import ModelFactory
-from slipway.compiler.open_sizes import need_fixed_sizes
+from slipway.compiler.model_factory import ModelFactory, device_alignment
 from slipway.compiler.optimize import optimize
+from slipway.compiler.several_devices.compiled import compile_over
+from slipway.compiler.several_devices.graphs import graph_over
+from slipway.compiler.several_devices.targets import fallback_device, several_targets
+from slipway.compiler.states import State, bind_states
 from slipway.errors import TargetError, defects_named
 from slipway.ir.function import IRModule
 from slipway.ir.rare_collections import rare_collections
 from slipway.relay.backend import Executor, Runtime
 from slipway.relay.expr import Expr, Function
+from slipway.relay.meaning import meanings_of
 from slipway.target import Target
 from slipway.transform.context import PassContext
 
@@ -34,16 +38,23 @@ def build(
     constant_memory_pools: Any = None,
     params: Mapping[str, Any] | None = None,
     mod_name: str = "default",
+    state: State | None = None,
 ) -> ModelFactory:
     """Compile the "main" of a relay module for `target`.
 
+    Several targets, ``{"cpu": "llvm", "opencl": "opencl"}``, compile a model for several kinds of
+    device: each operator is where `relay.annotation.on_device` puts it.
+
     `params` binds parameters of main to constants by name; what the compiler computes from them
-    (folded BatchNorm, packed weights) is in the result's own parameters.  The PassContext's
+    (folded BatchNorm, packed weights) is in the result's own parameters.  `state` pairs inputs
+    with the outputs (names or numbers) that are their next values: the library keeps them, and
+    `params` has what they hold at first.  The PassContext's
     `opt_level` (2 outside of any) chooses the graph passes.  Unpacks as ``graph, lib, params``.
     Raises TargetError, TypeInferenceError, LoweringError or CodegenError; an error inside one
     kernel names the kernel.  InternalError is a defect of the compiler.
     """
-    chosen = compile_target(target, target_host)
+    several = several_targets(target, target_host)
+    chosen = several[1] if several else compile_target(target, target_host)
     check_names([f"tvmgen_{mod_name}"], chosen)
     module = ir_mod if isinstance(ir_mod, IRModule) else IRModule.from_expr(ir_mod)
     Runtime.checked(runtime)
@@ -54,9 +65,19 @@ def build(
             f"a program (executor aot) runs on a processor, and the target is {chosen.kind.name}: "
             'compile with Executor("graph")'
         )
-    graph = kernel_graph(module, chosen, params, mod_name, is_aot)
-    if is_aot:
-        need_fixed_sizes(graph)
+    if several:
+        if is_aot:
+            raise TargetError(
+                "a program (executor aot) runs on a processor alone, and several targets are "
+                'given: compile with Executor("graph")'
+            )
+        if state:
+            raise TargetError(
+                "states are kept on one device, and several targets are given: compile the model "
+                "for one of them"
+            )
+        return _build_over(module, several, params, mod_name, executor, runtime)
+    graph = kernel_graph(module, chosen, params, mod_name, is_aot, state)
     backend = backend_of(chosen)
     alignment = backend.tensor_alignment(chosen)
     storage = plan_storage(graph, alignment=1 if alignment == 64 else alignment)
@@ -78,24 +99,50 @@ def build(
     return ModelFactory(module, chosen, graph, storage, compiled, mod_name, executor, runtime)
 
 
+def _build_over(
+    module: IRModule,
+    targets: Mapping[int, Target],
+    params: Mapping[str, Any] | None,
+    mod_name: str,
+    executor: Executor | None,
+    runtime: Runtime | None,
+) -> ModelFactory:
+    """Compile a model whose operators run on several kinds of device."""
+    lanes = {kind: layout_lanes(target) for kind, target in targets.items()}
+    default = fallback_device(targets)
+    graph = graph_over(module, targets, default, params, mod_name, lanes)
+    graph.output_names = _output_names(module, len(graph.outputs))
+    storage = plan_storage(graph, alignment=device_alignment(list(targets.values())))
+    compiled = compile_over(graph, targets)
+    processor, *others = targets.values()
+    return ModelFactory(
+        module, processor, graph, storage, compiled, mod_name, executor, runtime, others
+    )
+
+
 def kernel_graph(
     module: IRModule,
     target: Target,
     params: Mapping[str, Any] | None = None,
     mod_name: str = "default",
     aot: bool = False,
+    state: State | None = None,
 ) -> ModelGraph:
     """Return the kernels that "main" of a module becomes for `target`, before any is compiled.
 
     `aot`: the model becomes a program, which some backends give other layouts.  Raises
     LoweringError for control flow.
     """
-    optimized = optimize(module, params, target, layout_lanes=layout_lanes(target, aot))
+    values = params or {}
+    bound = {name: value for name, value in values.items() if name not in (state or {})}
+    optimized = optimize(module, bound, target, layout_lanes=layout_lanes(target, aot))
     main = optimized["main"]
     assert isinstance(main, Function)
     graph = build_graph(main, mod_name=mod_name)
     graph.output_names = _output_names(module, len(graph.outputs))
-    return graph
+    given = module["main"]
+    graph.meanings = meanings_of(given.attr("meanings"), len(graph.outputs))
+    return bind_states(graph, state, values, mod_name) if state else graph
 
 
 def _output_names(module: IRModule, count: int) -> tuple[str, ...]:

@@ -232,8 +232,15 @@ def board_config(board: Board) -> str:
 SESSION_SOURCES = (
     *("aot_module", "device", "device_code", "device_session", "error", "format"),
     *("graph", "graph_check", "graph_sizes"),
-    *("graph_module", "graph_module_info", "graph_module_params", "graph_module_places"),
+    *(
+        "graph_module",
+        "graph_module_create",
+        "graph_module_info",
+        "graph_module_params",
+        "graph_module_places",
+    ),
     "graph_module_sizes",
+    "graph_module_state",
     *("image_module", "module"),
     *("object", "params", "serial_link"),
     *("rpc_auth", "rpc_frame", "rpc_greeting", "rpc_handles", "rpc_session", "rpc_transfer"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from slipway import dtypes
@@ -21,6 +21,7 @@ def model_config(
     prefix = f"tvmgen_{name}"
     main = ((metadata.get("memory") or {}).get("functions", {}).get("main") or [{}])[0]
     inputs, outputs = main.get("inputs", {}), main.get("outputs", {})
+    states = metadata.get("interface", {}).get("states", ())
     lines = [
         "/* Generated: which model this firmware holds. */",
         "#ifndef MODEL_CONFIG_H_",
@@ -33,8 +34,9 @@ def model_config(
         _table("MODEL_FOR_EACH_INPUT", inputs),
         _table("MODEL_FOR_EACH_OUTPUT", outputs),
         "#define MODEL_SHAPES " + " ".join(_shapes(inputs, outputs)),
-        _descriptors("MODEL_INPUT_TENSORS", "in", inputs),
+        _descriptors("MODEL_INPUT_TENSORS", "in", inputs, states),
         _descriptors("MODEL_OUTPUT_TENSORS", "out", outputs),
+        *([f"#define MODEL_RESET(in) {prefix}_reset(in)"] if states else []),
         f"#define MODEL_HEAP_BYTES {int(options.get('heap_bytes') or 65536)}u",
         "#endif",
         "",
@@ -120,13 +122,15 @@ def _shapes(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _descriptors(macro: str, where: str, tensors: Mapping[str, Any]) -> str:
+def _descriptors(
+    macro: str, where: str, tensors: Mapping[str, Any], states: Sequence[str] = ()
+) -> str:
     rows = []
     for tensor, info in tensors.items():
         cid, code = c_name(tensor), _dlpack_type(info["dtype"])
         rows.append(
             f'{{"{tensor}", {{memory_{where}_{cid}, {{1, 0}}, {len(_shape(info))}, {code}, '
-            f"shape_{where}_{cid}, 0, 0}}}}"
+            f"shape_{where}_{cid}, 0, 0}}, {int(tensor in states)}}}"
         )
     return f"#define {macro} " + ", ".join(rows)
 

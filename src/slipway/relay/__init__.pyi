@@ -56,6 +56,7 @@ from slipway.relay.expr_functor import ExprMutator as ExprMutator
 from slipway.relay.expr_functor import ExprVisitor as ExprVisitor
 from slipway.relay.expr_functor import MixedModeMutator as MixedModeMutator
 from slipway.relay.expr_functor import MixedModeVisitor as MixedModeVisitor
+from slipway.relay.ops.annotation import device_copy as device_copy
 from slipway.relay.ops.control import branch as branch
 from slipway.relay.ops.control import while_loop as while_loop
 from slipway.relay.ops.nn.activation import clip as clip
@@ -186,6 +187,7 @@ from slipway.relay.ops.tensor.unary import sqrt as sqrt
 from slipway.relay.ops.tensor.unary import tan as tan
 from slipway.relay.ops.tensor.unary import tanh as tanh
 from slipway.relay.ops.tensor.unary import trunc as trunc
+from slipway.relay.ops.tensor.update import dynamic_update_slice as dynamic_update_slice
 from slipway.relay.parser import parse as fromtext
 from slipway.relay.scope_builder import ScopeBuilder as ScopeBuilder
 from slipway.relay.text import astext as astext
@@ -275,7 +277,9 @@ __all__ = [
     "cumsum",
     "data_dep_optimization",
     "dataflow_pattern",
+    "device_copy",
     "divide",
+    "dynamic_update_slice",
     "equal",
     "erf",
     "exp",

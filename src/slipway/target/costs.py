@@ -46,6 +46,9 @@ class Costs:
       step at a time.
     - `sum_vectors`, `sum_steps`: of a sum along memory, vectors of partial results and the steps of
       each that are unrolled.
+    - `tile_cycles`, `tile_row_cycles`: an instruction on tiles takes so long, and so much for each
+      row of data; `tile_load_cycles`: to load a tile; `tile_ahead_bytes`: how far ahead weights
+      that are read once or twice are prefetched.
     - `tile_instructions`: of a tile of integer products in a step, with less of which several steps
       are unrolled.
     - `window_positions`: neighbouring positions whose windows are taken together.
@@ -103,6 +106,10 @@ class Costs:
     sum_vectors: int = 4
     sum_steps: int = 4
     tile_instructions: int = 16
+    tile_cycles: float = 8
+    tile_row_cycles: float = 0.5
+    tile_load_cycles: float = 8
+    tile_ahead_bytes: int = 4096
     window_positions: int = 8
     window_products: int = 128
     window_dots: int = 40

@@ -775,7 +775,7 @@ export class Model {
   }
   #describe(name) {
     const lines = this.getFunction(name)().split("\n").filter(Boolean);
-    const rows = lines.map((line) => line.split("\t")).filter((row) => row[3] !== "param");
+    const rows = lines.map((line) => line.split("\t")).filter((row) => !["param", "state"].includes(row[3]));
     return rows.map(([label, dtype, extents]) => (
       { name: label, dtype, shape: extents ? extents.split(",").map(Number) : [] }));
   }

@@ -201,6 +201,16 @@ def scatter_nd(d):
     )
 
 
+@strategy("dynamic_update_slice")
+def dynamic_update_slice(d):
+    shape = d.shape(1, 4, size=300)
+    part = tuple(d.int(0, e) for e in shape)
+    axes = tuple(a for a in range(len(shape)) if d.bool())
+    dtype, kind = d.pick(NUMBERS), d.pick(["int32", "int64"])
+    begin = d.array((len(axes),), kind, -2, max(shape) + 2)  # outside, too
+    return Case((d.array(shape, dtype), d.array(part, dtype), begin), attrs_of(d, axes))
+
+
 @strategy("topk")
 def topk(d):
     shape = d.shape(1, 3, size=300)

@@ -10,10 +10,16 @@ from functools import partial
 from typing import Any
 
 from slipway.backends.cpu.lowering.alter_layout import alter_layout
-from slipway.backends.cpu.lowering.dot_pairs import best_in_pairs, pair_instructions
+from slipway.backends.cpu.lowering.dot_pairs import (
+    best_in_pairs,
+    gain_in_pairs,
+    pair_instructions,
+)
 from slipway.backends.cpu.lowering.fuse_attention import fills_vectors, fuse_attention
+from slipway.backends.cpu.lowering.integer_products import integer_products
 from slipway.backends.cpu.lowering.move_activations import move_activations
 from slipway.backends.cpu.lowering.narrow_rescale import narrow_rescale
+from slipway.backends.cpu.lowering.pack_blocks import pack_blocks
 from slipway.backends.cpu.lowering.pack_quantized import (
     pack_quantized,
     packing_instructions,
@@ -94,11 +100,11 @@ def _pairs(setting: Setting) -> list[Any]:
 
 def _widen(function: Function, setting: Setting) -> Function:
     pairs = _pairs(setting)
-    if not pairs:
+    if not pairs or setting.target is None:
         return widen_products(function)
-    winograd = allows_winograd(setting.target)
+    winograd, gain = allows_winograd(setting.target), gain_in_pairs(setting.target)
     return widen_products(
-        function, best_in_pairs(function, setting.lanes, pairs[0].depth, winograd, _core(setting))
+        function, best_in_pairs(function, setting.lanes, gain, winograd, _core(setting))
     )
 
 
@@ -130,6 +136,10 @@ def _pack(function: Function, setting: Setting) -> Function:
     return sink_reshape(pack_quantized(padded, instructions, _costs(setting)))
 
 
+def _pack_blocks(function: Function, setting: Setting) -> Function:
+    return pack_blocks(function, setting.target)
+
+
 def _subpixel(function: Function, setting: Setting) -> Function:
     return subpixel_conv(function, _costs(setting))
 
@@ -151,6 +161,10 @@ def _blocks(setting: Setting) -> bool:
     return setting.runs(ALTER_LAYOUT)
 
 
+def _multiplies_bytes(setting: Setting) -> bool:
+    return bool(packing_instructions(setting.target)) and _blocks(setting)
+
+
 PACK_QUANTIZED = setting_pass(
     "PackQuantizedWeights", _pack, lambda s: bool(packing_instructions(s.target))
 )
@@ -158,10 +172,12 @@ ALTER_LAYOUT = setting_pass("AlterOpLayout", _layout, _is_blocked)
 LOWERING: tuple[Pass, ...] = (
     setting_pass("FuseAttention", _attention, lambda s: attention_lanes(s.target) > 0),
     setting_pass("SubpixelConv", _subpixel, _blocks),
+    graph_pass("IntegerProducts", integer_products, _multiplies_bytes),
     ALTER_LAYOUT,
     graph_pass("SimplifyExpr", simplify_expr, _blocks),
     graph_pass("FoldConstant", fold_constant, _blocks),
     PACK_QUANTIZED,
+    setting_pass("PackBlockWeights", _pack_blocks, lambda s: _is_llvm(s.target)),
     graph_pass("NarrowRescale", narrow_rescale, lambda s: _is_llvm(s.target)),
 )
 PASSES: tuple[Pass, ...] = (

@@ -21,6 +21,7 @@ from slipway.codegen.unpacked import (
     KernelFile,
     KernelText,
     Workspace,
+    sizes_of,
     temporary_bytes,
     tensors_of,
 )
@@ -81,7 +82,9 @@ def _emit(name: str, func: PrimFunc, module: CModule, noalias: bool) -> KernelTe
     written |= {id(pointer) for pointer in _handed_over(func)}
     words = []
     variables: list[E.Var] = []
-    for buffer in tensors_of(name, func):
+    tensors = tensors_of(name, func)
+    sizes = sizes_of(tensors)
+    for buffer in tensors:
         if isinstance(buffer.elem_offset, E.Var):
             out.define(buffer.elem_offset, "0")
         ty = spelling.c_type(buffer.dtype)
@@ -90,6 +93,9 @@ def _emit(name: str, func: PrimFunc, module: CModule, noalias: bool) -> KernelTe
         const = "" if id(buffer.data) in written else "const "
         words.append(f"{const}{ty}* {'restrict ' if noalias else ''}{spelled}")
         variables.append(buffer.data)
+    for size in sizes:
+        words.append(f"{spelling.c_type(size.dtype)} {out.define(size, out.fresh(size.name))}")
+        variables.append(size)
     before = len(module.functions)
     with room_for(func.body, f"function {name!r} in C", spelling.DEEPEST):
         out.stmt(func.body)
@@ -99,7 +105,7 @@ def _emit(name: str, func: PrimFunc, module: CModule, noalias: bool) -> KernelTe
     texts = module.functions[before:]
     del module.functions[before:]
     text = "\n".join(texts)
-    return KernelText(name, text, out.workspace.size_bytes, "return -" in text)
+    return KernelText(name, text, out.workspace.size_bytes, "return -" in text, (*sizes.values(),))
 
 
 def _handed_over(func: PrimFunc) -> Iterator[Any]:

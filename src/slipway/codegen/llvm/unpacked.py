@@ -15,6 +15,7 @@ from slipway.codegen.unpacked import (
     KernelFile,
     KernelText,
     Workspace,
+    sizes_of,
     temporary_bytes,
     tensors_of,
 )
@@ -75,12 +76,15 @@ def _emit(name: str, func: PrimFunc, state: ModuleState, noalias: bool) -> Kerne
     out = _Kernel(state, name)
     out.inside_parallel = True  # which makes every loop a serial one
     variables: list[E.Var] = []
-    for buffer in tensors_of(name, func):
+    tensors = tensors_of(name, func)
+    sizes = sizes_of(tensors)
+    for buffer in tensors:
         variables.append(buffer.data)
         out.note_buffer(buffer)
         if isinstance(buffer.elem_offset, E.Var):
             out.bind_scalar(buffer.elem_offset, "0")
-    parameters = out.parameters(variables, noalias)
+    parameters = out.parameters([*variables, *sizes], noalias)
+    out.widen_scalars([*sizes])
     with room_for(func.body, f"function {name!r}"):
         out.stmt(func.body)
     if out.workspace.size_bytes:
@@ -89,4 +93,4 @@ def _emit(name: str, func: PrimFunc, state: ModuleState, noalias: bool) -> Kerne
     out.finish(parameters)
     text = "\n".join(state.functions[before:])
     del state.functions[before:]
-    return KernelText(name, text, out.workspace.size_bytes, "ret i32 -" in text)
+    return KernelText(name, text, out.workspace.size_bytes, "ret i32 -" in text, (*sizes.values(),))

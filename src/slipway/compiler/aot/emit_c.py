@@ -14,7 +14,10 @@ from slipway.codegen.c.spelling import c_type
 from slipway.codegen.c.unpacked import constant_text
 from slipway.compiler.aot.emit_header import emit_header, in_workspace, run_parameters
 from slipway.compiler.aot.program import Argument, KernelCall, Location
+from slipway.compiler.aot.sizes import bytes_formula, c_text, dim_formula
 from slipway.compiler.aot.sources import AotSources, ProgramParts, element_bytes
+from slipway.compiler.open_sizes import largest_bytes
+from slipway.runtime.graph.graph_sizes import Formula
 from slipway.runtime.ndarray import PACKED, pack_halves
 
 _PER_LINE = 16
@@ -57,6 +60,16 @@ static void copy_bytes(void *to, const void *from, uint32_t size) {
 """
 
 
+_CLEAR = """\
+static void clear_bytes(void *to, uint32_t size) {
+  uint32_t i;
+  for (i = 0; i < size; ++i) {
+    ((uint8_t *)to)[i] = 0;
+  }
+}
+"""
+
+
 def emit_c(parts: ProgramParts) -> AotSources:
     """Return the two files."""
     return _Emitter(parts).emit()
@@ -73,9 +86,12 @@ class _Emitter:
     def emit(self) -> AotSources:
         parts = self.parts
         used = {call.kernel for call in self.program.calls}
-        texts = [_COPY] if "" in used else []
+        states = self.program.states
+        kept = {port.name for port in states} & {*self.program.constants}
+        texts = [_COPY] if "" in used or kept else []
+        texts += [_CLEAR] if len(kept) < len(states) else []
         texts += [k.text for name, k in parts.kernels.kernels.items() if name in used]
-        run = self._run()
+        run = self._run() + (self._reset() if states else "")
         if parts.packed_entry:
             run += "\n" + self._packed()
         source = _SOURCE.format(
@@ -157,18 +173,40 @@ class _Emitter:
             test = " ||\n      ".join(checks)
             lines.append(f"  if ({test}) {{")
             lines += [f"    return {self.upper}_STATUS_MISALIGNED;", "  }"]
+        lines += self._check_sizes()
         for call in self.program.calls:
             lines += self._call(call)
         lines += [f"  return {self.upper}_STATUS_OK;", "}", ""]
         return "\n".join(lines)
 
+    def _check_sizes(self) -> list[str]:
+        """Return the lines that refuse sizes which memory is not planned for."""
+        sizes = self.program.sizes
+        if not sizes:
+            return []
+        tests = []
+        for size in sizes:
+            given = f"sizes->{size.c_name}"
+            tests += [f"{given} < {size.low}", f"{given} > {size.high}"]
+        test = " ||\n      ".join(tests)
+        return [f"  if ({test}) {{", f"    return {self.upper}_STATUS_SIZE;", "  }"]
+
+    def _size(self, formula: Formula) -> str:
+        names = {size.name: f"(int64_t)sizes->{size.c_name}" for size in self.program.sizes}
+        return c_text(formula, names.__getitem__)
+
     def _call(self, call: KernelCall) -> list[str]:
         if not call.kernel:
             source, target = call.arguments
             given, made = self._raw(source.location), self._raw(target.location)
-            return [f"  copy_bytes({made}, {given}, {target.type.size_bytes}u);"]
+            size = self._size(bytes_formula(target.type))
+            return [f"  copy_bytes({made}, {given}, (uint32_t){size});"]
         kernel = self.parts.kernels.kernels[call.kernel]
         words = [self._argument(a) for a in call.arguments]
+        words += [
+            f"(int32_t){self._size(dim_formula(call.arguments[tensor].type.shape[axis]))}"
+            for tensor, axis in kernel.sizes
+        ]
         if call.workspace is not None:
             words.append(self._raw(call.workspace))
         text = f"{call.kernel}({', '.join(words)})"
@@ -182,14 +220,24 @@ class _Emitter:
             ]
         return [comment, f"  (void){text};"]
 
+    def _reset(self) -> str:
+        """The function that gives the states their first values."""
+        lines = ["", f"void {self.prefix}_reset(const struct {self.prefix}_inputs *inputs) {{"]
+        for port in self.program.states:
+            to, size = f"inputs->{port.c_name}", f"{largest_bytes(port.type)}u"
+            first = self.constant_names.get(port.name)
+            text = f"copy_bytes({to}, {first}, {size})" if first else f"clear_bytes({to}, {size})"
+            lines.append(f"  {text};")
+        return "\n".join([*lines, "}", ""])
+
     def _argument(self, argument: Argument) -> str:
         ty, pointer = c_type(argument.type.dtype), self._raw(argument.location)
         match argument.location.space:
             case "constant":
                 return pointer
-            case "input":
+            case "input" if not self.program.inputs[argument.location.index].is_state:
                 return f"(const {ty} *){pointer}"
-            case "output":
+            case "input" | "output":
                 return f"({ty} *){pointer}"
             case _:
                 return f"({ty} *)(void *)({pointer})"
@@ -209,6 +257,8 @@ class _Emitter:
         """The run function in the calling convention: a DLTensor for each input, then output."""
         ports = [*self.program.inputs, *self.program.outputs]
         lines = [_PACKED_TYPES.format(upper=self.upper)]
+        if self.program.sizes:
+            lines += [_EXTENT]
         name = f"__tvm_ffi_{self.prefix}_run"
         lines += [
             f"int32_t {name}(void *self, const struct slw_any *args, int32_t count,",
@@ -217,6 +267,7 @@ class _Emitter:
             "    struct slw_any *result) {",
             f"  struct {self.prefix}_inputs inputs;",
             f"  struct {self.prefix}_outputs outputs;",
+            *([f"  struct {self.prefix}_sizes sizes;"] if self.program.sizes else []),
             "  int32_t i;",
             "  (void)self;",
             "  (void)result;",
@@ -232,7 +283,14 @@ class _Emitter:
         for number, port in enumerate(ports):
             side = "inputs" if number < len(self.program.inputs) else "outputs"
             lines.append(f"  {side}.{port.c_name} = slw_data_of(&args[{number}]);")
-        lines += [f"  return {self.prefix}_run(&inputs, &outputs);", "}", ""]
+        words = "&inputs, &outputs"
+        if self.program.sizes:
+            words += ", &sizes"
+            lines += [
+                f"  sizes.{size.c_name} = slw_extent_of(&args[{size.port}], {size.axis});"
+                for size in self.program.sizes
+            ]
+        lines += [f"  return {self.prefix}_run({words});", "}", ""]
         return "\n".join(lines)
 
 
@@ -264,6 +322,17 @@ static void *slw_data_of(const struct slw_any *value) {{
                                                      (value->type_index == 70 ? 24 : 0));
   return tensor->data + tensor->byte_offset;
 }}
+"""
+
+
+_EXTENT = """\
+static int32_t slw_extent_of(const struct slw_any *value, int32_t axis) {
+  const struct slw_tensor_head *tensor =
+      (const struct slw_tensor_head *)(const void *)((const uint8_t *)value->value.pointer +
+                                                     (value->type_index == 70 ? 24 : 0));
+  const int64_t extent = tensor->shape[axis];
+  return (extent >= 0 && extent <= 2147483647) ? (int32_t)extent : -1;
+}
 """
 
 

@@ -12,9 +12,12 @@ import numpy as np
 
 from slipway.compiler.aot.emit_header import emit_header
 from slipway.compiler.aot.program import Location
+from slipway.compiler.aot.sizes import bytes_formula, dim_formula, llvm_value
 from slipway.compiler.aot.sources import AotSources, ProgramParts, element_bytes
+from slipway.compiler.open_sizes import largest_bytes
+from slipway.runtime.graph.graph_sizes import Formula
 
-_MISALIGNED, _FAILED = -1, -2
+_MISALIGNED, _FAILED, _OUT_OF_RANGE = -1, -2, -3
 # How LLVM IR spells each byte of a string: quotes and backslashes by their numbers.
 _BYTES = [chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in range(256)]
 _OBJECT_BYTES = 24  # the head of a counted object, in front of the DLTensor of a Tensor
@@ -46,7 +49,13 @@ class _Module:
         if self.parts.packed_entry:
             pieces += [self._packed()]
         pieces += [self.parts.kernels.helpers]
-        if any(not call.kernel for call in self.program.calls):
+        states = self.program.states
+        if states:
+            pieces += [self._reset()]
+        kept = {port.name for port in states} & {*self.program.constants}
+        if len(kept) < len(states):
+            pieces += [_CLEAR.replace("WORD", self.word)]
+        if kept or any(not call.kernel for call in self.program.calls):
             pieces += [_COPY.replace("WORD", self.word)]
         return "\n".join(pieces) + "\n"
 
@@ -137,23 +146,69 @@ class _Module:
                 return base
             return self._put(f"getelementptr i8, ptr {base}, {self.word} {location.offset}")
 
+        sizes = self._check_sizes()
+        evaluated: dict[Formula, str] = {}
+
+        def size_of(formula: Formula, bits: str) -> str:
+            if formula not in evaluated:
+                evaluated[formula] = llvm_value(formula, self._put, sizes.__getitem__)
+            value = evaluated[formula]
+            if bits == "i64" or value.isdigit():
+                return f"{bits} {value}"
+            return f"{bits} {self._put(f'trunc i64 {value} to {bits}')}"
+
         for call in program.calls:
             words = [f"ptr {operand(a.location)}" for a in call.arguments]
             if not call.kernel:
                 source, to = words
-                size = call.arguments[1].type.size_bytes
-                self.lines.append(f"  call void @copy_bytes({to}, {source}, {self.word} {size})")
+                size = size_of(bytes_formula(call.arguments[1].type), self.word)
+                self.lines.append(f"  call void @copy_bytes({to}, {source}, {size})")
                 continue
+            words += [
+                size_of(dim_formula(call.arguments[tensor].type.shape[axis]), "i32")
+                for tensor, axis in self.parts.kernels.kernels[call.kernel].sizes
+            ]
             if call.workspace is not None:
                 words.append(f"ptr {operand(call.workspace)}")
             status = self._put(f"call i32 @{call.kernel}({', '.join(words)})")
             if self.parts.kernels.kernels[call.kernel].can_fail:
                 self._return_unless(self._put(f"icmp eq i32 {status}, 0"), _FAILED)
         words = [] if program.workspace_io else ["ptr %inputs", "ptr %outputs"]
+        words += ["ptr %sizes"] if program.sizes else []
         words += [] if self.parts.own_workspace else ["ptr %pools"]
         return (
             f"define i32 @{self.prefix}_run({', '.join(words)}) nounwind {{\nentry:\n"
             + "\n".join([*self.lines, "  ret i32 0", "}", ""])
+        )
+
+    def _check_sizes(self) -> dict[str, str]:
+        """Return the sizes by name in i64, after refusing those that no memory is planned for."""
+        found = {}
+        for number, size in enumerate(self.program.sizes):
+            at = self._put(f"getelementptr i8, ptr %sizes, {self.word} {4 * number}")
+            given = self._put(f"load i32, ptr {at}")
+            for test, bound in (("sge", size.low), ("sle", size.high)):
+                self._return_unless(self._put(f"icmp {test} i32 {given}, {bound}"), _OUT_OF_RANGE)
+            found[size.name] = self._put(f"sext i32 {given} to i64")
+        return found
+
+    def _reset(self) -> str:
+        """The function that gives the states their first values."""
+        self.lines, self.count = [], 0
+        for number, port in enumerate(self.program.inputs):
+            if not port.is_state:
+                continue
+            at = self._put(f"getelementptr i8, ptr %inputs, {self.word} {number * self.word_bytes}")
+            to = self._put(f"load ptr, ptr {at}")
+            size = f"{self.word} {largest_bytes(port.type)}"
+            first = self.constant_names.get(port.name)
+            self.lines.append(
+                f"  call void @copy_bytes(ptr {to}, ptr {first}, {size})"
+                if first
+                else f"  call void @clear_bytes(ptr {to}, {size})"
+            )
+        return f"define void @{self.prefix}_reset(ptr %inputs) nounwind {{\nentry:\n" + "\n".join(
+            [*self.lines, "  ret void", "}", ""]
         )
 
     def _packed(self) -> str:
@@ -162,7 +217,7 @@ class _Module:
         self.lines, self.count = [], 0
         ports = [*program.inputs, *program.outputs]
         self._return_unless(self._put(f"icmp eq i32 %count, {len(ports)}"), _FAILED)
-        structs = []
+        structs, tensors = [], []
         for side, count in (("inputs", len(program.inputs)), ("outputs", len(program.outputs))):
             self.lines.append(f"  %{side} = alloca [{max(1, count)} x ptr]")
             structs += [(f"%{side}", i) for i in range(count)]
@@ -176,6 +231,7 @@ class _Module:
             value = self._put(f"load ptr, ptr {cell}")
             skip = self._put(f"select i1 {is_tensor}, {self.word} {_OBJECT_BYTES}, {self.word} 0")
             tensor = self._put(f"getelementptr i8, ptr {value}, {self.word} {skip}")
+            tensors.append(tensor)
             data = self._put(f"load ptr, ptr {tensor}")
             field = 40 if self.word_bytes == 8 else 32
             address = self._put(f"getelementptr i8, ptr {tensor}, {self.word} {field}")
@@ -185,7 +241,20 @@ class _Module:
                 f"getelementptr i8, ptr {struct}, {self.word} {index * self.word_bytes}"
             )
             self.lines.append(f"  store ptr {first}, ptr {slot}")
-        status = self._put(f"call i32 @{self.prefix}_run(ptr %inputs, ptr %outputs)")
+        words = "ptr %inputs, ptr %outputs"
+        if program.sizes:
+            words += ", ptr %sizes"
+            self.lines.append(f"  %sizes = alloca [{len(program.sizes)} x i32]")
+        for number, size in enumerate(program.sizes):
+            field = self.word_bytes * 2 + 8 if self.word_bytes == 8 else 20
+            slot = self._put(f"getelementptr i8, ptr {tensors[size.port]}, {self.word} {field}")
+            shape = self._put(f"load ptr, ptr {slot}")
+            at = self._put(f"getelementptr i8, ptr {shape}, {self.word} {8 * size.axis}")
+            extent = self._put(f"load i64, ptr {at}")
+            self._return_unless(self._put(f"icmp ule i64 {extent}, {size.high}"), _OUT_OF_RANGE)
+            to = self._put(f"getelementptr i8, ptr %sizes, {self.word} {4 * number}")
+            self.lines.append(f"  store i32 {self._put(f'trunc i64 {extent} to i32')}, ptr {to}")
+        status = self._put(f"call i32 @{self.prefix}_run({words})")
         return (
             f"define i32 @__tvm_ffi_{self.prefix}_run(ptr %self, ptr %args, i32 %count, "
             "ptr %result) nounwind {\nentry:\n"
@@ -193,6 +262,21 @@ class _Module:
         )
 
 
+_CLEAR = """\
+define internal void @clear_bytes(ptr %to, WORD %size) nounwind "no-builtins" {
+entry:
+  %any = icmp ne WORD %size, 0
+  br i1 %any, label %loop, label %done
+loop:
+  %i = phi WORD [ 0, %entry ], [ %next, %loop ]
+  %q = getelementptr i8, ptr %to, WORD %i
+  store i8 0, ptr %q
+  %next = add WORD %i, 1
+  %more = icmp ult WORD %next, %size
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}"""
 # Byte by byte: a tensor that is an input and an output at once has any alignment.
 _COPY = """\
 define internal void @copy_bytes(ptr %to, ptr %from, WORD %size) nounwind "no-builtins" {

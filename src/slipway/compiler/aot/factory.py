@@ -30,10 +30,12 @@ from slipway.compiler.graph import ModelGraph, StoragePlan
 from slipway.compiler.kernels import LoweredKernels, compile_kernels
 from slipway.compiler.memory_plan import ALGORITHMS, Pool, place_constants, plan_table
 from slipway.compiler.model_factory import ModelFactory
+from slipway.compiler.open_sizes import need_fixed_sizes
 from slipway.compiler.web import web_program, write_page
 from slipway.errors import ArtifactError, LoweringError
 from slipway.ir.function import IRModule
 from slipway.relay.backend import Executor, Runtime
+from slipway.relay.open_dims import has_open
 from slipway.target import Target
 from slipway.transform.context import PassContext
 
@@ -143,12 +145,15 @@ class AotExecutorFactoryModule(ModelFactory):
     @cached_property
     def constants(self) -> dict[str, Any]:
         """The constants as the kernels want them: weights of library kernels are rearranged."""
-        return {**self.graph.params, **self._library_and_constants[1]}
+        return {**self.graph.params, **self.graph.initial, **self._library_and_constants[1]}
 
     @cached_property
     def _library_and_constants(self) -> tuple[dict[str, LibraryKernel], dict[str, Any]]:
         written = backend_of(self.target).hand_written
-        found = {n: [*written(n, f, self.target)] for n, f in self.graph.kernels.items()}
+        found = {
+            n: [] if has_open(f.checked_type) else [*written(n, f, self.target)]
+            for n, f in self.graph.kernels.items()
+        }
         while True:
             chosen = {name: kernels[0] for name, kernels in found.items() if kernels}
             constants, refused = self._prepare(chosen)
@@ -286,6 +291,7 @@ class AotExecutorFactoryModule(ModelFactory):
         if path.suffix == ".wasm" and self.is_llvm and self.target.parsed_triple.table == "wasm":
             if not path.parent.is_dir():
                 raise ArtifactError(f"cannot write {path}: the folder {path.parent} does not exist")
+            need_fixed_sizes(self.graph, "a program for pages")
             objects = web_program(self.object_bytes, page_model(self._parts), self.target)
             metadata = {**json.loads(self.compiled.metadata), **self.metadata}
             write_page(path, objects, self.target, metadata, linker, options)

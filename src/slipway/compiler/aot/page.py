@@ -14,7 +14,8 @@ from slipway.compiler.aot.sources import ProgramParts
 from slipway.errors import LoweringError
 
 # slw_aot_tensor: a name, and a DLTensor.
-_TENSOR = "{ ptr, { ptr, { i32, i32 }, i32, { i8, i8, i16 }, ptr, ptr, i64 } }"
+_DL_TENSOR = "{ ptr, { i32, i32 }, i32, { i8, i8, i16 }, ptr, ptr, i64 }"
+_TENSOR = f"{{ ptr, {_DL_TENSOR}, i32 }}"
 _CPU = "{ i32, i32 } { i32 1, i32 0 }"
 _CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
 MODEL = "@slw_web_model"
@@ -54,10 +55,23 @@ def page_model(parts: ProgramParts) -> str:
         f"  %status = call i32 {run}({', '.join(words)})",
         "  ret i32 %status",
         "}",
-        f"{MODEL} = constant {{ ptr, i32, ptr, i32, ptr }} {{ ptr @inputs, "
-        f"i32 {len(program.inputs)}, ptr @outputs, i32 {len(program.outputs)}, ptr @run }}",
+        *(_reset(parts) if program.states else ()),
+        f"{MODEL} = constant {{ ptr, i32, ptr, i32, ptr, ptr }} {{ ptr @inputs, "
+        f"i32 {len(program.inputs)}, ptr @outputs, i32 {len(program.outputs)}, ptr @run, "
+        f"ptr {'@reset' if program.states else 'null'} }}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _reset(parts: ProgramParts) -> list[str]:
+    """Return the function that resets the states where this page has them."""
+    return [
+        f"declare void @{parts.prefix}_reset(ptr)",
+        "define internal void @reset() nounwind {",
+        f"  call void @{parts.prefix}_reset(ptr @inputs_data)",
+        "  ret void",
+        "}",
+    ]
 
 
 def _place(port: Port, side: str, number: int, spaces: Sequence[str], lines: list[str]) -> str:
@@ -85,8 +99,9 @@ def _tensor(port: Port, name: str, place: str, lines: list[str]) -> str:
     bits = 8 if kind == "bool" else dtypes.bits_of(port.type.dtype)
     dtype = f"{{ i8, i8, i16 }} {{ i8 {_CODES[kind]}, i8 {bits}, i16 1 }}"
     return (
-        f"{_TENSOR} {{ ptr @{name}_name, {_TENSOR[7:-2]} {{ ptr {place}, {_CPU}, "
-        f"i32 {len(extents)}, {dtype}, ptr @{name}_shape, ptr null, i64 0 }} }}"
+        f"{_TENSOR} {{ ptr @{name}_name, {_DL_TENSOR} {{ ptr {place}, {_CPU}, "
+        f"i32 {len(extents)}, {dtype}, ptr @{name}_shape, ptr null, i64 0 }}, "
+        f"i32 {int(port.is_state)} }}"
     )
 
 

@@ -12,8 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from slipway.backends.in_place import Overlap
+from slipway.compiler.aot.sizes import ProgramSize, program_sizes
 from slipway.compiler.graph import NOP, ModelGraph, TensorRef
 from slipway.compiler.memory_plan import Block, Plan, Pool, Share, check_plan, plan
+from slipway.compiler.open_sizes import largest_bytes
+from slipway.errors import LoweringError
+from slipway.relay.meaning import UNKNOWN, Meaning
 from slipway.relay.types import TensorType
 
 
@@ -52,12 +56,18 @@ class KernelCall:
 
 @dataclass(frozen=True)
 class Port:
-    """An input or output of the model; `location` is in the workspace if that is where it lives."""
+    """An input or output of the model; `location` is in the workspace if that is where it lives.
+
+    A state is an input whose memory a run writes; the constant of its name, if there is one, is
+    what it holds at first, else zeros.
+    """
 
     name: str
     c_name: str
     type: TensorType
     location: Location | None = None
+    is_state: bool = False
+    meaning: Meaning = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,7 @@ class AotProgram:
     calls: tuple[KernelCall, ...]
     constants: tuple[str, ...]
     plan: Plan
+    sizes: tuple[ProgramSize, ...] = ()
 
     @property
     def workspace_io(self) -> bool:
@@ -77,19 +88,30 @@ class AotProgram:
         return any(port.location is not None for port in (*self.inputs, *self.outputs))
 
     @property
+    def states(self) -> tuple[Port, ...]:
+        """The inputs that a run writes."""
+        return tuple(port for port in self.inputs if port.is_state)
+
+    @property
     def workspace_bytes(self) -> int:
         """Bytes of the workspace, all pools together."""
         return self.plan.size_bytes
 
     def overlapping_kernels(self) -> set[str]:
-        """Return the kernels that have an operand on top of another in some call."""
+        """Return the kernels that have an operand on top of another in some call.
+
+        Two in one input are a state and its update.
+        """
 
         def meet(a: Argument, b: Argument) -> bool:
+            if a.location.space != "workspace":
+                written = a.location.space == "input" and self.inputs[a.location.index].is_state
+                return written and a.location == b.location
             return (
-                a.location.space == b.location.space == "workspace"
+                b.location.space == "workspace"
                 and a.location.index == b.location.index
-                and a.location.offset < b.location.offset + b.type.size_bytes
-                and b.location.offset < a.location.offset + a.type.size_bytes
+                and a.location.offset < b.location.offset + largest_bytes(b.type)
+                and b.location.offset < a.location.offset + largest_bytes(a.type)
             )
 
         return {
@@ -102,19 +124,22 @@ class AotProgram:
 
     @property
     def io_bytes(self) -> int:
-        """Bytes of all inputs and outputs."""
-        return sum(p.type.size_bytes for p in (*self.inputs, *self.outputs))
+        """Bytes of all inputs and outputs, at most."""
+        return sum(largest_bytes(p.type) for p in (*self.inputs, *self.outputs))
 
 
 def c_name(name: str, taken: set[str]) -> str:
-    """Return `name` as a C identifier that is not in `taken`, and add it there."""
+    """Return `name` as an identifier of C and C++ that is not among `taken`, and add it there.
+
+    `taken` holds names in capitals, since macros are made of them.
+    """
     base = re.sub(r"[^A-Za-z0-9_]", "_", name) or "tensor"
     base = f"_{base}" if base[0].isdigit() else base
     found, number = base, 0
-    while found in taken or found in _RESERVED:
+    while found.upper() in taken or found in _RESERVED:
         number += 1
         found = f"{base}_{number}"
-    taken.add(found)
+    taken.add(found.upper())
     return found
 
 
@@ -124,6 +149,15 @@ _RESERVED = frozenset(
         *("enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register"),
         *("restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch"),
         *("typedef", "union", "unsigned", "void", "volatile", "while", "main"),
+        # of C++ alone, whose compilers read the headers too
+        *("alignas", "alignof", "and", "and_eq", "asm", "bitand", "bitor", "bool", "catch"),
+        *("char8_t", "char16_t", "char32_t", "class", "co_await", "co_return", "co_yield"),
+        *("compl", "concept", "const_cast", "consteval", "constexpr", "constinit", "decltype"),
+        *("delete", "dynamic_cast", "explicit", "export", "false", "friend", "mutable"),
+        *("namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or", "or_eq"),
+        *("private", "protected", "public", "reinterpret_cast", "requires", "static_assert"),
+        *("static_cast", "template", "this", "thread_local", "throw", "true", "try", "typeid"),
+        *("typename", "using", "virtual", "wchar_t", "xor", "xor_eq"),
     ]
 )
 
@@ -147,6 +181,11 @@ def make_program(
     `workspaces`: bytes of temporaries per kernel; `overlaps`: what outputs may take over.
     Raises LoweringError when the tensors do not fit into `pools`.
     """
+    if workspace_io and graph.states:
+        raise LoweringError(
+            f"the state {graph.states[0]!r} is kept between runs, and the workspace is not: build "
+            "without tir.usmp.use_workspace_io"
+        )
     planner = _Planner(graph, workspaces or {}, overlaps or {}, workspace_io)
     return planner.build(pools, algorithm, alignment_bytes, name)
 
@@ -200,23 +239,40 @@ class _Planner:
             type_ = graph.type_of(ref)
             to = Argument(self._output_location(output, location), type_)
             calls.append(KernelCall("", (Argument(location(ref), type_), to), f"copy_{output}"))
-        taken: set[str] = set()
-        ports_in = tuple(
-            Port(n, c_name(n, taken), graph.type_of(r), location(r) if self.workspace_io else None)
-            for n, r in inputs
-        )
         many = len(graph.outputs) > 1
         fields = [f"output{i}" if many else "output" for i in range(len(graph.outputs))]
+        # In capitals they are parts of macros' names, beside outputs, pools and sizes of the whole.
+        taken = {name.upper() for name in (*fields, "workspace", "constants")}
+        meanings = graph.meanings
+        ports_in = tuple(
+            Port(
+                n,
+                c_name(n, taken),
+                graph.type_of(r),
+                location(r) if self.workspace_io else None,
+                n in graph.states,
+                meanings.inputs.get(n, UNKNOWN),
+            )
+            for n, r in inputs
+        )
         ports_out = tuple(
             Port(
                 graph.output_names[i] if graph.output_names else fields[i],
                 fields[i],
                 graph.type_of(ref),
                 self._output_location(i, location) if self.workspace_io else None,
+                meaning=(meanings.outputs[i] if meanings.outputs else None) or UNKNOWN,
             )
             for i, ref in enumerate(graph.outputs)
         )
-        return AotProgram(name, ports_in, ports_out, tuple(calls), tuple(constants), result)
+        constants += graph.initial
+        taken = set()
+        sizes = program_sizes(
+            (type_ for node in graph.nodes for type_ in node.types),
+            (port.type for port in ports_in),
+            lambda size: c_name(size, taken),
+        )
+        return AotProgram(name, ports_in, ports_out, tuple(calls), tuple(constants), result, sizes)
 
     def _output_location(self, output: int, location: Callable[[TensorRef], Location]) -> Location:
         """Return where an output goes: to the caller, or into the workspace."""
@@ -231,7 +287,7 @@ class _Planner:
                 self.last_use[self.root[ref]] = number
             for position in range(len(node.types)):
                 ref = TensorRef(number, position)
-                self.root[ref] = self.root[node.inputs[0]] if node.function == NOP else ref
+                self.root[ref] = self.graph.memory_of(ref, self.root)
             if node.function:
                 continue
             ref = TensorRef(number)
@@ -273,17 +329,17 @@ class _Planner:
             if not node.function and ref not in self.fixed:  # an input that the caller writes
                 index_of[ref] = len(blocks)
                 last = self.last_use.get(ref, 0)
-                blocks.append(Block(node.name, node.types[0].size_bytes, 0, last, alignment))
+                blocks.append(Block(node.name, largest_bytes(node.types[0]), 0, last, alignment))
             if node.function in ("", NOP):
                 continue
             for position, type_ in enumerate(node.types):
                 ref = TensorRef(number, position)
-                if ref in self.fixed:
+                if self.root[ref] in self.fixed:
                     continue
                 index_of[ref] = len(blocks)
                 last = self.last_use.get(ref, number)
                 label = node.name if len(node.types) == 1 else f"{node.name}:{position}"
-                blocks.append(Block(label, max(1, type_.size_bytes), number, last, alignment))
+                blocks.append(Block(label, max(1, largest_bytes(type_)), number, last, alignment))
             size = self.workspaces.get(node.function, 0)
             if size:
                 scratch[number] = len(blocks)
@@ -292,7 +348,7 @@ class _Planner:
         end = len(self.graph.nodes)
         for position, ref in self.output_of.items():
             if ref not in index_of:  # a copy, made after the last step
-                size = self.graph.type_of(self.graph.outputs[position]).size_bytes
+                size = largest_bytes(self.graph.type_of(self.graph.outputs[position]))
                 index_of[ref] = len(blocks)
                 blocks.append(Block(f"output {position}", max(1, size), end, end, alignment))
         return blocks, index_of, scratch

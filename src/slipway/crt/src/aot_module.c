@@ -10,6 +10,7 @@
 
 #define MAX_DTYPE_BYTES 24u
 #define MAX_EXTENT_BYTES 21u
+#define MAX_ROLE_BYTES 8u
 
 typedef struct {
   slw_module head;
@@ -127,6 +128,18 @@ static int run(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny 
   return status == 0 ? 0 : slw_error_setf("ExecutionError", "the model returned %d", (int)status);
 }
 
+static int reset_states(void *handle, const TVMFFIAny *args, int32_t num_args,
+                        TVMFFIAny *result) {
+  const slw_aot_model *model = ((slw_aot_module *)handle)->model;
+  (void)args;
+  (void)num_args;
+  (void)result;
+  if (model->reset != NULL) {
+    model->reset();
+  }
+  return 0;
+}
+
 static int get_num_inputs(void *handle, const TVMFFIAny *args, int32_t num_args,
                           TVMFFIAny *result) {
   (void)args;
@@ -161,6 +174,7 @@ static int get_input_name(void *handle, const TVMFFIAny *args, int32_t num_args,
 /* One line per tensor: name, dtype, shape, role. */
 static int give_info(TVMFFIAny *result, const slw_aot_tensor *tensors, uint32_t count,
                      const char *role) {
+  const char *own;
   char dtype[MAX_DTYPE_BYTES];
   char *text;
   size_t size = 1;
@@ -169,7 +183,7 @@ static int give_info(TVMFFIAny *result, const slw_aot_tensor *tensors, uint32_t 
   int32_t d;
   int status;
   for (i = 0; i < count; ++i) {
-    size += strlen(tensors[i].name) + MAX_DTYPE_BYTES + strlen(role) + 4u +
+    size += strlen(tensors[i].name) + MAX_DTYPE_BYTES + MAX_ROLE_BYTES + 4u +
             MAX_EXTENT_BYTES * (size_t)tensors[i].tensor.ndim;
   }
   text = slw_platform_alloc(size, 1);
@@ -185,7 +199,8 @@ static int give_info(TVMFFIAny *result, const slw_aot_tensor *tensors, uint32_t 
       used += slw_format(text + used, size - used, d == 0 ? "%lld" : ",%lld",
                          (long long)tensor->shape[d]);
     }
-    used += slw_format(text + used, size - used, "\t%s\n", role);
+    own = (tensors[i].is_state != 0) ? "state" : role;
+    used += slw_format(text + used, size - used, "\t%s\n", own);
   }
   status = give_text(result, text);
   slw_platform_free(text);
@@ -210,6 +225,7 @@ static int get_output_info(void *handle, const TVMFFIAny *args, int32_t num_args
 
 static const method AOT_METHODS[] = {
     {"run", run},
+    {"reset_states", reset_states},
     {"set_input", set_input},
     {"get_input", get_input},
     {"get_output", get_output},
@@ -251,6 +267,9 @@ slw_status slw_aot_module_create(const slw_aot_model *model, slw_module *owner, 
   slw_module_init(&self->head, &AOT_CLASS);
   self->model = model;
   self->owner = owner;
+  if (model->reset != NULL) {
+    model->reset();
+  }
   if (owner != NULL) {
     slw_module_retain(owner);
   }

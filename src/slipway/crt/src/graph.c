@@ -95,6 +95,10 @@ slw_status slw_graph_init(slw_graph *graph, const void *blob, size_t size_bytes,
   graph->entries_table = l.blob + l.entries_at;
   graph->inputs_table = l.blob + l.inputs_at;
   graph->outputs_table = l.blob + l.outputs_at;
+  graph->num_arenas = l.num_arenas;
+  graph->arenas_table = l.blob + l.arenas_at;
+  graph->arena_bytes = l.arena_bytes;
+  graph->storages_table = l.blob + l.storages_at;
   graph->names_table = l.num_names == 0 ? NULL : l.blob + l.names_at;
   graph->strings = (const char *)l.blob + l.strings_at;
   graph->strings_size = l.strings_bytes;
@@ -111,6 +115,30 @@ slw_status slw_graph_init(slw_graph *graph, const void *blob, size_t size_bytes,
     }
   }
   return SLW_OK;
+}
+
+int32_t slw_graph_arena(const slw_graph *graph, uint32_t index, uint64_t *size_bytes) {
+  uint64_t end = (index + 1U < graph->num_arenas)
+                     ? slw_graph_arena_begin(graph->arenas_table, index + 1U)
+                     : graph->arena_bytes;
+  *size_bytes = end - slw_graph_arena_begin(graph->arenas_table, index);
+  return (int32_t)slw_load32(graph->arenas_table + (size_t)index * SLW_GRAPH_ARENA_BYTES);
+}
+
+void slw_graph_place_arena(slw_graph *graph, uint32_t index, void *base, DLDevice device) {
+  uint64_t begin = slw_graph_arena_begin(graph->arenas_table, index);
+  uint64_t end = (index + 1U < graph->num_arenas)
+                     ? slw_graph_arena_begin(graph->arenas_table, index + 1U)
+                     : UINT64_MAX;
+  for (uint32_t i = 0; i < graph->num_entries; ++i) {
+    slw_graph_entry entry = slw_graph_read_entry(graph->entries_table, i);
+    uint64_t offset =
+        slw_load64(graph->storages_table + (size_t)entry.storage * SLW_GRAPH_STORAGE_BYTES);
+    if (offset >= begin && offset < end) {
+      graph->tensors[i].data = (char *)base + (offset - begin);
+      graph->tensors[i].device = device;
+    }
+  }
 }
 
 static slw_status run_op(slw_graph *graph, const slw_graph_op *op) {
@@ -174,10 +202,44 @@ static void move_reshapes(slw_graph *graph) {
   }
 }
 
+static uint32_t storage_of(const slw_graph *graph, const DLTensor *tensor) {
+  return slw_graph_read_entry(graph->entries_table, (uint32_t)(tensor - graph->tensors)).storage;
+}
+
+/* The next result after `from` that an operator writes into the memory of a tensor. */
+static DLTensor *written_into(const slw_graph *graph, const DLTensor *memory, uint32_t *node,
+                              uint32_t *output) {
+  const uint32_t storage = storage_of(graph, memory);
+  for (; *node < graph->num_nodes; ++*node, *output = 0) {
+    uint32_t count = 0;
+    DLTensor *first = slw_graph_node_output(graph, *node, &count);
+    while (graph->ops[*node].function.call != NULL && *output < count) {
+      DLTensor *found = first + (*output)++;
+      if (storage_of(graph, found) == storage) {
+        return found;
+      }
+    }
+  }
+  return NULL;
+}
+
+int slw_graph_is_state(const slw_graph *graph, uint32_t index) {
+  uint32_t node = 0;
+  uint32_t output = 0;
+  return written_into(graph, slw_graph_input(graph, index), &node, &output) != NULL;
+}
+
 void slw_graph_place_input(slw_graph *graph, uint32_t index, void *data, uint64_t byte_offset) {
   DLTensor *input = slw_graph_input(graph, index);
+  DLTensor *state;
+  uint32_t node = 0;
+  uint32_t output = 0;
   input->data = data;
   input->byte_offset = byte_offset;
+  while ((state = written_into(graph, input, &node, &output)) != NULL) {
+    state->data = data;
+    state->byte_offset = byte_offset;
+  }
   move_reshapes(graph);
 }
 

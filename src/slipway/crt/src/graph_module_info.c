@@ -105,7 +105,9 @@ static void put_tensor_line(text_sink *sink, const char *name, const DLTensor *t
 static void put_inputs(text_sink *sink, const slw_graph_module *self) {
   for (uint32_t i = 0; i < self->graph.num_inputs; ++i) {
     put_tensor_line(sink, slw_graph_input_name(&self->graph, i), slw_graph_input(&self->graph, i),
-                    self->is_param[i] ? "param" : "input");
+                    self->is_param[i]   ? "param"
+                    : self->is_state[i] ? "state"
+                                        : "input");
   }
 }
 

@@ -17,11 +17,19 @@ slw_status slw_graph_module_share_param(slw_module *module, uint32_t input,
                              values) != 0) {
     return SLW_ERROR_TENSOR;
   }
+  if (values->device.device_type != model->device.device_type) { /* no memory in common */
+    slw_graph_own_input(self, input, 0);
+    self->is_param[input] = 1;
+    return slw_tensor_copy(values, model);
+  }
   if (((uintptr_t)values->data + (uintptr_t)values->byte_offset) % SLW_TENSOR_ALIGNMENT != 0) {
     (void)slw_error_setf("ExecutionError", "share_param: the tensor for '%s' must be aligned to %d "
                                            "bytes",
                          slw_graph_input_name(&self->graph, input), SLW_TENSOR_ALIGNMENT);
     return SLW_ERROR_ARGUMENT;
+  }
+  if (self->is_state[input]) {
+    return slw_graph_share_initial(self, input, values, keep);
   }
   slw_object_retain(keep);
   if (shared->keep == NULL) {
@@ -69,6 +77,16 @@ static int share_params(void *handle, const TVMFFIAny *args, int32_t num_args, T
   for (uint32_t i = 0; i < self->graph.num_inputs; ++i) {
     const char *name = slw_graph_input_name(&self->graph, i);
     uint32_t theirs = slw_graph_find_input(&other->graph, name);
+    if (theirs != SLW_GRAPH_NONE && self->is_state[i] &&
+        other->shared[theirs].initial_keep != NULL) {
+      DLTensor first = *slw_graph_input(&other->graph, theirs);
+      first.data = other->shared[theirs].initial_data;
+      first.byte_offset = 0;
+      if (slw_graph_module_share_param(&self->head, i, &first,
+                                       other->shared[theirs].initial_keep) != SLW_OK) {
+        return -1;
+      }
+    }
     if (theirs != SLW_GRAPH_NONE && other->is_param[theirs]) {
       const DLTensor *from = slw_graph_input(&other->graph, theirs);
       TVMFFIObject *keep = other->shared[theirs].keep;

@@ -11,7 +11,15 @@
 typedef struct {
   TVMFFIObject *keep; /* holds the memory; retained */
   void *own_data;     /* this instance's place for it, for when it is written */
+  TVMFFIObject *initial_keep; /* of a state: what it holds at first; NULL for zeros */
+  void *initial_data;
 } slw_shared_param;
+
+/** The model's memory on one device. */
+typedef struct {
+  void *memory;
+  DLDevice device;
+} slw_graph_memory;
 
 typedef struct {
   slw_module head;
@@ -19,13 +27,15 @@ typedef struct {
   slw_module *owner; /* what the functions belong to */
   void *blob;
   void *tables;
-  void *arena; /* on the device */
-  DLDevice device;
+  slw_graph_memory arenas[SLW_GRAPH_MAX_ARENAS];
   uint8_t *is_param;        /* for each input: set by load_params or share_param */
   slw_shared_param *shared; /* for each input */
+  uint8_t *is_state;        /* for each input: kernels of the model write it */
   uint8_t *stale;           /* for each input: the model's sizes have changed since it was set */
   uint8_t placed;           /* an input or output was given memory since the last run */
 } slw_graph_module;
+
+extern const slw_module_class slw_graph_module_class;
 
 /** One function of the module, in the calling convention with the module as `handle`. */
 typedef struct {
@@ -33,11 +43,12 @@ typedef struct {
   TVMFFISafeCallType call;
 } slw_graph_method;
 
-/** The methods of graph_module_info.c, graph_module_places.c and graph_module_params.c; the last
- * one's name is NULL. */
+/** The methods of graph_module_info.c, graph_module_places.c, graph_module_params.c and
+ * graph_module_state.c; the last one's name is NULL. */
 extern const slw_graph_method slw_graph_info_methods[];
 extern const slw_graph_method slw_graph_places_methods[];
 extern const slw_graph_method slw_graph_params_methods[];
+extern const slw_graph_method slw_graph_state_methods[];
 
 /** Read argument `index` as an input: a name or a number. Sets the thread's error.
  * @return 0 or -1 */
@@ -66,6 +77,14 @@ int slw_graph_fit_input(slw_graph_module *self, const char *function, uint32_t i
 
 /** Refuse to run while an input is of other sizes than the model has now. @return 0 or -1 */
 int slw_graph_check_stale(const slw_graph_module *self);
+
+/** Let a state hold `values` now and after each reset_states; `keep` has the memory, which is the
+ * processor's, and is retained. */
+slw_status slw_graph_share_initial(slw_graph_module *self, uint32_t input, const DLTensor *values,
+                                   TVMFFIObject *keep);
+
+/** The same, for values that are copied. */
+slw_status slw_graph_copy_initial(slw_graph_module *self, uint32_t input, const DLTensor *values);
 
 /** Give an input memory of its own before it may be written; with its values if `keep_values`. */
 void slw_graph_own_input(slw_graph_module *self, uint32_t input, int keep_values);

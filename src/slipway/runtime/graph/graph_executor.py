@@ -26,20 +26,20 @@ from slipway.runtime.libraries.native_module import NativeModule
 from slipway.runtime.module import LibraryModule, Module
 from slipway.runtime.ndarray import NDArray, array
 from slipway.runtime.packed_func import to_ffi_function
-from slipway.runtime.params import read_params
+from slipway.runtime.params import read_params, save_param_dict
 from slipway.runtime.timing import BenchmarkResult
 
 
-def create_native(
-    tables: GraphTables | bytes, library: Module, dev: Device | None = None
-) -> NativeModule:
-    """Make a graph executor in C that calls the compiled functions of `library`, tensors on `dev`.
+def create_native(tables: GraphTables | bytes, library: Module, *devices: Device) -> NativeModule:
+    """Make a graph executor in C that calls the compiled functions of `library`.
 
-    Without a device, on the CPU.
+    Its tensors lie on `devices`, one for each kind that the graph has parts for; without any, on
+    the CPU.
     """
     blob = tables if isinstance(tables, bytes) else tables.to_binary()
     parsed = tables if isinstance(tables, GraphTables) else GraphTables.from_binary(tables)
-    args: list[Any] = [*(dev.__dlpack_device__() if dev is not None else (1, 0))]
+    places = [dev.__dlpack_device__() for dev in devices] or [(1, 0)]
+    args: list[Any] = [number for place in places for number in place]
     kept: list[Any] = [library]
     for name in parsed.functions():
         code = library.library if isinstance(library, LibraryModule) else None
@@ -297,6 +297,34 @@ class GraphModule:
         result: NDArray = found(node)
         return result
 
+    # States: inputs that the model itself writes, and that live between runs.
+
+    def reset(self) -> None:
+        """Let the states hold again what they held at first."""
+        self.module["reset_states"]()
+
+    def get_state_info(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Return (shape, dtype) by name of the states."""
+        every = self._input_types().items()
+        return {n: (found[0], found[1]) for n, found in every if found[2] == "state"}
+
+    def save_state(self) -> bytes:
+        """Return what the states hold, as ``save_param_dict`` writes it."""
+        states = {name: self._get_input(name).numpy() for name in self.get_state_info()}
+        return bytes(save_param_dict(states))
+
+    def load_state(self, saved: bytes | bytearray) -> None:
+        """Let the states hold what `save_state` returned, here or of another executor."""
+        values, own = read_params(bytes(saved)), self.get_state_info()
+        if set(values) != set(own):
+            listed = (", ".join(map(repr, names)) or "none" for names in (values, own))
+            raise ExecutionError(
+                "load_state: what was saved has the states {}, and this model has {}: save them "
+                "of the same model".format(*listed)
+            )
+        for name, value in values.items():
+            self.set_input(name, value)
+
     # What the model looks like.
 
     def get_num_inputs(self) -> int:
@@ -313,7 +341,7 @@ class GraphModule:
 
     def get_input_info(self) -> tuple[dict[str, ShapeTuple], dict[str, String]]:
         """Return (shapes, dtypes) by name of the inputs that are not parameters."""
-        own = {n: t for n, t in self._input_types().items() if t[2] != "param"}
+        own = {n: t for n, t in self._input_types().items() if t[2] == "input"}
         shapes = {name: ShapeTuple(found[0]) for name, found in own.items()}
         return shapes, {name: String(found[1]) for name, found in own.items()}
 
@@ -417,11 +445,13 @@ def create(graph_json: str, lib: Any, device: Any = None, *, ctx: Any = None) ->
     the graph it was built with.  One that carries a model's parameters gives them to the executor.
     """
     device = ctx if device is None else device  # `ctx` is its name in TVM 0.6
-    dev = device[0] if isinstance(device, list | tuple) else device
+    devices = list(device) if isinstance(device, list | tuple) else [device]
     tables = GraphTables.from_json(graph_json)
+    dev = devices[0]
     if isinstance(dev, Device):
-        dev.check()
-        made = create_native(tables, lib)
+        for one in devices:
+            one.check()
+        made = create_native(tables, lib, *(devices if tables.arenas else ()))
         carried = lib.shared_params() if isinstance(lib, Module) else None
         if carried:
             share_params(made, tables, carried)
@@ -437,7 +467,7 @@ def create(graph_json: str, lib: Any, device: Any = None, *, ctx: Any = None) ->
         return GraphModule(lib["default"]())
     blob = np.frombuffer(tables.to_binary(), np.uint8)
     sent = dev.empty(blob.shape, "uint8").copyfrom(blob)
-    return GraphModule(make(sent))
+    return GraphModule(make(sent, *devices) if tables.arenas else make(sent))
 
 
 def _parse_lines(text: str) -> dict[str, tuple[tuple[int, ...], str, str]]:

@@ -20,6 +20,16 @@ static int32_t run_model(void) {
   return MODEL_CALL(&in, &out);
 }
 
+#ifdef MODEL_RESET
+static void reset_model(void) {
+  MODEL_INPUTS in = {MODEL_FOR_EACH_INPUT(INPUT_POINTER)};
+  MODEL_RESET(&in);
+}
+#define RESET reset_model
+#else
+#define RESET NULL
+#endif
+
 extern const slw_aot_model slw_model_aot;
 const slw_aot_model slw_model_aot = {inputs, sizeof inputs / sizeof inputs[0], outputs,
-                                     sizeof outputs / sizeof outputs[0], run_model};
+                                     sizeof outputs / sizeof outputs[0], run_model, RESET};

@@ -20,6 +20,7 @@ extern "C" {
 typedef struct slw_aot_tensor {
   const char *name;
   DLTensor tensor;
+  int32_t is_state; /**< not 0 for an input that a run writes, and that is kept between runs */
 } slw_aot_tensor;
 
 /** A model of the firmware. Inputs and outputs have memory of their own. */
@@ -29,6 +30,7 @@ typedef struct slw_aot_model {
   slw_aot_tensor *outputs;
   uint32_t num_outputs;
   int32_t (*run)(void); /**< returns 0 on success */
+  void (*reset)(void);  /**< gives the states their first values; NULL where there are none */
 } slw_aot_model;
 
 /** Make a module; `model` must outlive it.  `owner` (may be NULL), what the model's code belongs

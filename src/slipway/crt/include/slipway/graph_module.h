@@ -10,12 +10,16 @@
  *   run(name, tensor, ...)           sets the inputs that are given first
  *   get_input(name | index [, tensor])         a tensor over the input's memory, or copied
  *   get_output(name | index [, tensor])        a tensor over the output's memory, or copied
+ *   reset_states()                             inputs that the model itself writes hold again what
+ *                                              load_params or share_param gave them, or zeros
  *   get_num_inputs() get_num_outputs() get_num_nodes()   -> int
  *   get_num_open_sizes()                       -> int, of sizes that set_input decides: an input
  *                                              with an open dimension takes every size in range
  *   get_input_index(name)                      -> int, -1 if there is none
  *   get_input_name(index)                      -> str
- *   get_input_info() get_output_info()         -> str, one line each: "name\tdtype\td0,d1,...\n"
+ *   get_input_info() get_output_info()         -> str, one line each: 
+ *                                              "name\tdtype\td0,d1,...\trole\n", of an input the
+ *                                              role is input, param or state
  *   get_node_info()                            -> str, one line each: "name\tfunction\n"
  *   run_node(node)
  *   debug_get_output(node | name [, tensor])   output 0 of a node as it is now
@@ -52,9 +56,17 @@ SLW_API slw_status slw_graph_module_create_on(DLDevice device, const void *blob,
                                               slw_graph_lookup lookup, void *lookup_context,
                                               slw_module *owner, slw_module **out);
 
+/** Same, of a model that runs on several kinds of device: one of `devices` for each of them. A model
+ * for one kind takes the first that is of it; cpu(0) need not be given. */
+SLW_API slw_status slw_graph_module_create_over(const DLDevice *devices, size_t num_devices,
+                                                const void *blob, size_t size_bytes,
+                                                slw_graph_lookup lookup, void *lookup_context,
+                                                slw_module *owner, slw_module **out);
+
 /** Same, with the functions already found: names[i] is calls[i]. For hosts that load libraries
  * themselves; they keep the code alive. */
-SLW_API slw_status slw_graph_module_create_from_table(DLDevice device, const void *blob,
+SLW_API slw_status slw_graph_module_create_from_table(const DLDevice *devices,
+                                                      size_t num_devices, const void *blob,
                                                       size_t size_bytes, const char *const *names,
                                                       const slw_function *functions,
                                                       size_t num_functions, slw_module **out);

@@ -4,9 +4,7 @@
 #ifndef SLIPWAY_CUDA_H_
 #define SLIPWAY_CUDA_H_
 
-#include "slipway/abi.h"
-#include "slipway/device_api.h"
-#include "slipway/status.h"
+#include "device_driver.h"
 
 typedef int32_t cu_int;
 typedef uint64_t cu_pointer;
@@ -64,30 +62,25 @@ typedef struct {
 #undef SLW_CUDA_FIELD
 } slw_cuda_functions;
 
-/* The driver's functions, or NULL with the thread's error set. */
-const slw_cuda_functions *slw_cuda_driver(void);
+extern slw_device_driver slw_cuda;
 
-/* Whether there is a device of this number; nothing is said where there is none. */
-int slw_cuda_exists(int32_t device_id);
+/* The driver's functions, once it works. */
+extern slw_cuda_functions slw_cu;
 
-/* Whether anything was done on a device: 1 or 0; -1 for a number that none of those looked for so
- * far has. Opens nothing. */
-int slw_cuda_is_open(int32_t device_id);
+/* Make a device the one that this thread's calls are for; 0 with the thread's error set. */
+int slw_cuda_use(int32_t device_id);
 
-/* Make a device the one that this thread's calls are for, and return the driver's functions; NULL
- * with the thread's error set. */
-const slw_cuda_functions *slw_cuda_use(int32_t device_id);
-
-/* The driver's handle of a device that exists, and its name. */
+/* The driver's handle of a device that exists. */
 cu_int slw_cuda_handle(int32_t device_id);
-const char *slw_cuda_name(int32_t device_id);
 
 /* Set the thread's error: `what` could not be done on a device. */
 slw_status slw_cuda_failed(int32_t device_id, const char *what, cu_int code);
 
-slw_status slw_cuda_add_code(const char *digest, const void *code, size_t size_bytes);
-/* The kernel of some code, compiled for the device that is in use; NULL with the thread's error. */
-cu_object slw_cuda_kernel(int32_t device_id, const char *digest, const char *name,
-                          size_t *most_threads);
+/* --- cuda_code.c; the device is in use --- */
+
+slw_status slw_cuda_program(int32_t device_id, const slw_device_text *code, const char *kernel,
+                            uint64_t *handle);
+slw_status slw_cuda_kernel(int32_t device_id, uint64_t program, const slw_device_launch *launch,
+                           slw_device_kernel *out);
 
 #endif /* SLIPWAY_CUDA_H_ */

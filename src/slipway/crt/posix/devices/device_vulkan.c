@@ -2,7 +2,6 @@
 /* Vulkan as a kind of device: the functions of device_api.h. */
 #include <string.h>
 
-#include "device_text.h"
 #include "devices.h"
 #include "slipway/device_api.h"
 #include "slipway/error.h"
@@ -29,7 +28,7 @@ static slw_status copy_parts(slw_vulkan_device *device, vk_object from, size_t f
     return SLW_ERROR_CALL;
   }
   slw_vulkan_order(batch);
-  slw_vulkan_driver()->CmdCopyBuffer(batch->commands, from, to, 1, &part);
+  slw_vk.CmdCopyBuffer(batch->commands, from, to, 1, &part);
   return SLW_OK;
 }
 
@@ -133,14 +132,10 @@ static slw_status synchronize(int32_t device_id) {
   return status;
 }
 
-static slw_status wait_all(void) {
-  slw_status status = SLW_OK;
-  for (int32_t id = 0; status == SLW_OK && slw_vulkan_is_open(id) >= 0; ++id) {
-    if (slw_vulkan_is_open(id) > 0) {
-      status = synchronize(id);
-    }
-  }
-  return status;
+static slw_status wait_all(void) { return slw_driver_wait(&slw_vulkan, synchronize); }
+
+static slw_status add_code(const char *digest, const void *code, size_t size_bytes) {
+  return slw_driver_add_code(&slw_vulkan, digest, code, size_bytes);
 }
 
 /* --- launching ------------------------------------------------------------------------------- */
@@ -169,10 +164,10 @@ static slw_status refuse(const slw_device_launch *launch, int32_t device_id,
 static slw_status check_limits(const slw_device_launch *launch, int32_t device_id,
                                const slw_vulkan_device *device) {
   const vk_properties *limits = &device->properties;
-  size_t threads = launch->block[0] * launch->block[1] * launch->block[2];
-  if (threads > limits->max_threads) {
-    return refuse(launch, device_id, device, "threads in a block", threads, limits->max_threads,
-                  "Split its axes by less, or compile for a target with -max_threads_per_block.");
+  slw_status status =
+      slw_driver_check_threads(&slw_vulkan, device_id, launch, limits->max_threads);
+  if (status != SLW_OK) {
+    return status;
   }
   for (int i = 0; i < 3; ++i) {
     if (launch->block[i] > limits->max_sizes[i]) {
@@ -261,10 +256,9 @@ static slw_status take_arguments(const slw_device_launch *launch, const slw_vulk
 }
 
 static slw_status enqueue(const slw_device_launch *launch, slw_vulkan_device *device,
-                          const slw_vulkan_kernel *kernel, arguments *given) {
-  const slw_vulkan_functions *vk = slw_vulkan_driver();
+                          const slw_device_kernel *kernel, arguments *given) {
   slw_vulkan_batch *batch = slw_vulkan_record(device, given->num_buffers);
-  vk_sets_info asked = {VK_TYPE_SETS, NULL, 0, 1, &kernel->set_layout};
+  vk_sets_info asked = {VK_TYPE_SETS, NULL, 0, 1, &kernel->handles[SLW_VULKAN_SET_LAYOUT]};
   vk_object set = 0;
   vk_result code;
   char what[160];
@@ -272,7 +266,7 @@ static slw_status enqueue(const slw_device_launch *launch, slw_vulkan_device *de
     return SLW_ERROR_CALL;
   }
   asked.pool = batch->sets;
-  code = vk->AllocateDescriptorSets(device->device, &asked, &set);
+  code = slw_vk.AllocateDescriptorSets(device->device, &asked, &set);
   if (code != VK_SUCCESS) {
     (void)slw_format(what, sizeof what, "launching kernel %s", launch->kernel);
     return slw_vulkan_failed(device, what, code);
@@ -282,29 +276,28 @@ static slw_status enqueue(const slw_device_launch *launch, slw_vulkan_device *de
   for (uint32_t i = 0; i < given->num_buffers; ++i) {
     given->writes[i].set = set;
   }
-  vk->UpdateDescriptorSets(device->device, given->num_buffers, given->writes, 0, NULL);
+  slw_vk.UpdateDescriptorSets(device->device, given->num_buffers, given->writes, 0, NULL);
   slw_vulkan_order(batch);
-  vk->CmdBindPipeline(batch->commands, VK_BIND_COMPUTE, kernel->pipeline);
-  vk->CmdBindDescriptorSets(batch->commands, VK_BIND_COMPUTE, kernel->layout, 0, 1, &set, 0, NULL);
+  slw_vk.CmdBindPipeline(batch->commands, VK_BIND_COMPUTE, kernel->handles[SLW_VULKAN_PIPELINE]);
+  slw_vk.CmdBindDescriptorSets(batch->commands, VK_BIND_COMPUTE, kernel->handles[SLW_VULKAN_LAYOUT], 0, 1, &set, 0, NULL);
   if (given->num_pushed > 0U) {
-    vk->CmdPushConstants(batch->commands, kernel->layout, VK_STAGE_COMPUTE, 0,
+    slw_vk.CmdPushConstants(batch->commands, kernel->handles[SLW_VULKAN_LAYOUT], VK_STAGE_COMPUTE, 0,
                          (given->num_pushed + 3U) & ~3U, given->pushed.bytes);
   }
-  vk->CmdDispatch(batch->commands, (uint32_t)launch->grid[0], (uint32_t)launch->grid[1],
+  slw_vk.CmdDispatch(batch->commands, (uint32_t)launch->grid[0], (uint32_t)launch->grid[1],
                   (uint32_t)launch->grid[2]);
   return SLW_OK;
 }
 
 static slw_status launch_on(const slw_device_launch *launch, slw_vulkan_device *device,
                             int32_t device_id) {
-  const slw_vulkan_kernel *kernel;
+  const slw_device_kernel *kernel;
   arguments given;
   slw_status status = check_limits(launch, device_id, device);
   if (status != SLW_OK) {
     return status;
   }
-  kernel = slw_vulkan_kernel_of(device, device_id, launch->digest, launch->kernel,
-                                launch->signature);
+  kernel = slw_driver_kernel(&slw_vulkan, device_id, launch);
   if (kernel == NULL) {
     return SLW_ERROR_CALL;
   }
@@ -323,8 +316,7 @@ static slw_status launch_kernel(const slw_device_launch *launch) {
   int32_t device_id = 0;
   slw_vulkan_device *device;
   slw_status status;
-  if (slw_vulkan_driver() == NULL ||
-      slw_device_of_launch(launch, "vulkan", device_of, &device_id) != SLW_OK) {
+  if (slw_driver_of_launch(&slw_vulkan, launch, device_of, &device_id) != SLW_OK) {
     return SLW_ERROR_CALL;
   }
   device = slw_vulkan_device_of(device_id);
@@ -339,24 +331,10 @@ static slw_status launch_kernel(const slw_device_launch *launch) {
 
 /* --- properties ------------------------------------------------------------------------------ */
 
-static slw_status set_int(TVMFFIAny *out, uint64_t value) {
-  memset(out, 0, sizeof *out);
-  out->type_index = kTVMFFIInt;
-  out->v_int64 = (int64_t)value;
-  return SLW_OK;
-}
-
 static slw_status set_version(TVMFFIAny *out, uint32_t version) {
   char text[80];
   size_t used = slw_format(text, sizeof text, "Vulkan %u.%u.%u", (unsigned)(version >> 22 & 127U),
                            (unsigned)(version >> 12 & 1023U), (unsigned)(version & 4095U));
-  return slw_any_set_string(out, text, used);
-}
-
-static slw_status set_dimensions(TVMFFIAny *out, const uint32_t *sizes) {
-  char text[80];
-  size_t used = slw_format(text, sizeof text, "[%u, %u, %u]", (unsigned)sizes[0],
-                           (unsigned)sizes[1], (unsigned)sizes[2]);
   return slw_any_set_string(out, text, used);
 }
 
@@ -375,7 +353,7 @@ static slw_status give_attribute(int32_t device_id, int32_t attribute, TVMFFIAny
   const vk_properties *is;
   memset(out, 0, sizeof *out);
   if (attribute == SLW_DEVICE_EXIST) {
-    return set_int(out, (uint64_t)slw_vulkan_exists(device_id));
+    return slw_device_give_int(out, (uint64_t)slw_driver_has(&slw_vulkan, device_id));
   }
   device = slw_vulkan_device_of(device_id);
   if (device == NULL) {
@@ -384,22 +362,23 @@ static slw_status give_attribute(int32_t device_id, int32_t attribute, TVMFFIAny
   is = &device->properties;
   switch (attribute) {
     case SLW_DEVICE_MAX_THREADS_PER_BLOCK:
-      return set_int(out, is->max_threads);
+      return slw_device_give_int(out, is->max_threads);
     case SLW_DEVICE_WARP_SIZE: /* what Vulkan 1.1 says of subgroups is nothing to build on */
-      return set_int(out, 1);
+      return slw_device_give_int(out, 1);
     case SLW_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK:
-      return set_int(out, is->max_shared_bytes);
+      return slw_device_give_int(out, is->max_shared_bytes);
     case SLW_DEVICE_COMPUTE_VERSION:
     case SLW_DEVICE_API_VERSION:
       return set_version(out, is->api);
     case SLW_DEVICE_NAME:
       return slw_any_set_string(out, is->name, strlen(is->name));
     case SLW_DEVICE_MAX_THREAD_DIMENSIONS:
-      return set_dimensions(out, is->max_sizes);
+      return slw_device_give_dimensions(out, is->max_sizes[0], is->max_sizes[1],
+                                        is->max_sizes[2]);
     case SLW_DEVICE_DRIVER_VERSION:
       return set_version(out, is->driver);
     case SLW_DEVICE_TOTAL_GLOBAL_MEMORY:
-      return set_int(out, memory_of(device));
+      return slw_device_give_int(out, memory_of(device));
     default:
       return SLW_OK;
   }
@@ -407,7 +386,7 @@ static slw_status give_attribute(int32_t device_id, int32_t attribute, TVMFFIAny
 
 static const slw_device_api VULKAN = {
     "vulkan",     slw_vulkan_alloc, slw_vulkan_release,  device_of,     read_memory,
-    write_memory, copy_memory,      slw_vulkan_add_code, launch_kernel, synchronize,
+    write_memory, copy_memory,      add_code, launch_kernel, synchronize,
     wait_all,     give_attribute,
 };
 

@@ -4,8 +4,7 @@
 #ifndef SLIPWAY_OPENCL_H_
 #define SLIPWAY_OPENCL_H_
 
-#include "slipway/abi.h"
-#include "slipway/status.h"
+#include "device_driver.h"
 
 typedef int32_t cl_int;
 typedef uint32_t cl_uint;
@@ -90,21 +89,16 @@ typedef struct {
   size_t base_alignment; /* bytes: where a part of an allocation may begin */
 } slw_opencl_device;
 
-/* The driver's functions, or NULL with the thread's error set. */
-const slw_opencl_functions *slw_opencl_driver(void);
+extern slw_device_driver slw_opencl;
 
-/* Whether there is a device of this number; nothing is said where there is none. */
-int slw_opencl_exists(int32_t device_id);
-
-/* Whether anything was done on a device: 1 or 0; -1 for a number that none of those looked for so
- * far has. Opens nothing. */
-int slw_opencl_is_open(int32_t device_id);
+/* The driver's functions, once it works. */
+extern slw_opencl_functions slw_cl;
 
 /* A device ready for work, or NULL with the thread's error set. */
 slw_opencl_device *slw_opencl_device_of(int32_t device_id);
 
-/* Set the thread's error: `what` could not be done on `device` (NULL: before one was chosen). */
-slw_status slw_opencl_failed(const slw_opencl_device *device, const char *what, cl_int code);
+/* Set the thread's error: `what` could not be done on a device. */
+slw_status slw_opencl_failed(int32_t device_id, const char *what, cl_int code);
 
 /* The buffer that an address lies in, with the byte where it lies, and how many are left from
  * there; the number of the device. NULL: no memory of a device. */
@@ -117,12 +111,11 @@ cl_object slw_opencl_buffer_at(const void *address, int32_t *device_id);
 slw_status slw_opencl_alloc(int32_t device_id, size_t size_bytes, void **out);
 void slw_opencl_release(void *memory);
 
-slw_status slw_opencl_add_code(const char *digest, const void *code, size_t size_bytes);
-/* The kernel of some code, compiled for the device; NULL with the thread's error set. Whoever gives
- * it arguments holds slw_opencl_lock. */
-cl_object slw_opencl_kernel(slw_opencl_device *device, int32_t device_id, const char *digest,
-                            const char *name, size_t *most_threads);
-void slw_opencl_lock(void);
-void slw_opencl_unlock(void);
+/* --- opencl_code.c --- */
+
+slw_status slw_opencl_program(int32_t device_id, const slw_device_text *code, const char *kernel,
+                              uint64_t *handle);
+slw_status slw_opencl_kernel(int32_t device_id, uint64_t program, const slw_device_launch *launch,
+                             slw_device_kernel *out);
 
 #endif /* SLIPWAY_OPENCL_H_ */

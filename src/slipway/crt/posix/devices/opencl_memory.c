@@ -23,7 +23,6 @@ static slw_device_space space = SLW_DEVICE_SPACE_EMPTY;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the parts */
 
 slw_status slw_opencl_alloc(int32_t device_id, size_t size_bytes, void **out) {
-  const slw_opencl_functions *cl = slw_opencl_driver();
   slw_opencl_device *device = slw_opencl_device_of(device_id);
   uint64_t most = 0;
   allocation *made;
@@ -32,7 +31,7 @@ slw_status slw_opencl_alloc(int32_t device_id, size_t size_bytes, void **out) {
   if (device == NULL) {
     return SLW_ERROR_CALL;
   }
-  (void)cl->GetDeviceInfo(device->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof most, &most, NULL);
+  (void)slw_cl.GetDeviceInfo(device->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof most, &most, NULL);
   if (most > 0U && size_bytes > most) {
     (void)slw_error_setf("DeviceError", "opencl(%d) (%s) has no allocation of %zu bytes: one may "
                                         "have %llu.",
@@ -44,31 +43,30 @@ slw_status slw_opencl_alloc(int32_t device_id, size_t size_bytes, void **out) {
     slw_error_set("MemoryError", "no memory for the list of device memory");
     return SLW_ERROR_MEMORY;
   }
-  made->buffer = cl->CreateBuffer(device->context, CL_MEM_READ_WRITE,
+  made->buffer = slw_cl.CreateBuffer(device->context, CL_MEM_READ_WRITE,
                                   (size_bytes > 0U) ? size_bytes : 1U, NULL, &code);
   if (code != CL_SUCCESS) {
     free(made);
-    return slw_opencl_failed(device, "allocating memory", code);
+    return slw_opencl_failed(device_id, "allocating memory", code);
   }
   status = slw_device_space_add(&space, size_bytes, device_id, made, out);
   if (status != SLW_OK) {
-    (void)cl->ReleaseMemObject(made->buffer);
+    (void)slw_cl.ReleaseMemObject(made->buffer);
     free(made);
   }
   return status;
 }
 
 void slw_opencl_release(void *memory) {
-  const slw_opencl_functions *cl = slw_opencl_driver();
   allocation *gone = slw_device_space_remove(&space, memory);
-  if (gone == NULL || cl == NULL) {
+  if (gone == NULL || !slw_driver_works(&slw_opencl)) {
     return;
   }
   /* The driver keeps what queued work still uses. */
   for (size_t i = 0; i < gone->num_parts; ++i) {
-    (void)cl->ReleaseMemObject(gone->parts[i].buffer);
+    (void)slw_cl.ReleaseMemObject(gone->parts[i].buffer);
   }
-  (void)cl->ReleaseMemObject(gone->buffer);
+  (void)slw_cl.ReleaseMemObject(gone->buffer);
   free(gone->parts);
   free(gone);
 }
@@ -96,7 +94,6 @@ static cl_object known_part(const allocation *found, size_t offset) {
 }
 
 static cl_object make_part(const slw_device_place *place, size_t offset) {
-  const slw_opencl_functions *cl = slw_opencl_driver();
   slw_opencl_device *device = slw_opencl_device_of(place->device_id);
   allocation *found = place->held;
   cl_region region = {offset, place->size_bytes - offset};
@@ -116,10 +113,10 @@ static cl_object make_part(const slw_device_place *place, size_t offset) {
     return NULL;
   }
   found->parts = grown;
-  buffer = cl->CreateSubBuffer(found->buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
+  buffer = slw_cl.CreateSubBuffer(found->buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
                                &region, &code);
   if (code != CL_SUCCESS) {
-    (void)slw_opencl_failed(device, "taking a part of its memory", code);
+    (void)slw_opencl_failed(place->device_id, "taking a part of its memory", code);
     return NULL;
   }
   grown[found->num_parts].offset = offset;

@@ -6,8 +6,7 @@
 
 #include <pthread.h>
 
-#include "slipway/abi.h"
-#include "slipway/status.h"
+#include "device_driver.h"
 
 typedef int32_t vk_result;
 typedef void *vk_handle;   /* an instance, a device, a queue, a command buffer */
@@ -457,15 +456,10 @@ enum {
 
 /* --- vulkan_driver.c --- */
 
-/* The loader's functions, or NULL with the thread's error set. */
-const slw_vulkan_functions *slw_vulkan_driver(void);
+extern slw_device_driver slw_vulkan;
 
-/* Whether there is a device of this number; nothing is said where there is none. */
-int slw_vulkan_exists(int32_t device_id);
-
-/* Whether anything was done on a device: 1 or 0; -1 for a number that none of those looked for so
- * far has. Opens nothing. */
-int slw_vulkan_is_open(int32_t device_id);
+/* The loader's functions, once it works. */
+extern slw_vulkan_functions slw_vk;
 
 /* A device ready for work, or NULL with the thread's error set. */
 slw_vulkan_device *slw_vulkan_device_of(int32_t device_id);
@@ -495,18 +489,13 @@ slw_status slw_vulkan_wait(slw_vulkan_device *device);
 
 /* --- vulkan_code.c --- */
 
-typedef struct {
-  vk_object pipeline;
-  vk_object layout;
-  vk_object set_layout;
-} slw_vulkan_kernel;
+/* The handles of a kernel. */
+enum { SLW_VULKAN_PIPELINE, SLW_VULKAN_LAYOUT, SLW_VULKAN_SET_LAYOUT };
 
-slw_status slw_vulkan_add_code(const char *digest, const void *code, size_t size_bytes);
-/* The kernel of some code, with parameters as a launch's signature says, compiled for the device;
- * NULL with the thread's error set. */
-const slw_vulkan_kernel *slw_vulkan_kernel_of(slw_vulkan_device *device, int32_t device_id,
-                                              const char *digest, const char *name,
-                                              const char *signature);
+slw_status slw_vulkan_program(int32_t device_id, const slw_device_text *code, const char *kernel,
+                              uint64_t *handle);
+slw_status slw_vulkan_kernel(int32_t device_id, uint64_t program, const slw_device_launch *launch,
+                             slw_device_kernel *out);
 /* The bytes of a scalar parameter in the push constants, where `at` are taken: from the place
  * that is returned. */
 uint32_t slw_vulkan_push_place(char kind, uint32_t *at);

@@ -33,7 +33,6 @@ static uint32_t choose_type(const slw_vulkan_device *device, uint32_t allowed, i
 
 slw_status slw_vulkan_make_buffer(slw_vulkan_device *device, size_t size_bytes, int is_for_host,
                                   slw_vulkan_buffer *out) {
-  const slw_vulkan_functions *vk = slw_vulkan_driver();
   vk_buffer_info info = {VK_TYPE_BUFFER, NULL, 0, size_bytes,
                          VK_USAGE_STORAGE | VK_USAGE_TRANSFER_BOTH, 0, 0, NULL};
   vk_requirements needs = {0, 0, 0};
@@ -41,20 +40,20 @@ slw_status slw_vulkan_make_buffer(slw_vulkan_device *device, size_t size_bytes, 
   slw_vulkan_buffer made = {0, 0, NULL, size_bytes};
   char what[80];
   uint32_t seen = VK_MEMORY_HOST_VISIBLE | VK_MEMORY_HOST_COHERENT;
-  vk_result code = vk->CreateBuffer(device->device, &info, NULL, &made.buffer);
+  vk_result code = slw_vk.CreateBuffer(device->device, &info, NULL, &made.buffer);
   if (code == VK_SUCCESS) {
-    vk->GetBufferMemoryRequirements(device->device, made.buffer, &needs);
+    slw_vk.GetBufferMemoryRequirements(device->device, made.buffer, &needs);
     asked.size = needs.size;
     asked.memory_type = choose_type(device, needs.types, is_for_host);
-    code = vk->AllocateMemory(device->device, &asked, NULL, &made.memory);
+    code = slw_vk.AllocateMemory(device->device, &asked, NULL, &made.memory);
   }
   if (code == VK_SUCCESS) {
-    code = vk->BindBufferMemory(device->device, made.buffer, made.memory, 0);
+    code = slw_vk.BindBufferMemory(device->device, made.buffer, made.memory, 0);
   }
   if (code == VK_SUCCESS && (is_for_host || getenv("SLIPWAY_VULKAN_STAGING") == NULL) &&
       (device->memory.types[asked.memory_type].properties & seen) == seen) {
     void *mapped = NULL;
-    code = vk->MapMemory(device->device, made.memory, 0, (uint64_t)VK_WHOLE, 0, &mapped);
+    code = slw_vk.MapMemory(device->device, made.memory, 0, (uint64_t)VK_WHOLE, 0, &mapped);
     made.mapped = mapped;
   }
   if (code == VK_SUCCESS) {
@@ -62,10 +61,10 @@ slw_status slw_vulkan_make_buffer(slw_vulkan_device *device, size_t size_bytes, 
     return SLW_OK;
   }
   if (made.buffer != 0U) {
-    vk->DestroyBuffer(device->device, made.buffer, NULL);
+    slw_vk.DestroyBuffer(device->device, made.buffer, NULL);
   }
   if (made.memory != 0U) {
-    vk->FreeMemory(device->device, made.memory, NULL);
+    slw_vk.FreeMemory(device->device, made.memory, NULL);
   }
   (void)slw_format(what, sizeof what, "asking for %zu bytes", size_bytes);
   return slw_vulkan_failed(device, what, code);
@@ -90,9 +89,8 @@ static int take_spare(slw_vulkan_device *device, size_t size_bytes, slw_vulkan_b
 }
 
 static void destroy(const slw_vulkan_device *device, const slw_vulkan_buffer *gone) {
-  const slw_vulkan_functions *vk = slw_vulkan_driver();
-  vk->DestroyBuffer(device->device, gone->buffer, NULL);
-  vk->FreeMemory(device->device, gone->memory, NULL);
+  slw_vk.DestroyBuffer(device->device, gone->buffer, NULL);
+  slw_vk.FreeMemory(device->device, gone->memory, NULL);
 }
 
 /* Destroy what is spare, once nothing runs. */
