@@ -9,6 +9,7 @@ import pytest
 
 from slipway import nd, rpc
 from slipway.errors import RemoteError, RPCConnectionError, RPCError
+from slipway.rpc import local
 from slipway.toolchain import native
 
 
@@ -61,6 +62,20 @@ def test_program_of_this_installation(capfd):
         check(session)
         assert session.ping(b"x") == b"x"
     assert session._process.returncode is not None
+
+
+def test_the_runtime_is_there_before_a_server_has_to_answer(monkeypatch):
+    events = []
+    library, started = local.native.library, local.subprocess.Popen
+
+    def start(*arguments, **options):
+        events.append("server")
+        return started(*arguments, **options)
+
+    monkeypatch.setattr(local.native, "library", lambda: events.append("runtime") or library())
+    monkeypatch.setattr(local.subprocess, "Popen", start)
+    rpc.PopenSession().close()
+    assert events.index("runtime") < events.index("server")
 
 
 def test_static_server_as_a_program():

@@ -86,6 +86,7 @@ class PopenSession(RPCSession):
     ) -> None:
         environment = None
         if command is None:
+            native.library()  # building it may take longer than a greeting waits
             command = [sys.executable, "-m", "slipway.exec.rpc_server", "--stdio", "--silent"]
             root = str(Path(__file__).resolve().parents[2])
             search = filter(None, [root, os.environ.get("PYTHONPATH", "")])
