@@ -121,13 +121,18 @@ class TaskSearch(Generic[TaskT]):
         return chosen + self.rng.sample(rest, min(wild, len(rest)))
 
     def _first(self, size: int) -> list[Candidate]:
-        """Return the default of every strategy, then what their cost models like in turns."""
+        """Return the default of every strategy, then what their cost models like in turns.
+
+        Of a strategy without a cost model beside others that have one, the default is enough: it
+        is the general one, which is rarely faster.
+        """
         space = self.task.space
         chosen = list(space.defaults.values())
         by_strategy: dict[str, list[Candidate]] = {name: [] for name in space.values}
         for candidate in dict.fromkeys(space.sample(self.rng) for _ in range(POOL)):
             by_strategy[candidate.strategy].append(candidate)
-        ranked = [self.model.ranked(found) for found in by_strategy.values()]
+        foretold = [n for n, c in space.defaults.items() if space.predicted(c) is not None]
+        ranked = [self.model.ranked(by_strategy[name]) for name in foretold or by_strategy]
         for place in range(max(map(len, ranked), default=0)):
             chosen += [found[place] for found in ranked if place < len(found)]
         return list(dict.fromkeys(chosen))[:size]

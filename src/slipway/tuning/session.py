@@ -15,6 +15,8 @@ from slipway.tuning.space import Candidate
 
 Array = np.ndarray[Any, Any]
 TURN_S = 0.004  # a candidate's share of a turn, in which it runs as often as it can
+HOPELESS = 4.0  # times the fastest's time, in each of the first turns: no more turns are spent
+FIRST_TURNS = 2
 
 
 class MeasuringSession:
@@ -39,7 +41,11 @@ class MeasuringSession:
     def times(
         self, path: Path, functions: Mapping[Candidate, str], turns: int
     ) -> dict[Candidate, list[float]]:
-        """Return the seconds of a run of each candidate, one for each turn."""
+        """Return the seconds of a run of each candidate, one for each turn that it had.
+
+        What is far slower than the fastest has the first turns alone: it would take most of the
+        time, and more turns would not tell more.
+        """
         library, device = self._loaded(path), self._session.cpu(0)
         # The first runs fill caches and tell how often a candidate runs in its share of a turn.
         numbers: dict[Candidate, int] = {}
@@ -48,8 +54,9 @@ class MeasuringSession:
             numbers[candidate] = max(1, min(1000, round(TURN_S / max(once, 1e-7))))
         times: dict[Candidate, list[float]] = {c: [] for c in functions}
         for turn in range(turns):
-            order = list(functions) if turn % 2 == 0 else list(functions)[::-1]
-            for candidate in order:
+            fastest = min(map(min, times.values())) if turn >= FIRST_TURNS else 0.0
+            left = [c for c in functions if not fastest or min(times[c]) <= HOPELESS * fastest]
+            for candidate in left if turn % 2 == 0 else left[::-1]:
                 run = library.time_evaluator(
                     functions[candidate], device, number=numbers[candidate]
                 )

@@ -1,0 +1,46 @@
+"""How often candidates run on one device."""
+
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+from slipway.tuning.session import FIRST_TURNS, MeasuringSession
+from slipway.tuning.space import candidate_of
+
+SECONDS = {"quick": 0.001, "usual": 0.002, "slow": 0.5}
+
+
+class Device:
+    """A session whose functions take the time that their name stands for."""
+
+    def __init__(self):
+        self.runs = Counter()
+
+    def cpu(self, number):
+        tensor = SimpleNamespace(copyfrom=lambda array: array)
+        return SimpleNamespace(empty=lambda shape, dtype: tensor)
+
+    def upload(self, path):
+        pass
+
+    def load_module(self, name):
+        def evaluator(function, device, number):
+            def run(*arguments):
+                self.runs[function] += number
+                return SimpleNamespace(mean=SECONDS[function])
+
+            return run
+
+        return SimpleNamespace(time_evaluator=evaluator)
+
+
+def test_what_is_far_slower_has_the_first_turns_alone():
+    device = Device()
+    session = MeasuringSession(device, [np.zeros(3)], [np.zeros(3)])
+    functions = {candidate_of(name, {}): name for name in SECONDS}
+    times = session.times(Path("library.tar"), functions, 9)
+    turns = {functions[c]: len(seconds) for c, seconds in times.items()}
+    assert turns == {"quick": 9, "usual": 9, "slow": FIRST_TURNS}
+    assert device.runs["slow"] == 1 + FIRST_TURNS
