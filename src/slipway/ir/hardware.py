@@ -22,7 +22,7 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.ir.expr import Call, PrimExpr, StringImm
-from slipway.ir.hardware_taps import (
+from slipway.ir.instructions.taps import (
     bytes_in_c,
     bytes_text,
     c_text,

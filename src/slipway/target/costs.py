@@ -113,7 +113,7 @@ class Costs:
     tile_cycles: float = 8
     tile_row_cycles: float = 0.5
     tile_load_cycles: float = 8
-    tile_ahead_bytes: int = 32768
+    tile_ahead_bytes: int = 4096
     window_positions: int = 8
     window_products: int = 128
     window_dots: int = 40

@@ -53,8 +53,9 @@ def decl_tensor_intrin(
     """Declare a tensor intrinsic.
 
     `op` (a compute over placeholders) is the meaning.  ``fcompute(ins, outs)`` gets Buffers and
-    returns a statement or call, or (body, reset, update) for reductions, perhaps with a finish.  `binds` gives
-    tensors Buffers of your own: constant strides there are requirements, variables are bound.
+    returns a statement or call, or (body, reset, update) for reductions, perhaps with a finish.
+    `binds` gives tensors Buffers of your own: constant strides there are requirements, variables
+    are bound.
     """
     if isinstance(op, Tensor):
         op = op.op

@@ -1,7 +1,7 @@
 """Tensor intrinsics of matrix units: a grid of tiles of sums, in registers through a reduction.
 
-A step of a reduction multiplies `rows` tiles of data by `columns` tiles of weights.  The sums stay in
-the unit's registers until the last step, and are then stored::
+A step of a reduction multiplies `rows` tiles of data by `columns` tiles of weights.  The sums stay
+in the unit's registers until the last step, and are then stored::
 
     reset    configuration; all sums zero
     update   load a tile of each column of weights; for each tile of data: load it, multiply
@@ -10,16 +10,17 @@ the unit's registers until the last step, and are then stored::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from slipway.errors import ScheduleError
-from slipway.ir import ops, tiles
+from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import decl_buffer
 from slipway.ir.calls import prefetch
 from slipway.ir.expr import Var
+from slipway.ir.instructions import tiles
 from slipway.te.tensor_intrin import TensorIntrin, decl_tensor_intrin
 
 if TYPE_CHECKING:
@@ -69,11 +70,13 @@ def tile_intrinsic(
     sums: Callable[[int, int], Sequence[int]],
     sums_axis: int,
     ahead: int = 0,
+    known: Mapping[Tensor, Sequence[int]] | None = None,
 ) -> TensorIntrin:
     """Return the intrinsic of a step whose meaning is the compute `meaning`, of data and weight.
 
     `data` and `weight` give the places of tile number i, ``sums(i, j)`` that of row i, column j.
-    With `ahead`, a step asks for the weights so many rows behind its own.
+    With `ahead`, a step asks for the weights so many rows behind its own.  `known` are strides of
+    last axes that an operand must have.
     """
     if not grid.fits:
         raise ScheduleError(f"{grid} needs more than the {tiles.TILES} tiles of {entry.name}")
@@ -92,10 +95,9 @@ def tile_intrinsic(
             for j in range(grid.columns)
         ]
         for j in range(grid.columns if ahead else 0):
-            place = [ops.as_expr(i) for i in weight.first(j)]
-            for row in range(grid.words):
-                at = place.copy()
-                at[weight.axis] = at[weight.axis] + (row + ahead) * weight.step
+            for row in range(ahead, ahead + grid.words):
+                at = [ops.as_expr(i) for i in weight.first(j)]
+                at[weight.axis] = ops.as_expr(row * weight.step)
                 update.append(prefetch(b, tuple(at)))
         finish = []
         for i in range(grid.rows):
@@ -104,20 +106,20 @@ def tile_intrinsic(
             for j in range(grid.columns):
                 own = i * grid.columns + j
                 update.append(S.Evaluate(tiles.dot(entry.name, own, left, count + j)))
-                place = sums(i, j)
-                finish.append(S.Evaluate(tiles.store(own, c, place, c.strides[sums_axis])))
+                finish.append(S.Evaluate(tiles.store(own, c, sums(i, j), c.strides[sums_axis])))
         whole = S.seq([*reset, *update, *finish])
         return whole, S.seq(reset), S.seq(update), S.seq(finish)
 
-    binds = {t: _anywhere(t) for t in (*meaning.op.input_tensors, meaning)}
+    fixed = known or {}
+    binds = {t: _anywhere(t, fixed.get(t, (1,))) for t in (*meaning.op.input_tensors, meaning)}
     return decl_tensor_intrin(meaning.op, statements, entry.name, binds)
 
 
-def _anywhere(tensor: Tensor) -> Buffer:
-    """Return a buffer of the tensor's shape with any strides, its last axis contiguous."""
-    *outer, last = tensor.shape
-    strides = [Var(f"{tensor.name}.stride{axis}") for axis in range(len(outer))]
+def _anywhere(tensor: Tensor, known: Sequence[int]) -> Buffer:
+    """Return a buffer of the tensor's shape with any strides but the `known` ones, the last."""
+    free = len(tensor.shape) - len(known)
+    strides = [Var(f"{tensor.name}.stride{axis}") for axis in range(free)]
     return decl_buffer(
-        (*outer, last), tensor.dtype, tensor.name, strides=(*strides, 1),
+        tensor.shape, tensor.dtype, tensor.name, strides=(*strides, *known),
         elem_offset=Var(f"{tensor.name}.offset"),
     )  # fmt: skip

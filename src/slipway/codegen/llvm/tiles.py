@@ -1,4 +1,4 @@
-"""Instructions on tiles (ir/tiles.py) as LLVM IR: those of x86, by the numbers of registers.
+"""Instructions on tiles as LLVM IR: those of x86, by the numbers of registers.
 
 A configuration takes 170 cycles and is the thread's own, so that a function with one has it in
 front, outside of its loops; only where it calls parts of itself, which leave their own behind,
@@ -13,7 +13,7 @@ from slipway import dtypes
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import ops
-from slipway.ir.tiles import INSTRUCTIONS, ROW_BYTES, TILES
+from slipway.ir.instructions.tiles import INSTRUCTIONS, ROW_BYTES, TILES
 
 if TYPE_CHECKING:
     from slipway.codegen.llvm.function import FunctionEmitter
@@ -38,17 +38,17 @@ def emit_tile_call(emitter: FunctionEmitter, node: E.Call) -> str:
         )
     word = node.op.removeprefix("tile_")
     if word == "config":
-        emitter.w.do(_CONFIG + _constant(emitter, [int(x) for x in node.args]))
+        emitter.w.do(_CONFIG + _constant(emitter, [_number(x) for x in node.args]))
     elif word == "dot":
         _dot(emitter, node)
     elif word == "zero":
-        _do(emitter, "tilezero", f"i8 {int(node.args[0])}")
+        _do(emitter, "tilezero", f"i8 {_number(node.args[0])}")
     else:
         tile, address, stride = node.args
         scale = dtypes.bits_of(_pointed(address)) // 8
         step = emitter.wide(ops.mul(stride, scale))
         name = "tileloadd64" if word == "load" else "tilestored64"
-        _do(emitter, name, f"i8 {int(tile)}, ptr {emitter.value(address)}, i64 {step}")
+        _do(emitter, name, f"i8 {_number(tile)}, ptr {emitter.value(address)}, i64 {step}")
     return "0"
 
 
@@ -62,13 +62,18 @@ def _dot(emitter: FunctionEmitter, node: E.Call) -> None:
             f"has not. Add -mattr=+{lacking[0]} if the processor has it"
         )
     emitter.helpers.add(f"declare void @{entry.llvm}(i8 immarg, i8 immarg, i8 immarg)")
-    tiles = ", ".join(f"i8 {int(t)}" for t in node.args[1:])
+    tiles = ", ".join(f"i8 {_number(t)}" for t in node.args[1:])
     emitter.w.do(f"call void @{entry.llvm}({tiles})")
 
 
 def _do(emitter: FunctionEmitter, name: str, operands: str) -> None:
     emitter.helpers.add(_DECLARED[name])
     emitter.w.do(f"call void @llvm.x86.{name}({operands})")
+
+
+def _number(value: Any) -> int:
+    """Return a constant."""
+    return int(value)
 
 
 def _pointed(address: Any) -> str:

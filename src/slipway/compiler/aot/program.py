@@ -261,7 +261,7 @@ class _Planner:
                 fields[i],
                 graph.type_of(ref),
                 self._output_location(i, location) if self.workspace_io else None,
-                (meanings.outputs[i] if meanings.outputs else None) or UNKNOWN,
+                meaning=(meanings.outputs[i] if meanings.outputs else None) or UNKNOWN,
             )
             for i, ref in enumerate(graph.outputs)
         )

@@ -3,7 +3,7 @@
 It holds what the processor holds: a configuration and the bytes of eight tiles.  Where the
 processor would raise an exception (no configuration, a tile that is not in it, shapes that do not
 go together), an ExecutionError says so.  Arithmetic is that of the instructions: integers wrap;
-products of bfloat16 are summed pair by pair in float32, whose denormal numbers count as zero.
+products of bfloat16 are summed in float32, whose denormal numbers count as zero.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ import numpy as np
 
 from slipway.errors import ExecutionError
 from slipway.ir import expr as E
-from slipway.ir.tiles import INSTRUCTIONS, ROW_BYTES, ROWS, TILES, WORD, TileInstruction
+from slipway.ir.instructions.tiles import (
+    INSTRUCTIONS,
+    ROW_BYTES,
+    ROWS,
+    TILES,
+    WORD,
+    TileInstruction,
+)
 
 if TYPE_CHECKING:
     from slipway.ir.interpreter.interpret import Machine
@@ -95,7 +102,7 @@ class TileUnit:
         if rest or stride < 0 or last > memory.size:
             raise ExecutionError(
                 f"tile {tile} of {rows} rows of {width} bytes, {stride} elements of "
-                f"{memory.dtype} apart, does not lie in the {memory.size} elements behind its address"
+                f"{memory.dtype} apart, is not in the {memory.size} elements at its address"
             )
         return [memory[row * stride : row * stride + count] for row in range(rows)]
 
@@ -108,14 +115,18 @@ def _elements(tile: Bytes, dtype: str) -> Bytes:
 
 
 def _pairs(sums: Bytes, a: Bytes, b: Bytes) -> Bytes:
-    """Add products of pairs to `sums` in the order of the instruction, each step rounded."""
-    result = _flushed(sums)
-    a, b = _flushed(a), _flushed(b)
+    """Add products of pairs to `sums` as the processor does: first and second ones apart.
+
+    Each product is added in one rounding, then both sums to each other, and the result to `sums`.
+    """
+    apart = np.zeros((2, *sums.shape), np.float32)
+    a, b = _flushed(a).astype(np.float64), _flushed(b).astype(np.float64)
     for word in range(a.shape[1]):
-        for k in range(a.shape[2]):
-            exact = a[:, word, k, None].astype(np.float64) * b[None, word, :, k]
-            result = _flushed((result + exact).astype(np.float32))
-    return result
+        for k in range(2):
+            exact = a[:, word, k, None] * b[None, word, :, k]
+            apart[k] = _flushed((apart[k] + exact).astype(np.float32))
+    both = _flushed(apart[0] + apart[1])
+    return _flushed(_flushed(sums) + both)
 
 
 def _flushed(value: Bytes) -> Bytes:

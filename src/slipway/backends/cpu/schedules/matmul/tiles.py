@@ -1,19 +1,20 @@
 """Products on a matrix unit (`te.tiles`): which grid of tiles, and how its stages are scheduled.
 
-Positions of an image, or rows of a matrix, are the rows of a tile of data: `height` neighbours along
-x for each; a grid has `across` tiles side by side on `lines` lines.  Its columns are vectors of 16
-channels.  What follows a product reads the sums where the grid has stored them.
+Positions of an image, or rows of a matrix, are the rows of a tile of data: `height` neighbours
+along x for each; a grid has `across` tiles side by side on `lines` lines.  Its columns are vectors
+of 16 channels.  What follows a product reads the sums where the grid has stored them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.strategy import Knobs, Space
-from slipway.ir.tiles import INSTRUCTIONS, ROW_BYTES, ROWS, WORD, TileInstruction
+from slipway.ir.instructions.tiles import INSTRUCTIONS, ROW_BYTES, ROWS, WORD, TileInstruction
+from slipway.te.hardware import byte_of
 from slipway.te.tiles import Operand, TileGrid, tile_intrinsic
 
 if TYPE_CHECKING:
@@ -110,6 +111,14 @@ def grid_space(size: tuple[int, int], blocks: int, steps: int, together: int = 1
     }
 
 
+def joins_taps(window: int, dilation: int, steps: int, whole: bool) -> bool:
+    """Return whether a step takes the taps of a line of the window together.
+
+    They are neighbours in memory where a position has all its channels in one place (`whole`).
+    """
+    return whole and window > 1 and dilation == 1 and window * steps <= ROWS
+
+
 def product_intrinsic(
     entry: TileInstruction,
     knobs: GridKnobs,
@@ -117,32 +126,48 @@ def product_intrinsic(
     taps: int,
     together: int = 1,
     ahead: int = 0,
+    window: int = 1,
+    in_words: bool = False,
 ) -> te.TensorIntrin:
     """Return the intrinsic for sums ([y,] x, o, block, lane) of data ([y,] x, c).
 
-    The weight is (o, 1.., words, block * lane, depth), with an axis for each of the `taps` of a window
-    that does not vary; `ahead` rows of it are prefetched.  `strides` has that of x, and before it that of y where there are lines.
+    The weight is (o, 1.., words, block * lane, depth), with an axis for each of the `taps` of a
+    window that does not vary; it is prefetched `ahead` rows.  `strides` has that of x, and before
+    it that of y where there are lines.  With a `window`, a step has so many neighbours along x,
+    which are an axis of the weight before the words.  Data `in_words` is int32 of four bytes.
     """
     depth, wide, columns = entry.depth, knobs.across * knobs.height, together * LANES
-    grid, sx = knobs.grid, strides[-1]
-    lines, step = (
-        ([(knobs.lines - 1) * strides[0] + 1], strides[0]) if len(strides) > 1 else ([], 1)
+    sx, step, joined = strides[-1], strides[0], window > 1
+    grid = replace(knobs.grid, words=knobs.words * window)
+    lines = [(knobs.lines - 1) * step + 1] if len(strides) > 1 else []
+    channels = knobs.words * (1 if in_words else depth)
+    a = te.placeholder(
+        (*lines, (wide - 1) * sx + window, channels), "int32" if in_words else entry.a_dtype,
+        name="a",
+    )  # fmt: skip
+    ones, groups = (1,) * taps, knobs.vectors // together
+    neighbours = (window,) if joined else ()
+    b = te.placeholder(
+        (groups, *ones, *neighbours, knobs.words, columns, depth), entry.b_dtype, name="b"
     )
-    a = te.placeholder((*lines, (wide - 1) * sx + 1, knobs.words * depth), entry.a_dtype, name="a")
-    ones = (1,) * taps
-    groups = knobs.vectors // together
-    b = te.placeholder((groups, *ones, knobs.words, columns, depth), entry.b_dtype, name="b")
-    word, part = (
-        te.reduce_axis((0, n), name=x) for n, x in ((knobs.words, "word"), (depth, "part"))
+    kx, word, part = (
+        te.reduce_axis((0, n), name=x)
+        for n, x in ((window, "kx"), (knobs.words, "word"), (depth, "part"))
     )
     zeros = (0,) * taps
 
     def product(*i: PrimExpr) -> Any:
         *position, o, block, lane = i
         at = [p * s for p, s in zip(position, strides, strict=True)]
-        left = a(*at, word * depth + part).astype(entry.c_dtype)
-        right = b(o, *zeros, word, block * LANES + lane, part).astype(entry.c_dtype)
-        return te.sum(left * right, axis=[word, part])
+        tap = (kx,) if joined else ()
+        if joined:
+            at[-1] = at[-1] + kx
+        if in_words:
+            left = byte_of(a(*at, word), part.var)
+        else:
+            left = a(*at, word * depth + part).astype(entry.c_dtype)
+        right = b(o, *zeros, *tap, word, block * LANES + lane, part).astype(entry.c_dtype)
+        return te.sum(left * right, axis=[*tap, word, part])
 
     counts = [knobs.lines] if lines else []
     meaning = te.compute((*counts, wide, groups, together, LANES), product, name="c")
@@ -158,11 +183,13 @@ def product_intrinsic(
 
     def weight_first(j: int) -> Sequence[int]:
         o, block = divmod(j, together)
-        return o, *zeros, 0, block * LANES, 0
+        return o, *zeros, *((0,) if joined else ()), 0, block * LANES, 0
 
+    known = {a: (channels, 1), b: (knobs.words * columns * depth, columns * depth, depth, 1)}
     return tile_intrinsic(
         entry, grid, meaning, Operand(data_first, len(lines), sx),
-        Operand(weight_first, 1 + taps), sums_first, len(lines), ahead,
+        Operand(weight_first, 1 + taps + joined), sums_first, len(lines), ahead,
+        known if joined else {},
     )  # fmt: skip
 
 
@@ -171,13 +198,17 @@ def multiply_tiles(
     knobs: GridKnobs,
     around: Sequence[te.IterVar],
     grid: Sequence[te.IterVar],
-    word: te.IterVar,
+    words: Sequence[te.IterVar],
     part: te.IterVar,
     intrinsic: te.TensorIntrin,
 ) -> None:
-    """Order the loops of the sums: `around`, those of a grid, and of a reduction in words."""
+    """Order the loops of the sums: `around`, those of a grid, and of a reduction in words.
+
+    `words` may have the taps of a line before them.
+    """
+    *taps, word = words
     steps, inside = stage.split(word, factor=knobs.words)
-    stage.reorder(*around, steps, *grid, inside, part)
+    stage.reorder(*around, steps, *grid, *taps, inside, part)
     stage.tensorize(grid[0], intrinsic)
 
 

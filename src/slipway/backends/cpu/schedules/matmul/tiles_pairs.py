@@ -17,6 +17,7 @@ from slipway.backends.cpu.schedules.matmul.tiles import (
     all_panels_first,
     choose_grid,
     grid_space,
+    joins_taps,
     multiply_tiles,
     product_intrinsic,
     rows_ahead,
@@ -62,8 +63,8 @@ def _sides(problem: Problem) -> tuple[tuple[int, int], int, int, int]:
     together = lanes // LANES
     if problem.op == "nn.contrib_dense_pairs":
         return (1, out.shape[0]), blocks * together, steps, together
-    *_, high, wide, _ = (*out.shape[:2], 1, *out.shape[2:])
-    return (high, wide), blocks * together, steps, together
+    size = (1, *out.shape[2:-1])
+    return (size[-2], size[-1]), blocks * together, steps, together
 
 
 def _default(problem: Problem) -> GridKnobs:
@@ -76,11 +77,11 @@ def _space(problem: Problem) -> Space:
 
 
 def _cost(problem: Problem, knobs: GridKnobs) -> float:
-    size, blocks, steps, _ = _sides(problem)
+    size, blocks, _, _ = _sides(problem)
     (out,), weight = problem.out_types, problem.in_types[1]
     planes = out.size // (size[0] * size[1] * blocks * LANES)
-    steps = planes * prod(weight.shape[1:-2]) // knobs.words
-    return steps * all_cycles(knobs, size, blocks, problem.target)
+    count: int = planes * prod(weight.shape[1:-2]) // knobs.words
+    return count * all_cycles(knobs, size, blocks, problem.target)
 
 
 def _conv_compute(
@@ -175,11 +176,17 @@ def schedule_conv_tiles(
     axes, taps = inner.op.axis, len(attrs.strides)
     first = len(axes) - 3 - min(taps, 2)
     *around, pair, part = inner.op.reduce_axis
+    _, _, *_, window, pairs, _, depth = shape_of(kernel)
+    whole = shape_of(data)[-1] == pairs * depth and knobs.words == pairs
+    joined = joins_taps(window, attrs.dilation[-1], pairs, whole)
+    tap = [around.pop()] if joined else []
     intrinsic = product_intrinsic(
-        entry, knobs, attrs.strides[-2:], 1 + taps, together,
-        rows_ahead(prod(size), together, target),
+        entry, knobs, attrs.strides[-2:], 1 + taps - joined, together,
+        rows_ahead(prod(size), together, target), window if joined else 1,
     )  # fmt: skip
-    multiply_tiles(inner, knobs, [*axes[:first], *around], axes[first:], pair, part, intrinsic)
+    multiply_tiles(
+        inner, knobs, [*axes[:first], *around], axes[first:], [*tap, pair], part, intrinsic
+    )
     return schedule
 
 
@@ -216,7 +223,7 @@ def _dense_compute(
 def schedule_dense_tiles(
     problem: Problem, outs: Sequence[te.Tensor], dense: te.Tensor, knobs: GridKnobs
 ) -> te.Schedule:
-    """Grids of tiles; all rows of a panel of units before the next panel."""
+    """Grids of tiles; all panels of units of a part of the rows before the next part."""
     target = problem.target
     schedule, output = new_schedule(outs)
     sums, entry = _sums_of(outs), tile_pairs(target)
@@ -227,17 +234,24 @@ def schedule_dense_tiles(
     weight = sums.op.input_tensors[1]
     stage: Any = schedule[output]
     m, n = stage.op.axis
-    m_outer, m_inner = stage.split(m, factor=knobs.across * knobs.height, tail="shift")
+    each, weight_bytes = knobs.across * knobs.height, BYTES * prod(shape_of(weight))
+    panels = shape_of(weight)[0] * together // knobs.vectors
+    data_bytes = BYTES * prod(shape_of(sums.op.input_tensors[0]))
+    part = positions_per_part(
+        rows, data_bytes, weight_bytes, panels, Tile(each, knobs.vectors), target
+    )
+    m_part, m_rows = stage.split(m, factor=part, tail="shift")
+    m_outer, m_inner = stage.split(m_rows, factor=each, tail="shift")
     n_outer, n_inner = stage.split(n, factor=knobs.vectors * LANES)
     n_block, n_inside = stage.split(n_inner, factor=together * LANES)
     n_half, n_lane = stage.split(n_inside, factor=LANES)
-    stage.reorder(n_outer, m_outer, m_inner, n_block, n_half, n_lane)
+    stage.reorder(m_part, n_outer, m_outer, m_inner, n_block, n_half, n_lane)
     stage.unroll(n_block)
     stage.unroll(n_half)
     stage.vectorize(n_lane)
-    weight_bytes = BYTES * prod(shape_of(weight))
+    task = stage.fuse(m_part, n_outer)
     if worth_sharing(rows * prod(shape_of(weight)), target, weight_bytes):
-        stage.parallel(n_outer)
+        stage.parallel(task)
 
     inner: Any = schedule[sums]
     inner.compute_at(stage, m_outer)
@@ -245,7 +259,7 @@ def schedule_dense_tiles(
     intrinsic = product_intrinsic(
         entry, knobs, (1,), 0, together, rows_ahead(rows, together, target)
     )
-    multiply_tiles(inner, knobs, [], inner.op.axis, pair, part, intrinsic)
+    multiply_tiles(inner, knobs, [], inner.op.axis, [pair], part, intrinsic)
     return schedule
 
 
@@ -281,7 +295,7 @@ def _matmul_space(problem: Problem) -> Space:
 
 def _matmul_cost(problem: Problem, knobs: GridKnobs) -> float:
     size, blocks, steps = _matmul_sides(problem)
-    batch = prod(problem.out_types[0].shape[:-2])
+    batch: int = prod(problem.out_types[0].shape[:-2])
     return batch * (steps // knobs.words) * all_cycles(knobs, size, blocks, problem.target)
 
 
@@ -366,7 +380,7 @@ def schedule_matmul_tiles(
     *p, row, block, half, lane = inner.op.axis
     pair, part = inner.op.reduce_axis
     intrinsic = product_intrinsic(entry, knobs, (1,), 0)
-    multiply_tiles(inner, knobs, p, [row, block, half, lane], pair, part, intrinsic)
+    multiply_tiles(inner, knobs, p, [row, block, half, lane], [pair], part, intrinsic)
 
     pack: Any = schedule[packed]
     *blocks, _, lane, odd = pack.op.axis

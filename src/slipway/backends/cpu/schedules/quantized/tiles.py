@@ -20,6 +20,7 @@ from slipway.backends.cpu.schedules.matmul.tiles import (
     all_panels_first,
     choose_grid,
     grid_space,
+    joins_taps,
     multiply_tiles,
     product_intrinsic,
     rows_ahead,
@@ -38,17 +39,23 @@ from slipway.backends.stages import (
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.qnn_packed import copied
 from slipway.relay.types import TensorType, Type
+from slipway.te.hardware import byte_of
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
     from slipway.target import Target
 
 
+def _bytes_of(dtype: str) -> str:
+    """Return the dtype of the bytes of data, of which int32 has four."""
+    return "uint8" if dtype == "int32" else dtype
+
+
 def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     data, weight = in_types
     assert isinstance(data, TensorType)
     assert isinstance(weight, TensorType)
-    entry = tile_instruction(data.dtype, weight.dtype, target)
+    entry = tile_instruction(_bytes_of(data.dtype), weight.dtype, target)
     return (
         entry is not None
         and attrs.groups == 1
@@ -75,8 +82,10 @@ def _space(problem: Problem) -> Space:
 
 def _cost(problem: Problem, knobs: GridKnobs) -> float:
     size, blocks, steps = _sides(problem)
-    images, taps = problem.out_types[0].shape[0], prod(problem.in_types[1].shape[1:3])
-    return images * taps * (steps // knobs.words) * all_cycles(knobs, size, blocks, problem.target)
+    images: int = problem.out_types[0].shape[0]
+    taps = prod(problem.in_types[1].shape[1:3])
+    count: int = images * taps * (steps // knobs.words)
+    return count * all_cycles(knobs, size, blocks, problem.target)
 
 
 def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: GridKnobs) -> list[te.Tensor]:
@@ -94,9 +103,13 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: GridKnobs) ->
 
     def element(*i: PrimExpr) -> Any:
         b, y, x, o, _, lane = i
-        left = data(b, y * sy + ky * dy, x * sx + kx * dx, chunk * depth + part)
-        right = weight(o, ky, kx, chunk, lane, part)
-        return te.sum(left.astype(out.dtype) * right.astype(out.dtype), axis=[ky, kx, chunk, part])
+        at = b, y * sy + ky * dy, x * sx + kx * dx
+        if data.dtype == "int32":
+            left = byte_of(data(*at, chunk), part.var)
+        else:
+            left = data(*at, chunk * depth + part).astype(out.dtype)
+        right = weight(o, ky, kx, chunk, lane, part).astype(out.dtype)
+        return te.sum(left * right, axis=[ky, kx, chunk, part])
 
     shape = (n, height, width, blocks, 1, lanes)
     sums = te.compute(shape, element, name="sums", tag="tile_sums")
@@ -123,7 +136,7 @@ def schedule_conv_tiles(
     sums = tags["tile_sums"].output(0)
     data, weight = sums.op.input_tensors
     inline_injective(schedule, outs, keep=[data])
-    entry = tile_instruction(data.dtype, weight.dtype, target)
+    entry = tile_instruction(_bytes_of(data.dtype), weight.dtype, target)
     assert entry is not None  # it applied
     schedule[sums].set_scope("local")
     _, high, wide, blocks, _, lanes = shape_of(sums)
@@ -158,8 +171,14 @@ def schedule_conv_tiles(
     inner.compute_at(stage, x_outer)
     b, *grid = inner.op.axis
     ky, kx, chunk, element = inner.op.reduce_axis
+    _, _, window, words, _, _ = shape_of(weight)
+    in_words = data.dtype == "int32"
+    whole = shape_of(data)[3] == words * (1 if in_words else entry.depth) and knobs.words == words
+    joined = joins_taps(window, attrs.dilation[1], words, whole)
+    around, last = ([b, ky], [kx, chunk]) if joined else ([b, ky, kx], [chunk])
     intrinsic = product_intrinsic(
-        entry, knobs, attrs.strides, 2, ahead=rows_ahead(high * wide, 1, target)
-    )
-    multiply_tiles(inner, knobs, [b, ky, kx], grid, chunk, element, intrinsic)
+        entry, knobs, attrs.strides, 2 - joined, ahead=rows_ahead(high * wide, 1, target),
+        window=window if joined else 1, in_words=in_words,
+    )  # fmt: skip
+    multiply_tiles(inner, knobs, around, grid, last, element, intrinsic)
     return schedule
