@@ -197,3 +197,15 @@ def test_what_is_shared_is_looked_into_once():
     for _ in range(60):
         value = Select(value < 100, Call("int32", "bitwise_xor", (value, value)), value)
     assert [a.kind for a in an.linear(value).terms] == ["other"]
+
+
+def test_a_call_of_which_one_argument_is_simpler_is_another():
+    x, y = Var("x"), Var("y")
+    call = Call(
+        "int32", "bitwise_and", (ops.sub(ops.mul(ops.add(x, y), 2), ops.add(x, ops.mul(y, 2))), y)
+    )
+    first, second = Analyzer().simplify(call).args
+    assert first is x
+    assert second is y
+    plain = Call("int32", "bitwise_and", (x, y))
+    assert Analyzer().simplify(plain) is plain

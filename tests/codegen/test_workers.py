@@ -317,3 +317,13 @@ def test_many_threads_at_once():
     for thread in threads:
         thread.join()
     assert all(f"ret i32 {n}" in found[n] for n in range(6))
+
+
+def test_masks_of_vectors_on_a_core_with_hardware_loops():
+    """LLVM asserted that a predicated instruction's block begins within its loop."""
+    from slipway import relay
+
+    x, y = relay.var("x", shape=(1, 4)), relay.var("y", shape=(2, 1, 1))
+    target = "llvm -mtriple=thumbv8.1m.main-none-eabihf -mcpu=cortex-m55"
+    library = relay.build(relay.Function([x, y], relay.power(x, y)), target=target).lib
+    assert b"fused_power" in b"".join(library.compiled.objects)

@@ -12,7 +12,7 @@ from slipway.ir.buffer import decl_buffer
 from slipway.ir.function import PrimFunc
 from slipway.ir.interpreter.interpret import run
 from slipway.ir.verify import verify
-from slipway.ir.visit import walk
+from slipway.ir.visit import map_children, walk
 from slipway.transform.loop.decide import comparable
 from slipway.transform.loop.flatten_storage import flatten_storage
 from slipway.transform.loop.hoist_choice import hoist_choice
@@ -294,3 +294,131 @@ def test_nests_beside_each_other_are_counted_by_themselves():
     assert made.kind == S.ForKind.PARALLEL
     assert sum(isinstance(n, S.IfThenElse) for n in walk(made)) == 4
     assert loops_kept(made) == {(2, False), (3, False)}
+
+
+def chosen(parts=5, steps=5, element=None, target="llvm -mcpu=x86-64-v3", flat=True):
+    """A join of `parts` rows each, read by a nest of `steps` vectors in each row."""
+    tensors = [te.placeholder((2, 4 * steps), name=f"P{n}") for n in range(parts)]
+    element = element or (lambda tensor, number, i, j: tensor[i - 2 * number, j])
+
+    def one(i, j):
+        made = element(tensors[-1], parts - 1, i, j)
+        for number in reversed(range(parts - 1)):
+            own = element(tensors[number], number, i, j)
+            made = te.if_then_else(i < 2 * number + 2, own, made)
+        return made
+
+    c = te.compute((2 * parts, 4 * steps), one, name="C")
+    s = te.create_schedule(c.op)
+    s[c].vectorize(s[c].split(c.op.axis[1], 4)[1])
+    func = te.lower(s, [*tensors, c])
+    func = flatten_storage(func) if flat else func
+    return func.with_attr("target", slipway.target.Target(target)) if target else func
+
+
+def asks(func):
+    return sum(isinstance(node, S.IfThenElse) for node in walk(hoist_choice(func).body))
+
+
+@pytest.mark.parametrize(("parts", "steps"), [(5, 5), (4, 4), (4, 7), (6, 8)])
+def test_many_parts_at_one_place_are_chosen_by_address(parts, steps):
+    func = chosen(parts, steps)
+    assert asks(func) == 0
+    assert hoist_choice(func).body is func.body
+
+
+@pytest.mark.parametrize(("parts", "steps", "asked"), [(3, 8, 2), (2, 2, 1), (5, 4, 1), (8, 7, 1)])
+def test_few_parts_or_fewer_steps_than_parts_become_nests(parts, steps, asked):
+    """One part more than there are steps: the others are chosen by address behind one question."""
+    assert asks(chosen(parts, steps)) == asked
+
+
+def test_without_a_choice_of_addresses_every_part_is_a_nest():
+    assert asks(chosen(target=None)) == 4
+    assert asks(chosen(target="c")) == 4
+
+
+def test_steps_are_counted_over_all_loops_of_the_nest_but_its_vectors():
+    """Two loops of three steps around vectors are nine; the lanes of a vector are none."""
+
+    def nest(parts):
+        tensors = [te.placeholder((2, 3, 3, 4), name=f"P{n}") for n in range(parts)]
+
+        def one(i, y, x, c):
+            made = tensors[-1][i - 2 * parts + 2, y, x, c]
+            for number in reversed(range(parts - 1)):
+                part = tensors[number][i - 2 * number, y, x, c]
+                made = te.if_then_else(i < 2 * number + 2, part, made)
+            return made
+
+        c = te.compute((2 * parts, 3, 3, 4), one, name="C")
+        s = te.create_schedule(c.op)
+        s[c].vectorize(c.op.axis[3])
+        func = flatten_storage(te.lower(s, [*tensors, c]))
+        return func.with_attr("target", slipway.target.Target("llvm -mcpu=x86-64-v3"))
+
+    assert asks(nest(9)) == 0
+    assert asks(nest(10)) == 1
+
+
+def test_places_that_move_apart_are_no_choice_of_addresses():
+    """One part is read backwards: its place is no fixed distance from the others'."""
+
+    def backwards(tensor, number, i, j):
+        return tensor[i - 2 * number, 19 - j if number == 2 else j]
+
+    assert asks(chosen(element=backwards)) == 4
+    rows = chosen(element=lambda tensor, number, i, j: tensor[(i + number) % 2, j])
+    assert asks(rows) == 4
+
+
+def test_a_condition_that_changes_keeps_its_choice_from_the_addresses():
+    func = chosen(element=lambda t, n, i, j: te.if_then_else(j < 7, t[i - 2 * n, j], t[0, j]))
+    assert asks(func) == 4
+
+
+def test_tensors_that_are_not_flat_are_not_chosen_by_address():
+    assert asks(chosen(flat=False)) == 4
+
+
+def by_row(tensors, rows, shape, read):
+    """Row i of the result is tensor i, the last one from there on."""
+
+    def one(i, *rest):
+        made = read(tensors[-1], *rest)
+        for number in reversed(range(len(tensors) - 1)):
+            made = te.if_then_else(i <= number, read(tensors[number], *rest), made)
+        return made
+
+    c = te.compute((rows, *shape), one, name="C")
+    s = te.create_schedule(c.op)
+    s[c].vectorize(c.op.axis[-1])
+    func = te.lower(s, [*dict.fromkeys(tensors), c])
+    return func.with_attr("target", slipway.target.Target("llvm -mcpu=x86-64-v3"))
+
+
+@pytest.mark.parametrize(("parts", "asked"), [(5, 0), (6, 1), (10, 5)])
+def test_a_loop_of_any_number_of_steps_may_have_one(parts, asked):
+    n = te.var("n")
+    tensors = [te.placeholder((n, 5, 4), name=f"P{number}") for number in range(parts)]
+    func = by_row(tensors, 12, (n, 5, 4), lambda tensor, y, x, c: tensor[y, x, c])
+
+    def without_bounds(node):
+        node = node.then_case if isinstance(node, S.IfThenElse) else node
+        return map_children(node, without_bounds) if isinstance(node, S.Stmt) else node
+
+    func = flatten_storage(func)
+    assert asks(func.replace(body=without_bounds(func.body))) == asked
+
+
+def test_all_loads_of_a_choice_of_addresses_are_flat():
+    """The first index of a tensor that is not flat says nothing of its place."""
+    tensors = [te.placeholder((24,), name=f"P{number}") for number in range(4)]
+    wide = te.placeholder((24, 3), name="Wide")
+
+    def read(tensor, x, c):
+        return tensor[x + c, 0] if tensor is wide else tensor[x + c]
+
+    assert asks(by_row([*tensors, wide], 6, (9, 4), read)) == 4
+    assert asks(by_row([wide, *tensors], 6, (9, 4), read)) == 1
+    assert asks(by_row([*tensors, tensors[0]], 6, (9, 4), read)) == 0

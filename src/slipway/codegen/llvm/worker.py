@@ -32,6 +32,7 @@ DONE, REFUSED = range(2)
 NO_LLVM = 3  # the exit status where LLVM cannot be loaded
 IDLE_S = 60.0
 _VECTOR = re.compile(r"<\d+ x ")
+_MASK = re.compile(rb"<\d+ x i1>")
 _Request = tuple[dict[str, Any], bytes]
 
 
@@ -57,6 +58,10 @@ class Compiler:
         # Strength reduction keeps one address in a loop and forgets of the others that they do not
         # wrap, without which no offset goes into a load of WebAssembly.
         self.llvm.set_option("slipway", f"--disable-lsr={str(head['portable']).lower()}")
+        # The pass that makes Armv8.1-M's loops of hardware asserts that a predicated instruction's
+        # block begins within the loop, where others have moved it before (ARMLowOverheadLoops).
+        predicated = "v8.1m" in head["triple"] and _MASK.search(body) is not None
+        self.llvm.set_option("slipway", f"--disable-arm-loloops={str(predicated).lower()}")
         machine = self._machine(head)
         text = body.decode()
         with self._module(lambda context: self.llvm.parse_assembly(text, context)) as module:
