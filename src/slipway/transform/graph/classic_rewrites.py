@@ -64,7 +64,6 @@ def FakeQuantizationToInteger(hard_fail: bool = False, use_qat: bool = False) ->
             )
         return made
 
-    del use_qat
     return on_functions("FakeQuantizationToInteger", run)
 
 
@@ -272,7 +271,6 @@ def CombineParallelDense(min_num_branches: int = 3, to_batch: bool = True) -> Pa
 
     Classic TVM makes a batch of equal ones unless `to_batch` is False; here it is one product.
     """
-    del to_batch
     parallel = _Parallel(
         "nn.dense", lambda attrs: (0, -1), lambda attrs, units: attrs.replace(units=units or None)
     )
