@@ -41,6 +41,8 @@ ALLOWED = {
     ("ir/node.py", "Node.astext", "show_meta_data"): "as str(node); relay.astext has the values",
     ("transform/manager.py", "print_ir", "show_meta_data"): "as str(node); relay.astext has them",
     ("transform/graph/classic.py", "FoldConstant", "fold_qnn"): "qnn is made of plain operators",
+    ("transform/graph/classic_rewrites.py", "FakeQuantizationToInteger", "use_qat"): "read alike",
+    ("transform/graph/classic_rewrites.py", "CombineParallelDense", "to_batch"): "one product",
     ("transform/graph/classic.py", "AnnotateTarget", "include_non_call_ops"): "so are tuples",
     ("transform/loop/classic.py", "StorageFlatten", "cache_line_size"): "lines play no part",
     ("transform/loop/classic.py", "prim_func_pass", "traceable"): "every pass is traced",

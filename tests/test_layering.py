@@ -63,6 +63,7 @@ RE_EXPORTS = (
     "slipway.driver",
     "slipway.error",
     "slipway.instrument",
+    "slipway.ir",
     "slipway.ir.instrument",
     "slipway.ir.module",
     "slipway.ir.transform",

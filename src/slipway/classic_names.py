@@ -98,6 +98,9 @@ DIFFERENT: dict[str, str] = {
         "opencl"
         for name in ("bifrost", "cuda", "gpu", "intel_graphics", "mali", "rocm")
     },
+    "tvm.relay.transform.FastMath": "types the module: kernels compute by polynomials as it is",
+    "tvm.relay.transform.DenseToSparse": "relay.build makes the weights dense once",
+    "tvm.relay.transform.CombineParallelDense": "one product, not a batch of them",
     "tvm.te.trace": "in a process with Python",
     "tvm.tir.trace": "in a process with Python",
     "tvm.tir.transform.StorageFlatten": "the size of a cache line plays no part",

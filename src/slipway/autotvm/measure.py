@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from slipway.errors import TuningError
+from slipway.errors import SlipwayError, TuningError
 from slipway.meta_schedule.runner import RPCConfig
+from slipway.rpc.client import RPCSession
+from slipway.rpc.tracker_client import connect_tracker
 from slipway.target import Target
 from slipway.tuning.runner import LocalRunner as _Here
 from slipway.tuning.runner import Runner, TrackerRunner
@@ -149,3 +153,46 @@ def _checked(given: Any, kinds: Sequence[type], what: str) -> Any:
             f"{', '.join('autotvm.' + k.__name__ for k in kinds)}, not {given!r}"
         )
     return given
+
+
+def request_remote(
+    device_key: str,
+    host: str | None = None,
+    port: int | None = None,
+    priority: int = 1,
+    timeout: float = 60,
+) -> RPCSession:
+    """Return a session on a device of a tracker; the environment says which where it is left out.
+
+    The variables are TVM_TRACKER_HOST and TVM_TRACKER_PORT.  Raises RPCError where none is free.
+    """
+    where = host or os.environ.get("TVM_TRACKER_HOST", "127.0.0.1")
+    number = int(port or os.environ.get("TVM_TRACKER_PORT", "9190"))
+    tracker = connect_tracker(where, number)
+    return tracker.request(device_key, priority=priority, session_timeout=timeout)
+
+
+def check_remote(
+    target: Target | str,
+    device_key: str,
+    host: str | None = None,
+    port: int | None = None,
+    priority: int = 100,
+    timeout: float = 10,
+) -> bool:
+    """Return whether a tracker gives a device that `target` runs on within `timeout` seconds."""
+    found: list[bool] = []
+
+    def ask() -> None:
+        try:
+            session = request_remote(device_key, host, port, priority)
+            kind = Target(target).kind.name
+            found.append(bool(session.device("cpu" if kind in ("llvm", "c") else kind, 0).exist))
+            session.close()
+        except SlipwayError:
+            found.append(False)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(timeout)
+    return bool(found and found[0])

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
 from slipway import te
-from slipway.errors import NotAvailableError, TuningError, did_you_mean
+from slipway.errors import TuningError, did_you_mean
 from slipway.ir.expr import IntImm, IterVar
 from slipway.tuning.space import Candidate, Choices, candidate_of
 
@@ -71,10 +71,45 @@ class OtherOptionEntity:
         return self.val
 
 
-Entity = SplitEntity | ReorderEntity | OtherOptionEntity
+@dataclass(frozen=True)
+class AnnotateEntity:
+    """What is done to each of some axes: "none", "unroll" or "vec"."""
+
+    anns: tuple[str, ...]
+    code = "an"
+
+    @property
+    def plain(self) -> Any:
+        """The choice as JSON's values."""
+        return list(self.anns)
+
+    def apply(
+        self,
+        sch: te.Schedule,
+        op: Any,
+        axes: Sequence[IterVar],
+        axis_lens: Sequence[int] | None = None,
+        max_unroll: int | None = None,
+        vec_size: Sequence[int] | None = None,
+    ) -> list[IterVar]:
+        """Unroll and vectorize axes of a stage; those longer than `max_unroll` are not unrolled.
+
+        With `axis_lens` and `vec_size` an axis is vectorized where its length is one of the sizes.
+        """
+        for number, (axis, what) in enumerate(zip(axes, self.anns, strict=True)):
+            length = axis_lens[number] if axis_lens is not None else None
+            if what == "unroll" and (max_unroll is None or length is None or length <= max_unroll):
+                sch[op].unroll(axis)
+            elif what == "vec" and (vec_size is None or length is None or length in vec_size):
+                sch[op].vectorize(axis)
+        return list(axes)
+
+
+Entity = SplitEntity | ReorderEntity | AnnotateEntity | OtherOptionEntity
 _KINDS: dict[str, Callable[[Any], Entity]] = {
     "sp": lambda plain: SplitEntity(tuple(int(n) for n in plain)),
     "re": lambda plain: ReorderEntity(tuple(int(n) for n in plain)),
+    "an": lambda plain: AnnotateEntity(tuple(map(str, plain))),
     "ot": OtherOptionEntity,
 }
 
@@ -124,12 +159,13 @@ class _Config:
         """Define a knob that orders axes: "identity", "all", or the orders of "candidate"."""
         self._define(name, lambda: [ReorderEntity(p) for p in _orders(axes, policy, candidate)])
 
-    def define_annotate(self, *_: object, **__: object) -> None:
-        """Refuse: there are no annotations to choose from."""
-        raise NotAvailableError(
-            "define_annotate is not there: define_knob(name, [...]) with a vectorize or unroll of "
-            "your own for each value says the same"
-        )
+    def define_annotate(self, name: str, axes: Sequence[Any], policy: str) -> None:
+        """Define a knob that unrolls and vectorizes axes, the innermost last.
+
+        `policy`: "unroll" all; "unroll_vec" all, the last as lanes; "try_unroll", "try_vec" and
+        "try_unroll_vec" choose for each axis whether, and lanes for the last one only.
+        """
+        self._define(name, lambda: [AnnotateEntity(a) for a in _annotations(len(axes), policy)])
 
     def axis(self, var: IterVar | int) -> IterVar | int:
         """Return what stands for an axis in ``define_*``: the axis."""
@@ -317,3 +353,20 @@ def _orders(
     raise TuningError(
         f"define_reorder: the policy {policy!r} is not one of identity, all, candidate"
     )
+
+
+def _annotations(count: int, policy: str) -> list[tuple[str, ...]]:
+    """Return what may be done to `count` axes."""
+    if policy == "unroll":
+        return [("unroll",) * count]
+    if policy == "unroll_vec":
+        return [(*("unroll",) * (count - 1), "vec")]
+    words = {"try_unroll": ("none", "unroll"), "try_vec": ("none",),
+             "try_unroll_vec": ("none", "unroll")}.get(policy)  # fmt: skip
+    if words is None:
+        raise TuningError(
+            f"define_annotate: {policy!r} is no policy; there are unroll, unroll_vec, try_unroll, "
+            "try_vec and try_unroll_vec"
+        )
+    last = (*words, "vec") if policy.endswith("vec") else words
+    return list(product(*[words] * (count - 1), last))

@@ -18,6 +18,7 @@ from slipway.contrib import relay_viz as relay_viz
 from slipway.contrib import rpc as rpc
 from slipway.contrib import spirv as spirv
 from slipway.contrib import tar as tar
+from slipway.contrib import target as target
 from slipway.contrib import tedd as tedd
 from slipway.contrib import torch as torch
 from slipway.contrib import util as util
@@ -43,6 +44,7 @@ __all__ = [
     "rpc",
     "spirv",
     "tar",
+    "target",
     "tedd",
     "torch",
     "util",

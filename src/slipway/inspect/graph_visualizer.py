@@ -10,7 +10,7 @@ from slipway.errors import ArgumentTypeError
 from slipway.inspect.graph_view import DefaultVizParser, Plotter, VizParser
 from slipway.inspect.graph_view_text import TermPlotter
 from slipway.ir.function import IRModule
-from slipway.relay.analysis import post_order_visit
+from slipway.relay.analysis.graphs import post_order_visit
 from slipway.relay.expr import Function
 
 

@@ -23,5 +23,11 @@ LATE = {
         "slipway.ir.text.script_text",
     ),
 }
+# Graphs under the names that classic scripts ask `tvm.ir` for.
+_HOMES.update(by_module({
+    "slipway.relay.expr": "Op",
+    "slipway.relay.types": "FuncType IncompleteType TensorType TupleType Type",
+}))  # fmt: skip
+_HOMES["RelayExpr"] = "slipway.relay.expr:Expr"
 _HOMES["container"] = "slipway.runtime.container"  # classic TVM's arrays and maps
 __getattr__, __dir__ = offer(__name__, _HOMES, submodules=True)

@@ -19,18 +19,32 @@ from slipway.ir.structural import structural_equal as structural_equal
 from slipway.ir.structural import structural_hash as structural_hash
 from slipway.ir.text.serialize import load_json as load_json
 from slipway.ir.text.serialize import save_json as save_json
+from slipway.relay.expr import Expr as RelayExpr
+from slipway.relay.expr import Op as Op
+from slipway.relay.types import FuncType as FuncType
+from slipway.relay.types import IncompleteType as IncompleteType
+from slipway.relay.types import TensorType as TensorType
+from slipway.relay.types import TupleType as TupleType
+from slipway.relay.types import Type as Type
 from slipway.runtime import container as container
 
 __all__ = [
     "BaseFunc",
     "Buffer",
+    "FuncType",
     "GlobalVar",
     "IRModule",
+    "IncompleteType",
     "IterVar",
     "Node",
+    "Op",
     "PrimExpr",
     "PrimFunc",
     "Range",
+    "RelayExpr",
+    "TensorType",
+    "TupleType",
+    "Type",
     "Var",
     "assert_structural_equal",
     "container",

@@ -73,6 +73,10 @@ class PrimFunc(BaseFunc):
         """Return the function as TVMScript; there are no options."""
         return WRITERS.script(self)
 
+    def show(self, *_: object, **__: Any) -> None:
+        """Print the function as TVMScript; there are no options."""
+        print(self.script())
+
 
 @node
 class GlobalVar(Node):
@@ -220,6 +224,11 @@ class IRModule(Node):
     def script(self, *_: object, **__: Any) -> str:
         """Return the functions as TVMScript; there are no options.  LoweringError for graphs."""
         return WRITERS.script(self)
+
+    def show(self, *_: object, **__: Any) -> None:
+        """Print the module: as TVMScript where it holds functions of loops alone."""
+        loops = all(isinstance(function, PrimFunc) for _, function in self.functions)
+        print(self.script() if loops else self)
 
     def get_global_vars(self) -> list[GlobalVar]:
         """Return the names of all functions."""

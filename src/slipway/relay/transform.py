@@ -13,6 +13,11 @@ _HOMES = by_module(
             "SimplifyInference ToGraphNormalForm ToMixedPrecision build_config function_pass "
             "module_pass"
         ),
+        "slipway.transform.graph.classic_rewrites": (
+            "BackwardFoldScaleAxis CombineParallelBatchMatmul CombineParallelConv2D "
+            "CombineParallelDense DefuseOps DenseToSparse FakeQuantizationToInteger FastMath "
+            "FoldExplicitPadding InferTypeLocal ToANormalForm"
+        ),
         "slipway.compiler.classic_passes": "AlterOpLayout FuseAttention",
         "slipway.compiler.optimize": "lower_ready optimize",
     }

@@ -34,23 +34,44 @@ from slipway.transform.graph.classic import ToMixedPrecision as ToMixedPrecision
 from slipway.transform.graph.classic import build_config as build_config
 from slipway.transform.graph.classic import function_pass as function_pass
 from slipway.transform.graph.classic import module_pass as module_pass
+from slipway.transform.graph.classic_rewrites import BackwardFoldScaleAxis as BackwardFoldScaleAxis
+from slipway.transform.graph.classic_rewrites import CombineParallelBatchMatmul as CombineParallelBatchMatmul
+from slipway.transform.graph.classic_rewrites import CombineParallelConv2D as CombineParallelConv2D
+from slipway.transform.graph.classic_rewrites import CombineParallelDense as CombineParallelDense
+from slipway.transform.graph.classic_rewrites import DefuseOps as DefuseOps
+from slipway.transform.graph.classic_rewrites import DenseToSparse as DenseToSparse
+from slipway.transform.graph.classic_rewrites import FakeQuantizationToInteger as FakeQuantizationToInteger
+from slipway.transform.graph.classic_rewrites import FastMath as FastMath
+from slipway.transform.graph.classic_rewrites import FoldExplicitPadding as FoldExplicitPadding
+from slipway.transform.graph.classic_rewrites import InferTypeLocal as InferTypeLocal
+from slipway.transform.graph.classic_rewrites import ToANormalForm as ToANormalForm
 from slipway.transform.manager import print_ir as PrintIR
 
 __all__ = [
     "AlterOpLayout",
     "AnnotateTarget",
+    "BackwardFoldScaleAxis",
     "CanonicalizeOps",
+    "CombineParallelBatchMatmul",
+    "CombineParallelConv2D",
+    "CombineParallelDense",
     "ConvertLayout",
     "DeadCodeElimination",
+    "DefuseOps",
+    "DenseToSparse",
     "DynamicToStatic",
     "EliminateCommonSubexpr",
+    "FakeQuantizationToInteger",
+    "FastMath",
     "FixShapes",
     "FoldConstant",
+    "FoldExplicitPadding",
     "FoldScaleAxis",
     "FunctionPass",
     "FuseAttention",
     "FuseOps",
     "InferType",
+    "InferTypeLocal",
     "Inline",
     "Legalize",
     "MergeCompilerRegions",
@@ -65,6 +86,7 @@ __all__ = [
     "Sequential",
     "SimplifyExpr",
     "SimplifyInference",
+    "ToANormalForm",
     "ToGraphNormalForm",
     "ToMixedPrecision",
     "build_config",

@@ -40,7 +40,7 @@ from slipway.relay.visit import children, post_order
 from slipway.transform.verify import Step
 
 # Passes whose result has other inputs or outputs than what they are given: it is what they are for.
-NEW_SIGNATURE = frozenset(["FixShapes", "InferType", "ToMixedPrecision"])
+NEW_SIGNATURE = frozenset(["DenseToSparse", "FixShapes", "InferType", "ToMixedPrecision"])
 SAMPLE = 4096  # elements of a constant that tell whether somebody wrote to it
 
 

@@ -17,14 +17,22 @@ from slipway.errors import LoweringError, did_you_mean
 OPT_LEVELS = {
     "AlterOpLayout": 2,
     "AnnotateTarget": 0,
+    "BackwardFoldScaleAxis": 3,
     "CanonicalizeOps": 3,
+    "CombineParallelBatchMatmul": 4,
+    "CombineParallelConv2D": 4,
+    "CombineParallelDense": 4,
     "ConvertLayout": 3,
     "DeadCodeElimination": 1,
+    "DefuseOps": 0,
+    "DenseToSparse": 0,
     "DynamicToStatic": 2,
     "EliminateCommonSubexpr": 3,
     "FakeQuantizationToInteger": 0,
+    "FastMath": 4,
     "FixShapes": 0,
     "FoldConstant": 2,
+    "FoldExplicitPadding": 0,
     "FoldScaleAxis": 3,
     "FuseAttention": 2,
     "FuseOps": 1,
@@ -52,6 +60,7 @@ OPT_LEVELS = {
     "SinkReshape": 2,
     "SplitJoins": 0,
     "SubpixelConv": 0,
+    "ToANormalForm": 1,
     "ToGraphNormalForm": 1,
     "ToMixedPrecision": 0,
     "WidenProducts": 2,
@@ -71,15 +80,15 @@ NAMES = set(
 # Passes of classic TVM for which there is none here.
 _CLASSIC = frozenset(
     """
-    AnnotateSpans BackwardFoldScaleAxis CanonicalizeCast
-    CapturePostDfsIndexInSpans CombineParallelBatchMatmul CombineParallelConv2D
-    CombineParallelDense Defunctionalization DefuseOps DivToMul
-    EtaExpand FastMath FirstOrderGradient FlattenAtrousConv FlattenNestedTuples
-    ForwardFoldScaleAxis GradientCellTransform ImplicitPermuteQuantize InferTypeLocal LabelOps
+    AnnotateSpans CanonicalizeCast
+    CapturePostDfsIndexInSpans
+    Defunctionalization DivToMul
+    EtaExpand FirstOrderGradient FlattenAtrousConv FlattenNestedTuples
+    ForwardFoldScaleAxis GradientCellTransform ImplicitPermuteQuantize LabelOps
     LambdaLift LazyGradientInit ManifestAlloc ManifestLifetimes MemoryPlan
     OutlineCompilerFunctions PartialEval
     PlanDevices RelayToTIRTargetHook RemoveStandaloneReshapes
-    SimplifyFCTranspose SplitArgs ToANormalForm ToBasicBlockNormalForm ToCPS
+    SimplifyFCTranspose SplitArgs ToBasicBlockNormalForm ToCPS
     tir.CommonSubexprElimTIR tir.CoProcSync tir.HoistIfThenElse tir.InjectVirtualThread
     tir.LiftAttrScope tir.LowerTVMBuiltin tir.MergeDynamicSharedMemoryAllocations
     tir.NarrowDataType tir.RewriteUnsafeSelect tir.SplitHostDevice tir.StorageFlatten

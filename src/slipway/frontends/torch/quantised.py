@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slipway.errors import ModelError
-from slipway.frontends.torch.quantised_steps import OF_ONE, Packed, QView, Steps
+from slipway.frontends.torch.quantised_steps import OF_ONE, Packed, QView, TraceSteps
 
 BRANCH = "prim::If"  # of a scripted module: on sizes and modes, which are known
 
@@ -62,7 +62,7 @@ class _Program:
         self.known[given[0].debugName()] = traced
         self.inputs = [value.debugName() for value in given[1:]]
         self.nodes = list(graph.nodes())
-        steps = Steps(torch)
+        steps = TraceSteps(torch)
         unknown = [n.kind() for n in self._read(self.nodes) if not steps.knows(n.kind())]
         if unknown:
             raise ModelError(
@@ -112,7 +112,7 @@ def _module(torch: Any, program: _Program) -> Any:
 
         def __init__(self) -> None:
             super().__init__()
-            self.steps = Steps(torch)
+            self.steps = TraceSteps(torch)
             self.held: dict[str, Any] = {}
             for name, value in program.known.items():
                 if isinstance(value, torch.ScriptObject):

@@ -7,7 +7,6 @@ elements moves the integers.
 
 from __future__ import annotations
 
-import importlib
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ _MOVES = (
 )  # fmt: skip
 # Operators whose result has a scale and a zero point of its own: 1 / n, and (uint8, int8).
 _FIXED = {"sigmoid": (256, (0, -128)), "hardsigmoid": (256, (0, -128)), "tanh": (128, (128, 0))}
-# Steps that give the number in a tensor.
+# TraceSteps that give the number in a tensor.
 OF_ONE = (
     "prim::NumToTensor", "aten::ScalarImplicit", "aten::IntImplicit", "aten::FloatImplicit",
     "aten::Int", "aten::Float",
@@ -82,13 +81,14 @@ class Packed:
         return replace(self, weight=self.weight.with_ints(ints))
 
 
-class Steps:
+class TraceSteps:
     """Runs the steps of a trace; `torch` is the package."""
 
-    def __init__(self, torch: Any) -> None:
-        importlib.import_module("torch.ao.quantization.fx._decomposed")  # defines the operators
-        self.torch = torch
-        self.q = torch.ops.quantized_decomposed
+    def __init__(self, package: Any) -> None:
+        from torch.ao.quantization.fx import _decomposed  # noqa: F401 - it defines the operators
+
+        self.torch = package
+        self.q = package.ops.quantized_decomposed
 
     # -- quantised tensors -----------------------------------------------------------------------
 
@@ -325,7 +325,9 @@ class Steps:
 
 
 def _layer(name: str, after: str | None = None) -> None:
-    def run(steps: Steps, x: QView, packed: Packed, scale: float, zero: int, *extra: Any) -> QView:
+    def run(
+        steps: TraceSteps, x: QView, packed: Packed, scale: float, zero: int, *extra: Any
+    ) -> QView:
         functional = steps.torch.nn.functional
         wanted = {
             None: None, "relu": steps.torch.relu, "tanh": steps.torch.tanh,
@@ -337,7 +339,7 @@ def _layer(name: str, after: str | None = None) -> None:
 
 
 def _two(name: str, relu: bool) -> None:
-    def run(steps: Steps, a: Any, b: Any, scale: float, zero: int) -> QView:
+    def run(steps: TraceSteps, a: Any, b: Any, scale: float, zero: int) -> QView:
         return steps.pair(name, a, b, scale, zero, relu)
 
     _QUANTISED[f"{name}_relu" if relu else name] = run
@@ -346,7 +348,7 @@ def _two(name: str, relu: bool) -> None:
 def _one(name: str, compute: Callable[..., Any]) -> None:
     """Enter an operator of a tensor, further arguments, and the scale and zero point last."""
 
-    def run(steps: Steps, x: QView, *rest: Any) -> QView:
+    def run(steps: TraceSteps, x: QView, *rest: Any) -> QView:
         *others, scale, zero = rest
         made = compute(steps.torch, steps.floats(x), *map(steps.floats, others))
         return steps.quantised(made, scale, zero, x.ints.dtype)
@@ -355,7 +357,7 @@ def _one(name: str, compute: Callable[..., Any]) -> None:
 
 
 def _concatenated(
-    steps: Steps, parts: Sequence[QView], dim: int, scale: Any, zero: Any, relu: bool
+    steps: TraceSteps, parts: Sequence[QView], dim: int, scale: Any, zero: Any, relu: bool
 ) -> QView:
     first = parts[0]
     scale = first.scale if scale is None else scale

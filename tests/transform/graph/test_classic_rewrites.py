@@ -1,0 +1,105 @@
+"""Passes of classic TVM that scripts call: what they make computes the same."""
+
+import numpy as np
+import pytest
+
+from slipway import relay
+from slipway.errors import LoweringError
+from slipway.ir.function import IRModule
+from slipway.relay import transform
+from slipway.relay.interpret import interpret
+
+RNG = np.random.default_rng(4)
+
+
+def array(*shape):
+    return RNG.normal(size=shape).astype("float32")
+
+
+X, D = relay.var("x", shape=(1, 3, 8, 8)), relay.var("d", shape=(2, 8))
+X_NP, D_NP = array(1, 3, 8, 8), array(2, 8)
+BRANCHES = [relay.nn.relu(relay.nn.conv2d(X, relay.const(array(4 + n, 3, 3, 3)), padding=(1, 1)))
+            for n in range(3)]  # fmt: skip
+
+
+def count(mod, name):
+    return mod["main"].astext().count(f"{name}(")
+
+
+def same(mod, made, value):
+    one, two = interpret(mod, value), interpret(made, value)
+    pairs = zip(one, two, strict=True) if isinstance(one, tuple) else [(one, two)]
+    for a, b in pairs:
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_parallel_convolutions(layout):
+    given = relay.Tuple(BRANCHES)
+    mod = IRModule.from_expr(relay.Function([X], given))
+    if layout == "NHWC":
+        mod = transform.ConvertLayout({"nn.conv2d": ["NHWC", "default"]})(mod)
+    made = transform.CombineParallelConv2D(3)(mod)
+    assert (count(mod, "nn.conv2d"), count(made, "nn.conv2d")) == (3, 1)
+    same(mod, made, X_NP)
+    assert count(transform.CombineParallelConv2D(4)(mod), "nn.conv2d") == 3
+
+
+def test_parallel_products():
+    parts = [relay.nn.dense(D, relay.const(array(5, 8))) for _ in range(3)]
+    mod = IRModule.from_expr(relay.Function([D], parts[0] + parts[1] * parts[2]))
+    made = transform.CombineParallelDense()(mod)
+    assert count(made, "nn.dense") == 1
+    same(mod, made, D_NP)
+    batch = relay.reshape(D, (1, 2, 8))
+    parts = [relay.nn.batch_matmul(batch, relay.const(array(1, 4, 8))) for _ in range(2)]
+    mod = IRModule.from_expr(relay.Function([D], relay.Tuple(parts)))
+    made = transform.CombineParallelBatchMatmul(2)(mod)
+    assert count(made, "nn.batch_matmul") == 1
+    same(mod, made, D_NP)
+
+
+def test_a_padding_that_the_convolution_takes_over():
+    padded = relay.nn.pad(X, [(0, 0), (0, 0), (1, 2), (0, 1)])
+    mod = IRModule.from_expr(relay.Function([X], relay.nn.conv2d(
+        padded, relay.const(array(4, 3, 3, 3)), padding=(1, 0))))  # fmt: skip
+    made = transform.FoldExplicitPadding()(mod)
+    assert (count(mod, "nn.pad"), count(made, "nn.pad")) == (1, 0)
+    same(mod, made, X_NP)
+    ones = relay.nn.pad(X, [(0, 0), (0, 0), (1, 1), (1, 1)], pad_value=1.0)
+    mod = IRModule.from_expr(
+        relay.Function([X], relay.nn.conv2d(ones, relay.const(array(4, 3, 3, 3))))
+    )
+    assert count(transform.FoldExplicitPadding()(mod), "nn.pad") == 1
+
+
+def test_names_for_values_and_back():
+    mod = IRModule.from_expr(relay.Function([X], relay.Tuple(BRANCHES)))
+    named = transform.ToANormalForm()(mod)
+    assert named["main"].astext().count("let ") == 7
+    same(mod, named, X_NP)
+    assert "let " not in transform.ToGraphNormalForm()(named)["main"].astext()
+    fused = transform.FuseOps()(transform.InferType()(mod))
+    back = transform.DefuseOps()(fused)
+    assert count(back, "nn.relu") == 3
+    same(mod, back, X_NP)
+    assert str(transform.InferTypeLocal(BRANCHES[0])) == "Tensor[(1, 4, 8, 8), float32]"
+
+
+def test_quantised_parts_in_integers():
+    zero = relay.const(0)
+    x = relay.var("x", shape=(1, 3, 8, 8), dtype="int8")
+    weights = relay.const(RNG.integers(-90, 90, (4, 3, 3, 3)).astype("int8"))
+    product = relay.nn.conv2d(relay.qnn.op.dequantize(x, relay.const(2.0), zero),
+                              relay.qnn.op.dequantize(weights, relay.const(0.5), zero))  # fmt: skip
+    out = relay.qnn.op.quantize(product, relay.const(64.0), zero, out_dtype="int8")
+    mod = IRModule.from_expr(relay.Function([x], out))
+    made = transform.FakeQuantizationToInteger()(mod)
+    assert (count(mod, "qnn.dequantize"), count(made, "qnn.dequantize")) == (2, 0)
+    value = RNG.integers(-90, 90, (1, 3, 8, 8)).astype("int8")
+    assert np.abs(interpret(mod, value).astype(int) - interpret(made, value)).max() <= 1
+    left = IRModule.from_expr(
+        relay.Function([x], relay.exp(relay.qnn.op.dequantize(x, relay.const(2.0), zero)))
+    )
+    with pytest.raises(LoweringError, match="still dequantised"):
+        transform.FakeQuantizationToInteger(hard_fail=True)(left)
