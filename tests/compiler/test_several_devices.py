@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import slipway as tvm
 from slipway import relay, rpc
+from slipway.cli.app import app
 from slipway.contrib import graph_executor
 from slipway.errors import ArtifactError, ExecutionError, LoweringError, TargetError
 from slipway.runtime.graph.graph_format import Arena, GraphTables
@@ -137,9 +139,10 @@ def test_control_flow_of_a_model_for_one_gpu_is_on_its_processor(opencl, tmp_pat
     assert {kind for name, kind in kinds.items() if "branch" in name} == {CPU}
     assert {kind for name, kind in kinds.items() if "topk" in name} == {OPENCL}
     lib.export_library(tmp_path / "model.tar")
-    module = graph_executor.GraphModule(
-        tvm.runtime.load_module(tmp_path / "model.tar")["default"](opencl)
-    )
+    profile = CliRunner().invoke(app, ["profile", str(tmp_path / "model.tar")])
+    assert profile.exit_code == 0, profile.output
+    loaded = tvm.runtime.load_module(tmp_path / "model.tar")
+    module = graph_executor.GraphModule(loaded["default"](opencl))
     for taken in (True, False):
         (got,) = outputs(module, x=x, flag=np.array(taken))
         np.testing.assert_allclose(got, expected(x, taken), rtol=2e-5)

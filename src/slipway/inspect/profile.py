@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from slipway.compiler.graph import NOP
+from slipway.compiler.graph import COPY, NOP
 from slipway.inspect.limits import SIZES, Limits, Probes, best_levels
 from slipway.inspect.traffic import Traffic, traffic_of
 from slipway.runtime.artifact import Artifact, read_artifact
@@ -88,7 +88,7 @@ class ModelProfile:
     @property
     def missing(self) -> str:
         """What the artifact does not say, and what to do about it; "" where nothing is missing."""
-        if all(o.flops is not None for o in self.operators):
+        if all(o.flops is not None for o in self.operators if o.kernel != COPY):
             return ""
         return (
             "The artifact does not say what its operators compute, so that their rates and limits "

@@ -140,7 +140,8 @@ def measure(
     module.run()
     if number is None:
         number = runs_in_a_second(module)
-    if not limits or opened.graph is None or "operators" not in metadata:
+    several = "device_types" in metadata  # each has limits of its own
+    if not limits or several or opened.graph is None or "operators" not in metadata:
         with console.step("Measuring each operator"):
             return profile_model(module, metadata, number=number, repeat=repeat)
     with console.step("Preparing to measure the device's limits"):
