@@ -131,6 +131,7 @@ def difference(running, name):
         ours, theirs = (list(np.load(file).values()) for file in files)
     worst = 0.0
     for a, b in zip(ours, theirs, strict=True):
+        a, b = (v.astype("float64") if v.dtype.kind in "bui" else v for v in (a, b))
         worst = max(worst, float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-30)))
     return {"error_to_onnxruntime": worst}
 

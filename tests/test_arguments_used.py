@@ -50,7 +50,6 @@ ALLOWED = {
     ("transform/loop/older.py", "For", "device_api"): "of TVM 0.6, without an effect there, too",
     ("blocks/schedule.py", "Schedule.*", "preserve_unit_iters preserve_unit_loops"): "loops of one "
     "step are simplified later",
-    ("script/tir.py", "reads", "regions"): "what a block reads is found in its body",
     ("te/library.py", "batch_matmul", "iterative"): "of one BLAS, how it computes the same",
     ("relay/qnn/op.py", "*", "input_scale kernel_scale x_scale y_scale"): "sums have no scale yet",
     ("relay/ops/nn/spread.py", "bitpack", "name"): "a label",

@@ -26,7 +26,7 @@ MAX_ENTRIES = (
 # Folders with more: how many they may have, and why they are not divided.
 WIDE_FOLDERS = {
     ".": (55, "most are classic names (tvm.te, tvm.nd, tvm.error), which are modules here"),
-    "relay": (38, "half are classic names (tvm.relay.analysis, tvm.relay.vision), modules here"),
+    "relay": (39, "half are classic names (tvm.relay.analysis, tvm.relay.vision), modules here"),
     "crt/src": (45, "copied as one folder into projects of boards, whose builds name its files"),
     "crt/include/slipway": (36, "public headers: programs include them by these names"),
 }
@@ -45,7 +45,7 @@ LAYERS = {
     6: ("backends",),
     7: ("compiler", "frontends"),
     8: ("inspect", "topi.testing.schedules"),
-    9: ("rpc", "micro", "tuning"),
+    9: ("rpc", "micro", "tuning", "llm"),
     10: (
         "_ffi", "cli", "exec", "contrib", "driver", "nd", "tir", "transform", "__init__",
         "__main__", "testing", "error", "instrument", "parser", "autotvm", "auto_scheduler",
@@ -359,7 +359,7 @@ LATE_MODULES = {
     ("slipway.backends.cpu.backend", "slipway.backends.cpu.graph"): "a kernel has no graph",
     ("slipway.backends.cpu.backend", "slipway.codegen.llvm"): "a target of C needs no LLVM",
     ("slipway.backends.micro.backend", "slipway.backends.micro"): "a kernel has no graph",
-    ("slipway.backends.gpu.backend", "slipway.codegen.llvm"): "what is only read is not linked",
+    ("slipway.codegen.compiled", "slipway.codegen.llvm"): "what is only read is not linked",
     ("slipway.codegen.cache", "importlib"): "versions are asked when something is compiled",
     ("slipway.compiler.export", "slipway.codegen"): "what only runs here is not linked",
     (

@@ -24,7 +24,6 @@ ARCHES = {
     "wasm": ("wasm32-unknown-unknown", "wasm"),
     "hexagon": ("hexagon-unknown-linux-musl", "hexagon"),
     "nvptx": ("nvptx64-nvidia-cuda", "nvptx"),
-    "avr": ("avr-unknown-unknown", "avr"),
 }
 # Floating point units that LLVM gives these CPUs by default and Zig leaves out.
 EXTRA = {

@@ -15,7 +15,7 @@ static float scores[TVMGEN_DIGITS_OUTPUT_SIZE / 4];
 int main(int argc, char **argv) {
   struct tvmgen_digits_inputs inputs = {image};
   struct tvmgen_digits_outputs outputs = {scores};
-  int32_t (*run)(struct tvmgen_digits_inputs *, struct tvmgen_digits_outputs *);
+  int32_t (*run)(const struct tvmgen_digits_inputs *, const struct tvmgen_digits_outputs *);
   int best = 0;
   void *library = argc == 2 ? dlopen(argv[1], RTLD_NOW) : NULL;
   if (library == NULL) {

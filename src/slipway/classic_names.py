@@ -86,7 +86,7 @@ NOT_THERE: dict[str, str] = {
 # Names that are there and do something else than classic TVM's in some case.
 DIFFERENT: dict[str, str] = {
     "tvm.tir.Schedule": "no trace; memory of a block that moved into a loop keeps its size; "
-    "blockize, tensorize, rfactor, transform_layout are not there",
+    "what blockize makes of block B is called B_o",
     "tvm.relay.quantize.quantize": "between products every value is int8; partition_conversions "
     "is refused",
     "tvm.contrib.torch": "optimize_torch does not search; as_torch takes no Python function",

@@ -116,11 +116,11 @@ def test_random_steps_compute_the_same(seed):
         loops = s.get_loops(block)
         before = s.mod
         try:
-            match draw.randrange(9):
+            match draw.randrange(14):
                 case 0:
                     s.split(draw.choice(loops), [None, draw.choice([1, 2, 3, 5, 8, 40])])
                 case 1:
-                    s.fuse(*loops[draw.randrange(len(loops)) :][:2])
+                    s.fuse(*loops[draw.randrange(len(loops) or 1) :][:2])
                 case 2:
                     s.reorder(*draw.sample(loops, min(len(loops), 3)))
                 case 3:
@@ -135,6 +135,19 @@ def test_random_steps_compute_the_same(seed):
                     s.decompose_reduction(block, draw.choice(loops))
                 case 8:
                     s.cache_write(block, 0, "local")
+                case 9:
+                    s.rfactor(draw.choice(loops), draw.randrange(-1, 3))
+                case 10:
+                    s.blockize(draw.choice(loops))
+                case 11:
+                    s.reindex(block, (draw.choice(["read", "write"]), draw.randrange(2)))
+                case 12:
+                    made = s.copy()
+                    made.transform_layout(block, ("write", 0), lambda i, j: (j // 8, i, j % 8))
+                    if made.func.buffer_map[-1][1].ndim == 2:  # the arguments are as they were
+                        s = made
+                case 13:
+                    s.storage_align(block, 0, draw.randrange(2), 8, draw.randrange(3))
             done += 1
         except (ScheduleError, IndexError):
             assert s.mod is before

@@ -202,7 +202,7 @@ def test_kernels_for_a_core_call_nothing_from_outside(family, compiler, flags, t
 def test_header_has_the_classic_names():
     header = build(residual_net()).sources.header
     for text in (
-        "struct tvmgen_default_inputs {\n  void *a; /* float32[4, 16] */\n  void *b_1;",
+        "struct tvmgen_default_inputs {\n  const void *a; /* float32[4, 16] */\n  const void *b_1;",
         "struct tvmgen_default_outputs {\n  void *output0; /* float32[4, 16] */\n  void *output1;",
         "struct tvmgen_default_workspace_pools",
         "#define TVMGEN_DEFAULT_A_SIZE 256",

@@ -29,10 +29,12 @@ TABLES = GraphTables(
 )
 PARAMS = bytes(save_param_dict({"weight": np.ones((2, 3), "float32"), "gone": np.zeros(2, "i1")}))
 CORE = (
-    "device elf elf_place error format graph graph_check graph_module graph_module_info "
-    "graph_module_params graph_module_places graph_module_sizes graph_module_state graph_sizes "
+    "device elf elf_place error format graph graph_check graph_module graph_module_create "
+    "graph_module_info graph_module_params graph_module_places graph_module_sizes "
+    "graph_module_state graph_sizes "
     "metadata module object params status tar tensor timer"
 )
+CPU = sorted((native.CRT / "posix").glob("cpu*.c"))
 LIBRARY = """
 int (*slot)(int);
 static int twice(int x) { return 2 * x; }
@@ -46,8 +48,7 @@ __attribute__((visibility("default"))) const char __slipway_metadata[] =
 @pytest.fixture(scope="module")
 def program(build_checked):
     core = [native.CRT / "src" / f"{name}.c" for name in CORE.split()]
-    posix = [native.CRT / "posix" / f"{name}.c" for name in ("platform", "cpu")]
-    return build_checked("parsers_main.c", *core, *posix)
+    return build_checked("parsers_main.c", *core, native.CRT / "posix" / "platform.c", *CPU)
 
 
 def feed(program, tmp_path, kind, content):
@@ -112,7 +113,7 @@ def test_elf(program, tmp_path, target):
 
 def test_graph_module_survives_every_failed_allocation(build_checked, tmp_path):
     core = [native.CRT / "src" / f"{name}.c" for name in CORE.split()]
-    program = build_checked("graph_main.c", *core, native.CRT / "posix" / "cpu.c")
+    program = build_checked("graph_main.c", *core, *CPU)
     (tmp_path / "graph.bin").write_bytes(TABLES.to_binary())
     (tmp_path / "params.bin").write_bytes(PARAMS)
     done = subprocess.run(

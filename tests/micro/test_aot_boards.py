@@ -251,7 +251,8 @@ def test_archive_describes_memory_per_function_and_is_reproducible(tmp_path):
     assert metadata["memory"]["functions"]["main"][0] == main
     assert main["workspace_size_bytes"] == lib.program.workspace_bytes
     assert main["io_size_bytes"] == 1000 + 48
-    assert main["inputs"] == {"data": {"dtype": "float32", "size": 1000, "shape": [1, 1, 25, 10]}}
+    described = {"dtype": "float32", "size": 1000, "shape": [1, 1, 25, 10], "name": "data"}
+    assert main["inputs"] == {"data": described}
     operators = metadata["memory"]["functions"]["operator_functions"]
     assert {o["function_name"] for o in operators} == set(lib.graph.kernels)
     assert (tmp_path / "x/codegen/host/src/kws_lib0.c").is_file()

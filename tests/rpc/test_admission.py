@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import platform
+import random
 import re
 import socket
 import struct
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -158,6 +160,90 @@ def test_strangers_do_not_keep_a_tracker_busy(tracker, content):
     assert time.monotonic() - start < 5
     for stranger in strangers:
         stranger.close()
+
+
+def test_of_a_guest_that_has_not_spoken_there_is_no_task(monkeypatch):
+    """60,000 addresses of which each sent nothing kept a tracker from answering anybody else."""
+    monkeypatch.setattr(reception, "GREETING_TIMEOUT_S", 30)
+    monkeypatch.setattr(reception, "MAX_GUESTS", 50)
+    monkeypatch.setattr(reception, "PATIENCE_S", 0)
+
+    async def scenario():
+        listener = socket.create_server(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        serving = asyncio.ensure_future(TrackerServer().serve(listener))
+        await asyncio.sleep(0)
+        before = len(asyncio.all_tasks())
+        crowd = [socket.socket() for _ in range(200)]
+        for number, stranger in enumerate(crowd):
+            stranger.bind((f"127.0.1.{number + 1}", 0))
+            stranger.connect(("127.0.0.1", port))
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(hello())
+        assert await asyncio.wait_for(reader.read(1), 5)
+        assert len(asyncio.all_tasks()) <= before + 2  # its own, and of what it waits for
+        for stranger in crowd[:100]:  # put out; of the last fifty some have their places
+            stranger.settimeout(5)
+            assert stranger.recv(1) == b""
+        writer.close()
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        for stranger in crowd:  # nobody is left connected
+            stranger.settimeout(5)
+            assert stranger.recv(1) == b""
+            stranger.close()
+
+    asyncio.run(scenario())
+
+
+SHORT_OF_FILES = """
+import asyncio, resource, socket
+from slipway.rpc.tracker import TrackerServer
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+asyncio.run(TrackerServer().serve(listener))
+"""
+
+
+def test_a_crowd_that_takes_all_files_keeps_nobody_out():
+    """One place was made in 50 ms, and the next stranger took it."""
+    command = [sys.executable, "-c", SHORT_OF_FILES]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as tracker:
+        port = int(tracker.stdout.readline())
+        crowd = silent(port, 400)
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
+            client.sendall(hello())
+            start = time.monotonic()
+            assert client.recv(1)
+        assert time.monotonic() - start < 5
+        for stranger in crowd:
+            stranger.close()
+        tracker.kill()
+
+
+def test_the_address_with_most_guests_is_found_without_a_search():
+    """Against the search through all addresses, over random arrivals and departures."""
+
+    async def scenario():
+        draw = random.Random(3)
+        lobby, guests = reception.Lobby(), []
+        for _ in range(600):
+            if guests and draw.random() < 0.4:
+                guests.pop(draw.randrange(len(guests))).leave()
+            else:
+                guests.append(lobby.enter(f"10.0.0.{draw.randrange(9)}", lambda: None))
+            counts = Counter(guest.origin for guest in guests)
+            most = max(counts.values(), default=0)
+            found = Counter(guest.origin for guest in lobby._of_most())
+            assert len(lobby) == len(guests)
+            assert list(found.values()) == ([most] if most else [])
+            assert all(counts[origin] == most for origin in found)
+        lobby.end_all()
+        assert len(lobby) == 0
+        assert not lobby.make_room()
+
+    asyncio.run(scenario())
 
 
 def test_greetings_of_a_tracker_end_in_time(monkeypatch):

@@ -99,6 +99,16 @@ def test_c_runtime_agrees_about_this_processor():
         assert answer in (int(name in have), 2), name
 
 
+def test_tiles_that_the_system_forbids_are_refused_in_words(monkeypatch):
+    monkeypatch.setattr(cpu_features, "host_features", lambda: frozenset(["amx-tile", "avx2"]))
+    monkeypatch.setattr(cpu_features, "permits_tiles", lambda: False)
+    with pytest.raises(ArtifactError, match=r"m\.so .* amx-tile.*has, but the system does not let"):
+        cpu_features.check_isa(["avx2", "amx-tile"], "m.so")
+    cpu_features.check_isa(["avx2"], "m.so")
+    monkeypatch.setattr(cpu_features, "permits_tiles", lambda: True)
+    cpu_features.check_isa(["amx-tile"], "m.so")
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="features of x86")
 @pytest.mark.parametrize("name", ["egpr", "ndd", "push2pop2", "ppx", "avx10.2-512", "tbm"])
 def test_what_cpuinfo_does_not_name_is_asked_of_the_processor(name):
@@ -108,3 +118,10 @@ def test_what_cpuinfo_does_not_name_is_asked_of_the_processor(name):
     answer = native_runtime().lib.slw_cpu_has(name.encode(), len(name))
     assert answer in (0, 1)
     assert cpu_features.missing_features([name, "macrofusion"]) == ([] if answer else [name])
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="features of x86")
+def test_where_cpuinfo_says_nothing_the_processor_is_asked(monkeypatch):
+    monkeypatch.setattr(cpu_features, "host_features", frozenset)
+    lacking = cpu_features.missing_features(["sse2", "fma4", "avx10.2-512", "macrofusion"])
+    assert lacking == ["avx10.2-512", "fma4"]

@@ -18,7 +18,7 @@ from slipway.target.outcome import (
 )
 
 OTHERS = ["c -mtriple=wasm32", "llvm -mtriple=x86_64-pc-windows-msvc",
-          "llvm -mtriple=avr", "llvm -mtriple=thumbv6m-none-eabi -mcpu=cortex-m0",
+          "llvm -mtriple=thumbv6m-none-eabi -mcpu=cortex-m0",
           "llvm -mtriple=nvptx64-nvidia-cuda", "c -mtriple=aarch64-linux-gnu",
           "llvm -mtriple=riscv32-unknown-elf"]  # fmt: skip
 MAGIC = {"elf": b"\x7fELF", "wasm": b"\0asm", "macho": b"\xcf\xfa\xed\xfe"}
@@ -59,9 +59,19 @@ def test_every_target_compiles_to_what_it_is_marked_with(name, tmp_path):
         assert (tmp_path / "x.o").read_bytes()[:4] == MAGIC["elf"]
 
 
-def test_64_bit_webassembly_is_refused_in_words():
-    with pytest.raises(TargetError, match="Write wasm32"):
-        Target("llvm -mtriple=wasm64-unknown-unknown")
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("llvm -mtriple=wasm64-unknown-unknown", "Write wasm32"),
+        ("llvm -mtriple=avr", "addresses have 16 bits.*cortex-m0"),
+        ("c -mtriple=msp430-none-elf", "addresses have 16 bits.*riscv32"),
+        ("llvm -mtriple=mips-linux-gnu", "unknown architecture 'mips'"),
+        ("llvm -mtriple=powerpc64le-linux-gnu", "unknown architecture 'powerpc64le'"),
+    ],
+)
+def test_architectures_without_code_are_refused_in_words(target, words):
+    with pytest.raises(TargetError, match=words):
+        Target(target).pointer_bits  # noqa: B018
 
 
 def test_all_outcomes_occur():

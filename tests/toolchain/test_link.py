@@ -140,3 +140,13 @@ def test_changed_library_is_an_error_or_readable(obj, tmp_path):
         except ArtifactError:
             pass
         data[at] ^= 0xFF
+
+
+def test_a_file_system_that_is_full_is_told(monkeypatch, tmp_path):
+    """The linker writes through a memory map: no space is a SIGBUS, of which it says nothing."""
+    program = tmp_path / "zig"
+    program.write_text("#!/bin/sh\nkill -BUS $$\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(zig, "zig_path", lambda: program)
+    with pytest.raises(ToolchainError, match=r"SIGBUS.*full file system.*KiB left.*TMPDIR"):
+        zig.run_zig(["ld.lld"], purpose="linking")

@@ -11,7 +11,7 @@ from slipway.errors import ScheduleError
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer, decl_buffer
-from slipway.ir.expr import And, BufferLoad, IterVar, PrimExpr, Range, Var
+from slipway.ir.expr import And, BufferLoad, IterVar, PrimExpr, Ramp, Range, Var
 from slipway.ir.visit import rewrite_bottom_up, substitute, walk
 
 
@@ -37,6 +37,25 @@ def _axes_of(block: S.Block, indices: tuple[PrimExpr, ...], what: str) -> list[i
     return positions
 
 
+def need_elements(access: BufferLoad | S.BufferStore, what: str) -> None:
+    """Raise ScheduleError for an access to a vector, whose index is no number."""
+    if any(isinstance(i, Ramp) for i in access.indices):
+        raise ScheduleError(
+            f"cannot {what} {access.buffer.name!r}: it is used as vectors, at "
+            f"[{', '.join(map(str, access.indices))}]. Do so before tensorize"
+        )
+
+
+def _need_no_calls(root: Any, buffer: Buffer, what: str) -> None:
+    """Raise ScheduleError where a call gets the memory of a buffer: what it uses is not seen."""
+    for block in tree.leaf_blocks(root):
+        if buffer in (*block.reads, *block.writes):
+            raise ScheduleError(
+                f"cannot {what}: a call in block {block.name!r} uses the memory of "
+                f"{buffer.name!r}. Do so before tensorize"
+            )
+
+
 def compute_inline(root: Any, block: S.Block) -> Any:
     """Return the statements with a block's formula wherever its buffer is read."""
     store = _single_store(block, "inline")
@@ -46,12 +65,14 @@ def compute_inline(root: Any, block: S.Block) -> Any:
         raise ScheduleError(
             f"cannot inline block {block.name!r}: {buffer.name!r} is an argument of the function"
         )
-    writers = [b for b in tree.blocks_of(root) if buffer in tree.written(b)]
+    _need_no_calls(root, buffer, f"inline block {block.name!r}")
+    writers = [b for b in tree.leaf_blocks(root) if buffer in tree.written(b)]
     if len(writers) != 1:
         raise ScheduleError(f"cannot inline block {block.name!r}: other blocks write its buffer")
 
     def rule(node: Any) -> Any:
         if isinstance(node, BufferLoad) and node.buffer is buffer:
+            need_elements(node, "inline")
             return substitute(store.value, dict(zip(store.indices, node.indices, strict=True)))
         return None
 
@@ -62,13 +83,14 @@ def reverse_compute_inline(root: Any, block: S.Block) -> Any:
     """Return the statements with a block's formula where its only input is written."""
     store = _single_store(block, "reverse-inline")
     sources = [b for b in tree.read(block) if tree.is_allocated(root, b)]
-    writers = [p for p in tree.blocks_of(root) for b in sources if b in tree.written(p)]
+    writers = [p for p in tree.leaf_blocks(root) for b in sources if b in tree.written(p)]
     if len(sources) != 1 or len(writers) != 1:
         raise ScheduleError(
             f"cannot reverse-inline block {block.name!r}: it must read one buffer that one block "
             f"writes; it reads {[b.name for b in tree.read(block)]}"
         )
     producer, buffer = writers[0], sources[0]
+    _need_no_calls(root, buffer, f"reverse-inline block {block.name!r}")
     given = _single_store(producer, f"put {block.name!r} into")
     tree.check_ready(root, block, producer, buffer)
     loads = [n for n in walk(store.value) if isinstance(n, BufferLoad) and n.buffer is buffer]
@@ -157,20 +179,12 @@ def _buffer_at(buffers: list[Buffer], index: int, block: S.Block, what: str) -> 
     return buffers[index]
 
 
-def _top(root: Any, block: S.Block) -> S.Stmt:
-    """Return the statement at the function's root that holds a block."""
-    for node in tree.path_to(root, block):
-        if not isinstance(node, S.SeqStmt | S.Allocate | S.LetStmt | S.AttrStmt | S.AssertStmt):
-            return node  # type: ignore[return-value]
-    return block
-
-
 def cache_write(root: Any, block: S.Block, index: int, scope: str) -> tuple[Any, str]:
     """Return (statements, name of the copying block): the block writes memory of its own."""
     buffer = _buffer_at(tree.written(block), index, block, "writes")
     cache = _cache_of(buffer, scope)
-    top = _top(root, block)
-    others = [b for b in tree.blocks_of(top) if b is not block
+    top = tree.top_of(root, block)
+    others = [b for b in tree.leaf_blocks(top) if b is not block
               and buffer in (*tree.read(b), *tree.written(b))]  # fmt: skip
     if others:
         raise ScheduleError(
@@ -178,6 +192,7 @@ def cache_write(root: Any, block: S.Block, index: int, scope: str) -> tuple[Any,
             "inside the same loops. Cache it first, and move the copying block with "
             "reverse_compute_at"
         )
+    tree.check_only_writer(root, block, buffer, "cache what")
     name = tree.fresh_name(root, cache.name)
     inside = tree.exchanged(top, block, tree.replace_buffer(block, buffer, cache))
     made = S.seq((inside, _copy(cache, buffer, name)))
@@ -190,7 +205,7 @@ def cache_read(root: Any, block: S.Block, index: int, scope: str) -> tuple[Any, 
     cache = _cache_of(buffer, scope)
     name = tree.fresh_name(root, cache.name)
     copy = _copy(buffer, cache, name)
-    writers = [b for b in tree.blocks_of(root) if buffer in tree.written(b)]
+    writers = [b for b in tree.leaf_blocks(root) if buffer in tree.written(b)]
 
     def change(one: S.Block) -> S.Block:
         if buffer in tree.written(one):
@@ -199,15 +214,15 @@ def cache_read(root: Any, block: S.Block, index: int, scope: str) -> tuple[Any, 
 
     done = tree.map_blocks(root, change)
     if writers:
-        top = _top(done, tree.find_block(done, writers[-1].name))
-        if any(cache in tree.read(b) for b in tree.blocks_of(top)):
+        top = tree.top_of(done, tree.find_block(done, writers[-1].name))
+        if any(cache in tree.read(b) for b in tree.leaf_blocks(top)):
             raise ScheduleError(
                 f"cannot cache {buffer.name!r}: block {writers[-1].name!r} computes it inside the "
                 "loops that read it. Cache it before compute_at"
             )
         done = tree.exchanged(done, top, S.seq((top, copy)))
     else:
-        top = _top(done, tree.find_block(done, tree.blocks_of(root)[0].name))
+        top = tree.top_of(done, tree.find_block(done, tree.blocks_of(root)[0].name))
         done = tree.exchanged(done, top, S.seq((copy, top)))
     return S.Allocate(cache, done), name
 
@@ -220,8 +235,8 @@ def compute_at(root: Any, block: S.Block, loop: S.For) -> Any:
     """Return the statements with a block computed inside `loop`, as much as is read there."""
     (buffer,) = _one(tree.written(block), block)
     where = _axes_of(block, _store_of(block).indices, "move")
-    outside = [b for b in tree.blocks_of(root) if b is not block and buffer in tree.read(b)]
-    inside = [b for b in tree.blocks_of(loop.body) if buffer in tree.read(b)]
+    outside = [b for b in tree.leaf_blocks(root) if b is not block and buffer in tree.read(b)]
+    inside = [b for b in tree.leaf_blocks(loop.body) if buffer in tree.read(b)]
     if not inside or len(inside) != len(outside):
         names = [b.name for b in outside if not any(b is i for i in inside)]
         raise ScheduleError(
@@ -233,6 +248,10 @@ def compute_at(root: Any, block: S.Block, loop: S.For) -> Any:
             f"cannot compute block {block.name!r} at a loop: {buffer.name!r} is an argument of the "
             "function, all of which must be there"
         )
+    _need_no_calls(root, buffer, f"compute block {block.name!r} at a loop")
+    tree.check_only_writer(root, block, buffer, "compute at a loop what")
+    first = next(b for b in tree.leaf_blocks(loop.body) if b is not block)
+    tree.check_ready(root, block, first, buffer)
     loads = [
         (b, n.indices) for b in inside for n in walk(b) if isinstance(n, BufferLoad)
         and n.buffer is buffer
@@ -246,23 +265,37 @@ def compute_at(root: Any, block: S.Block, loop: S.For) -> Any:
 
 def reverse_compute_at(root: Any, block: S.Block, loop: S.For) -> Any:
     """Return the statements with a block behind the rest of `loop`, for what that has written."""
-    writers = [b for b in tree.blocks_of(loop.body) if set(tree.written(b)) & set(tree.read(block))]
-    if len(writers) != 1 or writers[0] is block:
+    wanted = set(tree.read(block))
+    every = [b for b in tree.leaf_blocks(root) if wanted & set(tree.written(b)) and b is not block]
+    inside = tree.leaf_blocks(loop.body)
+    writers = [b for b in every if any(b is one for one in inside)]
+    made = {buffer for b in writers for buffer in tree.written(b) if buffer in wanted}
+    if len(made) != 1 or any(b is block for b in inside):
         raise ScheduleError(
-            f"cannot compute block {block.name!r} at loop {loop.loop_var.name!r}: one block inside "
-            f"must write what it reads; those that do are {[b.name for b in writers]}"
+            f"cannot compute block {block.name!r} at loop {loop.loop_var.name!r}: one buffer that "
+            f"it reads must be written inside; those are {[b.name for b in made]}"
         )
-    producer = writers[0]
-    (buffer,) = _one(tree.written(producer), producer)
+    (buffer,) = made
+    outside = [b for b in every if b not in writers and buffer in tree.written(b)]
+    if outside:
+        raise ScheduleError(
+            f"cannot compute block {block.name!r} at loop {loop.loop_var.name!r}: block "
+            f"{outside[0].name!r}, outside of it, writes {buffer.name!r} too"
+        )
     above = [*tree.loops_above(root, loop), loop]
-    for axis, value in zip(producer.axes, producer.bindings, strict=True):
-        for one in above:
-            if axis.kind == "reduce" and tree.uses(value, one.loop_var):
-                raise ScheduleError(
-                    f"cannot compute block {block.name!r} at loop {loop.loop_var.name!r}: block "
-                    f"{producer.name!r} is not done reducing there, over {one.loop_var.name!r}"
-                )
-    tree.check_ready(root, block, producer, buffer)
+    for producer in writers:
+        _one(tree.written(producer), producer)
+        values = tree.values_of(root, producer)
+        for axis in producer.axes:
+            for one in above:
+                if axis.kind == "reduce" and tree.uses(values[axis.var], one.loop_var):
+                    raise ScheduleError(
+                        f"cannot compute block {block.name!r} at loop {loop.loop_var.name!r}: "
+                        f"block {producer.name!r} is not done reducing there, over "
+                        f"{one.loop_var.name!r}"
+                    )
+    tree.check_ready(root, block, writers[0], buffer)
+    _need_no_calls(root, buffer, f"compute block {block.name!r} at a loop")
     reads = [n.indices for n in walk(block.body) if isinstance(n, BufferLoad)
              and n.buffer is buffer]  # fmt: skip
     where = _axes_of(block, reads[0], "move")
@@ -271,9 +304,8 @@ def reverse_compute_at(root: Any, block: S.Block, loop: S.For) -> Any:
             f"cannot compute block {block.name!r} at a loop: it must read {buffer.name!r} at its "
             "own axes, and at nothing else"
         )
-    return _moved(
-        root, block, loop, buffer, where, [(producer, _store_of(producer).indices)], before=False
-    )
+    stores = [(b, _store_of(b).indices) for b in writers]
+    return _moved(root, block, loop, buffer, where, stores, before=False)
 
 
 def _one(buffers: list[Buffer], block: S.Block) -> list[Buffer]:
@@ -352,14 +384,24 @@ def _region(
     known = [False] * buffer.ndim
     for block, indices in accesses:
         relaxed = {}
-        for one in tree.loops_above(root, block):
+        own = [node for node in walk(block) if isinstance(node, S.For)]
+        for one in (*tree.loops_above(root, block), *own):
             if not any(one is outer for outer in fixed):
                 _bound(an, one)
                 last = an.linear(ops.sub(one.extent, 1))
                 relaxed[an.var_atom(one.loop_var)] = (an.constant(0, one.loop_var.dtype), last)
-        values = {a.var: v for a, v in zip(block.axes, block.bindings, strict=True)}
+        values = tree.values_of(root, block)
         for dimension, index in enumerate(indices):
-            interval = interval_of(an, an.linear(substitute(index, values)), relaxed)
+            placed = substitute(index, values)
+            lanes = ops.const(0, placed.dtype)
+            if isinstance(placed, Ramp):
+                lanes = ops.mul(placed.stride, placed.num_lanes - 1)
+                placed = placed.base
+            interval = interval_of(an, an.linear(placed), relaxed)
+            if interval is not None and ops.as_int(lanes) != 0:
+                last = an.linear(ops.add(placed, lanes))
+                behind = interval_of(an, last, relaxed)
+                interval = None if behind is None else union(an, interval, behind)
             if not known[dimension]:
                 found[dimension], known[dimension] = interval, True
             elif found[dimension] is not None:

@@ -21,10 +21,12 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from slipway.blocks import loops, move, tree
+from slipway.blocks import blockize, layout, loops, move, rfactor, tensorize, tree
+from slipway.blocks.tensor_intrin import BlockIntrin
 from slipway.errors import ScheduleError
 from slipway.ir import ops
 from slipway.ir import stmt as S
+from slipway.ir.buffer import Buffer
 from slipway.ir.expr import Var
 from slipway.ir.function import IRModule, PrimFunc
 
@@ -68,6 +70,14 @@ class Schedule:
         self.func_working_on = "main" if "main" in names or len(names) > 1 else names[0]
         self._random = random.Random(seed)
 
+    def seed(self, seed: int) -> None:
+        """Let choices at random begin anew."""
+        self._random = random.Random(seed)
+
+    def fork_seed(self) -> int:
+        """Return a seed for another schedule."""
+        return self._random.randrange(1, 2**31)
+
     @property
     def func(self) -> PrimFunc:
         """The function that primitives work on."""
@@ -103,6 +113,17 @@ class Schedule:
     def _block(self, block: BlockRV | str) -> S.Block:
         return tree.find_block(self.func.body, block if isinstance(block, str) else block.name)
 
+    def _leaf(self, block: BlockRV | str) -> S.Block:
+        """Return a block that holds no others."""
+        found = self._block(block)
+        inside = [b.name for b in tree.blocks_of(found) if b is not found]
+        if inside:
+            raise ScheduleError(
+                f"block {found.name!r} holds the blocks {inside}: move those, or do so before "
+                "blockize"
+            )
+        return found
+
     def _loop(self, loop: Any) -> S.For:
         if not isinstance(loop, LoopRV):
             raise ScheduleError(f"{loop!r} is no loop: take it from get_loops, split or fuse")
@@ -118,7 +139,7 @@ class Schedule:
 
     def get_loops(self, block: BlockRV | str) -> list[LoopRV]:
         """Return the loops around a block, the outermost first."""
-        around = tree.loops_above(self.func.body, self._block(block))
+        around = tree.own_loops(self.func.body, self._block(block))
         return [LoopRV(loop.loop_var) for loop in around]
 
     def get_child_blocks(self, block_or_loop: BlockRV | LoopRV) -> list[BlockRV]:
@@ -128,13 +149,13 @@ class Schedule:
     def get_producers(self, block: BlockRV | str) -> list[BlockRV]:
         """Return the blocks that write what a block reads."""
         wanted = set(tree.read(self._block(block)))
-        every = tree.blocks_of(self.func.body)
+        every = tree.leaf_blocks(self.func.body)
         return [BlockRV(b.name) for b in every if wanted & set(tree.written(b))]
 
     def get_consumers(self, block: BlockRV | str) -> list[BlockRV]:
         """Return the blocks that read what a block writes."""
         made = set(tree.written(self._block(block)))
-        every = tree.blocks_of(self.func.body)
+        every = tree.leaf_blocks(self.func.body)
         return [BlockRV(b.name) for b in every if made & set(tree.read(b))]
 
     # -- loops -----------------------------------------------------------------------------------
@@ -204,25 +225,25 @@ class Schedule:
 
     def compute_inline(self, block: BlockRV | str) -> None:
         """Compute a block's elements where they are read."""
-        self._set(move.compute_inline(self.func.body, self._block(block)))
+        self._set(move.compute_inline(self.func.body, self._leaf(block)))
 
     def reverse_compute_inline(self, block: BlockRV | str) -> None:
         """Compute a block where its only input is written."""
-        self._set(move.reverse_compute_inline(self.func.body, self._block(block)))
+        self._set(move.reverse_compute_inline(self.func.body, self._leaf(block)))
 
     def compute_at(
         self, block: BlockRV | str, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
     ) -> None:
         """Compute a block inside a loop of its consumer, as much as is read there."""
         _need_own_place(index)
-        self._set(move.compute_at(self.func.body, self._block(block), self._loop(loop)))
+        self._set(move.compute_at(self.func.body, self._leaf(block), self._loop(loop)))
 
     def reverse_compute_at(
         self, block: BlockRV | str, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
     ) -> None:
         """Compute a block inside a loop of its producer, on what has been written there."""
         _need_own_place(index)
-        self._set(move.reverse_compute_at(self.func.body, self._block(block), self._loop(loop)))
+        self._set(move.reverse_compute_at(self.func.body, self._leaf(block), self._loop(loop)))
 
     def decompose_reduction(self, block: BlockRV | str, loop: LoopRV) -> BlockRV:
         """Start a reduction in a block of its own, before a loop; return that block.
@@ -255,17 +276,87 @@ class Schedule:
         self._set(body)
         return BlockRV(name)
 
+    def rfactor(self, loop: LoopRV, factor_axis: int) -> BlockRV:
+        """Reduce in two steps, the first with an element for each step of `loop`; return its block.
+
+        `factor_axis` says which dimension of its buffer those elements are.
+        """
+        body, name = rfactor.rfactor(self.func.body, self._loop(loop), factor_axis)
+        self._set(body)
+        return BlockRV(name)
+
+    def blockize(self, target: LoopRV, preserve_unit_iters: bool = True) -> BlockRV:
+        """Make a loop, and the loops and the block inside of it, one block; return that."""
+        body, name = blockize.blockize(self.func.body, self._loop(target))
+        self._set(body)
+        return BlockRV(name)
+
+    def tensorize(
+        self,
+        block_or_loop: BlockRV | LoopRV | str,
+        tensor_intrin: str,
+        preserve_unit_iters: bool = True,
+    ) -> None:
+        """Let a registered tensor intrinsic do what a block, or all inside of a loop, computes."""
+        intrin = BlockIntrin.get(tensor_intrin)
+        root = self.func.body
+        if isinstance(block_or_loop, LoopRV):
+            root, name = blockize.blockize(root, self._loop(block_or_loop))
+            block = tree.find_block(root, name)
+        else:
+            block = self._block(block_or_loop)
+        self._set(tensorize.tensorize(root, block, intrin))
+
+    # -- memory ----------------------------------------------------------------------------------
+
+    def _own_buffer(self, block: BlockRV | str, index: int) -> Buffer:
+        made = tree.written(self._block(block))
+        if not 0 <= index < len(made):
+            raise ScheduleError(
+                f"block {block} writes {len(made)} buffers, so there is no number {index}"
+            )
+        return made[index]
+
     def set_scope(self, block: BlockRV | str, buffer_index: int, storage_scope: str) -> None:
         """Put a buffer that a block writes into another memory scope."""
-        found = self._block(block)
-        made = tree.written(found)
-        if not 0 <= buffer_index < len(made):
-            raise ScheduleError(f"block {found.name!r} writes {len(made)} buffers")
-        old = made[buffer_index]
+        old = self._own_buffer(block, buffer_index)
         if not tree.is_allocated(self.func.body, old):
             raise ScheduleError(f"{old.name!r} is an argument: its memory is the caller's")
         new = old.replace(scope=storage_scope, data=Var(old.name, "handle"))
         self._set(tree.replace_buffer(self.func.body, old, new))
+
+    def storage_align(
+        self, block: BlockRV | str, buffer_index: int, axis: int, factor: int, offset: int
+    ) -> None:
+        """Pad a buffer that a block writes: the stride of `axis` is k * factor + offset."""
+        buffer = self._own_buffer(block, buffer_index)
+        self._set(layout.storage_align(self.func.body, buffer, axis, factor, offset))
+
+    def transform_layout(
+        self, block: BlockRV | str, buffer: Any, index_map: layout.IndexMap
+    ) -> None:
+        """Lay a buffer out anew: its element [i, j, ...] lies at ``index_map(i, j, ...)``.
+
+        `buffer` is ("read", n), ("write", n) or a name.  An argument of the function has the new
+        shape from then on.
+        """
+        found, _ = layout.chosen_buffer(self._block(block), buffer)
+        made = layout.transform_layout(self.func, found, index_map)
+        tree.check_scopes(made)
+        self.mod = self.mod.update(self.func_working_on, made)
+
+    def transform_block_layout(self, block: BlockRV | str, index_map: layout.IndexMap) -> None:
+        """Let the loops of a block run over ``index_map`` of its axes."""
+        body = layout.transform_block_layout(self.func.body, self._leaf(block), index_map)
+        self._set(body)
+
+    def reindex(self, block: BlockRV | str, buffer: Any) -> BlockRV:
+        """Let a block use a copy of a buffer in the order of its axes; return what copies."""
+        found = self._leaf(block)
+        which, written = layout.chosen_buffer(found, buffer)
+        body, name = layout.reindex(self.func.body, found, which, written)
+        self._set(body)
+        return BlockRV(name)
 
     # -- choices ---------------------------------------------------------------------------------
 

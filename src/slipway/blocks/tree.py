@@ -20,6 +20,11 @@ def blocks_of(root: Node) -> list[S.Block]:
     return [node for node in walk(root) if isinstance(node, S.Block)]
 
 
+def leaf_blocks(root: Node) -> list[S.Block]:
+    """Return the blocks that hold no others: what computes."""
+    return [b for b in blocks_of(root) if len(blocks_of(b)) == 1]
+
+
 def find_block(root: Node, name: str) -> S.Block:
     """Return the block of a name.  Raises ScheduleError where there is none."""
     for block in blocks_of(root):
@@ -62,9 +67,30 @@ def path_to(root: Node, target: Node) -> list[Node]:
     raise ScheduleError("the statement is no part of the function")
 
 
+def own_loops(root: Node, block: S.Block) -> list[S.For]:
+    """Return the loops around a block, up to the block that it lies in."""
+    found: list[S.For] = []
+    for node in path_to(root, block)[:-1]:
+        if isinstance(node, S.Block):
+            found = []
+        elif isinstance(node, S.For):
+            found.append(node)
+    return found
+
+
 def loops_above(root: Node, target: Node) -> list[S.For]:
     """Return the loops around a statement, the outermost first."""
     return [n for n in path_to(root, target)[:-1] if isinstance(n, S.For)]
+
+
+def values_of(root: Node, block: S.Block) -> dict[Any, PrimExpr]:
+    """Return the value of each axis of a block in loops alone, those of blocks around it too."""
+    values: dict[Any, PrimExpr] = {}
+    for node in path_to(root, block):
+        if isinstance(node, S.Block):
+            own = [substitute(value, values) for value in node.bindings]
+            values.update(zip((axis.var for axis in node.axes), own, strict=True))
+    return values
 
 
 def exchanged(root: Any, old: Node, new: Node) -> Any:
@@ -112,13 +138,15 @@ def map_blocks(root: Any, change: Callable[[S.Block], S.Block]) -> Any:
 
 def written(root: Node) -> list[Buffer]:
     """Return the buffers that are stored into, in order, each once."""
-    return list(dict.fromkeys(n.buffer for n in walk(root) if isinstance(n, S.BufferStore)))
+    stored = [n.buffer for n in walk(root) if isinstance(n, S.BufferStore)]
+    return list(dict.fromkeys([*stored, *(b for one in blocks_of(root) for b in one.writes)]))
 
 
 def read(block: S.Block) -> list[Buffer]:
     """Return the buffers that a block loads from, without those it writes, in order."""
     own = set(written(block))
     found = dict.fromkeys(n.buffer for n in walk(block.body) if isinstance(n, BufferLoad))
+    found.update((b, None) for one in blocks_of(block) for b in one.reads)
     return [buffer for buffer in found if buffer not in own]
 
 
@@ -155,17 +183,27 @@ def check_scopes(func: PrimFunc) -> None:
 
 def check_ready(root: Node, block: S.Block, at: S.Block, but: Buffer) -> None:
     """Raise ScheduleError unless what `block` reads, `but` aside, is there when `at` runs."""
-    before: set[Buffer] = set()
-    for one in blocks_of(root):
-        if one is at:
-            break
-        before.update(written(one))
-    every = {buffer for one in blocks_of(root) if one is not block for buffer in written(one)}
-    late = [b for b in read(block) if b is not but and b in every and b not in before]
+    behind: set[Buffer] = set()
+    reached = False
+    for one in leaf_blocks(root):
+        reached = reached or one is at
+        if reached and one is not block:
+            behind.update(written(one))
+    late = [b for b in read(block) if b is not but and b in behind]
     if late:
         raise ScheduleError(
             f"cannot move block {block.name!r} up to {at.name!r}: it reads {late[0].name!r}, "
             "which is computed later"
+        )
+
+
+def check_only_writer(root: Node, block: S.Block, buffer: Buffer, what: str) -> None:
+    """Raise ScheduleError where another block writes a buffer too: starts its reduction, say."""
+    others = [b.name for b in leaf_blocks(root) if b is not block and buffer in written(b)]
+    if others:
+        raise ScheduleError(
+            f"cannot {what} block {block.name!r} writes: block {others[0]!r} writes "
+            f"{buffer.name!r} too. Do so before decompose_reduction"
         )
 
 
@@ -179,3 +217,11 @@ def nest(loops: list[tuple[Var, PrimExpr]], body: S.Stmt) -> S.Stmt:
     for var, extent in reversed(loops):
         body = S.For(var, ops.const(0, var.dtype), extent, S.ForKind.SERIAL, body)
     return body
+
+
+def top_of(root: Any, block: S.Block) -> S.Stmt:
+    """Return the statement at the function's root that holds a block."""
+    for node in path_to(root, block):
+        if not isinstance(node, S.SeqStmt | S.Allocate | S.LetStmt | S.AttrStmt | S.AssertStmt):
+            return node  # type: ignore[return-value]
+    return block

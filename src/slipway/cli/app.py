@@ -23,6 +23,8 @@ from slipway.cli.inspect.check import check
 from slipway.cli.inspect.compare import compare
 from slipway.cli.inspect.profile import profile
 from slipway.cli.inspect.report import report
+from slipway.cli.language.chat import chat
+from slipway.cli.language.serve import serve
 from slipway.cli.quantize import quantize
 from slipway.cli.run import run
 from slipway.cli.runtime import runtime
@@ -73,6 +75,8 @@ app.command("targets")(targets)
 app.command("demo")(demo)
 app.command("doctor")(doctor)
 app.command("quantize")(quantize)
+app.command("chat")(chat)
+app.command("serve")(serve)
 app.command("fit")(micro.fit)
 app.command("size")(micro.size)
 app.add_typer(micro.app, name="micro")

@@ -45,6 +45,13 @@ def compile_model(
     opt_level: OptLevel = 3,
     dense_rounding: DenseRounding = None,
     model_format: ModelFormat = None,
+    precision: Annotated[
+        str,
+        typer.Option(
+            help="What products of float32 are computed in: float32, bfloat16, float16, bfloat16x3 "
+            "or bfloat16x6 (float32 in parts), or auto (what the target does fastest)."
+        ),
+    ] = "float32",
     tuning_records: Annotated[
         Path | None, typer.Option(help="Choices for single kernels that `slipway tune` wrote.")
     ] = None,
@@ -65,6 +72,10 @@ def compile_model(
         str | None,
         typer.Option("--output-format", "-f", help="mlf for a Model Library Format archive."),
     ] = None,
+    module_name: Annotated[
+        str | None,
+        typer.Option(help="What names in generated C begin with: tvmgen_NAME. [default: default]"),
+    ] = None,
     dump_code: Annotated[
         str | None,
         typer.Option(help="Also write what it was compiled through: relay, ll, asm (with commas)."),
@@ -84,6 +95,8 @@ def compile_model(
         slipway compile bert.onnx --target web/wasm -o bert.wasm --params-file bert.params
 
         slipway compile kws.tflite --target "c -mcpu=cortex-m4" --executor aot --runtime crt -f mlf
+
+        slipway compile resnet.onnx --target "llvm -mcpu=sapphirerapids" --precision auto
 
         slipway compile bert.onnx --input-shapes "ids:[1,128] mask:[1,128]" --dump-code relay,asm
 
@@ -112,6 +125,7 @@ def compile_model(
 
     import slipway
     from slipway import relay
+    from slipway.compiler.precision import in_precision
 
     chosen = slipway.target.Target(target)
     config = {"schedules.records": str(tuning_records)} if tuning_records else {}
@@ -122,11 +136,13 @@ def compile_model(
         console.step(f"Compiling for {chosen}"),
         slipway.transform.PassContext(opt_level=opt_level, config=config),
     ):
+        module, parameters = in_precision(module, parameters, precision, chosen)
         library = relay.build(
             module,
             target=chosen,
             params=parameters,
             state=parse_states(state),
+            mod_name=module_name or "default",
             **backend(executor, runtime),
         )
     with console.step(f"Writing {destination}"):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from slipway.codegen.device_code import DeviceCode
 from slipway.errors import CodegenError, ToolchainError
+from slipway.runtime.libraries.library import DEVICE_CODE_SYMBOL
 from slipway.target import Target
 from slipway.toolchain.zig import run_zig
 
@@ -47,7 +48,10 @@ class CompiledModule:
         """The objects of a library: those of the functions, and the code of a device as data."""
         if self.device is None:
             return self.objects
-        return (*self.objects, self.device.make_object())
+        from slipway.codegen.llvm.data import data_object
+
+        code = data_object({DEVICE_CODE_SYMBOL: self.device.packed()}, self.device.host)
+        return (*self.objects, code)
 
     def get_source(self, fmt: str = "") -> str:
         """Return the text in format "ll", "asm" ("s") or "c"; the default one when empty.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from slipway.target import Target
@@ -30,14 +30,20 @@ class DeviceCode:
     """What a library has for a device: code of kernels, by whose SHA-256 it is known.
 
     `code` is what the device's driver takes, `sources` the same kernels as texts by format.
-    `make_object` gives an object for the host that holds `code` as `packed_code`.
+    `host` is the target of the code that launches the kernels.  A library for several kinds of
+    device has `others` too.
     """
 
     target: Target
     code: bytes
     sources: Mapping[str, str]
     kernels: tuple[KernelInfo, ...]
-    make_object: Callable[[], bytes]
+    host: Target
+    others: tuple[DeviceCode, ...] = ()
+
+    def packed(self) -> bytes:
+        """Return the bytes of ``__slipway_device_code``: the code of each kind of device."""
+        return b"".join(packed_code(part.target, part.code) for part in (self, *self.others))
 
     def metadata(self) -> str:
         """Return the text of the ``.tvm_meta.json`` beside the code: what it has, for people."""

@@ -18,6 +18,7 @@ from slipway.compiler.open_sizes import check_open, largest_bytes
 from slipway.errors import LoweringError
 from slipway.ir.structural import structural_hash
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
+from slipway.relay.meaning import NO_MEANINGS, Meanings
 from slipway.relay.narrowed import unread_sizes
 from slipway.relay.op_registry import call_definition, is_call_of, is_primitive
 from slipway.relay.types import SymbolDim, TensorType, flatten
@@ -25,6 +26,7 @@ from slipway.relay.visit import post_order
 
 RESHAPES = ("reshape", "squeeze", "expand_dims", "nn.batch_flatten")
 NOP = "__nop"
+COPY = "__copy"  # from one device to another
 MAX_RANK = 16  # of tensors at run time: crt/include/slipway/tensor.h
 _LONGEST_NAME = 80
 
@@ -62,10 +64,13 @@ class ModelGraph:
     params: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     outputs: list[TensorRef] = field(default_factory=list)
     output_names: tuple[str, ...] = ()  # of all outputs, where the model names them
+    meanings: Meanings = NO_MEANINGS  # scales and labels, where its file tells them
     kernels: dict[str, Function] = field(default_factory=dict)
     states: list[str] = field(default_factory=list)  # inputs that a run writes: compiler/states.py
     initial: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)  # of states, not zeros
     held: dict[TensorRef, TensorRef] = field(default_factory=dict)  # result -> the state's input
+    devices: list[int] = field(default_factory=list)  # kind, of each node; empty: one device
+    kernel_devices: dict[str, int] = field(default_factory=dict)  # where `devices` are given
 
     def type_of(self, ref: TensorRef) -> TensorType:
         """Return the type of one tensor."""
@@ -255,10 +260,14 @@ class TensorStorage:
 
 @dataclass(frozen=True)
 class StoragePlan:
-    """The storage of every tensor, and the plan of the arena."""
+    """The storage of every tensor, and the plan of the arena.
+
+    A graph on several devices has a plan for each kind, `by_device`; offsets are in its own arena.
+    """
 
     storage: dict[TensorRef, TensorStorage]
     plan: Plan
+    by_device: Mapping[int, Plan] = field(default_factory=dict)
 
     def of(self, node: int, index: int = 0) -> TensorStorage:
         """Return the storage of output `index` of node `node`."""
@@ -291,21 +300,26 @@ def plan_storage(graph: ModelGraph, algorithm: str = "best", alignment: int = 1)
     for ref in (*inputs, *graph.outputs):
         if root[ref] in lives:
             lives[root[ref]] = lives[root[ref]][0], last
-    blocks = [
-        Block(
-            graph.nodes[r.node].name,
-            -(-max(1, largest_bytes(graph.type_of(r))) // alignment) * alignment,
-            first,
-            end,
-        )
-        for r, (first, end) in lives.items()
-    ]
-    result = plan(blocks, algorithm)
-    offset_of = dict(zip(lives, result.offsets, strict=True))
+    device_of = graph.devices or [0] * len(graph.nodes)
+    offset_of: dict[TensorRef, int] = {}
+    plans: dict[int, Plan] = {}
+    for device in sorted(set(device_of or [0])):
+        own = {r: life for r, life in lives.items() if device_of[r.node] == device}
+        blocks = [
+            Block(
+                graph.nodes[r.node].name,
+                -(-max(1, largest_bytes(graph.type_of(r))) // alignment) * alignment,
+                first,
+                end,
+            )
+            for r, (first, end) in own.items()
+        ]
+        plans[device] = plan(blocks, algorithm)
+        offset_of.update(zip(own, plans[device].offsets, strict=True))
     groups: dict[Any, int] = {}
     storage = {}
     for ref, base in root.items():
         offset = offset_of.get(base)
-        key = base if offset is None else offset
+        key = base if offset is None else (device_of[base.node], offset)
         storage[ref] = TensorStorage(groups.setdefault(key, len(groups)), offset)
-    return StoragePlan(storage, result)
+    return StoragePlan(storage, next(iter(plans.values())), plans if graph.devices else {})

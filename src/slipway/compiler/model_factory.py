@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from slipway.ir.function import BaseFunc, IRModule
 from slipway.relay.backend import Executor, Runtime
 from slipway.relay.dims import SymbolDim, is_open
 from slipway.runtime.graph.graph_factory import GraphExecutorFactoryModule
-from slipway.runtime.graph.graph_format import GraphEntry, GraphNode, GraphTables, Storage
+from slipway.runtime.graph.graph_format import Arena, GraphEntry, GraphNode, GraphTables, Storage
 from slipway.runtime.graph.graph_sizes import OpenAxis
 from slipway.runtime.ndarray import NDArray
 from slipway.target import Target
@@ -37,9 +37,11 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
     nodes: list[GraphNode] = []
     entries: list[GraphEntry] = []
     storages: list[Storage] = []
+    owners: list[int] = []  # of each storage, the device
     dims: list[OpenAxis] = []
     index: dict[int, int] = {}
-    arena = storage.plan.size_bytes
+    plans = storage.by_device or {0: storage.plan}
+    sizes = {device: made.size_bytes for device, made in plans.items()}
     for number, node in enumerate(graph.nodes):
         nodes.append(
             GraphNode(
@@ -55,10 +57,12 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
             size = largest_bytes(type_)
             if planned.group not in index:
                 index[planned.group] = len(storages)
+                device = graph.devices[number] if graph.devices else 0
+                owners.append(device)
                 if planned.offset is None:  # a parameter: memory of its own after the arena
-                    arena = -(-arena // alignment) * alignment
+                    arena = -(-sizes[device] // alignment) * alignment
                     storages.append(Storage(arena, size))
-                    arena += size
+                    sizes[device] = arena + size
                 else:
                     storages.append(Storage(planned.offset, size))
             at = index[planned.group]
@@ -72,17 +76,29 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
             entries.append(GraphEntry(largest_shape(type_), type_.dtype, at))
     inputs = tuple(i for i, n in enumerate(graph.nodes) if not n.function)
     outputs = tuple((ref.node, ref.index) for ref in graph.outputs)
+    begins, total = _one_behind_another(sizes)
+    moved = (Storage(s.offset + begins[d], s.size) for s, d in zip(storages, owners, strict=True))
     return GraphTables(
         tuple(nodes),
         tuple(entries),
         inputs,
         outputs,
-        tuple(storages),
-        arena,
+        tuple(moved),
+        total,
         graph.output_names,
         open_sizes(type_ for node in graph.nodes for type_ in node.types),
         tuple(dims),
+        tuple(Arena(device, begin) for device, begin in begins.items()) if graph.devices else (),
     )
+
+
+def _one_behind_another(sizes: Mapping[int, int]) -> tuple[dict[int, int], int]:
+    """Return where each device's part of the arena begins, and what all take."""
+    begins, total = {}, 0
+    for device, size in sizes.items():
+        total = begins[device] = -(-total // 64) * 64
+        total += size
+    return begins, total
 
 
 class ModelFactory(GraphExecutorFactoryModule):
@@ -98,12 +114,15 @@ class ModelFactory(GraphExecutorFactoryModule):
         mod_name: str,
         executor: Executor | None,
         runtime: Runtime | None,
+        others: Sequence[Target] = (),
     ) -> None:
         compiled = with_runtime(compiled, runtime)
         library = OperatorModule(compiled)
         metadata = _metadata(graph, storage, mod_name)
         metadata["device_type"] = target.kind.device_type
-        alignment = backend_of(target).tensor_alignment(target)
+        alignment = device_alignment([target, *others])
+        if others:
+            metadata["device_types"] = sorted(set(graph.devices))
         super().__init__(
             graph_tables(graph, storage, alignment),
             library,
@@ -185,6 +204,11 @@ class ModelFactory(GraphExecutorFactoryModule):
         return written
 
 
+def device_alignment(targets: Sequence[Target]) -> int:
+    """Return the multiple of bytes at which each tensor of a model for all these begins."""
+    return max(backend_of(target).tensor_alignment(target) for target in targets)
+
+
 def _operators(graph: ModelGraph) -> dict[str, dict[str, Any]]:
     """For each kernel call the model's nodes in it, the main one first, and what it costs."""
     costs = {name: kernel_cost(function) for name, function in graph.kernels.items()}
@@ -215,6 +239,7 @@ def _metadata(graph: ModelGraph, storage: StoragePlan, mod_name: str) -> dict[st
         if not node.function and node.name not in graph.params and node.name not in graph.states
     ]
     states = [described(n.name, n.types[0]) for n in graph.nodes if n.name in graph.states]
+    plans = list(storage.by_device.values()) or [storage.plan]
     names = graph.output_names or tuple(graph.nodes[ref.node].name for ref in graph.outputs)
     outputs = [
         described(name, graph.type_of(ref)) for name, ref in zip(names, graph.outputs, strict=True)
@@ -227,8 +252,8 @@ def _metadata(graph: ModelGraph, storage: StoragePlan, mod_name: str) -> dict[st
         **({"open_sizes": [asdict(size) for size in sizes]} if sizes else {}),
         "operators": _operators(graph),
         "memory": {
-            "workspace_bytes": storage.plan.size_bytes,
-            "lower_bound_bytes": storage.plan.lower_bound_bytes,
+            "workspace_bytes": sum(made.size_bytes for made in plans),
+            "lower_bound_bytes": sum(made.lower_bound_bytes for made in plans),
             "planner": storage.plan.algorithm,
             "params_bytes": sum(a.nbytes for a in graph.params.values()),
         },

@@ -39,7 +39,8 @@ class OperatorModule(Module):
         self._loaded: LibraryModule | None = None
         self.model: Module | None = None  # whose parameters it carries
         if compiled.device is not None:
-            self.imported_modules.append(device_module(compiled.device))
+            own = compiled.device
+            self.imported_modules += [device_module(code) for code in (own, *own.others)]
         self._loading = threading.Lock()
 
     @property

@@ -50,6 +50,8 @@ def bind_states(
     kept = [i for i in range(len(graph.outputs)) if i not in dropped]
     graph.output_names = tuple(graph.output_names[i] for i in kept) if graph.output_names else ()
     graph.outputs = [graph.outputs[i] for i in kept]
+    outputs = graph.meanings.outputs
+    graph.meanings = graph.meanings._replace(outputs=tuple(outputs[i] for i in kept if outputs))
     return graph
 
 

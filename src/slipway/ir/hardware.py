@@ -22,7 +22,7 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.ir.expr import Call, PrimExpr, StringImm
-from slipway.ir.hardware_taps import (
+from slipway.ir.instructions.taps import (
     bytes_in_c,
     bytes_text,
     c_text,
@@ -43,7 +43,8 @@ class HardwareIntrinsic:
     instruction multiplies a rows x depth by a columns x depth matrix.  `mirrored`: the elements of
     `a` are taken in reverse order.  `taps`: `a` is `depth` vectors of `columns` elements, which may
     lie apart, named a0, a1 and so on in the spellings.  `temporaries`: registers that it needs
-    beside those of its operands.  Elements of `b` below `least_b` may overflow on the way.
+    beside those of its operands.  Elements of `b` below `least_b` or above `most_b` may overflow on
+    the way.
 
     `llvm` is an LLVM intrinsic that takes `flags`, then c, a and b (c last with `sum_last`), with
     `a` repeated for every column and `operand` as the type of a and b.  Where one intrinsic is
@@ -73,6 +74,7 @@ class HardwareIntrinsic:
     taps: bool = False
     temporaries: int = 0
     least_b: int | None = None
+    most_b: int | None = None
 
     @property
     def a_size(self) -> int:
@@ -140,6 +142,43 @@ def _taps(name: str, bits: int, features: tuple[str, ...], call: str) -> Hardwar
     return HardwareIntrinsic(
         name, llvm_text(width), "immintrin.h", c_text(width, call),
         _X86, features, 0, width, 4, "uint8", "int8", "int32", taps=True,
+    )  # fmt: skip
+
+
+# The same with the bytes of the data signed and those of the weights not, so that the data may be a
+# word in memory that the instruction itself repeats.
+_DPBUSD = """\
+declare <{n} x i32> @llvm.x86.avx512.vpdpbusd.{bits}(<{n} x i32>, <{bytes} x i8>, <{bytes} x i8>)
+word = bitcast <4 x i8> {{a}} to i32
+one = insertelement <{n} x i32> poison, i32 {{word}}, i32 0
+all = shufflevector <{n} x i32> {{one}}, <{n} x i32> poison, <{n} x i32> zeroinitializer
+data = bitcast <{n} x i32> {{all}} to <{bytes} x i8>
+call <{n} x i32> @llvm.x86.avx512.vpdpbusd.{bits}(<{n} x i32> {{c}}, <{bytes} x i8> {{b}}, <{bytes} x i8> {{data}})"""  # noqa: E501
+
+
+# Without such an instruction: products in pairs of 16 bits, which must not overflow, so that the
+# weights are at most 127, and the pairs in pairs.
+_MADDUBS = """\
+declare <16 x i16> @llvm.x86.avx2.pmadd.ub.sw(<32 x i8>, <32 x i8>)
+declare <8 x i32> @llvm.x86.avx2.pmadd.wd(<16 x i16>, <16 x i16>)
+word = bitcast <4 x i8> {a} to i32
+one = insertelement <8 x i32> poison, i32 {word}, i32 0
+all = shufflevector <8 x i32> {one}, <8 x i32> poison, <8 x i32> zeroinitializer
+data = bitcast <8 x i32> {all} to <32 x i8>
+pairs = call <16 x i16> @llvm.x86.avx2.pmadd.ub.sw(<32 x i8> {b}, <32 x i8> {data})
+sums = call <8 x i32> @llvm.x86.avx2.pmadd.wd(<16 x i16> {pairs}, <16 x i16> splat (i16 1))
+add <8 x i32> {c}, {sums}"""
+
+
+def _signed(name: str, bits: int, features: tuple[str, ...], call: str) -> HardwareIntrinsic:
+    mm, si = ("_mm512", "si512") if bits == 512 else ("_mm256", "si256")
+    at = "(void*)" if bits == 512 else "(__m256i*)"
+    at_const = "(const void*)" if bits == 512 else "(const __m256i*)"
+    return HardwareIntrinsic(
+        name, _DPBUSD.format(n=bits // 32, bits=bits, bytes=bits // 8), "immintrin.h",
+        f"{mm}_storeu_{si}({at}c, {call}({mm}_loadu_{si}({at_const}c), "
+        f"{mm}_loadu_{si}({at_const}b), {mm}_set1_epi32(slw_word32(a))));",
+        _X86, features, 0, bits // 32, 4, "int8", "uint8", "int32", temporaries=1,
     )  # fmt: skip
 
 
@@ -356,6 +395,17 @@ HARDWARE: dict[str, HardwareIntrinsic] = {
              "_mm256_dpbusd_epi32"),
         _x86("x86.avxvnni", "llvm.x86.avx512.vpdpbusd.256", 256, ("avxvnni",),
              "_mm256_dpbusd_avx_epi32"),
+        _signed("x86.vnni.signed", 512, ("avx512vnni",), "_mm512_dpbusd_epi32"),
+        _signed("x86.vnni.signed.256", 256, ("avx512vnni", "avx512vl"), "_mm256_dpbusd_epi32"),
+        _signed("x86.avxvnni.signed", 256, ("avxvnni",), "_mm256_dpbusd_avx_epi32"),
+        HardwareIntrinsic(
+            "x86.maddubs.signed", _MADDUBS, "immintrin.h",
+            "_mm256_storeu_si256((__m256i*)c, _mm256_add_epi32("
+            "_mm256_loadu_si256((const __m256i*)c), _mm256_madd_epi16(_mm256_maddubs_epi16("
+            "_mm256_loadu_si256((const __m256i*)b), _mm256_set1_epi32(slw_word32(a))), "
+            "_mm256_set1_epi16(1))));",
+            _X86, ("avx2",), 0, 8, 4, "int8", "uint8", "int32", temporaries=2, most_b=127,
+        ),
         _taps("x86.taps.vnni", 512, ("avx512vnni", "avx512bw"), "_mm512_dpbusd_epi32"),
         _taps("x86.taps.vnni.256", 256, ("avx512vnni", "avx512vl"), "_mm256_dpbusd_epi32"),
         _taps("x86.taps.avxvnni", 256, ("avxvnni",), "_mm256_dpbusd_avx_epi32"),

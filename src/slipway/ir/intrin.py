@@ -157,6 +157,10 @@ _TABLE = [
     Intrinsic("tensor_view", -1),  # Buffer made a DLTensor for call_packed: data, shape...
     Intrinsic("ret", 1, pure=False),  # return from the function with a status
     Intrinsic("storage_sync", -1, pure=False),  # StringImm scope: a barrier
+    *(  # of matrix units: ir/instructions/tiles.py
+        Intrinsic(f"tile_{name}", arity, pure=False)
+        for name, arity in (("config", -1), ("zero", 1), ("load", 3), ("dot", 4), ("store", 3))
+    ),
 ]
 
 INTRINSICS: dict[str, Intrinsic] = {entry.name: entry for entry in _TABLE}

@@ -205,6 +205,7 @@ class Block(Stmt):
 
     While `body` runs, each of `axes` has its value of `bindings`; where `predicate` does not hold,
     nothing runs.  `init` runs before the first of the steps that differ in reduced axes only.
+    `reads` and `writes` are buffers that calls in the body use, beside those it loads and stores.
     """
 
     name: str
@@ -214,6 +215,8 @@ class Block(Stmt):
     body: Stmt
     init: Stmt | None = None
     annotations: tuple[tuple[str, Any], ...] = ()
+    reads: tuple[Buffer, ...] = ()
+    writes: tuple[Buffer, ...] = ()
 
 
 @node

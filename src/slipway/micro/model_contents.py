@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from slipway.compiler.aot.emit_converters import is_quantized
 from slipway.compiler.aot.factory import AotExecutorFactoryModule
-from slipway.compiler.aot.program import AotProgram
+from slipway.compiler.aot.program import AotProgram, Port
 from slipway.compiler.emit import COMPILER
 from slipway.compiler.model_factory import ModelFactory
 from slipway.compiler.open_sizes import need_fixed_sizes
@@ -25,8 +26,8 @@ def library_of_aot(factory: AotExecutorFactoryModule) -> ModelLibrary:
         "workspace_size_bytes": program.workspace_bytes,
         "constants_size_bytes": constants,
         "io_size_bytes": program.io_bytes,
-        "inputs": {p.c_name: _port(p.type) for p in program.inputs},
-        "outputs": {p.c_name: _port(p.type) for p in program.outputs},
+        "inputs": {p.c_name: _port(p) for p in program.inputs},
+        "outputs": {p.c_name: _port(p) for p in program.outputs},
     }
     operators = [
         {
@@ -113,8 +114,19 @@ def _add_code(library: ModelLibrary, compiled: Any) -> None:
         library.objects[f"{library.name}_lib0.o"] = compiled.object_bytes()
 
 
-def _port(type_: Any) -> dict[str, Any]:
-    return {"dtype": type_.dtype, "size": type_.size_bytes, "shape": list(type_.shape)}
+def _port(port: Port) -> dict[str, Any]:
+    type_, meaning = port.type, port.meaning
+    found = {
+        "dtype": type_.dtype,
+        "size": type_.size_bytes,
+        "shape": list(type_.shape),
+        "name": port.name,
+    }
+    if is_quantized(port):
+        found |= {"scale": meaning.scale, "zero_point": meaning.zero_point}
+    if meaning.labels:
+        found["labels"] = list(meaning.labels)
+    return found
 
 
 def _interface(factory: AotExecutorFactoryModule) -> dict[str, Any]:

@@ -56,6 +56,7 @@ from slipway.relay.expr_functor import ExprMutator as ExprMutator
 from slipway.relay.expr_functor import ExprVisitor as ExprVisitor
 from slipway.relay.expr_functor import MixedModeMutator as MixedModeMutator
 from slipway.relay.expr_functor import MixedModeVisitor as MixedModeVisitor
+from slipway.relay.ops.annotation import device_copy as device_copy
 from slipway.relay.ops.control import branch as branch
 from slipway.relay.ops.control import while_loop as while_loop
 from slipway.relay.ops.nn.activation import clip as clip
@@ -276,6 +277,7 @@ __all__ = [
     "cumsum",
     "data_dep_optimization",
     "dataflow_pattern",
+    "device_copy",
     "divide",
     "dynamic_update_slice",
     "equal",

@@ -9,6 +9,9 @@ from slipway.relay.ops.nn.activation import prelu as prelu
 from slipway.relay.ops.nn.activation import relu as relu
 from slipway.relay.ops.nn.attention import attention as attention
 from slipway.relay.ops.nn.attention import attention_bias as attention_bias
+from slipway.relay.ops.nn.block_dense import block_dense as block_dense
+from slipway.relay.ops.nn.block_dense import block_take as block_take
+from slipway.relay.ops.nn.cached_attention import cached_attention as cached_attention
 from slipway.relay.ops.nn.conv import conv1d as conv1d
 from slipway.relay.ops.nn.conv import conv2d as conv2d
 from slipway.relay.ops.nn.conv import conv3d as conv3d
@@ -19,6 +22,7 @@ from slipway.relay.ops.nn.dense import batch_matmul as batch_matmul
 from slipway.relay.ops.nn.dense import bias_add as bias_add
 from slipway.relay.ops.nn.dense import dense as dense
 from slipway.relay.ops.nn.dense import matmul as matmul
+from slipway.relay.ops.nn.float_parts import float_parts as float_parts
 from slipway.relay.ops.nn.loss import cross_entropy as cross_entropy
 from slipway.relay.ops.nn.loss import cross_entropy_with_logits as cross_entropy_with_logits
 from slipway.relay.ops.nn.loss import fast_softmax as fast_softmax
@@ -50,6 +54,7 @@ from slipway.relay.ops.nn.pool import global_max_pool3d as global_max_pool3d
 from slipway.relay.ops.nn.pool import max_pool1d as max_pool1d
 from slipway.relay.ops.nn.pool import max_pool2d as max_pool2d
 from slipway.relay.ops.nn.pool import max_pool3d as max_pool3d
+from slipway.relay.ops.nn.rotary import rotary_embedding as rotary_embedding
 from slipway.relay.ops.nn.softmax import log_softmax as log_softmax
 from slipway.relay.ops.nn.softmax import softmax as softmax
 from slipway.relay.ops.nn.space import batch_to_space_nd as batch_to_space_nd
@@ -63,6 +68,7 @@ from slipway.relay.ops.nn.spread import bitpack as bitpack
 from slipway.relay.ops.nn.spread import dilate as dilate
 from slipway.relay.ops.nn.spread import fifo_buffer as fifo_buffer
 from slipway.relay.ops.nn.spread import mirror_pad as mirror_pad
+from slipway.relay.ops.packed.block_dense import contrib_block_dense as contrib_block_dense
 from slipway.relay.ops.packed.blocked import contrib_dense_pack as contrib_dense_pack
 from slipway.relay.ops.packed.blocked_conv import contrib_conv1d_nchwc as contrib_conv1d_nchwc
 from slipway.relay.ops.packed.blocked_conv import contrib_conv2d_nchwc as contrib_conv2d_nchwc
@@ -96,6 +102,10 @@ __all__ = [
     "batch_to_space_nd",
     "bias_add",
     "bitpack",
+    "block_dense",
+    "block_take",
+    "cached_attention",
+    "contrib_block_dense",
     "contrib_conv1d_nchwc",
     "contrib_conv1d_pairs",
     "contrib_conv2d_nchwc",
@@ -126,6 +136,7 @@ __all__ = [
     "dropout_raw",
     "fast_softmax",
     "fifo_buffer",
+    "float_parts",
     "global_avg_pool1d",
     "global_avg_pool2d",
     "global_avg_pool3d",
@@ -148,6 +159,7 @@ __all__ = [
     "pad",
     "prelu",
     "relu",
+    "rotary_embedding",
     "softmax",
     "space_to_batch_nd",
     "space_to_depth",

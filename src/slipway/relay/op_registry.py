@@ -322,15 +322,17 @@ def _current_span() -> str:
 
 
 FAMILIES = (
-    "nn.activation", "annotation", "nn.attention", "tensor.binary", "packed.blocked",
-    "packed.blocked_conv", "control", "nn.conv", "nn.conv_transpose", "tensor.create", "nn.dense",
-    "image.detection", "image.resize", "tensor.index", "tensor.join", "nn.norm", "nn.pad",
-    "packed.dot_pairs", "nn.pool", "qnn.affine", "qnn.conv", "packed.qnn_depthwise_packed",
-    "packed.qnn_packed", "qnn.pool", "qnn.rescale", "qnn.rescale_high", "qnn.rsqrt", "qnn.softmax",
-    "qnn.table", "packed.qnn_winograd", "qnn.words", "recurrence", "tensor.reduce",
-    "image.regions", "tensor.repeat", "image.sample", "tensor.scan", "tensor.scatter",
-    "tensor.shape", "nn.softmax", "tensor.sort", "tensor.unary", "tensor.update",
-    "vision.suppression", "packed.winograd",
+    "nn.activation", "qnn.affine", "annotation", "nn.attention", "tensor.binary",
+    "nn.block_dense", "packed.block_dense", "packed.blocked", "packed.blocked_conv",
+    "nn.cached_attention", "control", "qnn.conv", "nn.conv", "nn.conv_transpose",
+    "tensor.create", "nn.dense", "image.detection", "packed.dot_pairs", "tensor.index",
+    "tensor.join", "nn.float_parts", "nn.norm", "nn.pad", "nn.pool", "qnn.pool",
+    "packed.qnn_depthwise_packed",
+    "packed.qnn_packed", "packed.qnn_winograd", "recurrence", "tensor.reduce", "image.regions",
+    "tensor.repeat", "qnn.rescale", "qnn.rescale_high", "image.resize", "nn.rotary",
+    "qnn.rsqrt", "image.sample", "tensor.scan", "tensor.scatter", "tensor.shape", "nn.softmax",
+    "qnn.softmax", "tensor.sort", "vision.suppression", "qnn.table", "tensor.unary",
+    "tensor.update", "packed.winograd", "qnn.words",
 )  # fmt: skip
 _loaded = False
 

@@ -77,7 +77,11 @@ class _Printer:
             f"{self.variable(p)}: {p.type}" if p.type is not None else self.variable(p)
             for p in function.params
         )
-        shown = [(k, v) for k, v in function.attrs if k not in ("output_names", "counted_outputs")]
+        shown = [
+            (k, v)
+            for k, v in function.attrs
+            if k not in ("output_names", "counted_outputs", "meanings")
+        ]
         attrs = "".join(
             f", {k}={v!r}" if params or i else f"{k}={v!r}" for i, (k, v) in enumerate(shown)
         )

@@ -1,7 +1,8 @@
 """Which instruction set extensions this processor has, under LLVM's names.
 
 Read from what the system says (``/proc/cpuinfo``), so that a device host needs no compiler to
-know whether a library can run on it; what that does not name, the C runtime asks the processor.
+know whether a library can run on it; what that does not name, the C runtime asks the processor
+(``crt/posix/cpu.c``).
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from slipway.runtime.libraries.native_library import native_runtime_or_none
 # Code for SVE needs registers of exactly one length: "sve-bits-256".
 _SVE_LENGTH = "sve-bits-"
 _PR_SVE_GET_VL = 51
+# Linux lets a process use AMX's tiles once it has asked: arch_prctl(ARCH_REQ_XCOMP_PERM, TILEDATA).
+_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
+_TILES = ("amx-",)
 # /proc/cpuinfo "flags" (x86) -> LLVM feature, where the spelling differs.
 _X86 = {
     "pni": "sse3",
@@ -159,16 +163,26 @@ def host_features() -> frozenset[str]:
 def missing_features(needed: Iterable[str]) -> list[str]:
     """Return those of the features `needed` that this processor is known to lack, sorted."""
     have = host_features()
-    if not have:
-        return []
-    checked = known_features(platform.machine())
+    checked = known_features(platform.machine()) if have else frozenset()
     length = f"{_SVE_LENGTH}{sve_bits()}"
     return sorted(
         name
         for name in set(needed)
         if (name not in have if name in checked else _runtime_denies(name))
         or (name.startswith(_SVE_LENGTH) and name != length)
+        or (name.startswith(_TILES) and not permits_tiles())
     )
+
+
+def permits_tiles() -> bool:
+    """Ask the system to let this process use AMX's tiles; return whether it does.
+
+    Threads and forked children may use them too.  Asking again changes nothing.
+    """
+    if platform.machine() not in ("x86_64", "AMD64") or platform.system() != "Linux":
+        return False
+    ask = ctypes.CDLL(None).syscall
+    return ask(_ARCH_PRCTL, _REQUEST_PERMISSION, ctypes.c_long(_TILE_DATA)) == 0
 
 
 def _runtime_denies(name: str) -> bool:
@@ -192,6 +206,13 @@ def check_isa(needed: Iterable[str], name: str) -> None:
         have = host_features()
         best = [word for word in ("avx512f", "avx2", "avx", "sse4.2", "neon") if word in have]
         here = f"; the best it has is {best[0]}" if best else ""
+        if all(word in have for word in missing):
+            raise ArtifactError(
+                f"{name} needs the processor features {', '.join(missing)}, which this processor "
+                "has, but the system does not let this process use: Linux 5.16 permits them, "
+                "unless a sandbox or a small signal stack (sigaltstack) is in the way. Allow the "
+                "call arch_prctl(ARCH_REQ_XCOMP_PERM), or compile with -mattr=-amx-tile."
+            )
         raise ArtifactError(
             f"{name} needs the processor features {', '.join(missing)}, which this processor does "
             f"not have{here}. Compile it for this processor: give its -mcpu in the target, or "

@@ -17,8 +17,9 @@ from slipway.errors import ModelError, SlipwayError
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
-from slipway.ir.expr import IterVar, PrimExpr, Range, StringImm, Var
+from slipway.ir.expr import Call, IterVar, PrimExpr, Range, StringImm, Var
 from slipway.ir.function import PrimFunc
+from slipway.ir.visit import walk
 from slipway.script import tir
 from slipway.script.decisions import CALLS, decided
 from slipway.transform.loop.lower_blocks import ATTRIBUTE
@@ -61,6 +62,7 @@ class _Block:
         self.predicate: PrimExpr = ops.TRUE
         self.init: S.Stmt | None = None
         self.annotations: tuple[tuple[str, Any], ...] = ()
+        self.regions: dict[str, list[Buffer]] = {"reads": [], "writes": []}
 
 
 class _Reader:
@@ -117,7 +119,10 @@ class _Reader:
 
     @staticmethod
     def _named(buffer: Buffer, name: str) -> Buffer:
-        return buffer.replace(name=name, data=Var(name, "handle"))  # type: ignore[no-any-return]
+        made = buffer.replace(name=name, data=Var(name, "handle"))
+        if isinstance(made.elem_offset, Var) and made.elem_offset.name == "elem_offset":
+            made = made.replace(elem_offset=Var(f"{name}_elem_offset"))
+        return made  # type: ignore[no-any-return]
 
     # -- expressions -----------------------------------------------------------------------------
 
@@ -248,6 +253,8 @@ class _Reader:
                 return S.While(self.expression(node.test), self.statements(node.body))
             case ast.Expr(value=ast.Constant(value=str())) | ast.Pass():
                 return S.NOP
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="reads" | "writes" as what))):
+                return self._regions(node, what)
             case ast.Expr():
                 return self._said(node, self.value(node.value))
             case _:
@@ -292,9 +299,22 @@ class _Reader:
             if found.kind == "preflattened":
                 self._preflattened(node, *found.values)
                 return S.NOP
-            if found.kind == "none":
-                return S.NOP
         raise self.error(node, f"`{ast.unparse(node)}` says nothing here")
+
+    def _regions(self, node: ast.Expr, what: str) -> S.Stmt:
+        """Keep the buffers that a block says it reads or writes."""
+        assert isinstance(node.value, ast.Call)
+        given = node.value.args
+        if len(given) == 1 and isinstance(given[0], ast.List | ast.Tuple):
+            given = given[0].elts
+        for region in given:
+            named = region.value if isinstance(region, ast.Subscript) else region
+            found = self.value(named)
+            if not isinstance(found, Buffer) or not self.blocks:
+                raise self.error(node, f"T.{what} takes parts of buffers, inside of a block; "
+                                 f"{ast.unparse(region)} is none")  # fmt: skip
+            self.blocks[-1].regions[what].append(found)
+        return S.NOP
 
     def _preflattened(self, node: ast.Expr, flat: Buffer, shape: Any, dtype: str) -> None:
         """Let the caller's tensor of a parameter have a shape of its own."""
@@ -348,8 +368,14 @@ class _Reader:
         self.blocks.append(_Block(unique))
         body = self.statements(node.body)
         block = self.blocks.pop()
+        # What loads and stores show is seen there; a call shows only the memory that it is given.
+        used = {a for n in walk(body) if isinstance(n, Call) for a in n.args}
+        reads, writes = (
+            tuple(dict.fromkeys(b for b in block.regions[what] if b.data in used))
+            for what in ("reads", "writes")
+        )
         return S.Block(block.name, tuple(block.axes), tuple(block.bindings), block.predicate, body,
-                       block.init, block.annotations)  # fmt: skip
+                       block.init, block.annotations, reads, writes)  # fmt: skip
 
 
 tir.READERS["prim_func"] = parse_function

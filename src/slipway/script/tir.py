@@ -14,6 +14,7 @@ A function that is decorated is read, not run: see `slipway.script.parse`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -87,7 +88,7 @@ class _BufferType:
     """``T.Buffer(shape, dtype)`` or ``T.Buffer[shape, dtype]``: the type of a parameter."""
 
     def __call__(self, shape: Any, dtype: str = "float32", **options: Any) -> _Buffer:
-        return _decl_buffer(shape, dtype, "buffer", **options)
+        return _declared(shape, dtype, options)
 
     def __getitem__(self, given: Any) -> _Buffer:
         shape, dtype = given if isinstance(given, tuple) and len(given) == 2 and isinstance(
@@ -107,6 +108,9 @@ class _Scalar:
     def __call__(self, value: Any = None) -> Any:
         if value is None:
             return Mark("var", (self.dtype,))
+        lanes = dtypes.lanes_of(self.dtype)
+        if lanes > 1 and isinstance(value, (int, float, bool)):
+            return E.Broadcast(ops.const(value, dtypes.with_lanes(self.dtype, 1)), lanes)
         if isinstance(value, (int, float, bool)):
             return ops.const(value, self.dtype)
         return ops.cast(ops.as_expr(value), self.dtype)
@@ -126,21 +130,25 @@ def var(dtype: str = "int32") -> Mark:
 
 def match_buffer(param: Any, shape: ShapeLike, dtype: str = "float32", **options: Any) -> Matched:
     """Describe the tensor that is passed at a parameter of type T.handle."""
-    kept = {k: v for k, v in options.items() if k in _BUFFER_OPTIONS and v not in (None, -1, 0, "")}
-    return Matched(param, _decl_buffer(shape, dtype, "buffer", **_renamed(kept)))
+    return Matched(param, _declared(shape, dtype, options))
 
 
 _BUFFER_OPTIONS = ("strides", "elem_offset", "scope", "align", "offset_factor")
 
 
-def _renamed(options: dict[str, Any]) -> dict[str, Any]:
-    return {("data_alignment" if k == "align" else k): v for k, v in options.items()}
+def _declared(shape: ShapeLike, dtype: str, options: dict[str, Any]) -> _Buffer:
+    """Return a buffer of the options that classic TVMScript writes; -1 and None are the usual."""
+    kept = {k: v for k, v in options.items() if k in _BUFFER_OPTIONS and v not in (None, -1, 0, "")}
+    if "offset_factor" in kept and "elem_offset" not in kept:
+        kept["elem_offset"] = E.Var("elem_offset")  # where it begins is the caller's
+    if "align" in kept:
+        kept["data_alignment"] = kept.pop("align")
+    return _decl_buffer(shape, dtype, "buffer", **kept)
 
 
 def alloc_buffer(shape: ShapeLike, dtype: str = "float32", **options: Any) -> Allocated:
     """Return memory of the function's own."""
-    kept = {k: v for k, v in options.items() if k in _BUFFER_OPTIONS and v not in (None, -1, 0, "")}
-    return Allocated(_decl_buffer(shape, dtype, "buffer", **_renamed(kept)))
+    return Allocated(_declared(shape, dtype, options))
 
 
 def serial(
@@ -248,11 +256,13 @@ def where(condition: PrimExprLike) -> Mark:
 
 
 def reads(*regions: object) -> Mark:
-    """Say what a block reads, which is seen from its body here."""
-    return Mark("none")
+    """Say what a block reads, where its body does not show it: calls that take a buffer's data."""
+    return Mark("reads", regions)
 
 
-writes = reads
+def writes(*regions: object) -> Mark:
+    """Say what a block writes, where its body does not show it."""
+    return Mark("writes", regions)
 
 
 def func_attr(attrs: dict[str, Any]) -> Mark:
@@ -325,6 +335,38 @@ sin, cos, erf, floor, ceil, trunc, abs, power, pow = (getattr(_math, n) for n in
 fabs, fmod, log2, popcount, clz, round, nearbyint = (getattr(_math, n) for n in (
     "abs", "fmod", "log2", "popcount", "clz", "round", "nearbyint"))  # fmt: skip
 const, call_intrin = ops.const, ops.call_intrin
-call_extern, call_packed, call_pure_extern = (
-    calls.call_extern, calls.call_packed, calls.call_pure_extern)  # fmt: skip
+call_packed = calls.call_packed
+
+
+def _either_way(made: Callable[..., E.PrimExpr]) -> Callable[..., E.PrimExpr]:
+    """Return a function that takes the dtype in front, or by name as before TVM 0.11."""
+
+    def call(*args: Any, dtype: str | None = None) -> E.PrimExpr:
+        return made(*args) if dtype is None else made(dtype, *args)
+
+    return call
+
+
+call_extern, call_pure_extern = map(_either_way, (calls.call_extern, calls.call_pure_extern))
+call_llvm_intrin, call_llvm_pure_intrin = map(
+    _either_way, (calls.call_llvm_intrin, calls.call_llvm_pure_intrin)
+)
+reinterpret = _either_way(
+    lambda dtype, value: E.Call(dtypes.canonical(dtype), "reinterpret", (ops.as_expr(value),))
+)
+
+
+def llvm_lookup_intrinsic_id(name: str) -> str:
+    """Return what names an LLVM intrinsic in a call: its name."""
+    return name
+
+
+def __getattr__(name: str) -> _Scalar:
+    if _VECTORS.fullmatch(name):
+        return _Scalar(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+_VECTORS = re.compile(r"(u?int(8|16|32|64)|float(16|32|64)|bool)x\d+")
+
 Var, PrimFuncType = E.Var, PrimFunc

@@ -46,11 +46,18 @@ class Costs:
       step at a time.
     - `sum_vectors`, `sum_steps`: of a sum along memory, vectors of partial results and the steps of
       each that are unrolled.
+    - `tile_cycles`, `tile_row_cycles`: an instruction on tiles takes so long, and so much for each
+      row of data; `tile_load_cycles`: to load a tile; `tile_ahead_bytes`: how far ahead weights
+      that are read once or twice are prefetched.
     - `tile_instructions`: of a tile of integer products in a step, with less of which several steps
       are unrolled.
+    - `lane_row_products`: multiply-adds of a step of a tile whose rows are lanes, at most.
     - `window_positions`: neighbouring positions whose windows are taken together.
     - `window_products`: of those positions that are unrolled, at most.
     - `window_dots`: the same of instructions that take several products each.
+    - `run_windows`, `run_taps`: of largest values, neighbouring windows that share their columns,
+      at most, and the taps of a window's row and column together; `run_registers`: the part of the
+      registers that the columns of a run may fill.
     - `transposed_run`: square tiles along the rows that are read, before those beside them.
 
     Attention:
@@ -103,9 +110,17 @@ class Costs:
     sum_vectors: int = 4
     sum_steps: int = 4
     tile_instructions: int = 16
+    tile_cycles: float = 8
+    tile_row_cycles: float = 0.5
+    tile_load_cycles: float = 8
+    tile_ahead_bytes: int = 4096
     window_positions: int = 8
     window_products: int = 128
     window_dots: int = 40
+    lane_row_products: int = 128
+    run_windows: int = 16
+    run_taps: int = 10
+    run_registers: float = 0.625
     transposed_run: int = 4
 
     attention_lanes: int = 4

@@ -13,6 +13,7 @@ from importlib import resources
 from typing import Any
 
 from slipway.errors import TargetError, did_you_mean
+from slipway.runtime.cpu_features import permits_tiles
 
 
 @lru_cache(maxsize=1)
@@ -106,6 +107,8 @@ def host_cpu() -> tuple[str, tuple[str, ...]]:
     except ImportError:
         return "", ()
     features = llvm.get_host_cpu_features()
+    if features.get("amx-tile") and not permits_tiles():
+        features = {name: on and not name.startswith("amx-") for name, on in features.items()}
     return llvm.get_host_cpu_name(), tuple(
         f"{'+' if on else '-'}{name}" for name, on in sorted(features.items())
     )

@@ -21,9 +21,22 @@ _ARCHES = (
     (r"wasm32", "wasm32", "wasm", 32),
     (r"hexagon", "hexagon", "hexagon", 32),
     (r"nvptx64", "nvptx64", "nvptx", 64),
-    (r"avr", "avr", "avr", 16),
 )
 _SAMPLES = ("x86_64", "aarch64", "armv7l", "thumbv7em", "riscv64", "riscv32", "wasm32", "hexagon")
+# First word of a triple (a pattern): why there is no code for it, and what to write instead.
+_REFUSED = (
+    (
+        r"wasm64",
+        "WebAssembly with addresses of 64 bits is not in every browser, and slower where it is. "
+        "Write wasm32: a page may have 4 GB.",
+    ),
+    (
+        r"avr|msp430",
+        "its addresses have 16 bits, and the calling convention and the runtime need 32 or 64. "
+        "The smallest processors that Slipway compiles for are those like arm/cortex-m0 and "
+        "riscv32-unknown-none-elf.",
+    ),
+)
 _SYSTEMS = ("linux", "android", "darwin", "macos", "macosx", "ios", "windows", "win32", "wasi",
             "emscripten", "none", "unknown", "freebsd", "cuda")  # fmt: skip
 
@@ -68,11 +81,9 @@ def parse_triple(text: str) -> Triple:
     """
     words = text.split("-")
     row = next((row for row in _ARCHES if re.fullmatch(row[0], words[0])), None)
-    if words[0] == "wasm64":
-        raise TargetError(
-            f"{text!r}: WebAssembly with addresses of 64 bits is not in every browser, and slower "
-            "where it is. Write wasm32: a page may have 4 GB."
-        )
+    for pattern, why in _REFUSED:
+        if re.fullmatch(pattern, words[0]):
+            raise TargetError(f"{text!r}: {why}")
     if row is None:
         raise TargetError(
             f"unknown architecture {words[0]!r} in target triple {text!r}."

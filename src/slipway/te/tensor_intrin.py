@@ -23,7 +23,8 @@ class TensorIntrin(Node):
     """An operation (`op`, its meaning) and the statements that do it on given buffers.
 
     `body` computes the result whole.  For a reduction, `reduce_init` resets the result and
-    `reduce_update` adds one more piece to it; either may be None.  `buffers` are those of
+    `reduce_update` adds one more piece to it; either may be None.  With a `reduce_finish`, sums
+    that are elsewhere until then get to the result behind the last piece.  `buffers` are those of
     `inputs`, then those of the outputs.
     """
 
@@ -34,6 +35,7 @@ class TensorIntrin(Node):
     body: Stmt | None
     reduce_init: Stmt | None = None
     reduce_update: Stmt | None = None
+    reduce_finish: Stmt | None = None
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         """Calling an intrinsic inside te.compute is not offered; use s[T].tensorize."""
@@ -51,8 +53,9 @@ def decl_tensor_intrin(
     """Declare a tensor intrinsic.
 
     `op` (a compute over placeholders) is the meaning.  ``fcompute(ins, outs)`` gets Buffers and
-    returns a statement or call, or a triple (body, reset, update) for reductions.  `binds` gives
-    tensors Buffers of your own: constant strides there are requirements, variables are bound.
+    returns a statement or call, or (body, reset, update) for reductions, perhaps with a finish.
+    `binds` gives tensors Buffers of your own: constant strides there are requirements, variables
+    are bound.
     """
     if isinstance(op, Tensor):
         op = op.op
@@ -68,8 +71,8 @@ def decl_tensor_intrin(
     made = fcompute(ins, outs)
     parts = list(made) if isinstance(made, (tuple, list)) else [made]
     stmts: list[Stmt | None] = [None if p is None else _statement(p, name) for p in parts]
-    stmts += [None] * (3 - len(stmts))
-    return TensorIntrin(name, op, inputs, (*ins, *outs), stmts[0], stmts[1], stmts[2])
+    stmts += [None] * (4 - len(stmts))
+    return TensorIntrin(name, op, inputs, (*ins, *outs), *stmts)
 
 
 def _complete(buffer: Buffer | None, tensor: Tensor, options: dict[str, Any]) -> Buffer:

@@ -100,7 +100,15 @@ class _Tensorized:
                 var = Var(loop.var.name + ".init", loop.var.dtype)
                 reset = self.builder.loop(loop, substitute(reset, {loop.var: var}), var)
         steps = self.builder.wrap(update, begin, self.depth, inner)
-        return self.builder.wrap(S.seq((reset, steps)), 0, begin, outer)
+        parts = [reset, steps]
+        if self.intrin.reduce_finish is not None:
+            if any(not x.reduces and x.atom for x in loops[begin : self.depth]):
+                raise self.fail(
+                    "it holds its sums until the reduction ends: no other loop may lie between "
+                    "its reduction loops and the intrinsic"
+                )
+            parts.append(self._part(self.intrin.reduce_finish, "finish", mapping))
+        return self.builder.wrap(S.seq(parts), 0, begin, outer)
 
     def _part(self, stmt: S.Stmt | None, what: str, mapping: dict[Any, Any]) -> S.Stmt:
         if stmt is None:

@@ -20,6 +20,7 @@ _HOMES = {
     "stmt": "slipway.ir.stmt",
     "trace": "slipway.te.tracing:trace",
     "Schedule": "slipway.blocks.schedule:Schedule",
+    "TensorIntrin": "slipway.blocks.tensor_intrin:BlockIntrin",
     "ir_builder": "slipway.ir.builder",
     "schedule": "slipway.blocks.schedule",
     "stmt_functor": "slipway.tir.stmt_functor",

@@ -3,6 +3,7 @@
 from slipway.blocks import schedule as schedule
 from slipway.blocks.from_te import create_prim_func as create_prim_func
 from slipway.blocks.schedule import Schedule as Schedule
+from slipway.blocks.tensor_intrin import BlockIntrin as TensorIntrin
 from slipway.ir import buffer as buffer
 from slipway.ir import builder as ir_builder
 from slipway.ir import expr as expr
@@ -174,7 +175,6 @@ from slipway.te.schedule import create_schedule as create_schedule
 from slipway.te.stage import Stage as Stage
 from slipway.te.tensor import Tensor as Tensor
 from slipway.te.tensor import TensorSlice as TensorSlice
-from slipway.te.tensor_intrin import TensorIntrin as TensorIntrin
 from slipway.te.tensor_intrin import decl_tensor_intrin as decl_tensor_intrin
 from slipway.te.tracing import trace as trace
 from slipway.tir import stmt_functor as stmt_functor

@@ -6,7 +6,9 @@ import importlib.util
 import os
 import shlex
 import shutil
+import signal
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -62,8 +64,24 @@ def run_zig(arguments: Sequence[str], *, purpose: str, cwd: Path | None = None) 
     if done.returncode != 0:
         words = (done.stderr or done.stdout).strip()
         shown = shlex.join(["zig", *arguments[:6]]) + (" ..." if len(arguments) > 6 else "")
-        raise ToolchainError(f"{purpose} failed: `{shown}` ended with {done.returncode}:\n{words}")
+        raise ToolchainError(
+            f"{purpose} failed: `{shown}` ended with {_ending(done.returncode)}:\n{words}"
+        )
     return done.stdout + done.stderr
+
+
+def _ending(status: int) -> str:
+    if status >= 0:
+        return str(status)
+    name = signal.Signals(-status).name
+    if name != "SIGBUS":
+        return name
+    free = shutil.disk_usage(tempfile.gettempdir()).free
+    return (
+        f"{name}. It writes through a memory map, so that this is what a full file system looks "
+        f"like: {tempfile.gettempdir()} has {free >> 10} KiB left. Make room there, or name "
+        "another folder in TMPDIR"
+    )
 
 
 def architecture_of(triple: str) -> str:

@@ -60,6 +60,9 @@ CONFIG: dict[str, ConfigKey] = {
     "tir.UnrollLoop": ConfigKey("dict", "which loops are unrolled", options=_UNROLL),
     "tir.LoopPartition": ConfigKey("dict", "which loops are partitioned", options=_PARTITION),
     "tir.InjectDoubleBuffer": ConfigKey("dict", "how double buffers run", options=_DOUBLE),
+    "relay.fallback_device_type": ConfigKey(
+        "int", "where operators run that no mark places, in a model for several kinds of device"
+    ),
     "tir.noalias": ConfigKey("bool", "buffers of one function never overlap (True)"),
     "tir.instrument_bound_checkers": ConfigKey(
         "bool", "check every index at run time; loops run serially"

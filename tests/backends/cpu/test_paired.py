@@ -6,7 +6,7 @@ import pytest
 
 import slipway as tvm
 from slipway import relay
-from slipway.backends.cpu.lowering.dot_pairs import pair_instructions
+from slipway.backends.cpu.lowering.dot_pairs import vector_pairs
 from slipway.relay import op_registry
 from slipway.relay.ops.packed.blocked_conv import BlockedConvAttrs
 from slipway.runtime import cpu
@@ -17,7 +17,7 @@ RNG = np.random.default_rng(0)
 HOST = Target("llvm")
 BFLOAT16 = ml_dtypes.bfloat16
 needs_pairs = pytest.mark.skipif(
-    not pair_instructions(HOST), reason="this processor has no products of bfloat16 pairs"
+    not vector_pairs(HOST), reason="this processor has no products of bfloat16 pairs"
 )
 
 

@@ -48,7 +48,7 @@ def mark(d):
     return Case((d.array(shape, d.dtype(ALL, shape), edges=True),), attrs)
 
 
-@strategy("annotation.stop_fusion", "annotation.checkpoint")
+@strategy("annotation.stop_fusion", "annotation.checkpoint", "annotation.on_device", "device_copy")
 def plain_mark(d):
     shape = d.shape()
     return Case((d.array(shape, d.dtype(ALL, shape), edges=True),), OPS[d.name].attrs_type())

@@ -10,16 +10,24 @@ from functools import partial
 from typing import Any
 
 from slipway.backends.cpu.lowering.alter_layout import alter_layout
-from slipway.backends.cpu.lowering.dot_pairs import best_in_pairs, pair_instructions
+from slipway.backends.cpu.lowering.dot_pairs import (
+    best_in_pairs,
+    gain_in_pairs,
+    pair_instructions,
+)
 from slipway.backends.cpu.lowering.fuse_attention import fills_vectors, fuse_attention
+from slipway.backends.cpu.lowering.integer_products import integer_products
 from slipway.backends.cpu.lowering.move_activations import move_activations
 from slipway.backends.cpu.lowering.narrow_rescale import narrow_rescale
+from slipway.backends.cpu.lowering.pack_blocks import pack_blocks
 from slipway.backends.cpu.lowering.pack_quantized import (
     pack_quantized,
     packing_instructions,
     stored_as,
 )
+from slipway.backends.cpu.lowering.pad_quantized import pad_quantized
 from slipway.backends.cpu.lowering.subpixel_conv import subpixel_conv
+from slipway.backends.cpu.tile import LANE_BLOCKS, lane_rows
 from slipway.relay.expr import Function
 from slipway.target import Target
 from slipway.target.cores import Core
@@ -49,7 +57,7 @@ def panel_units(target: Target | None, lanes: int, rows: int, units: int) -> int
 
     With lane-indexed FMA, four vectors, so that two are loaded at once; sixteen for one row, whose
     few sums leave registers for them, eight with the 16 registers of armv7; three or two for whole
-    tiles of eight rows, the lanes of two vectors (`schedules.matmul.lane_fma_rows`).  Elsewhere one
+    tiles whose rows are lanes of vectors (`schedules.matmul.lane_fma_rows`).  Elsewhere one
     vector of `lanes`, and for one row 64 units, or eight vectors: its weights are then one stream
     from memory.
     """
@@ -60,7 +68,8 @@ def panel_units(target: Target | None, lanes: int, rows: int, units: int) -> int
     wide = target.parsed_triple.table == "aarch64"  # 32 registers
     if rows == 1:
         return (16 if wide else 8) * lanes
-    whole = [n for n in (3, 2) if wide and rows % 8 == 0 and units % (n * lanes) == 0]
+    is_whole = wide and rows % lane_rows(target) == 0
+    whole = [n for n in LANE_BLOCKS if is_whole and units % (n * lanes) == 0]
     return (whole or [4])[0] * lanes
 
 
@@ -93,11 +102,11 @@ def _pairs(setting: Setting) -> list[Any]:
 
 def _widen(function: Function, setting: Setting) -> Function:
     pairs = _pairs(setting)
-    if not pairs:
+    if not pairs or setting.target is None:
         return widen_products(function)
-    winograd = allows_winograd(setting.target)
+    winograd, gain = allows_winograd(setting.target), gain_in_pairs(setting.target)
     return widen_products(
-        function, best_in_pairs(function, setting.lanes, pairs[0].depth, winograd, _core(setting))
+        function, best_in_pairs(function, setting.lanes, gain, winograd, _core(setting))
     )
 
 
@@ -125,7 +134,12 @@ def _costs(setting: Setting) -> Costs:
 
 def _pack(function: Function, setting: Setting) -> Function:
     instructions = packing_instructions(setting.target)
-    return sink_reshape(pack_quantized(function, instructions, _costs(setting)))
+    padded = pad_quantized(function, instructions)
+    return sink_reshape(pack_quantized(padded, instructions, _costs(setting)))
+
+
+def _pack_blocks(function: Function, setting: Setting) -> Function:
+    return pack_blocks(function, setting.target)
 
 
 def _subpixel(function: Function, setting: Setting) -> Function:
@@ -149,6 +163,10 @@ def _blocks(setting: Setting) -> bool:
     return setting.runs(ALTER_LAYOUT)
 
 
+def _multiplies_bytes(setting: Setting) -> bool:
+    return bool(packing_instructions(setting.target)) and _blocks(setting)
+
+
 PACK_QUANTIZED = setting_pass(
     "PackQuantizedWeights", _pack, lambda s: bool(packing_instructions(s.target))
 )
@@ -156,10 +174,12 @@ ALTER_LAYOUT = setting_pass("AlterOpLayout", _layout, _is_blocked)
 LOWERING: tuple[Pass, ...] = (
     setting_pass("FuseAttention", _attention, lambda s: attention_lanes(s.target) > 0),
     setting_pass("SubpixelConv", _subpixel, _blocks),
+    graph_pass("IntegerProducts", integer_products, _multiplies_bytes),
     ALTER_LAYOUT,
     graph_pass("SimplifyExpr", simplify_expr, _blocks),
     graph_pass("FoldConstant", fold_constant, _blocks),
     PACK_QUANTIZED,
+    setting_pass("PackBlockWeights", _pack_blocks, lambda s: _is_llvm(s.target)),
     graph_pass("NarrowRescale", narrow_rescale, lambda s: _is_llvm(s.target)),
 )
 PASSES: tuple[Pass, ...] = (

@@ -10,10 +10,9 @@ from slipway.backends.gpu.languages import WRITERS
 from slipway.backends.gpu.lowering.threads import ONE_THREAD, map_threads
 from slipway.backends.gpu.split import emit_kernels, host_function
 from slipway.codegen.compiled import CompiledModule
-from slipway.codegen.device_code import DeviceCode, KernelInfo, packed_code
+from slipway.codegen.device_code import DeviceCode, KernelInfo
 from slipway.codegen.narrow import widen_narrow
 from slipway.ir.function import PrimFunc
-from slipway.runtime.libraries.library import DEVICE_CODE_SYMBOL
 from slipway.target import Target
 from slipway.transform.loop.flatten_storage import flatten_storage
 from slipway.transform.loop.lower_custom_calls import lower_custom_calls
@@ -86,12 +85,7 @@ class GpuBackend(Backend):
             for kernel in program.kernels
         )
 
-        def as_object() -> bytes:
-            from slipway.codegen.llvm.data import data_object
-
-            return data_object({DEVICE_CODE_SYMBOL: packed_code(target, program.code)}, host)
-
-        device = DeviceCode(target, program.code, program.sources, infos, as_object)
+        device = DeviceCode(target, program.code, program.sources, infos, host)
         return replace(made, device=device)
 
 

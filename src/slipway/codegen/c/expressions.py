@@ -244,8 +244,10 @@ class CExpressions:
         if isinstance(lane, int) and isinstance(node.stride, E.IntImm):
             step = lane * node.stride.value
             return base if step == 0 else f"({base} + {step})"
-        is_one = isinstance(node.stride, E.IntImm) and node.stride.value == 1
-        offset = f"{lane}" if is_one else f"{self.expr(node.stride)} * {lane}"
+        stride = node.stride.value if isinstance(node.stride, E.IntImm) else 0
+        if stride == -1:
+            return f"({'' if base == '0' else base + ' '}- {lane})"
+        offset = f"{lane}" if stride == 1 else f"{self.expr(node.stride)} * {lane}"
         return f"({offset})" if base == "0" else f"({base} + {offset})"
 
     def _c_Shuffle(self, node: E.Shuffle, lane: Lane) -> str:

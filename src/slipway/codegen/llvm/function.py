@@ -8,6 +8,7 @@ from slipway import dtypes
 from slipway.codegen.capture import captured, is_region, nested_steps
 from slipway.codegen.llvm.intrinsics import IntrinsicEmitter
 from slipway.codegen.llvm.packed_call import emit_call_packed
+from slipway.codegen.llvm.tiles import emit_tile_call, place_configurations
 from slipway.codegen.llvm.types import llvm_type
 from slipway.codegen.stack import on_stack
 from slipway.errors import CodegenError
@@ -109,6 +110,12 @@ class FunctionEmitter(IntrinsicEmitter):
     def _call_call_packed(self, node: E.Call) -> str:
         return emit_call_packed(self, node)
 
+    def _tile_call(self, node: E.Call) -> str:
+        return emit_tile_call(self, node)
+
+    _call_tile_config = _call_tile_zero = _call_tile_load = _call_tile_dot = _tile_call
+    _call_tile_store = _tile_call
+
     # -- functions -----------------------------------------------------------------------------
 
     def parameters(self, params: list[E.Var], noalias: bool) -> str:
@@ -140,6 +147,7 @@ class FunctionEmitter(IntrinsicEmitter):
         """Append the function, whose body has been emitted, to the module."""
         if not self.terminated:
             self.w.do("ret i32 0")
+        place_configurations(self)
         self.module.functions.append(
             f"define {linkage} i32 @{self.name}({signature}) {self.module.attributes} {{\nentry:\n"
             + "\n".join([*self.w.entry, *self.w.lines])

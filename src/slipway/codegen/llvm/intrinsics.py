@@ -17,6 +17,7 @@ from slipway.codegen.names import is_symbol
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.hardware import HardwareIntrinsic
+from slipway.ir.intrin import INTRINSICS
 from slipway.ir.ops import const
 
 _BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "shift_left": "shl"}
@@ -31,7 +32,7 @@ _EXPANDED_ROUNDING = {
 _ANY_TYPE = {"if_then_else", "likely", "reinterpret", "address_of", "access_ptr", "ret",
              "prefetch", "call_packed", "call_extern", "call_pure_extern", "call_llvm_intrin",
              "call_llvm_pure_intrin", "tensor_view", "hardware",
-             "storage_sync"}  # fmt: skip
+             "storage_sync"} | {op for op in INTRINSICS if op.startswith("tile_")}  # fmt: skip
 
 
 class IntrinsicEmitter(MemoryEmitter):

@@ -222,7 +222,7 @@ class _Emitter:
 
     def _reset(self) -> str:
         """The function that gives the states their first values."""
-        lines = ["", f"void {self.prefix}_reset(struct {self.prefix}_inputs *inputs) {{"]
+        lines = ["", f"void {self.prefix}_reset(const struct {self.prefix}_inputs *inputs) {{"]
         for port in self.program.states:
             to, size = f"inputs->{port.c_name}", f"{largest_bytes(port.type)}u"
             first = self.constant_names.get(port.name)

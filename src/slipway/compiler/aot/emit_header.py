@@ -1,10 +1,12 @@
 """The header of an ahead-of-time program: what its callers see, whatever its code is written in.
 
-It holds a struct of pointers for inputs, one for outputs, sizes as macros, the run function.
+It holds a struct of pointers for inputs, one for outputs, names, sizes and scales as macros, the
+run function, and what converts real numbers to those of quantised inputs and back.
 """
 
 from __future__ import annotations
 
+from slipway.compiler.aot.emit_converters import c_string, converters, scale_macros
 from slipway.compiler.aot.program import Location, Port
 from slipway.compiler.aot.sources import ProgramParts, element_bytes
 from slipway.compiler.open_sizes import largest_bytes
@@ -23,10 +25,13 @@ extern "C" {{
 /* Bytes of each input and output{at_most}, of the workspace and of the constants. */
 {sizes}
 
+/* What the model calls its inputs and outputs, and how many elements they have. */
+{names}
+
 /* What the pointers of inputs and outputs must be multiples of, in bytes. */
 {alignments}
 
-#define {upper}_STATUS_OK 0
+{scales}#define {upper}_STATUS_OK 0
 #define {upper}_STATUS_MISALIGNED (-1)
 #define {upper}_STATUS_FAILED (-2)
 {size_status}
@@ -48,7 +53,7 @@ struct {prefix}_workspace_pools {{
 
 {sizes_struct}{maps}{doc}
 int32_t {prefix}_run({parameters});
-{reset}
+{reset}{converters}
 #ifdef __cplusplus
 }}
 #endif
@@ -69,10 +74,16 @@ def emit_header(parts: ProgramParts) -> str:
         sizes.append(f"#define {upper}_{pool.name.upper()}_WORKSPACE_POOL_SIZE {size}")
     constants = sum(parts.constants[n].nbytes for n in program.constants)
     sizes.append(f"#define {upper}_CONSTANTS_SIZE {constants}")
-    alignments = [
-        f"#define {upper}_{p.c_name.upper()}_ALIGNMENT {element_bytes(p)}"
-        for p in (*program.inputs, *program.outputs)
+    ports = (*program.inputs, *program.outputs)
+    names = [
+        line
+        for port in ports
+        for line in (
+            f"#define {upper}_{port.c_name.upper()}_NAME {c_string(port.name)}",
+            f"#define {upper}_{port.c_name.upper()}_ELEMENTS {_most_elements(port)}",
+        )
     ]
+    alignments = [f"#define {upper}_{p.c_name.upper()}_ALIGNMENT {element_bytes(p)}" for p in ports]
     doc = [
         "/** Run the model once.",
         f" * @retval {upper}_STATUS_OK          the outputs are there",
@@ -89,9 +100,12 @@ def emit_header(parts: ProgramParts) -> str:
         upper=upper,
         guard=f"{upper}_H_",
         sizes="\n".join(sizes),
+        names="\n".join(names),
         alignments="\n".join(alignments),
-        inputs="\n".join(map(_member, program.inputs)),
-        outputs="\n".join(map(_member, program.outputs)),
+        scales=scale_macros(ports, upper),
+        converters=converters(parts),
+        inputs="\n".join(_member(p, constant=not program.workspace_io) for p in program.inputs),
+        outputs="\n".join(_member(p) for p in program.outputs),
         pools="\n".join(f"  uint8_t *{pool.name};" for pool in program.plan.pools),
         alignment=parts.alignment_bytes,
         doc="\n".join(doc),
@@ -105,16 +119,20 @@ def emit_header(parts: ProgramParts) -> str:
     )
 
 
+def _most_elements(port: Port) -> int:
+    return largest_bytes(port.type) // element_bytes(port)
+
+
 def run_parameters(parts: ProgramParts) -> str:
     """Return the parameters of the run function."""
     words = []
     if not parts.program.workspace_io:
-        words.append(f"struct {parts.prefix}_inputs *inputs")
-        words.append(f"struct {parts.prefix}_outputs *outputs")
+        words.append(f"const struct {parts.prefix}_inputs *inputs")
+        words.append(f"const struct {parts.prefix}_outputs *outputs")
     if parts.program.sizes:
         words.append(f"const struct {parts.prefix}_sizes *sizes")
     if not parts.own_workspace:
-        words.append(f"struct {parts.prefix}_workspace_pools *pools")
+        words.append(f"const struct {parts.prefix}_workspace_pools *pools")
     return ",\n    ".join(words) or "void"
 
 
@@ -143,7 +161,7 @@ def _maps(parts: ProgramParts) -> str:
         lines += [
             f"extern uint8_t {parts.space(i)}[];" for i in range(len(parts.program.plan.pools))
         ]
-    pools = "void" if parts.own_workspace else f"struct {parts.prefix}_workspace_pools *pools"
+    pools = "void" if parts.own_workspace else f"const struct {parts.prefix}_workspace_pools *pools"
     for side, ports in (("inputs", parts.program.inputs), ("outputs", parts.program.outputs)):
         struct = f"struct {parts.prefix}_{side}"
         when = "must be written before each run" if side == "inputs" else "are after a run"
@@ -177,11 +195,12 @@ def _constness(parts: ProgramParts) -> str:
 
 _RESET = """
 /** Let the states hold what they hold before the first run; of `inputs` only theirs are used. */
-void {prefix}_reset(struct {prefix}_inputs *inputs);
+void {prefix}_reset(const struct {prefix}_inputs *inputs);
 """
 
 
-def _member(port: Port) -> str:
+def _member(port: Port, *, constant: bool = False) -> str:
     shape = ", ".join(map(str, port.type.shape))
+    const = "const " if constant and not port.is_state else ""
     kept = ", a state" if port.is_state else ""
-    return f"  void *{port.c_name}; /* {port.type.dtype}[{shape}]{kept} */"
+    return f"  {const}void *{port.c_name}; /* {port.type.dtype}[{shape}]{kept} */"

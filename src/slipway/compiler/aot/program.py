@@ -17,6 +17,7 @@ from slipway.compiler.graph import NOP, ModelGraph, TensorRef
 from slipway.compiler.memory_plan import Block, Plan, Pool, Share, check_plan, plan
 from slipway.compiler.open_sizes import largest_bytes
 from slipway.errors import LoweringError
+from slipway.relay.meaning import UNKNOWN, Meaning
 from slipway.relay.types import TensorType
 
 
@@ -66,6 +67,7 @@ class Port:
     type: TensorType
     location: Location | None = None
     is_state: bool = False
+    meaning: Meaning = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -127,14 +129,17 @@ class AotProgram:
 
 
 def c_name(name: str, taken: set[str]) -> str:
-    """Return `name` as a C identifier that is not in `taken`, and add it there."""
+    """Return `name` as an identifier of C and C++ that is not among `taken`, and add it there.
+
+    `taken` holds names in capitals, since macros are made of them.
+    """
     base = re.sub(r"[^A-Za-z0-9_]", "_", name) or "tensor"
     base = f"_{base}" if base[0].isdigit() else base
     found, number = base, 0
-    while found in taken or found in _RESERVED:
+    while found.upper() in taken or found in _RESERVED:
         number += 1
         found = f"{base}_{number}"
-    taken.add(found)
+    taken.add(found.upper())
     return found
 
 
@@ -144,6 +149,15 @@ _RESERVED = frozenset(
         *("enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register"),
         *("restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch"),
         *("typedef", "union", "unsigned", "void", "volatile", "while", "main"),
+        # of C++ alone, whose compilers read the headers too
+        *("alignas", "alignof", "and", "and_eq", "asm", "bitand", "bitor", "bool", "catch"),
+        *("char8_t", "char16_t", "char32_t", "class", "co_await", "co_return", "co_yield"),
+        *("compl", "concept", "const_cast", "consteval", "constexpr", "constinit", "decltype"),
+        *("delete", "dynamic_cast", "explicit", "export", "false", "friend", "mutable"),
+        *("namespace", "new", "noexcept", "not", "not_eq", "nullptr", "operator", "or", "or_eq"),
+        *("private", "protected", "public", "reinterpret_cast", "requires", "static_assert"),
+        *("static_cast", "template", "this", "thread_local", "throw", "true", "try", "typeid"),
+        *("typename", "using", "virtual", "wchar_t", "xor", "xor_eq"),
     ]
 )
 
@@ -225,7 +239,11 @@ class _Planner:
             type_ = graph.type_of(ref)
             to = Argument(self._output_location(output, location), type_)
             calls.append(KernelCall("", (Argument(location(ref), type_), to), f"copy_{output}"))
-        taken: set[str] = set()
+        many = len(graph.outputs) > 1
+        fields = [f"output{i}" if many else "output" for i in range(len(graph.outputs))]
+        # In capitals they are parts of macros' names, beside outputs, pools and sizes of the whole.
+        taken = {name.upper() for name in (*fields, "workspace", "constants")}
+        meanings = graph.meanings
         ports_in = tuple(
             Port(
                 n,
@@ -233,17 +251,17 @@ class _Planner:
                 graph.type_of(r),
                 location(r) if self.workspace_io else None,
                 n in graph.states,
+                meanings.inputs.get(n, UNKNOWN),
             )
             for n, r in inputs
         )
-        many = len(graph.outputs) > 1
-        fields = [f"output{i}" if many else "output" for i in range(len(graph.outputs))]
         ports_out = tuple(
             Port(
                 graph.output_names[i] if graph.output_names else fields[i],
                 fields[i],
                 graph.type_of(ref),
                 self._output_location(i, location) if self.workspace_io else None,
+                meaning=(meanings.outputs[i] if meanings.outputs else None) or UNKNOWN,
             )
             for i, ref in enumerate(graph.outputs)
         )

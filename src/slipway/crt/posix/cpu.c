@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sources: Intel SDM volume 2A (CPUID), Intel AVX10 and APX specifications, AMD APM volume 3
  * appendix E; Linux uapi asm/hwcap.h of arm64, arm and riscv. */
-#include "slipway/cpu.h"
+#include "cpu_riscv.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#define REQUEST_PERMISSION 0x1023 /* ARCH_REQ_XCOMP_PERM of arch_prctl */
+#define TILE_DATA 18
+#endif
 #elif defined(__linux__)
 #include <sys/auxv.h>
 #include <sys/prctl.h>
@@ -21,7 +28,8 @@ typedef struct {
 
 #if defined(__x86_64__)
 
-enum { L1_ECX, L1_EDX, L7_EBX, L7_ECX, L7_EDX, L71_EAX, L71_EDX, EXT_ECX, AVX10, NUM_WORDS };
+enum { L1_ECX, L1_EDX, L7_EBX, L7_ECX, L7_EDX, L71_EAX, L71_EDX, EXT_ECX, AVX10, L1E_EAX,
+       NUM_WORDS };
 
 static const feature FEATURES[] = {
     {"sse3", L1_ECX, 0},          {"pclmul", L1_ECX, 1},
@@ -59,6 +67,8 @@ static const feature FEATURES[] = {
     {"ppx", L71_EDX, 21},         {"ndd", L71_EDX, 21},
     {"ccmp", L71_EDX, 21},        {"nf", L71_EDX, 21},
     {"cf", L71_EDX, 21},          {"zu", L71_EDX, 21},
+    {"amx-fp8", L1E_EAX, 4},      {"amx-tf32", L1E_EAX, 6},
+    {"amx-avx512", L1E_EAX, 7},   {"amx-movrs", L1E_EAX, 8},
     {"avx10.1", AVX10, 1},        {"avx10.1-512", AVX10, 1},
     {"avx10.2", AVX10, 2},        {"avx10.2-512", AVX10, 2},
 };
@@ -80,6 +90,19 @@ static uint64_t enabled_state(void) {
 #define STATE_AVX 0x06U
 #define STATE_AVX512 0xe6U
 #define STATE_APX 0x80000U
+#define STATE_TILES 0x60000U
+#define L7_EDX_TILES 0x03400000U  /* AMX BF16 TILE INT8 */
+#define L71_EAX_TILES (1U << 21)  /* AMX FP16 */
+#define L71_EDX_TILES (1U << 8)   /* AMX COMPLEX */
+
+/* Linux lets a process use tiles once it has asked, and its threads and children with it. */
+static bool tiles_permitted(void) {
+#if defined(__linux__)
+  return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+#else
+  return false;
+#endif
+}
 
 /* Bit n: AVX10.n is there, for each version has all of the one before. */
 static uint32_t avx10_versions(void) {
@@ -119,6 +142,9 @@ static void read_words(uint32_t words[NUM_WORDS]) {
     words[L71_EDX] = d;
     words[AVX10] = ((d & L71_EDX_AVX10) != 0) ? avx10_versions() : 0;
   }
+  if (__get_cpuid_count(0x1eU, 1, &a, &b, &c, &d)) {
+    words[L1E_EAX] = a;
+  }
   if (__get_cpuid(0x80000001U, &a, &b, &c, &d)) {
     words[EXT_ECX] = c;
   }
@@ -135,6 +161,13 @@ static void read_words(uint32_t words[NUM_WORDS]) {
     words[L71_EAX] &= ~(1U << 5);
     words[AVX10] = 0;
   }
+  if ((words[L7_EDX] & L7_EDX_TILES) != 0 &&
+      ((state & STATE_TILES) != STATE_TILES || !tiles_permitted())) {
+    words[L7_EDX] &= ~L7_EDX_TILES;
+    words[L71_EAX] &= ~L71_EAX_TILES;
+    words[L71_EDX] &= ~L71_EDX_TILES;
+    words[L1E_EAX] = 0;
+  }
   if ((state & STATE_APX) == 0) {
     words[L71_EDX] &= ~L71_EDX_APX;
   }
@@ -142,15 +175,27 @@ static void read_words(uint32_t words[NUM_WORDS]) {
 
 #else
 
-enum { CAP1, CAP2, NUM_WORDS };
+/* CAP1H and CAP2H: the upper halves, where words of the system have 64 bits. */
+enum { CAP1, CAP2, CAP1H, CAP2H, ARCH, NUM_WORDS };
 
+/* Not here: what no code generator makes of a kernel (mte, pauth, rand, the ciphers of SVE), for
+ * LLVM counts some of it to processors that are built without. */
 #if defined(__aarch64__)
 static const feature FEATURES[] = {
     {"fp-armv8", CAP1, 0},  {"neon", CAP1, 1},     {"aes", CAP1, 3},     {"sha2", CAP1, 6},
     {"crc", CAP1, 7},       {"lse", CAP1, 8},      {"fullfp16", CAP1, 9}, {"rdm", CAP1, 12},
     {"jsconv", CAP1, 13},   {"complxnum", CAP1, 14}, {"rcpc", CAP1, 15}, {"sha3", CAP1, 17},
     {"sm4", CAP1, 19},      {"dotprod", CAP1, 20}, {"sve", CAP1, 22},    {"fp16fml", CAP1, 23},
-    {"sve2", CAP2, 1},      {"i8mm", CAP2, 13},    {"bf16", CAP2, 14},   {"sme", CAP2, 23},
+    {"cmpbr", CAP1H, 1},    {"fprcvt", CAP1H, 2},  {"f8f32mm", CAP1H, 3}, {"f8f16mm", CAP1H, 4},
+    {"sve-f16f32mm", CAP1H, 5}, {"sve-bfscale", CAP1H, 8}, {"sve2p2", CAP1H, 9},
+    {"sme2p2", CAP1H, 10},
+    {"sve2", CAP2, 1},      {"fptoint", CAP2, 8},   {"f32mm", CAP2, 10},   {"f64mm", CAP2, 11},  {"i8mm", CAP2, 13},
+    {"bf16", CAP2, 14},     {"sme", CAP2, 23},    {"sme-i16i64", CAP2, 24},
+    {"sme-f64f64", CAP2, 25}, {"sme-fa64", CAP2, 30}, {"cssc", CAP2H, 2},     {"sve2p1", CAP2H, 4},  {"sme2", CAP2H, 5},   {"sme2p1", CAP2H, 6},
+    {"sme-b16b16", CAP2H, 9}, {"sme-f16f16", CAP2H, 10}, {"mops", CAP2H, 11}, {"sve-b16b16", CAP2H, 13}, {"lut", CAP2H, 17},
+    {"faminmax", CAP2H, 18}, {"fp8", CAP2H, 19},   {"fp8fma", CAP2H, 20}, {"fp8dot4", CAP2H, 21},
+    {"fp8dot2", CAP2H, 22}, {"sme-lutv2", CAP2H, 25}, {"sme-f8f16", CAP2H, 26},
+    {"sme-f8f32", CAP2H, 27}, {"ssve-fp8fma", CAP2H, 28},
 };
 #elif defined(__arm__)
 static const feature FEATURES[] = {
@@ -158,9 +203,28 @@ static const feature FEATURES[] = {
     {"vfp3sp", CAP1, 13},   {"vfp3d16", CAP1, 13}, {"vfp3d16sp", CAP1, 13}, {"vfp4", CAP1, 16},
     {"vfp4sp", CAP1, 16},   {"vfp4d16", CAP1, 16}, {"vfp4d16sp", CAP1, 16},
     {"hwdiv-arm", CAP1, 17}, {"hwdiv", CAP1, 18},  {"d32", CAP1, 19},    {"fullfp16", CAP1, 23},
-    {"dotprod", CAP1, 24},  {"bf16", CAP1, 26},    {"i8mm", CAP1, 27},   {"aes", CAP2, 0},
-    {"sha2", CAP2, 3},      {"crc", CAP2, 4},
+    {"dotprod", CAP1, 24},  {"fp16fml", CAP1, 25}, {"bf16", CAP1, 26},   {"i8mm", CAP1, 27},
+    {"aes", CAP2, 0},       {"sha2", CAP2, 3},     {"crc", CAP2, 4},
+    /* Of the architecture itself: bit n is ARMvn. */
+    {"v6", ARCH, 6},        {"v6k", ARCH, 6},      {"v6t2", ARCH, 7},    {"thumb2", ARCH, 7},
+    {"v7", ARCH, 7},        {"v8", ARCH, 8},       {"fp-armv8", ARCH, 8}, {"fp-armv8sp", ARCH, 8},
+    {"fp-armv8d16", ARCH, 8}, {"fp-armv8d16sp", ARCH, 8}, {"acquire-release", ARCH, 8},
 };
+
+/* AT_PLATFORM is "v7l", "v8l" or "v6l": with each architecture come those before.  A kernel of ARMv7
+ * says "v7l" on ARMv8 too, which tells itself by CRC32. */
+static uint32_t architectures(uint32_t cap2) {
+  const char *platform = (const char *)getauxval(AT_PLATFORM);
+  unsigned version = 0;
+  if (platform == NULL || platform[0] != 'v' || platform[1] < '4' || platform[1] > '9') {
+    return UINT32_MAX; /* it does not say */
+  }
+  version = (unsigned)(platform[1] - '0');
+  if (version == 7U && ((cap2 >> 4) & 1U) != 0) {
+    version = 8;
+  }
+  return ((uint32_t)2 << version) - 1U;
+}
 #elif defined(__riscv)
 static const feature FEATURES[] = {
     {"a", CAP1, 0}, {"c", CAP1, 2}, {"d", CAP1, 3}, {"f", CAP1, 5},
@@ -172,11 +236,18 @@ static const feature FEATURES[] = {{"", CAP1, 0}};
 
 static void read_words(uint32_t words[NUM_WORDS]) {
 #if defined(__linux__)
-  words[CAP1] = (uint32_t)getauxval(AT_HWCAP);
-  words[CAP2] = (uint32_t)getauxval(AT_HWCAP2);
+  uint64_t cap1 = getauxval(AT_HWCAP);
+  uint64_t cap2 = getauxval(AT_HWCAP2);
+  memset(words, 0, NUM_WORDS * sizeof words[0]);
+  words[CAP1] = (uint32_t)cap1;
+  words[CAP2] = (uint32_t)cap2;
+  words[CAP1H] = (uint32_t)(cap1 >> 32);
+  words[CAP2H] = (uint32_t)(cap2 >> 32);
+#if defined(__arm__)
+  words[ARCH] = architectures(words[CAP2]);
+#endif
 #else
-  words[CAP1] = UINT32_MAX; /* not Linux: the system's own loader has the last word */
-  words[CAP2] = UINT32_MAX;
+  memset(words, 0xff, NUM_WORDS * sizeof words[0]); /* the system's own loader has the last word */
 #endif
 }
 
@@ -229,10 +300,15 @@ static slw_cpu_answer has_length(const char *name, size_t name_bytes) {
 }
 
 const char *slw_cpu_feature(size_t index) {
-  return (index < sizeof FEATURES / sizeof FEATURES[0]) ? FEATURES[index].name : NULL;
+  const size_t known = sizeof FEATURES / sizeof FEATURES[0];
+  return (index < known) ? FEATURES[index].name : slw_cpu_riscv_feature(index - known);
 }
 
 slw_cpu_answer slw_cpu_has(const char *name, size_t name_bytes) {
+  slw_cpu_answer answer = slw_cpu_riscv_has(name, name_bytes);
+  if (answer != SLW_CPU_UNKNOWN) {
+    return answer;
+  }
   for (size_t i = 0; i < sizeof FEATURES / sizeof FEATURES[0]; ++i) {
     const feature *f = &FEATURES[i];
     if (strlen(f->name) == name_bytes && memcmp(f->name, name, name_bytes) == 0) {

@@ -23,6 +23,8 @@
 #define SYMBOL_BYTES 256
 #define HEX_BYTES (2 * SLW_SHA256_BYTES)
 
+#define MOST_DEVICES 16 /* that a model is made on */
+
 typedef struct {
   const uint8_t *bytes;
   size_t size_bytes;
@@ -98,9 +100,9 @@ static slw_status share_values(library_module *self, slw_module *made) {
 }
 
 /* On the processor all instances read one copy; on a device each has its own. */
-static slw_status give_values(library_module *self, slw_module *made, DLDevice device) {
+static slw_status give_values(library_module *self, slw_module *made, int is_shared) {
   int64_t count = 0;
-  return (device.device_type == kDLCPU)
+  return is_shared
              ? share_values(self, made)
              : slw_graph_module_load_params(made, self->params.bytes, self->params.size_bytes,
                                             &count);
@@ -116,12 +118,71 @@ static int32_t kernels_kind(const library_module *self) {
   return kind;
 }
 
-static int make_executor(library_module *self, DLDevice device, slw_module **out) {
-  if (slw_graph_module_create_on(device, self->graph.bytes, self->graph.size_bytes, lookup_kernel,
-                                 self, &self->head, out) != SLW_OK) {
+/* Whether parts of the model run on different kinds of device. */
+static int is_over_devices(const library_module *self) {
+  uint32_t arenas = 0;
+  if (self->graph.size_bytes >= 60U) {
+    memcpy(&arenas, self->graph.bytes + 56, sizeof arenas); /* graph_tables.h */
+  }
+  return arenas != 0U;
+}
+
+/* The devices that the caller gives, or the one of a model for one kind.
+ * @return 0 or -1 */
+static int take_devices(const library_module *self, const TVMFFIAny *args, int32_t num_args,
+                        DLDevice *devices, size_t *count) {
+  const int32_t kind = kernels_kind(self);
+  const slw_device_api *api = slw_device_find(kind);
+  const char *name = (kind == kDLCPU) ? "cpu" : (api != NULL) ? api->name : "device";
+  const DLDevice processor = {kDLCPU, 0};
+  *count = 0;
+  for (int32_t i = 0; i < num_args; ++i) {
+    if (i == MOST_DEVICES || args[i].type_index != kTVMFFIDevice) {
+      return slw_error_setf("ExecutionError",
+                            "'default' takes a device of each kind, or the model's input tensors");
+    }
+    devices[(*count)++] = args[i].v_device;
+  }
+  if (num_args == 0) {
+    devices[(*count)++] = processor;
+  }
+  for (size_t i = 0; i < *count && !is_over_devices(self); ++i) {
+    if ((int32_t)devices[i].device_type == kind) {
+      devices[0] = devices[i];
+      *count = 1;
+      return 0;
+    }
+  }
+  return is_over_devices(self)
+             ? 0
+             : slw_error_setf("ExecutionError",
+                              "this model was compiled for %s: give 'default' %s(0)", name, name);
+}
+
+/* The first device of every kind. */
+static size_t first_devices(const library_module *self, DLDevice *devices) {
+  size_t count = 0;
+  if (!is_over_devices(self)) {
+    devices[0].device_type = (DLDeviceType)kernels_kind(self);
+    devices[0].device_id = 0;
+    return 1;
+  }
+  for (int32_t kind = kDLCPU; count < MOST_DEVICES; ++kind) {
+    devices[count].device_type = (DLDeviceType)kind;
+    devices[count++].device_id = 0;
+  }
+  return count;
+}
+
+static int make_executor(library_module *self, const DLDevice *devices, size_t num_devices,
+                         slw_module **out) {
+  if (slw_graph_module_create_over(devices, num_devices, self->graph.bytes, self->graph.size_bytes,
+                                   lookup_kernel, self, &self->head, out) != SLW_OK) {
     return -1;
   }
-  if (self->params.size_bytes > 0 && give_values(self, *out, device) != SLW_OK) {
+  if (self->params.size_bytes > 0 &&
+      give_values(self, *out, is_over_devices(self) || devices[0].device_type == kDLCPU) !=
+          SLW_OK) {
     slw_module_release(*out);
     return -1;
   }
@@ -133,48 +194,46 @@ static int call_default(void *handle, const TVMFFIAny *args, int32_t num_args,
                         TVMFFIAny *result) {
   slw_module *made = NULL;
   library_module *self = handle;
-  const int32_t kind = kernels_kind(self);
-  DLDevice device = {kDLCPU, 0};
+  DLDevice devices[MOST_DEVICES];
+  size_t count = 0;
   if (slw_model_is_called(args, num_args)) {
     int failed;
-    device.device_type = (DLDeviceType)kind;
-    failed = make_executor(self, device, &made);
+    count = first_devices(self, devices);
+    failed = make_executor(self, devices, count, &made);
     if (failed == 0) {
       failed = slw_model_call(made, args, num_args, result);
       slw_module_release(made); /* an output keeps it */
     }
     return failed;
   }
-  if (num_args > 1 || (num_args == 1 && args[0].type_index != kTVMFFIDevice)) {
-    return slw_error_setf("ExecutionError",
-                          "'default' takes one device, or the model's input tensors");
-  }
-  if (num_args == 1) {
-    device = args[0].v_device;
-  }
-  if ((int32_t)device.device_type != kind) {
-    return slw_error_setf("ExecutionError", "this model was compiled for %s: give 'default' %s",
-                          (kind == kDLCPU) ? "the processor" : "OpenCL",
-                          (kind == kDLCPU) ? "cpu(0)" : "cl(0)");
-  }
-  if (make_executor(self, device, &made) != 0) {
+  if (take_devices(self, args, num_args, devices, &count) != 0 ||
+      make_executor(self, devices, count, &made) != 0) {
     return -1;
   }
   slw_any_set_module(result, made);
   return 0;
 }
 
-/* "__slipway_graph_create": graph.bin (bytes or uint8 tensor) -> graph module with our kernels. */
+/* "__slipway_graph_create": graph.bin (bytes or uint8 tensor) [devices] -> graph module with our
+ * kernels. */
 static int create_graph(void *handle, const TVMFFIAny *args, int32_t num_args,
                         TVMFFIAny *result) {
   library_module *self = handle;
   const char *data = NULL;
   size_t size = 0;
   slw_module *made = NULL;
-  if (num_args != 1 || slw_any_get_blob(&args[0], &data, &size) != SLW_OK) {
+  DLDevice devices[MOST_DEVICES];
+  size_t count = 0;
+  if (num_args < 1 || slw_any_get_blob(&args[0], &data, &size) != SLW_OK) {
     return slw_error_setf("TypeError", "__slipway_graph_create takes the bytes of graph.bin");
   }
-  if (slw_graph_module_create(data, size, lookup_kernel, self, &self->head, &made) != SLW_OK) {
+  for (int32_t i = 1; i < num_args && count < MOST_DEVICES; ++i) {
+    if (args[i].type_index == kTVMFFIDevice) {
+      devices[count++] = args[i].v_device;
+    }
+  }
+  if (slw_graph_module_create_over(devices, count, data, size, lookup_kernel, self, &self->head,
+                                   &made) != SLW_OK) {
     return -1;
   }
   slw_any_set_module(result, made);

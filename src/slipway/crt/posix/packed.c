@@ -129,20 +129,28 @@ int slw_packed_graph_create(void *handle, const TVMFFIAny *args, int32_t num_arg
                             TVMFFIAny *result) {
   const char *blob = NULL;
   size_t size = 0;
-  size_t count = (num_args > 3) ? (size_t)(num_args - 3) / 2U : 0U;
-  DLDevice device = {kDLCPU, 0};
+  const TVMFFIAny *given;
+  DLDevice devices[16];
+  size_t num_devices = 0;
+  size_t count;
   const char **names;
   slw_function *functions;
   slw_module *module = NULL;
   int returned = 0;
   (void)handle;
-  if (num_args < 3 || num_args % 2 != 1 || slw_any_get_bytes(&args[0], &blob, &size) != SLW_OK ||
-      args[1].type_index != kTVMFFIInt || args[2].type_index != kTVMFFIInt) {
-    return slw_error_setf("TypeError", "graph_create takes bytes, a device's type and number, then "
+  if (num_args < 1 || slw_any_get_bytes(&args[0], &blob, &size) != SLW_OK) {
+    return slw_error_setf("TypeError", "graph_create takes bytes, types and numbers of devices, then "
                                        "names and functions");
   }
-  device.device_type = (int32_t)args[1].v_int64;
-  device.device_id = (int32_t)args[2].v_int64;
+  given = args + 1;
+  num_args -= 1;
+  while (num_args >= 2 && num_devices < 16U && given[0].type_index == kTVMFFIInt) {
+    devices[num_devices].device_type = (int32_t)given[0].v_int64;
+    devices[num_devices++].device_id = (int32_t)given[1].v_int64;
+    given += 2;
+    num_args -= 2;
+  }
+  count = (size_t)num_args / 2U;
   names = calloc(count + 1, sizeof *names);
   functions = calloc(count + 1, sizeof *functions);
   if (names == NULL || functions == NULL) {
@@ -151,14 +159,14 @@ int slw_packed_graph_create(void *handle, const TVMFFIAny *args, int32_t num_arg
   for (size_t i = 0; i < count && returned == 0; ++i) {
     size_t length = 0;
     /* Strings of the calling convention end with a NUL, whichever way they are held. */
-    if (slw_any_get_bytes(&args[3 + 2 * i], &names[i], &length) != SLW_OK) {
+    if (slw_any_get_bytes(&given[2 * i], &names[i], &length) != SLW_OK) {
       returned = slw_error_setf("TypeError", "graph_create: expected a function's name");
     } else {
-      returned = take_function(&args[4 + 2 * i], &functions[i]);
+      returned = take_function(&given[2 * i + 1], &functions[i]);
     }
   }
-  if (returned == 0 && slw_graph_module_create_from_table(device, blob, size, names, functions, count,
-                                                          &module) != SLW_OK) {
+  if (returned == 0 && slw_graph_module_create_from_table(devices, num_devices, blob, size, names,
+                                                          functions, count, &module) != SLW_OK) {
     returned = -1;
   }
   free(names);

@@ -3,7 +3,10 @@
 
 #include <string.h>
 
+#include "slipway/platform.h"
+
 #define KINDS 17
+#define PIECE_BYTES ((size_t)1 << 20)
 
 static const slw_device_api *kinds[KINDS];
 
@@ -15,6 +18,23 @@ void slw_device_register(int32_t device_type, const slw_device_api *api) {
 
 const slw_device_api *slw_device_find(int32_t device_type) {
   return (device_type >= 0 && device_type < KINDS) ? kinds[device_type] : NULL;
+}
+
+/* Two kinds have no memory in common: through the processor's, a piece at a time. */
+static slw_status move_between(const slw_device_api *source, const void *from,
+                               const slw_device_api *target, void *to, size_t size_bytes) {
+  const size_t most = (size_bytes < PIECE_BYTES) ? size_bytes : PIECE_BYTES;
+  char *piece = slw_platform_alloc(most, 64);
+  slw_status status = (piece != NULL) ? SLW_OK : SLW_ERROR_MEMORY;
+  for (size_t at = 0; at < size_bytes && status == SLW_OK; at += most) {
+    size_t size = (size_bytes - at < most) ? size_bytes - at : most;
+    status = source->read((const char *)from + at, piece, size);
+    if (status == SLW_OK) {
+      status = target->write((char *)to + at, piece, size);
+    }
+  }
+  slw_platform_free(piece);
+  return status;
 }
 
 slw_status slw_device_move(const void *from, int32_t from_type, void *to, int32_t to_type,
@@ -37,8 +57,8 @@ slw_status slw_device_move(const void *from, int32_t from_type, void *to, int32_
   if (to_type == kDLCPU) {
     return source->read(from, to, size_bytes);
   }
-  /* Two kinds have no memory in common. */
-  return (source == target) ? source->copy(from, to, size_bytes) : SLW_ERROR_TENSOR;
+  return (source == target) ? source->copy(from, to, size_bytes)
+                            : move_between(source, from, target, to, size_bytes);
 }
 
 slw_status slw_device_wait_all(void) {

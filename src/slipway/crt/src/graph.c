@@ -95,6 +95,10 @@ slw_status slw_graph_init(slw_graph *graph, const void *blob, size_t size_bytes,
   graph->entries_table = l.blob + l.entries_at;
   graph->inputs_table = l.blob + l.inputs_at;
   graph->outputs_table = l.blob + l.outputs_at;
+  graph->num_arenas = l.num_arenas;
+  graph->arenas_table = l.blob + l.arenas_at;
+  graph->arena_bytes = l.arena_bytes;
+  graph->storages_table = l.blob + l.storages_at;
   graph->names_table = l.num_names == 0 ? NULL : l.blob + l.names_at;
   graph->strings = (const char *)l.blob + l.strings_at;
   graph->strings_size = l.strings_bytes;
@@ -111,6 +115,30 @@ slw_status slw_graph_init(slw_graph *graph, const void *blob, size_t size_bytes,
     }
   }
   return SLW_OK;
+}
+
+int32_t slw_graph_arena(const slw_graph *graph, uint32_t index, uint64_t *size_bytes) {
+  uint64_t end = (index + 1U < graph->num_arenas)
+                     ? slw_graph_arena_begin(graph->arenas_table, index + 1U)
+                     : graph->arena_bytes;
+  *size_bytes = end - slw_graph_arena_begin(graph->arenas_table, index);
+  return (int32_t)slw_load32(graph->arenas_table + (size_t)index * SLW_GRAPH_ARENA_BYTES);
+}
+
+void slw_graph_place_arena(slw_graph *graph, uint32_t index, void *base, DLDevice device) {
+  uint64_t begin = slw_graph_arena_begin(graph->arenas_table, index);
+  uint64_t end = (index + 1U < graph->num_arenas)
+                     ? slw_graph_arena_begin(graph->arenas_table, index + 1U)
+                     : UINT64_MAX;
+  for (uint32_t i = 0; i < graph->num_entries; ++i) {
+    slw_graph_entry entry = slw_graph_read_entry(graph->entries_table, i);
+    uint64_t offset =
+        slw_load64(graph->storages_table + (size_t)entry.storage * SLW_GRAPH_STORAGE_BYTES);
+    if (offset >= begin && offset < end) {
+      graph->tensors[i].data = (char *)base + (offset - begin);
+      graph->tensors[i].device = device;
+    }
+  }
 }
 
 static slw_status run_op(slw_graph *graph, const slw_graph_op *op) {

@@ -29,6 +29,10 @@ slw_status slw_graph_read_layout(const void *blob, size_t size_bytes, slw_graph_
   l.num_storages = slw_load32(p + 40);
   l.num_names = slw_load32(p + 44);
   l.arena_bytes = slw_load64(p + 48);
+  l.num_arenas = slw_load32(p + 56);
+  if (l.num_arenas > SLW_GRAPH_MAX_ARENAS) {
+    return SLW_ERROR_FORMAT;
+  }
   if (l.num_names != 0 && l.num_names != l.num_outputs) {
     return SLW_ERROR_FORMAT;
   }
@@ -42,7 +46,7 @@ slw_status slw_graph_read_layout(const void *blob, size_t size_bytes, slw_graph_
     l.num_code = slw_load32(p + 72);
     at = SLW_GRAPH_OPEN_HEADER_BYTES;
   }
-  /* Twelve sums of at most 2^32 * 24: far below 2^64. */
+  /* Thirteen sums of at most 2^32 * 24: far below 2^64. */
   l.dims_at = at;
   l.storages_at = at += (uint64_t)l.num_dims * 8U;
   l.nodes_at = at += (uint64_t)l.num_storages * SLW_GRAPH_STORAGE_BYTES;
@@ -50,7 +54,8 @@ slw_status slw_graph_read_layout(const void *blob, size_t size_bytes, slw_graph_
   l.symbols_at = at += (uint64_t)l.num_entries * SLW_GRAPH_ENTRY_BYTES;
   l.open_at = at += (uint64_t)l.num_symbols * SLW_GRAPH_SYMBOL_BYTES;
   l.code_at = at += (uint64_t)l.num_open * SLW_GRAPH_OPEN_BYTES;
-  l.args_at = at += (uint64_t)l.num_code * 8U;
+  l.arenas_at = at += (uint64_t)l.num_code * 8U;
+  l.args_at = at += (uint64_t)l.num_arenas * SLW_GRAPH_ARENA_BYTES;
   l.inputs_at = at += (uint64_t)l.num_args * 4U;
   l.outputs_at = at += (uint64_t)l.num_inputs * 4U;
   l.names_at = at += (uint64_t)l.num_outputs * 4U;
@@ -66,12 +71,38 @@ slw_status slw_graph_read_layout(const void *blob, size_t size_bytes, slw_graph_
   return SLW_OK;
 }
 
+/* The arenas follow one another; the first begins at 0. */
+static slw_status check_arenas(const slw_graph_layout *l) {
+  uint64_t last = 0;
+  for (uint32_t i = 0; i < l->num_arenas; ++i) {
+    uint64_t begin = slw_graph_arena_begin(l->blob + l->arenas_at, i);
+    if (begin % SLW_TENSOR_ALIGNMENT != 0 || begin < last || begin > l->arena_bytes ||
+        (i == 0U && begin != 0U)) {
+      return SLW_ERROR_FORMAT;
+    }
+    last = begin;
+  }
+  return SLW_OK;
+}
+
+/* Whether a storage reaches from one arena into the next. */
+static int crosses(const slw_graph_layout *l, uint64_t offset, uint64_t size_bytes) {
+  for (uint32_t i = 0; i < l->num_arenas; ++i) {
+    uint64_t begin = slw_graph_arena_begin(l->blob + l->arenas_at, i);
+    if (offset < begin && size_bytes > begin - offset) {
+      return 1;
+    }
+  }
+  return 0;
+}
+
 static slw_status check_storages(const slw_graph_layout *l) {
   for (uint32_t i = 0; i < l->num_storages; ++i) {
     const uint8_t *p = l->blob + l->storages_at + (size_t)i * SLW_GRAPH_STORAGE_BYTES;
     uint64_t offset = slw_load64(p);
     if (offset % SLW_TENSOR_ALIGNMENT != 0 ||
-        !slw_in_range(offset, slw_load64(p + 8), l->arena_bytes)) {
+        !slw_in_range(offset, slw_load64(p + 8), l->arena_bytes) ||
+        crosses(l, offset, slw_load64(p + 8))) {
       return SLW_ERROR_FORMAT;
     }
   }
@@ -135,7 +166,10 @@ slw_status slw_graph_check(const void *blob, size_t size_bytes, size_t *tables_s
   if (l.strings_bytes == 0 || l.blob[l.strings_at + l.strings_bytes - 1U] != 0) {
     return SLW_ERROR_FORMAT;
   }
-  status = check_storages(&l);
+  status = check_arenas(&l);
+  if (status == SLW_OK) {
+    status = check_storages(&l);
+  }
   if (status == SLW_OK) {
     status = check_entries(&l);
   }

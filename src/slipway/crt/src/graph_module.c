@@ -290,10 +290,13 @@ int slw_graph_node_failed(const slw_graph_module *self, uint32_t node) {
 static int run(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {
   slw_graph_module *self = handle;
   uint32_t node = 0;
-  (void)args;
-  (void)result;
-  if (slw_graph_arg_count("run", num_args, 0, 0) != 0) {
-    return -1;
+  if (num_args % 2 != 0) {
+    return slw_error_setf("TypeError", "run: takes inputs as a name and a tensor each");
+  }
+  for (int32_t i = 0; i < num_args; i += 2) {
+    if (set_input(handle, &args[i], 2, result) != 0) {
+      return -1;
+    }
   }
   slw_error_clear();
   if (slw_graph_check_places(self) != 0 || slw_graph_check_stale(self) != 0) {
@@ -393,10 +396,13 @@ static void destroy(slw_module *module) {
   slw_platform_free(self->shared);
   slw_platform_free(self->blob);
   slw_platform_free(self->tables);
-  if (self->device.device_type == kDLCPU) {
-    slw_platform_free(self->arena);
-  } else if (self->arena != NULL) {
-    slw_device_find(self->device.device_type)->release(self->arena);
+  for (uint32_t i = 0; i < SLW_GRAPH_MAX_ARENAS; ++i) {
+    const slw_graph_memory *arena = &self->arenas[i];
+    if (arena->device.device_type == kDLCPU) {
+      slw_platform_free(arena->memory);
+    } else if (arena->memory != NULL) {
+      slw_device_find(arena->device.device_type)->release(arena->memory);
+    }
   }
   slw_platform_free(self->is_param);
   slw_platform_free(self->is_state);
@@ -405,134 +411,4 @@ static void destroy(slw_module *module) {
   slw_platform_free(self);
 }
 
-static const slw_module_class GRAPH_CLASS = {"graph", get_function, destroy};
-
-/* Memory for the model's tensors, on the processor or a device. */
-static void *allocate_arena(DLDevice device, uint64_t size_bytes) {
-  const slw_device_api *api = slw_device_find(device.device_type);
-  void *arena = NULL;
-  if (device.device_type == kDLCPU) {
-    return slw_platform_alloc((size_t)size_bytes, SLW_TENSOR_ALIGNMENT);
-  }
-  if (api == NULL) {
-    (void)slw_error_setf("DeviceError", "this runtime has no devices of kind %d",
-                         (int)device.device_type);
-  } else {
-    (void)api->alloc(device.device_id, (size_t)size_bytes, &arena);
-  }
-  return arena;
-}
-
-static slw_graph_module *allocate(DLDevice device, size_t blob_bytes, size_t tables_bytes,
-                                  uint64_t arena_bytes) {
-  slw_graph_module *self = slw_platform_alloc(sizeof *self, SLW_TENSOR_ALIGNMENT);
-  if (self == NULL) {
-    return NULL;
-  }
-  slw_module_init(&self->head, &GRAPH_CLASS);
-  self->device = device;
-  self->blob = slw_platform_alloc(blob_bytes, SLW_TENSOR_ALIGNMENT);
-  self->tables = slw_platform_alloc(tables_bytes, SLW_TENSOR_ALIGNMENT);
-  self->arena = allocate_arena(device, arena_bytes);
-  if (self->blob == NULL || self->tables == NULL || self->arena == NULL) {
-    slw_module_release(&self->head);
-    return NULL;
-  }
-  return self;
-}
-
-static const DLDevice PROCESSOR = {kDLCPU, 0};
-
-slw_status slw_graph_module_create(const void *blob, size_t size_bytes, slw_graph_lookup lookup,
-                                   void *lookup_context, slw_module *owner, slw_module **out) {
-  return slw_graph_module_create_on(PROCESSOR, blob, size_bytes, lookup, lookup_context, owner,
-                                    out);
-}
-
-slw_status slw_graph_module_create_on(DLDevice device, const void *blob, size_t size_bytes,
-                                      slw_graph_lookup lookup, void *lookup_context,
-                                      slw_module *owner, slw_module **out) {
-  size_t tables_bytes = 0;
-  uint64_t arena_bytes = 0;
-  const char *missing = "";
-  slw_graph_module *self;
-  slw_status status = slw_graph_check(blob, size_bytes, &tables_bytes, &arena_bytes);
-  if (status == SLW_ERROR_MEMORY) {
-    (void)slw_error_setf("MemoryError", "the model's workspace is larger than what this processor "
-                                        "can address: take a smaller model.");
-    return status;
-  }
-  if (status != SLW_OK) {
-    (void)slw_error_setf("ArtifactError", "the model's graph tables cannot be used: %s. Export "
-                                          "the model again.", slw_status_text(status));
-    return status;
-  }
-  slw_error_clear();
-  self = allocate(device, size_bytes, tables_bytes, arena_bytes);
-  if (self == NULL && slw_error_message()[0] != '\0') {
-    return SLW_ERROR_MEMORY;
-  }
-  if (self == NULL) {
-    (void)slw_error_setf("MemoryError", "no memory for the model: its tensors take %llu bytes",
-                         (unsigned long long)arena_bytes);
-    return SLW_ERROR_MEMORY;
-  }
-  memcpy(self->blob, blob, size_bytes);
-  status = slw_graph_init(&self->graph, self->blob, size_bytes, self->tables, tables_bytes,
-                          self->arena, arena_bytes, lookup, lookup_context, &missing);
-  if (status == SLW_OK) {
-    size_t count = (size_t)self->graph.num_inputs + 1U;
-    self->is_param = slw_platform_alloc(count, 1);
-    self->is_state = slw_platform_alloc(count, 1);
-    self->stale = slw_platform_alloc(count, 1);
-    self->shared = slw_platform_alloc(count * sizeof self->shared[0], sizeof(void *));
-    status = (self->is_param != NULL && self->is_state != NULL && self->stale != NULL &&
-              self->shared != NULL)
-                 ? SLW_OK
-                 : SLW_ERROR_MEMORY;
-  }
-  if (status != SLW_OK) {
-    (void)slw_error_setf("ArtifactError", "the model's graph needs the function '%s', which its "
-                                          "library lacks (%s). Graph and library must come from "
-                                          "one compilation.", missing, slw_status_text(status));
-    slw_module_release(&self->head);
-    return status;
-  }
-  for (uint32_t i = 0; i < self->graph.num_entries; ++i) {
-    self->graph.tensors[i].device = device;
-  }
-  for (uint32_t i = 0; i < self->graph.num_inputs; ++i) {
-    self->is_state[i] = (uint8_t)slw_graph_is_state(&self->graph, i);
-  }
-  self->owner = owner;
-  if (owner != NULL) {
-    slw_module_retain(owner);
-  }
-  *out = &self->head;
-  return SLW_OK;
-}
-
-typedef struct {
-  const char *const *names;
-  const slw_function *functions;
-  size_t count;
-} function_table;
-
-static slw_status lookup_in_table(void *context, const char *name, slw_function *out) {
-  const function_table *table = context;
-  for (size_t i = 0; i < table->count; ++i) {
-    if (slw_text_equal(table->names[i], name)) {
-      *out = table->functions[i];
-      return SLW_OK;
-    }
-  }
-  return SLW_ERROR_NOT_FOUND;
-}
-
-slw_status slw_graph_module_create_from_table(DLDevice device, const void *blob,
-                                              size_t size_bytes, const char *const *names,
-                                              const slw_function *functions, size_t num_functions,
-                                              slw_module **out) {
-  function_table table = {names, functions, num_functions};
-  return slw_graph_module_create_on(device, blob, size_bytes, lookup_in_table, &table, NULL, out);
-}
+const slw_module_class slw_graph_module_class = {"graph", get_function, destroy};

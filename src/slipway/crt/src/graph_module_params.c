@@ -17,6 +17,11 @@ slw_status slw_graph_module_share_param(slw_module *module, uint32_t input,
                              values) != 0) {
     return SLW_ERROR_TENSOR;
   }
+  if (values->device.device_type != model->device.device_type) { /* no memory in common */
+    slw_graph_own_input(self, input, 0);
+    self->is_param[input] = 1;
+    return slw_tensor_copy(values, model);
+  }
   if (((uintptr_t)values->data + (uintptr_t)values->byte_offset) % SLW_TENSOR_ALIGNMENT != 0) {
     (void)slw_error_setf("ExecutionError", "share_param: the tensor for '%s' must be aligned to %d "
                                            "bytes",

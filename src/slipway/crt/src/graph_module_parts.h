@@ -15,20 +15,27 @@ typedef struct {
   void *initial_data;
 } slw_shared_param;
 
+/** The model's memory on one device. */
+typedef struct {
+  void *memory;
+  DLDevice device;
+} slw_graph_memory;
+
 typedef struct {
   slw_module head;
   slw_graph graph;
   slw_module *owner; /* what the functions belong to */
   void *blob;
   void *tables;
-  void *arena; /* on the device */
-  DLDevice device;
+  slw_graph_memory arenas[SLW_GRAPH_MAX_ARENAS];
   uint8_t *is_param;        /* for each input: set by load_params or share_param */
   slw_shared_param *shared; /* for each input */
   uint8_t *is_state;        /* for each input: kernels of the model write it */
   uint8_t *stale;           /* for each input: the model's sizes have changed since it was set */
   uint8_t placed;           /* an input or output was given memory since the last run */
 } slw_graph_module;
+
+extern const slw_module_class slw_graph_module_class;
 
 /** One function of the module, in the calling convention with the module as `handle`. */
 typedef struct {

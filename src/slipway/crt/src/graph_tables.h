@@ -5,6 +5,9 @@
  *
  * A header of 64 bytes, then the tables without gaps: dims (i64), storages (u64 offset, u64
  * bytes), nodes, entries, args, inputs, outputs, names of outputs (u32 each), strings.
+ * Where the header counts arenas, there are several, each on a device: they lie one behind the
+ * other in the offsets of storages, and a table before the args has u32 kind of device, u32 0, u64
+ * first byte of each.
  * Version 2 is of models with open dimensions: a header of 80 bytes, and after the entries symbols
  * (u32 name, u32 0, i64 low, i64 high), open dims (u32 dim, u32 first word, u32 words, u32 0) and
  * the words of their formulas (i64). The dims are upper bounds then.
@@ -23,6 +26,7 @@
 #define SLW_GRAPH_OPEN_HEADER_BYTES 80U /* of version 2 */
 #define SLW_GRAPH_SYMBOL_BYTES 24U
 #define SLW_GRAPH_OPEN_BYTES 16U
+#define SLW_GRAPH_ARENA_BYTES 16U
 
 /** Counts of the header and the places of the tables, all in bytes from the start. */
 typedef struct {
@@ -34,6 +38,8 @@ typedef struct {
   uint64_t names_at, strings_at;
   uint32_t num_symbols, num_open, num_code; /* of dimensions known only when the model runs */
   uint64_t symbols_at, open_at, code_at;
+  uint32_t num_arenas; /* 0: one, on whatever device the model is put */
+  uint64_t arenas_at;
 } slw_graph_layout;
 
 typedef struct {
@@ -67,6 +73,15 @@ static inline slw_graph_entry slw_graph_read_entry(const uint8_t *table, uint32_
                            slw_load32(p + 8),
                            slw_load32(p + 12)};
   return entry;
+}
+
+/** How many arenas a graph.bin that has been checked tells of. */
+static inline uint32_t slw_graph_counts_arenas(const void *blob) {
+  return slw_load32((const uint8_t *)blob + 56);
+}
+
+static inline uint64_t slw_graph_arena_begin(const uint8_t *table, uint32_t index) {
+  return slw_load64(table + (size_t)index * SLW_GRAPH_ARENA_BYTES + 8U);
 }
 
 static inline uint32_t slw_graph_read_index(const uint8_t *table, uint32_t index) {

@@ -35,6 +35,7 @@ from slipway.frontends.onnx.counted import cut_to_declared, through_counted
 from slipway.frontends.onnx.declared import DECLARED
 from slipway.frontends.onnx.functions import body_of, bound_nodes, has_body
 from slipway.frontends.onnx.graph_check import check_names, names_read, opset_of
+from slipway.frontends.onnx.meanings import port_meanings
 from slipway.frontends.onnx.node_check import check_node, check_values, objection_to
 from slipway.frontends.onnx.open_sizes import OpenSizes, SizeTrial, open_sizes, shapes_of_dims
 from slipway.frontends.onnx.reader import array_of, load_model, value_type, weights_bytes
@@ -53,6 +54,7 @@ from slipway.ir.depth import levels
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
 from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
+from slipway.relay.meaning import meanings_attribute
 from slipway.relay.types import TensorType, is_open
 
 MAX_DEPTH = 1000  # of functions that call functions
@@ -201,6 +203,7 @@ class _Importer:
         counted = tuple((n, value.axis) for n, value in named if isinstance(value, Counted))
         if counted:
             attrs += (("counted_outputs", counted),)
+        attrs += meanings_attribute(*port_meanings(self.proto, names))
         return Function((*inputs, *used), body, None, attrs)
 
     def survey(

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.errors import (
     InternalError,
     ModelError,
@@ -32,6 +33,7 @@ from slipway.frontends.tflite.schema import DTYPES
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
 from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
+from slipway.relay.meaning import Meaning, meanings_attribute
 from slipway.relay.types import TensorType
 
 
@@ -170,7 +172,14 @@ class _Importer(Program):
         results += [self.variables.get(name, first) for name, first in self.first.items()]
         body = results[0] if len(results) == 1 else Tuple(tuple(results))
         listed = (*(names[i] for i in outputs), *self.first)
-        attrs = (("output_names", listed),)
+        meanings = meanings_attribute(
+            {names[i]: _meaning(graph.tensors[i]) for i in graph.inputs},
+            [
+                _meaning(graph.tensors[i], self.model.labels.get(position, ()))
+                for position, i in enumerate(graph.outputs)
+            ],
+        )
+        attrs = (("output_names", listed), *meanings)
         return Function((*params, *self.first.values()), body, None, attrs)
 
     def call(self, index: int, inputs: Sequence[Expr]) -> list[Expr]:
@@ -364,6 +373,16 @@ def _zero(tensor: FileTensor) -> int:
     """Return what a variable tensor stores for zero when it is reset."""
     found = tensor.quantization
     return found.zero_point if found is not None and tensor.dtype == "int8" else 0
+
+
+def _meaning(tensor: FileTensor, labels: tuple[str, ...] = ()) -> Meaning:
+    """Return what an input or output of the file means to its caller."""
+    if len(labels) not in tensor.shape:
+        labels = ()
+    found = tensor.quantization
+    if found is None or found.scales.size != 1 or not found.scale or dtypes.is_float(tensor.dtype):
+        return Meaning(labels=labels)
+    return Meaning(found.scale, found.zero_point, labels=labels)
 
 
 def _node_name(graph: SubGraph, operator: Operator) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from slipway.errors import ModelError
 from slipway.frontends.tflite import schema
 from slipway.frontends.tflite.flatbuffer import Flatbuffer, Table
+from slipway.frontends.tflite.labels import labels_of
 from slipway.frontends.tflite.sparse import dense_array
 
 Array = np.ndarray[Any, Any]
@@ -89,6 +90,7 @@ class FileModel:
 
     subgraphs: tuple[SubGraph, ...]
     description: str
+    labels: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # by the output's position
 
 
 def load_model(model: Any) -> FileModel:
@@ -127,7 +129,7 @@ def parse(data: bytes) -> FileModel:
     graphs = tuple(_subgraph(graph, codes, buffers, data) for graph in root.tables(2))
     if not graphs:
         raise ModelError("the TFLite file holds no subgraph")
-    return FileModel(graphs, root.text(3))
+    return FileModel(graphs, root.text(3), labels_of(root, buffers, data))
 
 
 def _operator_code(code: Table) -> tuple[str, int]:

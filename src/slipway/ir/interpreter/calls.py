@@ -11,6 +11,7 @@ from slipway import dtypes
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.ir.hardware import HARDWARE
+from slipway.ir.interpreter.tiles import tile_call
 from slipway.ir.interpreter.values import numpy_dtype, round_bfloat16
 from slipway.ir.intrin import INTRINSICS
 
@@ -48,6 +49,8 @@ def compile_call(m: Machine, node: E.Call) -> Closure:
         return lambda: m.pointer(node)
     if op == "hardware":
         return _hardware(m, node)
+    if op.startswith("tile_"):
+        return tile_call(m, node)
     args = [m.compile(a) for a in node.args]
     kind, code = numpy_dtype(dtypes.scalar_of(node.dtype)), dtypes.code_of(node.dtype)
     if op == "reinterpret":

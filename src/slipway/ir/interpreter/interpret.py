@@ -25,6 +25,7 @@ from slipway.ir.depth import room_for
 from slipway.ir.function import PrimFunc
 from slipway.ir.interpreter.calls import Closure, ReturnError
 from slipway.ir.interpreter.expressions import EXPRESSIONS
+from slipway.ir.interpreter.tiles import TileUnit
 from slipway.ir.interpreter.values import round_bfloat16, scalar, storage_dtype
 
 PackedFunctions = dict[str, Callable[..., Any]]
@@ -55,6 +56,7 @@ class Machine:
         self.values: dict[int, Any] = {}
         self.memory: dict[int, np.ndarray[Any, Any]] = {}  # flat, by data Var
         self.code: dict[int, tuple[Any, Callable[[], Any]]] = {}
+        self.tiles = TileUnit()
 
     def expr(self, node: Any) -> Any:
         """Return the value of an expression now."""

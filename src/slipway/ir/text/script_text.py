@@ -44,6 +44,10 @@ _HEAD = "# from tvm.script import tir as T"
 
 
 class _Script(Printer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.owner: dict[int, Buffer] = {}  # of a variable: the buffer whose memory it is
+
     def lines_of(self, func: PrimFunc, name: str, depth: int) -> list[str]:
         pad, inner = "    " * depth, "    " * (depth + 1)
         scalars = {id(p) for p in func.params}
@@ -71,12 +75,18 @@ class _Script(Printer):
             for k, v in func.attrs
             if isinstance(v, _PLAIN) and k != "tir.blocks"
         }
+        own = [n.buffer for n in walk(func.body) if isinstance(n, S.Allocate)]
+        for buffer in (*(b for _, b in func.buffer_map), *own):
+            if id(buffer.data) not in scalars:
+                self.owner[id(buffer.data)] = buffer
         lines = [f"{pad}@T.prim_func", f"{pad}def {name}({', '.join(params)}):"]
         lines.append(f"{inner}T.func_attr({attrs!r})")
         lines += [inner + line for line in (*declared, *head)]
         return [*lines, *self.stmt(func.body, depth + 1)]
 
     def name(self, node: Any) -> str:
+        if id(node) in self.owner:
+            return f"{self.name(self.owner[id(node)])}.data"
         if id(node) not in self.names:
             plain = re.sub(r"\W", "_", node.name or "v")
             plain = f"_{plain}" if plain[:1].isdigit() or keyword.iskeyword(plain) else plain
@@ -166,11 +176,19 @@ class _Script(Printer):
                          f"{self.expr(value)})")  # fmt: skip
         if not (isinstance(node.predicate, E.IntImm) and node.predicate.value):
             lines.append(f"{inner}T.where({self.expr(node.predicate)})")
+        for what, buffers in (("reads", node.reads), ("writes", node.writes)):
+            if buffers:
+                regions = ", ".join(f"{self.name(b)}[{self.whole(b)}]" for b in buffers)
+                lines.append(f"{inner}T.{what}({regions})")
         if node.annotations:
             lines.append(f"{inner}T.block_attr({dict(node.annotations)!r})")
         if node.init is not None:
             lines += [f"{inner}with T.init():", (node.init, depth + 2)]
         return [*lines, (node.body, depth + 1)]
+
+    def whole(self, buffer: Buffer) -> str:
+        """Return the slices that are all of a buffer."""
+        return ", ".join(f"0:{self.expr(s)}" for s in buffer.shape) or "()"
 
     def loop_head(self, node: S.For, pad: str) -> str:
         begin, extent = self.expr(node.min), self.expr(node.extent)

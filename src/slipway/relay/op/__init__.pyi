@@ -14,6 +14,7 @@ from slipway.relay.op_registry import OpPattern as OpPattern
 from slipway.relay.op_rules import register_alter_op_layout as register_alter_op_layout
 from slipway.relay.op_rules import register_convert_op_layout as register_convert_op_layout
 from slipway.relay.op_rules import register_legalize as register_legalize
+from slipway.relay.ops.annotation import device_copy as device_copy
 from slipway.relay.ops.control import branch as branch
 from slipway.relay.ops.control import while_loop as while_loop
 from slipway.relay.ops.nn.activation import clip as clip
@@ -185,6 +186,7 @@ __all__ = [
     "cosh",
     "cumprod",
     "cumsum",
+    "device_copy",
     "divide",
     "dynamic_update_slice",
     "equal",

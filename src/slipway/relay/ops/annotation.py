@@ -1,7 +1,8 @@
-"""annotation.compiler_begin, compiler_end, stop_fusion and checkpoint: marks in a graph.
+"""annotation.compiler_begin, compiler_end, stop_fusion, checkpoint and on_device; device_copy.
 
-They mean nothing to the values.  `PartitionGraph` cuts the graph at the first two, no kernel
-reaches across the third, and the last is for a pass that makes gradients.
+They are marks in a graph, and mean nothing to the values.  `PartitionGraph` cuts the graph at the
+first two, no kernel reaches across the third, and the fourth is for a pass that makes gradients.
+The last two say which device computes what, in a model that is built for several.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from slipway.relay.expr import Call, Tuple
 from slipway.relay.op_registry import Attrs, OpDefinition, OpPattern, as_expr, register_op
 from slipway.relay.ops.tensor.tensors import elementwise
 from slipway.relay.types import TensorType, Type
+from slipway.runtime.devices import Device
 
 
 @node
@@ -27,8 +29,25 @@ class MarkAttrs(Attrs):
     """None."""
 
 
-def _mark(name: str, attrs: type[Attrs], pattern: OpPattern, doc: str) -> OpDefinition:
-    definition = register_op(f"annotation.{name}", "data", attrs=attrs, pattern=pattern, doc=doc)
+@node
+class OnDeviceAttrs(Attrs):
+    """The kind of device, as DLPack counts them."""
+
+    device_type: int = 1
+
+
+@node
+class DeviceCopyAttrs(Attrs):
+    """The kinds of device, as DLPack counts them; 0: whichever the values are on."""
+
+    src_device_type: int = 0
+    dst_device_type: int = 1
+
+
+def _mark(
+    name: str, attrs: type[Attrs], pattern: OpPattern, doc: str, prefix: str = "annotation."
+) -> OpDefinition:
+    definition = register_op(prefix + name, "data", attrs=attrs, pattern=pattern, doc=doc)
 
     @definition.type_relation
     def relation(attrs: Attrs, data: TensorType) -> Type:
@@ -86,3 +105,42 @@ stop_fusion: Any = _plain(
 checkpoint: Any = _plain(
     "checkpoint", OpPattern.ELEMWISE, "The value itself, which a gradient computes anew."
 )
+
+ON_DEVICE = _mark(
+    "on_device", OnDeviceAttrs, OpPattern.ELEMWISE,
+    "The value itself, which a device of that kind computes.",
+)  # fmt: skip
+DEVICE_COPY = _mark(
+    "device_copy", DeviceCopyAttrs, OpPattern.ELEMWISE,
+    "The value itself, copied to a device of that kind.", "",
+)  # fmt: skip
+
+
+def _kind_of(device: Any) -> int:
+    """Return DLPack's number for ``tvm.opencl(0)``, "opencl" or that number."""
+    if isinstance(device, int):
+        return device
+    number: int = Device(device).device_type if isinstance(device, str) else device.device_type
+    return number
+
+
+@ON_DEVICE.make
+def on_device(data: Any, device: Any) -> Any:
+    """Let a device of a kind, ``tvm.opencl(0)`` or "opencl", compute a value.
+
+    It computes what only this value is made from too, up to the next mark.
+    """
+    given = as_expr(data)
+    if isinstance(given, Tuple):
+        return Tuple(tuple(on_device(field, device) for field in given.fields))
+    return ON_DEVICE(given, attrs=OnDeviceAttrs(_kind_of(device)))
+
+
+@DEVICE_COPY.make
+def device_copy(data: Any, src_dev: Any, dst_dev: Any) -> Call:
+    """Copy a value from a device of one kind to one of another."""
+    return DEVICE_COPY(data, attrs=DeviceCopyAttrs(_kind_of(src_dev), _kind_of(dst_dev)))
+
+
+ON_DEVICE.sample_case((2, 3), attrs=OnDeviceAttrs())
+DEVICE_COPY.sample_case((2, 3), attrs=DeviceCopyAttrs())

@@ -13,7 +13,7 @@ import errno
 import ipaddress
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -22,6 +22,7 @@ MAX_GUESTS = 256  # beyond these the oldest one goes, if it had its second ...
 MAX_GUESTS_OF_ONE = 64  # address
 PATIENCE_S = 1.0
 MOST_GUESTS = 2048  # ... and beyond these in any case
+TAKEN_AT_ONCE = 256
 _NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
@@ -33,7 +34,7 @@ class Guest:
         self._lobby = lobby
         self.origin = origin
         self.since = loop.time()
-        self._put_out = put_out
+        self.put_out = put_out
         self._timer = loop.call_later(GREETING_TIMEOUT_S, self.end)
 
     def leave(self) -> None:
@@ -45,7 +46,7 @@ class Guest:
         """End the connection, if it is a guest still."""
         if self in self._lobby:
             self.leave()
-            self._put_out()
+            self.put_out()
 
 
 class Lobby:
@@ -53,6 +54,8 @@ class Lobby:
 
     def __init__(self) -> None:
         self._guests: dict[str, dict[Guest, None]] = {}  # of each address, the oldest first
+        self._by_count: dict[int, dict[str, None]] = {}  # the addresses that have so many guests
+        self._most = 0  # guests of one address
         self._count = 0
 
     def __len__(self) -> int:
@@ -67,10 +70,11 @@ class Lobby:
         if len(same) >= MAX_GUESTS_OF_ONE:
             self._make_room(same)
         elif self._count >= MAX_GUESTS:
-            self._make_room(max(self._guests.values(), key=len))
+            self._make_room(self._of_most())
         guest = Guest(self, origin, put_out)
-        self._guests.setdefault(origin, {})[guest] = None
-        self._count += 1
+        same = self._guests.setdefault(origin, {})
+        same[guest] = None
+        self._recount(origin, len(same) - 1, len(same))
         return guest
 
     def forget(self, guest: Guest) -> None:
@@ -78,7 +82,7 @@ class Lobby:
         same = self._guests.get(guest.origin, {})
         if guest in same:
             del same[guest]
-            self._count -= 1
+            self._recount(guest.origin, len(same) + 1, len(same))
             if not same:
                 del self._guests[guest.origin]
 
@@ -87,11 +91,32 @@ class Lobby:
 
         False if there is none.
         """
-        most: dict[Guest, None] = max(self._guests.values(), key=len, default={})
-        oldest = next(iter(self._guests.get(origin, {}) if origin is not None else most), None)
+        candidates = self._of_most() if origin is None else self._guests.get(origin, {})
+        oldest = next(iter(candidates), None)
         if oldest is not None:
             oldest.end()
         return oldest is not None
+
+    def end_all(self) -> None:
+        """Put everybody out."""
+        while self.make_room():
+            pass
+
+    def _of_most(self) -> dict[Guest, None]:
+        """Return the guests of the address with the most; among equals, of the first of them."""
+        origin = next(iter(self._by_count.get(self._most, {})), None)
+        return self._guests[origin] if origin is not None else {}
+
+    def _recount(self, origin: str, before: int, now: int) -> None:
+        """Enter an address under its new number of guests: nobody looks through all of them."""
+        self._count += now - before
+        if before:
+            del self._by_count[before][origin]
+        if now:
+            self._by_count.setdefault(now, {})[origin] = None
+        self._most = max(self._most, now)
+        while self._most and not self._by_count.get(self._most):
+            self._most -= 1
 
     def _make_room(self, candidates: dict[Guest, None]) -> None:
         oldest = next(iter(candidates))
@@ -107,6 +132,8 @@ def origin_of(peer: Any) -> str:
     """Return what counts as one address: a host, of IPv6 its network."""
     if not isinstance(peer, tuple):
         return "local"
+    if len(peer) == 2:  # IPv4
+        return str(peer[0])
     address = ipaddress.ip_address(str(peer[0]).partition("%")[0])
     mapped = getattr(address, "ipv4_mapped", None)
     if address.version == 4 or mapped is not None:
@@ -118,36 +145,66 @@ async def accept(
     listener: socket.socket, lobby: Lobby, serve: Callable[[socket.socket, Any], Awaitable[None]]
 ) -> None:
     """Accept connections until cancelled, each served by a task of its own."""
+    tasks = _Tasks()
+    try:
+        await _take(listener, lobby, lambda *who: tasks.begin(_guarded(serve, *who)))
+    finally:
+        await tasks.end()
+
+
+class _Tasks:
+    """Tasks that nobody waits for, until all are ended."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _take(
+    listener: socket.socket, lobby: Lobby, arrive: Callable[[socket.socket, Any], object]
+) -> None:
+    """Accept connections until cancelled.
+
+    Those that wait are taken many at a time: the system hands them out in the order in which they
+    came, so that whoever greets waits for all the silent ones before.
+    """
     loop = asyncio.get_running_loop()
     listener.setblocking(False)
     listener.listen(4096)
-    tasks: set[asyncio.Task[None]] = set()
     try:
         while True:
             try:
-                connection, peer = await loop.sock_accept(listener)
+                arrive(*await loop.sock_accept(listener))
+                for _ in range(TAKEN_AT_ONCE):
+                    connection, peer = listener.accept()
+                    connection.setblocking(False)
+                    arrive(connection, peer)
+            except BlockingIOError:
+                pass  # nobody else waits
             except OSError as error:
-                if error.errno not in _NO_ROOM:
-                    await asyncio.sleep(0)
-                    continue  # that one has left again
-                lobby.make_room()
-                await asyncio.sleep(0.05)
-                continue
-            task = asyncio.ensure_future(_guarded(serve, connection, peer))
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
+                if error.errno in _NO_ROOM:
+                    await asyncio.sleep(0 if lobby.make_room() else 0.05)
+                # else that one has left again
+            await asyncio.sleep(0)
     finally:
         listener.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _guarded(
-    serve: Callable[[socket.socket, Any], Awaitable[None]], connection: socket.socket, peer: Any
+    serve: Callable[[socket.socket, Any], Awaitable[None]], connection: socket.socket, who: Any
 ) -> None:
     try:
-        await serve(connection, peer)
+        await serve(connection, who)
     except (OSError, EOFError, TimeoutError, asyncio.CancelledError):
         connection.close()
 
@@ -160,15 +217,29 @@ async def receive_guests(
 ) -> None:
     """Accept connections, with `tls` encrypted, until cancelled.
 
-    `handle` serves one, and lets its guest leave when the greeting is complete.
+    `handle` serves one, and lets its guest leave when the greeting is complete.  Guests speak
+    first: of one that has not there is a socket, and no task.
     """
-    lobby = Lobby()
+    lobby, tasks = Lobby(), _Tasks()
     loop = asyncio.get_running_loop()
 
-    async def serve(connection: socket.socket, peer: Any) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        guest = lobby.enter(origin_of(peer), task.cancel)
+    def arrive(connection: socket.socket, peer: Any) -> None:
+        guest = lobby.enter(origin_of(peer), lambda: leave(connection))
+        loop.add_reader(connection, begin, connection, guest)
+
+    def leave(connection: socket.socket) -> None:
+        loop.remove_reader(connection)
+        connection.close()
+
+    def begin(connection: socket.socket, guest: Guest) -> None:
+        if _has_ended(connection):
+            guest.end()
+            return
+        loop.remove_reader(connection)
+        task = tasks.begin(_guarded(serve, connection, guest))
+        guest.put_out = task.cancel
+
+    async def serve(connection: socket.socket, guest: Guest) -> None:
         transport: asyncio.Transport | None = None
         try:
             reader = asyncio.StreamReader(limit)
@@ -187,4 +258,18 @@ async def receive_guests(
             if transport is not None and not transport.is_closing():
                 transport.abort()
 
-    await accept(listener, lobby, serve)
+    try:
+        await _take(listener, lobby, arrive)
+    finally:
+        lobby.end_all()
+        await tasks.end()
+
+
+def _has_ended(connection: socket.socket) -> bool:
+    """Return whether the other side has left without a word."""
+    try:
+        return not connection.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True

@@ -30,16 +30,16 @@ from slipway.runtime.params import read_params, save_param_dict
 from slipway.runtime.timing import BenchmarkResult
 
 
-def create_native(
-    tables: GraphTables | bytes, library: Module, dev: Device | None = None
-) -> NativeModule:
-    """Make a graph executor in C that calls the compiled functions of `library`, tensors on `dev`.
+def create_native(tables: GraphTables | bytes, library: Module, *devices: Device) -> NativeModule:
+    """Make a graph executor in C that calls the compiled functions of `library`.
 
-    Without a device, on the CPU.
+    Its tensors lie on `devices`, one for each kind that the graph has parts for; without any, on
+    the CPU.
     """
     blob = tables if isinstance(tables, bytes) else tables.to_binary()
     parsed = tables if isinstance(tables, GraphTables) else GraphTables.from_binary(tables)
-    args: list[Any] = [*(dev.__dlpack_device__() if dev is not None else (1, 0))]
+    places = [dev.__dlpack_device__() for dev in devices] or [(1, 0)]
+    args: list[Any] = [number for place in places for number in place]
     kept: list[Any] = [library]
     for name in parsed.functions():
         code = library.library if isinstance(library, LibraryModule) else None
@@ -88,6 +88,7 @@ class GraphModule:
             )
         self.module = module
         self._is_local = isinstance(module, Module)
+        self._takes_inputs = isinstance(module, NativeModule) and module.type_key == "graph"
         self._set_input = module["set_input"]
         self._run = module["run"]
         self._get_output = module["get_output"]
@@ -245,9 +246,28 @@ class GraphModule:
 
     def run(self, **inputs: Any) -> None:
         """Run the model, after setting `inputs` by name."""
-        if inputs:
+        if inputs and not self._runs_on(inputs):
             self.set_input(**inputs)
-        self._run()
+            self._run()
+        elif not inputs:
+            self._run()
+
+    def _runs_on(self, inputs: Mapping[str, Any]) -> bool:
+        """Run in one call of C, if it takes the inputs as they are; else nothing has run."""
+        if not self._takes_inputs:
+            return False
+        given: list[Any] = []
+        for name, value in inputs.items():
+            if not (_is_plain(value) and self._has_shape(value)):
+                return False
+            given += (name, value)
+        try:
+            self._run(*given)
+        except ExecutionError as error:
+            if str(error).startswith("set_input: "):
+                return False  # what C refuses is looked into one by one
+            raise
+        return True
 
     def get_output(self, index: str | int, out: NDArray | None = None) -> NDArray:
         """Return an output by name or number: a view that the next run overwrites.
@@ -425,11 +445,13 @@ def create(graph_json: str, lib: Any, device: Any = None, *, ctx: Any = None) ->
     the graph it was built with.  One that carries a model's parameters gives them to the executor.
     """
     device = ctx if device is None else device  # `ctx` is its name in TVM 0.6
-    dev = device[0] if isinstance(device, list | tuple) else device
+    devices = list(device) if isinstance(device, list | tuple) else [device]
     tables = GraphTables.from_json(graph_json)
+    dev = devices[0]
     if isinstance(dev, Device):
-        dev.check()
-        made = create_native(tables, lib)
+        for one in devices:
+            one.check()
+        made = create_native(tables, lib, *(devices if tables.arenas else ()))
         carried = lib.shared_params() if isinstance(lib, Module) else None
         if carried:
             share_params(made, tables, carried)
@@ -445,7 +467,7 @@ def create(graph_json: str, lib: Any, device: Any = None, *, ctx: Any = None) ->
         return GraphModule(lib["default"]())
     blob = np.frombuffer(tables.to_binary(), np.uint8)
     sent = dev.empty(blob.shape, "uint8").copyfrom(blob)
-    return GraphModule(make(sent))
+    return GraphModule(make(sent, *devices) if tables.arenas else make(sent))
 
 
 def _parse_lines(text: str) -> dict[str, tuple[tuple[int, ...], str, str]]:

@@ -154,27 +154,54 @@ class GraphExecutorFactoryModule(Module):
         return self.library_module._lookup(name, query_imports=False)
 
     def create_executor(self, dev: Device | None = None, *more: Device) -> NativeModule:
-        """Return a new graph module on `dev`, its parameters set; give it to `GraphModule`."""
-        dev = dev or cpu(0)
-        if not isinstance(dev, Device) and isinstance(dev, RemoteDevice):
-            raise ExecutionError(
-                f"this library is in this process and {dev} is not: export it, then remote.upload "
-                "and remote.load_module give you the library on the device."
-            )
-        if more or not isinstance(dev, Device):
-            raise ExecutionError("lib['default'] takes one device, for example cpu(0).")
-        dev.check()
+        """Return a new graph module on `dev`, its parameters set; give it to `GraphModule`.
+
+        A model that was compiled for several kinds of device takes one of each; `cpu(0)` need not
+        be given.
+        """
+        devices = (dev or cpu(0), *more)
+        for given in devices:
+            if not isinstance(given, Device) and isinstance(given, RemoteDevice):
+                raise ExecutionError(
+                    f"this library is in this process and {given} is not: export it, then "
+                    "remote.upload and remote.load_module give you the library on the device."
+                )
+            if not isinstance(given, Device):
+                raise ExecutionError(
+                    "lib['default'] takes a device, for example cpu(0), or one of each kind that "
+                    "the model was compiled for."
+                )
+            given.check()
+        if self.tables.arenas:
+            return self._create_over(devices)
         kind = int(self.metadata.get("device_type", 1))
-        if dev.device_type != kind:
+        dev = next((d for d in devices if d.device_type == kind), None)
+        if dev is None:
             raise ExecutionError(
-                f"this model was compiled for {Device(kind, 0).type_name} and cannot run on {dev}: "
-                f"give lib['default'] {Device(kind, 0)}, or compile it for {dev.type_name}."
+                f"this model was compiled for {Device(kind, 0).type_name} and cannot run on "
+                f"{devices[0]}: give lib['default'] {Device(kind, 0)}, or compile it for "
+                f"{devices[0].type_name}."
             )
         made = create_native(self.tables, self.library_module, dev)
         if kind != 1:  # in the device's memory each executor has parameters of its own
             made["load_params"](self.param_bytes())
             return made
         if not self._is_bare:
+            share_params(made, self.tables, self._shared_params())
+        return made
+
+    def _create_over(self, devices: Sequence[Device]) -> NativeModule:
+        """Return a graph module whose parts run on several devices."""
+        given = {device.device_type for device in devices}
+        missing = [a.device_type for a in self.tables.arenas if a.device_type not in {1, *given}]
+        if missing:
+            wanted = ", ".join(str(Device(a.device_type, 0)) for a in self.tables.arenas)
+            raise ExecutionError(
+                f"parts of this model run on {Device(missing[0], 0).type_name}: give "
+                f"lib['default'] a device of each kind, ({wanted})."
+            )
+        made = create_native(self.tables, self.library_module, *devices)
+        if not self._is_bare:  # what lies in the processor's memory is shared, the rest copied
             share_params(made, self.tables, self._shared_params())
         return made
 

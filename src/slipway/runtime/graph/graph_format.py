@@ -4,12 +4,14 @@ r"""A compiled model's graph: which functions run, in which order, over which te
 and tools) and ``graph.bin``, flat tables that the C executor uses without parsing::
 
     header   16 x u32: "SLWG", version, total bytes, nodes, entries, inputs, outputs, args, dims,
-             string bytes, storages, named outputs, arena bytes (u64), 0, 0
+             string bytes, storages, named outputs, arena bytes (u64), arenas, 0
     dims     i64 each                           extents of all shapes
     storages u64 offset, u64 bytes              in the arena, offsets are multiples of 64
     nodes    u32 name, function, first arg, number of args, first entry, number of outputs
              name and function are offsets into strings; function 0xffffffff: an input
     entries  u8 dtype code, u8 bits, u16 lanes, u32 ndim, u32 first dim, u32 storage
+    arenas   u32 kind of device, u32 0, u64 first byte in the arena of each device's part; none
+             where all tensors are on one device
     args     u32 entry each                     of one node: its inputs, then its outputs
     inputs   u32 node each
     outputs  u32 entry each
@@ -50,9 +52,11 @@ from slipway.runtime.graph.graph_sizes import (
 VERSION = 1
 OPEN_VERSION = 2  # of models with open dimensions
 NO_OPERATION = "__nop"  # classic name of a reshape in place
+COPY = "__copy"  # classic name of a copy from one device to another, which the executor does
 _MAGIC = 0x47574C53
 _NONE = 0xFFFFFFFF
 _ALIGNMENT = 64
+_DEVICE_ALIGNMENT = 512  # what every driver takes as the beginning of a tensor
 MAX_RANK = 16  # of a tensor at run time: crt/include/slipway/tensor.h
 MAX_EXTENT = 1 << 47
 
@@ -94,12 +98,21 @@ class Storage:
 
 
 @dataclass(frozen=True)
+class Arena:
+    """A device's part of the arena, from byte `begin` on; `device_type` is DLPack's number."""
+
+    device_type: int
+    begin: int
+
+
+@dataclass(frozen=True)
 class GraphTables:
     """A model's graph.
 
     `nodes` in the order they run; `entries` of all nodes one after the other; `inputs` are node
     numbers (parameters included); `outputs` are (node, output) pairs; `storages` may be left empty:
     then every storage gets its own place.  `output_names` are those of all outputs, or none.
+    `arenas` is empty where one device has all tensors.
     Where dimensions are open, shapes have their upper bounds, and `open_dims` say what they are.
     """
 
@@ -112,6 +125,7 @@ class GraphTables:
     output_names: tuple[str, ...] = ()
     open_sizes: tuple[OpenSize, ...] = ()
     open_dims: tuple[OpenAxis, ...] = ()
+    arenas: tuple[Arena, ...] = ()
 
     def __post_init__(self) -> None:
         _check(self)
@@ -134,8 +148,14 @@ class GraphTables:
 
     def functions(self) -> list[str]:
         """Return the names of the compiled functions that the graph calls, each once."""
-        called = (node.function for node in self.nodes if node.function not in (None, NO_OPERATION))
+        own = (None, NO_OPERATION, COPY)
+        called = (node.function for node in self.nodes if node.function not in own)
         return list(dict.fromkeys(name for name in called if name is not None))
+
+    def device_type(self, entry: GraphEntry) -> int:
+        """Return the kind of device that a tensor of several devices' graph lies on."""
+        offset = self.storages[entry.storage].offset
+        return max((a for a in self.arenas if a.begin <= offset), key=_begin).device_type
 
     # Classic JSON.
 
@@ -143,13 +163,14 @@ class GraphTables:
         """Return the classic graph JSON."""
         starts, names = self.first_entries, self.output_names
         nodes = [_node_to_json(node) for node in self.nodes]
+        kinds = [self.device_type(entry) if self.arenas else 1 for entry in self.entries]
         document = {
             "nodes": nodes,
             "arg_nodes": list(self.inputs),
             "heads": [[node, output, 0] for node, output in self.outputs],
             "attrs": {
                 "dltype": ["list_str", [entry.dtype for entry in self.entries]],
-                "device_index": ["list_int", [1] * len(self.entries)],
+                "device_index": ["list_int", kinds],
                 "storage_id": ["list_int", [entry.storage for entry in self.entries]],
                 "shape": ["list_shape", [list(entry.shape) for entry in self.entries]],
                 **({"output_names": ["list_str", list(names)]} if names else {}),
@@ -189,6 +210,10 @@ class GraphTables:
                 f"the model's graph tables are damaged ({error}). Export the model again, and copy "
                 "it in binary mode."
             ) from error
+
+
+def _begin(arena: Arena) -> int:
+    return arena.begin
 
 
 def _check(tables: GraphTables) -> None:
@@ -231,6 +256,22 @@ def _open_to_json(tables: GraphTables) -> dict[str, Any]:
             "list_dim", [[d.entry, d.axis, list(d.formula)] for d in tables.open_dims]
         ],
     }  # fmt: skip
+
+
+def _storages_by_device(
+    entries: Sequence[GraphEntry], kinds: Sequence[int]
+) -> tuple[tuple[Storage, ...], int, tuple[Arena, ...]]:
+    """Return storages apart, those of one kind of device behind one another."""
+    kind_of = {entry.storage: kind for entry, kind in zip(entries, kinds, strict=True)}
+    apart, _ = _storages_apart(entries)
+    placed, arenas, offset = list(apart), [], 0
+    for kind in sorted(set(kind_of.values())):
+        arenas.append(Arena(kind, offset))
+        for index, storage in enumerate(apart):
+            if kind_of.get(index, 1) == kind:
+                placed[index] = Storage(offset, storage.size)
+                offset += -(-storage.size // _DEVICE_ALIGNMENT) * _DEVICE_ALIGNMENT
+    return tuple(placed), offset, tuple(arenas)
 
 
 def _storages_apart(entries: Sequence[GraphEntry]) -> tuple[tuple[Storage, ...], int]:
@@ -288,14 +329,22 @@ def _from_json(document: Mapping[str, Any]) -> GraphTables:
             if len(attrs["shape"][1][entry]) != 1:
                 raise ValueError("flatten_data of tensors with other than one dimension")
     listed = zip(attrs["shape"][1], attrs["dltype"][1], attrs["storage_id"][1], strict=True)
+    entries = tuple(
+        GraphEntry(tuple(int(extent) for extent in shape), dtypes.canonical(dtype), int(storage))
+        for shape, dtype, storage in listed
+    )
+    kinds = [int(kind) for kind in attrs.get("device_index", ("", ()))[1]]
+    storages: tuple[Storage, ...] = ()
+    arenas: tuple[Arena, ...] = ()
+    arena_bytes = 0
+    if len(set(kinds)) > 1:
+        storages, arena_bytes, arenas = _storages_by_device(entries, kinds)
     return GraphTables(
         nodes=tuple(_node_from_json(node) for node in document["nodes"]),
-        entries=tuple(
-            GraphEntry(
-                tuple(int(extent) for extent in shape), dtypes.canonical(dtype), int(storage)
-            )
-            for shape, dtype, storage in listed
-        ),
+        entries=entries,
+        storages=storages,
+        arena_bytes=arena_bytes,
+        arenas=arenas,
         inputs=tuple(int(index) for index in document["arg_nodes"]),
         outputs=tuple((int(head[0]), int(head[1])) for head in document["heads"]),
         output_names=tuple(str(name) for name in attrs.get("output_names", ("", ()))[1]),
@@ -361,6 +410,7 @@ def _to_binary(tables: GraphTables) -> bytes:
     storages = b"".join(struct.pack("<QQ", s.offset, s.size) for s in tables.storages)
     body = struct.pack(f"<{len(dims)}q", *dims) + storages + bytes(nodes) + bytes(entries)
     body += open_tables
+    body += b"".join(struct.pack("<IIQ", a.device_type, 0, a.begin) for a in tables.arenas)
     numbers = [*args, *tables.inputs, *outputs, *names]
     body += struct.pack(f"<{len(numbers)}I", *numbers) + bytes(strings)
     header = struct.pack(
@@ -378,7 +428,7 @@ def _to_binary(tables: GraphTables) -> bytes:
         len(tables.storages),
         len(names),
         tables.arena_bytes,
-        0,
+        len(tables.arenas),
         0,
     )
     return header + more + body
@@ -393,7 +443,7 @@ def _first_dims(tables: GraphTables) -> list[int]:
 
 
 def _from_binary(data: memoryview) -> GraphTables:
-    header = struct.unpack_from("<12IQ", data)
+    header = struct.unpack_from("<12IQI", data)
     if header[0] != _MAGIC:
         raise ValueError("they do not begin as graph tables do")
     if header[1] not in (VERSION, OPEN_VERSION):
@@ -423,6 +473,7 @@ def _from_binary(data: memoryview) -> GraphTables:
     size_rows = take("<IIqq", num_sizes)
     open_rows = take("<4I", num_open)
     words = [row[0] for row in take("<q", num_words)]
+    arenas = tuple(Arena(kind, begin) for kind, _, begin in take("<IIQ", header[13]))
     args = [row[0] for row in take("<I", num_args)]
     inputs = tuple(row[0] for row in take("<I", num_inputs))
     outputs = [row[0] for row in take("<I", num_outputs)]
@@ -498,6 +549,7 @@ def _from_binary(data: memoryview) -> GraphTables:
         outputs=tuple(owner[entry] for entry in outputs),
         storages=storages,
         arena_bytes=header[12],
+        arenas=arenas,
         output_names=tuple(text(name) for name in names),
         open_sizes=sizes,
         open_dims=open_dims,

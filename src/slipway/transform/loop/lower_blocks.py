@@ -13,9 +13,11 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.expr import IntImm
 from slipway.ir.function import PrimFunc
-from slipway.ir.visit import rewrite_bottom_up, substitute
+from slipway.ir.visit import rewrite_bottom_up, substitute, walk
 
 ATTRIBUTE = "tir.blocks"  # of functions that have blocks
+IMPORTS = "import_source"  # of functions that bring source along
+PRAGMA = "pragma_"  # before the name of a pragma, in an annotation of a loop or block
 
 
 def has_blocks(func: PrimFunc) -> bool:
@@ -27,13 +29,28 @@ def lower_blocks(func: PrimFunc) -> PrimFunc:
     """Return `func` without blocks."""
     if not has_blocks(func):
         return func
-    attrs = tuple(pair for pair in func.attrs if pair[0] != ATTRIBUTE)
-    return func.replace(  # type: ignore[no-any-return]
-        body=rewrite_bottom_up(func.body, _lowered), attrs=attrs
-    )
+    sources = tuple(
+        (key.removeprefix(PRAGMA), str(value))
+        for node in walk(func.body) if isinstance(node, S.Block | S.For)
+        for key, value in node.annotations if key.startswith(PRAGMA + "import_")
+    )  # fmt: skip
+    attrs = tuple(pair for pair in func.attrs if pair[0] not in (ATTRIBUTE, IMPORTS))
+    if known := dict.fromkeys((*func.attr(IMPORTS, ()), *sources)):
+        attrs = (*attrs, (IMPORTS, tuple(known)))
+    return func.replace(body=without_blocks(func.body), attrs=attrs)  # type: ignore[no-any-return]
+
+
+def without_blocks(stmt: S.Stmt) -> S.Stmt:
+    """Return statements as they run, without blocks."""
+    return rewrite_bottom_up(stmt, _lowered)  # type: ignore[no-any-return]
 
 
 def _lowered(node: Any) -> Any:
+    if isinstance(node, S.For) and any(key.startswith(PRAGMA) for key, _ in node.annotations):
+        return node.replace(annotations=tuple(
+            (key.removeprefix(PRAGMA), value) for key, value in node.annotations
+            if not key.startswith(PRAGMA + "import_")
+        ))  # fmt: skip
     if not isinstance(node, S.Block):
         return None
     body = node.body

@@ -28,6 +28,28 @@ def test_same_numbers_from_plain_convolutions(kernel, strides, padding):
     )
 
 
+@pytest.mark.parametrize(
+    ("channels", "filters", "groups", "kernel", "padding"),
+    [(6, 2, 3, 3, 1), (6, 1, 6, 2, 0), (6, 2, 6, 4, 1), (4, 5, 2, 2, 0)],
+)
+def test_groups(channels, filters, groups, kernel, padding):
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((channels, filters, kernel, kernel)).astype("float32")
+    x = relay.var("x", shape=(2, channels, 4, 5))
+    before = relay.nn.conv2d_transpose(
+        x, relay.const(weight), strides=(2, 2), padding=padding, groups=groups
+    ).as_function()
+    after = subpixel_conv(before)
+    convolutions = [
+        e for e in post_order(after.body) if isinstance(e, relay.Call) and e.op.name == "nn.conv2d"
+    ]
+    assert {c.attrs.groups for c in convolutions} == {groups}
+    data = rng.standard_normal((2, channels, 4, 5)).astype("float32")
+    np.testing.assert_allclose(
+        interpret(after, data), interpret(before, data), rtol=1e-4, atol=1e-5
+    )
+
+
 def test_a_kernel_that_is_no_constant_stays():
     x, w = relay.var("x", shape=(1, 3, 4, 4)), relay.var("w", shape=(3, 2, 2, 2))
     function = relay.nn.conv2d_transpose(x, w, strides=(2, 2)).as_function()

@@ -2,7 +2,9 @@
 #include "races.h"
 
 static void watch() {
-  slw::seen.clear();
+  slw::seen.clear(); /* of an earlier launch, which may be another library's: all share them */
+  slw::shared.clear();
+  slw::race[0] = '\0';
   slw::on_block = slw::start_block;
   slw::on_barrier = [] { ++slw::epochs[slw::now.at]; };
 }

@@ -26,12 +26,12 @@ from math import gcd, prod
 from typing import Any
 
 from slipway import dtypes
-from slipway.backends.cpu.lowering.dot_pairs import instruction_for, is_paired
+from slipway.backends.cpu.lowering.dot_pairs import Instruction, instruction_for, is_paired
 from slipway.backends.cpu.lowering.join_groups import joined_groups, joined_kernel
 from slipway.backends.cpu.lowering.layout_choice import few_filters
 from slipway.backends.cpu.lowering.winograd_choice import winograd_tile
 from slipway.errors import TypeInferenceError
-from slipway.ir.hardware import HardwareIntrinsic
+from slipway.ir.instructions.tiles import TileInstruction
 from slipway.relay import op_registry
 from slipway.relay.dims import usual
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple
@@ -82,7 +82,7 @@ def alter_layout(
     lanes: int,
     winograd: bool = False,
     panel_units: Callable[[int, int], int] | None = None,
-    pairs: Sequence[HardwareIntrinsic] = (),
+    pairs: Sequence[Instruction] = (),
     core: Core | None = None,
 ) -> Function:
     """Return `function` with its float32 convolutions on blocks of at most `lanes` channels.
@@ -127,13 +127,22 @@ def row_block(units: int, widest: int) -> int:
     return next((b for b in sizes if 3 * (-units % b) <= units), 0)
 
 
+def filled_block(channels: int, entry: TileInstruction) -> int:
+    """Return the block of channels that a step on tiles reads whole, or half of it.
+
+    That for channels which a whole one would fill up by more than a quarter.
+    """
+    whole = 2 * entry.c_size
+    return whole if -channels % whole * 4 <= channels else entry.c_size
+
+
 class _AlterLayout:
     def __init__(
         self,
         lanes: int,
         winograd: bool,
         panel_units: Callable[[int, int], int],
-        pairs: Sequence[HardwareIntrinsic],
+        pairs: Sequence[Instruction],
         core: Core | None,
     ) -> None:
         self.core = core
@@ -151,6 +160,7 @@ class _AlterLayout:
             **dict.fromkeys(_CONVS, self.conv),
             "nn.dense": self.dense,
             "nn.bias_add": self.bias_add,
+            "nn.float_parts": self.float_parts,
             "concatenate": self.concatenate,
             "image.resize": self.resize,
             **dict.fromkeys(_POOLS, self.pool),
@@ -292,11 +302,16 @@ class _AlterLayout:
         channels, weight = call.args[0].tensor_type.shape[1], call.args[1]
         entry = instruction_for(self.pairs, prod(call.tensor_type.shape[2:]), costs=self.costs)
         held, depth = self.block_of_data(call), entry.depth
-        if held % depth or (held < 4 and id(call.args[0]) not in self.blocked):
-            held = max(depth, best_block(-(-channels // depth) * depth, self.lanes))
+        widest, is_held = self.lanes, id(call.args[0]) in self.blocked
+        if isinstance(entry, TileInstruction):
+            widest = filled_block(channels, entry)
+        if held % depth or (not is_held and (held < 4 or widest > self.lanes)):
+            held = max(depth, best_block(-(-channels // depth) * depth, widest))
         read = gcd(channels, held)
         read = held if read % depth else read
         plain, lanes = plain_layout(call.tensor_type.rank), entry.c_size
+        if isinstance(entry, TileInstruction):
+            lanes = filled_block(weight.tensor_type.shape[0], entry)
         kernel = f"OI{plain[2:]}{read // depth}i{lanes}o{depth}i"
         layouts = f"{plain}{held}c", kernel, f"{plain}{lanes}c"
         return self.blocked_conv("conv", call, call.args[0], weight, layouts, weights="pairs")
@@ -411,6 +426,8 @@ class _AlterLayout:
         units = call.args[1].tensor_type.shape[0]
         entry = instruction_for(self.pairs, rows, depth, self.costs)
         lanes = entry.c_size
+        if isinstance(entry, TileInstruction) and units % (2 * lanes) == 0:
+            lanes *= 2
         while entry.rows and lanes < 4 * entry.c_size and units % (2 * lanes) == 0:
             lanes *= 2  # more contiguous columns
         packed = self.pack(call.args[1], "NK", f"NK{lanes}n{entry.depth}k")
@@ -420,6 +437,14 @@ class _AlterLayout:
             return made
         make: Any = op_registry.make("strided_slice")
         return make(made, [0], [units], axes=[1])  # type: ignore[no-any-return]
+
+    def float_parts(self, call: Call) -> _Blocked | None:
+        """Parts along the channels of whole blocks: so many blocks of each."""
+        held = self.blocked.get(id(call.args[0]))
+        attrs: Any = call.attrs
+        if held is None or held.is_filled or attrs.axis != 1:
+            return None
+        return _Blocked(call.with_args((held.expr,)), held.layout, held.channels * len(attrs.parts))
 
     def elementwise(self, call: Call) -> _Blocked | None:
         """Broadcasts over equal layouts: operands of full rank in blocks, scalars as they are."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from slipway.backends.cpu.lowering.winograd_choice import winograd_tile
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
+from slipway.ir.instructions.tiles import INSTRUCTIONS as TILE_INSTRUCTIONS
+from slipway.ir.instructions.tiles import ROW_BYTES, ROWS, TileInstruction
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Expr, Function, Op
 from slipway.relay.op_registry import OpPattern, is_call_of
@@ -23,36 +25,82 @@ if TYPE_CHECKING:
 
 INSTRUCTIONS = ("neon.bfmmla", "neon.bfdot", "x86.bf16")  # the best first
 LOW = "bfloat16"
+Instruction = HardwareIntrinsic | TileInstruction
 MATRICES = ("nn.batch_matmul", "nn.matmul")
 CONVS = {f"nn.conv{n}d": "NC" + letters for n, letters in SPATIAL.items()}
 
 
-def pair_instructions(target: Target | None) -> list[HardwareIntrinsic]:
+def pair_instructions(target: Target | None) -> list[Instruction]:
     """Return the instructions of `target` for products of bfloat16 that beat those of float32.
 
-    None with the option -strict: they take denormal numbers for zero.
+    None with the option -strict: they take denormal numbers for zero.  A matrix unit, whose steps
+    any number of rows may take, serves for all products.
     """
     if target is None or target.kind.name != "llvm" or target.is_strict:
         return []
+    tiles = tile_pairs(target)
+    if tiles is not None:
+        return [tiles]
     found = [HARDWARE[name] for name in INSTRUCTIONS if _is_a_gain(name, target)]
     return [i for i in found if not i.missing(target) and 32 * i.c_size == target.vector_bits]
+
+
+def vector_pairs(target: Target | None) -> list[HardwareIntrinsic]:
+    """Return those of `pair_instructions` that work on vectors."""
+    return [i for i in pair_instructions(target) if isinstance(i, HardwareIntrinsic)]
+
+
+def tile_pairs(target: Target) -> TileInstruction | None:
+    """Return the instruction of the target's matrix unit for bfloat16, if it has one."""
+    entry = TILE_INSTRUCTIONS["x86.amx.bf16"]
+    usable = target.kind.name == "llvm" and target.vector_bits >= 512 and not target.is_strict
+    return entry if usable and not entry.missing(target) else None
+
+
+def gain_in_pairs(target: Target) -> int:
+    """Return how many multiply-adds of bfloat16 take as long as one of float32."""
+    if tile_pairs(target) is None:
+        return pair_instructions(target)[0].depth
+    costs, entry = target.core.costs, TILE_INSTRUCTIONS["x86.amx.bf16"]
+    each = costs.tile_cycles + costs.tile_row_cycles * ROWS
+    products = ROWS * entry.c_size * ROW_BYTES // 2
+    return max(1, int(products / each / (target.core.fma_bits / 32)))
+
+
+def gains_in_parts(call: Call, products: int, target: Target) -> bool:
+    """Return whether `products` of bfloat16 take less time than one of float32 for `call`.
+
+    With few rows or positions a product waits for its weights, whose parts are longer.  Few
+    channels are packed one by one.  Winograd saves products of float32 only.
+    """
+    costs, out = target.core.costs, call.tensor_type
+    if gain_in_pairs(target) <= products:
+        return False
+    if is_call_of(call, *CONVS):
+        rows, depth = prod(out.shape[2:]), call.args[1].tensor_type.shape[1]
+        speed, lanes = gain_in_pairs(target) // products, target.vector_bits // 32
+        if is_call_of(call, "nn.conv2d") and winograd_tile(call, lanes, speed, target.core):
+            return False
+    else:
+        rows, depth = prod(out.shape[:-1]), call.args[0].tensor_type.shape[-1]
+    return rows > costs.streamed_positions and depth >= 2 * target.vector_bits // 32
 
 
 def _is_a_gain(name: str, target: Target) -> bool:
     """Return whether an instruction is known to be faster than float32 on what `target` describes.
 
     ``vdpbf16ps`` is on AMD's cores, which alone have SSE4A: twice as many multiply-adds on Zen 4
-    and 5.  Intel's do half as many with it as in float32; theirs is AMX, which is not used yet.
+    and 5.  Intel's do half as many with it as in float32; theirs is AMX (`tile_pairs`).
     """
     return name != "x86.bf16" or bool(target.has_feature("sse4a"))
 
 
 def instruction_for(
-    instructions: Sequence[HardwareIntrinsic],
+    instructions: Sequence[Instruction],
     rows: int,
     depth: int = 0,
     costs: Costs = ANY_CORE,
-) -> HardwareIntrinsic:
+) -> Instruction:
     """Return the best for so many rows of data, and sums of `depth` that cannot be padded.
 
     One that multiplies matrices wants rows that pay for packing them.

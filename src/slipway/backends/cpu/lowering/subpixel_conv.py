@@ -9,35 +9,33 @@ computes them all as channels, and a transpose puts each at its pixels::
 
 The work is a convolution's, which has fast schedules.  Where the rests see different numbers of
 taps, the shorter kernels are padded with zeros; if that, and the pixels that `padding` cuts
-off, make much more work, each remainder gets a convolution of its own.
+off, make much more work, each remainder gets a convolution of its own; so do depthwise ones, as
+a channel that several filters read would have to be repeated.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from slipway.relay import op_registry
 from slipway.relay.dims import is_open
-from slipway.relay.expr import Constant, Expr, Function
+from slipway.relay.expr import Call, Constant, Expr, Function
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.visit import rewrite
 from slipway.target.costs import ANY_CORE, Costs
 
-if TYPE_CHECKING:
-    from slipway.relay.dims import is_open
-from slipway.relay.expr import Call
-
 
 def subpixel_conv(function: Function, costs: Costs = ANY_CORE) -> Function:
     """Return `function` with its transposed convolutions rewritten.
 
-    Those with constant kernels, one group and no dilation; others stay.
+    Those with constant kernels and no dilation; others stay.
     """
     return rewrite(function, lambda call: _rule(call, costs))  # type: ignore[no-any-return]
 
@@ -46,7 +44,7 @@ def _rule(call: Expr, costs: Costs) -> Expr | None:
     if not is_call_of(call, *(f"nn.conv{n}d_transpose" for n in SPATIAL)):
         return None
     attrs, kernel = call.attrs, call.args[1]
-    if not isinstance(kernel, Constant) or attrs.groups != 1 or set(attrs.dilation) != {1}:
+    if not isinstance(kernel, Constant) or set(attrs.dilation) != {1}:
         return None
     if any(map(is_open, call.args[0].tensor_type.shape[2:])):
         return None
@@ -62,7 +60,8 @@ def _rule(call: Expr, costs: Costs) -> Expr | None:
         )
     ]  # fmt: skip
     with op_registry.span(call.span):
-        if _worth_splitting(geometry, costs.subpixel_gain):
+        gain = math.inf if attrs.groups == kernel.array.shape[0] else costs.subpixel_gain
+        if _worth_splitting(geometry, gain):
             return _split(call, geometry)
         return _joined(call, kernel.array)
 
@@ -72,7 +71,7 @@ def _joined(call: Call, kernel: np.ndarray[Any, Any]) -> Expr | None:
     attrs, strides = call.attrs, call.attrs.strides
     batch, channels, *size = call.tensor_type.shape
     count = len(strides)
-    weight = phases(kernel, strides)
+    weight = np.concatenate([phases(g, strides) for g in np.split(kernel, call.attrs.groups)])
     taps = weight.shape[2:]
     make = op_registry.make
     many = _conv(call, weight, tuple(t - 1 for t in taps))
@@ -100,6 +99,7 @@ def _conv(call: Call, weight: np.ndarray[Any, Any], padding: Sequence[int]) -> E
         padding=tuple(padding),
         channels=weight.shape[0],
         kernel_size=weight.shape[2:],
+        groups=call.attrs.groups,
         out_dtype=call.attrs.out_dtype,
     )
     return made
@@ -156,7 +156,8 @@ def _split(call: Any, geometry: Sequence[_Axis]) -> Expr:
     batch, channels, *size = call.tensor_type.shape
     strides = call.attrs.strides
     count = len(strides)
-    kernel = np.moveaxis(call.args[1].array, 0, 1)
+    groups = np.split(call.args[1].array, call.attrs.groups)
+    kernel = np.concatenate([np.moveaxis(group, 0, 1) for group in groups])
     parts = []
     for rests in np.ndindex(*strides):
         pairs = list(zip(geometry, rests, strict=True))

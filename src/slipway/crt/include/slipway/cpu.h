@@ -14,6 +14,7 @@ extern "C" {
 typedef enum { SLW_CPU_LACKS = 0, SLW_CPU_HAS = 1, SLW_CPU_UNKNOWN = 2 } slw_cpu_answer;
 
 /** Ask for one feature ("avx512f", "dotprod", "neon"); `name` need not be NUL-terminated.
+ * A feature counts if the system lets this process use it; Linux is asked for AMX's tiles here.
  * @return SLW_CPU_UNKNOWN for a name that this runtime cannot look up: treat it as present */
 SLW_API slw_cpu_answer slw_cpu_has(const char *name, size_t name_bytes);
 

@@ -18,6 +18,7 @@ extern "C" {
 
 #define SLW_GRAPH_VERSION 1u
 #define SLW_GRAPH_OPEN_VERSION 2u /* of models with open dimensions */
+#define SLW_GRAPH_MAX_ARENAS 4u  /* kinds of device that one model runs on */
 #define SLW_GRAPH_NONE 0xffffffffu
 
 /** Finds a compiled function; SLW_ERROR_NOT_FOUND if there is none. */
@@ -54,6 +55,10 @@ typedef struct {
   const uint8_t *symbols_table;
   const uint8_t *open_table;
   const uint8_t *code_table;
+  uint32_t num_arenas; /* of a model on several devices; else 0 */
+  const uint8_t *arenas_table;
+  uint64_t arena_bytes;
+  const uint8_t *storages_table;
 } slw_graph;
 
 /** Check a graph.bin completely and say what it needs.
@@ -69,6 +74,14 @@ SLW_API slw_status slw_graph_init(slw_graph *graph, const void *blob, size_t siz
                                   void *tables, size_t tables_size_bytes, void *arena,
                                   uint64_t arena_size_bytes, slw_graph_lookup lookup,
                                   void *lookup_context, const char **missing);
+
+/** The kind of device that arena `index` of a model on several devices is for, and the bytes that it
+ * has. */
+SLW_API int32_t slw_graph_arena(const slw_graph *graph, uint32_t index, uint64_t *size_bytes);
+
+/** Let all tensors of arena `index` lie from `base` on, on `device`. `slw_graph_init` of such a model
+ * takes no arena: it may be NULL. */
+SLW_API void slw_graph_place_arena(slw_graph *graph, uint32_t index, void *base, DLDevice device);
 
 /** Run all operators. On SLW_ERROR_CALL `*failed_node` (may be NULL) is the node's index. */
 SLW_API slw_status slw_graph_run(slw_graph *graph, uint32_t *failed_node);

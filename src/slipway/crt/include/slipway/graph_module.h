@@ -7,7 +7,7 @@
  *   set_input_zero_copy(name | index, tensor)  keeps the pointer; the caller keeps the memory
  *   set_output_zero_copy(name | index, tensor)
  *   load_params(bytes | uint8 tensor)          classic save_param_dict bytes -> int, number set
- *   run()
+ *   run(name, tensor, ...)           sets the inputs that are given first
  *   get_input(name | index [, tensor])         a tensor over the input's memory, or copied
  *   get_output(name | index [, tensor])        a tensor over the output's memory, or copied
  *   reset_states()                             inputs that the model itself writes hold again what
@@ -56,9 +56,17 @@ SLW_API slw_status slw_graph_module_create_on(DLDevice device, const void *blob,
                                               slw_graph_lookup lookup, void *lookup_context,
                                               slw_module *owner, slw_module **out);
 
+/** Same, of a model that runs on several kinds of device: one of `devices` for each of them. A model
+ * for one kind takes the first that is of it; cpu(0) need not be given. */
+SLW_API slw_status slw_graph_module_create_over(const DLDevice *devices, size_t num_devices,
+                                                const void *blob, size_t size_bytes,
+                                                slw_graph_lookup lookup, void *lookup_context,
+                                                slw_module *owner, slw_module **out);
+
 /** Same, with the functions already found: names[i] is calls[i]. For hosts that load libraries
  * themselves; they keep the code alive. */
-SLW_API slw_status slw_graph_module_create_from_table(DLDevice device, const void *blob,
+SLW_API slw_status slw_graph_module_create_from_table(const DLDevice *devices,
+                                                      size_t num_devices, const void *blob,
                                                       size_t size_bytes, const char *const *names,
                                                       const slw_function *functions,
                                                       size_t num_functions, slw_module **out);

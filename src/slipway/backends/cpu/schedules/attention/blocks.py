@@ -67,11 +67,16 @@ def lanes_for(extent: int, target: Target) -> int:
 
 
 def value_lanes(size: int, target: Target) -> int:
-    """Return the lanes of vectors along the value: half of them where only those divide it."""
+    """Return the lanes that cut a value: half a vector's where only those divide it."""
     lanes = lanes_for(size, target)
     half = lanes // 2
     least = target.core.costs.attention_lanes
     return half if size % lanes and half >= least and size % half == 0 else lanes
+
+
+def _lanes_along(size: int, in_chunks: bool, target: Target) -> int:
+    """Return the lanes along the value; the last tile begins early, unless chunks are joined."""
+    return value_lanes(size, target) if in_chunks else lanes_for(size, target)
 
 
 def choose_knobs(
@@ -82,15 +87,14 @@ def choose_knobs(
     The rows of a task are those for which the core that has most to do has least: rows that tasks
     have in common are computed twice, and each task reads key and value once.
     """
-    lanes, v_lanes = lanes_for(rows, target), value_lanes(value_size, target)
-    value_blocks, costs = ceil(value_size / v_lanes), target.core.costs
+    lanes, costs = lanes_for(rows, target), target.core.costs
 
     def busiest(vectors: int) -> float:
         each = vectors * lanes
         tasks = heads * ceil(rows / each)
         time = time_of_all(tasks, target.core_counts)
         products = size * _score_tile(vectors, keys, size, target)[1]
-        products += value_size * _value_tile(each, value_blocks, target)[1]
+        products += value_size * _value_tile(each, value_size, False, target)[1]
         distance = 1.0 if each * keys * 4 <= l1_score_bytes(target) else costs.far_scores
         return time * each * products * distance * (1 + costs.reread_rows / each)
 
@@ -118,15 +122,15 @@ def blocks_of(
     target: Target,
 ) -> Blocks:
     """Return all sizes that follow from the knobs."""
-    lanes, v_lanes = lanes_for(rows, target), value_lanes(value_size, target)
-    value_blocks, vectors = ceil(value_size / v_lanes), knobs.rows // lanes
+    lanes, in_chunks = lanes_for(rows, target), knobs.chunk < keys
+    vectors = knobs.rows // lanes
     return Blocks(
         rows=vectors * lanes,
         chunk=knobs.chunk,
         lanes=lanes,
-        value_lanes=v_lanes,
+        value_lanes=_lanes_along(value_size, in_chunks, target),
         scores=_score_tile(vectors, knobs.chunk, size, target)[0],
-        values=_value_tile(vectors * lanes, value_blocks, target)[0],
+        values=_value_tile(vectors * lanes, value_size, in_chunks, target)[0],
         parallel=worth_sharing(heads * rows * keys * (size + value_size), target),
         copied_reads=target.core.costs.copied_reads,
     )
@@ -157,15 +161,23 @@ def _score_tile(vectors: int, keys: int, size: int, target: Target) -> tuple[Til
     return best, cost(best)
 
 
-def _value_tile(rows: int, blocks: int, target: Target) -> tuple[Tile, float]:
+def _value_tile(rows: int, size: int, in_chunks: bool, target: Target) -> tuple[Tile, float]:
     """Return the tile of rows by vectors of the value, and the cycles of a product of it.
 
-    It divides both, so that no sum is taken twice.
+    It divides the rows, so that no sum is taken twice, and with `in_chunks` the value; else the
+    last tile of a row may begin early.
     """
     kernel = fma(target)
+    lanes = _lanes_along(size, in_chunks, target)
+    blocks = ceil(size / lanes)
 
-    def divides(tile: Tile) -> bool:
-        return rows % tile.rows == 0 and blocks % tile.vectors == 0
+    def legal(tile: Tile) -> bool:
+        fits = blocks % tile.vectors == 0 if in_chunks else tile.vectors * lanes <= size
+        return rows % tile.rows == 0 and fits
 
-    best = choose_tile(kernel, rows, blocks, legal=divides, cost=kernel.cycles)
-    return best, kernel.cycles(best)
+    def cost(tile: Tile) -> float:
+        computed = ceil(size / (tile.vectors * lanes)) * tile.vectors * lanes
+        return kernel.cycles(tile) * computed / size
+
+    best = choose_tile(kernel, rows, blocks, legal=legal, cost=cost)
+    return best, cost(best)

@@ -201,10 +201,12 @@ def _key_of(x: Operands, blocks: Blocks) -> Any:
 def _value_of(x: Operands, blocks: Blocks) -> tuple[Any, int]:
     """Return how to read the value, and its size: that of whole vectors.
 
-    A value that lies along another axis, or fills no whole vectors, is copied in any case.
+    A value that lies along another axis, or that chunks cut into vectors which it does not fill,
+    is copied in any case.
     """
     lanes, layout = blocks.value_lanes, x.attrs.value_layout
-    width = ceil(x.value_size / lanes) * lanes
+    in_chunks = blocks.chunk < x.keys
+    width = ceil(x.value_size / lanes) * lanes if in_chunks else x.value_size
     apart = blocks.read_often(x.rows) and _lie_apart(x, layout)
     if width == x.value_size and layout[-1] == "H" and not apart:
         return x.value, width
@@ -310,15 +312,18 @@ def schedule_attention(
     stage = schedule[output]
     axis = dict(zip(layout, stage.op.axis, strict=True))
     s_task, s = stage.split(axis["S"], factor=blocks.rows, tail="shift")
-    e_block, e_lane = stage.split(axis["H"], factor=blocks.value_lanes)
+    joined = stages.get("joined")
+    wide = blocks.value_lanes * (1 if joined else blocks.values.vectors)
+    e_tile, e_tiled = stage.split(axis["H"], factor=wide, tail="guard" if joined else "shift")
+    e_vector, e_lane = stage.split(e_tiled, factor=blocks.value_lanes)
     stage.vectorize(e_lane)
-    stage.reorder(axis["B"], axis["N"], s_task, s, e_block, e_lane)
+    stage.reorder(axis["B"], axis["N"], s_task, s, e_tile, e_vector, e_lane)
     task = stage.fuse(axis["B"], axis["N"], s_task)
     if blocks.parallel:
         stage.parallel(task)
     at, inside = stage, task
-    if joined := stages.get("joined"):
-        at, inside, s, e_block = _schedule_joined(schedule[joined], stage, task, blocks)
+    if joined:
+        at, inside, s, e_tile, e_vector = _schedule_joined(schedule[joined], stage, task, blocks)
     else:
         inverse = schedule[stages["inverse"]]
         inverse.compute_at(stage, task)
@@ -327,7 +332,7 @@ def schedule_attention(
     lane_fma = target.has_lane_fma and blocks.values.rows % GROUP == 0
     if lane_fma:
         exponentials = schedule.cache_read(stages["exponentials"], "local", [values])
-    step = _schedule_values(schedule[values], at, s, e_block, blocks)
+    step = _schedule_values(schedule[values], at, s, (e_tile, e_vector), blocks)
     if lane_fma:
         _load_rows(schedule[exponentials], schedule[values], step)
     for name in ("sums", "exponentials", "maximum"):
@@ -338,8 +343,8 @@ def schedule_attention(
     *_, h, s = part.op.axis
     s_block, s_lane = part.split(s, factor=blocks.lanes)
     steps = [h]
-    if sizes[3] % 4 == 0:  # four columns are transposed together
-        steps = list(part.split(h, factor=4))
+    if sizes[3] >= 4:  # four columns are transposed together
+        steps = list(part.split(h, factor=4, tail="shift"))
         part.unroll(steps[1])
     part.reorder(s_block, *steps, s_lane)
     part.vectorize(s_lane)
@@ -360,27 +365,31 @@ def _copied(stages: dict[str, te.Tensor]) -> list[te.Tensor]:
 
 def _schedule_joined(
     joined: te.Stage, stage: te.Stage, task: te.IterVar, blocks: Blocks
-) -> tuple[te.Stage, te.IterVar, te.IterVar, te.IterVar]:
-    """Chunks one after another; return the stage, its loop of chunks, its rows and vectors."""
+) -> tuple[te.Stage, te.IterVar, te.IterVar, te.IterVar, te.IterVar]:
+    """Chunks one after another; return the stage, its loop of chunks, its rows, tiles, vectors."""
     joined.compute_at(stage, task)
     b, n, s, e = joined.op.axis
     (chunk,) = joined.op.reduce_axis
     e_block, e_lane = joined.split(e, factor=blocks.value_lanes)
     joined.reorder(b, n, chunk, s, e_block, e_lane)
     joined.vectorize(e_lane)
-    return joined, chunk, s, e_block
+    return joined, chunk, s, *joined.split(e_block, factor=blocks.values.vectors)
 
 
 def _schedule_values(
-    values: te.Stage, at: te.Stage, s: te.IterVar, e_block: te.IterVar, blocks: Blocks
+    values: te.Stage,
+    at: te.Stage,
+    s: te.IterVar,
+    columns: tuple[te.IterVar, te.IterVar],
+    blocks: Blocks,
 ) -> te.IterVar:
     """Tiles of rows by vectors of the value, of which the stage `at` makes the result.
 
-    Returns the loop over keys.
+    `columns` are its loops over tiles and over vectors in one.  Returns the loop over keys.
     """
     tile = blocks.values
+    e_tile, e_vector = columns
     s_tile, s_row = at.split(s, factor=tile.rows)
-    e_tile, e_vector = at.split(e_block, factor=tile.vectors)
     at.reorder(e_tile, s_tile, s_row, e_vector)
     at.unroll(s_row)
     at.unroll(e_vector)

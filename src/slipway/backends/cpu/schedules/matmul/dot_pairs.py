@@ -11,7 +11,7 @@ from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
-from slipway.backends.cpu.lowering.dot_pairs import pair_instructions
+from slipway.backends.cpu.lowering.dot_pairs import vector_pairs
 from slipway.backends.cpu.parts import positions_per_part, worth_sharing
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.matmul.gemm import tile_product
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 def _entry(target: Target) -> HardwareIntrinsic | None:
     """Return the instruction of `target` that multiplies a pair by a vector."""
-    return next((i for i in pair_instructions(target) if i.rows == 0), None)
+    return next((i for i in vector_pairs(target) if i.rows == 0), None)
 
 
 def _applies(attrs: Attrs | None, in_types: Sequence[Type], target: Target) -> bool:

@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.lowering.dot_pairs import pair_instructions
+from slipway.backends.cpu.lowering.dot_pairs import vector_pairs
 from slipway.backends.cpu.parts import positions_per_part, worth_sharing
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.matmul.dot_pairs import schedule_padding
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 def _entry(target: Target) -> HardwareIntrinsic | None:
     """Return the instruction of `target` that multiplies matrices."""
-    return next((i for i in pair_instructions(target) if i.rows > 0), None)
+    return next((i for i in vector_pairs(target) if i.rows > 0), None)
 
 
 def _applies(attrs: Attrs | None, in_types: Sequence[Type], target: Target) -> bool:

@@ -1,0 +1,69 @@
+"""PackBlockWeights: products with block-quantised weights in the form of an instruction.
+
+    nn.block_dense(%x, w)  ->  nn.contrib_block_dense(%x, w packed, scales, minima)
+
+for constant weights, where the target multiplies bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
+from slipway.relay import op_registry
+from slipway.relay.expr import Call, Constant, Expr, Function
+from slipway.relay.op_registry import const, is_call_of
+from slipway.relay.ops.packed.block_dense import packed_parts
+from slipway.relay.ops.packed.block_formats import format_of
+from slipway.relay.types import TensorType
+from slipway.relay.visit import rewrite
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+# In order of preference; they repeat a word of the data.
+INSTRUCTIONS = (
+    "x86.vnni.signed", "x86.vnni.signed.256", "x86.avxvnni.signed", "x86.maddubs.signed",
+    "neon.sdot",
+)  # fmt: skip
+MOST_VECTORS = 4  # of outputs, whose weights are one stream from memory
+
+
+def instruction_for(bits: int, target: Target | None) -> HardwareIntrinsic | None:
+    """Return the instruction for weights of so many bits on `target`."""
+    if target is None or target.kind.name != "llvm":
+        return None
+    for entry in (HARDWARE[i] for i in INSTRUCTIONS):
+        overflows = entry.most_b is not None and entry.most_b < (1 << bits) - 1
+        if not entry.missing(target) and not overflows:
+            return entry
+    return None
+
+
+def pack_blocks(function: Function, target: Target | None) -> Function:
+    """Return `function` with the weights of its block-quantised products packed for `target`."""
+
+    def pack(call: Expr) -> Expr | None:
+        if not is_call_of(call, "nn.block_dense") or not isinstance(call, Call):
+            return None
+        data, weight = call.args
+        name = call.attrs.format
+        entry = instruction_for(format_of(name).bits, target)
+        given = data.checked_type
+        if entry is None or not isinstance(weight, Constant) or not isinstance(given, TensorType):
+            return None
+        if given.rank != 2:
+            return None
+        units = weight.array.shape[0]
+        vectors = MOST_VECTORS
+        while vectors > 1 and units % (vectors * entry.columns):
+            vectors //= 2
+        unsigned = entry.b_dtype == "uint8"
+        how, arrays = packed_parts(name, weight.array, entry.columns, vectors, unsigned)
+        product: Expr = op_registry.make("nn.contrib_block_dense")(data, *map(const, arrays), **how)
+        if units % (vectors * entry.columns):
+            product = op_registry.make("split")(product, [units], axis=1)[0]
+        return product
+
+    result: Function = rewrite(function, pack)
+    return result

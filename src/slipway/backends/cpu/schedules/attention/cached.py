@@ -1,0 +1,92 @@
+"""Attention to a cache, and the rotation before it: loops that are written in vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from slipway import te
+from slipway.backends.cpu.knobs import vector_lanes
+from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
+from slipway.relay.dims import usual
+from slipway.relay.ops.nn.cached_attention import cached_attention_kernel
+from slipway.relay.ops.nn.rotary import rotary
+
+
+@dataclass(frozen=True)
+class RotaryKnobs(Knobs):
+    """The lanes of the vectors that heads are rotated in."""
+
+    lanes: int
+
+
+@dataclass(frozen=True)
+class CachedKnobs(Knobs):
+    """The lanes of vectors, the rows whose scores are made together, tasks for heads."""
+
+    lanes: int
+    tile: int
+    parallel: bool
+
+
+def _lanes(problem: Problem) -> int:
+    if problem.target.kind.name != "llvm":  # the C compiler makes the vectors
+        return 1
+    return vector_lanes(problem.target, "float32")
+
+
+def _rotary_space(problem: Problem) -> Space:
+    return {"lanes": (1, 4, 8, 16)}
+
+
+def _rotary_cost(problem: Problem, knobs: RotaryKnobs) -> float:
+    rows, heads, size = (usual(d) for d in problem.out_types[0].shape)
+    return float(rows * heads * size * 2 / knobs.lanes)
+
+
+@register_strategy(
+    "nn.rotary_embedding", name="rotary.vectors",
+    compute=lambda problem, inputs, knobs: rotary(
+        problem.attrs, list(inputs), problem.out_types[0], knobs.lanes
+    ),
+    default=lambda problem: RotaryKnobs(_lanes(problem)), space=_rotary_space, cost=_rotary_cost,
+)  # fmt: skip
+def schedule_rotary(
+    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RotaryKnobs
+) -> te.Schedule:
+    """The statements are scheduled already."""
+    return schedule_opaque(problem.target, outs)
+
+
+def _default(problem: Problem) -> CachedKnobs:
+    """Four rows where there are so many: a group's heads are rows of one position."""
+    rows, heads, _ = problem.out_types[0].shape
+    count = usual(rows) * (heads // problem.in_types[3].shape[0])
+    tile = 4 if count >= 4 else 2 if count >= 2 else 1
+    return CachedKnobs(_lanes(problem), tile, problem.in_types[3].shape[0] > 1)
+
+
+def _space(problem: Problem) -> Space:
+    return {"lanes": (1, 4, 8, 16), "tile": (1, 2, 4, 6), "parallel": (False, True)}
+
+
+def _cost(problem: Problem, knobs: CachedKnobs) -> float:
+    rows, heads, size = (usual(d) for d in problem.out_types[0].shape)
+    slots = problem.in_types[4].shape[1]
+    return float(rows * heads * size * slots / knobs.lanes * (1 + 1 / knobs.tile))
+
+
+@register_strategy(
+    "nn.cached_attention", name="attention.cached",
+    compute=lambda problem, inputs, knobs: cached_attention_kernel(
+        problem.attrs, inputs, problem.out_types[0], knobs.lanes, knobs.tile,
+        "parallel" if knobs.parallel else "serial",
+    ),
+    default=_default, space=_space, cost=_cost,
+)  # fmt: skip
+def schedule_cached(
+    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: CachedKnobs
+) -> te.Schedule:
+    """The statements are scheduled already."""
+    return schedule_opaque(problem.target, outs)

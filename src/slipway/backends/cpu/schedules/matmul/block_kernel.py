@@ -1,0 +1,200 @@
+"""The loops of a product with block-quantised weights, in vectors of an instruction.
+
+The data is quantised first.  Then a task computes a tile of outputs for all rows: where there are
+many, some at a time, so that a vector of weights is unpacked once for them; for the last few and
+for one, all vectors of the tile at once, whose weights are one stream from memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from slipway import dtypes, te
+from slipway.ir import builder, ops
+from slipway.ir import expr as E
+from slipway.ir.hardware import HardwareIntrinsic
+from slipway.relay.dims import size_of
+from slipway.relay.ops.nn.lanes import Lanes
+from slipway.relay.ops.packed.block_dense import WORDS, PackedBlockAttrs
+from slipway.relay.ops.packed.block_formats import GROUP
+from slipway.relay.types import TensorType
+
+
+def block_dense_kernel(
+    attrs: PackedBlockAttrs,
+    inputs: Sequence[te.Tensor],
+    out: TensorType,
+    entry: HardwareIntrinsic,
+    tile: int,
+    kind: str,
+    lanes: int,
+) -> list[te.Tensor]:
+    """Return the product, `tile` rows at a time; `lanes` are those of a vector of floats."""
+
+    def statements(ins: list[Any], outs: list[Any]) -> Any:
+        return _Kernel(attrs, ins, outs[0], tile, kind, lanes, entry).statement()
+
+    return [te.extern([out.shape], inputs, statements, "T_block_dense", [out.dtype])]
+
+
+class _Kernel:
+    """Builds the statements: the data is quantised, then a task for each tile of outputs."""
+
+    def __init__(
+        self,
+        attrs: PackedBlockAttrs,
+        ins: list[Any],
+        out: Any,
+        tile: int,
+        kind: str,
+        lanes: int,
+        entry: HardwareIntrinsic,
+    ) -> None:
+        self.ib = ib = builder.create()
+        self.attrs, self.kind, self.entry, self.tile = attrs, kind, entry, tile
+        self.data, self.weight, self.scale, self.least = map(ib.buffer_ptr, ins)
+        self.out = ib.buffer_ptr(out)
+        self.rows = ins[0].shape[0]
+        self.tiles, self.groups, self.vectors, width = (size_of(d) for d in ins[1].shape)
+        self.lanes = width // (4 * attrs.bits)
+        self.v = Lanes(ib, lanes)
+
+    def statement(self) -> Any:
+        """Return all loops."""
+        ib = self.ib
+        # The rows of a tile lie together, group by group: one stream as they are read.
+        blocks = (self.rows + (self.tile - 1)) // self.tile
+        self.integers = ib.allocate("int8", (blocks, self.groups, self.tile, GROUP), "integers")
+        self.factors = ib.allocate("float32", (blocks, self.groups, self.tile), "factors")
+        self.sums = None
+        if self.attrs.offset or self.attrs.minima:
+            self.sums = ib.allocate("int32", (blocks, self.groups, self.tile), "group_sums")
+        with ib.for_range(0, self.rows, "s") as s, ib.for_range(0, self.groups, "g") as g:
+            self._quantise(s, g)
+        with ib.for_range(0, self.tiles, "tile", kind=self.kind) as tile:
+            self._rows(tile)
+        return ib.get()
+
+    def _quantise(self, s: Any, g: Any) -> None:
+        """Make int8 of a group of the data."""
+        ib, v = self.ib, self.v
+        block, r = self._place(s)
+        n = min(v.lanes, GROUP)
+        parts = range(0, GROUP, n)
+        loaded = [ib.let("x", v.load(self.data, (s,), g * GROUP + i, n)) for i in parts]
+        top = [te.abs(x) for x in loaded]
+        while len(top) > 1:
+            top = [ops.maximum(a, b) for a, b in zip(top[::2], top[1::2], strict=True)]
+        largest = ib.let("largest", self._reduced(top[0], n, ops.maximum))
+        one = ops.const(127.0, "float32")
+        over = E.Select(largest > 0, one / largest, ops.const(0.0, "float32"))
+        over = ib.let("over", over)
+        self.factors[block, g, r] = largest * ops.const(1 / 127, "float32")
+        whole = [te.nearbyint(x * v.all(over, n)) for x in loaded]
+        whole = [ib.let("q", ops.cast(x, dtypes.with_lanes("int32", n))) for x in whole]
+        for i, x in zip(parts, whole, strict=True):
+            small = ops.cast(x, dtypes.with_lanes("int8", n))
+            v.store(self.integers, (block, g, r), i, small, n)
+        if self.sums is not None:
+            total = whole[0]
+            for x in whole[1:]:
+                total = total + x
+            value = self._reduced(total, n, ops.add)
+            self.sums[block, g, r] = value if self.attrs.minima else value * -self.attrs.offset
+
+    def _place(self, row: Any) -> tuple[Any, Any]:
+        """Return the tile of a row, and where it is in it."""
+        return ops.floordiv(row, self.tile), ops.floormod(row, self.tile)
+
+    def _reduced(self, value: Any, n: int, join: Any) -> Any:
+        """Return the lanes of a vector joined, half by half."""
+        ib = self.ib
+        kind = dtypes.scalar_of(value.dtype)
+        while n > 1:
+            held = ib.allocate(kind, (n,), "held", scope="local")
+            self.v.store(held, (), 0, value, n)
+            n //= 2
+            value = join(self.v.load(held, (), 0, n), self.v.load(held, (), n, n))
+        return value
+
+    def _rows(self, tile: Any) -> None:
+        """Compute all rows of a tile of outputs: many in vectors one by one, few all at once."""
+        ib = self.ib
+        done: Any = 0
+        left: Any = self.rows
+        sizes = [t for t in (self.tile, 4, 1) if t <= self.tile]
+        for at, size in enumerate(dict.fromkeys(sizes)):
+            if at and isinstance(left, int) and left == 0:
+                break
+            count = left // size
+            together = self.vectors if size == 1 else max(1, min(self.vectors, 8 // size))
+            first = done
+            with (
+                ib.for_range(0, self.vectors // together, "part") as part,
+                ib.for_range(0, count, "rows") as block,
+            ):
+                self._product(tile, part * together, together, first + block * size, size)
+            done, left = done + count * size, left - count * size
+
+    def _product(self, tile: Any, first: Any, together: int, row: Any, rows: int) -> None:
+        """Write the sums of `rows` rows and `together` vectors of outputs."""
+        ib, v, n = self.ib, self.v, self.lanes
+        sums = ib.allocate("float32", (rows, together, n), "sums", scope="local")
+        for r in range(rows):
+            for j in range(together):
+                v.store(sums, (r, j), 0, v.zero("float32", n), n)
+        with ib.for_range(0, self.groups, "g") as g:
+            for j in range(together):
+                self._group(tile, first + j, g, row, [(r, j) for r in range(rows)], sums)
+        for r in range(rows):
+            for j in range(together):
+                at = ((tile * self.vectors) + first + j) * n
+                v.store(self.out, (row + r,), at, v.load(sums, (r, j), 0, n), n)
+
+    def _group(self, tile: Any, vector: Any, g: Any, row: Any, places: Any, sums: Any) -> None:
+        ib, v, n = self.ib, self.v, self.lanes
+        words = self._words(tile, g, vector)
+        wide = dtypes.with_lanes("float32", n)
+        scale = v.load(self.scale, (tile, g), vector * n, n)
+        scale = ib.let("scale", ops.cast(scale, wide))
+        least = None
+        if self.attrs.minima:
+            least = v.load(self.least, (tile, g), vector * n, n)
+            least = ib.let("least", ops.cast(least, wide))
+        for r, j in places:
+            at = self._place(row + r)
+            total: Any = v.zero("int32", n)
+            if self.attrs.offset:
+                assert self.sums is not None
+                total = v.all(self.sums[at[0], g, at[1]], n)
+            for m, word in enumerate(words):
+                total = self._added(total, word, (at[0], g, at[1]), 4 * m)
+            value = ops.cast(total, wide) * scale
+            if least is not None:
+                assert self.sums is not None
+                value = value - v.all(ops.cast(self.sums[at[0], g, at[1]], "float32"), n) * least
+            factor = v.all(self.factors[at[0], g, at[1]], n)
+            v.store(sums, (r, j), 0, v.load(sums, (r, j), 0, n) + value * factor, n)
+
+    def _words(self, tile: Any, g: Any, vector: Any) -> list[Any]:
+        """Return the vectors of weights, each four elements of all its outputs."""
+        ib, v = self.ib, self.v
+        size = 4 * self.lanes
+        bytes_ = [
+            ib.let("w", v.load(self.weight, (tile, g, vector), m * size, size))
+            for m in range(WORDS * self.attrs.bits // 8)
+        ]
+        if self.attrs.bits == 8:
+            return bytes_
+        four = dtypes.with_lanes("uint8", size)
+        low = [ib.let("low", ops.bitwise_and(b, ops.const(15, four))) for b in bytes_]
+        return low + [ib.let("high", ops.shift_right(b, ops.const(4, four))) for b in bytes_]
+
+    def _added(self, total: Any, word: Any, at: tuple[Any, ...], k: Any) -> Any:
+        """Return the sums with the products of four elements added."""
+        data = self.v.load(self.integers, at, k, 4)
+        if self.entry.b_dtype != dtypes.scalar_of(word.dtype):
+            like = dtypes.with_lanes(self.entry.b_dtype, 4 * self.lanes)
+            word = E.Call(like, "reinterpret", (word,))
+        return self.entry.call(data, word, total)

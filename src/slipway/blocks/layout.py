@@ -1,0 +1,271 @@
+"""How the buffers of blocks lie in memory: other indices, padded rows, copies in another order."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from slipway.arith.analyzer import Analyzer
+from slipway.blocks import tree
+from slipway.blocks.move import need_elements
+from slipway.errors import ScheduleError
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.buffer import Buffer, decl_buffer
+from slipway.ir.expr import BufferLoad, Call, IterVar, PrimExpr, Range, Var
+from slipway.ir.function import PrimFunc
+from slipway.ir.visit import rewrite_bottom_up, substitute, walk
+
+IndexMap = Callable[..., Any]
+
+
+def chosen_buffer(block: S.Block, given: Any) -> tuple[Buffer, bool]:
+    """Return the buffer that ("read" | "write", number), or a name, says; whether it is written."""
+    read, written = tree.read(block), tree.written(block)
+    if isinstance(given, str):
+        for buffer in (*written, *read):
+            if given in (buffer.name, f"{block.name}.{buffer.name}"):
+                return buffer, buffer in written
+        names = [b.name for b in (*read, *written)]
+        raise ScheduleError(f"block {block.name!r} uses no buffer {given!r}; it uses {names}")
+    try:
+        kind, number = given
+        own = {"read": read, "write": written}[kind]
+        return own[number], kind == "write"
+    except (TypeError, ValueError, KeyError, IndexError):
+        raise ScheduleError(
+            f"{given!r} is no buffer of block {block.name!r}: say ('read', n) with n below "
+            f"{len(read)}, ('write', n) with n below {len(written)}, or a name"
+        ) from None
+
+
+def _mapped(index_map: IndexMap, indices: tuple[PrimExpr, ...], name: str) -> tuple[PrimExpr, ...]:
+    variadic = any(p.kind is inspect.Parameter.VAR_POSITIONAL
+                   for p in inspect.signature(index_map).parameters.values())  # fmt: skip
+    taken = len(inspect.signature(index_map).parameters)
+    if not variadic and taken != len(indices):
+        raise ScheduleError(
+            f"the map of indices takes {taken}, but buffer {name!r} has {len(indices)} dimensions"
+        )
+    made = index_map(*indices)
+    return tuple(ops.as_expr(i) for i in (made if isinstance(made, (list, tuple)) else (made,)))
+
+
+def transform_layout(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> PrimFunc:
+    """Return a function whose `buffer` has its element [i, j, ...] at ``index_map(i, j, ...)``."""
+    if buffer.strides:
+        raise ScheduleError(f"buffer {buffer.name!r} has strides: lay it out before storage_align")
+    an = Analyzer()
+    variables = []
+    for number, extent in enumerate(buffer.shape):
+        size = ops.as_int(extent)
+        if size is None:
+            raise ScheduleError(f"buffer {buffer.name!r} has a dimension that is not known")
+        variables.append(Var(f"i{number}", extent.dtype))
+        an.bind(variables[-1], 0, size - 1)
+    shape = []
+    for index in _mapped(index_map, tuple(variables), buffer.name):
+        low, high = an.bounds(an.simplify(index))
+        if low != 0 or high == float("inf"):
+            raise ScheduleError(
+                f"the map of indices of buffer {buffer.name!r} makes {index}, which runs from "
+                f"{low} to {high}; it must begin at 0 and have a bound"
+            )
+        shape.append(int(high) + 1)
+    new = decl_buffer(shape, buffer.dtype, buffer.name, scope=buffer.scope)
+
+    used = {a for n in walk(func.body) if isinstance(n, Call) for a in n.args}
+    if buffer.data in used:
+        raise ScheduleError(
+            f"cannot lay out buffer {buffer.name!r} anew: a call uses its memory. Do so before "
+            "tensorize"
+        )
+
+    def rule(node: Any) -> Any:
+        if isinstance(node, BufferLoad | S.BufferStore) and node.buffer is buffer:
+            need_elements(node, "lay out anew")
+        if isinstance(node, BufferLoad) and node.buffer is buffer:
+            return BufferLoad(new, _simple(node.indices))
+        if isinstance(node, S.BufferStore) and node.buffer is buffer:
+            return S.BufferStore(new, node.value, _simple(node.indices))
+        return None
+
+    bounds = Analyzer()
+    for node in walk(func.body):
+        if isinstance(node, IterVar) and node.dom is not None:
+            bounds.bind_range(node.var, node.dom)
+        elif isinstance(node, S.For):
+            steps, begin = ops.as_int(node.extent), ops.as_int(node.min)
+            if steps is not None and begin is not None:
+                bounds.bind(node.loop_var, begin, begin + max(steps - 1, 0))
+
+    def _simple(indices: tuple[PrimExpr, ...]) -> tuple[PrimExpr, ...]:
+        return tuple(bounds.simplify(i) for i in _mapped(index_map, indices, buffer.name))
+
+    body = rewrite_bottom_up(func.body, rule)
+    body = substitute(body, {buffer: new, buffer.data: new.data})
+    pairs = tuple((v, new if b is buffer else b) for v, b in func.buffer_map)
+    return func.replace(body=body, buffer_map=pairs)  # type: ignore[no-any-return]
+
+
+def transform_block_layout(root: Any, block: S.Block, index_map: IndexMap) -> Any:
+    """Return the statements with the loops of a block running over ``index_map`` of its axes."""
+    nest = tree.own_loops(root, block)
+    used = [loop.loop_var for loop in nest]
+    if block.init is not None or any(axis.kind != "data" for axis in block.axes):
+        raise ScheduleError(f"cannot lay out block {block.name!r} anew: it reduces")
+    if list(block.bindings) != used or ops.as_int(block.predicate) != 1 or any(
+        outer.body is not inner for outer, inner in zip(nest, [*nest[1:], block], strict=True)
+    ):  # fmt: skip
+        raise ScheduleError(
+            f"cannot lay out block {block.name!r} anew: its axes must be its loops, each all that "
+            "the one around it holds"
+        )
+    an = Analyzer()
+    for loop in nest:
+        extent = ops.as_int(loop.extent)
+        if extent is None:
+            raise ScheduleError(f"loop {loop.loop_var.name!r} has an extent that is not known")
+        an.bind(loop.loop_var, 0, extent - 1)
+    variables = tuple(axis.var for axis in block.axes)
+    for axis in block.axes:
+        assert axis.dom is not None
+        an.bind_range(axis.var, axis.dom)
+    made = _mapped(index_map, variables, block.name)
+    inverse, extents = inverted(an, variables, made, block.name)
+    loops = [(Var(f"ax{n}", variables[0].dtype), ops.const(e)) for n, e in enumerate(extents)]
+    axes = tuple(
+        IterVar(Range.of(extent), Var(f"v{n}", var.dtype), "data")
+        for n, (var, extent) in enumerate(loops)
+    )
+    values = [
+        an.simplify(substitute(i, dict(zip(inverse[1], (a.var for a in axes), strict=True))))
+        for i in inverse[0]
+    ]
+    body = substitute(block.body, dict(zip(variables, values, strict=True)))
+    fresh = block.replace(axes=axes, bindings=tuple(var for var, _ in loops), body=body)
+    return tree.exchanged(root, nest[0], tree.nest(loops, fresh))
+
+
+def inverted(
+    an: Analyzer, variables: tuple[Var, ...], made: tuple[PrimExpr, ...], name: str
+) -> tuple[tuple[list[PrimExpr], list[Var]], list[int]]:
+    """Return ((each variable in terms of new ones, the new ones), their extents).
+
+    A map that is found has parts ``v``, ``v // c`` and ``v % c``, each of one variable, in order.
+    """
+    fresh, extents, parts = [], [], {v: [] for v in variables}  # type: ignore[var-annotated]
+    for number, index in enumerate(made):
+        simple = an.simplify(index)
+        low, high = an.bounds(simple)
+        own = [v for v in variables if tree.uses(simple, v)]
+        if low != 0 or high == float("inf") or len(own) > 1:
+            raise ScheduleError(
+                f"cannot lay out block {name!r} anew: {index} must begin at 0 and depend on one "
+                "axis of the block"
+            )
+        fresh.append(Var(f"x{number}", variables[0].dtype))
+        extents.append(int(high) + 1)
+        if own:
+            parts[own[0]].append((fresh[-1], extents[-1], simple))
+    values: list[PrimExpr] = []
+    for var in variables:
+        value: PrimExpr = ops.const(0, var.dtype)
+        again: PrimExpr = ops.const(0, var.dtype)
+        for new, extent, simple in parts[var]:
+            value = ops.add(ops.mul(value, extent), new)
+            again = ops.add(ops.mul(again, extent), simple)
+        if not an.can_prove_equal(again, var):
+            raise ScheduleError(
+                f"cannot lay out block {name!r} anew: {var.name!r} cannot be told from "
+                f"{[str(p[2]) for p in parts[var]]}"
+            )
+        values.append(value)
+    return (values, fresh), extents
+
+
+def storage_align(root: Any, buffer: Buffer, axis: int, factor: int, offset: int) -> Any:
+    """Return the statements with the stride of a dimension `offset` above a multiple of `factor`.
+
+    Raises ScheduleError for a buffer of the caller, whose memory is as it is.
+    """
+    if not tree.is_allocated(root, buffer):
+        raise ScheduleError(f"{buffer.name!r} is an argument: its memory is the caller's")
+    place = axis + buffer.ndim if axis < 0 else axis
+    if not 0 <= place < buffer.ndim:
+        raise ScheduleError(f"buffer {buffer.name!r} has no dimension {axis}")
+    if factor < 1:
+        raise ScheduleError(f"storage_align takes a factor of at least 1, not {factor}")
+    shape = buffer.constant_shape()
+    if shape is None:
+        raise ScheduleError(f"buffer {buffer.name!r} has a dimension that is not known")
+    strides, step = [], 1
+    for number in range(buffer.ndim - 1, -1, -1):
+        if number == place:
+            step += (offset - step) % factor
+        strides.append(ops.const(step, buffer.shape[number].dtype))
+        step *= shape[number]
+    new = buffer.replace(strides=tuple(reversed(strides)), data=Var(buffer.name, "handle"))
+    return tree.replace_buffer(root, buffer, new)
+
+
+def reindex(root: Any, block: S.Block, buffer: Buffer, written: bool) -> tuple[Any, str]:
+    """Return (statements, name of the copying block): a buffer in the order of a block's axes.
+
+    The copy has a dimension for each axis of the block that the buffer's indices depend on.
+    """
+    places = {
+        n.indices for n in walk(block)
+        if isinstance(n, BufferLoad | S.BufferStore) and n.buffer is buffer
+    }  # fmt: skip
+    if len(places) != 1:
+        raise ScheduleError(
+            f"cannot reindex buffer {buffer.name!r} of block {block.name!r}: it must be used at "
+            f"one place, and is at {len(places)}"
+        )
+    (indices,) = places
+    axes = [a for a in block.axes if any(tree.uses(i, a.var) for i in indices)]
+    if written and any(a.kind == "reduce" for a in axes):
+        raise ScheduleError(f"block {block.name!r} writes at places that depend on reduced axes")
+    extents = [a.extent for a in axes]
+    suffix = "reindex"
+    copy = decl_buffer(extents or (1,), buffer.dtype, f"{buffer.name}_{suffix}")
+    at = tuple(a.var for a in axes) or (ops.const(0),)
+    starts = {a.var: ops.sub(a.var, a.dom.min) for a in axes if a.dom is not None}
+    at = tuple(substitute(i, starts) for i in at)
+
+    def rule(node: Any) -> Any:
+        if isinstance(node, BufferLoad) and node.buffer is buffer:
+            return BufferLoad(copy, at)
+        if isinstance(node, S.BufferStore) and node.buffer is buffer:
+            return S.BufferStore(copy, node.value, at)
+        return None
+
+    name = tree.fresh_name(root, copy.name)
+    inside = rewrite_bottom_up(block, rule)
+    loops = [(Var(f"ax{n}", e.dtype), e) for n, e in enumerate(extents)]
+    own = [IterVar(Range.of(e), Var(f"v{n}", e.dtype), "data") for n, e in enumerate(extents)]
+    values: dict[Any, Any] = {
+        a.var: ops.add(o.var, a.dom.min) for a, o in zip(axes, own, strict=True)
+        if a.dom is not None
+    }  # fmt: skip
+    there = tuple(substitute(i, values) for i in indices)
+    here = tuple(o.var for o in own) or (ops.const(0),)
+    store = (S.BufferStore(buffer, BufferLoad(copy, here), there) if written
+             else S.BufferStore(copy, BufferLoad(buffer, there), here))  # fmt: skip
+    made = S.Block(name, tuple(own), tuple(v for v, _ in loops), ops.TRUE, store)
+    top = tree.top_of(root, block)
+    others = [b for b in tree.leaf_blocks(top) if b is not block and buffer in tree.written(b)]
+    if others or (written and any(
+        b is not block and buffer in tree.read(b) for b in tree.leaf_blocks(top)
+    )):  # fmt: skip
+        raise ScheduleError(
+            f"cannot reindex buffer {buffer.name!r}: other blocks inside the same loops use it"
+        )
+    if written:
+        tree.check_only_writer(root, block, buffer, "reindex what")
+    moved = tree.exchanged(top, block, inside)
+    nest = tree.nest(loops, made)
+    whole = S.seq((moved, nest) if written else (nest, moved))
+    return S.Allocate(copy, tree.exchanged(root, top, whole)), name

@@ -1,0 +1,97 @@
+"""``slipway chat``: talk to a language model in the terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from slipway.cli import console
+from slipway.cli.connection import Connection
+from slipway.cli.language.options import Context, Model, Quantise, Target, load
+from slipway.cli.options import RpcHost, RpcKey, RpcPort, Threads, Timeout, Tracker
+
+
+def chat(
+    model: Model,
+    prompt: Annotated[
+        str | None, typer.Option("--prompt", "-p", help="Answer this, and end.")
+    ] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Continue the prompt as it is, without roles.")
+    ] = False,
+    system: Annotated[str | None, typer.Option(help="What the model is told first.")] = None,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens of an answer at most.")] = 512,
+    temperature: Annotated[
+        float, typer.Option(min=0, help="How freely to draw; 0 takes the likeliest token.")
+    ] = 0.8,
+    top_k: Annotated[int, typer.Option(min=0, help="Draw from so many tokens; 0: all.")] = 40,
+    top_p: Annotated[float, typer.Option(help="Draw from the likeliest of this sum.")] = 0.95,
+    seed: Annotated[int | None, typer.Option(min=0, help="Make the draws repeatable.")] = None,
+    context: Context = None,
+    quantise: Quantise = "",
+    target: Target = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Keep the compiled model in this folder.")
+    ] = None,
+    threads: Threads = None,
+    rpc_host: RpcHost = None,
+    rpc_port: RpcPort = 9090,
+    rpc_key: RpcKey = "",
+    tracker: Tracker = None,
+    timeout: Timeout = None,
+) -> None:
+    """Talk to MODEL, which is compiled first; what it says comes as it is made.
+
+    For example:
+
+        slipway chat model.gguf
+
+        slipway chat model.gguf --raw --prompt "Once upon a time" --temperature 0
+
+        slipway chat folder --quantise q4_0 --target raspberrypi4 --rpc-host pi.local
+    """
+    from slipway.llm import Sampling
+
+    sampling = Sampling(temperature, top_k, top_p, seed)
+    place = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
+    if threads is not None:
+        place.use_threads(threads)
+    talker = load(model, context, quantise, target, place, save)
+    messages = [{"role": "system", "content": system}] if system else []
+    for text in _questions(prompt):
+        if raw:
+            pieces = talker.stream(text, most=max_tokens, sampling=sampling)
+        else:
+            messages.append({"role": "user", "content": text})
+            pieces = talker.chat(messages, most=max_tokens, sampling=sampling)
+        held, start = len(talker.tokens), time.perf_counter()
+        answer = []
+        for piece in pieces:
+            answer.append(piece)
+            sys.stdout.write(piece)
+            sys.stdout.flush()
+        sys.stdout.write("\n")
+        seconds = time.perf_counter() - start
+        console.err.print(
+            f"{len(talker.tokens) - held} tokens more in {seconds:.1f} s, prompt included"
+        )
+        messages.append({"role": "assistant", "content": "".join(answer)})
+
+
+def _questions(prompt: str | None) -> Iterator[str]:
+    """Yield what is asked: the prompt, or lines of the terminal until it ends."""
+    if prompt is not None:
+        yield prompt
+        return
+    while True:
+        try:
+            text = input("> " if sys.stdin.isatty() else "")
+        except EOFError:
+            return
+        if text.strip():
+            yield text

@@ -1,0 +1,65 @@
+"""What the commands for language models share: their options, and how they load a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from slipway.cli import console
+from slipway.cli.connection import Connection
+from slipway.errors import ModelError
+
+if TYPE_CHECKING:
+    from slipway.llm import LanguageModel
+
+Model = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL",
+        help="A .gguf file, a folder in the form of transformers, or one of `slipway chat --save`.",
+    ),
+]
+Context = Annotated[
+    int | None,
+    typer.Option(min=1, help="Tokens that the model can hold. [default: its own, at most 2048]"),
+]
+Quantise = Annotated[
+    str, typer.Option(help="Quantise weights of floats: q8_0 or q4_0. [default: as they are]")
+]
+Target = Annotated[
+    str | None, typer.Option("--target", help="What to compile for. [default: this machine]")
+]
+NATIVE = "llvm -mcpu=native"
+
+
+def load(
+    model: Path,
+    context: int | None,
+    quantise: str,
+    target: str | None,
+    place: Connection,
+    save: Path | None = None,
+) -> LanguageModel:
+    """Return the model, compiled where it is not, and loaded where it is to run."""
+    from slipway import llm
+    from slipway.llm.model import DESCRIPTION, LIBRARY, described
+    from slipway.toolchain.tempdir import tempdir
+
+    if target is None and place.remote is not None and not (model / DESCRIPTION).exists():
+        raise ModelError("--target: say what to compile for, as the device is another machine.")
+    if (model / DESCRIPTION).exists():
+        description, tokenizer = described(model)
+        return llm.LanguageModel(place.graph_module(model / LIBRARY), description, tokenizer)
+    with console.step(f"Reading {model}"):
+        source = llm.Source.read(model)
+    with console.step(f"Compiling {source.name} for {target or NATIVE}"):
+        library, description = llm.compile_model(
+            source, target or NATIVE, context, quantise=quantise
+        )
+    with tempdir() as folder:
+        kept = folder.path / "model" if save is None else save
+        llm.save(kept, library, description, source.tokenizer)
+        module = place.graph_module(kept / LIBRARY)
+    return llm.LanguageModel(module, description, source.tokenizer)

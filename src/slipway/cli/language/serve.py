@@ -1,0 +1,51 @@
+"""``slipway serve``: a language model behind OpenAI's HTTP interface."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from slipway.cli import console
+from slipway.cli.connection import Connection
+from slipway.cli.language.options import Context, Model, Quantise, Target, load
+from slipway.cli.options import RpcHost, RpcKey, RpcPort, Threads, Timeout, Tracker
+from slipway.errors import NotAvailableError
+
+
+def serve(
+    model: Model,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on.")] = 8000,
+    context: Context = None,
+    quantise: Quantise = "",
+    target: Target = None,
+    threads: Threads = None,
+    rpc_host: RpcHost = None,
+    rpc_port: RpcPort = 9090,
+    rpc_key: RpcKey = "",
+    tracker: Tracker = None,
+    timeout: Timeout = None,
+) -> None:
+    """Serve MODEL to programs that know OpenAI's interface, at http://HOST:PORT/v1.
+
+    For example:
+
+        slipway serve model.gguf --port 8000
+
+        curl http://127.0.0.1:8000/v1/completions -d '{"prompt": "Once", "max_tokens": 20}'
+    """
+    try:
+        import uvicorn
+    except ImportError:
+        raise NotAvailableError(
+            "serving needs starlette and uvicorn: pip install 'slipway-ml[web]'"
+        ) from None
+    from slipway.llm.server import application
+
+    place = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
+    if threads is not None:
+        place.use_threads(threads)
+    served = application(load(model, context, quantise, target, place))
+    console.err.print(f"Serving {model.name} at http://{host}:{port}/v1")
+    uvicorn.run(served, host=host, port=port, log_level="warning")

@@ -1,0 +1,1 @@
+"""Models whose operators run on several kinds of device."""

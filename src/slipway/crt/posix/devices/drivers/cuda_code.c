@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PTX to programs, by the driver's compiler, and their kernels. */
+#include "cuda.h"
+#include "slipway/format.h"
+
+#define LOG_BYTES 1200
+
+slw_status slw_cuda_program(int32_t device_id, const slw_device_text *code, const char *kernel,
+                            uint64_t *handle) {
+  char log[LOG_BYTES] = "";
+  char advice[160];
+  cu_int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1U)};
+  cu_object module = NULL;
+  cu_int error = slw_cu.ModuleLoadDataEx(&module, code->text, 2U, options, values);
+  if (error != CU_SUCCESS) {
+    log[sizeof log - 1U] = '\0';
+    (void)slw_format(advice, sizeof advice,
+                     ". Compile for this device's architecture: Target(\"cuda -arch=sm_..\"); "
+                     "cuda(%d).compute_version tells it.",
+                     (int)device_id);
+    return slw_driver_refused(&slw_cuda, device_id, kernel, error, log, advice);
+  }
+  *handle = (uint64_t)(uintptr_t)module;
+  return SLW_OK;
+}
+
+slw_status slw_cuda_kernel(int32_t device_id, uint64_t program, const slw_device_launch *launch,
+                           slw_device_kernel *out) {
+  cu_object kernel = NULL;
+  cu_int most = 0;
+  cu_int error =
+      slw_cu.ModuleGetFunction(&kernel, (cu_object)(uintptr_t)program, launch->kernel);
+  if (error != CU_SUCCESS) {
+    return slw_cuda_failed(device_id, launch->kernel, error);
+  }
+  (void)slw_cu.FuncGetAttribute(&most, CU_FUNC_MAX_THREADS_PER_BLOCK, kernel);
+  out->most_threads = (most > 0) ? (size_t)most : 0U;
+  out->handles[0] = (uint64_t)(uintptr_t)kernel;
+  return SLW_OK;
+}

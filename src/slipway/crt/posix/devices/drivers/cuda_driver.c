@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NVIDIA's driver on this machine, and its devices in its order. */
+#include "cuda.h"
+
+#include "slipway/format.h"
+
+typedef struct {
+  cu_int handle;
+  cu_object context; /* the device's primary one, taken when something is first done there */
+  char name[128];
+} cuda_device;
+
+slw_cuda_functions slw_cu;
+static cuda_device devices[SLW_MAX_DEVICES];
+
+static const char *list_devices(int32_t *num_devices);
+static const char *name_of(int32_t device_id) { return devices[device_id].name; }
+
+#define SLW_CUDA_SYMBOL(name, symbol, parameters) symbol "\0"
+slw_device_driver slw_cuda = {
+    .kind = "cuda",
+    .title = "CUDA",
+    .ending = ".ptx",
+    .libraries = "libcuda.so.1\0",
+    .advice = "there is no libcuda.so.1, which NVIDIA's driver brings. Install the driver "
+              "(nvidia-smi tells whether it works)",
+    .symbols = SLW_CUDA_FUNCTIONS(SLW_CUDA_SYMBOL),
+    .functions = &slw_cu,
+    .list = list_devices,
+    .name = name_of,
+    .program = slw_cuda_program,
+    .kernel = slw_cuda_kernel,
+    SLW_DRIVER_LOCKS,
+};
+
+static const char *list_devices(int32_t *num_devices) {
+  cu_int count = 0;
+  if (slw_cu.Init(0U) != CU_SUCCESS || slw_cu.DeviceGetCount(&count) != CU_SUCCESS) {
+    return "its driver does not start (nvidia-smi may say why)";
+  }
+  for (cu_int i = 0; i < count && *num_devices < SLW_MAX_DEVICES; ++i) {
+    cuda_device *device = &devices[*num_devices];
+    if (slw_cu.DeviceGet(&device->handle, i) == CU_SUCCESS) {
+      (void)slw_cu.DeviceGetName(device->name, (cu_int)sizeof device->name - 1, device->handle);
+      ++*num_devices;
+    }
+  }
+  return (*num_devices > 0) ? NULL : "its driver has no device";
+}
+
+cu_int slw_cuda_handle(int32_t device_id) { return devices[device_id].handle; }
+
+static slw_status open_device(int32_t device_id) {
+  cuda_device *device = &devices[device_id];
+  cu_int code = slw_cu.DevicePrimaryCtxRetain(&device->context, device->handle);
+  return (code == CU_SUCCESS) ? SLW_OK : slw_cuda_failed(device_id, "opening it", code);
+}
+
+int slw_cuda_use(int32_t device_id) {
+  cu_int code;
+  if (!slw_driver_opens(&slw_cuda, device_id, open_device)) {
+    return 0;
+  }
+  code = slw_cu.CtxSetCurrent(devices[device_id].context);
+  return code == CU_SUCCESS || slw_cuda_failed(device_id, "opening it", code) == SLW_OK;
+}
+
+slw_status slw_cuda_failed(int32_t device_id, const char *what, cu_int code) {
+  const char *name = NULL;
+  const char *words = NULL;
+  char both[160];
+  if (slw_cu.GetErrorName(code, &name) != CU_SUCCESS || name == NULL) {
+    name = "an error that this driver does not name";
+  }
+  if (slw_cu.GetErrorString(code, &words) != CU_SUCCESS || words == NULL) {
+    words = "no more is known";
+  }
+  (void)slw_format(both, sizeof both, "%s: %s", name, words);
+  return slw_driver_failed(&slw_cuda, device_id, what, code, both);
+}

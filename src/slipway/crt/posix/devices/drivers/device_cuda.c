@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA as a kind of device: the functions of device_api.h.  All work of a device is in its default
+ * stream, in order.  Its addresses are the driver's own. */
+#include <string.h>
+
+#include "cuda.h"
+#include "../devices.h"
+#include "slipway/device_api.h"
+#include "slipway/error.h"
+#include "slipway/format.h"
+#include "slipway/object.h"
+
+#define MAX_ARGUMENTS 128 /* backends/gpu/limits.py */
+
+static slw_status checked(int32_t device_id, const char *what, cu_int code) {
+  return (code == CU_SUCCESS) ? SLW_OK : slw_cuda_failed(device_id, what, code);
+}
+
+static cu_pointer pointer_of(const void *address) { return (cu_pointer)(uintptr_t)address; }
+
+static slw_status alloc_memory(int32_t device_id, size_t size_bytes, void **out) {
+  cu_pointer made = 0;
+  cu_int code;
+  if (!slw_cuda_use(device_id)) {
+    return SLW_ERROR_CALL;
+  }
+  code = slw_cu.MemAlloc(&made, (size_bytes > 0U) ? size_bytes : 1U);
+  if (code != CU_SUCCESS) {
+    char what[80];
+    (void)slw_format(what, sizeof what, "asking for %zu bytes", size_bytes);
+    return slw_cuda_failed(device_id, what, code);
+  }
+  *out = (void *)(uintptr_t)made;
+  return SLW_OK;
+}
+
+/* The driver waits for what still uses the memory. */
+static void release_memory(void *memory) {
+  int32_t device_id = 0;
+  if (slw_driver_works(&slw_cuda) && memory != NULL &&
+      slw_cu.PointerGetAttribute(&device_id, CU_POINTER_DEVICE_ORDINAL, pointer_of(memory)) ==
+          CU_SUCCESS &&
+      slw_cuda_use(device_id)) {
+    (void)slw_cu.MemFree(pointer_of(memory));
+  }
+}
+
+static slw_status device_of(const void *address, int32_t *device_id) {
+  if (!slw_driver_works(&slw_cuda)) {
+    return SLW_ERROR_CALL;
+  }
+  if (slw_cu.PointerGetAttribute(device_id, CU_POINTER_DEVICE_ORDINAL, pointer_of(address)) !=
+      CU_SUCCESS) {
+    slw_error_set("DeviceError", "an address is not in memory of a CUDA device.");
+    return SLW_ERROR_TENSOR;
+  }
+  return SLW_OK;
+}
+
+/* Make the device of an address the one in use. */
+static int use_of(const void *address, int32_t *device_id) {
+  return device_of(address, device_id) == SLW_OK && slw_cuda_use(*device_id);
+}
+
+static slw_status read_memory(const void *from, void *host, size_t size_bytes) {
+  int32_t id = 0;
+  return !use_of(from, &id) ? SLW_ERROR_CALL
+                      : checked(id, "reading its memory",
+                                slw_cu.MemcpyDtoH(host, pointer_of(from), size_bytes));
+}
+
+static slw_status write_memory(void *to, const void *host, size_t size_bytes) {
+  int32_t id = 0;
+  return !use_of(to, &id) ? SLW_ERROR_CALL
+                      : checked(id, "writing its memory",
+                                slw_cu.MemcpyHtoD(pointer_of(to), host, size_bytes));
+}
+
+static slw_status copy_memory(const void *from, void *to, size_t size_bytes) {
+  int32_t id = 0;
+  return !use_of(to, &id) ? SLW_ERROR_CALL
+                      : checked(id, "copying its memory",
+                                slw_cu.MemcpyDtoD(pointer_of(to), pointer_of(from), size_bytes));
+}
+
+static slw_status synchronize(int32_t device_id) {
+  return !slw_cuda_use(device_id) ? SLW_ERROR_CALL
+                      : checked(device_id, "its work", slw_cu.CtxSynchronize());
+}
+
+static slw_status wait_all(void) { return slw_driver_wait(&slw_cuda, synchronize); }
+
+static slw_status add_code(const char *digest, const void *code, size_t size_bytes) {
+  return slw_driver_add_code(&slw_cuda, digest, code, size_bytes);
+}
+
+/* --- launching ------------------------------------------------------------------------------- */
+
+static slw_status enqueue(const slw_device_launch *launch, int32_t device_id, cu_object kernel) {
+  slw_device_scalar values[MAX_ARGUMENTS];
+  void *arguments[MAX_ARGUMENTS];
+  size_t count = strlen(launch->signature);
+  cu_int code;
+  if (count > MAX_ARGUMENTS) {
+    (void)slw_error_setf("DeviceError", "kernel %s takes %zu arguments, and %d are the most.",
+                         launch->kernel, count, MAX_ARGUMENTS);
+    return SLW_ERROR_ARGUMENT;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    char kind = (launch->signature[i] == 'p') ? '8' : launch->signature[i];
+    slw_status status = slw_device_scalar_of(kind, &launch->args[i], &values[i]);
+    if (status != SLW_OK) {
+      return status;
+    }
+    arguments[i] = &values[i].value;
+  }
+  code = slw_cu.LaunchKernel(kernel, (unsigned)launch->grid[0], (unsigned)launch->grid[1],
+                          (unsigned)launch->grid[2], (unsigned)launch->block[0],
+                          (unsigned)launch->block[1], (unsigned)launch->block[2], 0U, NULL,
+                          arguments, NULL);
+  if (code != CU_SUCCESS) {
+    char what[160];
+    (void)slw_format(what, sizeof what, "launching kernel %s", launch->kernel);
+    return slw_cuda_failed(device_id, what, code);
+  }
+  return SLW_OK;
+}
+
+static slw_status launch_kernel(const slw_device_launch *launch) {
+  int32_t device_id = 0;
+  const slw_device_kernel *kernel;
+  slw_status status;
+  if (slw_driver_of_launch(&slw_cuda, launch, device_of, &device_id) != SLW_OK) {
+    return SLW_ERROR_CALL;
+  }
+  kernel = slw_cuda_use(device_id) ? slw_driver_kernel(&slw_cuda, device_id, launch) : NULL;
+  if (kernel == NULL) {
+    return SLW_ERROR_CALL;
+  }
+  status = slw_driver_check_threads(&slw_cuda, device_id, launch, kernel->most_threads);
+  return (status == SLW_OK) ? enqueue(launch, device_id, (cu_object)(uintptr_t)kernel->handles[0])
+                            : status;
+}
+
+/* --- properties ------------------------------------------------------------------------------ */
+
+static size_t attribute_of(int32_t device_id, cu_int attribute) {
+  cu_int value = 0;
+  (void)slw_cu.DeviceGetAttribute(&value, attribute, slw_cuda_handle(device_id));
+  return (size_t)value;
+}
+
+static slw_status set_version(TVMFFIAny *out, const char *format, cu_int major, cu_int minor) {
+  char text[80];
+  size_t used = slw_format(text, sizeof text, format, (int)major, (int)minor);
+  return slw_any_set_string(out, text, used);
+}
+
+static slw_status give_attribute(int32_t device_id, int32_t attribute, TVMFFIAny *out) {
+  size_t memory = 0;
+  cu_int version = 0;
+  memset(out, 0, sizeof *out);
+  if (attribute == SLW_DEVICE_EXIST) {
+    return slw_device_give_int(out, (uint64_t)slw_driver_has(&slw_cuda, device_id));
+  }
+  if (!slw_cuda_use(device_id)) {
+    return SLW_ERROR_CALL;
+  }
+  switch (attribute) {
+    case SLW_DEVICE_MAX_THREADS_PER_BLOCK:
+      return slw_device_give_int(out, attribute_of(device_id, CU_MAX_THREADS_PER_BLOCK));
+    case SLW_DEVICE_WARP_SIZE:
+      return slw_device_give_int(out, attribute_of(device_id, CU_WARP_SIZE));
+    case SLW_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK:
+      return slw_device_give_int(out, attribute_of(device_id, CU_MAX_SHARED_MEMORY_PER_BLOCK));
+    case SLW_DEVICE_COMPUTE_VERSION: /* "8.0" is sm_80 */
+      return set_version(out, "%d.%d", (cu_int)attribute_of(device_id, CU_COMPUTE_CAPABILITY_MAJOR),
+                         (cu_int)attribute_of(device_id, CU_COMPUTE_CAPABILITY_MINOR));
+    case SLW_DEVICE_NAME:
+      return slw_any_set_string(out, slw_cuda.name(device_id), strlen(slw_cuda.name(device_id)));
+    case SLW_DEVICE_MAX_CLOCK_RATE:
+      return slw_device_give_int(out, attribute_of(device_id, CU_CLOCK_RATE));
+    case SLW_DEVICE_MULTI_PROCESSOR_COUNT:
+      return slw_device_give_int(out, attribute_of(device_id, CU_MULTIPROCESSOR_COUNT));
+    case SLW_DEVICE_MAX_THREAD_DIMENSIONS:
+      return slw_device_give_dimensions(out, attribute_of(device_id, CU_MAX_BLOCK_DIM_X),
+                                        attribute_of(device_id, CU_MAX_BLOCK_DIM_Y),
+                                        attribute_of(device_id, CU_MAX_BLOCK_DIM_Z));
+    case SLW_DEVICE_API_VERSION:
+    case SLW_DEVICE_DRIVER_VERSION:
+      (void)slw_cu.DriverGetVersion(&version);
+      return set_version(out, "CUDA %d.%d", version / 1000, version % 1000 / 10);
+    case SLW_DEVICE_TOTAL_GLOBAL_MEMORY:
+      (void)slw_cu.DeviceTotalMem(&memory, slw_cuda_handle(device_id));
+      return slw_device_give_int(out, memory);
+    default:
+      return SLW_OK;
+  }
+}
+
+static const slw_device_api CUDA = {
+    "cuda",       alloc_memory, release_memory,    device_of,     read_memory, write_memory,
+    copy_memory,  add_code, launch_kernel, synchronize,   wait_all,    give_attribute,
+};
+
+void slw_cuda_setup(void) { slw_device_register(kDLCUDA, &CUDA); }

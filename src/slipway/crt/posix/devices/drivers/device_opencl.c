@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* OpenCL as a kind of device: the functions of device_api.h. */
+#include <string.h>
+
+#include "../devices.h"
+#include "opencl.h"
+#include "slipway/device_api.h"
+#include "slipway/error.h"
+#include "slipway/format.h"
+#include "slipway/object.h"
+
+static slw_status checked(int32_t device_id, const char *what, cl_int code) {
+  return (code == CL_SUCCESS) ? SLW_OK
+                              : slw_opencl_failed(device_id, what, code);
+}
+
+/* Whether `size_bytes` from an address on are there. */
+static cl_object place(const void *address, size_t size_bytes, size_t *offset,
+                       int32_t *device_id) {
+  size_t left = 0;
+  cl_object buffer = slw_opencl_locate(address, offset, &left, device_id);
+  if (buffer != NULL && size_bytes > left) {
+    slw_error_set("DeviceError", "a copy would go beyond the end of memory of an OpenCL device.");
+    return NULL;
+  }
+  return buffer;
+}
+
+static slw_status device_of(const void *address, int32_t *device_id) {
+  size_t offset = 0;
+  return (place(address, 0, &offset, device_id) != NULL) ? SLW_OK : SLW_ERROR_CALL;
+}
+
+static slw_status read_memory(const void *from, void *host, size_t size_bytes) {
+  size_t offset = 0;
+  int32_t id = 0;
+  cl_object buffer = place(from, size_bytes, &offset, &id);
+  slw_opencl_device *device = (buffer != NULL) ? slw_opencl_device_of(id) : NULL;
+  if (device == NULL) {
+    return SLW_ERROR_CALL;
+  }
+  return checked(id, "reading its memory",
+                 slw_cl.EnqueueReadBuffer(device->queue, buffer, 1, offset,
+                                                        size_bytes, host, 0, NULL, NULL));
+}
+
+static slw_status write_memory(void *to, const void *host, size_t size_bytes) {
+  size_t offset = 0;
+  int32_t id = 0;
+  cl_object buffer = place(to, size_bytes, &offset, &id);
+  slw_opencl_device *device = (buffer != NULL) ? slw_opencl_device_of(id) : NULL;
+  if (device == NULL) {
+    return SLW_ERROR_CALL;
+  }
+  return checked(id, "writing its memory",
+                 slw_cl.EnqueueWriteBuffer(device->queue, buffer, 1, offset,
+                                                         size_bytes, host, 0, NULL, NULL));
+}
+
+static slw_status copy_memory(const void *from, void *to, size_t size_bytes) {
+  size_t from_offset = 0;
+  size_t to_offset = 0;
+  int32_t from_id = 0;
+  int32_t to_id = 0;
+  cl_object source = place(from, size_bytes, &from_offset, &from_id);
+  cl_object target = place(to, size_bytes, &to_offset, &to_id);
+  slw_opencl_device *device;
+  if (source == NULL || target == NULL) {
+    return SLW_ERROR_CALL;
+  }
+  if (from_id != to_id) {
+    slw_error_set("DeviceError", "two OpenCL devices have no memory in common: copy to cpu(0) first.");
+    return SLW_ERROR_TENSOR;
+  }
+  device = slw_opencl_device_of(from_id);
+  return checked(from_id, "copying its memory",
+                 slw_cl.EnqueueCopyBuffer(device->queue, source, target, from_offset,
+                                                        to_offset, size_bytes, 0, NULL, NULL));
+}
+
+static slw_status synchronize(int32_t device_id) {
+  slw_opencl_device *device = slw_opencl_device_of(device_id);
+  return (device == NULL) ? SLW_ERROR_CALL
+                          : checked(device_id, "waiting for its work",
+                                    slw_cl.Finish(device->queue));
+}
+
+static slw_status wait_all(void) { return slw_driver_wait(&slw_opencl, synchronize); }
+
+static slw_status add_code(const char *digest, const void *code, size_t size_bytes) {
+  return slw_driver_add_code(&slw_opencl, digest, code, size_bytes);
+}
+
+/* --- launching ------------------------------------------------------------------------------- */
+
+static slw_status set_arguments(const slw_device_launch *launch, int32_t device_id,
+                                cl_object kernel) {
+  for (int32_t i = 0; launch->signature[i] != '\0'; ++i) {
+    const TVMFFIAny *arg = &launch->args[i];
+    cl_int code = CL_SUCCESS;
+    slw_status status = SLW_OK;
+    if (launch->signature[i] == 'p') {
+      int32_t id = 0;
+      cl_object buffer = (arg->v_ptr != NULL) ? slw_opencl_buffer_at(arg->v_ptr, &id) : NULL;
+      if (buffer == NULL && arg->v_ptr != NULL) {
+        return SLW_ERROR_CALL;
+      }
+      code = slw_cl.SetKernelArg(kernel, (cl_uint)i, sizeof buffer, &buffer);
+    } else {
+      slw_device_scalar scalar;
+      status = slw_device_scalar_of(launch->signature[i], arg, &scalar);
+      if (status == SLW_OK) {
+        code = slw_cl.SetKernelArg(kernel, (cl_uint)i, scalar.size_bytes,
+                                                 &scalar.value);
+      }
+    }
+    if (status != SLW_OK) {
+      return status;
+    }
+    if (code != CL_SUCCESS) {
+      char what[160];
+      (void)slw_format(what, sizeof what, "giving kernel %s its argument %d", launch->kernel,
+                       (int)i);
+      return slw_opencl_failed(device_id, what, code);
+    }
+  }
+  return SLW_OK;
+}
+
+/* A kernel keeps its arguments from one call to the next. */
+static pthread_mutex_t launching = PTHREAD_MUTEX_INITIALIZER;
+
+static slw_status enqueue(const slw_device_launch *launch, const slw_opencl_device *device,
+                          int32_t device_id, cl_object kernel) {
+  size_t global[3];
+  cl_int code;
+  slw_status status = set_arguments(launch, device_id, kernel);
+  if (status != SLW_OK) {
+    return status;
+  }
+  for (int i = 0; i < 3; ++i) {
+    global[i] = launch->grid[i] * launch->block[i];
+  }
+  code = slw_cl.EnqueueNDRangeKernel(device->queue, kernel, 3, NULL, global,
+                                                   launch->block, 0, NULL, NULL);
+  if (code != CL_SUCCESS) {
+    char what[160];
+    (void)slw_format(what, sizeof what, "launching kernel %s", launch->kernel);
+    return slw_opencl_failed(device_id, what, code);
+  }
+  return SLW_OK;
+}
+
+static slw_status launch_kernel(const slw_device_launch *launch) {
+  int32_t device_id = 0;
+  const slw_opencl_device *device;
+  const slw_device_kernel *kernel;
+  slw_status status;
+  if (slw_driver_of_launch(&slw_opencl, launch, device_of, &device_id) != SLW_OK) {
+    return SLW_ERROR_CALL;
+  }
+  device = slw_opencl_device_of(device_id);
+  kernel = (device != NULL) ? slw_driver_kernel(&slw_opencl, device_id, launch) : NULL;
+  if (kernel == NULL) {
+    return SLW_ERROR_CALL;
+  }
+  status = slw_driver_check_threads(&slw_opencl, device_id, launch, kernel->most_threads);
+  if (status != SLW_OK) {
+    return status;
+  }
+  (void)pthread_mutex_lock(&launching);
+  status = enqueue(launch, device, device_id, (cl_object)(uintptr_t)kernel->handles[0]);
+  (void)pthread_mutex_unlock(&launching);
+  return status;
+}
+
+/* --- properties ------------------------------------------------------------------------------ */
+
+static slw_status give_text(const slw_opencl_device *device, cl_uint what, TVMFFIAny *out) {
+  char text[256] = "";
+  (void)slw_cl.GetDeviceInfo(device->id, what, sizeof text - 1, text, NULL);
+  return slw_any_set_string(out, text, strlen(text));
+}
+
+static slw_status give_dimensions(const slw_opencl_device *device, TVMFFIAny *out) {
+  size_t sizes[3] = {0, 0, 0};
+  (void)slw_cl.GetDeviceInfo(device->id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sizes,
+                                           sizes, NULL);
+  return slw_device_give_dimensions(out, sizes[0], sizes[1], sizes[2]);
+}
+
+static slw_status give_number(const slw_opencl_device *device, cl_uint what, size_t size_bytes,
+                              uint64_t unit, TVMFFIAny *out) {
+  uint64_t value = 0;
+  (void)slw_cl.GetDeviceInfo(device->id, what, size_bytes, &value, NULL);
+  return slw_device_give_int(out, value * unit);
+}
+
+static slw_status give_attribute(int32_t device_id, int32_t attribute, TVMFFIAny *out) {
+  slw_opencl_device *device;
+  memset(out, 0, sizeof *out);
+  if (attribute == SLW_DEVICE_EXIST) {
+    return slw_device_give_int(out, (uint64_t)slw_driver_has(&slw_opencl, device_id));
+  }
+  device = slw_opencl_device_of(device_id);
+  if (device == NULL) {
+    return SLW_ERROR_CALL;
+  }
+  switch (attribute) {
+    case SLW_DEVICE_MAX_THREADS_PER_BLOCK:
+      return give_number(device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t), 1, out);
+    case SLW_DEVICE_WARP_SIZE: /* what OpenCL 1.2 does not say; nothing is built on more */
+      return slw_device_give_int(out, 1);
+    case SLW_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK:
+      return give_number(device, CL_DEVICE_LOCAL_MEM_SIZE, sizeof(uint64_t), 1, out);
+    case SLW_DEVICE_COMPUTE_VERSION:
+    case SLW_DEVICE_API_VERSION:
+      return give_text(device, CL_DEVICE_VERSION, out);
+    case SLW_DEVICE_NAME:
+      return give_text(device, CL_DEVICE_NAME, out);
+    case SLW_DEVICE_MAX_CLOCK_RATE:
+      return give_number(device, CL_DEVICE_MAX_CLOCK_FREQUENCY, sizeof(cl_uint), 1000, out);
+    case SLW_DEVICE_MULTI_PROCESSOR_COUNT:
+      return give_number(device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint), 1, out);
+    case SLW_DEVICE_MAX_THREAD_DIMENSIONS:
+      return give_dimensions(device, out);
+    case SLW_DEVICE_DRIVER_VERSION:
+      return give_text(device, CL_DRIVER_VERSION, out);
+    case SLW_DEVICE_TOTAL_GLOBAL_MEMORY:
+      return give_number(device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(uint64_t), 1, out);
+    default:
+      return SLW_OK;
+  }
+}
+
+static const slw_device_api OPENCL = {
+    "opencl",     slw_opencl_alloc, slw_opencl_release,  device_of,     read_memory,
+    write_memory, copy_memory,      add_code, launch_kernel, synchronize,
+    wait_all,     give_attribute,
+};
+
+void slw_opencl_setup(void) { slw_device_register(kDLOpenCL, &OPENCL); }

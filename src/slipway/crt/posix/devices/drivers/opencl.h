@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* OpenCL 1.2 as far as the runtime uses it, restated so that no header of a vendor's is needed,
+ * and the driver's functions, which are looked up when the first of them is wanted. */
+#ifndef SLIPWAY_OPENCL_H_
+#define SLIPWAY_OPENCL_H_
+
+#include "device_driver.h"
+
+typedef int32_t cl_int;
+typedef uint32_t cl_uint;
+typedef uint64_t cl_bits;
+typedef void *cl_object;
+
+enum {
+  CL_SUCCESS = 0,
+  CL_DEVICE_NOT_FOUND = -1,
+  CL_BUILD_PROGRAM_FAILURE = -11,
+  CL_DEVICE_TYPE_CPU = 2,
+  CL_DEVICE_TYPE_GPU = 4,
+  CL_DEVICE_TYPE_ACCELERATOR = 8,
+  CL_DEVICE_TYPE_INFO = 0x1000,
+  CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
+  CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004,
+  CL_DEVICE_MAX_WORK_ITEM_SIZES = 0x1005,
+  CL_DEVICE_MAX_CLOCK_FREQUENCY = 0x100C,
+  CL_DEVICE_MAX_MEM_ALLOC_SIZE = 0x1010,
+  CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019,
+  CL_DEVICE_SINGLE_FP_CONFIG = 0x101B,
+  CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F,
+  CL_DEVICE_LOCAL_MEM_SIZE = 0x1023,
+  CL_DEVICE_NAME = 0x102B,
+  CL_DRIVER_VERSION = 0x102D,
+  CL_DEVICE_VERSION = 0x102F,
+  CL_PROGRAM_BUILD_LOG = 0x1183,
+  CL_KERNEL_WORK_GROUP_SIZE = 0x11B0,
+  CL_MEM_READ_WRITE = 1,
+  CL_BUFFER_CREATE_TYPE_REGION = 0x1220,
+  CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT = 128
+};
+
+typedef struct {
+  size_t origin;
+  size_t size;
+} cl_region;
+
+/* Name in the table, result, parameters: the names of the driver's have "cl" in front. */
+#define SLW_OPENCL_FUNCTIONS(X)                                                                   \
+  X(GetPlatformIDs, cl_int, (cl_uint, cl_object *, cl_uint *))                                    \
+  X(GetDeviceIDs, cl_int, (cl_object, cl_bits, cl_uint, cl_object *, cl_uint *))                  \
+  X(GetDeviceInfo, cl_int, (cl_object, cl_uint, size_t, void *, size_t *))                        \
+  X(CreateContext, cl_object, (const intptr_t *, cl_uint, const cl_object *, void *, void *,      \
+                               cl_int *))                                                         \
+  X(CreateCommandQueue, cl_object, (cl_object, cl_object, cl_bits, cl_int *))                     \
+  X(ReleaseContext, cl_int, (cl_object))                                                          \
+  X(CreateBuffer, cl_object, (cl_object, cl_bits, size_t, void *, cl_int *))                      \
+  X(CreateSubBuffer, cl_object, (cl_object, cl_bits, cl_uint, const void *, cl_int *))            \
+  X(ReleaseMemObject, cl_int, (cl_object))                                                        \
+  X(EnqueueReadBuffer, cl_int, (cl_object, cl_object, cl_uint, size_t, size_t, void *, cl_uint,   \
+                                const cl_object *, cl_object *))                                  \
+  X(EnqueueWriteBuffer, cl_int, (cl_object, cl_object, cl_uint, size_t, size_t, const void *,     \
+                                 cl_uint, const cl_object *, cl_object *))                        \
+  X(EnqueueCopyBuffer, cl_int, (cl_object, cl_object, cl_object, size_t, size_t, size_t, cl_uint, \
+                                const cl_object *, cl_object *))                                  \
+  X(CreateProgramWithSource, cl_object, (cl_object, cl_uint, const char **, const size_t *,       \
+                                         cl_int *))                                               \
+  X(BuildProgram, cl_int, (cl_object, cl_uint, const cl_object *, const char *, void *, void *))  \
+  X(GetProgramBuildInfo, cl_int, (cl_object, cl_object, cl_uint, size_t, void *, size_t *))       \
+  X(ReleaseProgram, cl_int, (cl_object))                                                          \
+  X(CreateKernel, cl_object, (cl_object, const char *, cl_int *))                                 \
+  X(GetKernelWorkGroupInfo, cl_int, (cl_object, cl_object, cl_uint, size_t, void *, size_t *))    \
+  X(SetKernelArg, cl_int, (cl_object, cl_uint, size_t, const void *))                             \
+  X(EnqueueNDRangeKernel, cl_int, (cl_object, cl_object, cl_uint, const size_t *, const size_t *, \
+                                   const size_t *, cl_uint, const cl_object *, cl_object *))      \
+  X(Flush, cl_int, (cl_object))                                                                   \
+  X(Finish, cl_int, (cl_object))
+
+typedef struct {
+#define SLW_OPENCL_FIELD(name, result, parameters) result(*name) parameters;
+  SLW_OPENCL_FUNCTIONS(SLW_OPENCL_FIELD)
+#undef SLW_OPENCL_FIELD
+} slw_opencl_functions;
+
+/* A device with its queue, made when something is first done there. */
+typedef struct {
+  cl_object id;
+  cl_object context;
+  cl_object queue;
+  char name[128];
+  size_t base_alignment; /* bytes: where a part of an allocation may begin */
+} slw_opencl_device;
+
+extern slw_device_driver slw_opencl;
+
+/* The driver's functions, once it works. */
+extern slw_opencl_functions slw_cl;
+
+/* A device ready for work, or NULL with the thread's error set. */
+slw_opencl_device *slw_opencl_device_of(int32_t device_id);
+
+/* Set the thread's error: `what` could not be done on a device. */
+slw_status slw_opencl_failed(int32_t device_id, const char *what, cl_int code);
+
+/* The buffer that an address lies in, with the byte where it lies, and how many are left from
+ * there; the number of the device. NULL: no memory of a device. */
+cl_object slw_opencl_locate(const void *address, size_t *offset, size_t *left, int32_t *device_id);
+
+/* The buffer that begins at an address: whole, or a part that is remembered with it. NULL with the
+ * thread's error set. */
+cl_object slw_opencl_buffer_at(const void *address, int32_t *device_id);
+
+slw_status slw_opencl_alloc(int32_t device_id, size_t size_bytes, void **out);
+void slw_opencl_release(void *memory);
+
+/* --- opencl_code.c --- */
+
+slw_status slw_opencl_program(int32_t device_id, const slw_device_text *code, const char *kernel,
+                              uint64_t *handle);
+slw_status slw_opencl_kernel(int32_t device_id, uint64_t program, const slw_device_launch *launch,
+                             slw_device_kernel *out);
+
+#endif /* SLIPWAY_OPENCL_H_ */

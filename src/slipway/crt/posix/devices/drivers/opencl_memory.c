@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* OpenCL's memory has handles; tensors have addresses (device_space.h).  An address inside an
+ * allocation is a part of its buffer, made when a kernel is first given it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device_space.h"
+#include "opencl.h"
+#include "slipway/error.h"
+
+typedef struct {
+  size_t offset;
+  cl_object buffer;
+} part;
+
+typedef struct {
+  cl_object buffer;
+  part *parts;
+  size_t num_parts;
+} allocation;
+
+static slw_device_space space = SLW_DEVICE_SPACE_EMPTY;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the parts */
+
+slw_status slw_opencl_alloc(int32_t device_id, size_t size_bytes, void **out) {
+  slw_opencl_device *device = slw_opencl_device_of(device_id);
+  uint64_t most = 0;
+  allocation *made;
+  slw_status status;
+  cl_int code = CL_SUCCESS;
+  if (device == NULL) {
+    return SLW_ERROR_CALL;
+  }
+  (void)slw_cl.GetDeviceInfo(device->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof most, &most, NULL);
+  if (most > 0U && size_bytes > most) {
+    (void)slw_error_setf("DeviceError", "opencl(%d) (%s) has no allocation of %zu bytes: one may "
+                                        "have %llu.",
+                         (int)device_id, device->name, size_bytes, (unsigned long long)most);
+    return SLW_ERROR_MEMORY;
+  }
+  made = calloc(1, sizeof *made);
+  if (made == NULL) {
+    slw_error_set("MemoryError", "no memory for the list of device memory");
+    return SLW_ERROR_MEMORY;
+  }
+  made->buffer = slw_cl.CreateBuffer(device->context, CL_MEM_READ_WRITE,
+                                  (size_bytes > 0U) ? size_bytes : 1U, NULL, &code);
+  if (code != CL_SUCCESS) {
+    free(made);
+    return slw_opencl_failed(device_id, "allocating memory", code);
+  }
+  status = slw_device_space_add(&space, size_bytes, device_id, made, out);
+  if (status != SLW_OK) {
+    (void)slw_cl.ReleaseMemObject(made->buffer);
+    free(made);
+  }
+  return status;
+}
+
+void slw_opencl_release(void *memory) {
+  allocation *gone = slw_device_space_remove(&space, memory);
+  if (gone == NULL || !slw_driver_works(&slw_opencl)) {
+    return;
+  }
+  /* The driver keeps what queued work still uses. */
+  for (size_t i = 0; i < gone->num_parts; ++i) {
+    (void)slw_cl.ReleaseMemObject(gone->parts[i].buffer);
+  }
+  (void)slw_cl.ReleaseMemObject(gone->buffer);
+  free(gone->parts);
+  free(gone);
+}
+
+cl_object slw_opencl_locate(const void *address, size_t *offset, size_t *left,
+                            int32_t *device_id) {
+  slw_device_place place;
+  if (!slw_device_space_find(&space, address, &place, offset)) {
+    slw_error_set("DeviceError", "an address that is to be in the memory of an OpenCL device is not: "
+                                 "the tensor has been freed, or lies elsewhere.");
+    return NULL;
+  }
+  *left = place.size_bytes - *offset;
+  *device_id = place.device_id;
+  return ((const allocation *)place.held)->buffer;
+}
+
+static cl_object known_part(const allocation *found, size_t offset) {
+  for (size_t i = 0; i < found->num_parts; ++i) {
+    if (found->parts[i].offset == offset) {
+      return found->parts[i].buffer;
+    }
+  }
+  return NULL;
+}
+
+static cl_object make_part(const slw_device_place *place, size_t offset) {
+  slw_opencl_device *device = slw_opencl_device_of(place->device_id);
+  allocation *found = place->held;
+  cl_region region = {offset, place->size_bytes - offset};
+  cl_int code = CL_SUCCESS;
+  cl_object buffer;
+  part *grown;
+  if (offset % device->base_alignment != 0U) {
+    (void)slw_error_setf("DeviceError",
+                         "opencl(%d) (%s): a tensor begins %zu bytes into its memory, and this device "
+                         "takes places at multiples of %zu only. Copy it into a tensor of its own.",
+                         (int)place->device_id, device->name, offset, device->base_alignment);
+    return NULL;
+  }
+  grown = realloc(found->parts, (found->num_parts + 1U) * sizeof *grown);
+  if (grown == NULL) {
+    slw_error_set("MemoryError", "no memory for a part of device memory");
+    return NULL;
+  }
+  found->parts = grown;
+  buffer = slw_cl.CreateSubBuffer(found->buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
+                               &region, &code);
+  if (code != CL_SUCCESS) {
+    (void)slw_opencl_failed(place->device_id, "taking a part of its memory", code);
+    return NULL;
+  }
+  grown[found->num_parts].offset = offset;
+  grown[found->num_parts].buffer = buffer;
+  ++found->num_parts;
+  return buffer;
+}
+
+cl_object slw_opencl_buffer_at(const void *address, int32_t *device_id) {
+  slw_device_place place;
+  size_t offset = 0;
+  cl_object buffer;
+  if (!slw_device_space_find(&space, address, &place, &offset)) {
+    slw_error_set("DeviceError", "a kernel was given an address that is not in the memory of an "
+                                 "OpenCL device.");
+    return NULL;
+  }
+  *device_id = place.device_id;
+  if (offset == 0U) {
+    return ((const allocation *)place.held)->buffer;
+  }
+  (void)pthread_mutex_lock(&lock);
+  buffer = known_part(place.held, offset);
+  if (buffer == NULL) {
+    buffer = make_part(&place, offset);
+  }
+  (void)pthread_mutex_unlock(&lock);
+  return buffer;
+}

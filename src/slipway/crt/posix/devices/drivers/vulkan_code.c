@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The code that kernels come from: SPIR-V under its SHA-256.  A kernel is an entry point, compiled
+ * by a device's driver when it is first launched there, and kept for the life of the process. */
+#include <string.h>
+
+#include "slipway/error.h"
+#include "vulkan.h"
+
+#define HEAD_WORDS 5
+#define MAGIC 0x07230203U
+#define OP_EXTENSION 10U
+#define OP_CAPABILITY 17U
+#define MAX_BINDINGS 128
+
+/* What code says that it needs, and this device lacks: its name, or NULL. */
+static const char *lacking(const slw_vulkan_device *device, const uint32_t *words, size_t count) {
+  static const struct {
+    uint32_t number;
+    uint32_t bit;
+    const char *name;
+  } KNOWN[] = {
+      {10, SLW_VULKAN_FLOAT64, "float64"},
+      {11, SLW_VULKAN_INT64, "int64"},
+      {22, SLW_VULKAN_INT16, "int16"},
+      {39, SLW_VULKAN_INT8, "int8"},
+      {4433, SLW_VULKAN_BUFFERS_OF_16_BITS, "tensors of 16-bit elements"},
+      {4448, SLW_VULKAN_BUFFERS_OF_8_BITS, "tensors of 8-bit elements"},
+  };
+  for (size_t at = HEAD_WORDS; at + 1U < count; at += words[at] >> 16) {
+    uint32_t op = words[at] & 0xFFFFU;
+    if ((words[at] >> 16) == 0U || (op != OP_CAPABILITY && op != OP_EXTENSION)) {
+      break;
+    }
+    for (size_t i = 0; i < sizeof KNOWN / sizeof KNOWN[0] && op == OP_CAPABILITY; ++i) {
+      if (KNOWN[i].number == words[at + 1U] && (device->capabilities & KNOWN[i].bit) == 0U) {
+        return KNOWN[i].name;
+      }
+    }
+  }
+  return NULL;
+}
+
+slw_status slw_vulkan_program(int32_t device_id, const slw_device_text *code, const char *kernel,
+                              uint64_t *handle) {
+  const slw_vulkan_device *device = slw_vulkan_device_of(device_id);
+  const uint32_t *words = (const uint32_t *)(const void *)code->text;
+  size_t count = code->size_bytes / sizeof *words;
+  vk_shader_info info = {VK_TYPE_SHADER, NULL, 0, count * sizeof *words, words};
+  const char *lacks = NULL;
+  vk_result error;
+  if (device == NULL) {
+    return SLW_ERROR_CALL;
+  }
+  if (count <= HEAD_WORDS || words[0] != MAGIC) {
+    (void)slw_error_setf("DeviceError", "the code of kernel %s is no SPIR-V. Export it again.",
+                         kernel);
+    return SLW_ERROR_FORMAT;
+  }
+  lacks = lacking(device, words, count);
+  if (lacks != NULL) {
+    (void)slw_error_setf("DeviceError",
+                         "vulkan(%d) (%s) has no %s, which the code of kernel %s needs. Use other "
+                         "types, or another device.",
+                         (int)device_id, device->properties.name, lacks, kernel);
+    return SLW_ERROR_UNSUPPORTED;
+  }
+  error = slw_vk.CreateShaderModule(device->device, &info, NULL, handle);
+  return (error == VK_SUCCESS)
+             ? SLW_OK
+             : slw_driver_refused(&slw_vulkan, device_id, kernel, error, "", "");
+}
+
+uint32_t slw_vulkan_push_place(char kind, uint32_t *at) {
+  uint32_t size = (kind == '8' || kind == 'd') ? 8U : 4U;
+  uint32_t place = (*at + size - 1U) / size * size;
+  *at = place + size;
+  return place;
+}
+
+static vk_result make_layouts(const slw_vulkan_device *device, const char *signature,
+                              uint64_t *handles) {
+  vk_binding bindings[MAX_BINDINGS];
+  uint32_t count = 0;
+  uint32_t pushed = 0;
+  vk_set_layout_info set_info = {VK_TYPE_SET_LAYOUT, NULL, 0, 0, bindings};
+  vk_push_range range = {VK_STAGE_COMPUTE, 0, 0};
+  vk_layout_info info = {VK_TYPE_LAYOUT, NULL, 0, 1, &handles[SLW_VULKAN_SET_LAYOUT], 0, &range};
+  vk_result code;
+  for (; *signature != '\0'; ++signature) {
+    if (*signature == 'p' && count < MAX_BINDINGS) {
+      vk_binding binding = {count, VK_DESCRIPTOR_STORAGE_BUFFER, 1, VK_STAGE_COMPUTE, NULL};
+      bindings[count++] = binding;
+    } else if (*signature != 'p') {
+      (void)slw_vulkan_push_place(*signature, &pushed);
+    }
+  }
+  set_info.count = count;
+  range.size = (pushed + 3U) & ~3U;
+  info.num_ranges = (pushed > 0U) ? 1U : 0U;
+  code = slw_vk.CreateDescriptorSetLayout(device->device, &set_info, NULL, &handles[SLW_VULKAN_SET_LAYOUT]);
+  return (code == VK_SUCCESS)
+             ? slw_vk.CreatePipelineLayout(device->device, &info, NULL, &handles[SLW_VULKAN_LAYOUT])
+             : code;
+}
+
+slw_status slw_vulkan_kernel(int32_t device_id, uint64_t program, const slw_device_launch *launch,
+                             slw_device_kernel *out) {
+  const slw_vulkan_device *device = slw_vulkan_device_of(device_id);
+  vk_pipeline_info info;
+  vk_result error;
+  if (device == NULL) {
+    return SLW_ERROR_CALL;
+  }
+  memset(&info, 0, sizeof info);
+  info.type = VK_TYPE_PIPELINE;
+  info.stage.type = VK_TYPE_STAGE;
+  info.stage.stage = VK_STAGE_COMPUTE;
+  info.stage.module = program;
+  info.stage.name = out->name;
+  info.base_index = -1;
+  error = make_layouts(device, launch->signature, out->handles);
+  info.layout = out->handles[SLW_VULKAN_LAYOUT];
+  if (error == VK_SUCCESS) {
+    error = slw_vk.CreateComputePipelines(device->device, 0, 1, &info, NULL,
+                                          &out->handles[SLW_VULKAN_PIPELINE]);
+  }
+  return (error == VK_SUCCESS)
+             ? SLW_OK
+             : slw_driver_refused(&slw_vulkan, device_id, launch->kernel, error, "", "");
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Vulkan loader of this machine, and the devices of all drivers: discrete GPUs first, then
+ * integrated and virtual ones, then processors.  */
+#include <stddef.h>
+#include <string.h>
+
+#include "vulkan.h"
+
+#define MAX_FAMILIES 16
+
+_Static_assert(sizeof(size_t) != 8U || (sizeof(vk_properties) == 824U &&
+                                        offsetof(vk_properties, max_shared_bytes) == 512U &&
+                                        offsetof(vk_properties, storage_alignment) == 624U),
+               "VkPhysicalDeviceProperties");
+
+slw_vulkan_functions slw_vk;
+static slw_vulkan_device devices[SLW_MAX_DEVICES];
+
+static const char *list_devices(int32_t *num_devices);
+static const char *device_name(int32_t device_id) { return devices[device_id].properties.name; }
+
+#define SLW_VULKAN_SYMBOL(name, result, parameters) "vk" #name "\0"
+slw_device_driver slw_vulkan = {
+    .kind = "vulkan",
+    .title = "Vulkan",
+    .ending = ".spv",
+    .libraries = "libvulkan.so.1\0libvulkan.so\0libvulkan.1.dylib\0libMoltenVK.dylib\0",
+    .advice = "there is no libvulkan.so.1. Install the loader and the device's driver (Debian: sudo "
+              "apt-get install libvulkan1 mesa-vulkan-drivers, which has one for the processor)",
+    .symbols = SLW_VULKAN_FUNCTIONS(SLW_VULKAN_SYMBOL),
+    .functions = &slw_vk,
+    .list = list_devices,
+    .name = device_name,
+    .program = slw_vulkan_program,
+    .kernel = slw_vulkan_kernel,
+    SLW_DRIVER_LOCKS,
+};
+
+static int find_family(vk_handle physical, uint32_t *family) {
+  vk_queue_family families[MAX_FAMILIES];
+  uint32_t count = MAX_FAMILIES;
+  slw_vk.GetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
+  for (uint32_t i = 0; i < count; ++i) {
+    if ((families[i].flags & VK_QUEUE_COMPUTE) != 0U && families[i].count > 0U) {
+      *family = i;
+      return 1;
+    }
+  }
+  return 0;
+}
+
+/* Where a kind of device stands in the list. */
+static int rank_of(uint32_t kind) {
+  static const int RANKS[] = {4, 1, 0, 2, 3}; /* other, integrated, discrete, virtual, processor */
+  return (kind < sizeof RANKS / sizeof RANKS[0]) ? RANKS[kind] : 4;
+}
+
+static void enter(vk_handle physical, int32_t *num_devices) {
+  vk_properties properties;
+  uint32_t family = 0;
+  int32_t at = *num_devices;
+  slw_vk.GetPhysicalDeviceProperties(physical, &properties);
+  if (properties.api < (uint32_t)VK_API_1_1 || !find_family(physical, &family) ||
+      *num_devices == SLW_MAX_DEVICES) {
+    return;
+  }
+  while (at > 0 && rank_of(devices[at - 1].properties.kind) > rank_of(properties.kind)) {
+    devices[at] = devices[at - 1];
+    --at;
+  }
+  memset(&devices[at], 0, sizeof devices[at]);
+  devices[at].physical = physical;
+  devices[at].family = family;
+  devices[at].properties = properties;
+  slw_vk.GetPhysicalDeviceMemoryProperties(physical, &devices[at].memory);
+  ++*num_devices;
+}
+
+static const char *list_devices(int32_t *num_devices) {
+  vk_application application = {VK_TYPE_APPLICATION, NULL, "slipway", 1, "slipway", 1, VK_API_1_2};
+  vk_instance_info info = {VK_TYPE_INSTANCE, NULL, 0, &application, 0, NULL, 0, NULL};
+  vk_handle instance = NULL;
+  vk_handle found[SLW_MAX_DEVICES];
+  uint32_t count = SLW_MAX_DEVICES;
+  if (slw_vk.CreateInstance(&info, NULL, &instance) != VK_SUCCESS) {
+    return "its loader knows no driver (ls /usr/share/vulkan/icd.d)";
+  }
+  if (slw_vk.EnumeratePhysicalDevices(instance, &count, found) < VK_SUCCESS) {
+    count = 0;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    enter(found[i], num_devices);
+  }
+  for (int32_t i = 0; i < *num_devices; ++i) {
+    (void)pthread_mutex_init(&devices[i].lock, NULL);
+  }
+  return (*num_devices > 0) ? NULL : "its drivers have no device with Vulkan 1.1";
+}
+
+/* Open the device with those of its features that code may use. */
+static vk_result open_device(slw_vulkan_device *device) {
+  enum { FLOAT64 = 39, INT64 = 40, INT16 = 41 };
+  static const float PRIORITY = 1.0F;
+  vk_feature_set of_16 = {VK_TYPE_16BIT, NULL, {0, 0, 0, 0}};
+  vk_feature_set of_8 = {VK_TYPE_8BIT, &of_16, {0, 0, 0, 0}};
+  vk_feature_set int8 = {VK_TYPE_INT8, &of_8, {0, 0, 0, 0}};
+  int has_8 = device->properties.api >= (uint32_t)VK_API_1_2; /* else they are extensions */
+  vk_features all = {VK_TYPE_FEATURES_2, has_8 ? (void *)&int8 : (void *)&of_16, {0}};
+  vk_queue_info queue = {VK_TYPE_QUEUE, NULL, 0, device->family, 1, &PRIORITY};
+  vk_device_info info = {VK_TYPE_DEVICE, &all, 0, 1, &queue, 0, NULL, 0, NULL, NULL};
+  vk_result code;
+  uint32_t wanted[3];
+  slw_vk.GetPhysicalDeviceFeatures2(device->physical, &all);
+  for (int i = 0; i < 3; ++i) {
+    wanted[i] = all.flags[FLOAT64 + i];
+  }
+  memset(all.flags, 0, sizeof all.flags);
+  for (int i = 0; i < 3; ++i) {
+    all.flags[FLOAT64 + i] = wanted[i];
+  }
+  of_16.flags[1] = of_16.flags[2] = of_16.flags[3] = 0;
+  of_8.flags[1] = of_8.flags[2] = 0;
+  int8.flags[0] = 0; /* float16 */
+  device->capabilities =
+      (wanted[0] != 0U ? SLW_VULKAN_FLOAT64 : 0U) | (wanted[1] != 0U ? SLW_VULKAN_INT64 : 0U) |
+      (wanted[2] != 0U ? SLW_VULKAN_INT16 : 0U) | (int8.flags[1] != 0U ? SLW_VULKAN_INT8 : 0U) |
+      (of_16.flags[0] != 0U ? SLW_VULKAN_BUFFERS_OF_16_BITS : 0U) |
+      (of_8.flags[0] != 0U ? SLW_VULKAN_BUFFERS_OF_8_BITS : 0U);
+  code = slw_vk.CreateDevice(device->physical, &info, NULL, &device->device);
+  if (code == VK_SUCCESS) {
+    slw_vk.GetDeviceQueue(device->device, device->family, 0, &device->queue);
+  }
+  return code;
+}
+
+static slw_status start_device(int32_t device_id) {
+  slw_vulkan_device *device = &devices[device_id];
+  vk_result code = open_device(device);
+  slw_status status = (code == VK_SUCCESS) ? slw_vulkan_open_queue(device)
+                                           : slw_vulkan_failed(device, "opening it", code);
+  if (status != SLW_OK) {
+    device->device = device->queue = NULL;
+  }
+  return status;
+}
+
+slw_vulkan_device *slw_vulkan_device_of(int32_t device_id) {
+  return slw_driver_opens(&slw_vulkan, device_id, start_device) ? &devices[device_id] : NULL;
+}
+
+slw_status slw_vulkan_failed(const slw_vulkan_device *device, const char *what, vk_result code) {
+  static const slw_driver_error KNOWN[] = {
+    {-1, "VK_ERROR_OUT_OF_HOST_MEMORY"},
+    {-2, "VK_ERROR_OUT_OF_DEVICE_MEMORY: its memory is full"},
+    {-3, "VK_ERROR_INITIALIZATION_FAILED"},
+    {-4, "VK_ERROR_DEVICE_LOST: start the program again, and look at the system's log"},
+    {-5, "VK_ERROR_MEMORY_MAP_FAILED"},
+    {-8, "VK_ERROR_FEATURE_NOT_PRESENT"},
+    {-9, "VK_ERROR_INCOMPATIBLE_DRIVER"},
+    {-10, "VK_ERROR_TOO_MANY_OBJECTS"},
+    {-12, "VK_ERROR_FRAGMENTED_POOL"},
+    {-13, "VK_ERROR_UNKNOWN"},
+    {2, "VK_TIMEOUT"},
+    {0, NULL},
+  };
+  return slw_driver_failed(&slw_vulkan, (int32_t)(device - devices), what, code,
+                           slw_driver_words(KNOWN, code, "see vulkan_core.h"));
+}

@@ -1,0 +1,232 @@
+"""What a language model looks like: sizes, and what its family does differently.
+
+`from_transformers` reads the ``config.json`` of a transformers folder; `gguf_model` the metadata of
+a GGUF file.  The families differ in norms, biases, activation and positions only, so that one
+network serves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from slipway.errors import ModelError, did_you_mean
+
+FULL = "full_attention"
+SLIDING = "sliding_attention"
+
+
+@dataclass(frozen=True)
+class Rope:
+    """The angles of positions: pair i of a head turns by position / theta ** (i / pairs).
+
+    `size` is the elements of a head that are rotated, 0 for none.  `factors` divides the
+    frequencies of all pairs by one number or each by its own; `wavelengths` (low, high, original,
+    factor) is Llama 3's way to divide those of long waves.
+    """
+
+    theta: float = 10000.0
+    size: int = 0
+    factors: tuple[float, ...] = ()
+    wavelengths: tuple[float, float, float, float] | None = None
+    amplitude: float = 1.0
+    interleaved: bool = False
+
+
+@dataclass(frozen=True)
+class LayerConfig:
+    """What may differ from layer to layer: the angles, and the positions that are seen (0: all)."""
+
+    rope: Rope
+    window: int = 0
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The sizes of a decoder, and its family's choices."""
+
+    family: str
+    vocabulary: int
+    hidden: int
+    feed_forward: int
+    heads: int
+    kv_heads: int
+    head_size: int
+    context: int
+    layers: tuple[LayerConfig, ...]
+    epsilon: float = 1e-6
+    activation: str = "silu"
+    norm_offset: float = 0.0  # Gemma's norms scale by 1 + weight
+    embedding_scale: float = 1.0
+    attention_scale: float | None = None
+    attention_softcap: float = 0.0
+    logit_softcap: float = 0.0
+    tied: bool = False
+    sandwich: bool = False  # norms behind attention and feed-forward too, as Gemma 2 has them
+    end_tokens: tuple[int, ...] = ()
+    begin_token: int | None = None
+
+
+_FAMILIES: dict[str, dict[str, Any]] = {
+    "llama": {},
+    "mistral": {},
+    "qwen2": {},
+    "qwen3": {},
+    "phi3": {},
+    "smollm3": {},
+    "gemma": {"norm_offset": 1.0},
+    "gemma2": {"norm_offset": 1.0, "sandwich": True},
+    "gemma3_text": {"norm_offset": 1.0, "sandwich": True},
+}
+_ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_new": "gelu_tanh",
+                "gelu_pytorch_tanh": "gelu_tanh"}  # fmt: skip
+
+
+def _need(given: Mapping[str, Any], key: str, where: str) -> Any:
+    if given.get(key) is None:
+        raise ModelError(f"{where} lacks {key!r}: it is not the whole description of a model")
+    return given[key]
+
+
+def _count(given: Mapping[str, Any], key: str, where: str, default: int | None = None) -> int:
+    value = given.get(key)
+    value = default if value is None else value
+    if value is None:
+        _need(given, key, where)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ModelError(f"{where}: {key} is {value!r}, and must be a positive whole number")
+    return value
+
+
+def _number(given: Mapping[str, Any], key: str, where: str, default: float) -> float:
+    value = given.get(key)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ModelError(f"{where}: {key} is {value!r}, and must be a number")
+    return float(value)
+
+
+def _tokens(value: Any) -> tuple[int, ...]:
+    if value is None:
+        return ()
+    return tuple(int(v) for v in value) if isinstance(value, (list, tuple)) else (int(value),)
+
+
+def checked(config: ModelConfig, where: str) -> ModelConfig:
+    """Return `config`, or raise ModelError where its sizes contradict each other."""
+    if config.heads % config.kv_heads:
+        raise ModelError(
+            f"{where}: {config.heads} heads cannot share {config.kv_heads} heads of keys and values"
+        )
+    if (
+        config.head_size % 2
+        or not config.layers
+        or any(c.rope.size > config.head_size for c in config.layers)
+    ):
+        raise ModelError(
+            f"{where}: heads of {config.head_size} elements cannot be rotated in pairs"
+        )
+    return config
+
+
+def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> ModelConfig:
+    """Return the configuration of a transformers ``config.json``."""
+    family = str(_need(given, "model_type", where))
+    if family not in _FAMILIES:
+        hint = did_you_mean(family, _FAMILIES)
+        raise ModelError(
+            f"{where}: slipway.llm knows no model_type {family!r}.{hint} "
+            f"It knows: {', '.join(_FAMILIES)}"
+        )
+    hidden = _count(given, "hidden_size", where)
+    heads = _count(given, "num_attention_heads", where)
+    head_size = _count(given, "head_dim", where, hidden // heads)
+    count = _count(given, "num_hidden_layers", where)
+    name = given.get("hidden_activation") or given.get("hidden_act") or "silu"
+    if name not in _ACTIVATIONS:
+        raise ModelError(
+            f"{where}: the activation {name!r} is not one of {', '.join(_ACTIVATIONS)}"
+        )
+    scalar = given.get("query_pre_attn_scalar") if family.startswith("gemma") else None
+    config = ModelConfig(
+        family=family,
+        vocabulary=_count(given, "vocab_size", where),
+        hidden=hidden,
+        feed_forward=_count(given, "intermediate_size", where),
+        heads=heads,
+        kv_heads=_count(given, "num_key_value_heads", where, heads),
+        head_size=head_size,
+        context=_count(given, "max_position_embeddings", where, 2048),
+        layers=_layers(given, family, head_size, count, where),
+        epsilon=_number(given, "rms_norm_eps", where, 1e-6),
+        activation=_ACTIVATIONS[name],
+        embedding_scale=float(hidden) ** 0.5 if family.startswith("gemma") else 1.0,
+        attention_scale=None if scalar is None else float(scalar) ** -0.5,
+        attention_softcap=_number(given, "attn_logit_softcapping", where, 0.0),
+        logit_softcap=_number(given, "final_logit_softcapping", where, 0.0),
+        tied=bool(given.get("tie_word_embeddings", family.startswith("gemma"))),
+        end_tokens=_tokens(given.get("eos_token_id")),
+        begin_token=given.get("bos_token_id"),
+        **_FAMILIES[family],
+    )
+    return checked(config, where)
+
+
+def _layers(
+    given: Mapping[str, Any], family: str, head_size: int, count: int, where: str
+) -> tuple[LayerConfig, ...]:
+    window = given.get("sliding_window") or 0
+    if family in ("qwen2", "qwen3", "smollm3") and not given.get("use_sliding_window"):
+        window = 0
+    kinds = given.get("layer_types") or _usual_kinds(given, family, count, bool(window))
+    if len(kinds) != count:
+        raise ModelError(f"{where}: layer_types has {len(kinds)} entries for {count} layers")
+    rotates = given.get("no_rope_layers") or [1] * count
+    if family == "smollm3" and not given.get("no_rope_layers"):
+        every = int(given.get("no_rope_layer_interval") or 4)
+        rotates = [int((i + 1) % every != 0) for i in range(count)]
+    made = []
+    for kind, turns in zip(kinds, rotates, strict=True):
+        rope = _rope(given, kind, head_size, where) if turns else Rope()
+        made.append(LayerConfig(rope, int(window) if kind == SLIDING else 0))
+    return tuple(made)
+
+
+def _usual_kinds(given: Mapping[str, Any], family: str, count: int, window: bool) -> Sequence[str]:
+    """Return the kinds of layers of older files, which do not list them."""
+    if not window:
+        return [FULL] * count
+    if family == "gemma2":
+        return [FULL if i % 2 else SLIDING for i in range(count)]
+    if family == "gemma3_text":
+        every = int(given.get("sliding_window_pattern") or 6)
+        return [FULL if (i + 1) % every == 0 else SLIDING for i in range(count)]
+    if family in ("qwen2", "qwen3"):
+        first = int(given.get("max_window_layers") or 0)
+        return [SLIDING if i >= first else FULL for i in range(count)]
+    return [SLIDING] * count
+
+
+def _rope(given: Mapping[str, Any], kind: str, head_size: int, where: str) -> Rope:
+    found = given.get("rope_parameters") or given.get("rope_scaling") or {}
+    if kind in found:
+        found = found[kind]
+    elif kind == SLIDING and given.get("rope_local_base_freq") is not None:
+        found = {"rope_theta": given["rope_local_base_freq"]}
+    theta = _number(found, "rope_theta", where, _number(given, "rope_theta", where, 10000.0))
+    part = _number(found, "partial_rotary_factor", where,
+                   _number(given, "partial_rotary_factor", where, 1.0))  # fmt: skip
+    rope = Rope(theta, int(head_size * part) // 2 * 2)
+    name = str(found.get("rope_type") or found.get("type") or "default")
+    if name == "default":
+        return rope
+    if name == "linear":
+        return replace(rope, factors=(_number(found, "factor", where, 1.0),))
+    if name == "llama3":
+        keys = ("low_freq_factor", "high_freq_factor", "original_max_position_embeddings", "factor")
+        low, high, original, factor = (float(_need(found, key, where)) for key in keys)
+        return replace(rope, wavelengths=(low, high, original, factor))
+    raise ModelError(f"{where}: positions of the type {name!r} are not known, but default, linear "
+                     "and llama3")  # fmt: skip

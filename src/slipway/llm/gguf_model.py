@@ -1,0 +1,178 @@
+"""The model in a GGUF file: its configuration, and its weights under transformers' names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from slipway.errors import ModelError, did_you_mean
+from slipway.llm.config import LayerConfig, ModelConfig, Rope, checked
+from slipway.llm.gguf_file import GGUFFile
+from slipway.llm.weights import Array, Matrix, Weights
+
+# The family, and whether pairs of a head are neighbours (files of that architecture hold the rows
+# of query and key in that order).
+_ARCHITECTURES = {
+    "llama": ("llama", True),
+    "qwen2": ("qwen2", False),
+    "qwen3": ("qwen3", False),
+    "gemma": ("gemma", False),
+    "gemma2": ("gemma2", False),
+    "gemma3": ("gemma3_text", False),
+    "phi3": ("phi3", False),
+    "smollm3": ("smollm3", True),
+}
+_LAYER_NAMES = {
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_qkv": "self_attn.qkv_proj",
+    "attn_output": "self_attn.o_proj",
+    "attn_q_norm": "self_attn.q_norm",
+    "attn_k_norm": "self_attn.k_norm",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+_SANDWICH = {
+    "post_attention_norm": "post_attention_layernorm",
+    "ffn_norm": "pre_feedforward_layernorm",
+    "post_ffw_norm": "post_feedforward_layernorm",
+}
+_NAMES = {
+    "token_embd": "model.embed_tokens",
+    "output_norm": "model.norm",
+    "output": "lm_head",
+}
+
+
+class _Metadata:
+    """The values of an architecture's keys, each of the type that is asked for."""
+
+    def __init__(self, file: GGUFFile, architecture: str) -> None:
+        self.file, self.prefix = file, architecture + "."
+
+    def count(self, key: str, default: int | None = None) -> int:
+        value = self.file.metadata.get(self.prefix + key, default)
+        if isinstance(value, list) and value and len(set(value)) == 1:
+            value = value[0]
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ModelError(
+                f"{self.file.path}: {self.prefix}{key} is {value!r}, and must be a positive number"
+            )
+        return value
+
+    def number(self, key: str, default: float) -> float:
+        value = self.file.metadata.get(self.prefix + key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+            raise ModelError(f"{self.file.path}: {self.prefix}{key} is {value!r}, and no number")
+        return float(value)
+
+
+def config_of(file: GGUFFile) -> ModelConfig:
+    """Return the configuration that a file's metadata says."""
+    architecture = file.metadata.get("general.architecture")
+    if not isinstance(architecture, str) or architecture not in _ARCHITECTURES:
+        hint = did_you_mean(str(architecture), _ARCHITECTURES)
+        raise ModelError(
+            f"{file.path}: slipway.llm knows no architecture {architecture!r}.{hint} "
+            f"It knows: {', '.join(_ARCHITECTURES)}"
+        )
+    family, interleaved = _ARCHITECTURES[architecture]
+    data = _Metadata(file, architecture)
+    hidden, heads = data.count("embedding_length"), data.count("attention.head_count")
+    size = data.count("attention.key_length", hidden // heads or 1)
+    embedding = file.tensors.get("token_embd.weight")
+    if embedding is None:
+        raise ModelError(f"{file.path} has no tensor 'token_embd.weight': it holds no whole model")
+    gemma = family.startswith("gemma")
+    ends = file.metadata.get("tokenizer.ggml.eos_token_id")
+    more = file.metadata.get("tokenizer.ggml.eot_token_id")
+    config = ModelConfig(
+        family=family,
+        vocabulary=embedding.shape[0],
+        hidden=hidden,
+        feed_forward=data.count("feed_forward_length"),
+        heads=heads,
+        kv_heads=data.count("attention.head_count_kv", heads),
+        head_size=size,
+        context=data.count("context_length", 2048),
+        layers=_layers(file, data, family, interleaved, size),
+        epsilon=data.number("attention.layer_norm_rms_epsilon", 1e-6),
+        activation="gelu_tanh" if gemma else "silu",
+        embedding_scale=float(hidden) ** 0.5 if gemma else 1.0,
+        attention_softcap=data.number("attn_logit_softcapping", 0.0),
+        logit_softcap=data.number("final_logit_softcapping", 0.0),
+        tied="output.weight" not in file.tensors,
+        sandwich=family in ("gemma2", "gemma3_text"),
+        end_tokens=tuple(t for t in (ends, more) if isinstance(t, int)),
+        begin_token=file.metadata.get("tokenizer.ggml.bos_token_id"),
+    )
+    return checked(config, str(file.path))
+
+
+def _layers(
+    file: GGUFFile, data: _Metadata, family: str, interleaved: bool, size: int
+) -> tuple[LayerConfig, ...]:
+    rope = Rope(
+        data.number("rope.freq_base", 10000.0),
+        data.count("rope.dimension_count", size),
+        interleaved=interleaved,
+    )
+    scaling = file.metadata.get(f"{data.prefix}rope.scaling.type", "none")
+    if scaling == "linear":
+        rope = replace(rope, factors=(data.number("rope.scaling.factor", 1.0),))
+    elif scaling not in ("none", ""):
+        raise ModelError(f"{file.path}: positions scaled by {scaling!r} are not known, but linear")
+    for name in ("rope_freqs.weight", "rope_factors_short.weight"):
+        if name in file.tensors:
+            factors = np.asarray(file.read(name), np.float32).reshape(-1)
+            rope = replace(rope, factors=tuple(map(float, factors)))
+    window = file.metadata.get(f"{data.prefix}attention.sliding_window") or 0
+    if isinstance(window, bool) or not isinstance(window, int) or window < 0:
+        raise ModelError(f"{file.path}: the sliding window is {window!r}, and no whole number")
+    made = []
+    for i in range(data.count("block_count")):
+        slides, own = bool(window), rope
+        if family == "gemma2":
+            slides = bool(window) and i % 2 == 0
+        elif family == "gemma3_text":
+            slides = bool(window) and (i + 1) % 6 != 0
+            if slides:
+                own = Rope(10000.0, rope.size, interleaved=interleaved)
+        elif family == "smollm3" and (i + 1) % 4 == 0:
+            own = Rope()
+        made.append(LayerConfig(own, window if slides else 0))
+    return tuple(made)
+
+
+def weights_of(file: GGUFFile, config: ModelConfig) -> Weights:
+    """Return the file's tensors by the names of transformers."""
+    layer = {**_LAYER_NAMES, **(_SANDWICH if config.sandwich else {})}
+    names: dict[str, str] = {}
+    for own in file.tensors:
+        stem, _, kind = own.rpartition(".")
+        if stem.startswith("blk."):
+            _, number, part = stem.split(".", 2) if stem.count(".") >= 2 else ("", "", "")
+            if part == "ffn_up" and f"blk.{number}.ffn_gate.weight" not in file.tensors:
+                names[f"model.layers.{number}.mlp.gate_up_proj.{kind}"] = own  # as Phi-3 has it
+            elif part in layer:
+                names[f"model.layers.{number}.{layer[part]}.{kind}"] = own
+        elif stem in _NAMES:
+            names[f"{_NAMES[stem]}.{kind}"] = own
+
+    def read(name: str) -> Matrix | Array:
+        return file.read(names[name])
+
+    return Weights(list(names), read)
+
+
+def model_of(file: GGUFFile) -> tuple[ModelConfig, Weights, dict[str, Any]]:
+    """Return the configuration, the weights and the tokenizer's metadata of a file."""
+    config = config_of(file)
+    tokens = {k: v for k, v in file.metadata.items() if k.startswith("tokenizer.")}
+    return config, weights_of(file, config), tokens

@@ -1,0 +1,303 @@
+"""A language model that runs: tokens in, logits and new tokens out.
+
+`compile_model` makes the library of a model, `LanguageModel` runs one, here or on a device.  The
+caches are inputs of its graph whose memory stays from run to run: nothing is copied between steps.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.errors import ArgumentValueError, ExecutionError, ModelError
+from slipway.llm.config import ModelConfig, from_transformers
+from slipway.llm.gguf_file import GGUFFile
+from slipway.llm.gguf_model import model_of
+from slipway.llm.network import cache_slots, network
+from slipway.llm.safetensors_file import weights_of_folder
+from slipway.llm.sampling import Sampler, Sampling
+from slipway.llm.tokenizer import Tokenizer, tokenizer_of_folder, tokenizer_of_gguf
+from slipway.llm.weights import Weights
+from slipway.relay.ops.packed.block_formats import FORMATS
+from slipway.runtime.devices import cpu
+from slipway.runtime.graph.graph_executor import GraphModule
+from slipway.runtime.load import load_module
+
+CONTEXT = 2048  # positions of the caches, where nobody asks for others
+ROWS = 128  # tokens of a prompt that are computed together
+LIBRARY, DESCRIPTION, TOKENIZER = "model.tar", "model.json", "tokenizer.json"
+
+
+@dataclass(frozen=True)
+class Description:
+    """What there is to know about a compiled model beside its library."""
+
+    name: str
+    family: str
+    vocabulary: int
+    context: int
+    rows: int
+    end_tokens: tuple[int, ...] = ()
+    begin_token: int | None = None
+    chat_template: str = ""
+
+
+@dataclass
+class Source:
+    """A model as its files describe it: not compiled yet."""
+
+    name: str
+    config: ModelConfig
+    weights: Weights
+    tokenizer: Tokenizer | None
+
+    @classmethod
+    def read(cls, path: str | Path) -> Source:
+        """Return the model of a GGUF file or a transformers folder."""
+        path = Path(path)
+        if path.is_dir():
+            place = path / "config.json"
+            try:
+                given = json.loads(place.read_text(encoding="utf-8"))
+            except (OSError, ValueError) as error:
+                raise ModelError(f"{place} cannot be read: {error}") from None
+            if not isinstance(given, dict):
+                raise ModelError(f"{place} holds no configuration")
+            config = from_transformers(given, str(place))
+            return cls(path.name, config, weights_of_folder(path), tokenizer_of_folder(path))
+        if not path.exists():
+            raise ModelError(f"there is no file or folder {path}")
+        file = GGUFFile(path)
+        config, weights, metadata = model_of(file)
+        return cls(path.stem, config, weights, tokenizer_of_gguf(metadata))
+
+
+def memory_needed(config: ModelConfig, context: int, quantise: str = "") -> int:
+    """Return about how many bytes a compiled model takes: weights (at most) and caches."""
+    each = 4.0
+    if quantise:
+        each = FORMATS[quantise].bytes / FORMATS[quantise].size
+    head = config.heads * config.head_size
+    shared = config.kv_heads * config.head_size
+    layer = config.hidden * (2 * head + 2 * shared + 3 * config.feed_forward)
+    weights = len(config.layers) * layer + config.vocabulary * config.hidden
+    return int(weights * each) + cache_bytes(config, context)
+
+
+def cache_bytes(config: ModelConfig, context: int) -> int:
+    """Return the bytes of all caches for `context` positions."""
+    shared = config.kv_heads * config.head_size
+    return 2 * 4 * len(config.layers) * shared * cache_slots(context)
+
+
+def compile_model(
+    source: Source,
+    target: Any = "llvm -mcpu=native",
+    context: int | None = None,
+    rows: int = ROWS,
+    quantise: str = "",
+    all_logits: bool = False,
+) -> tuple[Any, Description]:
+    """Return the library of a model and its description.
+
+    `context` positions are held (the model's own number, at most 2048, where None), at most `rows`
+    tokens are computed at once; floats are quantised to the block format `quantise`.  Raises
+    ModelError for more positions than the model knows, or than memory holds.
+    """
+    config = source.config
+    context = min(config.context, CONTEXT) if context is None else context
+    if not 1 <= context <= config.context:
+        raise ModelError(
+            f"a context of {context} positions: {source.name} knows 1 to {config.context}"
+        )
+    if rows < 1:
+        raise ArgumentValueError(f"rows is {rows}: at least one token is computed at once")
+    caches, free = cache_bytes(config, context), _memory()
+    if caches > free:
+        raise ModelError(
+            f"the caches of {context} positions take {caches / 2**30:.1f} GiB, more than the "
+            f"{free / 2**30:.1f} GiB of this machine: ask for a smaller context"
+        )
+    rows = min(rows, context)
+    module = network(config, source.weights, context, rows, quantise, all_logits)
+    library = relay.build(module, target=target)
+    tokenizer = source.tokenizer
+    description = Description(
+        source.name, config.family, config.vocabulary, context, rows, config.end_tokens,
+        config.begin_token, tokenizer.chat_template if tokenizer is not None else "",
+    )  # fmt: skip
+    return library, description
+
+
+def _memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):  # a system that does not say
+        return 2**62
+
+
+def save(
+    folder: str | Path, library: Any, description: Description, tokenizer: Tokenizer | None
+) -> None:
+    """Write a compiled model as a folder, which `LanguageModel.open` reads."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    library.export_library(str(folder / LIBRARY))
+    (folder / DESCRIPTION).write_text(json.dumps(asdict(description), indent=1), encoding="utf-8")
+    if tokenizer is not None:
+        (folder / TOKENIZER).write_text(tokenizer.to_json(), encoding="utf-8")
+
+
+class LanguageModel:
+    """A compiled model with its caches: what it was fed, it remembers.
+
+    `module` is the GraphModule of the library, here or on a device.
+    """
+
+    def __init__(
+        self, module: Any, description: Description, tokenizer: Tokenizer | None = None
+    ) -> None:
+        self.module, self.description, self.tokenizer = module, description, tokenizer
+        self.tokens: list[int] = []  # those that the caches hold
+        self._logits: Any = None  # after the last of them
+
+    @classmethod
+    def from_file(cls, path: str | Path, device: Any = None, **options: Any) -> LanguageModel:
+        """Compile a GGUF file or a transformers folder and load it; see `compile_model`."""
+        source = Source.read(path)
+        library, description = compile_model(source, **options)
+        module = GraphModule(library["default"](cpu() if device is None else device))
+        return cls(module, description, source.tokenizer)
+
+    @property
+    def room(self) -> int:
+        """How many more tokens the caches can hold."""
+        return self.description.context - len(self.tokens)
+
+    def reset(self) -> None:
+        """Forget all tokens."""
+        self.tokens, self._logits = [], None
+
+    def feed(self, tokens: Sequence[int]) -> Any:
+        """Compute tokens that follow the ones before; return the logits after the last.
+
+        Raises ExecutionError, before anything is computed, for more than the caches hold and for
+        tokens that the vocabulary has not.
+        """
+        given = [int(t) for t in tokens]
+        if not given:
+            raise ExecutionError("feed() needs at least one token")
+        if len(given) > self.room:
+            raise ExecutionError(
+                f"{len(given)} tokens after {len(self.tokens)} are more than the "
+                f"{self.description.context} positions of the caches: reset() the model, or "
+                "compile it with a larger context"
+            )
+        wrong = [t for t in given if not 0 <= t < self.description.vocabulary]
+        if wrong:
+            raise ExecutionError(
+                f"the token {wrong[0]} is not in the vocabulary of {self.description.vocabulary}"
+            )
+        for first in range(0, len(given), self.description.rows):
+            part = given[first : first + self.description.rows]
+            self.module.set_input("tokens", np.array(part, np.int32))
+            self.module.set_input("position", np.array([len(self.tokens)], np.int32))
+            self.module.run()
+            self.tokens += part
+        self._logits = self.module.get_output(0).numpy()
+        return self._logits[-1]
+
+    def prompt(self, tokens: Sequence[int]) -> Any:
+        """Make the model hold exactly `tokens`; those at the front that it holds are kept."""
+        given = [int(t) for t in tokens]
+        same = 0
+        while same < min(len(given), len(self.tokens)) and given[same] == self.tokens[same]:
+            same += 1
+        if same == len(given) == len(self.tokens) and self._logits is not None:
+            return self._logits[-1]
+        if len(given) > self.description.context:
+            raise ExecutionError(
+                f"a prompt of {len(given)} tokens is longer than the {self.description.context} "
+                "positions of the caches: shorten it, or compile with a larger context"
+            )
+        self.tokens = self.tokens[: min(same, len(given) - 1)]
+        return self.feed(given[len(self.tokens) :])
+
+    def generate(
+        self,
+        tokens: Sequence[int],
+        most: int | None = None,
+        sampling: Sampling | None = None,
+        stop: Sequence[int] | None = None,
+    ) -> Iterator[int]:
+        """Yield new tokens after `tokens`, until one of `stop`, or `most`, or the caches are full.
+
+        `stop` None is the model's own end of text; the token that stops is not yielded.
+        """
+        sampler = Sampler(sampling or Sampling())
+        ends = frozenset(self.description.end_tokens if stop is None else stop)
+        logits = self.prompt(tokens)
+        made = 0
+        while most is None or made < most:
+            token = sampler.pick(logits)
+            if token in ends:
+                return
+            yield token
+            made += 1
+            if self.room < 1 or made == most:
+                return
+            logits = self.feed([token])
+
+    def encode(self, text: str, special: bool = True) -> list[int]:
+        """Return the tokens of a text."""
+        return self._need_tokenizer().encode(text, special)
+
+    def stream(self, text: str, **options: Any) -> Iterator[str]:
+        """Yield the text that follows `text`, piece by piece; options are those of `generate`."""
+        yield from self._need_tokenizer().pieces(self.generate(self.encode(text), **options))
+
+    def chat(self, messages: Sequence[dict[str, str]], **options: Any) -> Iterator[str]:
+        """Yield the answer to messages of ``{"role": ..., "content": ...}``, piece by piece."""
+        yield from self._need_tokenizer().pieces(
+            self.generate(self.chat_tokens(messages), **options)
+        )
+
+    def chat_tokens(self, messages: Sequence[dict[str, str]]) -> list[int]:
+        """Return the tokens of messages in the form that the model knows."""
+        tokenizer = self._need_tokenizer()
+        return tokenizer.encode_chat(messages, self.description.chat_template)
+
+    def _need_tokenizer(self) -> Tokenizer:
+        if self.tokenizer is None:
+            raise ModelError(
+                f"{self.description.name} came without a tokenizer: give tokens to generate(), or "
+                "put tokenizer.json beside its config.json"
+            )
+        return self.tokenizer
+
+    @classmethod
+    def open(cls, folder: str | Path, device: Any = None) -> LanguageModel:
+        """Load a folder that `save` wrote."""
+        folder = Path(folder)
+        library = load_module(str(folder / LIBRARY))
+        module = GraphModule(library["default"](cpu() if device is None else device))
+        return cls(module, *described(folder))
+
+
+def described(folder: Path) -> tuple[Description, Tokenizer | None]:
+    """Return the description and tokenizer of a folder that `save` wrote."""
+    try:
+        given = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+        given["end_tokens"] = tuple(given["end_tokens"])
+        description = Description(**given)
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise ModelError(f"{folder / DESCRIPTION} cannot be read: {error}") from None
+    place = folder / TOKENIZER
+    return description, Tokenizer.of_file(place) if place.exists() else None

@@ -1,0 +1,237 @@
+"""The network of a decoder as one relay function, for a prompt and for a step alike.
+
+    logits = network(tokens (n,), position (1,), key_cache_0, value_cache_0, ...)
+
+with 1 to `rows` tokens that follow the `position` ones which the caches hold.  Its attention writes
+their keys and values into the caches, which are inputs whose memory stays from run to run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.ir.module import IRModule
+from slipway.llm.config import LayerConfig, ModelConfig, Rope
+from slipway.llm.weights import Matrix, Weights, joined, quantised
+from slipway.relay.expr import Expr, Function, Var
+
+BLOCK = 16  # positions whose keys lie together: the caches hold whole blocks
+
+
+def cache_slots(context: int) -> int:
+    """Return the positions of caches that hold `context` tokens."""
+    return -(-context // BLOCK) * BLOCK
+
+
+def network(
+    config: ModelConfig,
+    weights: Weights,
+    context: int,
+    rows: int,
+    quantise: str = "",
+    all_logits: bool = False,
+) -> IRModule:
+    """Return the module of a model for `context` positions and at most `rows` tokens at once.
+
+    `quantise` is the format that weights of floats get, "" for none.  The logits are those of the
+    last token, or of all.
+    """
+    return _Network(config, weights, context, rows, quantise).module(all_logits)
+
+
+def rope_tables(rope: Rope, positions: int) -> tuple[Any, Any]:
+    """Return cosines and sines (positions, pairs) of the angles."""
+    pairs = rope.size // 2
+    frequencies = rope.theta ** -(np.arange(pairs, dtype=np.float64) / pairs)
+    if rope.factors:
+        frequencies = frequencies / np.asarray(rope.factors)
+    if rope.wavelengths is not None:
+        low, high, original, factor = rope.wavelengths
+        turns = original * frequencies / (2 * math.pi)  # over the original context
+        smooth = np.clip((turns - low) / (high - low), 0, 1)
+        frequencies = (1 - smooth) * frequencies / factor + smooth * frequencies
+    angles = np.arange(positions, dtype=np.float64)[:, None] * frequencies
+    cosines, sines = rope.amplitude * np.cos(angles), rope.amplitude * np.sin(angles)
+    return cosines.astype(np.float32), sines.astype(np.float32)
+
+
+class _Network:
+    def __init__(
+        self, config: ModelConfig, weights: Weights, context: int, rows: int, quantise: str
+    ) -> None:
+        self.config, self.weights, self.quantise = config, weights, quantise
+        self.slots = cache_slots(context)
+        self.count = relay.Dim("n", 1, rows) if rows > 1 else 1
+        self.position = relay.var("position", shape=(1,), dtype="int32")
+        self.tables: dict[Rope, tuple[Expr, Expr]] = {}
+
+    def module(self, all_logits: bool) -> IRModule:
+        config = self.config
+        tokens = relay.var("tokens", shape=(self.count,), dtype="int32")
+        embedding = self.matrix("model.embed_tokens.weight", config.vocabulary, config.hidden)
+        x = self.embedded(embedding, tokens)
+        caches: list[Var] = []
+        for number, layer in enumerate(config.layers):
+            keys = relay.var(
+                f"key_cache_{number}",
+                shape=(config.kv_heads, self.slots // BLOCK, config.head_size, BLOCK),
+            )
+            values = relay.var(
+                f"value_cache_{number}", shape=(config.kv_heads, self.slots, config.head_size)
+            )
+            caches += [keys, values]
+            x = self.layer(f"model.layers.{number}.", layer, x, keys, values)
+        if not all_logits and not isinstance(self.count, int):
+            x = relay.take(x, relay.const(np.array([-1], np.int32)), axis=0, mode="fast")
+        x = self.norm(x, "model.norm.weight", config.hidden)
+        head = embedding
+        if not (config.tied or "lm_head.weight" not in self.weights):
+            head = self.matrix("lm_head.weight", config.vocabulary, config.hidden)
+        logits = self.product(x, head)
+        if config.logit_softcap:
+            cap = relay.const(config.logit_softcap)
+            logits = cap * relay.tanh(logits / cap)
+        return IRModule.from_expr(Function((tokens, self.position, *caches), logits))
+
+    def matrix(self, name: str, rows: int, columns: int) -> Matrix:
+        return quantised(self.weights.matrix(name, rows, columns), self.quantise)
+
+    def embedded(self, matrix: Matrix, tokens: Expr) -> Any:
+        if matrix.format:
+            x = relay.nn.block_take(relay.const(matrix.data), tokens, matrix.format)
+        else:
+            x = relay.take(relay.const(matrix.data), tokens, axis=0)
+        scale = self.config.embedding_scale
+        return x if scale == 1.0 else x * relay.const(np.float32(scale))
+
+    def product(self, x: Any, matrix: Matrix, bias: str = "") -> Any:
+        """Multiply by a matrix, with the bias of that name where the model has it."""
+        weight = relay.const(matrix.data)
+        if matrix.format:
+            made = relay.nn.block_dense(x, weight, matrix.format)
+        else:
+            made = relay.nn.dense(x, weight)
+        if bias and bias in self.weights:
+            made = made + relay.const(self.weights.vector(bias, matrix.shape[0]))
+        return made
+
+    def products(self, x: Any, prefix: str, names: list[tuple[str, int]]) -> list[Any]:
+        """Multiply by several matrices of the data's columns, as one product where that works."""
+        columns = self.config.hidden
+        matrices = [self.matrix(f"{prefix}{n}.weight", rows, columns) for n, rows in names]
+        whole = joined(matrices)
+        if whole is None:
+            return [
+                self.product(x, m, f"{prefix}{n}.bias")
+                for (n, _), m in zip(names, matrices, strict=True)
+            ]
+        made = self.product(x, whole)
+        parts = []
+        for part, (name, rows) in zip(_split(made, [r for _, r in names]), names, strict=True):
+            biased = part
+            if f"{prefix}{name}.bias" in self.weights:
+                biased = part + relay.const(self.weights.vector(f"{prefix}{name}.bias", rows))
+            parts.append(biased)
+        return parts
+
+    def norm(self, x: Any, name: str, size: int) -> Any:
+        """X / root of the mean of squares, times the weight."""
+        weight = self.weights.vector(name, size) + np.float32(self.config.norm_offset)
+        mean = relay.mean(x * x, axis=-1, keepdims=True)
+        return (
+            x
+            * relay.rsqrt(mean + relay.const(np.float32(self.config.epsilon)))
+            * relay.const(weight)
+        )
+
+    def layer(self, prefix: str, layer: LayerConfig, x: Any, keys: Var, values: Var) -> Any:
+        config = self.config
+        before = self.norm(x, prefix + "input_layernorm.weight", config.hidden)
+        mixed = self.attention(prefix + "self_attn.", layer, before, keys, values)
+        behind = prefix + "post_attention_layernorm.weight"
+        if config.sandwich:
+            x = x + self.norm(mixed, behind, config.hidden)
+            before = self.norm(x, prefix + "pre_feedforward_layernorm.weight", config.hidden)
+            made = self.feed_forward(prefix + "mlp.", before)
+            return x + self.norm(made, prefix + "post_feedforward_layernorm.weight", config.hidden)
+        x = x + mixed
+        return x + self.feed_forward(prefix + "mlp.", self.norm(x, behind, config.hidden))
+
+    def attention(self, prefix: str, layer: LayerConfig, x: Any, keys: Var, values: Var) -> Any:
+        config = self.config
+        size, count = config.head_size, config.heads
+        names = [("q_proj", count * size), ("k_proj", config.kv_heads * size),
+                 ("v_proj", config.kv_heads * size)]  # fmt: skip
+        if f"{prefix}qkv_proj.weight" in self.weights:
+            (whole,) = self.products(x, prefix, [("qkv_proj", sum(rows for _, rows in names))])
+            query, key, value = _split(whole, [rows for _, rows in names])
+        else:
+            query, key, value = self.products(x, prefix, names)
+        query, key, value = (
+            relay.reshape(t, (self.count, number, size))
+            for t, number in ((query, count), (key, config.kv_heads), (value, config.kv_heads))
+        )
+        if f"{prefix}q_norm.weight" in self.weights:
+            query = self.norm(query, f"{prefix}q_norm.weight", size)
+            key = self.norm(key, f"{prefix}k_norm.weight", size)
+        query, key = (self.rotated(t, layer.rope) for t in (query, key))
+        mixed = relay.nn.cached_attention(
+            query, key, value, keys, values, self.position,
+            config.attention_scale, layer.window, config.attention_softcap,
+        )  # fmt: skip
+        mixed = relay.reshape(mixed, (self.count, count * size))
+        out = self.matrix(f"{prefix}o_proj.weight", config.hidden, count * size)
+        return self.product(mixed, out, f"{prefix}o_proj.bias")
+
+    def rotated(self, x: Any, rope: Rope) -> Any:
+        if not rope.size:
+            return x
+        if rope not in self.tables:
+            cosine, sine = rope_tables(rope, self.slots)
+            self.tables[rope] = relay.const(cosine), relay.const(sine)
+        return relay.nn.rotary_embedding(x, *self.tables[rope], self.position, rope.interleaved)
+
+    def feed_forward(self, prefix: str, x: Any) -> Any:
+        config = self.config
+        rows = config.feed_forward
+        if f"{prefix}gate_up_proj.weight" in self.weights:
+            (whole,) = self.products(x, prefix, [("gate_up_proj", 2 * rows)])
+            gate, up = _split(whole, [rows, rows])
+        else:
+            gate, up = self.products(x, prefix, [("gate_proj", rows), ("up_proj", rows)])
+        down = self.matrix(f"{prefix}down_proj.weight", config.hidden, rows)
+        activated = _ACTIVATIONS[config.activation](gate) * up
+        return self.product(activated, down, f"{prefix}down_proj.bias")
+
+
+def _split(whole: Any, rows: list[int]) -> list[Any]:
+    """Return the columns of `whole`, so many for each part."""
+    if len(rows) == 1:
+        return [whole]
+    ends = [int(end) for end in np.cumsum(rows)[:-1]]
+    return list(relay.split(whole, ends, axis=1))
+
+
+def _gelu_tanh(x: Any) -> Any:
+    inner = relay.const(np.float32(math.sqrt(2 / math.pi))) * (
+        x + relay.const(np.float32(0.044715)) * x * x * x
+    )
+    half = relay.const(np.float32(0.5))
+    return half * x * (relay.const(np.float32(1)) + relay.tanh(inner))
+
+
+def _gelu(x: Any) -> Any:
+    half, one = relay.const(np.float32(0.5)), relay.const(np.float32(1))
+    return half * x * (one + relay.erf(x * relay.const(np.float32(math.sqrt(0.5)))))
+
+
+_ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "silu": lambda x: x * relay.sigmoid(x),
+    "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
+}

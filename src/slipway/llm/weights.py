@@ -1,0 +1,93 @@
+"""The weights of a language model, by the names that transformers gives them.
+
+A `Matrix` is an array of floats or rows of quantised blocks.  Sources read tensors when they are
+asked for them, so that a model is never in memory twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from slipway.errors import ModelError
+from slipway.relay.ops.packed.block_formats import FORMATS, encode
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A weight (rows, columns): floats, or the bytes of blocks in `format`."""
+
+    data: Array
+    format: str = ""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The rows and columns."""
+        rows, width = self.data.shape
+        if self.format:
+            kind = FORMATS[self.format]
+            width = width // kind.bytes * kind.size
+        return int(rows), int(width)
+
+    def rows(self, first: int, last: int) -> Matrix:
+        """Return some rows."""
+        return Matrix(self.data[first:last], self.format)
+
+
+class Weights:
+    """Tensors by name, from a function that reads one."""
+
+    def __init__(self, names: Sequence[str], read: Callable[[str], Matrix | Array]) -> None:
+        self.names, self._read = frozenset(names), read
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Weights:
+        """Return the weights in a dictionary of arrays (a state_dict, say)."""
+        return cls(list(given), lambda name: np.asarray(given[name], np.float32))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names
+
+    def vector(self, name: str, size: int) -> Array:
+        """Return a vector of `size` floats."""
+        found = self._get(name)
+        if isinstance(found, Matrix) or found.shape != (size,):
+            shape = found.data.shape if isinstance(found, Matrix) else found.shape
+            raise ModelError(f"the weight {name!r} has the shape {shape}, not ({size},)")
+        return np.asarray(found, np.float32)
+
+    def matrix(self, name: str, rows: int, columns: int) -> Matrix:
+        """Return a matrix of that shape."""
+        found = self._get(name)
+        made = found if isinstance(found, Matrix) else Matrix(found)
+        if made.data.ndim != 2 or made.shape != (rows, columns):
+            shape = made.shape if made.data.ndim == 2 else made.data.shape
+            raise ModelError(
+                f"the weight {name!r} has the shape {shape}, not {(rows, columns)}, which the "
+                "model's configuration says"
+            )
+        return made
+
+    def _get(self, name: str) -> Matrix | Array:
+        if name not in self.names:
+            raise ModelError(f"the model's files have no weight {name!r}")
+        return self._read(name)
+
+
+def quantised(matrix: Matrix, name: str) -> Matrix:
+    """Return floats in blocks of the format `name`, where rows are whole blocks."""
+    if not name or matrix.format or matrix.shape[1] % FORMATS[name].size:
+        return matrix
+    return Matrix(encode(name, matrix.data), name)
+
+
+def joined(parts: Sequence[Matrix]) -> Matrix | None:
+    """Return the rows of matrices one after the other; None where their formats differ."""
+    if len({part.format for part in parts}) > 1:
+        return None
+    return Matrix(np.concatenate([part.data for part in parts]), parts[0].format)

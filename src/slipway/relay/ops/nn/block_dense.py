@@ -1,0 +1,199 @@
+"""Products with block-quantised weights: nn.block_dense, and nn.block_take of their rows.
+
+The weight is the bytes of its rows as `packed.block_formats` says, which stay so in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from slipway.ir import expr as E
+from slipway.ir.node import node
+from slipway.relay.dims import size_of
+from slipway.relay.expr import Call
+from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
+from slipway.relay.ops.checks import need_dtype, need_rank
+from slipway.relay.ops.packed.block_formats import FORMATS, GROUP, decode
+from slipway.relay.ops.tensor.tensors import te
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Array, ExprLike
+
+
+@node
+class BlockAttrs(Attrs):
+    """The weight's format: q8_0, q4_0, q4_1 or q4_k."""
+
+    format: str = "q8_0"
+
+
+BLOCK_DENSE = register_op(
+    "nn.block_dense", "data", "weight", attrs=BlockAttrs,
+    pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
+    doc="data @ weight.T of data (..., K) with block-quantised rows (units, bytes of K elements).",
+)  # fmt: skip
+
+
+def need_rows(attrs: BlockAttrs, weight: TensorType) -> int:
+    """The weight must be rows of whole blocks; return the elements of one."""
+    need_rank("weight", weight, 2)
+    need_dtype("weight", weight, "uint8", "the bytes of blocks")
+    kind = FORMATS.get(attrs.format)
+    if kind is None:
+        raise BadArgument("format", f"is {attrs.format!r}: it must be one of {', '.join(FORMATS)}")
+    if weight.shape[1] % kind.bytes:
+        raise BadArgument(
+            "weight", f"is {weight}: its rows are no whole {kind.name} blocks of {kind.bytes} bytes"
+        )
+    return int(weight.shape[1]) // kind.bytes * kind.size
+
+
+@BLOCK_DENSE.type_relation
+def _dense_type(attrs: BlockAttrs, data: TensorType, weight: TensorType) -> Type:
+    need_dtype("data", data, "float32", "the sums")
+    depth = need_rows(attrs, weight)
+    if data.rank < 1 or data.shape[-1] != depth:
+        raise BadArgument("data", f"is {data}: its last axis must be the weight's {depth} columns")
+    return TensorType((*data.shape[:-1], weight.shape[0]), "float32")
+
+
+@BLOCK_DENSE.reference
+def _dense_reference(attrs: BlockAttrs, data: Array, weight: Array) -> Any:
+    product = data.astype(np.float64) @ decode(attrs.format, weight, np.float64).T
+    return product.astype(np.float32)
+
+
+def _same_bits(dtype: str, value: Any) -> Any:
+    return E.Call(dtype, "reinterpret", (value,))
+
+
+def _half(low: Any, high: Any) -> Any:
+    word = low.astype("uint16") | (high.astype("uint16") << te().const(8, "uint16"))
+    return _same_bits("float16", word).astype("float32")
+
+
+def element(name: str, weight: Any, row: Any, k: Any) -> Any:
+    """Return element `k` of row `row` as a te expression."""
+    kind, m = FORMATS[name], te()
+    start = k // kind.size * kind.bytes
+    at = k % kind.size
+    scale = _half(weight(row, start), weight(row, start + 1))
+    if name == "q8_0":
+        return _same_bits("int8", weight(row, start + 2 + at)).astype("float32") * scale
+    if name in ("q4_0", "q4_1"):
+        head = 2 if name == "q4_0" else 4
+        byte = weight(row, start + head + at % 16).astype("int32")
+        value = ((byte >> (at // 16 * 4)) & 15).astype("float32")
+        if name == "q4_0":
+            return (value - m.const(8.0, "float32")) * scale
+        return value * scale + _half(weight(row, start + 2), weight(row, start + 3))
+    byte = weight(row, start + 16 + at // 64 * 32 + at % 32).astype("int32")
+    value = ((byte >> (at // 32 % 2 * 4)) & 15).astype("float32")
+    group = at // GROUP
+    low, mid, high = (weight(row, start + 4 + 4 * i + group % 4).astype("int32") for i in range(3))
+    factor = m.Select(group < 4, low & 63, (high & 15) | (low >> 6 << 4))
+    least = m.Select(group < 4, mid & 63, (high >> 4) | (mid >> 6 << 4))
+    smallest = _half(weight(row, start + 2), weight(row, start + 3))
+    return value * (scale * factor.astype("float32")) - smallest * least.astype("float32")
+
+
+@BLOCK_DENSE.compute
+def _dense_compute(attrs: BlockAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+    data, weight = inputs
+    k = te().reduce_axis((0, size_of(data.shape[-1])), name="k")
+
+    def sums(*i: Any) -> Any:
+        return te().sum(data(*i[:-1], k) * element(attrs.format, weight, i[-1], k), axis=[k])
+
+    return [te().compute(out_types[0].shape, sums, name="T_block_dense", tag="block_dense")]
+
+
+@BLOCK_DENSE.flops
+def _dense_flops(attrs: BlockAttrs, ins: Sequence[TensorType], out: TensorType) -> float:
+    return 2.0 * out.size * ins[0].shape[-1]
+
+
+@BLOCK_DENSE.make
+def block_dense(data: ExprLike, weight: ExprLike, format: str = "q8_0") -> Call:
+    """Data (..., K) times the transpose of block-quantised weights (units, bytes)."""
+    return BLOCK_DENSE(data, weight, attrs=BlockAttrs(format))
+
+
+BLOCK_TAKE = register_op(
+    "nn.block_take", "weight", "indices", attrs=BlockAttrs, pattern=OpPattern.INJECTIVE,
+    doc="Rows `indices` of block-quantised weights, as float32.",
+)  # fmt: skip
+
+
+@BLOCK_TAKE.type_relation
+def _take_type(attrs: BlockAttrs, weight: TensorType, indices: TensorType) -> Type:
+    depth = need_rows(attrs, weight)
+    need_dtype("indices", indices, "int32", "other indices")
+    return TensorType((*indices.shape, depth), "float32")
+
+
+@BLOCK_TAKE.reference
+def _take_reference(attrs: BlockAttrs, weight: Array, indices: Array) -> Any:
+    rows = decode(attrs.format, weight[indices.reshape(-1)])
+    return rows.reshape(*indices.shape, -1)
+
+
+@BLOCK_TAKE.compute
+def _take_compute(attrs: BlockAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+    weight, indices = inputs
+
+    def value(*i: Any) -> Any:
+        row = te().max(0, te().min(indices(*i[:-1]), weight.shape[0] - 1))
+        return element(attrs.format, weight, row, i[-1])
+
+    return [te().compute(out_types[0].shape, value, name="T_block_take", tag="injective")]
+
+
+@BLOCK_TAKE.make
+def block_take(weight: ExprLike, indices: ExprLike, format: str = "q8_0") -> Call:
+    """The rows `indices` of block-quantised weights (units, bytes), as float32."""
+    return BLOCK_TAKE(weight, indices, attrs=BlockAttrs(format))
+
+
+def random_rows(rng: np.random.Generator, name: str, rows: int, blocks: int) -> Array:
+    """Return random bytes whose scales are small numbers."""
+    kind = FORMATS[name]
+    made = rng.integers(0, 256, (rows, blocks, kind.bytes)).astype(np.uint8)
+    for half in range(1 if name in ("q8_0", "q4_0") else 2):
+        scales = rng.uniform(-0.1, 0.1, (rows, blocks, 1)).astype("<f2")
+        made[..., 2 * half : 2 * half + 2] = scales.view(np.uint8)
+    return made.reshape(rows, -1)
+
+
+def _cases() -> None:
+    for name, units, blocks in (("q8_0", 5, 2), ("q4_0", 48, 3), ("q4_1", 7, 1), ("q4_k", 6, 1)):
+        depth = FORMATS[name].size * blocks
+        width = FORMATS[name].bytes * blocks
+
+        def product(
+            rng: np.random.Generator, name: str = name, units: int = units, blocks: int = blocks,
+            depth: int = depth,
+        ) -> list[Any]:  # fmt: skip
+            data = rng.standard_normal((3, depth)).astype("float32")
+            return [data, random_rows(rng, name, units, blocks)]
+
+        def rows(
+            rng: np.random.Generator, name: str = name, units: int = units, blocks: int = blocks
+        ) -> list[Any]:
+            picked = rng.integers(0, units, (2, 3)).astype("int32")
+            return [random_rows(rng, name, units, blocks), picked]
+
+        attrs = BlockAttrs(name)
+        BLOCK_DENSE.sample_case(
+            (3, depth), (units, width), attrs=attrs, dtypes=("float32", "uint8"), make=product
+        )
+        BLOCK_TAKE.sample_case(
+            (units, width), (2, 3), attrs=attrs, dtypes=("uint8", "int32"), make=rows
+        )
+
+
+_cases()

@@ -1,0 +1,349 @@
+"""nn.cached_attention: new positions join a cache of keys and values, and attend to all of it.
+
+    keys[:, p + s] = key[s];  values[:, p + s] = value[s]
+    out[s] = softmax(query[s] @ keys[:, :p + s + 1].T * scale) @ values[:, :p + s + 1]
+
+for S new positions that follow the `p` which the cache holds.  The caches are written in place:
+they are inputs of the model whose memory stays from run to run, so that a step copies nothing.
+Keys lie in blocks of B positions, (kv_heads, T / B, D, B), so that scores of neighbouring positions
+are a vector, and the keys of a block contiguous; values as (kv_heads, T, D).
+Several heads of the query in a row share one head of the caches.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from slipway.ir import builder, ops
+from slipway.ir import expr as E
+from slipway.ir.node import node
+from slipway.relay.expr import Call
+from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
+from slipway.relay.ops.checks import need_dtype, need_rank
+from slipway.relay.ops.nn.lanes import Lanes
+from slipway.relay.ops.nn.rotary import need_position
+from slipway.relay.ops.tensor.tensors import te
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Array, ExprLike
+
+LEAST = -3.0e38  # a score that no finite one lies below
+
+
+@node
+class CachedAttentionAttrs(Attrs):
+    """`scale` None is one over the root of the head size.
+
+    With a `window`, a position sees itself and the window - 1 before it; with a `softcap` c,
+    scores become c tanh(score / c).
+    """
+
+    scale: float | None = None
+    window: int = 0
+    softcap: float = 0.0
+
+    def factor(self, size: int) -> float:
+        """Return the factor of the scores for heads of `size` elements."""
+        return 1 / math.sqrt(size) if self.scale is None else self.scale
+
+
+CACHED_ATTENTION = register_op(
+    "nn.cached_attention", "query", "key", "value", "key_cache", "value_cache", "position",
+    attrs=CachedAttentionAttrs, pattern=OpPattern.OPAQUE,
+    doc="Attention of query (S, heads, D) to a cache that key and value (S, kv_heads, D) join.",
+)  # fmt: skip
+
+
+@CACHED_ATTENTION.type_relation
+def _type(
+    attrs: CachedAttentionAttrs,
+    query: TensorType,
+    key: TensorType,
+    value: TensorType,
+    key_cache: TensorType,
+    value_cache: TensorType,
+    position: TensorType,
+) -> Type:
+    for name, given, rank in (
+        ("query", query, 3), ("key", key, 3), ("value", value, 3),
+        ("key_cache", key_cache, 4), ("value_cache", value_cache, 3),
+    ):  # fmt: skip
+        need_rank(name, given, rank)
+        need_dtype(name, given, "float32", "the sums")
+    rows, heads, size = query.shape
+    if tuple(key.shape) != tuple(value.shape):
+        raise BadArgument("value", f"is {value}, but key is {key}")
+    if key.shape[0] != rows or key.shape[2] != size:
+        raise BadArgument("key", f"is {key}: its first and last axes must be those of {query}")
+    shared = key.shape[1]
+    if heads % shared:
+        raise BadArgument("key", f"has {shared} heads, which do not divide the query's {heads}")
+    blocks, block = key_cache.shape[1], key_cache.shape[3]
+    slots = blocks * block
+    if tuple(key_cache.shape) != (shared, blocks, size, block):
+        raise BadArgument(
+            "key_cache", f"is {key_cache}: it must be ({shared}, blocks, {size}, positions)"
+        )
+    if tuple(value_cache.shape) != (shared, slots, size):
+        raise BadArgument("value_cache", f"is {value_cache}: it must be {(shared, slots, size)}")
+    if attrs.window < 0 or attrs.softcap < 0:
+        raise BadArgument("window", f"{attrs.window} and softcap {attrs.softcap} are not negative")
+    need_position(position)
+    return query
+
+
+@CACHED_ATTENTION.reference
+def _reference(
+    attrs: CachedAttentionAttrs,
+    query: Array,
+    key: Array,
+    value: Array,
+    key_cache: Array,
+    value_cache: Array,
+    position: Array,
+) -> Any:
+    rows, heads, size = query.shape
+    start = int(position[0])
+    group = heads // key.shape[1]
+    values = value_cache.copy()
+    keys = key_cache.transpose(0, 2, 1, 3).reshape(key.shape[1], size, -1)  # a copy
+    keys[:, :, start : start + rows] = key.transpose(1, 2, 0)
+    values[:, start : start + rows] = value.transpose(1, 0, 2)
+    total = start + rows
+    keys = np.repeat(keys[:, :, :total], group, 0)
+    values = np.repeat(values[:, :total], group, 0)
+    scores = query.transpose(1, 0, 2) @ keys * attrs.factor(size)
+    if attrs.softcap:
+        scores = attrs.softcap * np.tanh(scores / attrs.softcap)
+    own = start + np.arange(rows)[:, None]
+    seen = np.arange(total) <= own
+    if attrs.window:
+        seen &= np.arange(total) > own - attrs.window
+    scores = np.where(seen, scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    mixed = (weights / weights.sum(-1, keepdims=True)) @ values
+    return np.asarray(mixed.transpose(1, 0, 2), query.dtype, order="C")
+
+
+@CACHED_ATTENTION.compute
+def _compute(
+    attrs: CachedAttentionAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
+    return cached_attention_kernel(attrs, inputs, out_types[0], lanes=1, tile=1, kind="serial")
+
+
+def cached_attention_kernel(
+    attrs: CachedAttentionAttrs,
+    inputs: Sequence[Any],
+    out: TensorType,
+    lanes: int,
+    tile: int,
+    kind: str,
+) -> list[Any]:
+    """Return the attention, in vectors of `lanes`, `tile` rows at a time."""
+
+    def statements(ins: list[Any], outs: list[Any]) -> Any:
+        return _Kernel(attrs, ins, outs[0], lanes, tile, kind).statement()
+
+    return [te().extern([out.shape], inputs, statements, "T_cached_attention", [out.dtype])]
+
+
+class _Kernel:
+    """Builds the statements: a task for each head of the caches."""
+
+    def __init__(
+        self,
+        attrs: CachedAttentionAttrs,
+        ins: list[Any],
+        out: Any,
+        lanes: int,
+        tile: int,
+        kind: str,
+    ) -> None:
+        self.ib = ib = builder.create()
+        self.attrs, self.kind = attrs, kind
+        self.query, self.key, self.value, self.keys, self.values, self.position = map(
+            ib.buffer_ptr, ins
+        )
+        self.out = ib.buffer_ptr(out)
+        self.rows, heads, size = ins[0].shape
+        self.shared, blocks, self.size, self.block = (int(d) for d in ins[3].shape)
+        self.slots = blocks * self.block
+        self.group = int(heads) // self.shared
+        self.lanes = lanes if self.block % lanes == 0 and self.size % lanes == 0 else 1
+        self.v = Lanes(ib, self.lanes)
+        self.tile = tile
+        self.factor = attrs.factor(int(size))
+
+    def statement(self) -> Any:
+        """Return all loops."""
+        ib = self.ib
+        with ib.for_range(0, self.shared, "head", kind=self.kind) as head:
+            start = ib.let("start", self.position[0])
+            self._join(head, start)
+            # A row is a position with one of the heads of the group.
+            count = self.rows * self.group
+            whole = count // self.tile
+            with ib.for_range(0, whole, "tile") as tile:
+                self._attend(head, start, tile * self.tile, self.tile)
+            if not (isinstance(whole, int) and whole * self.tile == count) and self.tile > 1:
+                with ib.for_range(whole * self.tile, count, "row") as row:
+                    self._attend(head, start, row, 1)
+        return ib.get()
+
+    def _join(self, head: Any, start: Any) -> None:
+        ib, v = self.ib, self.v
+        with ib.for_range(0, self.rows, "s") as s:
+            with ib.for_range(0, self.size, "d") as d:
+                block, lane = self._place(start + s)
+                self.keys[head, block, d, lane] = self.key[s, head, d]
+            v.over(
+                self.size,
+                lambda d, n: v.store(
+                    self.values, (head, start + s), d, v.load(self.value, (s, head), d, n), n
+                ),
+            )
+
+    def _place(self, position: Any) -> tuple[Any, Any]:
+        """Return the block of a position, and where it is in it."""
+        return ops.floordiv(position, self.block), ops.floormod(position, self.block)
+
+    def _attend(self, head: Any, start: Any, first: Any, rows: int) -> None:
+        """Compute `rows` rows from row `first`."""
+        ib, n = self.ib, self.lanes
+        scores = ib.allocate("float32", (rows, self.slots), "scores")
+        places = [(ops.floordiv(first + r, self.group), ops.floormod(first + r, self.group))
+                  for r in range(rows)]  # fmt: skip
+        places = [(ib.let("s", s), ib.let("h", head * self.group + h)) for s, h in places]
+        last = ib.let("last", start + places[-1][0])  # the last position that any row sees
+        begin: Any = 0
+        if self.attrs.window:
+            seen = start + places[0][0] - (self.attrs.window - 1)
+            begin = ib.let("begin", ops.floordiv(ops.maximum(seen, 0), n))
+        vectors = ib.let("vectors", ops.floordiv(last, n) + 1)
+        largest = self._scores(head, start, scores, places, begin, vectors)
+        sums = self._powers(scores, largest, begin, vectors, rows)
+        self._mix(head, scores, sums, places, begin, last)
+
+    def _scores(
+        self, head: Any, start: Any, scores: Any, places: Any, begin: Any, vectors: Any
+    ) -> Any:
+        ib, v, n, rows = self.ib, self.v, self.lanes, len(places)
+        largest = ib.allocate("float32", (rows, n), "largest", scope="local")
+        for r in range(rows):
+            v.store(largest, (r,), 0, v.all(ops.const(LEAST, "float32"), n), n)
+        with ib.for_range(begin, vectors, "t") as block:
+            sums = ib.allocate("float32", (rows, n), "sums", scope="local")
+            for r in range(rows):
+                v.store(sums, (r,), 0, v.zero("float32", n), n)
+            at, lane = self._place(block * n)
+            with ib.for_range(0, self.size, "d") as d:
+                key = ib.let("key", v.load(self.keys, (head, at, d), lane, n))
+                for r, (s, h) in enumerate(places):
+                    more = v.all(self.query[s, h, d], n) * key
+                    v.store(sums, (r,), 0, v.load(sums, (r,), 0, n) + more, n)
+            for r, (s, _) in enumerate(places):
+                score = v.load(sums, (r,), 0, n) * v.all(ops.const(self.factor, "float32"), n)
+                if self.attrs.softcap:
+                    cap = v.all(ops.const(self.attrs.softcap, "float32"), n)
+                    score = cap * te().tanh(score / cap)
+                at = v.ramp(block * n, n)
+                sees = at <= v.all(start + s, n)
+                if self.attrs.window:
+                    behind = v.all(start + s - self.attrs.window, n)
+                    sees = ops.logical_and(sees, at > behind)
+                score = E.Select(sees, score, v.all(ops.const(LEAST, "float32"), n))
+                score = ib.let("score", score)
+                v.store(scores, (r,), block * n, score, n)
+                v.store(largest, (r,), 0, ops.maximum(v.load(largest, (r,), 0, n), score), n)
+        return largest
+
+    def _powers(self, scores: Any, largest: Any, begin: Any, vectors: Any, rows: int) -> Any:
+        """Turn scores into exponentials; return one over their sum, by row."""
+        ib, v, n = self.ib, self.v, self.lanes
+        over = ib.allocate("float32", (rows,), "over", scope="local")
+        for r in range(rows):
+            top = largest[r, 0]
+            for lane in range(1, n):
+                top = ops.maximum(top, largest[r, lane])
+            top = ib.let("top", top)
+            total = ib.allocate("float32", (n,), "total", scope="local")
+            v.store(total, (), 0, v.zero("float32", n), n)
+            with ib.for_range(begin, vectors, "t") as block:
+                power = te().exp(v.load(scores, (r,), block * n, n) - v.all(top, n))
+                power = ib.let("power", power)
+                v.store(scores, (r,), block * n, power, n)
+                v.store(total, (), 0, v.load(total, (), 0, n) + power, n)
+            whole = total[0]
+            for lane in range(1, n):
+                whole = whole + total[lane]
+            over[r] = ops.const(1.0, "float32") / whole
+        return over
+
+    def _mix(self, head: Any, scores: Any, over: Any, places: Any, begin: Any, last: Any) -> None:
+        """Write the sums of values, each by its exponential."""
+        ib, v, n, rows = self.ib, self.v, self.lanes, len(places)
+        together = max(1, min(self.size // n, 16 // rows))  # vectors whose sums fit registers
+        while self.size // n % together:
+            together -= 1
+        with ib.for_range(0, self.size // n // together, "part") as part:
+            sums = ib.allocate("float32", (rows, together, n), "mixed", scope="local")
+            for r in range(rows):
+                for j in range(together):
+                    v.store(sums, (r, j), 0, v.zero("float32", n), n)
+            with ib.for_range(begin * n, last + 1, "t") as t:
+                for j in range(together):
+                    at = (part * together + j) * n
+                    value = ib.let("value", v.load(self.values, (head, t), at, n))
+                    for r in range(rows):
+                        more = v.all(scores[r, t], n) * value
+                        v.store(sums, (r, j), 0, v.load(sums, (r, j), 0, n) + more, n)
+            for r, (s, h) in enumerate(places):
+                for j in range(together):
+                    mixed = v.load(sums, (r, j), 0, n) * v.all(over[r], n)
+                    v.store(self.out, (s, h), (part * together + j) * n, mixed, n)
+
+
+@CACHED_ATTENTION.make
+def cached_attention(
+    query: ExprLike,
+    key: ExprLike,
+    value: ExprLike,
+    key_cache: ExprLike,
+    value_cache: ExprLike,
+    position: ExprLike,
+    scale: float | None = None,
+    window: int = 0,
+    softcap: float = 0.0,
+) -> Call:
+    """Causal attention to caches (kv_heads, T / B, D, B) and (kv_heads, T, D), written to."""
+    attrs = CachedAttentionAttrs(None if scale is None else float(scale), window, float(softcap))
+    return CACHED_ATTENTION(query, key, value, key_cache, value_cache, position, attrs=attrs)
+
+
+def _case(
+    rows: int, heads: int, shared: int, size: int, blocks: int, start: int, **how: Any
+) -> None:
+    shapes = (
+        (rows, heads, size), (rows, shared, size), (rows, shared, size),
+        (shared, blocks, size, 16), (shared, blocks * 16, size), (1,),
+    )  # fmt: skip
+
+    def arrays(rng: np.random.Generator) -> list[Any]:
+        made = [rng.standard_normal(s).astype("float32") for s in shapes[:-1]]
+        return [*made, np.array([start], "int32")]
+
+    CACHED_ATTENTION.sample_case(
+        *shapes, attrs=CachedAttentionAttrs(**how),
+        dtypes=(*["float32"] * 5, "int32"), make=arrays,
+    )  # fmt: skip
+
+
+_case(1, 4, 2, 16, 2, 21)
+_case(7, 2, 2, 8, 1, 3, scale=0.3)
+_case(5, 3, 1, 32, 3, 0, window=3, softcap=4.0)

@@ -1,0 +1,55 @@
+"""Loops in vectors for kernels that are written with the IR builder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from slipway import dtypes
+from slipway.ir import expr as E
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.builder import IRBuilder
+
+
+class Lanes:
+    """Loads, stores and loops of `lanes` elements; of single ones where `lanes` is 1."""
+
+    def __init__(self, ib: IRBuilder, lanes: int) -> None:
+        self.ib, self.lanes = ib, lanes
+
+    def load(self, buffer: Any, at: Sequence[Any], last: Any, n: int, step: int = 1) -> Any:
+        """Return `n` elements of the last axis of `buffer` from index `last`, `step` apart."""
+        return buffer[(*at, self.ramp(last, n, step))]
+
+    def store(
+        self, buffer: Any, at: Sequence[Any], last: Any, value: Any, n: int, step: int = 1
+    ) -> None:
+        """Write `n` elements where `load` reads them."""
+        kind = dtypes.with_lanes(buffer.dtype, n)
+        place = (*map(ops.as_expr, at), self.ramp(last, n, step))
+        self.ib.emit(S.BufferStore(buffer.buffer, ops.cast(value, kind), place))
+
+    def ramp(self, first: Any, n: int, step: int = 1) -> Any:
+        """Return the indices of `n` elements."""
+        first = ops.as_expr(first)
+        return first if n == 1 else E.Ramp(first, ops.const(step, first.dtype), n)
+
+    def all(self, value: Any, n: int) -> Any:
+        """Return `n` copies of a scalar."""
+        value = ops.as_expr(value)
+        return value if n == 1 else E.Broadcast(value, n)
+
+    def over(self, extent: int, body: Callable[[Any, int], None]) -> None:
+        """Call ``body(first, n)`` so that [0, extent) is done, in vectors while they fit."""
+        whole = extent // self.lanes
+        if whole:
+            with self.ib.for_range(0, whole, "v") as i:
+                body(i * self.lanes, self.lanes)
+        if extent % self.lanes:
+            with self.ib.for_range(whole * self.lanes, extent, "v") as i:
+                body(i, 1)
+
+    def zero(self, dtype: str, n: int) -> Any:
+        """Return a vector of zeros."""
+        return ops.const(0, dtypes.with_lanes(dtype, n))

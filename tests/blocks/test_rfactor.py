@@ -1,0 +1,87 @@
+"""rfactor of tir.Schedule: a reduction in two steps, of which the first runs side by side."""
+
+import numpy as np
+import pytest
+
+import slipway as tvm
+from slipway import te, tir
+from slipway.errors import ScheduleError
+from slipway.ir.interpreter.interpret import run
+from slipway.script import from_source
+
+A_NP = np.random.default_rng(1).integers(-9, 9, (6, 20)).astype("float32")
+
+
+def rows(combine=te.sum):
+    A = te.placeholder((6, 20), name="A")
+    k = te.reduce_axis((0, 20), "k")
+    B = te.compute((6,), lambda i: combine(A[i, k], axis=k), name="B")
+    return tir.Schedule(te.create_prim_func([A, B]))
+
+
+def result(s, built=False):
+    out = np.full(6, 7, "float32")
+    run(from_source(s.mod.script())["main"], A_NP, out)
+    if built:
+        made = tvm.nd.empty((6,))
+        tvm.build(s.mod, target="llvm")(tvm.nd.array(A_NP), made)
+        np.testing.assert_array_equal(made.numpy(), out)
+    return out
+
+
+# The last but one: the steps of some parts all lie behind the end, so their sums are zero.
+@pytest.mark.parametrize(
+    ("factors", "which"),
+    [
+        ([None, 4], 0),
+        ([None, 4], 1),
+        ([None, 3], 0),
+        ([None, 3], 1),
+        ([1, 5, 8], 1),
+        ([1, 5, 8], 2),
+    ],
+)
+def test_the_parts_of_a_split_loop(factors, which):
+    for axis in (0, 1, -1):
+        s = rows()
+        loops = s.split(s.get_loops("B")[1], factors)
+        part = s.rfactor(loops[which], axis)
+        assert part.name == "B_rf"
+        np.testing.assert_array_equal(result(s), A_NP.sum(1))
+    s.parallel(s.get_loops(part)[0])
+    np.testing.assert_array_equal(result(s, built=which == 1), A_NP.sum(1))
+
+
+def test_parts_run_in_parallel_and_as_lanes():
+    s = rows(te.max)
+    i, k = s.get_loops("B")
+    ko, ki = s.split(k, [None, 4])
+    part = s.rfactor(ki, 0)
+    i, ko, ki = s.get_loops(part)
+    s.reorder(i, ko, ki)
+    s.vectorize(ki)
+    s.reverse_compute_at("B", i)
+    s.parallel(i)
+    np.testing.assert_array_equal(result(s, built=True), A_NP.max(1))
+
+
+def test_what_is_refused():
+    s = rows()
+    i, k = s.get_loops("B")
+    with pytest.raises(ScheduleError, match="does not reduce along it"):
+        s.rfactor(i, 0)
+    with pytest.raises(ScheduleError, match="factor_axis=3"):
+        s.rfactor(k, 3)
+    s.decompose_reduction("B", i)
+    with pytest.raises(ScheduleError, match="no init"):
+        s.rfactor(k, 0)
+    fused = rows()
+    with pytest.raises(ScheduleError, match="along reduced and other axes"):
+        fused.rfactor(fused.fuse(*fused.get_loops("B")), 0)
+    A = te.placeholder((6, 20), name="A")
+    k = te.reduce_axis((0, 20), "k")
+    mean = te.comm_reducer(lambda x, y: x * 0.5 + y * 0.5, lambda t: tir.const(0, t), name="mean")
+    B = te.compute((6,), lambda i: mean(A[i, k], axis=k), name="B")
+    s = tir.Schedule(te.create_prim_func([A, B]))
+    with pytest.raises(ScheduleError, match="is no sum, product"):
+        s.rfactor(s.get_loops("B")[1], 0)
