@@ -79,7 +79,8 @@ def unread_sizes(function: Function) -> list[E.Var]:
     """
     types = [t for p in function.params for t in flatten(p.checked_type)]
     types += flatten(function.body.checked_type)
-    dims = [d for t in types for d in t.shape if isinstance(d, SymbolDim)]
+    every: list[Any] = [d for t in types for d in t.shape]
+    dims = [d for d in every if isinstance(d, SymbolDim)]
     own = {d.formula for d in dims if isinstance(d.formula, E.Var)}
     missing = [v for v in dict.fromkeys(v for d in dims for v in d.variables) if v not in own]
     if missing:

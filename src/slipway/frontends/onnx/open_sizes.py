@@ -72,7 +72,7 @@ def shapes_of_dims(
     return shapes
 
 
-def _extent(name: str, size: Any) -> Any:
+def _extent(name: str, size: object) -> Any:
     if isinstance(size, int) or is_open(size):
         return size
     if isinstance(size, tuple | list) and len(size) == 2:

@@ -15,7 +15,7 @@ from slipway.errors import ModelError, SlipwayError
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.ir import ops
 from slipway.ir.expr import PrimExpr
-from slipway.relay.dims import Dim, SymbolDim, dim_of, is_open
+from slipway.relay.dims import Dim, SymbolDim, dim_of
 
 LARGEST = (1 << 31) - 2  # above that torch's ranges mean: nothing is known
 
@@ -27,7 +27,7 @@ class ProgramDims:
         self.ranges = {str(symbol): bounds for symbol, bounds in ranges.items()}
         self.known: dict[str, Any] = {}
 
-    def state(self, symbol: Any, extent: Any) -> None:
+    def state(self, symbol: object, extent: int) -> None:
         """Let a symbol be a number, or a dimension with a name and a range of the user's.
 
         Raises ModelError where the program was exported for other sizes.
@@ -39,7 +39,7 @@ class ProgramDims:
                 f"the program has one size ({name}) where input_infos says {before} and {extent}"
             )
         low, high = self._range(name)
-        given = (extent.low, extent.high) if is_open(extent) else (extent, extent)
+        given = (extent.low, extent.high) if isinstance(extent, SymbolDim) else (extent, extent)
         outside = given[0] < low or (high is not None and (given[1] is None or given[1] > high))
         if outside:
             above = "" if high is None else str(high)
@@ -56,7 +56,7 @@ class ProgramDims:
         high = _number(bounds.upper, LARGEST + 1)
         return max(low, 0), None if high > LARGEST else high
 
-    def of(self, size: Any) -> Any:
+    def of(self, size: object) -> Any:
         """Return an extent: an int, or the dimension of a SymInt.  Raises UnsupportedNode."""
         if isinstance(size, int):
             return size
@@ -77,8 +77,8 @@ class ProgramDims:
             return ops.const(int(expr), "int32")
         parts = [self._formula(part) for part in expr.args]
         name = type(expr).__name__
-        if name == "Pow" and 0 < getattr(parts[1], "value", 0) < 9:
-            return reduce(ops.mul, [parts[0]] * parts[1].value)
+        if name == "Pow" and 0 < (power := getattr(parts[1], "value", 0)) < 9:
+            return reduce(ops.mul, [parts[0]] * power)
         if name not in _MAKERS:
             raise UnsupportedNode(f"the size {expr} is no formula of sums, products and quotients")
         return reduce(_MAKERS[name], parts)
@@ -92,14 +92,14 @@ class ProgramDims:
         return self.known[name]
 
 
-def _text(extent: Any) -> str:
+def _text(extent: int) -> str:
     return f" ({extent.low}..{extent.high})" if isinstance(extent, SymbolDim) else ""
 
 
-def _number(bound: Any, otherwise: int) -> int:
+def _number(bound: object, otherwise: int) -> int:
     """Return an end of a range; torch has several infinities, none of which is an integer."""
     is_number = isinstance(bound, int) or getattr(bound, "is_Integer", False)
-    return int(bound) if is_number else otherwise
+    return int(bound) if is_number else otherwise  # type: ignore[call-overload]
 
 
 _MAKERS: Mapping[str, Callable[[Any, Any], PrimExpr]] = {

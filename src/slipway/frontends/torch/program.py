@@ -191,7 +191,7 @@ def _examples(torch: Any, infos: Sequence[Info], model: Any) -> tuple[Any, ...]:
     return tuple(made)
 
 
-def _example_size(extent: Any) -> int:
+def _example_size(extent: int) -> int:
     """Return a size to trace with: torch takes 0 and 1 for sizes that stay."""
     if not isinstance(extent, SymbolDim):
         return int(extent)
@@ -203,15 +203,14 @@ def _dynamic_shapes(torch: Any, infos: Sequence[Info]) -> Any:
     """Return torch's own dimensions for those of the inputs that are open; None without any."""
     known: dict[str, Any] = {}
 
-    def dim_of(extent: SymbolDim) -> Any:
+    def dim_of(extent: int) -> Any:
         name = str(extent)
-        if not name.isidentifier():
+        if not isinstance(extent, SymbolDim) or not name.isidentifier():
             raise ModelError(f"input_infos has the size {name}: write Dim(name, low, high)")
         return known.setdefault(name, torch.export.Dim(name, min=extent.low, max=extent.high))
 
     shapes = [
-        {axis: dim_of(d) for axis, d in enumerate(shape) if isinstance(d, SymbolDim)}
-        for _, shape, _ in infos
+        {axis: dim_of(d) for axis, d in enumerate(shape) if is_open(d)} for _, shape, _ in infos
     ]
     return tuple(shapes) if known else None
 

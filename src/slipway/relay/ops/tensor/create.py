@@ -119,7 +119,7 @@ def _arange_type(attrs: ArangeAttrs) -> Type:
     return TensorType((max(count, 0),), attrs.dtype)
 
 
-def _open_count(start: Any, stop: Any, step: Any) -> Any:
+def _open_count(start: float, stop: float, step: float) -> Any:
     if int(start) != start or int(step) != step or step < 0:
         raise BadArgument("step", f"is {step} from {start}: up to an open size it takes integers")
     steps = (stop - int(start) + int(step) - 1) // int(step)

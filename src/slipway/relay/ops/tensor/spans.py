@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from slipway.arith.analyzer import Analyzer
 from slipway.ir import ops
 from slipway.ir.expr import PrimExpr
-from slipway.relay.dims import dim_of, is_open
+from slipway.relay.dims import SymbolDim, dim_of, is_open
 
 _BEYOND = 1 << 31  # a slice's end that means: to the end
 
@@ -20,7 +20,7 @@ class Span(NamedTuple):
     step: int
 
 
-def span(begin: Any, end: Any, step: int, extent: Any) -> Span:
+def span(begin: int, end: int, step: int, extent: int) -> Span:
     """Return the positions of ``[begin:end:step]`` on an axis, in Python's meaning."""
     if not any(map(is_open, (begin, end, extent))):
         found = range(*slice(begin, end, step).indices(extent))
@@ -30,7 +30,7 @@ def span(begin: Any, end: Any, step: int, extent: Any) -> Span:
     last = ops.sub(size, 1) if step < 0 else size
     lowest = -1 if step < 0 else 0
 
-    def inside(place: Any) -> PrimExpr:
+    def inside(place: int) -> PrimExpr:
         """Return a place that counts from the start, and lies on the axis or just outside."""
         if not is_open(place) and not -_BEYOND < place < _BEYOND:
             return last if place > 0 else _expr(lowest)
@@ -44,8 +44,8 @@ def span(begin: Any, end: Any, step: int, extent: Any) -> Span:
     return Span(dim_of(first), dim_of(_larger(an, count, _expr(0))), step)
 
 
-def _expr(value: Any) -> PrimExpr:
-    return value.formula if is_open(value) else ops.as_expr(value, "int32")
+def _expr(value: int) -> PrimExpr:
+    return value.formula if isinstance(value, SymbolDim) else ops.as_expr(value, "int32")
 
 
 def _smaller(an: Analyzer, a: PrimExpr, b: PrimExpr) -> PrimExpr:

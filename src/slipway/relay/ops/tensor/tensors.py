@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from slipway.relay.dims import is_open, size_of
+from slipway.relay.dims import SymbolDim, is_open, size_of
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExprLike
@@ -36,9 +36,9 @@ def shape_of(tensor: Tensor) -> tuple[int, ...]:
     return tuple(size_of(d) for d in tensor.shape)
 
 
-def value_of(extent: Any) -> Any:
+def value_of(extent: int) -> Any:
     """Return an extent as te computes with it: a number, or the formula of an open one."""
-    return extent.formula if is_open(extent) else extent
+    return extent.formula if isinstance(extent, SymbolDim) else extent
 
 
 def read_broadcast(tensor: Tensor, out_indices: Sequence[Index]) -> Any:
