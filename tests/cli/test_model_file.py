@@ -8,7 +8,13 @@ from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
 from slipway.cli.app import app
-from slipway.cli.model_file import parse_bindings, parse_shapes, read_model
+from slipway.cli.model_file import (
+    parse_bindings,
+    parse_dims,
+    parse_shapes,
+    parse_states,
+    read_model,
+)
 from slipway.deploy.model_file import rounding_for
 from slipway.errors import ModelError
 from slipway.relay.dims import ANY, Dim
@@ -137,3 +143,18 @@ def test_input_shapes_have_ranges():
     n = Dim("n", 1, 8)
     assert parse_shapes("x:[n=1..8, 3, ?] y:[n=1..8]") == {"x": (n, 3, ANY), "y": (n,)}
     assert parse_shapes("a.b:[2,1..8]") == {"a.b": (2, Dim("a_b_1", 1, 8))}
+
+
+@pytest.mark.parametrize(
+    ("parse", "given", "wanted"),
+    [
+        (parse_dims, ["batch=1..8", "a b=4"], {"batch": (1, 8), "a b": 4}),
+        (parse_states, ["past=present", "h=2"], {"past": "present", "h": 2}),
+    ],
+)
+def test_sizes_and_states_of_a_command_line(parse, given, wanted):
+    assert parse(given) == wanted
+    assert parse(None) == {}
+    for wrong in ("batch", "=4", "batch=", given[0]):
+        with pytest.raises(ModelError, match=r"--(dim|state) "):
+            parse([given[0], wrong])

@@ -5,7 +5,7 @@ import pytest
 from graphs import helper, model
 
 from slipway import relay
-from slipway.errors import OpenShapeError
+from slipway.errors import ModelError, OpenShapeError
 from slipway.frontends.onnx.open_sizes import candidates
 
 
@@ -87,3 +87,20 @@ def test_a_vector_and_a_tensor_of_unknown_rank():
     proto = model([helper.make_node("Relu", ["x"], ["y"])], {"x": ("float32", None)}, ["y"])
     assert not proto.graph.input[0].type.tensor_type.HasField("shape")
     assert suggested(proto).shapes == {"x": (128,)}
+
+
+def test_names_of_dimensions_become_sizes_and_ranges():
+    info = [helper.make_tensor_value_info("x", 1, ["batch", 3, "long"])]
+    out = [helper.make_tensor_value_info("y", 1, ["batch", 3, "long"])]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", info, out)
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    mod, _ = relay.frontend.from_onnx(proto, dims={"batch": (1, 8), "long": 5})
+    assert "%x: Tensor[(batch, 3, 5), float32]" in str(mod)
+    mod, _ = relay.frontend.from_onnx(
+        proto, shape={"x": (2, 3, relay.Any())}, dims={"long": (1, 9)}
+    )
+    assert "%x: Tensor[(2, 3, long), float32]" in str(mod)
+    with pytest.raises(ModelError, match=r"no dimension 'bath'\. Did you mean 'batch'"):
+        relay.frontend.from_onnx(proto, dims={"bath": 1})
+    with pytest.raises(ModelError, match=r"dims has 'all' for 'batch': write a size"):
+        relay.frontend.from_onnx(proto, dims={"batch": "all"})

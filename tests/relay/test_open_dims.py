@@ -7,6 +7,7 @@ from slipway import relay, te
 from slipway.errors import ExecutionError, LoweringError, TypeInferenceError
 from slipway.ir.function import IRModule
 from slipway.relay import transform
+from slipway.relay.dims import Dim, at
 from slipway.relay.interpret import interpret
 from slipway.relay.text import astext
 
@@ -165,3 +166,28 @@ def test_a_name_has_one_size(size):
         transform.FixShapes({"x": (size, 4), "y": (2, size + 1)})(module)
     with pytest.raises(LoweringError, match="a library has fixed sizes"):
         relay.build(module, "llvm")
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "step"),
+    [
+        (0, 2, 1),
+        (-3, 2**62, 1),
+        (1, -1, 1),
+        (0, 2**62, 2),
+        (-1, -(2**40), -1),
+        (-2, 0, -2),
+        (3, 5, 1),
+    ],
+)
+def test_slices_of_an_open_axis_are_those_of_python(begin, end, step):
+    n = Dim("n", 1, 9)
+    x = relay.var("x", shape=(n, 3))
+    cut = relay.strided_slice(x, [begin], [end], [step], axes=[0])
+    (extent, _) = cut.checked_type.shape
+    for size in (1, 2, 5, 9):
+        wanted = range(*slice(begin, end, step).indices(size))
+        assert at(extent, {n.formula: size}) == len(wanted)
+        data = np.arange(size * 3, dtype="float32").reshape(size, 3)
+        found = interpret(relay.Function([x], cut), data)
+        np.testing.assert_array_equal(found, data[list(wanted)])

@@ -9,15 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from slipway.cli import console
-from slipway.cli.model_file import ModelOptions
+from slipway.cli.model_file import ModelOptions, parse_states
 from slipway.cli.options import (
     AsJson,
     Bindings,
     DenseRounding,
+    Dims,
     InputShapes,
     ModelFile,
     ModelFormat,
     OptLevel,
+    States,
 )
 from slipway.errors import ModelError, did_you_mean
 
@@ -37,6 +39,8 @@ def compile_model(
         ),
     ] = None,
     input_shapes: InputShapes = None,
+    dim: Dims = None,
+    state: States = None,
     bind: Bindings = None,
     opt_level: OptLevel = 3,
     dense_rounding: DenseRounding = None,
@@ -97,6 +101,8 @@ def compile_model(
         slipway compile bert.onnx --input-shapes "ids:[1,128] mask:[1,128]" --dump-code relay,asm
 
         slipway compile vad.onnx --input-shapes "input:[1,576] state:[2,1,128]" --bind sr=16000
+
+        slipway compile vad.onnx --dim batch=1..8 --state state=stateN
     """
     suffix = ".tar" if output_format in (None, "mlf") else f".{output_format}"
     destination = output or Path(model.with_suffix(suffix).name)
@@ -123,7 +129,7 @@ def compile_model(
 
     chosen = slipway.target.Target(target)
     config = {"schedules.records": str(tuning_records)} if tuning_records else {}
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
     with (
@@ -135,6 +141,7 @@ def compile_model(
             module,
             target=chosen,
             params=parameters,
+            state=parse_states(state),
             mod_name=module_name or "default",
             **backend(executor, runtime),
         )

@@ -27,6 +27,7 @@ def read_model(
     model_format: str | None = None,
     constants: Mapping[str, Any] | None = None,
     dense_rounding: str = "double",
+    dims: Mapping[str, Any] | None = None,
 ) -> tuple[Any, dict[str, Any]]:
     """Return (relay module, parameters) of the model at `path`.
 
@@ -35,7 +36,7 @@ def read_model(
     """
     try:
         return read_model_file(
-            path, format_of(path, model_format, ADVICE), shapes, constants, dense_rounding
+            path, format_of(path, model_format, ADVICE), shapes, constants, dense_rounding, dims
         )
     except OpenShapeError as error:
         raise ModelError(f"{error.problem} Pass {shapes_option(error.shapes)}") from None
@@ -49,6 +50,7 @@ class ModelOptions:
     bind: Sequence[str] | None = None
     model_format: str | None = None
     dense_rounding: str | None = None
+    dim: Sequence[str] | None = None
 
     def read(self, path: Path, target: Target) -> tuple[Any, dict[str, Any]]:
         """Return (relay module, parameters) of the model at `path` for a target.
@@ -61,6 +63,7 @@ class ModelOptions:
             self.model_format,
             parse_bindings(self.bind),
             rounding_for(target, self.dense_rounding),
+            parse_dims(self.dim),
         )
 
 
@@ -159,6 +162,43 @@ def parse_shapes(text: str | None) -> Shapes | None:
         while position < len(text) and text[position] in " ,":
             position += 1
     return shapes
+
+
+def parse_dims(texts: Sequence[str] | None) -> dict[str, Any]:
+    """Return {name: size or (low, high)} of ``--dim batch=1..8`` and ``--dim batch=4``.
+
+    Raises ModelError with an example when a text is spelled otherwise.
+    """
+    found: dict[str, Any] = {}
+    for text in texts or ():
+        name, _, size = text.rpartition("=")
+        match = _RANGE.fullmatch(size)
+        if not name or not (size.isdecimal() or (match and not match["name"])):
+            raise ModelError(
+                f"--dim {text!r}: write the model's name of a dimension, =, and its size or the "
+                "range that stays open: --dim batch=1..8 --dim sequence=128"
+            )
+        if name in found:
+            raise ModelError(f"--dim gives the dimension {name!r} two sizes")
+        found[name] = (int(match["low"]), int(match["high"])) if match else int(size)
+    return found
+
+
+def parse_states(texts: Sequence[str] | None) -> dict[str, str | int]:
+    """Return {input: output} of ``--state past=present``; an output may be a number.
+
+    Raises ModelError with an example when a text is spelled otherwise.
+    """
+    found: dict[str, str | int] = {}
+    for text in texts or ():
+        name, equals, output = text.partition("=")
+        if not name or not equals or not output or name in found:
+            raise ModelError(
+                f"--state {text!r}: write an input that the model is to keep, once, =, and the "
+                "output that is its next value: --state past=present"
+            )
+        found[name] = int(output) if output.isdecimal() else output
+    return found
 
 
 def _dimension(text: str, own_name: str) -> Any:

@@ -18,6 +18,22 @@ InputShapes = Annotated[
     str | None,
     typer.Option(help='Shapes of inputs that the model leaves open: "image:[1,3,224,224]".'),
 ]
+Dims = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dim",
+        metavar="NAME=SIZE",
+        help="What a dimension is that an ONNX file has a name for; 1..8 stays open.",
+    ),
+]
+States = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--state",
+        metavar="INPUT=OUTPUT",
+        help="An input that is kept between runs, and the output that is its next value.",
+    ),
+]
 Bindings = Annotated[
     list[str] | None,
     typer.Option(

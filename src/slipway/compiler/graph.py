@@ -19,8 +19,9 @@ from slipway.errors import LoweringError
 from slipway.ir.structural import structural_hash
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
 from slipway.relay.meaning import NO_MEANINGS, Meanings
+from slipway.relay.narrowed import unread_sizes
 from slipway.relay.op_registry import call_definition, is_call_of, is_primitive
-from slipway.relay.types import TensorType, flatten
+from slipway.relay.types import SymbolDim, TensorType, flatten
 from slipway.relay.visit import post_order
 
 RESHAPES = ("reshape", "squeeze", "expand_dims", "nn.batch_flatten")
@@ -100,6 +101,7 @@ class _Builder:
         self.values: dict[int, list[TensorRef]] = {}
         self.by_hash: dict[int, str] = {}
         self.by_array: dict[int, TensorRef] = {}  # id of a constant's array, which `graph` holds
+        self.sizes: dict[Any, tuple[TensorRef, TensorType]] = {}  # inputs with an axis of a size
         self.taken: set[str] = set()
         self.numbers: dict[tuple[str, int], int] = {}  # the last number that a name was given
 
@@ -109,7 +111,11 @@ class _Builder:
             for position, type_ in enumerate(flatten(param.checked_type)):
                 name = param.name if position == 0 else f"{param.name}_{position}"
                 graph.inputs.append(name)
-                self.values.setdefault(id(param), []).append(self._add(name, "", (), (type_,)))
+                ref = self._add(name, "", (), (type_,))
+                self.values.setdefault(id(param), []).append(ref)
+                for extent in type_.shape:
+                    if isinstance(extent, SymbolDim) and extent.variables == (extent.formula,):
+                        self.sizes.setdefault(extent.formula, (ref, type_))
         order = [e for e in post_order(main.body, into_functions=False)]
         for expr in order:
             if isinstance(expr, Constant):
@@ -168,6 +174,13 @@ class _Builder:
         if _is_reshape(function):
             ref = self._add(f"reshape_nop_{len(self.graph.nodes)}", NOP, args[:1], types)
             return [ref]
+        for variable in unread_sizes(function):
+            if variable not in self.sizes:
+                break  # `check_open` says what is missing
+            ref, type_ = self.sizes[variable]
+            var = Var(f"size_of_{variable.name}", type_)
+            function = Function((*function.params, var), function.body, None, function.attrs)
+            args = (*args, ref)
         digest = structural_hash(function)
         name = self.by_hash.get(digest)
         if name is None:

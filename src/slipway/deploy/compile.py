@@ -8,6 +8,7 @@ from typing import Any
 
 from slipway import relay
 from slipway.compiler.relay_build import build
+from slipway.compiler.states import State
 from slipway.deploy.model import Model
 from slipway.deploy.model_file import format_of, read_model_file, rounding_for
 from slipway.deploy.progress import step
@@ -29,8 +30,10 @@ def compile(
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
     example: Any = None,
+    dims: Mapping[str, Any] | None = None,
     constants: Mapping[str, Any] | None = None,
     params: Mapping[str, Any] | None = None,
+    state: State | None = None,
     opt_level: int = 3,
     name: str | None = None,
     quiet: bool = False,
@@ -47,12 +50,17 @@ def compile(
         (``slipway targets`` lists them).
     shapes
         of inputs, by name: needed where the model leaves sizes open.
+    dims
+        of an ONNX model, by its names for them: a size, or a range as (1, 8), which stays open.
     example
         for a PyTorch module: inputs like those it will get, one or a tuple of them.
     constants
         inputs that always have one value, by name; they are inputs no longer.
     params
         values for parameters of a relay module.
+    state
+        inputs that the model keeps between calls, each with the output (name or number) that is its
+        next value.
     opt_level
         of the graph passes: 0 changes nothing, 3 is for speed.
     name
@@ -77,9 +85,9 @@ def compile(
         )
     own_name = name or _name_of(model)
     with step(f"Reading {own_name}", quiet):
-        module, values = _read(model, chosen, shapes, example, constants)
+        module, values = _read(model, chosen, shapes, example, constants, dims)
     with step(f"Compiling for {chosen}", quiet), PassContext(opt_level=opt_level):
-        library = build(module, chosen, params={**values, **(params or {})})
+        library = build(module, chosen, params={**values, **(params or {})}, state=state)
     folder = tempdir()
     artifact = folder / f"{own_name}.tar"
     library.export_library(str(artifact))
@@ -108,7 +116,11 @@ def _read(
     shapes: Mapping[str, Sequence[int]] | None,
     example: Any,
     constants: Mapping[str, Any] | None,
+    dims: Mapping[str, Any] | None,
 ) -> Relay:
+    given = hasattr(model, "SerializeToString") or isinstance(model, str | Path)
+    if dims and not given:
+        raise ModelError("dims names dimensions of an ONNX file; give other models their shapes")
     if isinstance(model, IRModule):
         return model, {}
     if isinstance(model, Expr):
@@ -118,10 +130,10 @@ def _read(
         if isinstance(model, str | Path):
             path = Path(model)
             return read_model_file(
-                path, format_of(path), sizes, constants, rounding_for(target, None)
+                path, format_of(path), sizes, constants, rounding_for(target, None), dims
             )
         if hasattr(model, "SerializeToString") and hasattr(model, "opset_import"):
-            return relay.frontend.from_onnx(model, shape=sizes, constants=constants)
+            return relay.frontend.from_onnx(model, shape=sizes, constants=constants, dims=dims)
         if hasattr(model, "state_dict"):
             infos = _input_infos(sizes, example)
             return relay.frontend.from_pytorch(model, infos, default_dtype="", constants=constants)

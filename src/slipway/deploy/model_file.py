@@ -44,19 +44,26 @@ def read_model_file(
     shapes: Mapping[str, Any] | None = None,
     constants: Mapping[str, Any] | None = None,
     dense_rounding: str = "double",
+    dims: Mapping[str, Any] | None = None,
 ) -> tuple[IRModule, dict[str, Any]]:
     """Return (relay module, parameters) of the model of that format at `path`.
 
-    `constants` binds inputs to values; `dense_rounding` is that of `from_tflite`.  Raises
+    `constants` binds inputs to values; `dense_rounding` is that of `from_tflite`, `dims` what
+    `from_onnx` takes for names of dimensions, which no other format has.  Raises
     ModelError for a file that is damaged or uses what is not supported, and its OpenShapeError for
     one that leaves sizes open.
     """
     from slipway import relay
 
     bound = constants or {}
+    if dims and model_format != "onnx":
+        raise ModelError(
+            f"{path}: dimensions have names in ONNX files alone, and {', '.join(dims)} was given a "
+            "size: give the inputs their shapes, with ranges as 1..8 for open sizes"
+        )
     match model_format:
         case "onnx":
-            return relay.frontend.from_onnx(path, shape=shapes, constants=bound)
+            return relay.frontend.from_onnx(path, shape=shapes, constants=bound, dims=dims)
         case "pytorch":
             infos = list(shapes.items()) if shapes else None
             return relay.frontend.from_pytorch(path, infos, default_dtype="", constants=bound)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from slipway import relay
+from slipway.relay.ops.checks import broadcast_shapes
 from slipway.relay.types import ANY
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ def product_of(a: Expr, b: Expr, out_dtype: str = "") -> Any:
         flat = a if len(left) == 2 else relay.reshape(a, (-1, left[-1]))
         result = relay.nn.dense(flat, relay.transpose(b, (1, 0)), out_dtype=out_dtype)
         return result if len(left) == 2 else relay.reshape(result, (*left[:-1], right[-1]))
-    same = left[:-2] == right[:-2]
-    batch = left[:-2] if same else np.broadcast_shapes(left[:-2], right[:-2])
+    batch = broadcast_shapes(left[:-2], right[:-2], "other")
     count = element_count(batch)
 
     def flattened(x: Expr, shape: tuple[int, ...]) -> Any:
@@ -47,4 +46,4 @@ def product_of(a: Expr, b: Expr, out_dtype: str = "") -> Any:
 
 def element_count(shape: tuple[int, ...]) -> int:
     """The product of the sizes; open where one of them is."""
-    return ANY if ANY in shape else int(np.prod(shape))
+    return ANY if ANY in shape else prod(shape)

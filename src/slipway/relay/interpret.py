@@ -12,6 +12,7 @@ import numpy as np
 
 from slipway.errors import ExecutionError, did_you_mean
 from slipway.ir.deep import Steps, run
+from slipway.ir.expr import Var as VarNode
 from slipway.ir.function import IRModule
 from slipway.ir.visit import post_order_by
 from slipway.relay import op_registry
@@ -29,7 +30,8 @@ from slipway.relay.expr import (
     TupleGetItem,
     Var,
 )
-from slipway.relay.types import TensorType
+from slipway.relay.narrowed import narrowed
+from slipway.relay.types import SymbolDim, TensorType
 from slipway.relay.visit import evaluated_before
 
 Value = Any  # an array, a tuple of Values, or a Function
@@ -51,6 +53,9 @@ def interpret(
     if not isinstance(function, Function):
         function = function.as_function()
     values = _bind(function, args, {**(params or {}), **inputs}, strict=set(inputs))
+    sizes = _sizes(function, values)
+    if sizes:
+        function = narrowed(function, sizes)
     return _Interpreter(module).run(function, values)
 
 
@@ -82,6 +87,17 @@ def _bind(
                 raise ExecutionError(f"the input {p.name!r} must be {p.type}, got {found}")
         values.append(array)
     return values
+
+
+def _sizes(function: Function, values: Sequence[Any]) -> dict[VarNode, VarNode | int]:
+    """Return the open sizes that inputs have as an axis of their own, for what is told of them."""
+    sizes: dict[VarNode, VarNode | int] = {}
+    for param, value in zip(function.params, values, strict=True):
+        shape = param.type.shape if isinstance(param.type, TensorType) else ()
+        for dim, extent in zip(shape, np.shape(value), strict=True):
+            if isinstance(dim, SymbolDim) and isinstance(dim.formula, VarNode):
+                sizes[dim.formula] = extent
+    return sizes
 
 
 def evaluate_call(call: Call, arguments: Sequence[Value]) -> Value:

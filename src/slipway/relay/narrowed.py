@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from slipway.errors import TypeInferenceError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir.visit import substitute
@@ -69,6 +70,25 @@ def with_own_sizes(function: Function) -> Function:
         return extent if made is None else made
 
     return _with_sizes(function, fresh)
+
+
+def unread_sizes(function: Function) -> list[E.Var]:
+    """Return the sizes that a kernel needs a tensor more for: no axis of its own gives them.
+
+    None where `with_own_sizes` finds others that do.
+    """
+    types = [t for p in function.params for t in flatten(p.checked_type)]
+    types += flatten(function.body.checked_type)
+    every: list[Any] = [d for t in types for d in t.shape]
+    dims = [d for d in every if isinstance(d, SymbolDim)]
+    own = {d.formula for d in dims if isinstance(d.formula, E.Var)}
+    missing = [v for v in dict.fromkeys(v for d in dims for v in d.variables) if v not in own]
+    if missing:
+        try:
+            with_own_sizes(function)
+        except TypeInferenceError:
+            return missing
+    return []
 
 
 def _of_bases(dim: SymbolDim, bases: list[tuple[SymbolDim, SymbolDim]]) -> Any:

@@ -22,6 +22,7 @@ from slipway.ir.function import GlobalVar, IRModule
 from slipway.ir.node import Node
 from slipway.ir.visit import post_order_by
 from slipway.relay import op_registry
+from slipway.relay.dims import SymbolDim
 from slipway.relay.expr import (
     Call,
     Constant,
@@ -236,7 +237,7 @@ class _Checker:
         if isinstance(call.attrs, Attrs):
             checks = field_checks(type(call.attrs))
             for (name, fits), value in zip(checks, _values(call.attrs), strict=True):
-                if not fits(value):
+                if not fits(_sized(value)):
                     kind = type(value).__name__
                     self.fault(f"attribute {name!r} of {_named(call)} is the {kind} {value!r}")
         elif call.attrs is not None:
@@ -315,6 +316,13 @@ def _function_type(function: Function) -> Type | None:
     params = [p.type for p in function.params]
     known = tuple(t for t in params if t is not None)
     return None if result is None or len(known) != len(params) else FuncType(known, result)
+
+
+def _sized(value: object) -> object:
+    """Return an attribute with numbers for sizes: an open dimension stands where they do."""
+    if isinstance(value, tuple):
+        return tuple(map(_sized, value))
+    return 1 if isinstance(value, SymbolDim) else value
 
 
 def _values(node: Expr | Attrs) -> Iterator[object]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from slipway import dtypes
 from slipway.compiler.open_sizes import formula_of, open_sizes
@@ -105,6 +104,6 @@ def bytes_formula(type_: TensorType) -> Formula:
     return tuple(tokens)
 
 
-def dim_formula(extent: Any) -> Formula:
+def dim_formula(extent: int) -> Formula:
     """Return the formula of an extent, open or not."""
     return formula_of(extent) if is_open(extent) else (int(extent),)

@@ -37,7 +37,7 @@ from slipway.frontends.onnx.functions import body_of, bound_nodes, has_body
 from slipway.frontends.onnx.graph_check import check_names, names_read, opset_of
 from slipway.frontends.onnx.meanings import port_meanings
 from slipway.frontends.onnx.node_check import check_node, check_values, objection_to
-from slipway.frontends.onnx.open_sizes import OpenSizes, SizeTrial, open_sizes
+from slipway.frontends.onnx.open_sizes import OpenSizes, SizeTrial, open_sizes, shapes_of_dims
 from slipway.frontends.onnx.reader import array_of, load_model, value_type, weights_bytes
 from slipway.frontends.onnx.stand_in import StandIns
 from slipway.frontends.onnx.values import (
@@ -71,6 +71,7 @@ def from_onnx(
     convert_config: Any = None,
     *,
     constants: Constants | None = None,
+    dims: Mapping[str, Any] | None = None,
 ) -> tuple[IRModule, dict[str, np.ndarray[Any, Any]]]:
     """Import an ONNX model: a ModelProto, a path or bytes.
 
@@ -84,6 +85,8 @@ def from_onnx(
     product is laid out when it is compiled, and any other key is refused.
     `constants` binds inputs to values: they are inputs no longer, and what depends on them alone is
     folded, so that an If on one takes its branch.
+    `dims` says what the file's names of dimensions (dim_param) stand for: ``{"batch": (1, 8)}`` for
+    a range that one library runs, ``{"batch": 4}`` for a size.
 
     An output whose size depends on the data has room for the most there can be, and a second output
     ``x.count`` says how much of it is used; the function's attribute "counted_outputs" lists such
@@ -97,8 +100,9 @@ def from_onnx(
     overrides = dtype if isinstance(dtype, Mapping) else {}
     with import_budget(weights_bytes(proto)):
         importer = _Importer(proto, opset_of(proto, opset), freeze_params, constants)
-        with open_sizes(proto, shape, lambda shapes: _trial(importer, shapes, overrides)):
-            function = importer.main(dict(shape or {}), overrides)
+        given = shapes_of_dims(proto, shape, dims)
+        with open_sizes(proto, given, lambda shapes: _trial(importer, shapes, overrides)):
+            function = importer.main(given, overrides)
     return IRModule((("main", function),)), importer.params
 
 

@@ -6,14 +6,16 @@ sizes that an error shows, and that ``slipway check`` goes on with, are tried on
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from slipway.errors import OpenShapeError, SlipwayError
+from slipway.errors import ModelError, OpenShapeError, SlipwayError, did_you_mean
 from slipway.frontends.onnx.reader import value_type
+from slipway.relay.dims import ANY, Dim, is_open
 
 CHANNELS = (1, 3, 4)
 IMAGES = ((224, 224), (320, 320), (48, 320), (32, 320), (640, 640), (32, 32), (28, 28))
@@ -34,6 +36,49 @@ class SizeTrial:
 
     problems: int
     outputs: Mapping[str, tuple[Any, ...]]
+
+
+def shapes_of_dims(
+    proto: Any, given: Mapping[str, Any] | None, dims: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return shapes of the inputs in which `dims` has said what the file's names are.
+
+    A shape that is given keeps its sizes; of one with relay.Any() the names are looked up too.
+    Raises ModelError for a name that the file does not use, and for what is no size.
+    """
+    shapes = dict(given or {})
+    if not dims:
+        return shapes
+    extents = {name: _extent(name, size) for name, size in dims.items()}
+    used: set[str] = set()
+    for info in proto.graph.input:
+        if info.type.WhichOneof("value") != "tensor_type":
+            continue
+        stated, _ = value_type(info.name, info.type)
+        used.update(d for d in stated if isinstance(d, str) and d != "?")
+        own = shapes.get(info.name, stated)
+        if own is not None and len(own) == len(stated):
+            pairs = zip(own, stated, strict=True)
+            made = tuple(extents.get(s, d) if d is s or d is ANY else d for d, s in pairs)
+            if info.name in shapes or all(not isinstance(d, str) for d in made):
+                shapes[info.name] = made
+    for name in extents:
+        if name not in used:
+            known = ", ".join(sorted(used)) or "none"
+            raise ModelError(
+                f"dims: the model has no dimension {name!r}.{did_you_mean(name, used)} Its "
+                f"inputs have {known}."
+            )
+    return shapes
+
+
+def _extent(name: str, size: object) -> Any:
+    if isinstance(size, int) or is_open(size):
+        return size
+    if isinstance(size, tuple | list) and len(size) == 2:
+        word = re.sub(r"\W", "_", name)
+        return Dim(word if word.isidentifier() else f"_{word}", *size)
+    raise ModelError(f"dims has {size!r} for {name!r}: write a size, or its range as (1, 8)")
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.converter_table import ConverterTable, UnsupportedNode
+from slipway.relay.dims import is_open
 from slipway.relay.expr import Constant, Expr
 from slipway.relay.op_registry import const
 from slipway.relay.types import TensorType
@@ -102,7 +103,8 @@ class NodeView:
         found = self.arguments.get(name)
         if found is None:
             found = default
-        values = (found,) if isinstance(found, int) else tuple(int(v) for v in found)
+        listed = (found,) if isinstance(found, int) or is_open(found) else found
+        values = tuple(v if is_open(v) else int(v) for v in listed)
         return values * count if len(values) == 1 and count > 1 else values
 
     def axis(self, name: str = "dim", default: int = 0, rank: int | None = None) -> int:

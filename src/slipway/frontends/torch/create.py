@@ -9,6 +9,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.budget import take_table
 from slipway.frontends.torch.converters import NodeView, converter, refuse
+from slipway.relay.dims import is_open
 from slipway.relay.expr import Expr
 from slipway.relay.op_registry import const
 
@@ -33,7 +34,7 @@ def full(node: NodeView) -> Any:
     scalar = const(np.asarray(value).astype(kind.dtype))
     if not kind.shape:
         return scalar
-    if kind.size <= WRITTEN_OUT:
+    if not any(map(is_open, kind.shape)) and kind.size <= WRITTEN_OUT:
         return const(np.full(kind.shape, scalar.array, kind.dtype))
     return relay.full(scalar, kind.shape, kind.dtype)
 
@@ -42,6 +43,10 @@ def full(node: NodeView) -> Any:
 def arange(node: NodeView) -> Any:
     """An arithmetic sequence."""
     start, step = node.arg("start", 0), node.arg("step", 1)
+    if is_open(node.out.shape[0]):
+        if is_open(start):
+            raise node.unsupported(f"it begins at the open size {start}")
+        return relay.arange(start, start + node.out.shape[0] * step, step, node.out.dtype)
     take_table(node.out.size)
     values = start + np.arange(node.out.size) * step
     return const(values.astype(node.out.dtype))

@@ -26,6 +26,7 @@ from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.report import NodeReport, ReportBook
 from slipway.frontends.torch.converters import Converter, NodeView, load_converters
+from slipway.frontends.torch.open_sizes import ProgramDims
 from slipway.frontends.torch.program import (
     DTYPES,
     Info,
@@ -36,6 +37,7 @@ from slipway.frontends.torch.program import (
 )
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
+from slipway.relay.dims import is_open
 from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
 from slipway.relay.types import TensorType
 
@@ -44,6 +46,8 @@ IGNORED = (
     "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range",
     "sym_constrain_range_for_size",
 )  # fmt: skip
+
+SIZES = ("SymInt", "SymBool", "SymFloat")  # torch's stand-ins for what a program asks of its sizes
 
 
 @defects_named("importing the program")
@@ -126,6 +130,7 @@ class _Importer:
         self.book = ReportBook()
         self.params: dict[str, np.ndarray[Any, Any]] = {}
         self.budget = ImportBudget(0, 1)
+        self.dims = ProgramDims(program.range_constraints)
 
     def weights_bytes(self) -> int:
         """Return the bytes of the tensors that the program holds."""
@@ -150,6 +155,7 @@ class _Importer:
         written = {s.target for s in signature.output_specs if s.kind.name == "BUFFER_MUTATION"}
         names = [i[0] for i in self.infos] or user_inputs(self.program)
         check_input_names(self.constants, list(names))
+        self._state_sizes()
         values: dict[Any, Any] = {}
         inputs, states, weights = [], [], []
         infos = iter(self.infos)
@@ -160,7 +166,7 @@ class _Importer:
                 if isinstance(values[node], Var):
                     inputs.append(values[node])
             elif spec.target in written:
-                values[node] = Var(str(spec.target), _type(node.meta["val"], spec.target))
+                values[node] = Var(str(spec.target), self._type(node.meta["val"], spec.target))
                 states.append(values[node])
             else:
                 values[node] = self._weight(node, spec)
@@ -179,11 +185,27 @@ class _Importer:
         outputs.sort(key=lambda pair: pair[0] in order)
         return [*inputs, *states, *weights], outputs
 
+    def _state_sizes(self) -> None:
+        """Give the program's open sizes the numbers, names and ranges that the infos have."""
+        inputs = user_inputs(self.program)
+        for value, (name, shape, _) in zip(inputs.values(), self.infos, strict=False):
+            if len(shape) != len(value.shape):
+                continue  # the input's type is compared later
+            for size, extent in zip(value.shape, shape, strict=True):
+                expr = getattr(getattr(size, "node", None), "expr", None)
+                if expr is not None and expr.is_Symbol:
+                    self.dims.state(expr, extent)
+                elif expr is None and is_open(extent):
+                    raise ModelError(
+                        f"input_infos leaves a size of {name!r} open ({extent}), and the program "
+                        f"was exported for {int(size)}: export it with dynamic_shapes"
+                    )
+
     def _user_input(self, node: Any, spec: Any, infos: Any) -> Any:
         value = node.meta.get("val")
         if not hasattr(value, "shape"):
             return getattr(spec.arg, "value", value)  # a number or None, fixed by the export
-        kind = _type(value, node.name)
+        kind = self._type(value, node.name)
         info = next(infos, None)
         name = info[0] if info else node.name
         if name in self.constants:
@@ -211,7 +233,7 @@ class _Importer:
             held = program.constants.get(target)
         if held is None or not hasattr(held, "detach"):
             return held  # a token or a custom object: whoever reads it reports it
-        _type(node.meta["val"], target)
+        self._type(node.meta["val"], target)
         array = np.asarray(held.detach().cpu().numpy(), order="C")
         name = target.replace(".", "_") if self.friendly else target
         if array.dtype.kind == "f" or array.size > 16:
@@ -255,6 +277,9 @@ class _Importer:
                 self._fail(node, values, name, source, f"its result {node.args[1]} is not made")
             return
         try:
+            if type(node.meta.get("val")).__name__ in SIZES:
+                values[node] = self._size(node)
+                return
             made = self._converted(node, values, name)
         except (ModelError, InternalError, MemoryError):
             raise
@@ -283,8 +308,27 @@ class _Importer:
         self.book.problem(name, kind, why, node.name)
         found = node.meta.get("val")
         several = isinstance(found, (list, tuple))
-        made = [_stand_in(name, v) for v in (found if several else [found])]
+        made = [self._stand_in(name, v) for v in (found if several else [found])]
         values[node] = made if several else made[0]
+
+    def _type(self, value: Any, name: Any) -> TensorType:
+        """Return the type of torch's stand-in for a tensor."""
+        dtype = str(value.dtype).removeprefix("torch.")
+        if dtype not in DTYPES:
+            hint = " Call module.float() before the export." if dtype == "bfloat16" else ""
+            raise ModelError(f"{name!r} holds {dtype}, which Slipway does not have.{hint}")
+        return TensorType(tuple(map(self.dims.of, value.shape)), dtype)
+
+    def _stand_in(self, name: str, value: Any) -> Any:
+        try:
+            return Var(name, self._type(value, name)) if hasattr(value, "dtype") else value
+        except (ModelError, UnsupportedNode):
+            return None
+
+    def _size(self, node: Any) -> Any:
+        """Return what a node computes of sizes: a dimension; None for a test of them."""
+        found = node.meta["val"]
+        return self.dims.of(found) if type(found).__name__ == "SymInt" else None
 
     def _converted(self, node: Any, values: dict[Any, Any], name: str) -> list[Any]:
         schema = getattr(node.target, "_schema", None)
@@ -299,7 +343,7 @@ class _Importer:
         fakes = _bound(schema, node.args, node.kwargs)
         found = node.meta.get("val")
         outputs = [
-            _type(v, name) if hasattr(v, "dtype") else None
+            self._type(v, name) if hasattr(v, "dtype") else None
             for v in (found if isinstance(found, (list, tuple)) else [found])
         ]
         view = NodeView(
@@ -356,25 +400,6 @@ def _resolved(value: Any, values: Mapping[Any, Any]) -> Any:
 
 def _fake(value: Any) -> Any:
     return value.meta.get("val") if hasattr(value, "users") else value
-
-
-def _type(value: Any, name: Any) -> TensorType:
-    """Return the type of torch's stand-in for a tensor."""
-    dtype = str(value.dtype).removeprefix("torch.")
-    if dtype not in DTYPES:
-        hint = " Call module.float() before the export." if dtype == "bfloat16" else ""
-        raise ModelError(f"{name!r} holds {dtype}, which Slipway does not have.{hint}")
-    for size in value.shape:
-        if not isinstance(size, int):
-            raise UnsupportedNode(f"its shape {tuple(value.shape)} depends on values")
-    return TensorType(tuple(value.shape), dtype)
-
-
-def _stand_in(name: str, value: Any) -> Any:
-    try:
-        return Var(name, _type(value, name)) if hasattr(value, "dtype") else value
-    except (ModelError, UnsupportedNode):
-        return None
 
 
 def _name_of(node: Any) -> str:

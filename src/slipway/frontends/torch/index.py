@@ -8,8 +8,10 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.torch.converters import NodeView, cast, converter, number, refuse
+from slipway.relay.dims import is_open
 from slipway.relay.expr import Constant, Expr
 from slipway.relay.op_registry import const
+from slipway.relay.ops.checks import broadcast_shapes
 
 
 @converter("embedding")
@@ -52,7 +54,12 @@ def _positions(node: NodeView) -> tuple[list[int], list[Expr]]:
 
 
 def _wrapped(index: Expr, extent: int) -> Expr:
-    """Return an index with negative positions counted from the end."""
+    """Return an index with negative positions counted from the end.
+
+    Those of an open extent stay: the operators count them so themselves.
+    """
+    if is_open(extent):
+        return index
     if isinstance(index, Constant):
         moved: Expr = const(np.where(index.array < 0, index.array + extent, index.array))
         return moved
@@ -63,7 +70,9 @@ def _wrapped(index: Expr, extent: int) -> Expr:
 
 def _index_tensor(node: NodeView, axes: list[int], indices: list[Expr]) -> tuple[Expr, int]:
     """Return the indices of several axes in one tensor, along its first axis, and their rank."""
-    shape = np.broadcast_shapes(*(i.tensor_type.shape for i in indices))
+    shape: tuple[int, ...] = ()
+    for given in indices:
+        shape = broadcast_shapes(shape, given.tensor_type.shape, "indices")
     full = [
         _wrapped(i if i.tensor_type.shape == shape else relay.broadcast_to(i, shape), n)
         for i, n in zip(indices, (node.shape()[a] for a in axes), strict=True)

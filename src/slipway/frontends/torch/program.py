@@ -17,7 +17,9 @@ import numpy as np
 from slipway.errors import ModelError, OpenShapeError
 from slipway.frontends.torch.containers import stand_ins
 from slipway.frontends.torch.converters import load_converters
+from slipway.frontends.torch.open_sizes import ProgramDims
 from slipway.frontends.torch.quantised import is_quantised, with_integers
+from slipway.relay.dims import SymbolDim, is_open
 from slipway.version import install_line
 
 DTYPES = (
@@ -60,7 +62,8 @@ def read_infos(infos: InputInfos, default_dtype: str) -> list[Info]:
             name, given = entry
             nested = len(given) == 2 and not isinstance(given[0], int)
             shape, dtype = given if nested else (given, default_dtype)
-            found.append((str(name), tuple(int(d) for d in shape), str(dtype).split(".")[-1]))
+            extents = tuple(d if is_open(d) else int(d) for d in shape)
+            found.append((str(name), extents, str(dtype).split(".")[-1]))
         except (TypeError, ValueError):
             raise ModelError(
                 f"input_infos has {entry!r}; write (name, shape) or (name, (shape, dtype)), for "
@@ -90,7 +93,8 @@ def exported_program(model: Any, infos: list[Info]) -> tuple[Any, list[Info]]:
     elif isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
         program = _converted(torch, model, _examples(torch, infos, model))
     elif isinstance(model, torch.nn.Module):
-        program = _exported(torch, model, _examples(torch, infos, model))
+        dynamic = _dynamic_shapes(torch, infos)
+        program = _exported(torch, model, _examples(torch, infos, model), dynamic)
     else:
         raise ModelError(
             "from_pytorch takes an ExportedProgram, an nn.Module, a traced or scripted module, or "
@@ -103,7 +107,8 @@ def _closed(torch: Any, program: Any, infos: list[Info]) -> tuple[Any, list[Info
     """Return a program of fixed shapes whose operators have a converter, and all its inputs."""
     inputs = user_inputs(program)
     infos = _completed(inputs, infos)
-    if any(_is_open(value) for value in inputs.values()):
+    opened = any(is_open(d) for _, shape, _ in infos for d in shape)
+    if any(_is_open(value) for value in inputs.values()) and not (opened or _bounded(program)):
         program = _fixed(torch, program, inputs, infos)
     return _decomposed(torch, program), infos
 
@@ -117,6 +122,13 @@ def user_inputs(program: Any) -> dict[str, Any]:
         for node, spec in zip(nodes, specs, strict=True)
         if spec.kind.name == "USER_INPUT" and hasattr(node.meta.get("val"), "shape")
     }
+
+
+def _bounded(program: Any) -> bool:
+    """Return whether the program itself says how large each of its open sizes becomes."""
+    dims = ProgramDims(program.range_constraints)
+    sizes = [d for value in user_inputs(program).values() for d in value.shape]
+    return all(isinstance(d, int) or dims.of(d).high is not None for d in sizes)
 
 
 def _is_open(value: Any) -> bool:
@@ -169,7 +181,8 @@ def _examples(torch: Any, infos: Sequence[Info], model: Any) -> tuple[Any, ...]:
             'input_infos=[("image", (1, 3, 224, 224))]'
         )
     made = []
-    for _, shape, dtype in infos:
+    for _, sizes, dtype in infos:
+        shape = tuple(map(_example_size, sizes))
         kind = getattr(torch, dtype or "float32")
         if kind.is_floating_point:
             made.append(torch.linspace(-1, 1, max(int(np.prod(shape)), 1)).reshape(shape).to(kind))
@@ -178,7 +191,31 @@ def _examples(torch: Any, infos: Sequence[Info], model: Any) -> tuple[Any, ...]:
     return tuple(made)
 
 
-def _exported(torch: Any, module: Any, examples: tuple[Any, ...]) -> Any:
+def _example_size(extent: int) -> int:
+    """Return a size to trace with: torch takes 0 and 1 for sizes that stay."""
+    if not isinstance(extent, SymbolDim):
+        return int(extent)
+    high = extent.low + 8 if extent.high is None else extent.high
+    return min(max(extent.low + 3, 5), high)
+
+
+def _dynamic_shapes(torch: Any, infos: Sequence[Info]) -> Any:
+    """Return torch's own dimensions for those of the inputs that are open; None without any."""
+    known: dict[str, Any] = {}
+
+    def dim_of(extent: int) -> Any:
+        name = str(extent)
+        if not isinstance(extent, SymbolDim) or not name.isidentifier():
+            raise ModelError(f"input_infos has the size {name}: write Dim(name, low, high)")
+        return known.setdefault(name, torch.export.Dim(name, min=extent.low, max=extent.high))
+
+    shapes = [
+        {axis: dim_of(d) for axis, d in enumerate(shape) if is_open(d)} for _, shape, _ in infos
+    ]
+    return tuple(shapes) if known else None
+
+
+def _exported(torch: Any, module: Any, examples: tuple[Any, ...], dynamic: Any = None) -> Any:
     # A program's own module cannot change its mode, and was exported in one.
     changes = not isinstance(module, torch.fx.GraphModule)
     training = [m for m in module.modules() if m.training] if changes else []
@@ -188,7 +225,7 @@ def _exported(torch: Any, module: Any, examples: tuple[Any, ...]) -> Any:
             module.eval()
         torch.backends.mha.set_fastpath_enabled(False)  # its fused operators are not ATen's core
         with _quiet():
-            return torch.export.export(module, examples, strict=False)
+            return torch.export.export(module, examples, dynamic_shapes=dynamic, strict=False)
     except Exception as error:
         raise ModelError(
             f"torch.export cannot export {type(module).__name__}: {_reason(error)}.{_advice(error)}"

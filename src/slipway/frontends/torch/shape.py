@@ -7,6 +7,7 @@ from typing import Any
 
 from slipway import relay
 from slipway.frontends.torch.converters import NodeView, converter
+from slipway.relay.dims import is_open
 
 
 @converter("view", "_unsafe_view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze",
@@ -57,6 +58,12 @@ def repeat(node: NodeView) -> Any:
     if len(times) > node.rank():
         x = relay.reshape(x, (1,) * (len(times) - node.rank()) + node.shape())
     times = (1,) * (x.tensor_type.rank - len(times)) + times
+    if any(map(is_open, times)):
+        for extent, count in zip(x.tensor_type.shape, times, strict=True):
+            if is_open(count) and extent != 1:
+                raise node.unsupported(f"an axis of {extent} repeated an open number of times")
+        known = [1 if is_open(count) else count for count in times]
+        return relay.broadcast_to(relay.tile(x, known), node.out.shape)
     return x if all(t == 1 for t in times) else relay.tile(x, times)
 
 
@@ -109,8 +116,10 @@ def unbind(node: NodeView) -> Any:
 def select(node: NodeView) -> Any:
     """One slice along an axis."""
     axis = node.axis()
-    index = int(node.arg("index", 0)) % node.shape()[axis]
-    cut = relay.strided_slice(node.input(), [index], [index + 1], axes=[axis])
+    index, extent = int(node.arg("index", 0)), node.shape()[axis]
+    index = index if is_open(extent) else index % extent
+    end = index + 1 if index != -1 else 2**62
+    cut = relay.strided_slice(node.input(), [index], [end], axes=[axis])
     return relay.squeeze(cut, [axis])
 
 
@@ -128,8 +137,14 @@ def slice_(node: NodeView) -> Any:
     axis = node.axis()
     extent = node.shape()[axis]
     if node.kind.startswith("narrow"):
-        start = int(node.arg("start", 0)) % max(extent, 1)
-        start, end, step = start, start + int(node.arg("length")), 1
+        start, length = node.arg("start", 0), node.arg("length")
+        if not any(map(is_open, (extent, start))):
+            start = int(start) % max(extent, 1)
+        start, end, step = start, start + length, 1
+    elif any(map(is_open, (extent, node.arg("start", 0), node.arg("end", 0)))):
+        start, end, step = node.arg("start", 0), node.arg("end", 2**62), int(node.arg("step", 1))
+        if (start, step) == (0, 1) and (end is extent or (not is_open(end) and end > 2**31)):
+            return node.input()
     else:
         start, end, step = bounds_of(node, axis, extent)
     if (start, end, step) == (0, extent, 1):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
 from slipway import dtypes
+from slipway.relay.dims import is_open
 from slipway.relay.expr import Constant
 from slipway.relay.op_registry import BadArgument
 from slipway.relay.types import TensorType
@@ -106,6 +107,13 @@ def integers(argument: str, value: Extents) -> tuple[int, ...]:
         return tuple(map(_integer, value))  # type: ignore[arg-type]
     except TypeError:
         raise BadArgument(argument, f"must be integers, got {value!r}") from None
+
+
+def extents(argument: str, value: Extents) -> tuple[Any, ...]:
+    """Return a shape, as `integers`; its dimensions may be open."""
+    if isinstance(value, Sequence) and any(map(is_open, value)):
+        return tuple(d if is_open(d) else _integer(d) for d in value)
+    return integers(argument, value)
 
 
 def _integer(value: SupportsIndex) -> int:

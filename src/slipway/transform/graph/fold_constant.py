@@ -13,7 +13,7 @@ import numpy as np
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem
 from slipway.relay.interpret import evaluate_call
 from slipway.relay.op_registry import is_call_of
-from slipway.relay.types import TensorType, flatten
+from slipway.relay.types import TensorType, flatten, is_open
 from slipway.relay.visit import post_order, rewrite
 
 # A result larger than this stays a computation unless its inputs are as large: a broadcast
@@ -58,6 +58,8 @@ def fold_one(expr: Expr, take: Callable[[int], Any] | None = None) -> Expr | Non
     if nothing is not None:
         return nothing
     leaves = flatten(expr.type)
+    if any(is_open(extent) for leaf in leaves for extent in leaf.shape):
+        return None  # constants repeated or cut to a size that is known later
     values = [_constant_value(argument) for argument in expr.args]
     if any(value is None for value in values):
         return None

@@ -10,9 +10,9 @@ import numpy as np
 from slipway.ir.node import node
 from slipway.relay.expr import Call, Constant
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, const, register_op
-from slipway.relay.ops.checks import integers, need_shape
+from slipway.relay.ops.checks import extents, need_shape
 from slipway.relay.ops.tensor.tensors import te
-from slipway.relay.types import TensorType, Type
+from slipway.relay.types import TensorType, Type, is_open
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Array, ExprLike, Extents
@@ -55,7 +55,7 @@ def _full_compute(attrs: FullAttrs, inputs: list[Any], out_types: list[TensorTyp
 @FULL.make
 def full(fill_value: ExprLike, shape: Extents = (), dtype: str = "") -> Call:
     """Return a tensor that holds `fill_value` everywhere."""
-    sizes = integers("shape", shape)
+    sizes = extents("shape", shape)
     return FULL(as_expr(fill_value, dtype or None), attrs=FullAttrs(sizes, dtype or ""))
 
 
@@ -113,8 +113,17 @@ ARANGE = register_op(
 def _arange_type(attrs: ArangeAttrs) -> Type:
     if attrs.step == 0:
         raise BadArgument("step", "is 0")
+    if is_open(attrs.stop):
+        return TensorType((_open_count(attrs.start, attrs.stop, attrs.step),), attrs.dtype)
     count = ceil((attrs.stop - attrs.start) / attrs.step)
     return TensorType((max(count, 0),), attrs.dtype)
+
+
+def _open_count(start: float, stop: float, step: float) -> Any:
+    if int(start) != start or int(step) != step or step < 0:
+        raise BadArgument("step", f"is {step} from {start}: up to an open size it takes integers")
+    steps = (stop - int(start) + int(step) - 1) // int(step)
+    return steps if steps >= 0 else 0
 
 
 @ARANGE.reference
@@ -146,6 +155,8 @@ def arange(
     """Return start, start + step, ... below stop; one argument is the stop."""
 
     def number(value: Any) -> Any:
+        if is_open(value):
+            return value
         array = value.array if isinstance(value, Constant) else value
         return np.asarray(array).reshape(()).item()
 

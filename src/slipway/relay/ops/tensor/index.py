@@ -14,7 +14,8 @@ from slipway.ir.node import node
 from slipway.relay.dims import size_of, usual
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
-from slipway.relay.ops.checks import integers, need_integral, normal_axes, normal_axis
+from slipway.relay.ops.checks import extents, integers, need_integral, normal_axes, normal_axis
+from slipway.relay.ops.tensor.spans import Span, span
 from slipway.relay.ops.tensor.tensors import number, te, unflatten
 from slipway.relay.types import TensorType, Type
 
@@ -44,7 +45,7 @@ STRIDED_SLICE = register_op(
 )  # fmt: skip
 
 
-def _ranges(attrs: StridedSliceAttrs, shape: Sequence[int]) -> list[range]:
+def _spans(attrs: StridedSliceAttrs, shape: Sequence[int]) -> list[Span]:
     """Return the source positions along every axis."""
     axes = (
         normal_axes(attrs.axes, len(shape), "axes")
@@ -55,12 +56,12 @@ def _ranges(attrs: StridedSliceAttrs, shape: Sequence[int]) -> list[range]:
         raise BadArgument(
             "begin", f"{attrs.begin}, end {attrs.end} and the axes must agree with {tuple(shape)}"
         )
-    found = [range(d) for d in shape]
+    found = [Span(0, d, 1) for d in shape]
     steps = attrs.strides or (1,) * len(axes)
     for axis, begin, end, step in zip(axes, attrs.begin, attrs.end, steps, strict=True):
         if step == 0:
             raise BadArgument("strides", f"{attrs.strides} has a zero")
-        found[axis] = range(*slice(begin, end, step).indices(shape[axis]))
+        found[axis] = span(begin, end, step, shape[axis])
     return found
 
 
@@ -69,15 +70,15 @@ STRIDED_SLICE.reads(reads_of_result)
 
 @STRIDED_SLICE.type_relation
 def _strided_slice_type(attrs: StridedSliceAttrs, data: TensorType) -> Type:
-    return TensorType(tuple(len(r) for r in _ranges(attrs, data.shape)), data.dtype)
+    return TensorType(tuple(s.count for s in _spans(attrs, data.shape)), data.dtype)
 
 
 @STRIDED_SLICE.reference
 def _strided_slice_reference(attrs: StridedSliceAttrs, data: Array) -> Any:
     out = data
-    for axis, r in enumerate(_ranges(attrs, data.shape)):
-        if len(r) != data.shape[axis] or r.step != 1:
-            out = out.take(list(r), axis=axis)
+    for axis, s in enumerate(_spans(attrs, data.shape)):
+        if s.count != data.shape[axis] or s.step != 1:
+            out = out.take(s.start + np.arange(s.count) * s.step, axis=axis)
     return np.asarray(out, order="C") if out is not data else data
 
 
@@ -86,16 +87,18 @@ def _strided_slice_compute(
     attrs: StridedSliceAttrs, inputs: list[Any], out_types: list[TensorType]
 ) -> list[Any]:
     (x,), (out,) = inputs, out_types
-    ranges = _ranges(attrs, [size_of(d) for d in x.shape])
+    spans = _spans(attrs, [size_of(d) for d in x.shape])
 
-    def at(i: Any, r: range) -> Any:
-        scaled = i if r.step == 1 else i * r.step
-        return scaled + r.start if r.start else scaled
+    def at(i: Any, s: Span) -> Any:
+        scaled = i if s.step == 1 else i * s.step
+        if isinstance(s.start, int):
+            return scaled + s.start if s.start else scaled
+        return scaled + s.start.formula
 
     return [
         te().compute(
             out.shape,
-            lambda *i: x(*(at(j, r) for j, r in zip(i, ranges, strict=True))),
+            lambda *i: x(*(at(j, s) for j, s in zip(i, spans, strict=True))),
             name="T_strided_slice",
             tag="injective",
         )
@@ -115,7 +118,7 @@ def strided_slice(
 
     Of begin, end and strides the shorter ones are padded: from the start, to the end, by one.
     """
-    first, last = integers("begin", begin), integers("end", end)
+    first, last = extents("begin", begin), extents("end", end)
     count = max(len(first), len(last))
     if slice_mode == "size":
         steps: tuple[int, ...] = ()

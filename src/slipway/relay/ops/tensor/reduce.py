@@ -24,7 +24,7 @@ from slipway.relay.op_registry import (
 )
 from slipway.relay.ops.checks import integers, need_number, normal_axes
 from slipway.relay.ops.tensor import binary, shape, unary
-from slipway.relay.ops.tensor.tensors import te, wide
+from slipway.relay.ops.tensor.tensors import te, value_of, wide
 from slipway.relay.types import TensorType, Type, is_open
 
 if TYPE_CHECKING:
@@ -125,7 +125,8 @@ def _reducer(
             summed = _whole_sum(x.dtype)
         total = te().compute(out.shape, element, name=f"{name}_red", tag="comm_reduce")
         if divide:
-            count = te().const(product(shape[a] for a in axes), summed)
+            number = value_of(product(shape[a] for a in axes))
+            count = te().const(number, summed) if isinstance(number, int) else number.astype(summed)
 
             def quotient(*i: PrimExpr) -> Any:
                 return te().div(total(*i), count).astype(out.dtype)
@@ -284,7 +285,7 @@ def _arg_reducer(name: str, largest: bool) -> OpDefinition:
         def element(*i: PrimExpr) -> Any:
             position: Any = 0
             for a, tap in zip(axes, taps, strict=True):
-                position = tap if len(axes) == 1 else position * shape[a] + tap
+                position = tap if len(axes) == 1 else position * value_of(shape[a]) + tap
             value = x(*_source(i, taps, axes, len(shape), attrs.keepdims))
             return reducer((position, value), axis=taps)
 
@@ -323,7 +324,7 @@ def _place_in_rows(
     Two plain reductions, which run in vectors where one of pairs does not.
     """
     shape = [size_of(d) for d in x.shape]
-    count = product(shape[a] for a in axes)
+    count = value_of(product(shape[a] for a in axes))
     find, last = (te().max if largest else te().min), attrs.select_last_index
 
     def taps_of(name: str) -> list[Any]:
@@ -337,7 +338,7 @@ def _place_in_rows(
     j = taps_of("j")
     position: Any = 0
     for a, tap in zip(axes, j, strict=True):
-        position = tap if len(axes) == 1 else position * shape[a] + tap
+        position = tap if len(axes) == 1 else position * value_of(shape[a]) + tap
 
     def place(*i: Any) -> Any:
         found = ops.equal(read(i, j), extreme(*i))

@@ -10,7 +10,7 @@ import numpy as np
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
-from slipway.relay.ops.checks import integers, normal_axis
+from slipway.relay.ops.checks import extents, integers, normal_axis
 from slipway.relay.ops.tensor.tensors import injective, read_broadcast, shape_of, te
 from slipway.relay.types import TensorType, Type
 
@@ -34,11 +34,9 @@ BROADCAST_TO = register_op(
 
 @BROADCAST_TO.type_relation
 def _broadcast_to_type(attrs: ShapeAttrs, data: TensorType) -> Type:
-    try:
-        fits = np.broadcast_shapes(data.shape, attrs.shape) == attrs.shape
-    except ValueError:
-        fits = False
-    if not fits:
+    added = len(attrs.shape) - data.rank
+    own = attrs.shape[max(added, 0) :]
+    if added < 0 or any(d not in (1, e) for d, e in zip(data.shape, own, strict=True)):
         raise BadArgument("shape", f"is {attrs.shape}, to which {data} does not broadcast")
     return TensorType(attrs.shape, data.dtype)
 
@@ -63,7 +61,7 @@ def _broadcast_to_compute(
 @BROADCAST_TO.make
 def broadcast_to(data: ExprLike, shape: Extents) -> Call:
     """Repeat the tensor along axes of extent 1 until it has `shape`."""
-    return BROADCAST_TO(data, attrs=ShapeAttrs(integers("shape", shape)))
+    return BROADCAST_TO(data, attrs=ShapeAttrs(extents("shape", shape)))
 
 
 BROADCAST_TO.sample_case((3, 1), attrs=ShapeAttrs((2, 3, 4)))

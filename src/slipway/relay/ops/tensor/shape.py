@@ -11,7 +11,7 @@ import numpy as np
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
-from slipway.relay.ops.checks import integers, normal_axes
+from slipway.relay.ops.checks import extents, integers, normal_axes
 from slipway.relay.ops.tensor.tensors import injective, reshape_indices, shape_of, te
 from slipway.relay.types import TensorType, Type, is_open
 
@@ -54,7 +54,7 @@ def reshaped(
     at, free, entries = 0, -1, list(newshape)
     while entries:
         d = entries.pop(0)
-        if d > 0 or (d == 0 and allowzero):
+        if is_open(d) or d > 0 or (d == 0 and allowzero):
             out.append(d)
             at += 1
         elif d == 0 or d == -2:
@@ -119,12 +119,15 @@ RESHAPE.compute(_reshape_compute)
 def reshape(data: ExprLike, newshape: Extents, allowzero: bool = False) -> Call:
     """Give the tensor another shape; see `ReshapeAttrs` for 0, -1, -2, -3 and -4.
 
-    An open dimension (`relay.Any()`) is written as -1.
+    One open dimension (`relay.Any()`) is written as -1; several must be formulas.
     """
     dims = newshape
-    if isinstance(newshape, Sequence):
+    if (
+        isinstance(newshape, Sequence)
+        and sum(map(is_open, newshape)) + list(newshape).count(-1) < 2
+    ):
         dims = [-1 if is_open(d) else d for d in newshape]
-    return RESHAPE(data, attrs=ReshapeAttrs(integers("newshape", dims), bool(allowzero)))
+    return RESHAPE(data, attrs=ReshapeAttrs(extents("newshape", dims), bool(allowzero)))
 
 
 RESHAPE.sample_case((2, 3, 4), attrs=ReshapeAttrs((6, -1)))

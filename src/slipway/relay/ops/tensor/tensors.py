@@ -6,9 +6,10 @@ Everything here imports te on use only, so that types and references work withou
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
-from slipway.relay.dims import is_open, size_of
+from slipway.relay.dims import SymbolDim, is_open, size_of
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExprLike
@@ -33,6 +34,11 @@ def wide(dtype: str) -> str:
 def shape_of(tensor: Tensor) -> tuple[int, ...]:
     """Return a te tensor's shape as Python ints."""
     return tuple(size_of(d) for d in tensor.shape)
+
+
+def value_of(extent: int) -> Any:
+    """Return an extent as te computes with it: a number, or the formula of an open one."""
+    return extent.formula if isinstance(extent, SymbolDim) else extent
 
 
 def read_broadcast(tensor: Tensor, out_indices: Sequence[Index]) -> Any:
@@ -79,6 +85,19 @@ def unflatten(position: Index, shape: Sequence[int]) -> tuple[Index, ...]:
     return tuple(indices)
 
 
+def _equal_products(
+    out_shape: Sequence[int], i: int, in_shape: Sequence[int], j: int
+) -> tuple[list[int], list[int]]:
+    """Return the fewest axes from i and j on whose products are equal: open sizes have no order."""
+    outs, ins = len(out_shape) - i, len(in_shape) - j
+    for count in range(2, outs + ins):
+        for taken in range(max(1, count - ins), min(outs, count - 1) + 1):
+            end = i + taken, j + count - taken
+            if prod(out_shape[i : end[0]]) == prod(in_shape[j : end[1]]):
+                return list(range(i, end[0])), list(range(j, end[1]))
+    return list(range(i, i + outs)), list(range(j, j + ins))
+
+
 def reshape_indices(
     out_shape: Sequence[int], out_indices: Sequence[Index], in_shape: Sequence[int]
 ) -> tuple[Index, ...]:
@@ -98,6 +117,9 @@ def reshape_indices(
         if j >= len(in_shape):
             break  # trailing output axes of extent 1
         left, right = out_shape[i], in_shape[j]
+        if any(map(is_open, (*out_shape, *in_shape))):
+            outs, ins = _equal_products(out_shape, i, in_shape, j)
+            left = right
         while left != right:
             if left < right:
                 outs.append(outs[-1] + 1)

@@ -1,0 +1,105 @@
+"""Programs that leave sizes open, with the names and ranges of torch.export or of input_infos."""
+
+import numpy as np
+import pytest
+import torch
+
+from slipway import relay
+from slipway.errors import ModelError, OpenShapeError
+from slipway.relay.dims import Dim
+from slipway.relay.interpret import interpret
+from slipway.runtime.devices import cpu
+from slipway.runtime.graph.graph_executor import GraphModule
+
+
+class Encoder(torch.nn.Module):
+    """Embeddings with positions, attention in heads, slices, and a mean over all rows."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Embedding(50, 16)
+        self.layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+        self.register_buffer("places", torch.arange(40)[None])
+
+    def forward(self, ids):
+        length = ids.shape[1]
+        x = self.table(ids) + torch.sin(self.places[:, :length].float())[..., None]
+        x = self.layer(x + torch.arange(length).float()[None, :, None] * 0.01)
+        return x[:, 0], x[:, -1:].flatten(1), x.mean(1)
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    torch.manual_seed(3)
+    return Encoder().eval()
+
+
+def exported(encoder, low=2, high=12):
+    shapes = (
+        {0: torch.export.Dim("b", min=1, max=3), 1: torch.export.Dim("n", min=low, max=high)},
+    )
+    ids = torch.zeros(2, 7, dtype=torch.int64)
+    return torch.export.export(encoder, (ids,), dynamic_shapes=shapes, strict=False)
+
+
+def draw(batch, length):
+    return np.random.default_rng(length).integers(0, 50, (batch, length))
+
+
+def wanted(encoder, ids):
+    return [value.detach().numpy() for value in encoder(torch.from_numpy(ids))]
+
+
+def test_a_program_keeps_the_sizes_that_it_leaves_open(encoder):
+    mod, params = relay.frontend.from_pytorch(exported(encoder))
+    module = GraphModule(relay.build(mod, target="llvm", params=params)["default"](cpu(0)))
+    for batch, length in ((1, 2), (3, 12), (2, 7), (1, 5)):
+        ids = draw(batch, length)
+        module.set_input(0, ids)
+        module.run()
+        for i, one in enumerate(wanted(encoder, ids)):
+            np.testing.assert_allclose(module.get_output(i).numpy(), one, rtol=1e-4, atol=1e-5)
+
+
+def test_infos_name_sizes_or_fix_them(encoder):
+    program = exported(encoder)
+    for infos, shape in (
+        ((Dim("rows", 1, 2), Dim("long", 2, 9)), "(rows, long)"),
+        ((2, Dim("long", 2, 9)), "(2, long)"),
+    ):
+        mod, params = relay.frontend.from_pytorch(program, [("ids", (infos, "int64"))])
+        assert f"%ids: Tensor[{shape}, int64]" in str(mod)
+        ids = draw(2, 6)
+        for found, one in zip(
+            interpret(mod, ids, params=params), wanted(encoder, ids), strict=True
+        ):
+            np.testing.assert_allclose(found, one, rtol=1e-4, atol=1e-5)
+
+
+def test_a_module_is_exported_for_the_ranges_of_the_infos(encoder):
+    infos = [("ids", ((1, Dim("n", 2, 9)), "int64"))]
+    mod, params = relay.frontend.from_pytorch(encoder, infos)
+    ids = draw(1, 9)
+    for found, one in zip(interpret(mod, ids, params=params), wanted(encoder, ids), strict=True):
+        np.testing.assert_allclose(found, one, rtol=1e-4, atol=1e-5)
+
+
+def test_a_size_without_an_upper_end_is_asked_for():
+    shapes = ({0: torch.export.Dim("n", min=1)},)
+    program = torch.export.export(torch.nn.ReLU(), (torch.ones(3),), dynamic_shapes=shapes)
+    with pytest.raises(OpenShapeError, match="leaves sizes of its inputs open"):
+        relay.frontend.from_pytorch(program)
+    mod, _ = relay.frontend.from_pytorch(program, [("x", (Dim("n", 1, 7),))])
+    np.testing.assert_array_equal(interpret(mod, np.float32([-1, 2])), np.float32([0, 2]))
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        ((2, Dim("n", 2, 13)), r"exported for sizes 2\.\.12 of \w+, and .* n \(2\.\.13\)"),
+        ((Dim("b", 1, 3), 13), r"exported for sizes 2\.\.12 of \w+, and input_infos has 13"),
+    ],
+)
+def test_sizes_that_the_program_was_not_exported_for(encoder, shape, words):
+    with pytest.raises(ModelError, match=words):
+        relay.frontend.from_pytorch(exported(encoder), [("ids", (shape, "int64"))])
