@@ -78,9 +78,7 @@ def logits(config, weights, tokens):
         if config.sandwich:
             made = norm(made, at + "post_feedforward_layernorm.weight")
         x = x + made
-    found = norm(x, "model.norm.weight") @ w.get(
-        "lm_head.weight", w["model.embed_tokens.weight"]
-    ).T
+    found = norm(x, "model.norm.weight") @ w.get("lm_head.weight", w["model.embed_tokens.weight"]).T
     cap = config.logit_softcap
     return cap * np.tanh(found / cap) if cap else found
 
