@@ -393,3 +393,24 @@ def test_outputs_without_names_have_numbers(library):
         ExecutionError, match="no output 'c': its outputs have numbers only, 0 to 0"
     ):
         model.get_output("c")
+
+
+def test_inputs_of_run_are_set_in_the_same_call(library, monkeypatch):
+    """One function call for all of them; what C cannot take as it is, is set one by one."""
+    model = GraphModule(create(tables().to_json(), library, cpu(0)))
+    monkeypatch.setattr(model, "_set_input", None)  # is not called
+    a, b = np.arange(6, dtype="float32").reshape(SHAPE), np.ones(SHAPE, "float32")
+    model.run(data=a, weight=b)
+    np.testing.assert_array_equal(model.get_output(1).numpy(), a + b)
+    model.run(weight=nd.array(a))
+    np.testing.assert_array_equal(model.get_output(1).numpy(), a + a)
+    monkeypatch.undo()
+    model = GraphModule(model.module)
+    model.run(data=[[1, 2, 3], [4, 5, 6]], weight=b.T.copy().T)
+    np.testing.assert_array_equal(model.get_output(1).numpy(), a + 2)
+    with pytest.raises(ExecutionError, match="no input 'z'"):
+        model.run(z=a)
+    with pytest.raises(ExecutionError, match="shape"):
+        model.run(data=np.ones((3, 2), "float32"))
+    with pytest.raises(TypeError, match="name and a tensor"):
+        model.module["run"]("data")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,9 @@ class NDArray:
 
     def numpy(self) -> npt.NDArray[Any]:
         """Return a copy of the elements as a NumPy array."""
+        with suppress(BufferError, RuntimeError, TypeError, ValueError):
+            # In C where NumPy has the type and this process the memory: a fifth of the time.
+            return np.from_dlpack(self._tensor).copy()
         return np.array(self._read())
 
     asnumpy = numpy

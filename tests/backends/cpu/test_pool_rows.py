@@ -21,6 +21,19 @@ def test_windows_of_images(target, window, stride, padding, dilation, ceil):
     run(relay.nn.relu(pool), target)
 
 
+@pytest.mark.parametrize("counted", [False, True])
+@pytest.mark.parametrize(
+    ("window", "stride", "padding", "dilation", "ceil"),
+    [(3, 1, 1, 1, False), ((2, 3), (3, 2), (1, 0, 0, 2), 1, True), (3, 1, 2, 2, False)],
+)  # fmt: skip
+def test_averages_of_images(window, stride, padding, dilation, ceil, counted):
+    pool = relay.nn.avg_pool2d(
+        var("x", 2, 3, 17, 75), window, stride, dilation, padding,
+        ceil_mode=ceil, count_include_pad=counted,
+    )  # fmt: skip
+    assert run(relay.nn.relu(pool), "llvm") == "pool.rows"
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_windows_of_volumes(target):
     pool = relay.nn.max_pool3d(var("x", 1, 2, 6, 7, 40), (2, 3, 2), 2, padding=(0, 1, 1, 0, 1, 1))

@@ -290,10 +290,13 @@ int slw_graph_node_failed(const slw_graph_module *self, uint32_t node) {
 static int run(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {
   slw_graph_module *self = handle;
   uint32_t node = 0;
-  (void)args;
-  (void)result;
-  if (slw_graph_arg_count("run", num_args, 0, 0) != 0) {
-    return -1;
+  if (num_args % 2 != 0) {
+    return slw_error_setf("TypeError", "run: takes inputs as a name and a tensor each");
+  }
+  for (int32_t i = 0; i < num_args; i += 2) {
+    if (set_input(handle, &args[i], 2, result) != 0) {
+      return -1;
+    }
   }
   slw_error_clear();
   if (slw_graph_check_places(self) != 0 || slw_graph_check_stale(self) != 0) {

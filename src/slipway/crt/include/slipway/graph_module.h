@@ -7,7 +7,7 @@
  *   set_input_zero_copy(name | index, tensor)  keeps the pointer; the caller keeps the memory
  *   set_output_zero_copy(name | index, tensor)
  *   load_params(bytes | uint8 tensor)          classic save_param_dict bytes -> int, number set
- *   run()
+ *   run(name, tensor, ...)           sets the inputs that are given first
  *   get_input(name | index [, tensor])         a tensor over the input's memory, or copied
  *   get_output(name | index [, tensor])        a tensor over the output's memory, or copied
  *   reset_states()                             inputs that the model itself writes hold again what

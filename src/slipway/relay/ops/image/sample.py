@@ -43,7 +43,8 @@ class GridSampleAttrs(Attrs):
 
 
 GRID_SAMPLE = register_op(
-    "image.grid_sample", "data", "grid", attrs=GridSampleAttrs, pattern=OpPattern.INJECTIVE,
+    "image.grid_sample", "data", "grid", attrs=GridSampleAttrs,
+    pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
     flops_per_element=20, doc="data (N, C, spatial) interpolated at the positions in grid.",
 )  # fmt: skip
 
@@ -269,6 +270,46 @@ def _compute(attrs: GridSampleAttrs, inputs: list[Any], out_types: list[TensorTy
         return math.with_names(found.astype(out.dtype))
 
     return [te().compute(out.shape, element, name="grid_sample", tag="injective")]
+
+
+Taps = list[list[tuple[Any, Any, bool]]]  # of each axis: index, weight, whether it may be outside
+
+
+def positions(attrs: GridSampleAttrs, size: Sequence[int], grid: Any, dtype: str) -> Taps:
+    """Return tensors (N, spatial) of the taps along each axis; an index outside is -1."""
+    math = TeArithmetic(working_dtype(dtype, grid.dtype))
+    shape = grid.shape[:-1]
+
+    def tap(axis: int, number: int, part: int) -> Any:
+        def element(*i: Any) -> Any:
+            place = math.real(grid(*i, len(size) - 1 - axis))
+            index, weight, inside = _Axis(math, attrs, size[axis]).taps(place)[number]
+            if part:
+                return math.with_names(weight)
+            return math.with_names(index if inside is None else math.where(inside, index, -1))
+
+        name = f"{'weight' if part else 'index'}{axis}_{number}"
+        return te().compute(shape, element, name=name, tag="sampled_position")
+
+    outside = attrs.padding_mode == "zeros"
+    count = {"nearest": 1, "bilinear": 2, "bicubic": 4}[attrs.method]
+    return [[(tap(a, n, 0), tap(a, n, 1), outside) for n in range(count)] for a in range(len(size))]
+
+
+def mixed(taps: Taps, place: Sequence[Any], read: Any, dtype: str) -> Any:
+    """Sum what lies around one position by taps of `positions`; ``read(indices)`` gives it."""
+    total: Any = None
+    for corner in product(*taps):
+        indices = [index(*place) for index, _, _ in corner]
+        ends = [outside for _, _, outside in corner]
+        value = read([te().max(i, 0) if o else i for i, o in zip(indices, ends, strict=True)])
+        for _, weight, _ in corner:
+            value = value * weight(*place).astype(dtype)
+        inside = [i >= 0 for i, o in zip(indices, ends, strict=True) if o]
+        if inside:
+            value = te().select(te().all(*inside), value, te().const(0, dtype))
+        total = value if total is None else total + value
+    return total
 
 
 @GRID_SAMPLE.make

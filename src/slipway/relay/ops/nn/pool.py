@@ -187,6 +187,14 @@ def pool_compute(
     if not average:
         return [te().compute(out.shape, window, name="pool_max", tag="pool_max")]
     total = te().compute(out.shape, window, name="pool_sum", tag="pool_sum")
+    return [mean_of_windows(attrs, total, size, out)]
+
+
+def mean_of_windows(attrs: PoolAttrs, total: Any, size: Sequence[Any], out: TensorType) -> Any:
+    """Return the averages of windows of which `total` are the sums; `size` is the data's."""
+    spatial = _spatial_axes(attrs.layout, None, len(attrs.pool_size))
+    extents = [out.shape[p] for p in spatial]
+    summed = total.dtype
 
     def mean(*indices: PrimExpr) -> Any:
         taken: Any = 1
@@ -204,7 +212,7 @@ def pool_compute(
             found = te().div(value, taken.astype(summed))
         return found.astype(out.dtype)
 
-    return [te().compute(out.shape, mean, name="pool_avg", tag="elemwise")]
+    return te().compute(out.shape, mean, name="pool_avg", tag="elemwise")
 
 
 def sum_dtype(dtype: str, terms: int) -> str:

@@ -1,7 +1,7 @@
-"""The largest value of a window as one expression: a tree over its taps, without a first value.
+"""The largest value of a window, or its sum, as one expression: a tree over its taps.
 
-Nothing is compared with a lowest number, and where a NaN takes a test of its own, few are tested
-(`codegen.extremes`).
+There is no first value: nothing is compared with a lowest number, and where a NaN takes a test of
+its own, few are tested (`codegen.extremes`).
 """
 
 from __future__ import annotations
@@ -37,10 +37,13 @@ def largest(
     taps: Sequence[tuple[int, ...]],
     windows: Sequence[tuple[Any, Along]],
     read: Callable[[Sequence[Any]], Any],
+    merge: Callable[[Any, Any], Any] = te.max,
+    neutral: Callable[[str], Any] = te.lowest,
 ) -> Any:
     """Return the largest of what is read at `taps` of a window, those in the padding left out.
 
     `windows` has, for each axis, the index of the window; `read` takes positions in the data.
+    What `merge` makes of two values need not be the largest; `neutral` changes nothing in it.
     """
     values = []
     for tap in taps:
@@ -55,9 +58,9 @@ def largest(
                 tests.append(position < axis.size)
         value = read(place)
         if tests:
-            value = te.if_then_else(te.all(*tests), value, te.lowest(value.dtype))
+            value = te.if_then_else(te.all(*tests), value, neutral(value.dtype))
         values.append(value)
     while len(values) > 1:
-        pairs = [te.max(a, b) for a, b in zip(values[::2], values[1::2], strict=False)]
+        pairs = [merge(a, b) for a, b in zip(values[::2], values[1::2], strict=False)]
         values = [*pairs, *values[2 * len(pairs) :]]
     return values[0]

@@ -1,6 +1,8 @@
-"""Largest values of windows in images whose rows lie in memory (NCHW): rows first, then columns.
+"""Windows of images whose rows lie in memory (NCHW), reduced by rows first, then by columns.
 
     tall[h, w] = max over r of x[h * s + r, w]      out[h, w] = max over c of tall[h, w * s + c]
+
+and averages by sums in the same way.
 
 A window of k x k takes 2 k steps in place of k^2, of which only k read at a stride.  `tall` is one
 row of a task, with the padding beside it, and stays in the cache.
@@ -8,6 +10,7 @@ row of a task, with the padding beside it, and stays in the cache.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -22,6 +25,7 @@ from slipway.backends.cpu.schedules.register_tile import vector_loop
 from slipway.backends.stages import inline_injective, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.dims import usual
+from slipway.relay.ops.nn.pool import mean_of_windows, sum_dtype
 from slipway.relay.ops.nn.windows import pad_stage
 from slipway.relay.types import TensorType, Type
 
@@ -29,13 +33,17 @@ if TYPE_CHECKING:
     from slipway.relay.ops.nn.pool import PoolAttrs
     from slipway.target import Target
 
-_LAYOUTS = {"NCHW": "nn.max_pool2d", "NCDHW": "nn.max_pool3d"}
+_LAYOUTS = ("NCHW", "NCDHW")
+_OPERATORS = [f"nn.{kind}_pool{n}d" for kind in ("max", "avg") for n in (2, 3)]
 
 
 def _in_turn(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowKnobs) -> list[te.Tensor]:
     """The window without its last axis, then that axis."""
     (data,), (out,), attrs = inputs, problem.out_types, problem.attrs
     assert isinstance(out, TensorType)
+    averages = problem.op.startswith("nn.avg")
+    merge, neutral = (operator.add, _zero) if averages else (te.max, te.lowest)
+    kind = sum_dtype(data.dtype, prod(attrs.pool_size)) if averages else data.dtype
     count = len(attrs.pool_size)
     size, extents = shape_of(data)[-count:], out.shape[-count:]
     *others, along = (
@@ -46,20 +54,33 @@ def _in_turn(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowKnobs) -> 
     def rows(*indices: Any) -> Any:
         taps = list(product(*map(range, attrs.pool_size[:-1])))
         place = list(zip(indices[2:-1], others, strict=True))
-        return largest(taps, place, lambda at: data[(*indices[:2], *at, indices[-1])])
+
+        def read(at: Sequence[Any]) -> Any:
+            return data[(*indices[:2], *at, indices[-1])].astype(kind)
+
+        return largest(taps, place, read, merge, neutral)
 
     tall = te.compute((*out.shape[:-1], size[-1]), rows, "tall", "pool_rows")
     taps = [(n,) for n in range(attrs.pool_size[-1])]
     beyond = along.last + along.shift(taps[-1][0]) + 1 - along.size
     zeros = [0] * (out.rank - 1)
-    lowest: Any = te.lowest(data.dtype)
-    padded = pad_stage(tall, [*zeros, along.before], [*zeros, max(0, beyond)], lowest.value)
+    fill: Any = neutral(kind)
+    padded = pad_stage(tall, [*zeros, along.before], [*zeros, max(0, beyond)], fill.value)
     inside = replace(along, before=0, size=along.size + along.before + max(0, beyond))
 
     def columns(*indices: Any) -> Any:
-        return largest(taps, [(indices[-1], inside)], lambda at: padded[(*indices[:-1], *at)])
 
-    return [te.compute(out.shape, columns, "pool_max", "pool_max")]
+        def read(at: Sequence[Any]) -> Any:
+            return padded[(*indices[:-1], *at)]
+
+        return largest(taps, [(indices[-1], inside)], read, merge, neutral)
+
+    wide = te.compute(out.shape, columns, "pool_wide", "pool_wide")
+    return [mean_of_windows(attrs, wide, size, out)] if averages else [wide]
+
+
+def _zero(dtype: str) -> Any:
+    return te.const(0, dtype)
 
 
 def _applies(attrs: PoolAttrs, in_types: Sequence[Type], target: Target) -> bool:
@@ -91,16 +112,16 @@ def _cost(problem: Problem, knobs: RowKnobs) -> float:
 
 
 @register_strategy(
-    *_LAYOUTS.values(), name="pool.rows", priority=20, compute=_in_turn, applies=_applies,
+    *_OPERATORS, name="pool.rows", priority=20, compute=_in_turn, applies=_applies,
     default=_default, space=_space, cost=_cost,
 )  # fmt: skip
 def schedule_pool_rows(
     problem: Problem, outs: Sequence[te.Tensor], pool: te.Tensor, knobs: RowKnobs
 ) -> te.Schedule:
-    """One row of results after the other, from one row of largest values."""
+    """One row of results after the other, from one row of what its windows' columns give."""
     schedule = te.create_schedule([t.op for t in outs])
     (tall,) = (op.output(0) for op in producers(outs) if op.tag == "pool_rows")
-    (wide,) = (op.output(0) for op in producers(outs) if op.tag == "pool_max")
+    (wide,) = (op.output(0) for op in producers(outs) if op.tag == "pool_wide")
     padding = [t for t in wide.op.input_tensors if "pad" in t.op.tag]
     inline_injective(schedule, outs, keep=[tall, wide, *padding])
     (output,) = {id(t.op): t for t in outs}.values()
