@@ -90,8 +90,8 @@ class _Kernel:
             top = [ops.maximum(a, b) for a, b in zip(top[::2], top[1::2], strict=True)]
         largest = ib.let("largest", self._reduced(top[0], n, ops.maximum))
         one = ops.const(127.0, "float32")
-        over = E.Select(largest > 0, one / largest, ops.const(0.0, "float32"))
-        over = ib.let("over", over)
+        zero = ops.const(0.0, "float32")
+        over = ib.let("over", E.Select(largest > 0, one / largest, zero))
         self.factors[block, g, r] = largest * ops.const(1 / 127, "float32")
         whole = [te.nearbyint(x * v.all(over, n)) for x in loaded]
         whole = [ib.let("q", ops.cast(x, dtypes.with_lanes("int32", n))) for x in whole]
