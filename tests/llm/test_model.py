@@ -43,7 +43,7 @@ def test_a_prompt_keeps_what_it_shares(parts):
 
 
 def test_it_ends_with_the_caches_and_with_a_stop(parts):
-    given, weights, model = parts
+    model = parts[2]
     model.reset()
     made = list(model.generate([3, 1, 4], stop=()))
     assert len(made) == 24 - 3 + 1  # the last token needs no place
@@ -54,28 +54,28 @@ def test_too_many_tokens_are_refused_before_any_is_computed(parts):
     _, _, model = parts
     model.reset()
     model.feed([1] * 20)
-    with pytest.raises(ExecutionError, match="5 tokens after 20 .* 24 positions"):
+    with pytest.raises(ExecutionError, match=r"5 tokens after 20 .* 24 positions"):
         model.feed([2] * 5)
     assert model.room == 4
-    with pytest.raises(ExecutionError, match="prompt of 25 tokens .* 24 positions"):
+    with pytest.raises(ExecutionError, match=r"prompt of 25 tokens .* 24 positions"):
         model.prompt([2] * 25)
-    with pytest.raises(ExecutionError, match="token 50 is not in the vocabulary of 50"):
+    with pytest.raises(ExecutionError, match=r"token 50 is not in the vocabulary of 50"):
         model.feed([50])
-    with pytest.raises(ExecutionError, match="at least one token"):
+    with pytest.raises(ExecutionError, match=r"at least one token"):
         model.feed([])
-    with pytest.raises(ModelError, match="without a tokenizer"):
+    with pytest.raises(ModelError, match=r"without a tokenizer"):
         model.encode("text")
     assert model.tokens == [1] * 20
 
 
 def test_a_context_that_does_not_fit_is_refused(parts, monkeypatch):
     given = parts[0]
-    with pytest.raises(ModelError, match="41 positions: llama knows 1 to 40"):
+    with pytest.raises(ModelError, match=r"41 positions: llama knows 1 to 40"):
         compile_model(given, "llvm", context=41)
-    with pytest.raises(ArgumentValueError, match="rows is 0"):
+    with pytest.raises(ArgumentValueError, match=r"rows is 0"):
         compile_model(given, "llvm", rows=0)
     monkeypatch.setattr("slipway.llm.model._memory", lambda: 1000)
-    with pytest.raises(ModelError, match="caches of 40 positions .* smaller context"):
+    with pytest.raises(ModelError, match=r"caches of 40 positions .* smaller context"):
         compile_model(given, "llvm")
 
 
@@ -87,7 +87,7 @@ def test_saved_and_opened(parts, tmp_path):
     assert model.description == description
     assert list(model.generate([3, 1, 4], 4, stop=())) == greedy(given, weights, [3, 1, 4], 4)
     (tmp_path / "model" / "model.json").write_text("{}")
-    with pytest.raises(ModelError, match="model.json cannot be read"):
+    with pytest.raises(ModelError, match=r"model.json cannot be read"):
         LanguageModel.open(tmp_path / "model")
 
 

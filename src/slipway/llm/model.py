@@ -26,9 +26,11 @@ from slipway.llm.sampling import Sampler, Sampling
 from slipway.llm.tokenizer import Tokenizer, tokenizer_of_folder, tokenizer_of_gguf
 from slipway.llm.weights import Weights
 from slipway.relay.ops.packed.block_formats import FORMATS
-from slipway.runtime.devices import cpu
+from slipway.runtime.devices import Device, cpu
 from slipway.runtime.graph.graph_executor import GraphModule
+from slipway.runtime.graph.graph_factory import GraphExecutorFactoryModule
 from slipway.runtime.load import load_module
+from slipway.target import Target
 
 CONTEXT = 2048  # positions of the caches, where nobody asks for others
 ROWS = 128  # tokens of a prompt that are computed together
@@ -99,7 +101,7 @@ def cache_bytes(config: ModelConfig, context: int) -> int:
 
 def compile_model(
     source: Source,
-    target: Any = "llvm -mcpu=native",
+    target: Target | str = "llvm -mcpu=native",
     context: int | None = None,
     rows: int = ROWS,
     quantise: str = "",
@@ -144,7 +146,10 @@ def _memory() -> int:
 
 
 def save(
-    folder: str | Path, library: Any, description: Description, tokenizer: Tokenizer | None
+    folder: str | Path,
+    library: GraphExecutorFactoryModule,
+    description: Description,
+    tokenizer: Tokenizer | None,
 ) -> None:
     """Write a compiled model as a folder, which `LanguageModel.open` reads."""
     folder = Path(folder)
@@ -162,14 +167,16 @@ class LanguageModel:
     """
 
     def __init__(
-        self, module: Any, description: Description, tokenizer: Tokenizer | None = None
+        self, module: GraphModule, description: Description, tokenizer: Tokenizer | None = None
     ) -> None:
         self.module, self.description, self.tokenizer = module, description, tokenizer
         self.tokens: list[int] = []  # those that the caches hold
         self._logits: Any = None  # after the last of them
 
     @classmethod
-    def from_file(cls, path: str | Path, device: Any = None, **options: Any) -> LanguageModel:
+    def from_file(
+        cls, path: str | Path, device: Device | None = None, **options: Any
+    ) -> LanguageModel:
         """Compile a GGUF file or a transformers folder and load it; see `compile_model`."""
         source = Source.read(path)
         library, description = compile_model(source, **options)
@@ -283,7 +290,7 @@ class LanguageModel:
         return self.tokenizer
 
     @classmethod
-    def open(cls, folder: str | Path, device: Any = None) -> LanguageModel:
+    def open(cls, folder: str | Path, device: Device | None = None) -> LanguageModel:
         """Load a folder that `save` wrote."""
         folder = Path(folder)
         library = load_module(str(folder / LIBRARY))

@@ -109,7 +109,7 @@ class _Network:
         scale = self.config.embedding_scale
         return x if scale == 1.0 else x * relay.const(np.float32(scale))
 
-    def product(self, x: Any, matrix: Matrix, bias: str = "") -> Any:
+    def product(self, x: Expr, matrix: Matrix, bias: str = "") -> Any:
         """Multiply by a matrix, with the bias of that name where the model has it."""
         weight = relay.const(matrix.data)
         if matrix.format:
@@ -120,7 +120,7 @@ class _Network:
             made = made + relay.const(self.weights.vector(bias, matrix.shape[0]))
         return made
 
-    def products(self, x: Any, prefix: str, names: list[tuple[str, int]]) -> list[Any]:
+    def products(self, x: Expr, prefix: str, names: list[tuple[str, int]]) -> list[Any]:
         """Multiply by several matrices of the data's columns, as one product where that works."""
         columns = self.config.hidden
         matrices = [self.matrix(f"{prefix}{n}.weight", rows, columns) for n, rows in names]
@@ -139,7 +139,7 @@ class _Network:
             parts.append(biased)
         return parts
 
-    def norm(self, x: Any, name: str, size: int) -> Any:
+    def norm(self, x: Expr, name: str, size: int) -> Any:
         """X / root of the mean of squares, times the weight."""
         weight = self.weights.vector(name, size) + np.float32(self.config.norm_offset)
         mean = relay.mean(x * x, axis=-1, keepdims=True)
@@ -149,7 +149,7 @@ class _Network:
             * relay.const(weight)
         )
 
-    def layer(self, prefix: str, layer: LayerConfig, x: Any, keys: Var, values: Var) -> Any:
+    def layer(self, prefix: str, layer: LayerConfig, x: Expr, keys: Var, values: Var) -> Any:
         config = self.config
         before = self.norm(x, prefix + "input_layernorm.weight", config.hidden)
         mixed = self.attention(prefix + "self_attn.", layer, before, keys, values)
@@ -162,7 +162,7 @@ class _Network:
         x = x + mixed
         return x + self.feed_forward(prefix + "mlp.", self.norm(x, behind, config.hidden))
 
-    def attention(self, prefix: str, layer: LayerConfig, x: Any, keys: Var, values: Var) -> Any:
+    def attention(self, prefix: str, layer: LayerConfig, x: Expr, keys: Var, values: Var) -> Any:
         config = self.config
         size, count = config.head_size, config.heads
         names = [("q_proj", count * size), ("k_proj", config.kv_heads * size),
@@ -188,7 +188,7 @@ class _Network:
         out = self.matrix(f"{prefix}o_proj.weight", config.hidden, count * size)
         return self.product(mixed, out, f"{prefix}o_proj.bias")
 
-    def rotated(self, x: Any, rope: Rope) -> Any:
+    def rotated(self, x: Expr, rope: Rope) -> Any:
         if not rope.size:
             return x
         if rope not in self.tables:
@@ -196,7 +196,7 @@ class _Network:
             self.tables[rope] = relay.const(cosine), relay.const(sine)
         return relay.nn.rotary_embedding(x, *self.tables[rope], self.position, rope.interleaved)
 
-    def feed_forward(self, prefix: str, x: Any) -> Any:
+    def feed_forward(self, prefix: str, x: Expr) -> Any:
         config = self.config
         rows = config.feed_forward
         if f"{prefix}gate_up_proj.weight" in self.weights:
@@ -209,7 +209,7 @@ class _Network:
         return self.product(activated, down, f"{prefix}down_proj.bias")
 
 
-def _split(whole: Any, rows: list[int]) -> list[Any]:
+def _split(whole: Expr, rows: list[int]) -> list[Any]:
     """Return the columns of `whole`, so many for each part."""
     if len(rows) == 1:
         return [whole]
@@ -217,7 +217,7 @@ def _split(whole: Any, rows: list[int]) -> list[Any]:
     return list(relay.split(whole, ends, axis=1))
 
 
-def _gelu_tanh(x: Any) -> Any:
+def _gelu_tanh(x: Expr) -> Any:
     inner = relay.const(np.float32(math.sqrt(2 / math.pi))) * (
         x + relay.const(np.float32(0.044715)) * x * x * x
     )
@@ -225,7 +225,7 @@ def _gelu_tanh(x: Any) -> Any:
     return half * x * (relay.const(np.float32(1)) + relay.tanh(inner))
 
 
-def _gelu(x: Any) -> Any:
+def _gelu(x: Expr) -> Any:
     half, one = relay.const(np.float32(0.5)), relay.const(np.float32(1))
     return half * x * (one + relay.erf(x * relay.const(np.float32(math.sqrt(0.5)))))
 

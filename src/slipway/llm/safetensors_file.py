@@ -26,7 +26,7 @@ def weights_of_folder(folder: Path) -> Weights:
     place: dict[str, Any] = {}
     for file in files:
         try:
-            opened = safe_open(str(file), framework="np")
+            opened: Any = safe_open(str(file), framework="np")
             place.update(dict.fromkeys(opened.keys(), opened))
         except (SafetensorError, OSError, ValueError) as error:
             raise ModelError(f"{file} is no safetensors file, or is damaged: {error}") from None

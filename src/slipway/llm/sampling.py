@@ -9,6 +9,8 @@ import numpy as np
 
 from slipway.errors import ArgumentValueError
 
+Array = np.ndarray[Any, Any]
+
 
 @dataclass(frozen=True)
 class Sampling:
@@ -41,7 +43,7 @@ class Sampler:
         self.how = how
         self._random = np.random.default_rng(how.seed)
 
-    def pick(self, logits: Any) -> int:
+    def pick(self, logits: Array) -> int:
         """Return a token for the logits (vocabulary,)."""
         logits = np.asarray(logits, np.float64).reshape(-1)
         how = self.how
@@ -51,7 +53,7 @@ class Sampler:
         return int(order[self._random.choice(len(order), p=weights)])
 
 
-def likely(logits: Any, how: Sampling) -> tuple[Any, Any]:
+def likely(logits: Array, how: Sampling) -> tuple[Any, Any]:
     """Return the tokens that may be drawn, the likeliest first, and their probabilities."""
     count = len(logits)
     keep = min(how.top_k or count, count)

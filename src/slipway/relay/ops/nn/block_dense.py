@@ -21,7 +21,9 @@ from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
     from slipway.relay.expr import Array, ExprLike
+    from slipway.te.tensor import Tensor
 
 
 @node
@@ -76,7 +78,7 @@ def _half(low: Any, high: Any) -> Any:
     return _same_bits("float16", word).astype("float32")
 
 
-def element(name: str, weight: Any, row: Any, k: Any) -> Any:
+def element(name: str, weight: Tensor, row: PrimExpr, k: PrimExpr) -> Any:
     """Return element `k` of row `row` as a te expression."""
     kind, m = FORMATS[name], te()
     start = k // kind.size * kind.bytes

@@ -20,6 +20,8 @@ import numpy as np
 
 from slipway.ir import builder, ops
 from slipway.ir import expr as E
+from slipway.ir.builder import BufferVar
+from slipway.ir.expr import PrimExpr
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
@@ -196,7 +198,7 @@ class _Kernel:
                     self._attend(head, start, row, 1)
         return ib.get()
 
-    def _join(self, head: Any, start: Any) -> None:
+    def _join(self, head: PrimExpr, start: PrimExpr) -> None:
         ib, v = self.ib, self.v
         with ib.for_range(0, self.rows, "s") as s:
             with ib.for_range(0, self.size, "d") as d:
@@ -209,11 +211,11 @@ class _Kernel:
                 ),
             )
 
-    def _place(self, position: Any) -> tuple[Any, Any]:
+    def _place(self, position: PrimExpr) -> tuple[Any, Any]:
         """Return the block of a position, and where it is in it."""
         return ops.floordiv(position, self.block), ops.floormod(position, self.block)
 
-    def _attend(self, head: Any, start: Any, first: Any, rows: int) -> None:
+    def _attend(self, head: PrimExpr, start: PrimExpr, first: PrimExpr, rows: int) -> None:
         """Compute `rows` rows from row `first`."""
         ib, n = self.ib, self.lanes
         scores = ib.allocate("float32", (rows, self.slots), "scores")
@@ -231,7 +233,13 @@ class _Kernel:
         self._mix(head, scores, sums, places, begin, last)
 
     def _scores(
-        self, head: Any, start: Any, scores: Any, places: Any, begin: Any, vectors: Any
+        self,
+        head: PrimExpr,
+        start: PrimExpr,
+        scores: BufferVar,
+        places: Any,
+        begin: PrimExpr,
+        vectors: PrimExpr,
     ) -> Any:
         ib, v, n, rows = self.ib, self.v, self.lanes, len(places)
         largest = ib.allocate("float32", (rows, n), "largest", scope="local")
@@ -263,7 +271,9 @@ class _Kernel:
                 v.store(largest, (r,), 0, ops.maximum(v.load(largest, (r,), 0, n), score), n)
         return largest
 
-    def _powers(self, scores: Any, largest: Any, begin: Any, vectors: Any, rows: int) -> Any:
+    def _powers(
+        self, scores: BufferVar, largest: BufferVar, begin: PrimExpr, vectors: PrimExpr, rows: int
+    ) -> Any:
         """Turn scores into exponentials; return one over their sum, by row."""
         ib, v, n = self.ib, self.v, self.lanes
         over = ib.allocate("float32", (rows,), "over", scope="local")
@@ -285,7 +295,15 @@ class _Kernel:
             over[r] = ops.const(1.0, "float32") / whole
         return over
 
-    def _mix(self, head: Any, scores: Any, over: Any, places: Any, begin: Any, last: Any) -> None:
+    def _mix(
+        self,
+        head: PrimExpr,
+        scores: BufferVar,
+        over: BufferVar,
+        places: Any,
+        begin: PrimExpr,
+        last: PrimExpr,
+    ) -> None:
         """Write the sums of values, each by its exponential."""
         ib, v, n, rows = self.ib, self.v, self.lanes, len(places)
         together = max(1, min(self.size // n, 16 // rows))  # vectors whose sums fit registers

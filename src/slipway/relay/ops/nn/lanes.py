@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
-from slipway.ir.builder import IRBuilder
+from slipway.ir.builder import BufferVar, IRBuilder
+from slipway.ir.expr import PrimExpr
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExprLike
 
 
 class Lanes:
@@ -18,27 +22,35 @@ class Lanes:
     def __init__(self, ib: IRBuilder, lanes: int) -> None:
         self.ib, self.lanes = ib, lanes
 
-    def load(self, buffer: Any, at: Sequence[Any], last: Any, n: int, step: int = 1) -> Any:
+    def load(
+        self, buffer: BufferVar, at: Sequence[Any], last: PrimExprLike, n: int, step: int = 1
+    ) -> Any:
         """Return `n` elements of the last axis of `buffer` from index `last`, `step` apart."""
         return buffer[(*at, self.ramp(last, n, step))]
 
     def store(
-        self, buffer: Any, at: Sequence[Any], last: Any, value: Any, n: int, step: int = 1
+        self,
+        buffer: BufferVar,
+        at: Sequence[Any],
+        last: PrimExprLike,
+        value: PrimExpr,
+        n: int,
+        step: int = 1,
     ) -> None:
         """Write `n` elements where `load` reads them."""
         kind = dtypes.with_lanes(buffer.dtype, n)
         place = (*map(ops.as_expr, at), self.ramp(last, n, step))
         self.ib.emit(S.BufferStore(buffer.buffer, ops.cast(value, kind), place))
 
-    def ramp(self, first: Any, n: int, step: int = 1) -> Any:
+    def ramp(self, first: PrimExprLike, n: int, step: int = 1) -> PrimExpr:
         """Return the indices of `n` elements."""
-        first = ops.as_expr(first)
-        return first if n == 1 else E.Ramp(first, ops.const(step, first.dtype), n)
+        start = ops.as_expr(first)
+        return start if n == 1 else E.Ramp(start, ops.const(step, start.dtype), n)
 
-    def all(self, value: Any, n: int) -> Any:
+    def all(self, value: PrimExprLike, n: int) -> PrimExpr:
         """Return `n` copies of a scalar."""
-        value = ops.as_expr(value)
-        return value if n == 1 else E.Broadcast(value, n)
+        one = ops.as_expr(value)
+        return one if n == 1 else E.Broadcast(one, n)
 
     def over(self, extent: int, body: Callable[[Any, int], None]) -> None:
         """Call ``body(first, n)`` so that [0, extent) is done, in vectors while they fit."""

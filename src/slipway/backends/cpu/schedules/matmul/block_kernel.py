@@ -13,6 +13,8 @@ from typing import Any
 from slipway import dtypes, te
 from slipway.ir import builder, ops
 from slipway.ir import expr as E
+from slipway.ir.builder import BufferVar
+from slipway.ir.expr import PrimExpr
 from slipway.ir.hardware import HardwareIntrinsic
 from slipway.relay.dims import size_of
 from slipway.relay.ops.nn.lanes import Lanes
@@ -76,7 +78,7 @@ class _Kernel:
             self._rows(tile)
         return ib.get()
 
-    def _quantise(self, s: Any, g: Any) -> None:
+    def _quantise(self, s: PrimExpr, g: PrimExpr) -> None:
         """Make int8 of a group of the data."""
         ib, v = self.ib, self.v
         block, r = self._place(s)
@@ -88,8 +90,8 @@ class _Kernel:
             top = [ops.maximum(a, b) for a, b in zip(top[::2], top[1::2], strict=True)]
         largest = ib.let("largest", self._reduced(top[0], n, ops.maximum))
         one = ops.const(127.0, "float32")
-        over = E.Select(largest > 0, one / largest, ops.const(0.0, "float32"))
-        over = ib.let("over", over)
+        zero = ops.const(0.0, "float32")
+        over = ib.let("over", E.Select(largest > 0, one / largest, zero))
         self.factors[block, g, r] = largest * ops.const(1 / 127, "float32")
         whole = [te.nearbyint(x * v.all(over, n)) for x in loaded]
         whole = [ib.let("q", ops.cast(x, dtypes.with_lanes("int32", n))) for x in whole]
@@ -103,11 +105,11 @@ class _Kernel:
             value = self._reduced(total, n, ops.add)
             self.sums[block, g, r] = value if self.attrs.minima else value * -self.attrs.offset
 
-    def _place(self, row: Any) -> tuple[Any, Any]:
+    def _place(self, row: PrimExpr) -> tuple[Any, Any]:
         """Return the tile of a row, and where it is in it."""
         return ops.floordiv(row, self.tile), ops.floormod(row, self.tile)
 
-    def _reduced(self, value: Any, n: int, join: Any) -> Any:
+    def _reduced(self, value: PrimExpr, n: int, join: Any) -> Any:
         """Return the lanes of a vector joined, half by half."""
         ib = self.ib
         kind = dtypes.scalar_of(value.dtype)
@@ -118,7 +120,7 @@ class _Kernel:
             value = join(self.v.load(held, (), 0, n), self.v.load(held, (), n, n))
         return value
 
-    def _rows(self, tile: Any) -> None:
+    def _rows(self, tile: PrimExpr) -> None:
         """Compute all rows of a tile of outputs: many in vectors one by one, few all at once."""
         ib = self.ib
         done: Any = 0
@@ -137,7 +139,9 @@ class _Kernel:
                 self._product(tile, part * together, together, first + block * size, size)
             done, left = done + count * size, left - count * size
 
-    def _product(self, tile: Any, first: Any, together: int, row: Any, rows: int) -> None:
+    def _product(
+        self, tile: PrimExpr, first: PrimExpr, together: int, row: PrimExpr, rows: int
+    ) -> None:
         """Write the sums of `rows` rows and `together` vectors of outputs."""
         ib, v, n = self.ib, self.v, self.lanes
         sums = ib.allocate("float32", (rows, together, n), "sums", scope="local")
@@ -152,7 +156,15 @@ class _Kernel:
                 at = ((tile * self.vectors) + first + j) * n
                 v.store(self.out, (row + r,), at, v.load(sums, (r, j), 0, n), n)
 
-    def _group(self, tile: Any, vector: Any, g: Any, row: Any, places: Any, sums: Any) -> None:
+    def _group(
+        self,
+        tile: PrimExpr,
+        vector: PrimExpr,
+        g: PrimExpr,
+        row: PrimExpr,
+        places: Any,
+        sums: BufferVar,
+    ) -> None:
         ib, v, n = self.ib, self.v, self.lanes
         words = self._words(tile, g, vector)
         wide = dtypes.with_lanes("float32", n)
@@ -177,7 +189,7 @@ class _Kernel:
             factor = v.all(self.factors[at[0], g, at[1]], n)
             v.store(sums, (r, j), 0, v.load(sums, (r, j), 0, n) + value * factor, n)
 
-    def _words(self, tile: Any, g: Any, vector: Any) -> list[Any]:
+    def _words(self, tile: PrimExpr, g: PrimExpr, vector: PrimExpr) -> list[Any]:
         """Return the vectors of weights, each four elements of all its outputs."""
         ib, v = self.ib, self.v
         size = 4 * self.lanes
@@ -191,7 +203,7 @@ class _Kernel:
         low = [ib.let("low", ops.bitwise_and(b, ops.const(15, four))) for b in bytes_]
         return low + [ib.let("high", ops.shift_right(b, ops.const(4, four))) for b in bytes_]
 
-    def _added(self, total: Any, word: Any, at: tuple[Any, ...], k: Any) -> Any:
+    def _added(self, total: Any, word: PrimExpr, at: tuple[Any, ...], k: Any) -> Any:
         """Return the sums with the products of four elements added."""
         data = self.v.load(self.integers, at, k, 4)
         if self.entry.b_dtype != dtypes.scalar_of(word.dtype):

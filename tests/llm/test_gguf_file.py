@@ -1,0 +1,210 @@
+"""GGUF files: written byte by byte here, read, held against the package gguf, and damaged."""
+
+import struct
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from decoder import logits, random_weights
+from test_network import loaded
+
+from slipway.errors import ModelError, SlipwayError
+from slipway.llm.config import from_transformers
+from slipway.llm.gguf_file import GGUFFile
+from slipway.llm.gguf_model import model_of
+from slipway.llm.model import Source
+from slipway.llm.tokenizer import tokenizer_of_gguf
+from slipway.relay.ops.packed.block_formats import decode, encode
+
+NAMES = {
+    "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+}  # fmt: skip
+KINDS = {int: (4, "I"), float: (6, "f"), bool: (7, "?")}
+TYPES = {"q4_0": 2, "q8_0": 8}
+
+
+def text(value):
+    raw = value.encode()
+    return struct.pack("<Q", len(raw)) + raw
+
+
+def value_of(value):
+    if isinstance(value, str):
+        return struct.pack("<I", 8) + text(value)
+    if isinstance(value, list):
+        parts = [value_of(v) for v in value]
+        return struct.pack("<I", 9) + parts[0][:4] + struct.pack("<Q", len(value)) + b"".join(
+            p[4:] for p in parts
+        )  # fmt: skip
+    kind, code = KINDS[type(value)]
+    return struct.pack(f"<I{code}", kind, value)
+
+
+def write(path, metadata, tensors):
+    """Write a file; tensors are arrays, or (format, bytes, columns)."""
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata))
+    head += b"".join(text(key) + value_of(value) for key, value in metadata.items())
+    data = b""
+    for name, tensor in tensors.items():
+        data += b"\0" * (-len(data) % 32)
+        if isinstance(tensor, tuple):
+            kind, raw, columns = TYPES[tensor[0]], tensor[1], tensor[2]
+            shape = (raw.shape[0], columns)
+        else:
+            kind, raw, shape = 0, tensor.astype("<f4"), tensor.shape
+        head += text(name) + struct.pack("<I", len(shape))
+        head += struct.pack(f"<{len(shape)}Q", *shape[::-1]) + struct.pack("<IQ", kind, len(data))
+        data += raw.tobytes()
+    path.write_bytes(head + b"\0" * (-len(head) % 32) + data)
+
+
+def interleaved(rows, heads):
+    """Rows of query or key in the order in which files of Llamas have them."""
+    return rows.reshape(heads, 2, -1, rows.shape[-1]).swapaxes(1, 2).reshape(rows.shape)
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory):
+    """A Llama as a file, with weights of q8_0 and q4_0, and the numbers that these stand for."""
+    config = from_transformers({
+        "model_type": "llama", "vocab_size": 40, "hidden_size": 32, "intermediate_size": 64,
+        "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "max_position_embeddings": 32, "rms_norm_eps": 1e-5,
+    })  # fmt: skip
+    weights = random_weights(config, np.random.default_rng(5))
+    tensors, exact = {}, {}
+    for name, value in weights.items():
+        stem, _, kind = name.rpartition(".")
+        for ours, theirs in NAMES.items():
+            stem = stem.replace(f"model.layers.0.{ours}", f"blk.0.{theirs}")
+        stem = {"model.embed_tokens": "token_embd", "model.norm": "output_norm",
+                "lm_head": "output"}.get(stem, stem)  # fmt: skip
+        exact[name] = value
+        if value.ndim == 2:
+            form = "q4_0" if "mlp" in name else "q8_0"
+            heads = {"blk.0.attn_q": 4, "blk.0.attn_k": 2}.get(stem)
+            exact[name] = decode(form, encode(form, value))
+            value = interleaved(value, heads) if heads else value
+            tensors[f"{stem}.{kind}"] = (form, encode(form, value), value.shape[1])
+        else:
+            tensors[f"{stem}.{kind}"] = value
+    pieces = ["<unk>", "<s>", "</s>", "\u2581", "a", "b", "ab", "\u2581ab", "c"]
+    pieces += [f"x{i}" for i in range(31)]
+    metadata = {
+        "general.architecture": "llama", "llama.block_count": 1, "llama.context_length": 32,
+        "llama.embedding_length": 32, "llama.feed_forward_length": 64,
+        "llama.attention.head_count": 4, "llama.attention.head_count_kv": 2,
+        "llama.attention.layer_norm_rms_epsilon": 1e-5, "llama.rope.dimension_count": 8,
+        "tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": pieces,
+        "tokenizer.ggml.scores": [-float(i) for i in range(40)],
+        "tokenizer.ggml.token_type": [2, 3, 3] + [1] * 37, "tokenizer.ggml.bos_token_id": 1,
+        "tokenizer.ggml.eos_token_id": 2, "tokenizer.ggml.add_bos_token": True,
+    }  # fmt: skip
+    path = tmp_path_factory.mktemp("gguf") / "tiny.gguf"
+    write(path, metadata, tensors)
+    return path, exact
+
+
+def test_the_package_gguf_reads_the_same(llama):
+    gguf = pytest.importorskip("gguf")
+    file = GGUFFile(llama[0])
+    theirs = {t.name: t for t in gguf.GGUFReader(llama[0]).tensors}
+    assert set(theirs) == set(file.tensors)
+    for name, tensor in theirs.items():
+        found = file.read(name)
+        data = getattr(found, "data", found) if hasattr(found, "format") else found
+        np.testing.assert_array_equal(np.asarray(data), np.asarray(tensor.data))
+
+
+def test_a_model_of_blocks_is_near_its_exact_numbers(llama):
+    path, exact = llama
+    given = Source.read(path) if _has_tokenizers() else _without_tokens(path)
+    model = loaded(given, rows=4)
+    tokens = [1, 7, 8, 4, 9, 30]
+    # The file has rows of query and key in another order, and turns neighbours; the exact weights
+    # are in transformers' order.
+    layers = tuple(replace(c, rope=replace(c.rope, interleaved=False)) for c in given.config.layers)
+    halves = replace(given.config, layers=layers)
+    want = logits(halves, exact, tokens)[-1]
+    assert np.abs(model.feed(tokens) - want).max() < 0.03 * np.abs(want).max()
+
+
+def _has_tokenizers():
+    try:
+        import tokenizers  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _without_tokens(path):
+    file = GGUFFile(path)
+    for key in [k for k in file.metadata if k.startswith("tokenizer.ggml.tokens")]:
+        del file.metadata[key]
+    config, weights, _ = model_of(file)
+    return Source("tiny", config, weights, None)
+
+
+def test_pieces_are_joined_by_their_scores(llama):
+    pytest.importorskip("tokenizers")
+    tokenizer = tokenizer_of_gguf(GGUFFile(llama[0]).metadata)
+    assert tokenizer.encode("ab c") == [1, 7, 3, 8]
+    assert tokenizer.decode([1, 7, 3, 8]) == "ab c"
+    assert "".join(tokenizer.pieces(iter([7, 3, 8, 6]))) == "ab cab"
+    assert tokenizer.chat_text([{"role": "user", "content": "a"}]) == "User: a\nAssistant:"
+    template = "{% for m in messages %}<s>{{ m['content'] }}</s>{% endfor %}"
+    assert tokenizer.encode_chat([{"role": "user", "content": "ab"}], template)[:1] == [1]
+    with pytest.raises(ModelError, match=r"needs a role and a content"):
+        tokenizer.encode_chat([{"role": "user"}])
+    with pytest.raises(ModelError, match=r"chat template failed"):
+        tokenizer.chat_text([{"role": "user", "content": "a"}], "{% for %}")
+
+
+def test_no_damage_raises_anything_else(llama, tmp_path):
+    """Bytes of the head, where all counts are, exchanged; and files cut short."""
+    whole = llama[0].read_bytes()
+    rng = np.random.default_rng(0)
+    messages = []
+    path = tmp_path / "damaged.gguf"
+    for turn in range(250):
+        made = bytearray(whole)
+        if turn % 5 == 0:
+            made = made[: rng.integers(0, len(made))]
+        else:
+            for _ in range(rng.integers(1, 4)):
+                made[rng.integers(0, 3000)] = rng.integers(0, 256)
+        path.write_bytes(bytes(made))
+        try:
+            file = GGUFFile(path)
+            config, weights, metadata = model_of(file)
+            for name in file.tensors:
+                file.read(name)
+            assert config.heads
+            assert weights.names
+            if _has_tokenizers():
+                tokenizer_of_gguf(metadata)
+        except SlipwayError as error:
+            messages.append(str(error))
+    assert len(messages) > 100
+    assert min(map(len, messages)) > 20
+
+
+def test_what_is_wrong_is_said(tmp_path):
+    path = tmp_path / "x.gguf"
+    path.write_bytes(b"ONNX" + bytes(60))
+    with pytest.raises(ModelError, match=r"no GGUF file"):
+        GGUFFile(path)
+    with pytest.raises(ModelError, match=r"cannot be read"):
+        GGUFFile(tmp_path / "absent.gguf")
+    with pytest.raises(ModelError, match=r"there is no file or folder"):
+        Source.read(tmp_path / "absent.gguf")
+    write(path, {"general.architecture": "llama4"}, {})
+    with pytest.raises(ModelError, match=r"no architecture 'llama4'.*It knows: llama"):
+        model_of(GGUFFile(path))
+    write(path, {"general.architecture": "llama", "llama.embedding_length": 8,
+                 "llama.attention.head_count": 2}, {})  # fmt: skip
+    with pytest.raises(ModelError, match=r"no tensor 'token_embd.weight'"):
+        model_of(GGUFFile(path))
