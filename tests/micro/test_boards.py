@@ -120,8 +120,8 @@ def test_what_a_wrong_description_says(tmp_path):
     path.write_text(OWN_BOARD.replace('"FLASH"', '"ROM"'))
     with pytest.raises(SlipwayError, match="needs a memory FLASH"):
         find_board(str(path))
-    path.write_text(OWN_BOARD.replace('"cmsdk"', '"pl011"'))
-    with pytest.raises(SlipwayError, match=r"'pl011'.* cmsdk"):
+    path.write_text(OWN_BOARD.replace('"cmsdk"', '"pl012"'))
+    with pytest.raises(SlipwayError, match=r"'pl012'.* cmsdk"):
         find_board(str(path))
     with pytest.raises(SlipwayError, match="there is no file"):
         find_board(str(tmp_path / "none.toml"))

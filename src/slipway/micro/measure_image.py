@@ -74,7 +74,8 @@ def measure_linked(archive: Path, model: dict[str, Any], board: Board) -> Need:
 # What gcc's code takes at most for each byte of clang's, and start-up, main and C library beside
 # it: measured on eight models and six cores (at -O2 gcc unrolls and inlines more).
 _GCC_FACTOR = 1.4
-_BESIDE_BYTES = 1600
+_BESIDE_BYTES = 2200
+_STEP_BYTES = 16  # of a step of the clock or the pins
 _SOFTWARE_BYTES = 400  # of a function of the compiler's library, such as a float product
 
 
@@ -89,7 +90,7 @@ def estimated_code(model: Path, board: Board) -> int | None:
     sources = sorted(host.glob("src/*.c"))
     if target is None or not sources or find_zig() is None:
         return None
-    total = float(_BESIDE_BYTES)
+    total = float(_BESIDE_BYTES + _STEP_BYTES * len((*board.clock, *board.pins)))
     with tempfile.TemporaryDirectory(prefix="slipway-fit-") as folder:
         for source in sources:
             out = Path(folder) / f"{source.stem}.o"

@@ -5,13 +5,18 @@ import shutil
 import subprocess
 import xml.etree.ElementTree as ET
 import zipfile
+from pathlib import Path
 
 import pytest
 from aot_models import build, quantized_net, residual_net
 
 from slipway import micro
+from slipway.errors import ArgumentValueError, ToolchainError
+from slipway.libinfo import find_crt_include_path
+from slipway.micro.baremetal import BaremetalHandler
+from slipway.micro.exports.projects import CmsisPackHandler, EspIdfHandler, PlatformIOHandler
+from slipway.micro.library_projects import ArduinoHandler, CMakeHandler
 from slipway.micro.model_library_format import export_model_library_format
-from slipway.micro.project_api.server import ServerError
 
 ARDUINO = """
 #pragma once
@@ -64,9 +69,21 @@ def archive(tmp_path_factory):
     return export_model_library_format(lib, tmp_path_factory.mktemp("export") / "m.tar")
 
 
+HANDLERS = {
+    "platformio": PlatformIOHandler,
+    "espidf": EspIdfHandler,
+    "cmsis": CmsisPackHandler,
+    "cmake": CMakeHandler,
+    "arduino": ArduinoHandler,
+    "baremetal": BaremetalHandler,
+}
+
+
 def made(template, archive, folder, **options):
-    project = micro.generate_project_from_mlf(template, folder, archive, options)
-    project.close()
+    """Generate a project in this process; test_templates.py does it through servers."""
+    handler = HANDLERS[template](Path(micro.get_microtvm_template_projects(template)))
+    crt = Path(find_crt_include_path()[0])
+    handler.generate_project(archive, crt, folder, options)
     return folder
 
 
@@ -120,10 +137,8 @@ def test_espidf_component_compiles_and_runs(archive, tmp_path, monkeypatch):
 
 
 def test_a_pack_holds_what_its_description_lists(archive, tmp_path):
-    folder = tmp_path / "p"
-    project = micro.generate_project_from_mlf("cmsis", folder, archive, {})
-    project.build()
-    project.close()
+    folder = made("cmsis", archive, tmp_path / "p")
+    CmsisPackHandler(folder).build({})
     with zipfile.ZipFile(folder / "build/Slipway.kws.1.0.0.pack") as pack:
         names = set(pack.namelist())
         root = ET.fromstring(pack.read("Slipway.kws.pdsc"))
@@ -132,9 +147,7 @@ def test_a_pack_holds_what_its_description_lists(archive, tmp_path):
     assert names == listed | {"Slipway.kws.pdsc", "LICENSE.txt"}
     assert root.find("./conditions/condition/require").get("Dcore") == "Cortex-M4"
     first = (folder / "build/Slipway.kws.1.0.0.pack").read_bytes()
-    again = micro.GeneratedProject.from_directory(folder)
-    again.build()
-    again.close()
+    CmsisPackHandler(folder).build({})
     assert (folder / "build/Slipway.kws.1.0.0.pack").read_bytes() == first
 
 
@@ -149,19 +162,17 @@ def test_readme_of_the_other_templates_compiles(template, archive, tmp_path):
     text = (folder / "README.md").read_text()
     assert "| constants (flash) |" in text
     sources = {p.name for p in folder.rglob("*.c")} - {"kws_lib0.c"}
-    assert not sources - {"main_example.c", "print.c", "startup_cortex_m.c", "uart_cmsdk.c"}
+    board = {"main_example.c", "print.c", "setup.c", "startup_cortex_m.c", "uart_cmsdk.c"}
+    assert sources == (board if template == "baremetal" else set())
 
 
-def test_what_cannot_be_exported_says_why(archive, tmp_path):
-    with pytest.raises(ServerError, match="pio boards"):
+def test_what_cannot_be_exported_says_why(archive, tmp_path, monkeypatch):
+    with pytest.raises(ArgumentValueError, match="pio boards"):
         made("platformio", archive, tmp_path / "a", board="ours")
     lib = build(residual_net(), "llvm -mtriple=thumbv7em-none-eabi -mcpu=cortex-m4")
     objects = export_model_library_format(lib, tmp_path / "o.tar")
-    with pytest.raises(ServerError, match="for a target of kind c"):
+    with pytest.raises(ArgumentValueError, match="for a target of kind c"):
         made("espidf", objects, tmp_path / "b", board="esp32c3")
-    project = micro.generate_project_from_mlf(
-        "espidf", tmp_path / "c", archive, {"board": "esp32c3"}
-    )
-    with pytest.raises(ServerError, match="IDF_PATH"):
-        project.build()
-    project.close()
+    monkeypatch.delenv("IDF_PATH", raising=False)
+    with pytest.raises(ToolchainError, match="IDF_PATH"):
+        EspIdfHandler(made("espidf", archive, tmp_path / "c", board="esp32c3")).build({})
