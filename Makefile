@@ -5,6 +5,7 @@
 # make mutants  small wrong changes to the passes and planners: do the tests notice?
 # make misra      the device runtime and generated models against MISRA C:2012 (needs cppcheck)
 # make wheel      the wheel, with the C runtime compiled in for x86-64 and aarch64 hosts, into dist/
+# make docs       the documentation as a site, build/site, and manual pages, build/man
 # make release    that wheel, checked where there is no compiler, an sdist, checksums and changes
 #
 # Everything runs in .venv, which the first of these commands makes.
@@ -15,7 +16,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-long check format misra mutants wheel release clean
+.PHONY: demo test test-long check format misra mutants docs wheel release clean
 
 demo: $(VENV)/.for-demo
 	$(BIN)/slipway demo $(DEMO)
@@ -41,6 +42,11 @@ misra: $(VENV)/.for-tests
 
 mutants: $(VENV)/.for-tests
 	$(BIN)/python tools/mutants.py $(MUTANTS)
+
+docs: $(VENV)/.for-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	$(BIN)/python tools/manual_pages.py build/man
+	@echo "build/site/index.html, build/man/slipway.1"
 
 wheel: $(VENV)/.for-tests
 	rm -rf build
@@ -69,6 +75,10 @@ $(VENV)/.made:
 $(VENV)/.for-demo: $(VENV)/.made pyproject.toml
 	@echo "Installing Slipway and its compiler into $(VENV) (about 300 MB, once)"
 	$(BIN)/python -m pip install --quiet -e ".[compile,onnx,tflite,cli]"
+	@touch $@
+
+$(VENV)/.for-docs: $(VENV)/.made pyproject.toml
+	$(BIN)/python -m pip install --quiet -e ".[cli,docs]"
 	@touch $@
 
 $(VENV)/.for-tests: $(VENV)/.made pyproject.toml

@@ -3,6 +3,7 @@
     python benchmarks/conformance.py onnx                    # NumPy references (fast)
     python benchmarks/conformance.py onnx --engine llvm      # compiled for this machine
     python benchmarks/conformance.py onnx --only resize -v   # cases whose name holds a word
+    python benchmarks/conformance.py onnx --engine opencl --every 8   # on a GPU, an eighth of them
     python benchmarks/conformance.py light --engine llvm     # the real networks of the package
 
 Each case counts as passed, relaxed (right within two units in the last place of a half type, and
@@ -29,6 +30,7 @@ from onnx import numpy_helper
 
 SMALL = 64  # elements of an integer input that is pinned
 HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+GPUS = ("opencl", "vulkan", "cuda")
 FOLDERS = ("pytorch-operator", "pytorch-converted", "simple")
 
 
@@ -170,10 +172,11 @@ def run(model, inputs, engine):
     if engine == "interpret":
         found = interpret(mod, **feeds)
         return used_part(list(found) if isinstance(found, tuple) else [found], main), folded
-    from slipway.runtime import cpu
+    from slipway.runtime import device
     from slipway.runtime.graph import graph_executor
 
-    module = graph_executor.GraphModule(relay.build(mod, target=engine)["default"](cpu(0)))
+    where = device(engine if engine in GPUS else "cpu", 0)
+    module = graph_executor.GraphModule(relay.build(mod, target=engine)["default"](where))
     for name, value in feeds.items():
         module.set_input(name, value)
     module.run()
@@ -244,13 +247,14 @@ def outcome(case, engine, pin=""):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("suite", choices=["onnx", "light"])
-    parser.add_argument("--engine", choices=["interpret", "llvm", "c"], default="interpret")
+    parser.add_argument("--engine", choices=["interpret", "llvm", "c", *GPUS], default="interpret")
     parser.add_argument("--only", default="", help="run the cases whose name holds this word")
+    parser.add_argument("--every", type=int, default=1, help="run each so-manyth case only")
     parser.add_argument("-v", "--verbose", action="store_true", help="print every case not passed")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     gather = collect if args.suite == "onnx" else collect_light
-    cases = [c for c in gather() if args.only in c.name]
+    cases = [c for c in gather() if args.only in c.name][:: args.every]
     plain, with_pins, with_all = (collections.Counter() for _ in range(3))
     reasons = collections.Counter()
     for case in cases:

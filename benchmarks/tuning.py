@@ -1,21 +1,19 @@
 """What a search of two minutes gains on layers that no schedule was fitted to.
 
     python -m benchmarks tuning [--seconds 120] [--only NAME ...] [--turns 41] [--json FILE]
-                                [--database FILE] [--tvm PYTHON]
+                                [--database FILE] [--target TARGET]
 
 Thirty layers of odd channels, skinny products, depthwise and grouped convolutions share the
 seconds, as the kernels of a model do.  Then the best of each and the choice without tuning run in
 turns, in a process of their own; the ratio is the median of the turns', with the middle half of
-them.  Results are held against the operators' NumPy definitions before a candidate may win.  With
-``--tvm`` an apache-tvm of that Python tunes the same products and convolutions by MetaSchedule for
-as many seconds, and its milliseconds stand beside ours.  One thread.
+them.  Results are held against the operators' NumPy definitions before a candidate may win.  One
+thread.
 """
 
 import argparse
 import json
 import os
 import statistics
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -33,8 +31,6 @@ from slipway.tuning.measure import kernel_bench
 from slipway.tuning.runner import LocalRunner
 from slipway.tuning.task import extract_tasks
 from slipway.tuning.tune import Budget, tune_tasks
-
-PEER = Path(__file__).with_name("_tuning_tvm.py")
 
 # name: (kind, data shape, weight shape, stride, groups, dtype); products have no stride
 LAYERS = {
@@ -126,15 +122,6 @@ def compared(task, best, turns, folder):
     )
 
 
-def peer_times(python, layers, seconds):
-    """Return apache-tvm's milliseconds of each layer after MetaSchedule had as many seconds."""
-    asked = json.dumps({"layers": layers, "seconds": seconds})
-    answer = subprocess.run(
-        [python, PEER], input=asked, capture_output=True, text=True, check=True
-    ).stdout
-    return json.loads(answer.splitlines()[-1])
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=120.0, help="of search, in all")
@@ -142,7 +129,6 @@ def main():
     parser.add_argument("--turns", type=int, default=41, help="of the comparison")
     parser.add_argument("--target", default="llvm -mcpu=native")
     parser.add_argument("--database", help="keep the trials here, and go on with what it has")
-    parser.add_argument("--tvm", metavar="PYTHON", help="a Python that has apache-tvm")
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
     unknown = sorted(set(options.only or ()) - set(LAYERS))
@@ -174,9 +160,6 @@ def main():
                         "candidates": len(task.space), "choice": str(best),
                     }
                 )  # fmt: skip
-    peer = peer_times(options.tvm, layers, options.seconds) if options.tvm else {}
-    for row in rows:
-        row["tvm_ms"] = peer.get(row["layer"])
     without = sorted(set(layers) - set(tasks))
     print_table(rows, searched)
     if without:
@@ -186,14 +169,13 @@ def main():
 
 
 def print_table(rows, searched):
-    print("| layer | untuned ms | tuned / untuned | middle half | trials | of | MetaSchedule ms |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    print("| layer | untuned ms | tuned / untuned | middle half | trials | of |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for row in rows:
         low, high = row["quartiles"]
-        theirs = "" if row["tvm_ms"] is None else f"{row['tvm_ms']:.3f}"
         print(
             f"| {row['layer']} | {row['untuned_ms']:.3f} | {row['ratio']:.2f} | "
-            f"{low:.2f}..{high:.2f} | {row['trials']} | {row['candidates']} | {theirs} |"
+            f"{low:.2f}..{high:.2f} | {row['trials']} | {row['candidates']} |"
         )
     mean = statistics.geometric_mean(row["ratio"] for row in rows)
     print(

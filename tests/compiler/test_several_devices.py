@@ -130,6 +130,21 @@ def test_without_marks_what_threads_cannot_share_is_on_the_processor(opencl, tmp
     server.terminate()
 
 
+def test_control_flow_of_a_model_for_one_gpu_is_on_its_processor(opencl, tmp_path):
+    mod, expected, x = unmarked()
+    lib = relay.build(mod, "opencl")
+    kinds = {node.name: kind for node, kind in zip(lib.graph.nodes, lib.graph.devices, strict=True)}
+    assert {kind for name, kind in kinds.items() if "branch" in name} == {CPU}
+    assert {kind for name, kind in kinds.items() if "topk" in name} == {OPENCL}
+    lib.export_library(tmp_path / "model.tar")
+    module = graph_executor.GraphModule(
+        tvm.runtime.load_module(tmp_path / "model.tar")["default"](opencl)
+    )
+    for taken in (True, False):
+        (got,) = outputs(module, x=x, flag=np.array(taken))
+        np.testing.assert_allclose(got, expected(x, taken), rtol=2e-5)
+
+
 def test_the_fallback_device_takes_what_has_no_mark():
     mod, _, _ = unmarked()
     with tvm.transform.PassContext(opt_level=2, config={"relay.fallback_device_type": CPU}):

@@ -70,7 +70,16 @@ def lcg_bytes(seed, count):
         yield state >> 24
 
 
-@pytest.mark.parametrize("name", [n for n in board_names() if find_board(n).emulator])
+def boards(emulated, always):
+    """All boards of a kind; those that differ from others in numbers only are long cases."""
+    names = [n for n in board_names() if bool(find_board(n).emulator) == emulated]
+    return [n if n in always else pytest.param(n, marks=pytest.mark.long) for n in names]
+
+
+MPS = {n for n in board_names() if n.startswith(("mps", "riscv"))}
+
+
+@pytest.mark.parametrize("name", boards(True, {*MPS, "netduinoplus2", "microbit"}))
 def test_bench_firmware_runs_and_counts_instructions(name, archive, tmp_path):
     board = find_board(name)
     needs(board)
@@ -88,17 +97,18 @@ def test_bench_firmware_runs_and_counts_instructions(name, archive, tmp_path):
         assert int.from_bytes(bytes.fromhex(output)[4:], "little") == data[0] + 4
     counts = {int(n) for n in re.findall(r"NS (\d+)", text)}
     assert all(SIZE <= n <= 12 * SIZE for n in counts), counts
-    assert all(8 <= int(n) <= 600 for n in re.findall(r"STACK (\d+)", text))
+    used = [int(n) for n in re.findall(r"STACK (\d+)", text)]
+    assert all(8 <= n <= 600 for n in used)
+    reserved = int((tmp_path / "p/stack.mk").read_text().split("=")[1])
+    assert max(used) + 256 <= reserved <= 2048  # what the build has proven, not a usual number
 
 
-@pytest.mark.parametrize("name", [n for n in board_names() if not find_board(n).emulator])
+@pytest.mark.parametrize("name", boards(False, {"nucleo-h743zi", "nrf52840", "pico2"}))
 def test_boards_without_emulator_build(name, archive, tmp_path):
     needs(find_board(name))
     project = generate(archive, tmp_path / "p", name, "example_project", warning_as_error=True)
     project.build()
     assert (tmp_path / "p/build/firmware.elf").is_file()
-    with pytest.raises(ServerError, match="flash_command"):
-        project.flash()
     project.close()
 
 

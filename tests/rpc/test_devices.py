@@ -93,7 +93,7 @@ def test_a_model_runs_there(remote, device, tmp_path):
     powers = np.exp(values - values.max(1, keepdims=True))
     result = module.get_output(0).numpy()
     np.testing.assert_allclose(result, powers / powers.sum(1, keepdims=True), rtol=1e-5)
-    with pytest.raises(Exception, match=r"compiled for OpenCL: give 'default' cl\(0\)"):
+    with pytest.raises(Exception, match=r"compiled for opencl: give 'default' opencl\(0\)"):
         library["default"](remote.cpu(0))
 
 

@@ -82,7 +82,7 @@ NO_FITS = {
         "MAX_SHIFT": "a range", "MIN_SHIFT": "a range", "BYTE_BITS": "bits", "HALF": "of 2^31",
     },
     "schedules/generic.py": {"_MOST_CONSTANTS": "registers"},
-    "schedules/matmul/lane_fma_rows.py": {"ROWS": "lanes of two registers", "_PAIR": "of an ldp"},
+    "schedules/matmul/lane_fma_rows.py": {"_PAIR": "of an ldp"},
     "schedules/matmul/mmla.py": {
         "LANES": "of the instruction's results",
     },
@@ -90,10 +90,10 @@ NO_FITS = {
         "EXPONENTIAL": "instructions", "_SMALLEST": "a float32", "(_BIAS, _MANTISSA)": "a float32",
         "(_HIGH, _LOW)": "the halves of ln 2",
     },
-    "schedules/pool/columns.py": {"_LONGEST": "unrolled code", "_MOST_TAPS": "unrolled code"},
     "schedules/reduction.py": {"LANES_IN_THE_END": "of the last addition of parts"},
     "schedules/register_tile.py": {"COPY_LANES": "bytes of a line"},
     "tile.py": {
+        "LANE_BLOCKS": "layouts of packed weights",
         "GROUP": "float32 of a register that an instruction indexes",
         "SIDE": "of an instruction's squares", "PAIR": "of an ldp",
     },

@@ -24,7 +24,7 @@ from slipway.transform.loop.pipeline import PIPELINE
 from slipway.transform.manager import Pass
 
 if TYPE_CHECKING:
-    from slipway.relay.expr import Function
+    from slipway.relay.expr import Call, Function
 
 
 class Backend:
@@ -50,6 +50,14 @@ class Backend:
     def loop_passes(self, target: Target) -> Sequence[Pass]:
         """Return the passes between a lowered schedule and the code generator, in order."""
         return PIPELINE
+
+    def fast_types(self, target: Target) -> Mapping[str, float]:
+        """Return the types whose products beat those of float32, and how many times, best first."""
+        return {}
+
+    def gains_in_parts(self, call: Call, products: int, target: Target) -> bool:
+        """Return whether a float32 product takes less time as `products` of its fastest type."""
+        return False
 
     def lowered_kernel(self, func: PrimFunc) -> PrimFunc:
         """Return a model's kernel as the loop passes get it."""

@@ -95,10 +95,10 @@ def transform_layout(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> Pri
     for node in walk(func.body):
         if isinstance(node, IterVar) and node.dom is not None:
             bounds.bind_range(node.var, node.dom)
-        elif isinstance(node, S.For) and (extent := ops.as_int(node.extent)) is not None:
-            begin = ops.as_int(node.min)
-            if begin is not None:
-                bounds.bind(node.loop_var, begin, begin + max(extent - 1, 0))
+        elif isinstance(node, S.For):
+            steps, begin = ops.as_int(node.extent), ops.as_int(node.min)
+            if steps is not None and begin is not None:
+                bounds.bind(node.loop_var, begin, begin + max(steps - 1, 0))
 
     def _simple(indices: tuple[PrimExpr, ...]) -> tuple[PrimExpr, ...]:
         return tuple(bounds.simplify(i) for i in _mapped(index_map, indices, buffer.name))

@@ -269,7 +269,9 @@ class _Tensorize:
                 )
         values[declared.data] = own.data
         step = declared.offset_factor
-        if step > 1 and not self.an.can_prove_equal(ops.floormod(self._offset(own), step), 0):
+        if step > 1 and not self.an.can_prove_equal(
+            ops.floormod(self._offset(own), step), ops.const(0)
+        ):
             raise self.fail(
                 f"buffer {declared.name!r} needs an offset divisible by {step}, but it is "
                 f"{self._offset(own)}"
@@ -305,7 +307,9 @@ class _Tensorize:
         """Raise ScheduleError unless the rows of a region lie one behind the other."""
         strides, step = _strides(own), 1
         for size, stride in zip(reversed(declared.shape), reversed(strides), strict=False):
-            if ops.as_int(size) != 1 and not self.an.can_prove_equal(stride, step):
+            if ops.as_int(size) != 1 and not self.an.can_prove_equal(
+                stride, ops.const(step, stride.dtype)
+            ):
                 raise self.fail(
                     f"the rows of {declared.name!r} must lie one behind the other, and those of "
                     f"{own.name!r} do not. Change the layout (transform_layout, cache_read)"

@@ -41,6 +41,13 @@ def compile_model(
     opt_level: OptLevel = 3,
     dense_rounding: DenseRounding = None,
     model_format: ModelFormat = None,
+    precision: Annotated[
+        str,
+        typer.Option(
+            help="What products of float32 are computed in: float32, bfloat16, float16, bfloat16x3 "
+            "or bfloat16x6 (float32 in parts), or auto (what the target does fastest)."
+        ),
+    ] = "float32",
     tuning_records: Annotated[
         Path | None, typer.Option(help="Choices for single kernels that `slipway tune` wrote.")
     ] = None,
@@ -85,6 +92,8 @@ def compile_model(
 
         slipway compile kws.tflite --target "c -mcpu=cortex-m4" --executor aot --runtime crt -f mlf
 
+        slipway compile resnet.onnx --target "llvm -mcpu=sapphirerapids" --precision auto
+
         slipway compile bert.onnx --input-shapes "ids:[1,128] mask:[1,128]" --dump-code relay,asm
 
         slipway compile vad.onnx --input-shapes "input:[1,576] state:[2,1,128]" --bind sr=16000
@@ -110,6 +119,7 @@ def compile_model(
 
     import slipway
     from slipway import relay
+    from slipway.compiler.precision import in_precision
 
     chosen = slipway.target.Target(target)
     config = {"schedules.records": str(tuning_records)} if tuning_records else {}
@@ -120,6 +130,7 @@ def compile_model(
         console.step(f"Compiling for {chosen}"),
         slipway.transform.PassContext(opt_level=opt_level, config=config),
     ):
+        module, parameters = in_precision(module, parameters, precision, chosen)
         library = relay.build(
             module,
             target=chosen,

@@ -85,13 +85,18 @@ class Connection:
             return self.load(path)
 
     def graph_module(self, artifact: Path) -> Any:
-        """Return the graph executor of a model's artifact, on the kind of device that it is for."""
+        """Return the graph executor of a model, on the kinds of device that it is for."""
         from slipway.contrib import graph_executor
         from slipway.inspect.profile import metadata_of
         from slipway.runtime.devices import Device
 
-        kind = Device(int(metadata_of(artifact).get("device_type", 1)))
-        if kind.device_type != 1:
-            name = kind.type_name
-            self.device = self.remote.device(name) if self.remote is not None else kind
-        return graph_executor.GraphModule(self.load(artifact)["default"](self.device))
+        metadata = metadata_of(artifact)
+        devices = [self.device]
+        for number in metadata.get("device_types") or [int(metadata.get("device_type", 1))]:
+            if number != 1:
+                kind = Device(number)
+                there = self.remote.device(kind.type_name) if self.remote is not None else kind
+                devices.append(there)
+                self.device = there
+        used = devices if metadata.get("device_types") else devices[-1:]
+        return graph_executor.GraphModule(self.load(artifact)["default"](*used))

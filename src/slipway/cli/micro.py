@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from slipway import errors
 from slipway.cli import console
 from slipway.cli.exit_codes import LIMIT
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import AsJson, Bindings, DenseRounding, InputShapes, ModelFormat
-from slipway.errors import ModelError
+from slipway.errors import ModelError, RPCTimeoutError, SlipwayError, ToolchainError
 
 app = typer.Typer(
     help="Projects for microcontrollers: create, build, flash, run.", no_args_is_help=True
@@ -79,8 +81,8 @@ def fit(
     Exits with 4 when a board named is too small; the table then says which layers are at fault.
     """
     from slipway.micro.board import board_names, find_board
-    from slipway.micro.fit import Verdict, estimate, fit_report
-    from slipway.micro.measure_image import measure_boards
+    from slipway.micro.fit import ModelNeeds, Verdict, estimate, fit_report
+    from slipway.micro.measure_image import estimated_code, measure_boards
     from slipway.micro.model_library import only_model, unpack_model_library
 
     names = board_names() if all_boards else list(board or ())
@@ -89,23 +91,35 @@ def fit(
     boards = [find_board(name) for name in names]
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
     with tempfile.TemporaryDirectory(prefix="slipway-fit-") as folder:
-        archive = model_archive(model, boards[0].target, options, Path(folder))
-        description = only_model(unpack_model_library(archive, Path(folder) / "model"))
-        needs = estimate(description)
+        archives: dict[str, Path] = {}
 
         def archive_for(target: str) -> Path:
-            own = Path(folder) / f"target{len(list(Path(folder).iterdir()))}"
-            own.mkdir()
-            return model_archive(model, target, options, own)
+            if target not in archives:
+                own = Path(folder) / f"target{len(archives)}"
+                own.mkdir()
+                archives[target] = model_archive(model, target, options, own)
+            return archives[target]
 
+        description: dict[str, Any] = {}
+        cores: dict[tuple[str, ...], ModelNeeds] = {}
+        for one in boards:
+            core = (one.target, *one.cflags)
+            if core not in cores:
+                unpacked = Path(folder) / f"core{len(cores)}"
+                found = only_model(unpack_model_library(archive_for(one.target), unpacked))
+                cores[core] = estimate(found, estimated_code(unpacked, one))
+                description = found if len(cores) == 1 else description
+        by_board = {one.name: cores[(one.target, *one.cflags)] for one in boards}
+        needs = by_board[boards[0].name]
         linked = measure_boards(boards, archive_for) if link else {}
     if svg is not None:
         svg.write_text(_plan_picture(description), encoding="utf-8")
-    verdicts = [Verdict(b, linked.get(b.name) or needs.need) for b in boards]
+    own_needs = {name: found.need for name, found in by_board.items()}
+    verdicts = [Verdict(b, linked.get(b.name) or own_needs[b.name]) for b in boards]
     if as_json:
         print(json.dumps(fit_values(verdicts), indent=1))
     else:
-        print(fit_report(needs, boards, linked))
+        print(fit_report(needs, boards, linked, own_needs))
     if not all_boards and not all(verdict.fits for verdict in verdicts):
         raise typer.Exit(LIMIT)
 
@@ -147,11 +161,19 @@ def create(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory to make.")],
     board: BoardName = "mps2-an386",
     template: Annotated[
-        str, typer.Option(help="crt, baremetal, cmake, zephyr, arduino, or a path.")
+        str,
+        typer.Option(
+            help="crt, baremetal, cmake, zephyr, arduino, platformio, espidf, cmsis, or a path."
+        ),
     ] = "baremetal",
+    target: Annotated[
+        str | None,
+        typer.Option(help="What to compile for. [default: the board's; for other systems plain C]"),
+    ] = None,
     project_type: Annotated[
-        str, typer.Option(help="The template's kind of project.")
-    ] = "example_project",
+        str | None,
+        typer.Option(help="The template's kind of project. [default: example_project]"),
+    ] = None,
     option: Annotated[
         list[str] | None,
         typer.Option("--option", help="A template's option, NAME=VALUE; repeatable."),
@@ -166,18 +188,14 @@ def create(
 ) -> None:
     """Make a project of MODEL from a template."""
     from slipway.micro import generate_project_from_mlf
-    from slipway.micro.board import find_board
 
-    options: dict[str, Any] = {"board": board, "project_type": project_type}
-    for text in option or ():
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise ModelError(f"--option {text}: write NAME=VALUE")
-        options[name] = value
+    options = {"board": board, **given_options(option)}
+    if project_type or template not in LIBRARIES:
+        options["project_type"] = project_type or "example_project"
     with tempfile.TemporaryDirectory(prefix="slipway-micro-") as folder:
         archive = model_archive(
             model,
-            find_board(board).target,
+            target or _target_of(board, template),
             ModelOptions(input_shapes, bind, model_format, dense_rounding),
             Path(folder),
             module_name,
@@ -186,49 +204,111 @@ def create(
     console.out.print(f"{directory}: a {template} project for {board}")
 
 
-def _open(directory: Path) -> Any:
-    from slipway.micro import GeneratedProject
+LIBRARIES = ("cmake", "cmsis")  # templates without a program
 
-    return GeneratedProject.from_directory(directory)
+
+def given_options(texts: Sequence[str] | None) -> dict[str, Any]:
+    """Return the values of ``--option NAME=VALUE``."""
+    found: dict[str, Any] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise ModelError(f"--option {text}: write NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def _target_of(board: str, template: str) -> str:
+    """Return what a board's core is called; other systems name boards that have no file here."""
+    from slipway.micro.board import find_board
+
+    try:
+        return find_board(board).target
+    except SlipwayError:
+        if template in ("baremetal", "crt"):
+            raise
+    return "c"
+
+
+@contextmanager
+def _opened(directory: Path, options: dict[str, Any] | None = None) -> Iterator[Any]:
+    """Open a project; what its server reports becomes an error of the class that it was there."""
+    from slipway.micro import GeneratedProject
+    from slipway.micro.project_api.server import JSONRPCError
+
+    directory.stat()
+    try:
+        project = GeneratedProject.from_directory(directory, options)
+        try:
+            yield project
+        finally:
+            project.close()
+    except JSONRPCError as error:
+        data = error.data if isinstance(error.data, dict) else {}
+        found = getattr(errors, str(data.get("class")), None)
+        kind: type[SlipwayError] = ToolchainError
+        if isinstance(found, type) and issubclass(found, SlipwayError):
+            kind = found
+        raise kind(data.get("words") or error.message) from error
+
+
+Port = Annotated[
+    str | None, typer.Option("--port", help="The board's serial port, /dev/ttyACM0 for example.")
+]
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="A template's option, NAME=VALUE, instead of the stored one."),
+]
 
 
 @app.command("build")
 def build(directory: Project) -> None:
     """Compile a project's firmware."""
-    project = _open(directory)
-    with console.step(f"Building {directory}"):
+    with _opened(directory) as project, console.step(f"Building {directory}"):
         project.build()
-    project.close()
 
 
 @app.command("flash")
-def flash(directory: Project) -> None:
-    """Program the board with a project's firmware."""
-    project = _open(directory)
-    with console.step(f"Flashing {directory}"):
+def flash(directory: Project, port: Port = None, option: Options = None) -> None:
+    """Program the board with a project's firmware, by the tool that its description names."""
+    options = given_options(option) | ({"port": port} if port else {})
+    with _opened(directory, options) as project, console.step(f"Flashing {directory}"):
         project.flash()
-    project.close()
 
 
 @app.command("run")
 def run(
     directory: Project,
+    port: Port = None,
+    option: Options = None,
     timeout: Annotated[float, typer.Option(help="Seconds without a byte before giving up.")] = 20.0,
 ) -> None:
-    """Start a project's firmware and print what it sends, to its end."""
+    """Start a project's firmware and print what it sends, to its end.
+
+    A board that sends nothing at all is an error.
+    """
     from slipway.micro.project_api.server import IoTimeoutError, TransportClosedError
 
-    project = _open(directory)
-    try:
-        with project.transport() as transport:
+    options = given_options(option) | ({"port": port} if port else {})
+    heard = 0
+    with _opened(directory, options) as project, project.transport() as transport:
+        try:
             while True:
-                print(transport.read(256, timeout).decode("utf-8", "replace"), end="", flush=True)
-    except TransportClosedError:
-        return
-    except IoTimeoutError:
-        console.out.print(f"[dim]nothing more within {timeout:g} s[/dim]")
-    finally:
-        project.close()
+                data = transport.read(256, timeout)
+                heard += len(data)
+                print(data.decode("utf-8", "replace"), end="", flush=True)
+        except TransportClosedError:
+            pass
+        except IoTimeoutError:
+            if heard:
+                console.out.print(f"[dim]nothing more within {timeout:g} s[/dim]")
+                return
+    if not heard:
+        raise RPCTimeoutError(
+            f"{directory}: the board sent nothing within {timeout:g} s. Is it programmed "
+            "(slipway micro flash), is --port the right one, and does the project's kind print "
+            "(a host_driven one waits for a session)? Reset the board and run this again"
+        )
 
 
 def size(

@@ -13,7 +13,7 @@ from slipway.compiler.kernels import compile_kernels
 from slipway.compiler.model_factory import ModelFactory, device_alignment
 from slipway.compiler.optimize import optimize
 from slipway.compiler.several_devices.compiled import compile_over
-from slipway.compiler.several_devices.graphs import graph_over
+from slipway.compiler.several_devices.graphs import graph_over, has_control_flow
 from slipway.compiler.several_devices.targets import fallback_device, several_targets
 from slipway.compiler.states import State, bind_states
 from slipway.errors import TargetError, defects_named
@@ -77,6 +77,10 @@ def build(
                 "for one of them"
             )
         return _build_over(module, several, params, mod_name, executor, runtime)
+    # Control flow runs on a GPU's processor; states are kept on one device.
+    if not chosen.kind.is_cpu and not state and has_control_flow(module):
+        both = {1: chosen.host or Target("llvm"), chosen.kind.device_type: chosen}
+        return _build_over(module, both, params, mod_name, executor, runtime, control_only=True)
     graph = kernel_graph(module, chosen, params, mod_name, is_aot, state)
     backend = backend_of(chosen)
     alignment = backend.tensor_alignment(chosen)
@@ -106,11 +110,12 @@ def _build_over(
     mod_name: str,
     executor: Executor | None,
     runtime: Runtime | None,
+    control_only: bool = False,
 ) -> ModelFactory:
     """Compile a model whose operators run on several kinds of device."""
     lanes = {kind: layout_lanes(target) for kind, target in targets.items()}
     default = fallback_device(targets)
-    graph = graph_over(module, targets, default, params, mod_name, lanes)
+    graph = graph_over(module, targets, default, params, mod_name, lanes, control_only)
     graph.output_names = _output_names(module, len(graph.outputs))
     storage = plan_storage(graph, alignment=device_alignment(list(targets.values())))
     compiled = compile_over(graph, targets)

@@ -20,12 +20,12 @@ from slipway.llm.config import LayerConfig, ModelConfig, Rope
 from slipway.llm.weights import Matrix, Weights, joined, quantised
 from slipway.relay.expr import Expr, Function, Var
 
-SLOTS = 64  # caches hold a multiple of so many positions, so that vectors divide them
+BLOCK = 16  # positions whose keys lie together: the caches hold whole blocks
 
 
 def cache_slots(context: int) -> int:
     """Return the positions of caches that hold `context` tokens."""
-    return -(-context // SLOTS) * SLOTS
+    return -(-context // BLOCK) * BLOCK
 
 
 def network(
@@ -78,7 +78,8 @@ class _Network:
         caches: list[Var] = []
         for number, layer in enumerate(config.layers):
             keys = relay.var(
-                f"key_cache_{number}", shape=(config.kv_heads, config.head_size, self.slots)
+                f"key_cache_{number}",
+                shape=(config.kv_heads, self.slots // BLOCK, config.head_size, BLOCK),
             )
             values = relay.var(
                 f"value_cache_{number}", shape=(config.kv_heads, self.slots, config.head_size)

@@ -2,26 +2,29 @@
 
 A generated project stands on its own: ``make`` builds it, and the copied data says for which board.
 An emulated board is "flashed" and run by starting its emulator; a real one is programmed by the
-command in the option ``flash_command``.
+tool that its description names (`board_tools`), or by the command in the option ``flash_command``.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
-import subprocess
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from slipway.errors import ArgumentValueError
-from slipway.micro.board import DEVICES, Board, board_names, find_board
-from slipway.micro.board_tools import need_tools
+from slipway.micro.board import DEVICES, Board, RegisterStep, board_names, find_board
+from slipway.micro.board_tools import flash_board, need_tools, only_port
 from slipway.micro.emulator import EmulatorProcess, SerialProcess
+from slipway.micro.exports.readme import project_readme
+from slipway.micro.image_size import stack_bound
 from slipway.micro.linker_script import copied_memories, linker_script
 from slipway.micro.model_config import model_config, pool_attributes
-from slipway.micro.model_library import only_model, unpack_model_library
+from slipway.micro.model_library import unpack_into_project
 from slipway.micro.program import write_program
 from slipway.micro.project_api import server
 from slipway.micro.serial_port import SerialPort
@@ -32,7 +35,9 @@ PROJECT_TYPES = ("bench", "host_driven", "example_project")
 MODEL_ARCHIVE = "model.tar"
 IMAGE = "build/firmware.elf"
 TEMPLATE_SOURCES = DEVICES.parent / "baremetal" / "src"
-_STACK_BYTES = 16384
+_STACK_BYTES = 16384  # where no bound is known: calls through pointers, as sessions make them
+# An interrupt's frame and handler, and functions of the C library, whose frames no report holds.
+_STACK_BESIDE = 512
 _GENERATE = ["generate_project"]
 
 
@@ -71,8 +76,7 @@ class BaremetalHandler(server.ProjectAPIHandler):
                 "stack_bytes",
                 optional=_GENERATE,
                 type="int",
-                default=_STACK_BYTES,
-                help="Bytes of stack to reserve.",
+                help="Bytes of stack to reserve; without it what the build proves to be enough.",
             ),
             option(
                 "heap_bytes",
@@ -85,10 +89,19 @@ class BaremetalHandler(server.ProjectAPIHandler):
                 "flash_command",
                 optional=["flash"],
                 type="str",
-                help="Command that programs the board; {elf} is the image.",
+                help="Command that programs the board, instead of its own; {elf} is the image.",
             ),
             option(
-                "port", optional=["open_transport"], type="str", help="Serial port of the board."
+                "drive",
+                optional=["flash"],
+                type="str",
+                help="Folder of a board's UF2 drive; without it the one that is mounted.",
+            ),
+            option(
+                "port",
+                optional=["open_transport"],
+                type="str",
+                help="Serial port of the board; without it the only one there is.",
             ),
             option(
                 "baudrate",
@@ -115,28 +128,29 @@ class BaremetalHandler(server.ProjectAPIHandler):
                 f"project_type {kind!r}: the choices are {', '.join(PROJECT_TYPES)}"
             )
         project_dir.mkdir(parents=True, exist_ok=True)
-        metadata = only_model(
-            unpack_model_library(model_library_format_path, project_dir / "model")
-        )
+        metadata = unpack_into_project(model_library_format_path, project_dir)
         shutil.copyfile(model_library_format_path, project_dir / MODEL_ARCHIVE)
         shutil.copyfile(
             self.folder / "microtvm_api_server.py", project_dir / "microtvm_api_server.py"
         )
-        shutil.copytree(self.folder / "src", project_dir / "board")
+        copy_board(self.folder / "src", project_dir / "board", board, kind)
         source = Path(options["board"])
         description = source if source.suffix == ".toml" else DEVICES / f"{board.name}.toml"
         shutil.copyfile(description, project_dir / f"{board.name}.toml")
-        crt = project_dir / "crt"
-        shutil.copytree(standalone_crt_dir / "include", crt / "include")
-        shutil.copytree(standalone_crt_dir / "src", crt / "src")
+        if kind == "host_driven":
+            copy_runtime(Path(standalone_crt_dir), project_dir / "crt")
         (project_dir / "board" / "board_config.h").write_text(board_config(board))
         (project_dir / "firmware.ld").write_text(
-            linker_script(board, int(options.get("stack_bytes", _STACK_BYTES)))
+            linker_script(board, int(options.get("stack_bytes") or _STACK_BYTES))
         )
         (project_dir / "board" / "model_config.h").write_text(
             model_config(metadata, options, board)
         )
-        write_program(project_dir, metadata)
+        if kind == "host_driven":
+            write_program(project_dir, metadata)
+        (project_dir / "README.md").write_text(
+            project_readme(self.platform, metadata, {"board": board.name}, board.title + ".")
+        )
         places = pool_attributes(metadata, board)
         (project_dir / "Makefile").write_text(makefile(board, project_dir, kind, options, places))
         (project_dir / "project.json").write_text(
@@ -150,26 +164,44 @@ class BaremetalHandler(server.ProjectAPIHandler):
         project = json.loads((self.folder / "project.json").read_text())
         return find_board(str(self.folder / project["board"]))
 
+    def _chosen(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the options of generation, overridden by those of this call."""
+        return {**self._stored(), **{k: v for k, v in options.items() if v is not None}}
+
+    def _stored(self) -> dict[str, Any]:
+        """Return the options that the project was made with."""
+        stored: dict[str, Any] = json.loads((self.folder / "project.json").read_text())["options"]
+        return stored
+
     def build(self, options: dict[str, Any]) -> None:
         """Run make; raises ToolchainError with the compiler's words."""
         board = self._board()
         need_tools(board)
+        if self._stored().get("stack_bytes"):
+            self._make()
+            return
+        self._make("STACK_BYTES=256")  # to learn the bound, also where the RAM is small
+        bound = stack_bound(self.folder / "build", "Reset_Handler")
+        reserved = _STACK_BYTES if bound is None else -(-(bound + _STACK_BESIDE) // 64) * 64
+        (self.folder / "stack.mk").write_text(f"STACK_BYTES = {reserved}\n")
+        self._make()
+
+    def _make(self, *variables: str) -> None:
         jobs = str(min(4, os.cpu_count() or 1))
-        run_tool([find_tool("make"), "-C", str(self.folder), "-j", jobs], "building the firmware")
+        command = [find_tool("make"), "-C", str(self.folder), "-j", jobs, *variables]
+        run_tool(command, "building the firmware")
 
     def flash(self, options: dict[str, Any]) -> None:
         """Program the board; an emulator reads the image when the transport opens."""
         elf = self.folder / IMAGE
         if not elf.is_file():
             raise FileNotFoundError(f"{elf} is missing; build the project first")
-        command = options.get("flash_command")
+        board, chosen = self._board(), self._chosen(options)
+        command = chosen.get("flash_command")
         if command:
-            subprocess.run(command.format(elf=elf), shell=True, check=True, timeout=300)
-        elif self._board().emulator is None:
-            raise ArgumentValueError(
-                f"{self._board().title}: say how to program it with the option flash_command, for "
-                "example 'openocd -f board/st_nucleo_l4.cfg -c \"program {elf} verify reset exit\"'"
-            )
+            run_tool([word.format(elf=elf) for word in shlex.split(command)], "programming", 300)
+        elif board.emulator is None or chosen.get("port"):
+            flash_board(board, elf, chosen.get("drive"))
 
     def open_transport(self, options: dict[str, Any]) -> server.TransportTimeouts:
         """Open the board's serial port, or start the emulator with its line on a pipe."""
@@ -177,15 +209,12 @@ class BaremetalHandler(server.ProjectAPIHandler):
         elf = self.folder / IMAGE
         if not elf.is_file():
             raise FileNotFoundError(f"{elf} is missing; build the project first")
-        if options.get("port"):
-            port = SerialPort(options["port"], int(options.get("baudrate") or 115200))
+        chosen = self._chosen(options)
+        if chosen.get("port") or board.emulator is None:
+            path = chosen.get("port") or only_port(board.title)
+            port = SerialPort(path, int(chosen.get("baudrate") or 115200))
             port.open()
             self.line = port
-        elif board.emulator is None:
-            raise ArgumentValueError(
-                f"{board.title}: no emulator runs this board; name the serial port that the board "
-                "is on with the option port, for example /dev/ttyACM0"
-            )
         else:
             self.line = EmulatorProcess(board, elf)
         return server.TransportTimeouts(0.0, 20.0, 60.0)
@@ -218,7 +247,25 @@ def board_config(board: Board) -> str:
         "#define BOARD_CONFIG_H_",
         f'#define BOARD_NAME "{board.name}"',
         f"#define BOARD_CLOCK_HZ {board.clock_hz}u",
+        f"#define BOARD_RESET_HZ {board.reset_hz or board.clock_hz}u",
         f"#define BOARD_UART_BASE {board.uart.base:#x}u",
+        f"#define BOARD_UART_HZ {board.uart.clock_hz or board.clock_hz}u",
+        f"#define BOARD_UART_RESET_HZ {board.uart.reset_hz or board.reset_hz or board.clock_hz}u",
+        f"#define BOARD_UART_SCALE {board.uart.scale}u",
+        f"#define BOARD_UART_TX_PIN {board.uart.tx_pin}u",
+        f"#define BOARD_UART_RX_PIN {board.uart.rx_pin}u",
+        "#ifndef BOARD_BAUD",
+        "#define BOARD_BAUD 115200u",
+        "#endif",
+        f"#define BOARD_HAS_ICACHE {int(board.instruction_cache)}",
+        _step_table("BOARD_CLOCK_STEPS", board.clock),
+        _step_table("BOARD_PIN_STEPS", board.pins),
+        "#define BOARD_BOOT_WORDS "
+        + (
+            _words(".boot2", "board_boot_words", checked_boot_block(board.boot_block))
+            + " "
+            + _words(".vectors.block", "board_image_block", board.image_block)
+        ).strip(),
         f"#define BOARD_HAS_FPU {int(has_fpu)}",
         "#define BOARD_COPIED_MEMORIES(X) " + " ".join(f"X({m})" for m in copied_memories(board)),
         f"#define BOARD_EXIT_SEMIHOSTING {int(board.exit == 'semihosting')}",
@@ -226,6 +273,33 @@ def board_config(board: Board) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _step_table(macro: str, steps: Sequence[RegisterStep]) -> str:
+    rows = [f"X({s.kind.upper()}, {s.address:#010x}u, {s.mask:#x}u, {s.value:#x}u)" for s in steps]
+    return f"#define {macro}(X) " + " \\\n  ".join(rows)
+
+
+def _words(section: str, name: str, words: Sequence[int]) -> str:
+    """Return the definition of words that a boot ROM looks for; empty where it wants none."""
+    if not words:
+        return ""
+    listed = ", ".join(f"{word:#010x}u" for word in words)
+    place = f'__attribute__((section("{section}"), used))'
+    return f"{place} static const uint32_t {name}[] = {{{listed}}};"
+
+
+def checked_boot_block(words: Sequence[int]) -> list[int]:
+    """Return RP2040's second boot stage: 252 bytes, and the CRC-32 that its boot ROM computes."""
+    if not words:
+        return []
+    padded = [*words, *[0] * (63 - len(words))]
+    crc = 0xFFFFFFFF
+    for byte in struct.pack("<63I", *padded):
+        crc ^= byte << 24
+        for _ in range(8):
+            crc = (crc << 1 ^ (0x04C11DB7 if crc & 0x80000000 else 0)) & 0xFFFFFFFF
+    return [*padded, crc]
 
 
 # The runtime's files behind an RPC session; the linker drops what they do not use.
@@ -247,6 +321,35 @@ SESSION_SOURCES = (
     *("rpc_values", "rpc_verbs", "sha256", "status", "tensor", "timer"),
 )
 
+_SESSION_FILES = ("heap.c", "model_aot.c")  # beside main_rpc.c, of projects that a host drives
+
+
+def copy_board(source: Path, target: Path, board: Board, kind: str) -> None:
+    """Copy the board support that a project uses: all headers, and its own sources."""
+    target.mkdir()
+    names = {path.name for path in source.glob("*.h")} | set(_board_sources(board, kind))
+    if kind == "host_driven":
+        names.update(_SESSION_FILES)
+    for name in sorted(names):
+        shutil.copyfile(source / name, target / name)
+
+
+def _board_sources(board: Board, kind: str) -> list[str]:
+    main = {"bench": "main_bench.c", "example_project": "main_example.c"}.get(kind, "main_rpc.c")
+    setup = ["setup.c"] if board.is_arm else []
+    return [main, "print.c", *setup, f"startup_{board.startup}.c", f"uart_{board.uart.kind}.c"]
+
+
+def copy_runtime(runtime: Path, target: Path) -> None:
+    """Copy the part of the device runtime that sessions need, to include and src of a folder."""
+    shutil.copytree(runtime / "include", target / "include")
+    (target / "src").mkdir()
+    for path in sorted((runtime / "src").glob("*.h")):
+        shutil.copyfile(path, target / "src" / path.name)
+    for name in SESSION_SOURCES:
+        shutil.copyfile(runtime / "src" / f"{name}.c", target / "src" / f"{name}.c")
+
+
 _MAKEFILE = """\
 # Generated; `make` leaves build/firmware.elf and its map file.
 CC = {compiler}
@@ -257,11 +360,13 @@ CFLAGS = $(CPU) -std=c11 {optimise} -g -ffunction-sections -fdata-sections -fno-
   -Iboard -Icrt/include -Icrt/src -Imodel/codegen/host/include
 LDFLAGS = $(CPU) -nostartfiles {libs}{mismatch}-T firmware.ld -Wl,-n -Wl,--gc-sections \\
   -Wl,--no-warn-rwx-segments -Wl,-Map=build/firmware.map
+-include stack.mk
+STACK_BYTES ?= {stack}
 SOURCES = {sources}
 OBJECTS = $(patsubst %.c,build/%.o,$(SOURCES)){objects}
 
-build/firmware.elf: $(OBJECTS) firmware.ld
-\t$(CC) $(LDFLAGS) -o $@ $(OBJECTS)
+build/firmware.elf: $(OBJECTS) firmware.ld $(wildcard stack.mk)
+\t$(CC) $(LDFLAGS) -Wl,--defsym=__stack_bytes=$(STACK_BYTES) -o $@ $(OBJECTS)
 
 build/%.o: %.c
 \t@mkdir -p $(dir $@)
@@ -279,13 +384,7 @@ def makefile(
     board: Board, project: Path, kind: str, options: dict[str, Any], places: Sequence[str] = ()
 ) -> str:
     """Return the project's Makefile; `places` are definitions that place the model's constants."""
-    main = {"bench": "main_bench.c", "example_project": "main_example.c"}.get(kind, "main_rpc.c")
-    sources = [
-        f"board/{main}",
-        "board/print.c",
-        f"board/startup_{board.startup}.c",
-        f"board/uart_{board.uart.kind}.c",
-    ]
+    sources = [f"board/{name}" for name in _board_sources(board, kind)]
     generated = sorted((project / "model" / "codegen" / "host" / "src").glob("*.c"))
     sources += [str(path.relative_to(project)) for path in generated]
     if kind == "host_driven":
@@ -302,6 +401,7 @@ def makefile(
         compiler=board.compiler,
         cpu=" ".join(board.cflags),
         optimise=options.get("optimise") or "-O2",
+        stack=int(options.get("stack_bytes") or _STACK_BYTES),
         extra="".join(f"{flag} " for flag in extra),
         # An object of LLVM passes pointers and integers only: the ABI of floats does not matter.
         mismatch="-Wl,--no-warn-mismatch " if objects else "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,27 @@ class Uart:
 
     kind: str = "none"
     base: int = 0
+    clock_hz: int = 0  # what its divider divides, at the rated clock and after reset; 0: the core's
+    reset_hz: int = 0
+    scale: int = 1  # 256 for an LPUART
+    tx_pin: int = 0  # where a pin is a number in the driver's register
+    rx_pin: int = 0
+
+
+STEP_KINDS = {"write": 1, "set": 1, "clear": 1, "field": 2, "wait": 2}  # with so many numbers
+
+
+@dataclass(frozen=True)
+class RegisterStep:
+    """One register of the start: "write a v", "set a m", "clear a m", "field a m v", "wait a m v".
+
+    All are 32-bit words; "field" replaces the bits of the mask, "wait" waits until they are so.
+    """
+
+    kind: str
+    address: int
+    mask: int
+    value: int
 
 
 @dataclass(frozen=True)
@@ -58,6 +79,13 @@ class Board:
     exit: str = "none"
     emulator: Emulator | None = None
     aliases: tuple[str, ...] = ()
+    reset_hz: int = 0  # the clock that a board stays at when its own does not start; 0: the same
+    instruction_cache: bool = False
+    clock: tuple[RegisterStep, ...] = ()
+    pins: tuple[RegisterStep, ...] = ()
+    boot_block: tuple[int, ...] = ()  # RP2040's second boot stage, in the memory named BOOT
+    image_block: tuple[int, ...] = ()  # words that the boot ROM looks for behind the vectors
+    flash_tool: str = ""  # "pyocd CHIP" or "uf2 FAMILY": what programs it, see `board_tools`
 
     def memory(self, name: str) -> Memory:
         """Return one memory by name; raises ValueError with the names there are."""
@@ -123,11 +151,39 @@ def _parse(path: Path) -> Board:
             if emulator is None
             else Emulator(emulator["program"], tuple(emulator["args"])),
             aliases=tuple(data.get("aliases", ())),
+            reset_hz=int(data.get("reset_hz", 0)),
+            instruction_cache=bool(data.get("instruction_cache", False)),
+            clock=tuple(map(parse_step, data.get("clock", ()))),
+            pins=tuple(map(parse_step, data.get("pins", ()))),
+            boot_block=tuple(map(int, data.get("boot_block", ()))),
+            image_block=tuple(map(int, data.get("image_block", ()))),
+            flash_tool=str(data.get("flash_tool", "")),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise SlipwayError(
             f"{path} does not describe a board: {error!r}; see the files in {DEVICES}"
         ) from error
+
+
+def parse_step(text: str) -> RegisterStep:
+    """Read one step: a kind, numbers, and behind # what it is for."""
+    kind, *words = text.partition("#")[0].split() or [""]
+    if STEP_KINDS.get(kind) != len(words) - 1:
+        forms = "write A V, set A M, clear A M, field A M V, wait A M V"
+        raise ValueError(f"the step {text!r} is none of {forms}")
+    address, *rest = (int(word, 0) for word in words)
+    if any(not 0 <= n < 1 << 32 for n in (address, *rest)) or address % 4 or not address:
+        raise ValueError(f"the step {text!r} is about no 32-bit register")
+    mask, value = rest if len(rest) == 2 else (rest[0], rest[0])
+    if kind in ("field", "wait") and value & ~mask:
+        raise ValueError(f"the step {text!r} has a value beyond its mask")
+    return RegisterStep(kind, address, 0xFFFFFFFF if kind == "write" else mask, value)
+
+
+def step_text(step: RegisterStep) -> str:
+    """Return a step as a description holds it; the inverse of `parse_step`."""
+    numbers = [step.value] if STEP_KINDS[step.kind] == 1 else [step.mask, step.value]
+    return " ".join([step.kind, *(f"{n:#x}" for n in (step.address, *numbers))])
 
 
 def with_room(board: Board, size_bytes: int) -> Board:
@@ -145,9 +201,15 @@ def board_toml(board: Board) -> str:
     def text(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
 
-    names = ("title", "core", "startup", "compiler", "cflags", "target", "clock_hz", "exit")
+    names = (
+        *("title", "core", "startup", "compiler", "cflags", "target", "clock_hz", "exit"),
+        *("reset_hz", "instruction_cache", "boot_block", "image_block", "flash_tool"),
+    )
     lines = [f"{name} = {text(getattr(board, name))}" for name in names]
-    lines.append(f"uart = {{ kind = {text(board.uart.kind)}, base = {board.uart.base} }}")
+    for name in ("clock", "pins"):
+        lines.append(f"{name} = {text([step_text(s) for s in getattr(board, name)])}")
+    uart = ", ".join(f"{f.name} = {text(getattr(board.uart, f.name))}" for f in fields(board.uart))
+    lines.append(f"uart = {{ {uart} }}")
     for m in board.memories:
         lines += ["[[memory]]", f"name = {text(m.name)}", f"origin = {m.origin}"]
         lines.append(f"size = {m.size}")

@@ -1,9 +1,10 @@
 """Does a model fit a board: flash and RAM by class, before and after linking.
 
-The estimate needs no compiler: weights, arena, inputs and outputs are exact, code and stack are
-guessed from the number of kernels.  The truth comes from the linked image: its sections, the
-compiler's stack report, and the call graph.  Both are `Need` values, so that one can be held
-against the other.
+The estimate needs no compiler of the board's: weights, arena, inputs and outputs are exact.  Code
+is what the package's own clang makes of the sources, with what gcc and start-up code add at most
+(`measure_image`), or else guessed from the number of kernels.  It errs upwards.  The truth comes
+from the linked image: its sections, the compiler's stack report, and the call graph.  Both are
+`Need` values, so that one can be held against the other.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import Any
 
 from slipway.micro.board import Board
 
-_CODE_PER_KERNEL = 350  # bytes of Thumb-2 code of one kernel, measured on the test models at -O2
-_CODE_BASE = 1300  # start-up, run function, helpers
-_STACK_ESTIMATE = 512
+# Bytes of code at -O2, above what the test models and those of docs/micro.md link to on any core.
+_CODE_PER_KERNEL = 900
+_CODE_BASE = 6000  # start-up, run function, what kernels share
+_STACK_ESTIMATE = 1024
 
 
 @dataclass(frozen=True)
@@ -65,14 +67,17 @@ class ModelNeeds:
     notes: tuple[str, ...] = field(default=())
 
 
-def need_of(weights: int, arena: int, io: int, kernels: int) -> Need:
-    """Return the estimate for known bytes of data and a number of kernels."""
-    code = _CODE_BASE + _CODE_PER_KERNEL * kernels
+def need_of(weights: int, arena: int, io: int, kernels: int, code: int | None = None) -> Need:
+    """Return the estimate for known bytes of data, and a number of kernels or bytes of code."""
+    code = _CODE_BASE + _CODE_PER_KERNEL * kernels if code is None else code
     return Need(weights=weights, code=code, arena=arena, io=io, stack=_STACK_ESTIMATE)
 
 
-def estimate(model: Mapping[str, Any]) -> ModelNeeds:
-    """Return the needs of a model from its archive's description (see `only_model`)."""
+def estimate(model: Mapping[str, Any], code: int | None = None) -> ModelNeeds:
+    """Return the needs of a model from its archive's description (see `only_model`).
+
+    `code` is what `measure_image.estimated_code` says of its sources, where they are there.
+    """
     main = model["memory"]["functions"]["main"][0]
     plan = model.get("memory_plan", {})
     tensors = plan.get("tensors", [])
@@ -87,6 +92,7 @@ def estimate(model: Mapping[str, Any]) -> ModelNeeds:
         arena=main["workspace_size_bytes"],
         io=main["io_size_bytes"],
         kernels=len(kernels),
+        code=code,
     )
     peak = max(layers, key=lambda layer: layer.alive_bytes, default=None)
     there: list[tuple[str, int]] = []
@@ -160,11 +166,15 @@ _CLASSES = ("weights", "code", "arena", "io", "stack", "data")
 
 
 def fit_report(
-    model: ModelNeeds, boards: Sequence[Board], linked: Mapping[str, Need | None] | None = None
+    model: ModelNeeds,
+    boards: Sequence[Board],
+    linked: Mapping[str, Need | None] | None = None,
+    needs: Mapping[str, Need] | None = None,
 ) -> str:
     """Return the tables that `slipway fit` prints.
 
-    `linked`: the truth for each board by its name; None for a board whose compiler is missing.
+    `needs`: the estimate for the core of each board, where it differs.  `linked`: the truth for
+    each board by its name; None for a board whose compiler is missing.
     """
     linked = linked or {}
     lines = _classes(model, boards[0], linked.get(boards[0].name))
@@ -174,7 +184,8 @@ def fit_report(
             f"RAM peak at layer {model.peak_layer} (lower bound {model.lower_bound_bytes} B):",
         ]
         lines += [f"  {size:>10} B  {name}" for name, size in model.peak_tensors[:5]]
-    verdicts = [Verdict(board, linked.get(board.name) or model.need) for board in boards]
+    own = {board.name: (needs or {}).get(board.name, model.need) for board in boards}
+    verdicts = [Verdict(board, linked.get(board.name) or own[board.name]) for board in boards]
     head = f"  {'board':<16}{'flash left':>12}{'RAM left':>12}"
     if linked:
         head += f"{'code':>10}{'stack':>10}"

@@ -12,10 +12,12 @@ from slipway.micro.baremetal import (
     MODEL_ARCHIVE,
     SESSION_SOURCES,
     BaremetalHandler,
+    copy_runtime,
 )
 from slipway.micro.emulator import SerialProcess
+from slipway.micro.exports.readme import project_readme
 from slipway.micro.model_config import model_config
-from slipway.micro.model_library import only_model, unpack_model_library
+from slipway.micro.model_library import unpack_into_project
 from slipway.micro.program import write_program
 from slipway.micro.project_api import server
 from slipway.micro.toolchain import run_tool
@@ -47,7 +49,7 @@ class CrtHandler(BaremetalHandler):
     ) -> None:
         """Lay the project out."""
         project_dir.mkdir(parents=True, exist_ok=True)
-        model = only_model(unpack_model_library(model_library_format_path, project_dir / "model"))
+        model = unpack_into_project(model_library_format_path, project_dir)
         shutil.copyfile(model_library_format_path, project_dir / MODEL_ARCHIVE)
         shutil.copyfile(
             self.folder / "microtvm_api_server.py", project_dir / "microtvm_api_server.py"
@@ -56,12 +58,12 @@ class CrtHandler(BaremetalHandler):
         shared = self.folder.parent / "baremetal" / "src"
         for name in ("board.h", "heap.c", "main_rpc.c", "model_aot.c", "program.h"):
             shutil.copyfile(shared / name, project_dir / "board" / name)
-        shutil.copytree(standalone_crt_dir / "include", project_dir / "crt" / "include")
-        shutil.copytree(standalone_crt_dir / "src", project_dir / "crt" / "src")
+        copy_runtime(Path(standalone_crt_dir), project_dir / "crt")
         (project_dir / "board" / "board_config.h").write_text('#define BOARD_NAME "host"\n')
         heap = {"heap_bytes": options.get("heap_bytes") or 1 << 20}
         (project_dir / "board" / "model_config.h").write_text(model_config(model, heap))
         write_program(project_dir, model)
+        (project_dir / "README.md").write_text(project_readme(self.platform, model, {}))
 
     def build(self, options: dict[str, Any]) -> None:
         """Compile the process with cc."""

@@ -130,7 +130,8 @@ def linked_need(pieces: Iterable[Piece], stack_bytes: int | None = None) -> Need
 def stack_bound(folder: str | Path, entry: str) -> int | None:
     """Return the deepest stack below `entry`, in bytes, from gcc's ``-fcallgraph-info=su`` files.
 
-    None when the files say nothing of `entry`, or when its call graph has a cycle.
+    None when the files say nothing of `entry`, when its call graph has a cycle, and when it calls
+    through pointers.
     """
     frames, edges = _call_graph(Path(folder))
     calls: dict[str, set[str]] = {}
@@ -147,7 +148,7 @@ def stack_bound(folder: str | Path, entry: str) -> int | None:
             open_.discard(name)
             below = (done.get(callee, 0) for callee in calls.get(name, ()))
             done[name] = frames.get(name, 0) + max(below, default=0)
-        elif name in open_:
+        elif name in open_ or name == "__indirect_call":
             return None
         elif name not in done:
             open_.add(name)

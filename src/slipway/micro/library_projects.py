@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from slipway.errors import ArgumentValueError, ToolchainError
-from slipway.micro.baremetal import MODEL_ARCHIVE, SESSION_SOURCES, TEMPLATE_SOURCES
+from slipway.micro.baremetal import MODEL_ARCHIVE, TEMPLATE_SOURCES, copy_runtime
+from slipway.micro.exports.readme import project_readme
 from slipway.micro.model_config import model_config
-from slipway.micro.model_library import only_model, unpack_model_library
+from slipway.micro.model_library import unpack_into_project
 from slipway.micro.program import is_ahead_of_time, write_program
 from slipway.micro.project_api import server
 from slipway.micro.toolchain import find_tool, run_tool
@@ -41,16 +42,6 @@ def add_session(
     write_program(project_dir, model, source)
     name = str(options.get("board") or "board")
     (source / "board_config.h").write_text(f'#define BOARD_NAME "{name}"\n')
-
-
-def copy_runtime(runtime: Path, include: Path, source: Path) -> None:
-    """Copy the part of the device runtime that sessions need."""
-    shutil.copytree(runtime / "include", include)
-    source.mkdir(exist_ok=True)
-    for path in sorted((runtime / "src").glob("*.h")):
-        shutil.copyfile(path, source / path.name)
-    for name in SESSION_SOURCES:
-        shutil.copyfile(runtime / "src" / f"{name}.c", source / f"{name}.c")
 
 
 class LibraryHandler(server.ProjectAPIHandler):
@@ -85,7 +76,7 @@ class LibraryHandler(server.ProjectAPIHandler):
         """Unpack the model and lay the template's files around it."""
         self.runtime = Path(standalone_crt_dir)
         project_dir.mkdir(parents=True, exist_ok=True)
-        model = only_model(unpack_model_library(model_library_format_path, project_dir / "model"))
+        model = unpack_into_project(model_library_format_path, project_dir)
         shutil.copyfile(model_library_format_path, project_dir / MODEL_ARCHIVE)
         shutil.copyfile(
             self.folder / "microtvm_api_server.py", project_dir / "microtvm_api_server.py"
@@ -97,12 +88,15 @@ class LibraryHandler(server.ProjectAPIHandler):
                 text = path.read_text(encoding="utf-8")
                 for word, value in words.items():
                     text = text.replace(word, value)
-                target = project_dir / path.relative_to(self.folder / "files")
+                place = str(path.relative_to(self.folder / "files")).replace("@NAME@", name)
+                target = project_dir / place
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(text, encoding="utf-8")
         (project_dir / "project_options.txt").write_text(
             "".join(f"{key}={value}\n" for key, value in sorted(options.items()))
         )
+        readme = project_readme(self.platform, model, options)
+        (project_dir / "README.md").write_text(readme, encoding="utf-8")
         self.finish(project_dir, model, options)
 
     def words(self, options: dict[str, Any]) -> dict[str, str]:
@@ -199,8 +193,7 @@ class ZephyrHandler(LibraryHandler):
         (source / "model_config.h").write_text(model_config(model, options))
         if _is_driven(options):
             add_session(project_dir, source, model, options)
-            (project_dir / "crt").mkdir()
-            copy_runtime(self.runtime, project_dir / "crt" / "include", project_dir / "crt" / "src")
+            copy_runtime(self.runtime, project_dir / "crt")
             if (source / "model_aot.c").exists():
                 path = project_dir / "CMakeLists.txt"
                 text = path.read_text().replace("src/program.c", "src/program.c src/model_aot.c")
@@ -295,10 +288,13 @@ class ArduinoHandler(LibraryHandler):
                 "executor=Executor('aot')"
             )
         add_session(project_dir, source, model, options)
-        copy_runtime(self.runtime, source / "include", source)
+        crt = project_dir / "crt"
+        copy_runtime(self.runtime, crt)
         headers = source / "slipway"
-        (source / "include" / "slipway").rename(headers)
-        shutil.rmtree(source / "include")  # the headers of C++, which the sketch does not use
+        (crt / "include" / "slipway").rename(headers)
+        for path in sorted((crt / "src").iterdir()):
+            path.rename(source / path.name)
+        shutil.rmtree(crt)  # the headers of C++, which the sketch does not use
         for path in headers.glob("*.h"):
             path.write_text(path.read_text().replace('#include "slipway/', '#include "'))
         abi = headers / "abi.h"

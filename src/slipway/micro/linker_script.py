@@ -10,8 +10,9 @@ MEMORY {{
 {memories}
 }}
 ENTRY(Reset_Handler)
+PROVIDE(__stack_bytes = {stack}); /* the Makefile's STACK_BYTES goes before */
 SECTIONS {{
-  .vectors : {{ KEEP(*(.vectors)) }} > FLASH
+{boot}  .vectors : {{ KEEP(*(.vectors)) KEEP(*(.vectors.block)) }} > FLASH
   .text : {{ *(.text .text.*) }} > FLASH
   .rodata : {{ . = ALIGN(8); *(.rodata .rodata.* .srodata .srodata.*) . = ALIGN(4); }} > FLASH
   .ARM.extab : {{ *(.ARM.extab*) }} > FLASH
@@ -33,7 +34,7 @@ SECTIONS {{
   .arena (NOLOAD) : {{ . = ALIGN(16); *(.slipway.arena .slipway.arena.*) . = ALIGN(4); }} > RAM
 {pools}{constants}  end = .; __end__ = .;
   .stack (NOLOAD) : {{
-    . = ALIGN(16); __stack_base = .; . += {stack}; . = ALIGN(16); __stack_top = .;
+    . = ALIGN(16); __stack_base = .; . += __stack_bytes; . = ALIGN(16); __stack_top = .;
   }} > RAM
   __code_start = .; __code_end = ORIGIN(RAM) + LENGTH(RAM);
   /DISCARD/ : {{ *(.comment) *(.note*) *(.riscv.attributes) }}
@@ -49,15 +50,16 @@ def linker_script(board: Board, stack_bytes: int) -> str:
     ``.slipway.constant.<NAME>`` are copied there when the board starts.
     """
     memories = "\n".join(
-        f"  {m.name} ({'rx' if m.name == 'FLASH' else 'rwx'}) : "
+        f"  {m.name} ({'rx' if m.name in ('FLASH', 'BOOT') else 'rwx'}) : "
         f"ORIGIN = {m.origin:#x}, LENGTH = {m.size:#x}"
         for m in board.memories
     )
     pools = "".join(
         f"  .pool.{m.name} (NOLOAD) : {{ . = ALIGN(16); *(.slipway.pool.{m.name}) }} > {m.name}\n"
         for m in board.memories
-        if m.name != "FLASH"
+        if m.name not in ("FLASH", "BOOT")
     )
+    boots = any(m.name == "BOOT" for m in board.memories)
     constants = "".join(
         f"  .constants.{m} : {{ . = ALIGN(16); __{m}_start = .; *(.slipway.constant.{m}) "
         f". = ALIGN(4); __{m}_end = .; }} > {m} AT > FLASH\n"
@@ -65,10 +67,15 @@ def linker_script(board: Board, stack_bytes: int) -> str:
         for m in copied_memories(board)
     )
     return _TEMPLATE.format(
-        name=board.name, memories=memories, pools=pools, constants=constants, stack=stack_bytes
+        name=board.name,
+        memories=memories,
+        pools=pools,
+        constants=constants,
+        stack=stack_bytes,
+        boot="  .boot2 : { KEEP(*(.boot2)) } > BOOT\n" if boots else "",
     )
 
 
 def copied_memories(board: Board) -> list[str]:
     """Return the memories whose constants the start-up code copies out of FLASH, beside RAM's."""
-    return [m.name for m in board.memories if m.name not in ("FLASH", "RAM")]
+    return [m.name for m in board.memories if m.name not in ("FLASH", "RAM", "BOOT")]

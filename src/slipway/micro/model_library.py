@@ -24,6 +24,7 @@ import functools
 import io
 import json
 import os
+import shutil
 import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -158,3 +159,13 @@ def only_model(metadata: Mapping[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = next(iter(modules.values()))
         return found
     return dict(metadata)
+
+
+def unpack_into_project(archive: str | Path, project: Path) -> dict[str, Any]:
+    """Unpack the model of a project to its folder ``model``, and return its description.
+
+    The archive's copy of the runtime is left out: projects that need it have their own part of it.
+    """
+    model = only_model(unpack_model_library(archive, project / "model"))
+    shutil.rmtree(project / "model" / "runtime", ignore_errors=True)
+    return model

@@ -14,7 +14,7 @@ from slipway.micro.model_library_format import export_model_library_format
 from slipway.micro.project_api import client
 from slipway.micro.transport import Transport, TransportTimeouts
 
-TEMPLATES = ("crt", "baremetal", "cmake", "zephyr", "arduino")
+TEMPLATES = ("crt", "baremetal", "cmake", "zephyr", "arduino", "platformio", "espidf", "cmsis")
 
 
 class TemplateProjectError(SlipwayError):
@@ -28,7 +28,7 @@ class NotATemplateProjectError(SlipwayError):
 def get_microtvm_template_projects(platform: str) -> str:
     """Return the directory of a template that comes with Slipway.
 
-    `platform` is "crt" (a process of this machine), "baremetal", "cmake", "zephyr" or "arduino".
+    `platform` is one of `TEMPLATES`; "crt" is a process of this machine.
     """
     folder = Path(__file__).parent.parent / "boards" / platform
     if platform not in TEMPLATES or not (folder / client.SERVER_PYTHON_FILENAME).is_file():
@@ -196,6 +196,8 @@ class TemplateProject:
         """Make a project of a Model Library Format archive."""
         target = Path(project_dir).resolve()
         options = dict(options or {})
+        if str(options.get("board", "")).endswith(".toml"):  # the server's folder is another
+            options["board"] = str(Path(options["board"]).resolve())
         try:
             if target.exists() and (not target.is_dir() or any(target.iterdir())):
                 raise FileExistsError(f"{target} exists and is not empty; give a new directory")

@@ -23,6 +23,9 @@ _PACKAGES = {
 }
 _ELSEWHERE = {
     "arduino-cli": "See https://arduino.github.io/arduino-cli/latest/installation",
+    "pyocd": "It programs most boards: pip install pyocd",
+    "pio": "It comes with PlatformIO: pip install platformio",
+    "idf.py": "It comes with ESP-IDF: https://docs.espressif.com, Get Started",
     "west": "It comes with Zephyr: pip install west",
 }
 

@@ -22,6 +22,7 @@ from slipway.relay.ops.nn.dense import batch_matmul as batch_matmul
 from slipway.relay.ops.nn.dense import bias_add as bias_add
 from slipway.relay.ops.nn.dense import dense as dense
 from slipway.relay.ops.nn.dense import matmul as matmul
+from slipway.relay.ops.nn.float_parts import float_parts as float_parts
 from slipway.relay.ops.nn.loss import cross_entropy as cross_entropy
 from slipway.relay.ops.nn.loss import cross_entropy_with_logits as cross_entropy_with_logits
 from slipway.relay.ops.nn.loss import fast_softmax as fast_softmax
@@ -135,6 +136,7 @@ __all__ = [
     "dropout_raw",
     "fast_softmax",
     "fifo_buffer",
+    "float_parts",
     "global_avg_pool1d",
     "global_avg_pool2d",
     "global_avg_pool3d",

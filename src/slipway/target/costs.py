@@ -51,9 +51,13 @@ class Costs:
       that are read once or twice are prefetched.
     - `tile_instructions`: of a tile of integer products in a step, with less of which several steps
       are unrolled.
+    - `lane_row_products`: multiply-adds of a step of a tile whose rows are lanes, at most.
     - `window_positions`: neighbouring positions whose windows are taken together.
     - `window_products`: of those positions that are unrolled, at most.
     - `window_dots`: the same of instructions that take several products each.
+    - `run_windows`, `run_taps`: of largest values, neighbouring windows that share their columns,
+      at most, and the taps of a window's row and column together; `run_registers`: the part of the
+      registers that the columns of a run may fill.
     - `transposed_run`: square tiles along the rows that are read, before those beside them.
 
     Attention:
@@ -113,6 +117,10 @@ class Costs:
     window_positions: int = 8
     window_products: int = 128
     window_dots: int = 40
+    lane_row_products: int = 128
+    run_windows: int = 16
+    run_taps: int = 10
+    run_registers: float = 0.625
     transposed_run: int = 4
 
     attention_lanes: int = 4

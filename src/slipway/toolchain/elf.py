@@ -27,7 +27,7 @@ _NAMES = 64  # times the file's size: what all names that are read may have, as 
 
 @dataclass(frozen=True)
 class Segment:
-    """One program header; file range and address range in bytes."""
+    """One program header; file range and address range in bytes, and where a loader puts it."""
 
     type: int
     flags: int
@@ -35,6 +35,7 @@ class Segment:
     address: int
     file_bytes: int
     memory_bytes: int
+    load_address: int
 
 
 @dataclass(frozen=True)
@@ -120,16 +121,16 @@ class ElfFile:
         for index in range(count):
             offset = at + index * entry_bytes
             if self.is_64:
-                kind, flags, file_at, address, _, size, memory, _ = self._unpack(
+                kind, flags, file_at, address, load, size, memory, _ = self._unpack(
                     "<IIQQQQQQ", offset
                 )
             else:
-                kind, file_at, address, _, size, memory, flags, _ = self._unpack(
+                kind, file_at, address, load, size, memory, flags, _ = self._unpack(
                     "<IIIIIIII", offset
                 )
             if file_at + size > len(self.data) and kind in (_PT_LOAD, _PT_DYNAMIC):
                 raise self._damaged("it ends before its own tables do")
-            yield Segment(kind, flags, file_at, address, size, memory)
+            yield Segment(kind, flags, file_at, address, size, memory, load)
 
     def _file_offset(self, address: int, size: int) -> int:
         for segment in self.segments:

@@ -26,6 +26,7 @@ from slipway.toolchain import zig
 LIBRARY_NAME = "libslipway_runtime.so"
 SERVER_NAME = "slipway-server"
 CRT = Path(__file__).resolve().parent.parent / "crt"
+_NOTHING_UNUSED = ("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections")
 _OPTIMISE = ("-std=c11", "-O2", "-D_GNU_SOURCE=", "-pthread")
 
 
@@ -167,16 +168,49 @@ def build_device_server(triple: str, out: str | os.PathLike[str] | None = None) 
 
 def _make_server(target: str, prebuilt: Path | None, out: Path) -> None:
     if prebuilt is None:
-        compile_static(target, out, "src", "posix", "server")
+        compile_server(target, out)
     else:
         shutil.copy(prebuilt, out)
         out.chmod(0o755)
 
 
+def compile_server(target: str, out: Path) -> None:
+    """Compile the static server for musl's `target`, with the child that opens drivers."""
+    with tempfile.TemporaryDirectory(prefix="slipway-child-") as folder:
+        child = Path(folder) / "child"
+        carried = compile_device_child(target, child)
+        named = (f'-DSLW_DEVICE_CHILD="{child.as_posix()}"',) if carried else ()
+        compile_static(target, out, "src", "posix", "server", extra=("-Os", *named))
+
+
+def compile_device_child(target: str, out: Path) -> bool:
+    """Compile what a static server for musl's `target` starts to open drivers, where it can be.
+
+    It is a dynamic program for glibc, whose loader and libraries drivers are made for.
+    """
+    gnu = target.replace("musl", "gnu")
+    if not gnu.startswith(("x86_64-", "aarch64-", "arm-")):
+        return False
+    drivers = [CRT / "posix" / "devices" / "device_wire.c", *crt_sources("posix/devices/drivers")]
+    core = [CRT / "src" / f"{name}.c" for name in ("device", "error", "format", "object")]
+    sources = [*crt_sources("child"), *drivers, *core, CRT / "posix" / "platform.c"]
+    flags = ["-Os" if flag == "-O2" else flag for flag in _OPTIMISE]
+    flags += ["-s", *_NOTHING_UNUSED]
+    if gnu.startswith("arm-"):
+        flags.append("-mcpu=cortex_a7")
+    command = ["cc", "-target", f"{gnu}.2.17", *flags, "-I", str(include_path()), "-o", str(out)]
+    zig.run_zig([*command, *map(str, sources), "-ldl"], purpose=f"compiling for {gnu}")
+    return True
+
+
 def compile_static(target: str, out: Path, *folders: str, extra: tuple[str, ...] = ()) -> None:
-    """Compile folders of the runtime, and `extra` arguments, into a static musl program."""
-    sources = [str(path) for path in crt_sources(*folders)]
-    flags = [*_OPTIMISE, "-static", "-s", "-DSLW_STATIC", "-I", str(include_path())]
+    """Compile folders of the runtime, and `extra` arguments, into a static musl program.
+
+    No drivers of devices: no library can be opened there.
+    """
+    sources = [str(path) for path in crt_sources(*folders) if path.parent.name != "drivers"]
+    flags = [*_OPTIMISE, "-static", "-s", *_NOTHING_UNUSED, "-DSLW_STATIC"]
+    flags += ["-I", str(include_path())]
     if target.startswith("arm-"):
         flags.append("-mcpu=cortex_a7")  # ARMv7-A with NEON and VFPv4, without later extensions
     command = ["cc", "-target", target, *flags, "-o", str(out), *sources, *extra]

@@ -29,7 +29,7 @@ def prebuild(*, servers: bool = False) -> list[Path]:
     for triple in SERVERS if servers else ():
         out = native.prebuilt_file(zig.musl_target(triple), native.SERVER_NAME)
         out.parent.mkdir(parents=True, exist_ok=True)
-        native.compile_static(zig.musl_target(triple), out, "src", "posix", "server")
+        native.compile_server(zig.musl_target(triple), out)
         made.append(out)
     return made
 

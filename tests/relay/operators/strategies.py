@@ -29,6 +29,7 @@ def cases(name):
 
 
 import strategies_elementwise  # noqa: E402, F401
+import strategies_language  # noqa: E402, F401
 import strategies_products  # noqa: E402, F401
 import strategies_quantized  # noqa: E402, F401
 import strategies_regions  # noqa: E402, F401

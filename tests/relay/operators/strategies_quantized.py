@@ -89,6 +89,13 @@ def words(d):
     return Case((d.array(d.shape(4, 4), "uint8"),))
 
 
+@strategy("nn.float_parts")
+def float_parts(d):
+    data = d.array(d.shape(1, 4), "float32")
+    parts = d.pick([(0,), (1, 0, 0), (0, 1, 0), (2, 0, 1, 1, 0, 0)])
+    return Case((data,), OPS[d.name].attrs_type(parts, d.int(-data.ndim, data.ndim - 1)))
+
+
 @strategy("qnn.contrib_depthwise_packed")
 def packed_depthwise(d):
     kh, window, stride = d.int(1, 3), d.int(1, 6), d.int(1, 2)

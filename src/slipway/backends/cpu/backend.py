@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from slipway.backends.backend import Backend
 from slipway.backends.c_code import emit_c, emit_c_kernels
@@ -13,6 +14,9 @@ from slipway.codegen.source import FunctionSource
 from slipway.ir.function import PrimFunc
 from slipway.target import Target
 from slipway.transform.manager import Pass
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Call
 
 # By name: another kind of processor may have a backend of its own in a folder beside this one.
 _KINDS = ("llvm", "c", "hexagon")
@@ -40,6 +44,18 @@ class CpuBackend(Backend):
         if aot and (target.kind.name != "llvm" or lanes == 1):
             return 0
         return max(lanes, 4)
+
+    def fast_types(self, target: Target) -> Mapping[str, float]:
+        """Return bfloat16 where there is an instruction for it that is a gain."""
+        from slipway.backends.cpu.lowering.dot_pairs import gain_in_pairs, pair_instructions
+
+        return {"bfloat16": gain_in_pairs(target)} if pair_instructions(target) else {}
+
+    def gains_in_parts(self, call: Call, products: int, target: Target) -> bool:
+        """Return whether the unit for bfloat16 is faster by more than the parts are longer."""
+        from slipway.backends.cpu.lowering.dot_pairs import gains_in_parts
+
+        return gains_in_parts(call, products, target)
 
     def language(self, target: Target) -> str:
         """Return "c" for targets of that kind, else "llvm"."""

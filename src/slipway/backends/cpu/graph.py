@@ -27,6 +27,7 @@ from slipway.backends.cpu.lowering.pack_quantized import (
 )
 from slipway.backends.cpu.lowering.pad_quantized import pad_quantized
 from slipway.backends.cpu.lowering.subpixel_conv import subpixel_conv
+from slipway.backends.cpu.tile import LANE_BLOCKS, lane_rows
 from slipway.relay.expr import Function
 from slipway.target import Target
 from slipway.target.cores import Core
@@ -56,7 +57,7 @@ def panel_units(target: Target | None, lanes: int, rows: int, units: int) -> int
 
     With lane-indexed FMA, four vectors, so that two are loaded at once; sixteen for one row, whose
     few sums leave registers for them, eight with the 16 registers of armv7; three or two for whole
-    tiles of eight rows, the lanes of two vectors (`schedules.matmul.lane_fma_rows`).  Elsewhere one
+    tiles whose rows are lanes of vectors (`schedules.matmul.lane_fma_rows`).  Elsewhere one
     vector of `lanes`, and for one row 64 units, or eight vectors: its weights are then one stream
     from memory.
     """
@@ -67,7 +68,8 @@ def panel_units(target: Target | None, lanes: int, rows: int, units: int) -> int
     wide = target.parsed_triple.table == "aarch64"  # 32 registers
     if rows == 1:
         return (16 if wide else 8) * lanes
-    whole = [n for n in (3, 2) if wide and rows % 8 == 0 and units % (n * lanes) == 0]
+    is_whole = wide and rows % lane_rows(target) == 0
+    whole = [n for n in LANE_BLOCKS if is_whole and units % (n * lanes) == 0]
     return (whole or [4])[0] * lanes
 
 

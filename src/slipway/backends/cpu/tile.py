@@ -225,6 +225,20 @@ def widest_tile(kernel: MicroKernel, rows: int, vectors: int) -> Tile:
     )  # fmt: skip
 
 
+LANE_BLOCKS = (3, 2)  # vectors of weights in a block beside whole tiles whose rows are lanes
+
+
+def lane_rows(target: Target) -> int:
+    """Return the rows of a tile of lane-indexed FMA whose rows are the lanes of vectors.
+
+    Whole vectors of rows, as many as leave the sums of the widest block of weights in registers,
+    beside a step's rows and weights: eight with NEON's 32 registers of four lanes.
+    """
+    lanes, widest = max(1, target.vector_bits // 32), max(LANE_BLOCKS)
+    each = lanes * widest + 1
+    return max(1, (vector_registers(target) - widest) // each) * lanes
+
+
 def vector_registers(target: Target) -> int:
     """Return the number of vector registers that a tile may fill.
 

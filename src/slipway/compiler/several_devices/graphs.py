@@ -7,18 +7,27 @@ from dataclasses import dataclass
 
 from slipway.compiler.graph import COPY, GraphNode, ModelGraph, TensorRef, build_graph
 from slipway.compiler.optimize import INLINE, optimize
-from slipway.compiler.several_devices.placement import DeviceRegion, is_mark, place, regions
+from slipway.compiler.several_devices.placement import (
+    CONTROL,
+    DeviceRegion,
+    is_mark,
+    place,
+    regions,
+)
 from slipway.errors import LoweringError
 from slipway.ir.function import IRModule
 from slipway.ir.structural import structural_hash
 from slipway.relay import op_registry
 from slipway.relay.construct import bind
-from slipway.relay.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem, Var
+from slipway.relay.expr import Call, Constant, Expr, Function, If, Tuple, TupleGetItem, Var
+from slipway.relay.op_registry import is_call_of
 from slipway.relay.types import TensorType, TupleType, Type, flatten
+from slipway.relay.visit import post_order
 from slipway.target import Target
 from slipway.transform.graph.infer_type import infer_type
 from slipway.transform.graph.outline_branches import outline_branches
 from slipway.transform.graph.pipeline import main_function
+from slipway.transform.graph.select_branches import select_branches
 from slipway.transform.manager import Setting
 
 Value = tuple[int, int]  # id of a call or variable of the model, and which of its tensors
@@ -31,17 +40,18 @@ def graph_over(
     params: Mapping[str, object] | None,
     mod_name: str,
     lanes: Mapping[int, int],
+    control_only: bool = False,
 ) -> ModelGraph:
     """Return the graph of "main" with each kernel on its device.
 
-    `default` is where operators without a mark are (see `place`); `lanes` has the channels in a
-    block for each kind of device.
+    `default` and `control_only` say where operators without a mark are (see `place`); `lanes` has
+    the channels in a block for each kind of device.
     """
     bound = module.update("main", bind(main_function(module), params or {}))
     main = main_function(INLINE.run(bound, Setting(None)))
-    main = _with_own_results(outline_branches(infer_type(main)))
+    main = _with_own_results(outline_branches(select_branches(infer_type(main), False)))
     accelerator = next(kind for kind in targets if kind != 1)
-    placed = place(main.body, default, accelerator)
+    placed = place(main.body, default, accelerator, control_only)
     unknown = set(placed.values()) - set(targets)
     if unknown:
         raise LoweringError(
@@ -61,6 +71,16 @@ def graph_over(
         )
         joined.parts.append((part, build_graph(main_function(optimized), mod_name=mod_name)))
     return joined.graph_of(main)
+
+
+def has_control_flow(module: IRModule) -> bool:
+    """Return whether something in a model is computed or not, or how often, as values say."""
+    return any(
+        isinstance(expr, If) or (isinstance(expr, Call) and is_call_of(expr, *CONTROL))
+        for _, function in module.items()
+        if isinstance(function, Function)
+        for expr in post_order(function)
+    )
 
 
 def _with_own_results(main: Function) -> Function:

@@ -18,13 +18,18 @@ def is_mark(expr: Expr) -> bool:
     return is_call_of(expr, ON_DEVICE, DEVICE_COPY)
 
 
-def place(body: Expr, default: int | None, accelerator: int) -> dict[int, int]:
+CONTROL = ("branch", "scan", "while_loop")  # what the processor decides on while the model runs
+
+
+def place(
+    body: Expr, default: int | None, accelerator: int, control_only: bool = False
+) -> dict[int, int]:
     """Return the kind of device of each operator's call, by the id of the call.
 
     A call is where its mark says, or where the calls are that alone read it and follow a mark;
     others are on `default`.  Where that is None, they are on the processor if the model has a mark,
     and on `accelerator` if it has none, but for what no threads could share: sorting, say, or
-    control flow.
+    control flow.  With `control_only`, control flow alone is on the processor.
     """
     order = post_order(body, into_functions=False)
     has_marks = any(is_mark(expr) for expr in order)
@@ -32,6 +37,8 @@ def place(body: Expr, default: int | None, accelerator: int) -> dict[int, int]:
     placed: dict[int, int] = {}
 
     def usual(call: Call) -> int:
+        if control_only:
+            return _PROCESSOR if is_call_of(call, *CONTROL) else accelerator
         if default is not None or has_marks:
             return _PROCESSOR if default is None else default
         definition = call_definition(call)

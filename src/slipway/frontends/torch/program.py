@@ -17,6 +17,7 @@ import numpy as np
 from slipway.errors import ModelError, OpenShapeError
 from slipway.frontends.torch.containers import stand_ins
 from slipway.frontends.torch.converters import load_converters
+from slipway.frontends.torch.quantised import is_quantised, with_integers
 from slipway.version import install_line
 
 DTYPES = (
@@ -82,6 +83,8 @@ def exported_program(model: Any, infos: list[Info]) -> tuple[Any, list[Info]]:
     if isinstance(model, (str, Path)):
         with stand_ins(torch, Path(model)):
             return _closed(torch, _loaded(torch, Path(model)), infos)
+    if isinstance(model, torch.nn.Module) and is_quantised(torch, model):
+        model = with_integers(torch, model, _examples(torch, infos, model))
     if isinstance(model, torch.export.ExportedProgram):
         program = model
     elif isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):

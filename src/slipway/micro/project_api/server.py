@@ -242,9 +242,9 @@ class ProjectAPIServer:
             self._reply(request_id, error=error.to_json())
         except Exception as error:
             message = f"calling method {request['method']}: {error}"
-            self._reply(
-                request_id, error=ServerError.from_exception(error, message=message).to_json()
-            )
+            data = {"class": type(error).__name__, "words": str(error)}
+            told = ServerError.from_exception(error, message=message, data=data)
+            self._reply(request_id, error=told.to_json())
         return True
 
     def _dispatch(self, request: dict[str, typing.Any]) -> typing.Any:

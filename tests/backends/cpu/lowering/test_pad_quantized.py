@@ -111,3 +111,18 @@ def test_every_instruction_gets_channels_that_fill_it(cpu):
     assert "qnn.conv2d_nhwc" not in str(packed)
     data = rng.integers(-128, 128, (1, 9, 9, 5)).astype("int8")
     np.testing.assert_array_equal(interpret(packed, data), interpret(function, data))
+
+
+def test_factors_of_channels_and_windows_keep_the_padding():
+    x = relay.var("x", shape=(1, 7, 8, 8), dtype="int8")
+    sums = conv(x, 3, 3, 8, 13)
+    factors, shifts = rng.integers(2**29, 2**30, 13), rng.integers(-9, -4, 13)
+    scaled = op_registry.make("qnn.rescale")(
+        sums, *(relay.const(v.astype("int32")) for v in (factors, shifts)), once=True
+    )
+    image = relay.cast(relay.clip(scaled, -128, 127), "int8")
+    pooled = relay.nn.max_pool2d(image, (2, 2), (1, 2), layout="NHWC")
+    padded = relay.nn.pad(pooled, ((0, 0), (1, 0), (0, 2), (0, 0)), 5.0)
+    names = same(conv(padded, 2, 2, 13, 16), (1, 7, 8, 8))
+    assert names.count("qnn.contrib_conv2d_packed") == 2
+    assert "strided_slice" not in names

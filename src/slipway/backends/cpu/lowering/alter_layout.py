@@ -160,6 +160,7 @@ class _AlterLayout:
             **dict.fromkeys(_CONVS, self.conv),
             "nn.dense": self.dense,
             "nn.bias_add": self.bias_add,
+            "nn.float_parts": self.float_parts,
             "concatenate": self.concatenate,
             "image.resize": self.resize,
             **dict.fromkeys(_POOLS, self.pool),
@@ -436,6 +437,14 @@ class _AlterLayout:
             return made
         make: Any = op_registry.make("strided_slice")
         return make(made, [0], [units], axes=[1])  # type: ignore[no-any-return]
+
+    def float_parts(self, call: Call) -> _Blocked | None:
+        """Parts along the channels of whole blocks: so many blocks of each."""
+        held = self.blocked.get(id(call.args[0]))
+        attrs: Any = call.attrs
+        if held is None or held.is_filled or attrs.axis != 1:
+            return None
+        return _Blocked(call.with_args((held.expr,)), held.layout, held.channels * len(attrs.parts))
 
     def elementwise(self, call: Call) -> _Blocked | None:
         """Broadcasts over equal layouts: operands of full rank in blocks, scalars as they are."""

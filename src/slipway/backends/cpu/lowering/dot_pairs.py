@@ -67,6 +67,25 @@ def gain_in_pairs(target: Target) -> int:
     return max(1, int(products / each / (target.core.fma_bits / 32)))
 
 
+def gains_in_parts(call: Call, products: int, target: Target) -> bool:
+    """Return whether `products` of bfloat16 take less time than one of float32 for `call`.
+
+    With few rows or positions a product waits for its weights, whose parts are longer.  Few
+    channels are packed one by one.  Winograd saves products of float32 only.
+    """
+    costs, out = target.core.costs, call.tensor_type
+    if gain_in_pairs(target) <= products:
+        return False
+    if is_call_of(call, *CONVS):
+        rows, depth = prod(out.shape[2:]), call.args[1].tensor_type.shape[1]
+        speed, lanes = gain_in_pairs(target) // products, target.vector_bits // 32
+        if is_call_of(call, "nn.conv2d") and winograd_tile(call, lanes, speed, target.core):
+            return False
+    else:
+        rows, depth = prod(out.shape[:-1]), call.args[0].tensor_type.shape[-1]
+    return rows > costs.streamed_positions and depth >= 2 * target.vector_bits // 32
+
+
 def _is_a_gain(name: str, target: Target) -> bool:
     """Return whether an instruction is known to be faster than float32 on what `target` describes.
 

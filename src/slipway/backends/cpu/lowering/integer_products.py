@@ -103,6 +103,8 @@ def _stored(expr: Any, depth: int = 8) -> Stored | None:
             return None
         if zero.tensor_type.rank > left.tensor_type.rank:
             return None
+        if isinstance(zero, Constant):
+            return Stored(found.value, const(zero.array.reshape(()), SUMS))
         return Stored(found.value, call_of("reshape", call_of("cast", zero, SUMS), ()))
     if is_call_of(expr, *VIEWS) and len(expr.args) == 1:
         found = _stored(expr.args[0], depth - 1)
@@ -295,13 +297,9 @@ def _stored_sums(expr: Any) -> Expr | None:
         return None
     attrs: Any = expr.attrs
     padding, pad_value = tuple(attrs.padding), 0
-    if is_call_of(data, "nn.pad") and not any(padding):
-        around = data.attrs.pad_width
-        whole = float(data.attrs.pad_value)
-        if tuple(around[0]) == tuple(around[3]) == (0, 0) and data.attrs.pad_mode == "constant":
-            (top, bottom), (left, right) = around[1], around[2]
-            padding, pad_value = (top, left, bottom, right), int(whole)
-            data = data.args[0]
+    around = None if any(padding) else _around(data)
+    if around is not None:
+        data, padding, pad_value = around
     options = {
         "strides": attrs.strides, "padding": padding, "dilation": attrs.dilation,
         "pad_value": pad_value, "out_dtype": SUMS,
@@ -313,6 +311,23 @@ def _stored_sums(expr: Any) -> Expr | None:
         return call_of(  # type: ignore[no-any-return]
             "qnn.conv2d_nhwc", data, Constant(_packed(kernel)), groups=attrs.groups, **options
         )
+
+
+def _around(data: Any) -> tuple[Expr, tuple[int, ...], int] | None:
+    """Return what a padded image, channels last, is made of: an image, its padding and value."""
+    layout, padded = NHWC, data
+    if is_call_of(data, "layout_transform") and data.attrs.dst_layout == NHWC:
+        layout, padded = data.attrs.src_layout, data.args[0]
+    if not is_call_of(padded, "nn.pad") or padded.attrs.pad_mode != "constant":
+        return None
+    widths = dict(zip(layout, padded.attrs.pad_width, strict=True))
+    if any(tuple(widths[letter]) != (0, 0) for letter in "NC"):
+        return None
+    (top, bottom), (left, right) = widths["H"], widths["W"]
+    image = padded.args[0]
+    if layout != NHWC:
+        image = call_of("layout_transform", image, layout, NHWC)
+    return image, (top, left, bottom, right), int(padded.attrs.pad_value)
 
 
 def _kernel(weight: Any, layout: str) -> np.ndarray[Any, Any] | None:

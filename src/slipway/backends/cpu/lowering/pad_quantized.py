@@ -26,6 +26,8 @@ from slipway.relay.visit import rewrite
 Array = np.ndarray[Any, Any]
 
 CONV, DENSE, DEPTHWISE = "qnn.conv2d_nhwc", "qnn.dense_packed", "qnn.depthwise_conv2d_nhwc"
+RESCALE = "qnn.rescale"  # by the factors of channels
+POOLS = ("nn.max_pool2d", "nn.avg_pool2d", "nn.global_avg_pool2d", "nn.global_max_pool2d")
 
 
 def pad_quantized(function: Function, instructions: list[HardwareIntrinsic]) -> Function:
@@ -115,7 +117,11 @@ class _PadChannels:
         with op_registry.span(expr.span):
             if is_call_of(expr, CONV, DENSE, DEPTHWISE):
                 return self._product(expr)
-            made = self._sunk(expr) if op_registry.is_pointwise(expr) else None
+            made = None
+            if op_registry.is_pointwise(expr) or is_call_of(expr, RESCALE):
+                made = self._sunk(expr)
+            elif _keeps_channels(expr):
+                made = self._over(expr)
             return self._noted(made) if made is not None else None
 
     def _noted(self, padded: _Padded) -> Expr:
@@ -142,6 +148,13 @@ class _PadChannels:
                 return None
         made = Call(call.op, tuple(args), call.attrs, call.span)
         return known.of(made)
+
+    def _over(self, call: Call) -> _Padded | None:
+        """Return windows over an image on all its channels."""
+        known = self.padded.get(id(call.args[0]))
+        if known is None:
+            return None
+        return known.of(Call(call.op, (known.source,), call.attrs, call.span))
 
     def _product(self, call: Call) -> Expr | None:
         data, weight = call.args
@@ -202,6 +215,14 @@ class _PadChannels:
         if is_wanted.all():
             return made
         return self._noted(_Padded(made, fill, place[is_wanted], parts))
+
+
+def _keeps_channels(call: Call) -> bool:
+    """Return whether a call treats each channel, which lie last, for itself."""
+    attrs: Any = call.attrs
+    if is_call_of(call, "nn.pad"):
+        return tuple(attrs.pad_width[-1]) == (0, 0) and attrs.pad_mode == "constant"
+    return is_call_of(call, *POOLS) and attrs.layout == "NHWC"
 
 
 def _spread(kernel: Array, known: _Padded, axis: int) -> Array:

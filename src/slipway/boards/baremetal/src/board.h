@@ -9,6 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** Set clocks and pins as the board's description says; before anything that depends on a rate. */
+void board_setup(void);
+/** What the processor and the serial line's clock run at, in hertz. */
+extern uint32_t board_clock_hz;
+extern uint32_t board_uart_hz;
+
 /** Prepare the serial line. */
 void board_uart_init(void);
 /** Send one byte; waits until the transmitter takes it. */

@@ -25,6 +25,7 @@ void Reset_Handler(void);
 #define SYST_CVR REGISTER(0xE000E018u)
 #define CPACR REGISTER(0xE000ED88u)
 #define CCR REGISTER(0xE000ED14u)
+#define ICIALLU REGISTER(0xE000EF50u)
 #define CFSR REGISTER(0xE000ED28u)
 #define SYST_MASK 0xFFFFFFu
 
@@ -69,7 +70,7 @@ uint64_t board_time_ns(void) {
   } while (before != wraps);
   ticks = (uint64_t)before * (SYST_MASK + 1u) + (SYST_MASK - count);
   /* In two parts, because ticks * 10^9 would overflow after minutes. */
-  return ticks / BOARD_CLOCK_HZ * 1000000000u + ticks % BOARD_CLOCK_HZ * 1000000000u / BOARD_CLOCK_HZ;
+  return ticks / board_clock_hz * 1000000000u + ticks % board_clock_hz * 1000000000u / board_clock_hz;
 }
 
 void board_code_space(uint8_t **begin, uint8_t **end) {
@@ -77,10 +78,14 @@ void board_code_space(uint8_t **begin, uint8_t **end) {
   *end = __code_end;
 }
 
-/* The caches of a Cortex-M7 are off until someone turns them on, and then this must clean them. */
+/* The data cache of a Cortex-M7 stays off; the instructions' holds none of what was just written. */
 void board_code_written(void *begin, size_t size_bytes) {
   (void)begin;
   (void)size_bytes;
+#if BOARD_HAS_ICACHE
+  __asm__ volatile("dsb" ::: "memory");
+  ICIALLU = 0;
+#endif
   __asm__ volatile("dsb\n isb" ::: "memory");
 }
 
@@ -101,6 +106,13 @@ void Reset_Handler(void) {
     *to++ = 0;
   }
   BOARD_COPIED_MEMORIES(COPY_MEMORY)
+#if BOARD_HAS_ICACHE
+  ICIALLU = 0;
+  __asm__ volatile("dsb\n isb" ::: "memory");
+  CCR |= 1u << 17;
+  __asm__ volatile("dsb\n isb" ::: "memory");
+#endif
+  board_setup();
   SYST_RVR = SYST_MASK;
   SYST_CVR = 0;
   SYST_CSR = 7; /* on, with interrupt, from the processor's clock */
@@ -112,3 +124,4 @@ __attribute__((section(".vectors"), used)) void (*const board_vectors[16])(void)
     (void (*)(void))__stack_top, Reset_Handler, fault, fault, fault, fault, fault, fault,
     0, 0, 0, fault, fault, 0, fault, systick,
 };
+BOARD_BOOT_WORDS

@@ -1,11 +1,12 @@
 """nn.cached_attention: new positions join a cache of keys and values, and attend to all of it.
 
-    key_cache[:, :, p + s] = key[s];  value_cache[:, p + s] = value[s]
-    out[s] = softmax(query[s] @ key_cache[..., :p + s + 1] * scale) @ value_cache[:, :p + s + 1]
+    keys[:, p + s] = key[s];  values[:, p + s] = value[s]
+    out[s] = softmax(query[s] @ keys[:, :p + s + 1].T * scale) @ values[:, :p + s + 1]
 
 for S new positions that follow the `p` which the cache holds.  The caches are written in place:
 they are inputs of the model whose memory stays from run to run, so that a step copies nothing.
-Keys lie with the positions innermost, so that scores of neighbouring positions are a vector.
+Keys lie in blocks of B positions, (kv_heads, T / B, D, B), so that scores of neighbouring positions
+are a vector, and the keys of a block contiguous; values as (kv_heads, T, D).
 Several heads of the query in a row share one head of the caches.
 """
 
@@ -68,11 +69,11 @@ def _type(
     value_cache: TensorType,
     position: TensorType,
 ) -> Type:
-    for name, given in (
-        ("query", query), ("key", key), ("value", value),
-        ("key_cache", key_cache), ("value_cache", value_cache),
+    for name, given, rank in (
+        ("query", query, 3), ("key", key, 3), ("value", value, 3),
+        ("key_cache", key_cache, 4), ("value_cache", value_cache, 3),
     ):  # fmt: skip
-        need_rank(name, given, 3)
+        need_rank(name, given, rank)
         need_dtype(name, given, "float32", "the sums")
     rows, heads, size = query.shape
     if tuple(key.shape) != tuple(value.shape):
@@ -82,9 +83,12 @@ def _type(
     shared = key.shape[1]
     if heads % shared:
         raise BadArgument("key", f"has {shared} heads, which do not divide the query's {heads}")
-    slots = key_cache.shape[2]
-    if tuple(key_cache.shape) != (shared, size, slots):
-        raise BadArgument("key_cache", f"is {key_cache}: it must be ({shared}, {size}, positions)")
+    blocks, block = key_cache.shape[1], key_cache.shape[3]
+    slots = blocks * block
+    if tuple(key_cache.shape) != (shared, blocks, size, block):
+        raise BadArgument(
+            "key_cache", f"is {key_cache}: it must be ({shared}, blocks, {size}, positions)"
+        )
     if tuple(value_cache.shape) != (shared, slots, size):
         raise BadArgument("value_cache", f"is {value_cache}: it must be {(shared, slots, size)}")
     if attrs.window < 0 or attrs.softcap < 0:
@@ -106,7 +110,8 @@ def _reference(
     rows, heads, size = query.shape
     start = int(position[0])
     group = heads // key.shape[1]
-    keys, values = key_cache.copy(), value_cache.copy()
+    values = value_cache.copy()
+    keys = key_cache.transpose(0, 2, 1, 3).reshape(key.shape[1], size, -1)  # a copy
     keys[:, :, start : start + rows] = key.transpose(1, 2, 0)
     values[:, start : start + rows] = value.transpose(1, 0, 2)
     total = start + rows
@@ -167,9 +172,10 @@ class _Kernel:
         )
         self.out = ib.buffer_ptr(out)
         self.rows, heads, size = ins[0].shape
-        self.shared, self.size, self.slots = (int(d) for d in ins[3].shape)
+        self.shared, blocks, self.size, self.block = (int(d) for d in ins[3].shape)
+        self.slots = blocks * self.block
         self.group = int(heads) // self.shared
-        self.lanes = lanes if self.slots % lanes == 0 and self.size % lanes == 0 else 1
+        self.lanes = lanes if self.block % lanes == 0 and self.size % lanes == 0 else 1
         self.v = Lanes(ib, self.lanes)
         self.tile = tile
         self.factor = attrs.factor(int(size))
@@ -194,13 +200,18 @@ class _Kernel:
         ib, v = self.ib, self.v
         with ib.for_range(0, self.rows, "s") as s:
             with ib.for_range(0, self.size, "d") as d:
-                self.keys[head, d, start + s] = self.key[s, head, d]
+                block, lane = self._place(start + s)
+                self.keys[head, block, d, lane] = self.key[s, head, d]
             v.over(
                 self.size,
                 lambda d, n: v.store(
                     self.values, (head, start + s), d, v.load(self.value, (s, head), d, n), n
                 ),
             )
+
+    def _place(self, position: Any) -> tuple[Any, Any]:
+        """Return the block of a position, and where it is in it."""
+        return ops.floordiv(position, self.block), ops.floormod(position, self.block)
 
     def _attend(self, head: Any, start: Any, first: Any, rows: int) -> None:
         """Compute `rows` rows from row `first`."""
@@ -230,8 +241,9 @@ class _Kernel:
             sums = ib.allocate("float32", (rows, n), "sums", scope="local")
             for r in range(rows):
                 v.store(sums, (r,), 0, v.zero("float32", n), n)
+            at, lane = self._place(block * n)
             with ib.for_range(0, self.size, "d") as d:
-                key = ib.let("key", v.load(self.keys, (head, d), block * n, n))
+                key = ib.let("key", v.load(self.keys, (head, at, d), lane, n))
                 for r, (s, h) in enumerate(places):
                     more = v.all(self.query[s, h, d], n) * key
                     v.store(sums, (r,), 0, v.load(sums, (r,), 0, n) + more, n)
@@ -309,17 +321,17 @@ def cached_attention(
     window: int = 0,
     softcap: float = 0.0,
 ) -> Call:
-    """Causal attention to caches (kv_heads, D, T) and (kv_heads, T, D), which it writes to."""
+    """Causal attention to caches (kv_heads, T / B, D, B) and (kv_heads, T, D), written to."""
     attrs = CachedAttentionAttrs(None if scale is None else float(scale), window, float(softcap))
     return CACHED_ATTENTION(query, key, value, key_cache, value_cache, position, attrs=attrs)
 
 
 def _case(
-    rows: int, heads: int, shared: int, size: int, slots: int, start: int, **how: Any
+    rows: int, heads: int, shared: int, size: int, blocks: int, start: int, **how: Any
 ) -> None:
     shapes = (
         (rows, heads, size), (rows, shared, size), (rows, shared, size),
-        (shared, size, slots), (shared, slots, size), (1,),
+        (shared, blocks, size, 16), (shared, blocks * 16, size), (1,),
     )  # fmt: skip
 
     def arrays(rng: np.random.Generator) -> list[Any]:
@@ -332,6 +344,6 @@ def _case(
     )  # fmt: skip
 
 
-_case(1, 4, 2, 16, 32, 21)
-_case(7, 2, 2, 8, 16, 3, scale=0.3)
-_case(5, 3, 1, 32, 48, 0, window=3, softcap=4.0)
+_case(1, 4, 2, 16, 2, 21)
+_case(7, 2, 2, 8, 1, 3, scale=0.3)
+_case(5, 3, 1, 32, 3, 0, window=3, softcap=4.0)

@@ -8,6 +8,7 @@ from typing import Any
 from slipway import dtypes
 from slipway.ir import expr as E
 from slipway.ir import ops
+from slipway.ir import stmt as S
 from slipway.ir.builder import IRBuilder
 
 
@@ -25,7 +26,9 @@ class Lanes:
         self, buffer: Any, at: Sequence[Any], last: Any, value: Any, n: int, step: int = 1
     ) -> None:
         """Write `n` elements where `load` reads them."""
-        buffer[(*at, self.ramp(last, n, step))] = value
+        kind = dtypes.with_lanes(buffer.dtype, n)
+        place = (*map(ops.as_expr, at), self.ramp(last, n, step))
+        self.ib.emit(S.BufferStore(buffer.buffer, ops.cast(value, kind), place))
 
     def ramp(self, first: Any, n: int, step: int = 1) -> Any:
         """Return the indices of `n` elements."""

@@ -73,7 +73,7 @@ def _space(problem: Problem) -> Space:
 
 def _cost(problem: Problem, knobs: CachedKnobs) -> float:
     rows, heads, size = (usual(d) for d in problem.out_types[0].shape)
-    slots = problem.in_types[3].shape[2]
+    slots = problem.in_types[4].shape[1]
     return float(rows * heads * size * slots / knobs.lanes * (1 + 1 / knobs.tile))
 
 

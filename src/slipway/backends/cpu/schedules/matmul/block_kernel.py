@@ -63,11 +63,13 @@ class _Kernel:
     def statement(self) -> Any:
         """Return all loops."""
         ib = self.ib
-        self.integers = ib.allocate("int8", (self.rows, self.groups * GROUP), "integers")
-        self.factors = ib.allocate("float32", (self.rows, self.groups), "factors")
+        # The rows of a tile lie together, group by group: one stream as they are read.
+        blocks = (self.rows + (self.tile - 1)) // self.tile
+        self.integers = ib.allocate("int8", (blocks, self.groups, self.tile, GROUP), "integers")
+        self.factors = ib.allocate("float32", (blocks, self.groups, self.tile), "factors")
         self.sums = None
         if self.attrs.offset or self.attrs.minima:
-            self.sums = ib.allocate("int32", (self.rows, self.groups), "group_sums")
+            self.sums = ib.allocate("int32", (blocks, self.groups, self.tile), "group_sums")
         with ib.for_range(0, self.rows, "s") as s, ib.for_range(0, self.groups, "g") as g:
             self._quantise(s, g)
         with ib.for_range(0, self.tiles, "tile", kind=self.kind) as tile:
@@ -77,6 +79,7 @@ class _Kernel:
     def _quantise(self, s: Any, g: Any) -> None:
         """Make int8 of a group of the data."""
         ib, v = self.ib, self.v
+        block, r = self._place(s)
         n = min(v.lanes, GROUP)
         parts = range(0, GROUP, n)
         loaded = [ib.let("x", v.load(self.data, (s,), g * GROUP + i, n)) for i in parts]
@@ -87,18 +90,22 @@ class _Kernel:
         one = ops.const(127.0, "float32")
         over = E.Select(largest > 0, one / largest, ops.const(0.0, "float32"))
         over = ib.let("over", over)
-        self.factors[s, g] = largest * ops.const(1 / 127, "float32")
+        self.factors[block, g, r] = largest * ops.const(1 / 127, "float32")
         whole = [te.nearbyint(x * v.all(over, n)) for x in loaded]
         whole = [ib.let("q", ops.cast(x, dtypes.with_lanes("int32", n))) for x in whole]
         for i, x in zip(parts, whole, strict=True):
             small = ops.cast(x, dtypes.with_lanes("int8", n))
-            v.store(self.integers, (s,), g * GROUP + i, small, n)
+            v.store(self.integers, (block, g, r), i, small, n)
         if self.sums is not None:
             total = whole[0]
             for x in whole[1:]:
                 total = total + x
             value = self._reduced(total, n, ops.add)
-            self.sums[s, g] = value if self.attrs.minima else value * -self.attrs.offset
+            self.sums[block, g, r] = value if self.attrs.minima else value * -self.attrs.offset
+
+    def _place(self, row: Any) -> tuple[Any, Any]:
+        """Return the tile of a row, and where it is in it."""
+        return ops.floordiv(row, self.tile), ops.floormod(row, self.tile)
 
     def _reduced(self, value: Any, n: int, join: Any) -> Any:
         """Return the lanes of a vector joined, half by half."""
@@ -156,17 +163,18 @@ class _Kernel:
             least = v.load(self.least, (tile, g), vector * n, n)
             least = ib.let("least", ops.cast(least, wide))
         for r, j in places:
+            at = self._place(row + r)
             total: Any = v.zero("int32", n)
             if self.attrs.offset:
                 assert self.sums is not None
-                total = v.all(self.sums[row + r, g], n)
+                total = v.all(self.sums[at[0], g, at[1]], n)
             for m, word in enumerate(words):
-                total = self._added(total, word, row + r, g * GROUP + 4 * m)
+                total = self._added(total, word, (at[0], g, at[1]), 4 * m)
             value = ops.cast(total, wide) * scale
             if least is not None:
                 assert self.sums is not None
-                value = value - v.all(ops.cast(self.sums[row + r, g], "float32"), n) * least
-            factor = v.all(self.factors[row + r, g], n)
+                value = value - v.all(ops.cast(self.sums[at[0], g, at[1]], "float32"), n) * least
+            factor = v.all(self.factors[at[0], g, at[1]], n)
             v.store(sums, (r, j), 0, v.load(sums, (r, j), 0, n) + value * factor, n)
 
     def _words(self, tile: Any, g: Any, vector: Any) -> list[Any]:
@@ -183,9 +191,9 @@ class _Kernel:
         low = [ib.let("low", ops.bitwise_and(b, ops.const(15, four))) for b in bytes_]
         return low + [ib.let("high", ops.shift_right(b, ops.const(4, four))) for b in bytes_]
 
-    def _added(self, total: Any, word: Any, row: Any, k: Any) -> Any:
+    def _added(self, total: Any, word: Any, at: tuple[Any, ...], k: Any) -> Any:
         """Return the sums with the products of four elements added."""
-        data = self.v.load(self.integers, (row,), k, 4)
+        data = self.v.load(self.integers, at, k, 4)
         if self.entry.b_dtype != dtypes.scalar_of(word.dtype):
             like = dtypes.with_lanes(self.entry.b_dtype, 4 * self.lanes)
             word = E.Call(like, "reinterpret", (word,))

@@ -1,8 +1,9 @@
-"""Lane-indexed FMA over neighbouring rows: eight rows of data, contiguous for each k, in a tile.
+"""Lane-indexed FMA over neighbouring rows: a tile has so many that a k of them fills vectors.
 
-As `lane_fma`, but a lane is a row: two vectors hold a k of eight rows, where groups of four k
-take a vector for each row.  That leaves registers for eight rows by three vectors of weights, 109
-instructions for 96 multiply-adds, or for two vectors and more steps at once, 147 for 128.
+As `lane_fma`, but a lane is a row: with NEON two vectors hold a k of eight rows (`lane_rows`), and
+groups of four k would take a vector for each row.  That leaves registers for eight rows by three
+vectors of weights, 109 instructions for 96 multiply-adds, or for two vectors and more steps at
+once, 147 for 128.
 
     rows  (M/8, K, 8)      weights  (N/12, K, 12)      result  (M, N)
 """
@@ -22,7 +23,7 @@ from slipway.backends.cpu.schedules.generic import (
 )
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.cpu.schedules.transpose import schedule_transposed
-from slipway.backends.cpu.tile import vector_registers
+from slipway.backends.cpu.tile import LANE_BLOCKS, lane_rows, vector_registers
 from slipway.backends.stages import extent_of, inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.relay.types import TensorType, Type
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from slipway.relay.op_registry import Attrs
     from slipway.target import Target
 
-ROWS = 8
-_VECTORS = {3: 2, 2: 4}  # of weights in a block: pairs of k in a step
 _PAIR = 2  # k whose weights one instruction loads
 
 
@@ -46,8 +45,11 @@ class PairKnobs(Knobs):
 
 def _default(problem: Problem) -> PairKnobs:
     _, depth, block = problem.in_types[1].shape
-    lanes = vector_lanes(problem.target, problem.in_types[0].dtype)
-    return PairKnobs(gcd(_VECTORS[block // lanes], depth // _PAIR))
+    target = problem.target
+    lanes = vector_lanes(target, problem.in_types[0].dtype)
+    products = _PAIR * lane_rows(target) * (block // lanes)
+    most = max(1, target.core.costs.lane_row_products // products)
+    return PairKnobs(gcd(1 << (most.bit_length() - 1), depth // _PAIR))
 
 
 def _space(problem: Problem) -> Space:
@@ -59,10 +61,11 @@ def _cost(problem: Problem, knobs: PairKnobs) -> float:
     """Predict the steps of all tiles, by the instructions of one."""
     blocks, depth, block = problem.in_types[1].shape
     (out,), target = problem.out_types, problem.target
-    vectors = block // vector_lanes(target, out.dtype)
-    step = ROWS * vectors + 2 + vectors / 2 + 1 / knobs.pairs
+    lanes, rows = vector_lanes(target, out.dtype), lane_rows(target)
+    vectors = block // lanes
+    step = rows * vectors + rows / lanes + vectors / 2 + 1 / knobs.pairs
     units = max(1, target.core.fma_bits // max(32, target.vector_bits))
-    return float(out.shape[0] // ROWS * blocks * depth * step / units)
+    return float(out.shape[0] // rows * blocks * depth * step / units)
 
 
 def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: PairKnobs) -> list[te.Tensor]:
@@ -70,14 +73,14 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: PairKnobs) ->
     (out,) = problem.out_types
     assert isinstance(out, TensorType)
     rows, depth = shape_of(data)
-    block = shape_of(weight)[-1]
+    block, tile = shape_of(weight)[-1], lane_rows(problem.target)
     transposed = te.compute(
-        (rows // ROWS, depth, ROWS), lambda p, k, r: data(p * ROWS + r, k), name="rows", tag="rows"
+        (rows // tile, depth, tile), lambda p, k, r: data(p * tile + r, k), name="rows", tag="rows"
     )
     k = te.reduce_axis((0, depth), name="k")
 
     def element(m: PrimExpr, n: PrimExpr) -> Any:
-        row = transposed(te.floordiv(m, ROWS), k, te.floormod(m, ROWS))
+        row = transposed(te.floordiv(m, tile), k, te.floormod(m, tile))
         return te.sum(row * weight(te.floordiv(n, block), k, te.floormod(n, block)), axis=[k])
 
     return [te.compute(out.shape, element, name="T_dense_rows", tag="dense_rows")]
@@ -93,8 +96,8 @@ def _applies(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
         target.has_lane_fma
         and data.dtype == "float32"
         and vector_registers(target) >= 32
-        and data.shape[0] % ROWS == 0
-        and block / vector_lanes(target, data.dtype) in _VECTORS
+        and data.shape[0] % lane_rows(target) == 0
+        and block / vector_lanes(target, data.dtype) in LANE_BLOCKS
         and depth % _PAIR == 0
     )
 
@@ -106,7 +109,7 @@ def _applies(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
 def schedule_lane_fma_rows(
     problem: Problem, outs: Sequence[te.Tensor], dense: te.Tensor, knobs: PairKnobs
 ) -> te.Schedule:
-    """Eight rows by a block of units, two k at a time."""
+    """A tile's rows by a block of units, two k at a time."""
     target = problem.target
     schedule, output = new_schedule(outs)
     transposed, weight = dense.op.input_tensors
@@ -116,7 +119,7 @@ def schedule_lane_fma_rows(
     sums = sums_in_registers(schedule, output, dense)
     stage: Any = schedule[output]
     m, n = stage.op.axis
-    m_outer, m_inner = stage.split(m, factor=ROWS)
+    m_outer, m_inner = stage.split(m, factor=lane_rows(target))
     n_outer, n_block = stage.split(n, factor=block)
     n_vector, n_lane = stage.split(n_block, factor=lanes)
     register_tile(stage, [n_outer, m_outer], [m_inner, n_vector], n_lane)

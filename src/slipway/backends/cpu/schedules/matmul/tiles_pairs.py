@@ -223,7 +223,7 @@ def _dense_compute(
 def schedule_dense_tiles(
     problem: Problem, outs: Sequence[te.Tensor], dense: te.Tensor, knobs: GridKnobs
 ) -> te.Schedule:
-    """Grids of tiles; all rows of a panel of units before the next panel."""
+    """Grids of tiles; all panels of units of a part of the rows before the next part."""
     target = problem.target
     schedule, output = new_schedule(outs)
     sums, entry = _sums_of(outs), tile_pairs(target)
@@ -234,17 +234,24 @@ def schedule_dense_tiles(
     weight = sums.op.input_tensors[1]
     stage: Any = schedule[output]
     m, n = stage.op.axis
-    m_outer, m_inner = stage.split(m, factor=knobs.across * knobs.height, tail="shift")
+    each, weight_bytes = knobs.across * knobs.height, BYTES * prod(shape_of(weight))
+    panels = shape_of(weight)[0] * together // knobs.vectors
+    data_bytes = BYTES * prod(shape_of(sums.op.input_tensors[0]))
+    part = positions_per_part(
+        rows, data_bytes, weight_bytes, panels, Tile(each, knobs.vectors), target
+    )
+    m_part, m_rows = stage.split(m, factor=part, tail="shift")
+    m_outer, m_inner = stage.split(m_rows, factor=each, tail="shift")
     n_outer, n_inner = stage.split(n, factor=knobs.vectors * LANES)
     n_block, n_inside = stage.split(n_inner, factor=together * LANES)
     n_half, n_lane = stage.split(n_inside, factor=LANES)
-    stage.reorder(n_outer, m_outer, m_inner, n_block, n_half, n_lane)
+    stage.reorder(m_part, n_outer, m_outer, m_inner, n_block, n_half, n_lane)
     stage.unroll(n_block)
     stage.unroll(n_half)
     stage.vectorize(n_lane)
-    weight_bytes = BYTES * prod(shape_of(weight))
+    task = stage.fuse(m_part, n_outer)
     if worth_sharing(rows * prod(shape_of(weight)), target, weight_bytes):
-        stage.parallel(n_outer)
+        stage.parallel(task)
 
     inner: Any = schedule[sums]
     inner.compute_at(stage, m_outer)

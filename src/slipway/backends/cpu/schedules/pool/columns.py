@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from slipway.relay.ops.nn.pool import PoolAttrs
     from slipway.target import Target
 
-_LONGEST = 16
-_MOST_TAPS = 10  # of rows and of columns, together: all are unrolled
-
 
 def _in_turn(problem: Problem, inputs: Sequence[te.Tensor], knobs: RunKnobs) -> list[te.Tensor]:
     """The windows without their last axis, then that axis."""
@@ -73,15 +70,16 @@ def _applies(attrs: PoolAttrs, in_types: Sequence[Type], target: Target) -> bool
     """Windows that are more than a row or a column, and no larger than is unrolled."""
     *others, last = attrs.pool_size
     taps = prod(others) + last
-    fits = prod(others) > 1 and last > 1 and taps <= _MOST_TAPS
+    fits = prod(others) > 1 and last > 1 and taps <= target.core.costs.run_taps
     return fits and channels_fill_vectors(attrs, in_types, target)
 
 
 def _default(problem: Problem) -> RunKnobs:
     """As long a run as leaves its columns in registers, and runs of about equal lengths."""
     (out,), attrs = problem.out_types, problem.attrs
-    columns = vector_registers(problem.target) * 5 // 8
-    most = min(_LONGEST, (columns - attrs.pool_size[-1]) // attrs.strides[-1] + 1)
+    costs = problem.target.core.costs
+    columns = int(vector_registers(problem.target) * costs.run_registers)
+    most = min(costs.run_windows, (columns - attrs.pool_size[-1]) // attrs.strides[-1] + 1)
     width = out.shape[-2]
     runs = -(-width // max(1, most))
     return RunKnobs(channel_lanes(problem), -(-width // runs))

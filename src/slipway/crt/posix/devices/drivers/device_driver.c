@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drivers, opened when something first asks for one.  A static program cannot open any. */
+/* Drivers, opened when something first asks for one.   A static program
+ * asks a child (device_proxy.c). */
 #include "device_driver.h"
 
+#include <dlfcn.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "slipway/error.h"
 #include "slipway/format.h"
 #include "slipway/object.h"
-
-#if !defined(SLW_STATIC)
-#include <dlfcn.h>
 
 static const char *find_functions(slw_device_driver *driver) {
   char *function = driver->functions;
@@ -34,14 +33,6 @@ static const char *find_functions(slw_device_driver *driver) {
   }
   return NULL;
 }
-#else
-static const char *find_functions(slw_device_driver *driver) {
-  (void)driver;
-  return "this server is a static program, and the driver is a library for the system's loader. "
-         "Run Python's server there: python -m slipway.exec.rpc_server";
-}
-#endif
-
 static void look(slw_device_driver *driver) {
   const char *missing;
   (void)pthread_mutex_lock(&driver->lock);

@@ -2,7 +2,7 @@
 /* OpenCL as a kind of device: the functions of device_api.h. */
 #include <string.h>
 
-#include "devices.h"
+#include "../devices.h"
 #include "opencl.h"
 #include "slipway/device_api.h"
 #include "slipway/error.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cuda.h"
-#include "devices.h"
+#include "../devices.h"
 #include "slipway/device_api.h"
 #include "slipway/error.h"
 #include "slipway/format.h"

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Clocks and pins: the steps of the board's description, one register at a time.
+ *
+ * A wait that does not end in time (no crystal, another revision, an emulator without clocks) ends
+ * the clock's steps: the board goes on at the rate it has after reset, which everything that
+ * depends on a rate is told.
+ */
+#include "board.h"
+#include "board_config.h"
+
+#define WAIT_ROUNDS 200000u
+
+enum { WRITE, SET, CLEAR, FIELD, WAIT };
+
+struct step {
+  uint32_t kind;
+  uint32_t address;
+  uint32_t mask;
+  uint32_t value;
+};
+
+#define STEP(kind, address, mask, value) {kind, address, mask, value},
+
+static const struct step clock_steps[] = {BOARD_CLOCK_STEPS(STEP){0, 0, 0, 0}};
+static const struct step pin_steps[] = {BOARD_PIN_STEPS(STEP){0, 0, 0, 0}};
+
+uint32_t board_clock_hz = BOARD_RESET_HZ;
+uint32_t board_uart_hz = BOARD_UART_RESET_HZ;
+
+static int wait_for(volatile uint32_t *at, uint32_t mask, uint32_t value) {
+  uint32_t round;
+  for (round = 0; round < WAIT_ROUNDS; ++round) {
+    if ((*at & mask) == value) {
+      return 1;
+    }
+  }
+  return 0;
+}
+
+static int run(const struct step *step) {
+  for (; step->address != 0u; ++step) {
+    volatile uint32_t *at = (volatile uint32_t *)(uintptr_t)step->address;
+    switch (step->kind) {
+    case WRITE:
+      *at = step->value;
+      break;
+    case SET:
+      *at |= step->mask;
+      (void)*at; /* a clock that was switched on is there after this read */
+      break;
+    case CLEAR:
+      *at &= ~step->mask;
+      break;
+    case FIELD:
+      *at = (*at & ~step->mask) | step->value;
+      break;
+    default:
+      if (!wait_for(at, step->mask, step->value)) {
+        return 0;
+      }
+    }
+  }
+  return 1;
+}
+
+void board_setup(void) {
+  if (run(clock_steps)) {
+    board_clock_hz = BOARD_CLOCK_HZ;
+    board_uart_hz = BOARD_UART_HZ;
+  }
+  (void)run(pin_steps);
+}

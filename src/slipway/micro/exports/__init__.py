@@ -1,0 +1,1 @@
+"""What generated projects hold beside the model: files for other build systems, and words."""

@@ -1,0 +1,113 @@
+"""What a model remembers, generates and refuses; models that are saved and opened."""
+
+import numpy as np
+import pytest
+from decoder import logits, random_weights
+from test_network import loaded, source
+
+from slipway.errors import ArgumentValueError, ExecutionError, ModelError
+from slipway.llm.model import LanguageModel, compile_model, save
+from slipway.llm.sampling import Sampling
+from slipway.relay.ops.packed.block_formats import decode, encode
+
+
+@pytest.fixture(scope="module")
+def parts():
+    given, weights = source("llama", seed=3)
+    return given, weights, loaded(given, context=24, rows=8)
+
+
+def greedy(given, weights, tokens, count):
+    tokens = list(tokens)
+    for _ in range(count):
+        tokens.append(int(logits(given.config, weights, tokens)[-1].argmax()))
+    return tokens[-count:]
+
+
+def test_it_continues_greedily(parts):
+    given, weights, model = parts
+    model.reset()
+    assert list(model.generate([3, 1, 4], 9, stop=())) == greedy(given, weights, [3, 1, 4], 9)
+
+
+def test_a_prompt_keeps_what_it_shares(parts):
+    given, weights, model = parts
+    model.reset()
+    model.prompt([5, 6, 7, 8])
+    want = logits(given.config, weights, [5, 6, 9])[-1]
+    np.testing.assert_allclose(model.prompt([5, 6, 9]), want, atol=1e-4)
+    assert model.tokens == [5, 6, 9]
+    np.testing.assert_allclose(model.prompt([5, 6, 9]), want, atol=1e-4)
+    want = logits(given.config, weights, [5, 6])[-1]
+    np.testing.assert_allclose(model.prompt([5, 6]), want, atol=1e-4)
+
+
+def test_it_ends_with_the_caches_and_with_a_stop(parts):
+    given, weights, model = parts
+    model.reset()
+    made = list(model.generate([3, 1, 4], stop=()))
+    assert len(made) == 24 - 3 + 1  # the last token needs no place
+    assert list(model.generate([3, 1, 4], stop=[made[5]])) == made[: made.index(made[5])]
+
+
+def test_too_many_tokens_are_refused_before_any_is_computed(parts):
+    _, _, model = parts
+    model.reset()
+    model.feed([1] * 20)
+    with pytest.raises(ExecutionError, match="5 tokens after 20 .* 24 positions"):
+        model.feed([2] * 5)
+    assert model.room == 4
+    with pytest.raises(ExecutionError, match="prompt of 25 tokens .* 24 positions"):
+        model.prompt([2] * 25)
+    with pytest.raises(ExecutionError, match="token 50 is not in the vocabulary of 50"):
+        model.feed([50])
+    with pytest.raises(ExecutionError, match="at least one token"):
+        model.feed([])
+    with pytest.raises(ModelError, match="without a tokenizer"):
+        model.encode("text")
+    assert model.tokens == [1] * 20
+
+
+def test_a_context_that_does_not_fit_is_refused(parts, monkeypatch):
+    given = parts[0]
+    with pytest.raises(ModelError, match="41 positions: llama knows 1 to 40"):
+        compile_model(given, "llvm", context=41)
+    with pytest.raises(ArgumentValueError, match="rows is 0"):
+        compile_model(given, "llvm", rows=0)
+    monkeypatch.setattr("slipway.llm.model._memory", lambda: 1000)
+    with pytest.raises(ModelError, match="caches of 40 positions .* smaller context"):
+        compile_model(given, "llvm")
+
+
+def test_saved_and_opened(parts, tmp_path):
+    given, weights, _ = parts
+    library, description = compile_model(given, "llvm", context=16, rows=1)
+    save(tmp_path / "model", library, description, None)
+    model = LanguageModel.open(tmp_path / "model")
+    assert model.description == description
+    assert list(model.generate([3, 1, 4], 4, stop=())) == greedy(given, weights, [3, 1, 4], 4)
+    (tmp_path / "model" / "model.json").write_text("{}")
+    with pytest.raises(ModelError, match="model.json cannot be read"):
+        LanguageModel.open(tmp_path / "model")
+
+
+def test_quantised_weights_are_near(parts):
+    """The error of data in int8, measured against the same weights in float64."""
+    given = parts[0]
+    weights = random_weights(given.config, np.random.default_rng(3))
+    rounded = {
+        name: decode("q8_0", encode("q8_0", value)) if value.ndim == 2 else value
+        for name, value in weights.items()
+    }
+    model = loaded(given, quantise="q8_0", rows=4)
+    tokens = [3, 1, 4, 1, 5, 9, 2]
+    want = logits(given.config, rounded, tokens)[-1]
+    assert np.abs(model.feed(tokens) - want).max() < 0.03 * np.abs(want).max()
+
+
+def test_draws_repeat_with_a_seed(parts):
+    model = parts[2]
+    how = Sampling(1.0, top_k=20, top_p=0.9, seed=7)
+    first = list(model.generate([3, 1], 8, how, stop=()))
+    assert first == list(model.generate([3, 1], 8, how, stop=()))
+    assert first != list(model.generate([3, 1], 8, Sampling(1.0, seed=8), stop=()))

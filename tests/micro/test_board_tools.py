@@ -1,0 +1,146 @@
+"""Programming boards with the tools that their descriptions name, and what a silent board says."""
+
+import os
+import pty
+import struct
+import threading
+
+import pytest
+from typer.testing import CliRunner
+
+from slipway import micro
+from slipway.cli.app import app
+from slipway.cli.exit_codes import MISSING, UNREACHABLE, code_of
+from slipway.errors import ArgumentValueError, RPCConnectionError, ToolchainError
+from slipway.micro import board_tools
+from slipway.micro.board import find_board
+from slipway.micro.board_tools import flash_board, only_port, uf2_image
+from slipway.micro.model_library import ModelLibrary
+from slipway.micro.model_library_format import export_model_library_format
+
+
+def image_of(*segments):
+    """A 32-bit ARM program of segments: where each is loaded, where it runs, and its bytes."""
+    offset = 52 + 32 * len(segments)
+    head = struct.pack(
+        "<16sHHIIIIIHHHHHH",
+        *(b"\x7fELF\1\1\1", 2, 40, 1, 0, 52, 0, 0, 52, 32, len(segments), 0, 0, 0),
+    )
+    table, data = b"", b""
+    for load, address, content in segments:
+        at = offset + len(data)
+        table += struct.pack("<8I", 1, at, address, load, len(content), len(content), 5, 4)
+        data += content
+    return head + table + data
+
+
+SEGMENTS = [
+    (0x10000000, 0x10000000, bytes(range(250)) * 3),
+    (0x100002F0, 0x20000000, b"initial values of data"),
+]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tools")
+    library = ModelLibrary("tiny", {"executors": [], "memory": {}, "style": "full-model"})
+    archive = export_model_library_format(library, folder / "m.tar")
+    options = {"board": "pico2", "project_type": "example_project"}
+    micro.generate_project_from_mlf("baremetal", folder / "p", archive, options).close()
+    (folder / "p/build").mkdir()
+    (folder / "p/build/firmware.elf").write_bytes(image_of(*SEGMENTS))
+    return folder / "p"
+
+
+def fake_tool(folder, name, status=0):
+    path = folder / name
+    path.write_text(
+        f'#!/bin/sh\necho "$0 $*" >> {folder}/called\necho no probe >&2\nexit {status}\n'
+    )
+    path.chmod(0o755)
+
+
+def run(*words):
+    done = CliRunner().invoke(app, ["micro", *map(str, words)])
+    return (code_of(done.exception) if done.exception else 0), done
+
+
+def test_image_as_uf2_blocks():
+    image = uf2_image(image_of(*SEGMENTS), 0xE48BFF59)
+    assert len(image) == 4 * 512
+    memory = {}
+    for number in range(4):
+        block = image[512 * number : 512 * number + 512]
+        head = struct.unpack("<8I", block[:32])
+        assert head[:3] == (0x0A324655, 0x9E5D5157, 0x2000)
+        assert head[4:] == (256, number, 4, 0xE48BFF59)
+        assert struct.unpack("<I", block[-4:]) == (0x0AB16F30,)
+        memory |= {head[3] + i: byte for i, byte in enumerate(block[32 : 32 + 256])}
+    for load, _, content in SEGMENTS:
+        assert bytes(memory[load + i] for i in range(len(content))) == content
+
+
+def test_flashing_copies_to_the_drive_or_calls_the_tool(project, tmp_path, monkeypatch):
+    (tmp_path / "INFO_UF2.TXT").write_text("UF2 Bootloader\n")
+    code, done = run("flash", project, "--option", f"drive={tmp_path}")
+    assert code == 0, done.output
+    assert (tmp_path / "firmware.uf2").stat().st_size % 512 == 0
+    code, done = run("flash", project, "--option", f"drive={project}")
+    assert isinstance(done.exception, RPCConnectionError)
+    assert "INFO_UF2.TXT" in str(done.exception)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    fake_tool(tmp_path, "openocd")
+    code, _ = run("flash", project, "--option", "flash_command=openocd -c 'program {elf}; exit'")
+    assert code == 0
+    called = (tmp_path / "called").read_text()
+    assert called == f"{tmp_path}/openocd -c program {project}/build/firmware.elf; exit\n"
+    fake_tool(tmp_path, "openocd", status=3)
+    code, done = run("flash", project, "--option", "flash_command=openocd")
+    assert code == MISSING
+    assert "no probe" in str(done.exception)
+    assert "Traceback" not in str(done.exception)
+
+
+def test_pyocd_is_told_the_chip(tmp_path, monkeypatch):
+    board = find_board("nucleo-f446re")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolchainError, match="pip install pyocd"):
+        flash_board(board, tmp_path / "x.elf")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    fake_tool(tmp_path, "pyocd")
+    flash_board(board, tmp_path / "x.elf")
+    called = (tmp_path / "called").read_text()
+    assert called.endswith(f"pyocd flash --target stm32f446retx {tmp_path}/x.elf\n")
+    with pytest.raises(ArgumentValueError, match="flash_command"):
+        flash_board(find_board("mps2-an386"), tmp_path / "x.elf")
+
+
+def test_a_board_that_is_silent_is_an_error(project):
+    master, slave = pty.openpty()
+    try:
+        code, done = run("run", project, "--port", os.ttyname(slave), "--timeout", "0.3")
+        assert code == UNREACHABLE
+        assert "sent nothing within 0.3 s" in str(done.exception)
+        ended = threading.Event()
+
+        def board():  # what came before the port was open is lost
+            while not ended.wait(0.1):
+                os.write(master, b"kws on pico2\n")
+
+        threading.Thread(target=board, daemon=True).start()
+        threading.Timer(6, ended.set).start()
+        code, done = run("run", project, "--port", os.ttyname(slave), "--timeout", "3")
+        ended.set()
+        assert code == 0
+        assert "kws on pico2" in done.output
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
+def test_the_only_port_is_found(monkeypatch):
+    monkeypatch.setattr(board_tools, "serial_ports", lambda: ["/dev/ttyACM3"])
+    assert only_port("a board") == "/dev/ttyACM3"
+    monkeypatch.setattr(board_tools, "serial_ports", lambda: ["/dev/ttyACM3", "/dev/ttyACM4"])
+    with pytest.raises(ArgumentValueError, match=r"option port.*ttyACM3, /dev/ttyACM4"):
+        only_port("a board")

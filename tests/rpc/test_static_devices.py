@@ -1,0 +1,66 @@
+"""OpenCL through the static server, which starts a dynamic child that opens the driver."""
+
+import numpy as np
+import pytest
+
+import slipway as tvm
+from slipway import relay, rpc, te
+from slipway.contrib import graph_executor
+from slipway.errors import RPCError
+
+
+def test_seed_kernels_and_models_run_through_the_child(static_server_for_this_machine, tmp_path):
+    server = static_server_for_this_machine()
+    remote = rpc.connect("127.0.0.1", server.port)
+    device = remote.cl(0)
+    if not device.exist:
+        pytest.skip("no OpenCL device: apt-get install pocl-opencl-icd ocl-icd-libopencl1")
+    assert device.device_name == tvm.opencl(0).device_name
+    assert len(device.max_thread_dimensions) == 3
+    assert not remote.cuda(0).exist or tvm.cuda(0).exist
+
+    n = 1024
+    a = te.placeholder((n,), name="A")
+    b = te.compute(a.shape, lambda *i: a(*i) + 1.0, name="B")
+    s = te.create_schedule(b.op)
+    outer, inner = s[b].split(b.op.axis[0], factor=32)
+    s[b].bind(outer, te.thread_axis("blockIdx.x"))
+    s[b].bind(inner, te.thread_axis("threadIdx.x"))
+    built = tvm.build(s, [a, b], "opencl", target_host="llvm", name="myadd")
+    built.save(str(tmp_path / "myadd.o"))
+    built.imported_modules[0].save(str(tmp_path / "myadd.cl"))
+    for name in ("myadd.o", "myadd.cl", "myadd.tvm_meta.json"):
+        remote.upload(tmp_path / name)
+    host, code = remote.load_module("myadd.o"), remote.load_module("myadd.cl")
+    host.import_module(code)
+    values = np.random.default_rng(0).uniform(size=n).astype("float32")
+    given = tvm.nd.array(values, device)
+    made = tvm.nd.array(np.zeros(n, "float32"), device)
+    host(given, made)
+    np.testing.assert_equal(made.numpy(), values + 1)
+    assert host.time_evaluator(host.entry_name, device, number=2)(given, made).mean > 0
+
+    with pytest.raises(RPCError, match=r"no opencl\(99\)"):
+        tvm.nd.array(values, remote.cl(99))
+    made.copyfrom(values)  # the session goes on
+    np.testing.assert_equal(made.numpy(), values)
+
+    x = relay.var("x", shape=(2, 8))
+    weight = np.random.default_rng(1).normal(size=(5, 8)).astype("float32")
+    y = relay.nn.softmax(
+        relay.annotation.on_device(relay.nn.dense(x, relay.const(weight)), "opencl")
+    )
+    lib = relay.build(
+        tvm.IRModule.from_expr(relay.Function([x], y)), {"cpu": "llvm", "opencl": "opencl"}
+    )
+    lib.export_library(tmp_path / "model.tar")
+    remote.upload(tmp_path / "model.tar")
+    factory = remote.load_module("model.tar")
+    module = graph_executor.GraphModule(factory["default"](remote.cpu(0), device))
+    rows = values[:16].reshape(2, 8)
+    module.run(x=rows)
+    scores = np.exp(rows @ weight.T)
+    expected = scores / scores.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(module.get_output(0).numpy(), expected, rtol=1e-5)
+    del given, made, module, factory
+    server.stop()
