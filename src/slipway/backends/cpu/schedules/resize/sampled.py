@@ -61,7 +61,7 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: LoopKnobs) ->
 
 
 def _applies(attrs: GridSampleAttrs, in_types: Sequence[Type], target: Target) -> bool:
-    """Half a vector of channels or more, and float32."""
+    """A vector of channels or more: fewer are not brought to the last axis in square tiles."""
     data, grid = in_types
     assert isinstance(data, TensorType)
     assert isinstance(grid, TensorType)
@@ -69,7 +69,7 @@ def _applies(attrs: GridSampleAttrs, in_types: Sequence[Type], target: Target) -
     fits = width ** (data.rank - 2) <= _MOST_TAPS and prod(grid.shape) > 0
     lanes = vector_lanes(target, data.dtype)
     plain = (data.dtype, grid.dtype) == ("float32", "float32")
-    return plain and fits and 1 < lanes <= 2 * data.shape[1] and prod(data.shape) > 0
+    return plain and fits and 1 < lanes <= data.shape[1] and prod(data.shape) > 0
 
 
 def _default(problem: Problem) -> LoopKnobs:
