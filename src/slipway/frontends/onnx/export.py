@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,9 @@ def to_onnx(
 
 
 class _Writer:
-    def __init__(self, onnx: Any, params: dict[str, np.ndarray[Any, Any]], opset: int) -> None:
+    def __init__(
+        self, onnx: ModuleType, params: dict[str, np.ndarray[Any, Any]], opset: int
+    ) -> None:
         self.onnx, self.params, self.opset = onnx, params, opset
         self.nodes: list[Any] = []
         self.initializers: list[Any] = []
@@ -116,7 +119,7 @@ class _Writer:
 
     def _constant(self, value: Any, name: str = "") -> str:
         name = name or f"constant_{len(self.initializers)}"
-        array = np.ascontiguousarray(value).reshape(np.shape(value))
+        array = np.asarray(value, order="C")
         self.initializers.append(self.onnx.numpy_helper.from_array(array, name))
         return name
 

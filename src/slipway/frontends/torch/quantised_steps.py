@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any
 
 from slipway.errors import ModelError
@@ -52,7 +53,7 @@ class QView:
     axis: int | None = None
 
     @staticmethod
-    def of(torch: Any, value: Any) -> QView:
+    def of(torch: ModuleType, value: Any) -> QView:
         """Return what a quantised tensor holds."""
         ints = value.int_repr()
         if value.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
@@ -84,7 +85,7 @@ class Packed:
 class TraceSteps:
     """Runs the steps of a trace; `torch` is the package."""
 
-    def __init__(self, package: Any) -> None:
+    def __init__(self, package: ModuleType) -> None:
         from torch.ao.quantization.fx import _decomposed  # noqa: F401 - it defines the operators
 
         self.torch = package
