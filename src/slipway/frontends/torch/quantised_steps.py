@@ -93,7 +93,7 @@ class TraceSteps:
 
     # -- quantised tensors -----------------------------------------------------------------------
 
-    def limits(self, dtype: Any) -> tuple[int, int]:
+    def limits(self, dtype: object) -> tuple[int, int]:
         """Return the least and the greatest of a dtype."""
         info = self.torch.iinfo(dtype)
         return info.min, info.max
@@ -113,7 +113,7 @@ class TraceSteps:
             value.ints, value.scale, value.zero, value.axis, low, high, value.ints.dtype
         )
 
-    def quantised(self, value: Any, scale: float, zero: int, dtype: Any) -> QView:
+    def quantised(self, value: Any, scale: float, zero: int, dtype: object) -> QView:
         """Return floats as integers."""
         low, high = self.limits(dtype)
         ints = self.q.quantize_per_tensor(value, float(scale), int(zero), low, high, dtype)
@@ -123,7 +123,7 @@ class TraceSteps:
         """Return floats as integers of another tensor's scale."""
         return self.quantised(value, other.scale, other.zero, other.ints.dtype)
 
-    def dtype(self, number: Any) -> Any:
+    def dtype(self, number: object) -> Any:
         """Return the integers behind a quantised dtype, which a trace writes as a number."""
         names = {12: "int8", 13: "uint8", 14: "int32"}
         known = {self.torch.qint8: "int8", self.torch.quint8: "uint8", self.torch.qint32: "int32"}
@@ -358,7 +358,12 @@ def _one(name: str, compute: Callable[..., Any]) -> None:
 
 
 def _concatenated(
-    steps: TraceSteps, parts: Sequence[QView], dim: int, scale: Any, zero: Any, relu: bool
+    steps: TraceSteps,
+    parts: Sequence[QView],
+    dim: int,
+    scale: float | None,
+    zero: int | None,
+    relu: bool,
 ) -> QView:
     first = parts[0]
     scale = first.scale if scale is None else scale
