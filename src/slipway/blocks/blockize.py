@@ -20,13 +20,13 @@ from slipway.ir.expr import IterVar, PrimExpr, Range, Var
 from slipway.ir.visit import substitute, walk
 
 
-def blockize(root: Any, loop: S.For) -> tuple[Any, str]:
+def blockize(root: S.Stmt, loop: S.For) -> tuple[Any, str]:
     """Return (statements, name) with `loop` and all inside of it as one block of that name."""
     return _Blockize(root, loop).made()
 
 
 class _Blockize:
-    def __init__(self, root: Any, loop: S.For) -> None:
+    def __init__(self, root: S.Stmt, loop: S.For) -> None:
         self.root, self.loop = root, loop
         self.block, self.nest = self._inside()
         self.an = Analyzer()

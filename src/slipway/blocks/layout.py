@@ -15,6 +15,7 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import BufferLoad, Call, IterVar, PrimExpr, Range, Var
 from slipway.ir.function import PrimFunc
+from slipway.ir.node import Node
 from slipway.ir.visit import rewrite_bottom_up, substitute, walk
 
 IndexMap = Callable[..., Any]
@@ -82,7 +83,7 @@ def transform_layout(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> Pri
             "tensorize"
         )
 
-    def rule(node: Any) -> Any:
+    def rule(node: Node) -> Node | None:
         if isinstance(node, BufferLoad | S.BufferStore) and node.buffer is buffer:
             need_elements(node, "lay out anew")
         if isinstance(node, BufferLoad) and node.buffer is buffer:
@@ -109,7 +110,7 @@ def transform_layout(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> Pri
     return func.replace(body=body, buffer_map=pairs)  # type: ignore[no-any-return]
 
 
-def transform_block_layout(root: Any, block: S.Block, index_map: IndexMap) -> Any:
+def transform_block_layout(root: S.Stmt, block: S.Block, index_map: IndexMap) -> Any:
     """Return the statements with the loops of a block running over ``index_map`` of its axes."""
     nest = tree.own_loops(root, block)
     used = [loop.loop_var for loop in nest]
@@ -185,7 +186,7 @@ def inverted(
     return (values, fresh), extents
 
 
-def storage_align(root: Any, buffer: Buffer, axis: int, factor: int, offset: int) -> Any:
+def storage_align(root: S.Stmt, buffer: Buffer, axis: int, factor: int, offset: int) -> Any:
     """Return the statements with the stride of a dimension `offset` above a multiple of `factor`.
 
     Raises ScheduleError for a buffer of the caller, whose memory is as it is.
@@ -210,7 +211,7 @@ def storage_align(root: Any, buffer: Buffer, axis: int, factor: int, offset: int
     return tree.replace_buffer(root, buffer, new)
 
 
-def reindex(root: Any, block: S.Block, buffer: Buffer, written: bool) -> tuple[Any, str]:
+def reindex(root: S.Stmt, block: S.Block, buffer: Buffer, written: bool) -> tuple[Any, str]:
     """Return (statements, name of the copying block): a buffer in the order of a block's axes.
 
     The copy has a dimension for each axis of the block that the buffer's indices depend on.
@@ -235,7 +236,7 @@ def reindex(root: Any, block: S.Block, buffer: Buffer, written: bool) -> tuple[A
     starts = {a.var: ops.sub(a.var, a.dom.min) for a in axes if a.dom is not None}
     at = tuple(substitute(i, starts) for i in at)
 
-    def rule(node: Any) -> Any:
+    def rule(node: Node) -> Node | None:
         if isinstance(node, BufferLoad) and node.buffer is buffer:
             return BufferLoad(copy, at)
         if isinstance(node, S.BufferStore) and node.buffer is buffer:

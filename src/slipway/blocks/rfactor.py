@@ -35,7 +35,7 @@ class _Reduction:
     value: PrimExpr
 
 
-def rfactor(root: Any, loop: S.For, factor_axis: int) -> tuple[Any, str]:
+def rfactor(root: S.Stmt, loop: S.For, factor_axis: int) -> tuple[Any, str]:
     """Return (statements, name): a reduction whose steps along `loop` are kept apart at first.
 
     The block called `name` computes a buffer of one more dimension, at `factor_axis`, with an

@@ -20,12 +20,13 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
 from slipway.ir.expr import BufferLoad, Call, IterVar, PrimExpr, Ramp, Var
 from slipway.ir.function import PrimFunc
+from slipway.ir.node import Node
 from slipway.ir.structural import structural_equal
 from slipway.ir.visit import rewrite_bottom_up, substitute, walk
 from slipway.transform.loop.lower_blocks import without_blocks
 
 
-def tensorize(root: Any, block: S.Block, intrin: BlockIntrin) -> Any:
+def tensorize(root: S.Stmt, block: S.Block, intrin: BlockIntrin) -> Any:
     """Return the statements with the body of `block` done by `intrin`."""
     return _Tensorize(root, block, intrin).made()
 
@@ -39,7 +40,7 @@ def _body(func: PrimFunc) -> S.Stmt:
 
 
 class _Tensorize:
-    def __init__(self, root: Any, block: S.Block, intrin: BlockIntrin) -> None:
+    def __init__(self, root: S.Stmt, block: S.Block, intrin: BlockIntrin) -> None:
         self.root, self.block, self.intrin = root, block, intrin
         self.an = Analyzer()
         self.relaxed: dict[Atom, Interval] = {}
@@ -156,7 +157,7 @@ class _Tensorize:
     def _same_value(self, mine: PrimExpr, theirs: PrimExpr) -> None:
         partners = self._partners(mine, theirs)
 
-        def localised(node: Any) -> Any:
+        def localised(node: Node) -> Node | None:
             if isinstance(node, BufferLoad):
                 declared = partners[node.buffer]
                 return BufferLoad(declared, self._local(node.buffer, node.indices, declared))
@@ -209,7 +210,7 @@ class _Tensorize:
         calls = [n for n in walk(body) if isinstance(n, Call)]
         used = [own for d, own in real.items() if any(d.data in c.args for c in calls)]
 
-        def rule(node: Any) -> Any:
+        def rule(node: Node) -> Node | None:
             if isinstance(node, BufferLoad) and node.buffer in real:
                 own = real[node.buffer]
                 return BufferLoad(own, self._placed(node.buffer, own, node.indices))

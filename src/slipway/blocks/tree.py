@@ -219,7 +219,7 @@ def nest(loops: list[tuple[Var, PrimExpr]], body: S.Stmt) -> S.Stmt:
     return body
 
 
-def top_of(root: Any, block: S.Block) -> S.Stmt:
+def top_of(root: Node, block: S.Block) -> S.Stmt:
     """Return the statement at the function's root that holds a block."""
     for node in path_to(root, block):
         if not isinstance(node, S.SeqStmt | S.Allocate | S.LetStmt | S.AttrStmt | S.AssertStmt):

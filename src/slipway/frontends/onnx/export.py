@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,9 @@ def to_onnx(
 
 
 class _Writer:
-    def __init__(self, onnx: Any, params: dict[str, np.ndarray[Any, Any]], opset: int) -> None:
+    def __init__(
+        self, onnx: ModuleType, params: dict[str, np.ndarray[Any, Any]], opset: int
+    ) -> None:
         self.onnx, self.params, self.opset = onnx, params, opset
         self.nodes: list[Any] = []
         self.initializers: list[Any] = []
@@ -116,7 +119,7 @@ class _Writer:
 
     def _constant(self, value: Any, name: str = "") -> str:
         name = name or f"constant_{len(self.initializers)}"
-        array = np.ascontiguousarray(value).reshape(np.shape(value))
+        array = np.asarray(value, order="C")
         self.initializers.append(self.onnx.numpy_helper.from_array(array, name))
         return name
 
@@ -186,7 +189,7 @@ class _Writer:
 
     def bias_add(self, call: Call, given: list[str]) -> str:
         """Write the addition of a vector along an axis."""
-        rank = call.args[0].checked_type.rank  # type: ignore[union-attr]
+        rank = call.args[0].checked_type.rank  # type: ignore[attr-defined]
         axis = call.attrs.axis % rank
         shape = self._constant(np.array([-1, *[1] * (rank - 1 - axis)], "int64"))
         return self._node("Add", [given[0], self._node("Reshape", [given[1], shape])])
@@ -200,7 +203,7 @@ class _Writer:
 
     def transpose(self, call: Call, given: list[str]) -> str:
         """Write a transposition."""
-        rank = call.args[0].checked_type.rank  # type: ignore[union-attr]
+        rank = call.args[0].checked_type.rank  # type: ignore[attr-defined]
         axes = call.attrs.axes or range(rank)[::-1]
         return self._node("Transpose", given[:1], perm=[int(a) % rank for a in axes])
 
@@ -222,7 +225,7 @@ class _Writer:
 
     def clip(self, call: Call, given: list[str]) -> str:
         """Write a clip."""
-        dtype = call.checked_type.dtype  # type: ignore[union-attr]
+        dtype = call.checked_type.dtype  # type: ignore[attr-defined]
         ends = [self._constant(np.array(v, dtype)) for v in (call.attrs.a_min, call.attrs.a_max)]
         return self._node("Clip", [given[0], *ends])
 
@@ -230,7 +233,7 @@ class _Writer:
         """Write a padding."""
         width = [[int(v) for v in pair] for pair in call.attrs.pad_width]
         pads = self._constant(np.array([p[0] for p in width] + [p[1] for p in width], "int64"))
-        dtype = call.checked_type.dtype  # type: ignore[union-attr]
+        dtype = call.checked_type.dtype  # type: ignore[attr-defined]
         value = self._constant(np.array(call.attrs.pad_value, dtype))
         return self._node("Pad", [given[0], pads, value], mode=call.attrs.pad_mode)
 

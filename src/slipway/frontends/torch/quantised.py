@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from slipway.errors import ModelError
@@ -17,7 +18,7 @@ from slipway.frontends.torch.quantised_steps import OF_ONE, Packed, QView, Trace
 BRANCH = "prim::If"  # of a scripted module: on sizes and modes, which are known
 
 
-def is_quantised(torch: Any, model: Any) -> bool:
+def is_quantised(torch: ModuleType, model: Any) -> bool:
     """Return whether a module, eager or traced, computes with quantised tensors."""
     if isinstance(model, torch.jit.ScriptModule):
         kinds = (node.kind() for node in model.inlined_graph.nodes())
@@ -31,7 +32,7 @@ def is_quantised(torch: Any, model: Any) -> bool:
     )  # fmt: skip
 
 
-def with_integers(torch: Any, model: Any, examples: tuple[Any, ...]) -> Any:
+def with_integers(torch: ModuleType, model: Any, examples: tuple[Any, ...]) -> Any:
     """Return a module that computes what a quantised one does, with plain tensors.
 
     Raises ModelError with the steps that are not known, all at once.
@@ -54,7 +55,7 @@ def with_integers(torch: Any, model: Any, examples: tuple[Any, ...]) -> Any:
 class _Program:
     """A trace: what is known before it runs, and the steps."""
 
-    def __init__(self, torch: Any, traced: Any) -> None:
+    def __init__(self, torch: ModuleType, traced: Any) -> None:
         self.torch = torch
         graph = traced.inlined_graph
         self.known: dict[str, Any] = {}
@@ -106,7 +107,7 @@ class _Program:
         self.known[node.output().debugName()] = value
 
 
-def _module(torch: Any, program: _Program) -> Any:
+def _module(torch: ModuleType, program: _Program) -> Any:
     class Integers(torch.nn.Module):  # type: ignore[misc]
         """Runs a trace; its buffers are the weights."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any
 
 from slipway.errors import ModelError
@@ -52,7 +53,7 @@ class QView:
     axis: int | None = None
 
     @staticmethod
-    def of(torch: Any, value: Any) -> QView:
+    def of(torch: ModuleType, value: Any) -> QView:
         """Return what a quantised tensor holds."""
         ints = value.int_repr()
         if value.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
@@ -84,7 +85,7 @@ class Packed:
 class TraceSteps:
     """Runs the steps of a trace; `torch` is the package."""
 
-    def __init__(self, package: Any) -> None:
+    def __init__(self, package: ModuleType) -> None:
         from torch.ao.quantization.fx import _decomposed  # noqa: F401 - it defines the operators
 
         self.torch = package
@@ -92,7 +93,7 @@ class TraceSteps:
 
     # -- quantised tensors -----------------------------------------------------------------------
 
-    def limits(self, dtype: Any) -> tuple[int, int]:
+    def limits(self, dtype: object) -> tuple[int, int]:
         """Return the least and the greatest of a dtype."""
         info = self.torch.iinfo(dtype)
         return info.min, info.max
@@ -112,7 +113,7 @@ class TraceSteps:
             value.ints, value.scale, value.zero, value.axis, low, high, value.ints.dtype
         )
 
-    def quantised(self, value: Any, scale: float, zero: int, dtype: Any) -> QView:
+    def quantised(self, value: Any, scale: float, zero: int, dtype: object) -> QView:
         """Return floats as integers."""
         low, high = self.limits(dtype)
         ints = self.q.quantize_per_tensor(value, float(scale), int(zero), low, high, dtype)
@@ -122,7 +123,7 @@ class TraceSteps:
         """Return floats as integers of another tensor's scale."""
         return self.quantised(value, other.scale, other.zero, other.ints.dtype)
 
-    def dtype(self, number: Any) -> Any:
+    def dtype(self, number: object) -> Any:
         """Return the integers behind a quantised dtype, which a trace writes as a number."""
         names = {12: "int8", 13: "uint8", 14: "int32"}
         known = {self.torch.qint8: "int8", self.torch.quint8: "uint8", self.torch.qint32: "int32"}
@@ -357,7 +358,12 @@ def _one(name: str, compute: Callable[..., Any]) -> None:
 
 
 def _concatenated(
-    steps: TraceSteps, parts: Sequence[QView], dim: int, scale: Any, zero: Any, relu: bool
+    steps: TraceSteps,
+    parts: Sequence[QView],
+    dim: int,
+    scale: float | None,
+    zero: int | None,
+    relu: bool,
 ) -> QView:
     first = parts[0]
     scale = first.scale if scale is None else scale
