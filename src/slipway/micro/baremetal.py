@@ -313,7 +313,6 @@ SESSION_SOURCES = (
         "graph_module_params",
         "graph_module_places",
     ),
-    "graph_module_sizes",
     "graph_module_state",
     *("image_module", "module"),
     *("object", "params", "serial_link"),
