@@ -16,7 +16,8 @@ PACKAGE = Path(__file__).parent.parent / "src" / "slipway"
 ALLOWED = {
     # One signature for many functions, of which each reads what it needs.
     ("backends/*/backend.py", "*Backend.*", "target aot later name function"): "hooks of a backend",
-    ("backends/backend.py", "Backend.*", "target aot later name function call products"): "as theirs",
+    ("backends/backend.py", "Backend.*",
+     "target aot later name function call products"): "as theirs",
     ("backends/*/schedules/*", "*", "conv dense product norm softmax pool resize anchor scan "
      "problem attention target knobs tile"): "called with (problem, anchor, knobs)",
     ("backends/cpu/tile.py", "tile_space", "width"): "called as the other spaces are",

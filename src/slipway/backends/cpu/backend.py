@@ -47,15 +47,15 @@ class CpuBackend(Backend):
 
     def fast_types(self, target: Target) -> Mapping[str, float]:
         """Return bfloat16 where there is an instruction for it that is a gain."""
-        from slipway.backends.cpu.lowering.dot_pairs import gain_in_pairs, pair_instructions
+        from slipway.backends.cpu.graph import fast_types
 
-        return {"bfloat16": gain_in_pairs(target)} if pair_instructions(target) else {}
+        return fast_types(target)
 
     def gains_in_parts(self, call: Call, products: int, target: Target) -> bool:
         """Return whether the unit for bfloat16 is faster by more than the parts are longer."""
-        from slipway.backends.cpu.lowering.dot_pairs import gains_in_parts
+        from slipway.backends.cpu.graph import gain_of_parts
 
-        return gains_in_parts(call, products, target)
+        return gain_of_parts(call, products, target)
 
     def language(self, target: Target) -> str:
         """Return "c" for targets of that kind, else "llvm"."""

@@ -13,6 +13,7 @@ from slipway.backends.cpu.lowering.alter_layout import alter_layout
 from slipway.backends.cpu.lowering.dot_pairs import (
     best_in_pairs,
     gain_in_pairs,
+    gains_in_parts,
     pair_instructions,
 )
 from slipway.backends.cpu.lowering.fuse_attention import fills_vectors, fuse_attention
@@ -28,7 +29,7 @@ from slipway.backends.cpu.lowering.pack_quantized import (
 from slipway.backends.cpu.lowering.pad_quantized import pad_quantized
 from slipway.backends.cpu.lowering.subpixel_conv import subpixel_conv
 from slipway.backends.cpu.tile import LANE_BLOCKS, lane_rows
-from slipway.relay.expr import Function
+from slipway.relay.expr import Call, Function
 from slipway.target import Target
 from slipway.target.cores import Core
 from slipway.target.costs import ANY_CORE, Costs
@@ -94,6 +95,16 @@ def allows_winograd(target: Target | None) -> bool:
     if target is None or not _is_llvm(target):
         return False
     return not target.is_strict and "thumb" not in target.triple
+
+
+def fast_types(target: Target) -> dict[str, float]:
+    """Return the types whose products beat those of float32, and how many times."""
+    return {"bfloat16": gain_in_pairs(target)} if pair_instructions(target) else {}
+
+
+def gain_of_parts(call: Call, products: int, target: Target) -> bool:
+    """Return whether a float32 product takes less time as so many of bfloat16."""
+    return gains_in_parts(call, products, target)
 
 
 def _pairs(setting: Setting) -> list[Any]:
