@@ -99,7 +99,6 @@ def estimated_code(model: Path, board: Board) -> int | None:
                 "-fno-sanitize=all",
                 "-fno-stack-protector",
                 "-w",
-                "-fno-unroll-loops",
                 f"-I{host / 'include'}",
             ]
             try:
