@@ -26,9 +26,12 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.relay.dims import is_open, usual
+from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
     from slipway.ir.buffer import Buffer
+    from slipway.relay.ops.tensor.scatter import ScatterAttrs
+    from slipway.target import Target
 
 STEPS = 6  # instructions of an update: index, two comparisons, address, load, store
 
@@ -56,8 +59,10 @@ def _cost(problem: Problem, knobs: ScatterKnobs) -> float:
     return copied + STEPS * usual(prod(problem.in_types[1].shape))
 
 
-def _applies(attrs: Any, in_types: Sequence[Any], target: Any) -> bool:
-    return bool(attrs.reduction == "update" or in_types[0].dtype != "bool")
+def _applies(attrs: ScatterAttrs, in_types: Sequence[Type], target: Target) -> bool:
+    (data, *_) = in_types
+    assert isinstance(data, TensorType)
+    return attrs.reduction == "update" or data.dtype != "bool"
 
 
 _COMBINE: dict[str, Callable[[Any, Any], E.PrimExpr]] = {

@@ -92,7 +92,7 @@ def _cost(problem: Problem, knobs: LoopKnobs) -> float:
     default=_default, space=_space, cost=_cost,
 )  # fmt: skip
 def schedule_sampled(
-    problem: Problem, outs: Sequence[te.Tensor], sample: te.Tensor, knobs: LoopKnobs
+    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: LoopKnobs
 ) -> te.Schedule:
     """Each stage in whole vectors."""
     schedule = te.create_schedule([t.op for t in outs])
