@@ -219,7 +219,7 @@ class _Tensorize:
                 place = self._placed(node.buffer, own, node.indices)
                 return S.BufferStore(own, node.value, place)
             if isinstance(node, Call):
-                return self._call(node, real)
+                return self._call(node, real)  # type: ignore[no-any-return]
             return None
 
         return substitute(rewrite_bottom_up(body, rule), values), used

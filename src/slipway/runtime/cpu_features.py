@@ -182,7 +182,7 @@ def permits_tiles() -> bool:
     if platform.machine() not in ("x86_64", "AMD64") or platform.system() != "Linux":
         return False
     ask = ctypes.CDLL(None).syscall
-    return ask(_ARCH_PRCTL, _REQUEST_PERMISSION, ctypes.c_long(_TILE_DATA)) == 0
+    return int(ask(_ARCH_PRCTL, _REQUEST_PERMISSION, ctypes.c_long(_TILE_DATA))) == 0
 
 
 def _runtime_denies(name: str) -> bool:

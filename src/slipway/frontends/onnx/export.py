@@ -161,7 +161,7 @@ class _Writer:
     def window(self, call: Call, given: list[str], kind: str) -> str:
         """Write a convolution or a pool of two dimensions."""
         a = call.attrs
-        common = {"strides": list(a.strides), "pads": list(a.padding)}
+        common: dict[str, Any] = {"strides": list(a.strides), "pads": list(a.padding)}
         if kind == "Conv":
             weight = call.args[1].checked_type
             assert isinstance(weight, TensorType)

@@ -107,7 +107,7 @@ class _Program:
         self.known[node.output().debugName()] = value
 
 
-def _module(torch: ModuleType, program: _Program) -> Any:
+def _module(torch: Any, program: _Program) -> Any:
     class Integers(torch.nn.Module):  # type: ignore[misc]
         """Runs a trace; its buffers are the weights."""
 

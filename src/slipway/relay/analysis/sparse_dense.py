@@ -41,7 +41,7 @@ def process_params(
     found = SparseAnalysisResult([], [])
     assert isinstance(root, Expr)
     for call in post_order(root):
-        weight = call.args[1] if is_call_of(call, "nn.dense") else None  # type: ignore[attr-defined]
+        weight = call.args[1] if is_call_of(call, "nn.dense") else None
         if not isinstance(weight, Var) or weight.name_hint not in params:
             continue
         name = weight.name_hint
