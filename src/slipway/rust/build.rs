@@ -9,7 +9,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const FOLDERS: [&str; 5] = ["src", "posix", "posix/devices", "posix/rpc", "classic"];
+const FOLDERS: [&str; 6] =
+    ["src", "posix", "posix/devices", "posix/devices/drivers", "posix/rpc", "classic"];
 
 fn main() {
     for name in ["SLIPWAY_LIB_DIR", "SLIPWAY_CRT", "CC", "AR"] {
