@@ -94,7 +94,7 @@ class TraceSteps:
     # -- quantised tensors -----------------------------------------------------------------------
 
     def limits(self, dtype: object) -> tuple[int, int]:
-        """Return the least and the greatest of a dtype."""
+        """Return the minimum and the maximum of a dtype."""
         info = self.torch.iinfo(dtype)
         return info.min, info.max
 
@@ -284,7 +284,7 @@ class TraceSteps:
         )
 
     def dynamic(self, x: Any, packed: Packed, relu: bool, reduce_range: bool = False) -> Any:
-        """Return a linear layer whose input is quantised by its own least and greatest value."""
+        """Return a linear layer whose input is quantised by its own minimum and maximum."""
         torch = self.torch
         steps = 127.0 if reduce_range else 255.0
         low = torch.clamp(torch.amin(x), max=0.0)

@@ -130,7 +130,7 @@ def row_block(units: int, widest: int) -> int:
 def filled_block(channels: int, entry: TileInstruction) -> int:
     """Return the block of channels that a step on tiles reads whole, or half of it.
 
-    That for channels which a whole one would fill up by more than a quarter.
+    That for channels which a whole one would pad by more than a quarter.
     """
     whole = 2 * entry.c_size
     return whole if -channels % whole * 4 <= channels else entry.c_size

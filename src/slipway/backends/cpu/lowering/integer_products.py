@@ -225,7 +225,7 @@ def _in_float32(call: Any) -> Expr | None:
     sides = [_stored(a) for a in call.args]
     if any(s is None for s in sides):
         return None
-    most = [_greatest(s) for s in sides if s is not None]
+    most = [_largest(s) for s in sides if s is not None]
     axes = (1 if call.attrs.transpose_a else 2, 2 if call.attrs.transpose_b else 1)
     depth = call.args[0].tensor_type.shape[axes[0]]
     part = EXACT_IN_FLOAT32 // max(most[0] * most[1], 1)
@@ -253,8 +253,8 @@ def _between(value: Any, axis: int, start: int, end: int) -> Any:
     return call_of("strided_slice", value, [start], [end], [1], axes=[axis])
 
 
-def _greatest(side: Stored) -> int:
-    """Return the greatest magnitude of bytes less their zero point."""
+def _largest(side: Stored) -> int:
+    """Return the largest magnitude of bytes less their zero point."""
     low, high = dtypes.int_range(side.value.tensor_type.dtype)
     known = side.known_zero
     if known is None:

@@ -1,7 +1,7 @@
 """Products on a matrix unit (`te.tiles`): which grid of tiles, and how its stages are scheduled.
 
 Positions of an image, or rows of a matrix, are the rows of a tile of data: `height` neighbours
-along x for each; a grid has `across` tiles side by side on `lines` lines.  Its columns are vectors
+along x for each; a grid has `across` adjacent tiles on `lines` lines.  Its columns are vectors
 of 16 channels.  What follows a product reads the sums where the grid has stored them.
 """
 

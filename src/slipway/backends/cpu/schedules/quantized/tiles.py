@@ -89,7 +89,7 @@ def _cost(problem: Problem, knobs: GridKnobs) -> float:
 
 
 def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: GridKnobs) -> list[te.Tensor]:
-    """Sums of all positions, and the same with their channels side by side."""
+    """Sums of all positions, and the same with their channels contiguous."""
     attrs, weight = problem.attrs, inputs[1]
     (out,) = problem.out_types
     n, height, width, _ = out.shape
