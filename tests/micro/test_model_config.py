@@ -12,12 +12,12 @@ def config(**tensors):
 def test_a_tensor_has_its_shape_and_a_scalar_none():
     text = config(x={"dtype": "float32", "size": 4, "shape": []})
     assert "static int64_t shape_in_x[] = {1};" in text  # C has no array without elements
-    assert '{"x", {memory_in_x, {1, 0}, 0, {2, 32, 1}, shape_in_x, 0, 0}}' in text
+    assert '{"x", {memory_in_x, {1, 0}, 0, {2, 32, 1}, shape_in_x, 0, 0}, 0}' in text
     assert "static int64_t shape_out_y[] = {2, 3};" in text
-    assert '{"y", {memory_out_y, {1, 0}, 2, {0, 8, 1}, shape_out_y, 0, 0}}' in text
+    assert '{"y", {memory_out_y, {1, 0}, 2, {0, 8, 1}, shape_out_y, 0, 0}, 0}' in text
 
 
 def test_an_archive_without_shapes_has_flat_tensors():
     text = config(x={"dtype": "float32", "size": 40})
     assert "static int64_t shape_in_x[] = {10};" in text
-    assert '{"x", {memory_in_x, {1, 0}, 1, {2, 32, 1}, shape_in_x, 0, 0}}' in text
+    assert '{"x", {memory_in_x, {1, 0}, 1, {2, 32, 1}, shape_in_x, 0, 0}, 0}' in text

@@ -181,7 +181,9 @@ class BaremetalHandler(server.ProjectAPIHandler):
             self._make()
             return
         self._make("STACK_BYTES=256")  # to learn the bound, also where the RAM is small
-        bound = stack_bound(self.folder / "build", "Reset_Handler")
+        # RISC-V's reset handler is assembler, which jumps to board_start with an empty stack.
+        bounds = (stack_bound(self.folder / "build", e) for e in ("Reset_Handler", "board_start"))
+        bound = next((b for b in bounds if b is not None), None)
         reserved = _STACK_BYTES if bound is None else -(-(bound + _STACK_BESIDE) // 64) * 64
         (self.folder / "stack.mk").write_text(f"STACK_BYTES = {reserved}\n")
         self._make()

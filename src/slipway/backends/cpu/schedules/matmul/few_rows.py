@@ -40,6 +40,7 @@ from slipway.backends.cpu.tile import (
 )
 from slipway.backends.stages import extent_of, inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
+from slipway.relay.dims import is_open
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ def _few_rows(attrs: MatmulAttrs, in_types: Sequence[Type], target: Target) -> b
         and a.dtype == b.dtype
         and not target.has_lane_fma
         and not attrs.transpose_b
+        and not is_open(rows)
         and 0 < rows < target.core.costs.packed_matrix_rows
         and b.shape[-1] >= vector_lanes(target, a.dtype)
     )
