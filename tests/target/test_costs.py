@@ -76,6 +76,10 @@ def test_choosers_hold_no_fitted_number(file):
 # Numbers with a name of their own in backends/cpu that are no fits to a machine, and what they are.
 NO_FITS = {
     "lowering/fuse_attention.py": {"LOST_BESIDE": "a score"},
+    "lowering/integer_products.py": {
+        "EXACT_IN_FLOAT32": "integers of a float32", "MOST_PARTS": "compile time",
+    },
+    "lowering/pack_blocks.py": {"MOST_VECTORS": "layouts of packed weights"},
     "lowering/move_activations.py": {"OFFSET": "between signed and unsigned bytes"},
     "lowering/pack_quantized.py": {"OFFSET": "between signed and unsigned bytes"},
     "lowering/narrow_rescale.py": {
@@ -86,6 +90,9 @@ NO_FITS = {
     "schedules/matmul/mmla.py": {
         "LANES": "of the instruction's results",
     },
+    "schedules/matmul/tiles_pairs.py": {"BYTES": "of a bfloat16"},
+    "schedules/resize/sampled.py": {"_MOST_TAPS": "compile time"},
+    "schedules/scatter.py": {"STEPS": "instructions"},
     "schedules/norm/exponential.py": {
         "EXPONENTIAL": "instructions", "_SMALLEST": "a float32", "(_BIAS, _MANTISSA)": "a float32",
         "(_HIGH, _LOW)": "the halves of ln 2",
