@@ -92,6 +92,14 @@ def test_a_sequence_of_any_length():
         agrees(module, mod, x=values(length, 32))
 
 
+def test_products_of_few_open_rows():
+    a, b = var("a", 2, Dim("n", 1, 3), 8), var("b", 2, 8, 32)
+    mod = IRModule.from_expr(relay.nn.batch_matmul(a, b, transpose_b=False))
+    module = ready(mod)
+    for rows in (1, 3, 2):
+        agrees(module, mod, a=values(2, rows, 8), b=values(2, 8, 32))
+
+
 def test_an_image_of_any_height():
     """Windows, what lies between them, and means over an axis that is open."""
     h = Dim("h", 8, 32)
