@@ -100,7 +100,7 @@ CONFIG: dict[str, ConfigKey] = {
         "bool", "False: without the best choices of a database that is in use"
     ),
     "relay.backend.use_multitargets": _fixed("bool", False, "several targets for one model",
-                                             "a model is compiled for one target"),
+                                             "give relay.build several targets"),
     "relay.backend.tir_converter": _fixed("str", "default", "how operators become loops",
                                           "there is one way"),
     "relay.ext.cmsisnn.options": _fixed("dict", {}, "options of CMSIS-NN", _NO_CODE),
