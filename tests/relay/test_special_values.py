@@ -31,8 +31,8 @@ FLOATS = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-5, "float64": 1e-12
 ANY_ZERO = {"clip", "maximum", "minimum", "nn.relu", "power", "vision.roi_align"}
 # Parameters are folded into the weights before, or into a factor and a shift.
 PARAMETERS = {"nn.batch_norm"}
-# The transforms subtract infinities: a NaN in the whole tile (docs/numerics.md).  Products of weights
-# in blocks round groups of their data to bytes: an infinity there is NaN or an infinity in the row.
+# The transforms subtract infinities: a NaN in the whole tile (docs/numerics.md).  Products of
+# weights in blocks round their data to bytes: an infinity is NaN or an infinity in the row.
 TRANSFORMED = {"nn.contrib_conv2d_winograd_nchwc", "nn.contrib_block_dense"}
 # The reduction of an argument is only good to so much (docs/codegen.md), and a position that is
 # 65,504 images away is only known to a hundredth of an element in float32.
