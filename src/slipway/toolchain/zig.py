@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import os
 import shlex
@@ -60,7 +61,9 @@ def zig_path() -> Path:
 def run_zig(arguments: Sequence[str], *, purpose: str, cwd: Path | None = None) -> str:
     """Run zig and return what it printed; ToolchainError with its words when it fails."""
     command = [str(zig_path()), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=cwd, check=False, env=_environment()
+    )
     if done.returncode != 0:
         words = (done.stderr or done.stdout).strip()
         shown = shlex.join(["zig", *arguments[:6]]) + (" ..." if len(arguments) > 6 else "")
@@ -68,6 +71,30 @@ def run_zig(arguments: Sequence[str], *, purpose: str, cwd: Path | None = None) 
             f"{purpose} failed: `{shown}` ended with {_ending(done.returncode)}:\n{words}"
         )
     return done.stdout + done.stderr
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of zig, which ends where it has no folder for its own cache.
+
+    A service without a home, or one that cannot write there, gets a folder for this process.
+    """
+    named = "ZIG_GLOBAL_CACHE_DIR"
+    if named in os.environ:
+        return dict(os.environ)
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "zig"
+        folder.mkdir(parents=True, exist_ok=True)
+        usable = os.access(folder, os.W_OK)
+    except (OSError, RuntimeError):
+        usable = False
+    return {**os.environ, named: str(folder if usable else _temporary_cache())}
+
+
+@lru_cache(maxsize=1)
+def _temporary_cache() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="slipway-zig-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _ending(status: int) -> str:
