@@ -146,7 +146,7 @@ def _or_nan(value: Any, x: Any, axes: tuple[int, ...], keep: bool = False) -> An
 
 @converter("cummax", "cummin", "logcumsumexp")
 def scanned(node: NodeView) -> Any:
-    """The greatest, the least, or log(sum(exp(x))) so far: each step doubles how far it sees."""
+    """The maximum, the minimum, or log(sum(exp(x))) so far: each step doubles how far it sees."""
     x, axis = node.input(), node.axis()
     if not node.rank():
         return x if node.kind == "logcumsumexp" else [x, number(0, "int64")]
