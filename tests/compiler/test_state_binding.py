@@ -145,6 +145,15 @@ def test_updates_one_after_the_other_write_their_regions_alone(count):
     assert updates_in_place(graph) == count == len(graph.held)
 
 
+def test_a_state_that_is_written_over_itself_is_no_update_of_a_region():
+    a, _, at = cache()
+    at = relay.concatenate([at, at], 0)
+    same = relay.reshape(relay.reshape(a, (3, 5)), SHAPE)
+    for rows in (a, same):
+        graph, _ = graph_of([relay.dynamic_update_slice(a, rows, at)], {"a": 0}, 0)
+        assert updates_in_place(graph) == 0
+
+
 def test_an_update_of_a_state_and_of_something_else_are_two_kernels():
     """They compute the same; one writes a region alone, and one copies what it does not write."""
     a, row, at = cache()
@@ -196,6 +205,15 @@ def test_names_and_meanings_are_those_of_the_outputs_that_stay():
     assert graph.output_names == ("first", "last")
     assert graph.meanings.outputs == (told[0], told[2])
     assert len(graph.outputs) == 2
+
+
+def test_a_constant_is_no_input():
+    a, x = (relay.var(name, shape=SHAPE) for name in "ax")
+    weight = relay.const(RNG.normal(size=SHAPE).astype("float32"))
+    graph, _ = graph_of([relay.tanh(a) + x * weight], None, 3)
+    (name,) = graph.params
+    with pytest.raises(LoweringError, match=f"no input '{name}'.*It has 'a', 'x'"):
+        graph_of([relay.tanh(a) + x * weight], {name: 0}, 3)
 
 
 @pytest.mark.parametrize("number", [-1, 3])
