@@ -67,7 +67,10 @@ JUDGES: dict[str, tuple[str, ...]] = {
         "tests/compiler/test_states.py",
     ),
     "slipway.compiler.open_sizes": ("tests/compiler/test_open_sizes.py",),
-    "slipway.compiler.aot.sizes": ("tests/compiler/test_aot_open_sizes.py",),
+    "slipway.compiler.aot.sizes": (
+        "tests/compiler/test_aot_sizes.py",
+        "tests/compiler/test_aot_open_sizes.py",
+    ),
     "slipway.compiler.several_devices.placement": (
         "tests/compiler/test_placement.py",
         "tests/compiler/test_several_devices.py",
