@@ -90,7 +90,11 @@ def tune(
             tune_tasks(tasks, runner, known, Budget(trials, seconds=seconds), watch)
         except KeyboardInterrupt:
             ended = "interrupted"
-    known.write_records(records)
+        finally:
+            if known.records():  # what was found before an error, too
+                known.write_records(records)
+    if not records.exists():
+        known.write_records(records)
     report = [line_of(rows[number]) for number in sorted(rows)]
     if as_json:
         print(json.dumps({"ended": ended, "records": str(records), "tasks": report}, indent=1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from slipway.doctor.device import TIMEOUT_S, examine_session, refusal
 from slipway.doctor.finding import Findings, ok, wrong
-from slipway.errors import RPCError, RPCTimeoutError, did_you_mean
+from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError, did_you_mean
 from slipway.rpc.tracker_client import connect_tracker
 
 STATES = ("free", "busy", "assigned", "drained", "offline", "waiting")
@@ -50,6 +50,15 @@ def examine_kind(
             session = tracker.request(key, timeout=wait_s, max_retry=1)
         except RPCTimeoutError as error:
             yield wrong("session", str(error), "wait, or see on the page who holds the devices")
+            return
+        except RPCConnectionError as error:
+            yield wrong(
+                "address",
+                str(error),
+                "the device calls the tracker, and clients call the address that it gives: start "
+                "it with --custom-addr and one that reaches it from here, open its port in the "
+                "firewall, or let it call out only, through `slipway rpc-proxy`",
+            )
             return
         except RPCError as error:
             yield refusal(error)

@@ -260,6 +260,8 @@ class Target:
             # LLVM avoids vmla where a chain of them waits for each sum.  A kernel has a tile of
             # sums, and multiplying apart from adding takes registers that the tile needs.
             words += ("-slowfpvmlx", "-vmlx-hazards")
+            if self.parsed_triple.text.endswith("hf") and not self.mcpu:
+                words = ("+vfp2", *words)  # what passes floats in its registers has an FPU
         return words + self.mattr
 
     @cached_property

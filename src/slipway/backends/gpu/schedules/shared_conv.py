@@ -134,8 +134,8 @@ def compute_product(
     pixels = prod(geometry.out[letter] for letter in geometry.pixels)
     pads = dict.fromkeys("NC", (0, 0))
     pads |= {s: (attrs.padding[a], attrs.padding[a + count]) for a, s in enumerate(spatial)}
-    sides = [[pads[letter][side] for letter in attrs.data_layout] for side in (0, 1)]
-    padded = pad_stage(data, *sides, 0)
+    before, after = ([pads[letter][side] for letter in attrs.data_layout] for side in (0, 1))
+    padded = pad_stage(data, before, after, 0)
 
     def column(group: PrimExpr, pixel: PrimExpr, step: PrimExpr) -> Any:
         at = _apart(pixel, geometry.pixels, geometry.out)
