@@ -21,6 +21,7 @@ LATE = {
         "slipway.ir.text.printer",
         "slipway.ir.text.serialize",
         "slipway.ir.text.script_text",
+        "slipway.relay.text.printer",
     ),
 }
 # Graphs under the names that classic scripts ask `tvm.ir` for.

@@ -83,7 +83,8 @@ def test_sequences_and_volumes(count, kernel):
 @pytest.mark.parametrize(
     ("kernel", "stride", "padding", "more", "convolutions"),
     [(3, 2, 1, 1, [1, 2, 2, 4]), (4, 2, 1, 0, [4] * 4), (5, 2, 2, 1, [4, 6, 6, 9]),
-     (2, 2, 0, 0, [4]), (6, 3, 0, 0, [36])],
+     (2, 2, 0, 0, [4]), (6, 3, 0, 0, [36]), (3, 2, 0, 0, [1, 2, 2, 4]), (3, 2, 1, 0, [1, 2, 2, 4]),
+     (5, 3, 0, 0, [1, 2, 2, 2, 2, 4, 4, 4, 4])],
 )  # fmt: skip
 def test_each_rest_has_its_own_taps_where_that_saves_much(
     kernel, stride, padding, more, convolutions

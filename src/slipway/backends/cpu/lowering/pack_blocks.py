@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # In order of preference; they repeat a word of the data.
 INSTRUCTIONS = (
     "x86.vnni.signed", "x86.vnni.signed.256", "x86.avxvnni.signed", "x86.maddubs.signed",
-    "neon.sdot",
+    "x86.maddubs.signs", "neon.sdot", "neon.smull.words", "neon32.vmull.words",
 )  # fmt: skip
 MOST_VECTORS = 4  # of outputs, whose weights are one stream from memory
 

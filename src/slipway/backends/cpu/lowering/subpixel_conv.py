@@ -126,12 +126,15 @@ class _Axis:
         """What the convolution with those taps, last first, needs around the data."""
         count, first = len(self.taps(rest)), (rest + self.cut) // self.stride
         before = count - 1 - first
-        return before, self.wanted // self.stride - self.data - before + count - 1
+        return before, self.positions - self.data - before + count - 1
+
+    @property
+    def positions(self) -> int:
+        """The pixels of each remainder; the last may be one more than is wanted."""
+        return -(-self.wanted // self.stride)
 
     def shares(self) -> bool:
-        """Return whether all rests have as many pixels, and taps that begin within the data."""
-        if self.wanted % self.stride:
-            return False
+        """Return whether every remainder has taps, and such that begin within the data."""
         rests = range(self.stride)
         return all(self.taps(r) and min(self.padding(r)) >= 0 for r in rests)
 
@@ -140,7 +143,7 @@ class _Axis:
         longest = -(-self.window // self.stride)
         one_by_one = sum(len(self.taps(r)) for r in range(self.stride))
         positions = self.data + longest - 1
-        return one_by_one * self.wanted // self.stride, longest * self.stride * positions
+        return one_by_one * self.positions, longest * self.stride * positions
 
 
 def _worth_splitting(geometry: Sequence[_Axis], gain: float) -> bool:
@@ -166,14 +169,18 @@ def _split(call: Any, geometry: Sequence[_Axis]) -> Expr:
         around = [axis.padding(r) for axis, r in pairs]
         parts.append(_conv(call, weight, [p[0] for p in around] + [p[1] for p in around]))
     make = op_registry.make
-    positions = [extent // stride for extent, stride in zip(size, strides, strict=True)]
+    positions = [axis.positions for axis in geometry]
     spread = make("reshape")(
         make("concatenate")(parts, axis=1), (batch, *strides, channels, *positions)
     )
     order = [axis for a in range(count) for axis in (2 + count + a, 1 + a)]
     spread = make("transpose")(spread, (0, 1 + count, *order))
-    whole: Expr = make("reshape")(spread, (batch, channels, *size))
-    return whole
+    extents = [position * stride for position, stride in zip(positions, strides, strict=True)]
+    whole: Expr = make("reshape")(spread, (batch, channels, *extents))
+    if extents == size:
+        return whole
+    cut: Expr = make("strided_slice")(whole, (0,) * (2 + count), (batch, channels, *size))
+    return cut
 
 
 def phases(kernel: np.ndarray[Any, Any], strides: Sequence[int]) -> np.ndarray[Any, Any]:
