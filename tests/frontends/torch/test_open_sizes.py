@@ -103,3 +103,38 @@ def test_a_size_without_an_upper_end_is_asked_for():
 def test_sizes_that_the_program_was_not_exported_for(encoder, shape, words):
     with pytest.raises(ModelError, match=words):
         relay.frontend.from_pytorch(exported(encoder), [("ids", (shape, "int64"))])
+
+
+class Statistics(torch.nn.Module):
+    """What needs the number of rows, or where rows and columns meet."""
+
+    def forward(self, x):
+        products = x @ x.mT
+        spread = x.var(1) + x.std(1) + x.var(1, correction=0)
+        return spread, products.tril(), products.triu(1), x.roll(2, 1), x.roll(-3, 1)
+
+
+def test_triangles_rolls_and_spreads_of_an_open_size():
+    rows = torch.export.Dim("n", min=4, max=20)
+    program = torch.export.export(
+        Statistics(), (torch.zeros(1, 7, 5),), dynamic_shapes=({1: rows},)
+    )
+    mod, params = relay.frontend.from_pytorch(program)
+    run = GraphModule(relay.build(mod, "llvm", params=params)["default"](cpu(0)))
+    for count in (4, 9, 20):
+        x = torch.randn(1, count, 5, generator=torch.Generator().manual_seed(count))
+        run.run(x=x.numpy())
+        for place, value in enumerate(Statistics()(x)):
+            found = run.get_output(place).numpy()
+            np.testing.assert_allclose(found, value.numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_a_roll_further_than_the_least_size_is_refused():
+    class Roll(torch.nn.Module):
+        def forward(self, x):
+            return x.roll(5, 0)
+
+    rows = torch.export.Dim("n", min=2, max=20)
+    program = torch.export.export(Roll(), (torch.zeros(7),), dynamic_shapes=({0: rows},))
+    with pytest.raises(ModelError, match=r"roll by 5.* 2 elements"):
+        relay.frontend.from_pytorch(program)

@@ -69,8 +69,10 @@ def eye(node: NodeView) -> Any:
 
 @converter("tril", "triu")
 def triangle(node: NodeView) -> Any:
-    """The lower or upper triangle, zero elsewhere: a constant mask."""
+    """The lower or upper triangle, zero elsewhere: a constant mask of axes that are known."""
     x = node.input()
+    if any(map(is_open, x.tensor_type.shape[-2:])):
+        return relay.trilu(x, int(node.arg("diagonal", 0)), node.kind == "triu")
     take_table(*x.tensor_type.shape[-2:])
     keep = np.ones(x.tensor_type.shape[-2:], bool)
     diagonal = int(node.arg("diagonal", 0))

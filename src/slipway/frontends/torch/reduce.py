@@ -9,6 +9,7 @@ import numpy as np
 
 from slipway import dtypes, relay
 from slipway.frontends.torch.converters import NodeView, cast, converter, like, number
+from slipway.relay.dims import is_open
 from slipway.relay.op_registry import const
 
 PLAIN = {"sum": "sum", "mean": "mean", "prod": "prod", "amax": "max", "amin": "min"}
@@ -69,15 +70,26 @@ def variance(node: NodeView) -> Any:
     correction = node.arguments.get("correction")
     if correction is None:
         correction = 1 if node.arg("unbiased", True) else 0
-    count = math.prod(node.shape()[a] for a in axes)
+    sizes = [node.shape()[a] for a in axes]
     mean = relay.mean(x, axes, True)
     centred = relay.subtract(x, mean)
     total = relay.sum(relay.multiply(centred, centred), axes, keep)
-    result = relay.multiply(total, like(1 / max(count - correction, 0), x))
+    if any(map(is_open, sizes)):
+        # A sum over what reads the tensor: a kernel knows the sizes of what it reads.
+        same, other = (cast(f(x, x), x.tensor_type.dtype) for f in (relay.equal, relay.not_equal))
+        counted = relay.sum(relay.add(same, other), axes, keep)
+        less = relay.subtract(counted, like(correction, x))
+        result = relay.divide(total, relay.maximum(less, like(0, x)))
+    else:
+        result = relay.multiply(total, like(_inverse(math.prod(sizes) - correction), x))
     result = relay.sqrt(result) if node.kind.startswith("std") else result
     if not node.kind.endswith("mean"):
         return result
     return [result, relay.reshape(mean, result.tensor_type.shape)]
+
+
+def _inverse(count: float) -> float:
+    return 1 / count if count > 0 else math.inf
 
 
 @converter("logsumexp")

@@ -198,11 +198,27 @@ def roll(node: NodeView) -> Any:
     for shift, given in zip(shifts, axes, strict=True):
         axis = given % x.tensor_type.rank
         extent = x.tensor_type.shape[axis]
+        if is_open(extent):
+            x = _rolled(node, x, axis, shift)
+            continue
         cut = -shift % extent
         if cut:
             first, second = relay.split(x, [cut], axis)
             x = relay.concatenate([second, first], axis)
     return relay.reshape(x, node.out.shape) if not node.ints("dims") else x
+
+
+def _rolled(node: NodeView, x: Any, axis: int, shift: int) -> Any:
+    """Return an open axis rolled by less than its smallest size."""
+    low = getattr(x.tensor_type.shape[axis], "low", 1)
+    if abs(shift) > low:
+        raise node.unsupported(f"a roll by {shift} of an axis that may have {low} elements")
+    if not shift:
+        return x
+    at = -shift
+    behind = relay.strided_slice(x, [at], [2**62], axes=[axis])
+    front = relay.strided_slice(x, [0], [at], axes=[axis])
+    return relay.concatenate([behind, front], axis)
 
 
 MODES = {"reflection": "reflect", "replication": "edge", "reflect": "reflect", "replicate": "edge"}

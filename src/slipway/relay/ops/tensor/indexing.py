@@ -17,6 +17,7 @@ from slipway.relay.ops.checks import (
     need_rank,
     normal_axis,
 )
+from slipway.relay.types import is_open
 
 if TYPE_CHECKING:
     from slipway.relay.expr import ExprLike, Extents
@@ -217,7 +218,12 @@ def trilu(data: ExprLike, k: ExprLike, upper: bool = True) -> Any:
     if own.rank < 2:
         raise BadArgument("data", f"must have at least 2 axes, got {own}")
     rows, columns = own.shape[-2:]
-    diagonal = const(np.arange(columns)[None, :] - np.arange(rows)[:, None], "int64")
+    if is_open(rows) or is_open(columns):
+        across, down = (call("expand_dims", call("arange", 0, extent, 1, "int64"), axis)
+                        for extent, axis in ((columns, 0), (rows, 1)))  # fmt: skip
+        diagonal = call("subtract", across, down)
+    else:
+        diagonal = const(np.arange(columns)[None, :] - np.arange(rows)[:, None], "int64")
     border = call("reshape", call("cast", as_expr(k), "int64"), ())
     name = "greater_equal" if upper else "less_equal"
     return call("where", call(name, diagonal, border), x, scalar(0, own.dtype))
