@@ -10,12 +10,15 @@ from slipway.ir.function import IRModule
 from slipway.relay.dims import Dim, at
 from slipway.relay.expr import Function, Tuple, Var
 from slipway.relay.interpret import interpret
+from slipway.relay.op_registry import is_primitive
 from slipway.relay.types import TensorType
+from slipway.relay.visit import post_order
 from slipway.runtime.devices import cpu
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.graph.graph_format import GraphTables
 from slipway.runtime.graph.graph_sizes import evaluate
 from slipway.runtime.load import load_module
+from slipway.transform.graph.fuse_ops import fuse_ops
 
 RNG = np.random.default_rng(3)
 N = Dim("n", 1, 8)
@@ -232,3 +235,11 @@ def test_what_no_library_can_have_is_refused(make, words):
     expr = relay.concatenate([make()], 0)
     with pytest.raises(LoweringError, match=words):
         relay.build(IRModule.from_expr(expr), target="llvm")
+
+
+def test_costs_that_no_range_orders_are_compared_at_the_upper_ends():
+    """Whether fusing repeats a logarithm costs time only; these frames are a formula of sizes."""
+    rows, samples = Dim("rows", 1, 3), Dim("samples", 1280, 32000)
+    x = var("x", rows, (samples + 128) // 160 - 3, 32)
+    fused = fuse_ops(relay.Function([x], relay.log(x) + relay.const(1.0)))
+    assert len([e for e in post_order(fused.body) if is_primitive(e)]) == 1
