@@ -106,15 +106,30 @@ def check_open(graph: ModelGraph) -> None:
                             )
     for node in inputs:
         for extent in node.types[0].shape:
-            if isinstance(extent, SymbolDim) and isinstance(extent.formula, E.Var):
-                stated.add(extent.formula)
+            variable = _told_by(extent)
+            if variable is not None:
+                stated.add(variable)
     for name, dim in names.items():
         if dim.formula not in stated:
             raise LoweringError(
-                f"no input has the dimension {name} itself, so that its size cannot be told from "
-                f"the inputs' shapes: give one of them an axis of Dim({name!r}, {dim.low}, "
-                f"{dim.high})"
+                f"no input has the dimension {name} itself or some times, so that its size cannot "
+                "be told from the inputs' shapes: give one of them an axis of "
+                f"Dim({name!r}, {dim.low}, {dim.high})"
             )
+
+
+def _told_by(extent: Any) -> E.Var | None:
+    """Return the variable that an axis is, or is a number of times; None for another formula."""
+    if not isinstance(extent, SymbolDim):
+        return None
+    match extent.formula:
+        case E.Var() as variable:
+            return variable
+        case E.Mul(a=E.Var() as variable, b=E.IntImm(value=times)) if times > 0:
+            return variable
+        case E.Mul(a=E.IntImm(value=times), b=E.Var() as variable) if times > 0:
+            return variable
+    return None
 
 
 def _check_type(where: str, type_: TensorType) -> None:

@@ -162,18 +162,22 @@ const slw_graph_method slw_graph_places_methods[] = {
 
 #define SHAPE_TEXT_BYTES 160
 
-/* "(n, 3, ?)": sizes by their names, computed ones as a question mark. */
+/* "(n, 3, 32 * h, ?)": sizes by their names, other formulas as a question mark. */
 static void open_shape_text(const slw_graph *graph, uint32_t input, char *text, size_t size) {
   const DLTensor *tensor = slw_graph_input(graph, input);
   size_t used = slw_format(text, size, "(");
   for (uint32_t axis = 0; axis < (uint32_t)tensor->ndim && used + 1 < size; ++axis) {
     const char *end = (axis + 1 < (uint32_t)tensor->ndim) ? ", " : (axis == 0) ? ",)" : ")";
-    uint32_t symbol = slw_graph_axis_symbol(graph, input, axis);
+    int64_t factor = 1;
+    uint32_t symbol = slw_graph_axis_symbol(graph, input, axis, &factor);
     int64_t low;
     int64_t high;
     if (symbol == SLW_GRAPH_NONE) {
       used += slw_format(text + used, size - used, "%lld%s", (long long)tensor->shape[axis], end);
     } else {
+      if (factor != 1) {
+        used += slw_format(text + used, size - used, "%lld * ", (long long)factor);
+      }
       used += slw_format(text + used, size - used, "%s%s",
                          symbol < graph->num_symbols ? slw_graph_symbol(graph, symbol, &low, &high)
                                                      : "?",
@@ -205,8 +209,9 @@ int slw_graph_fit_input(slw_graph_module *self, const char *function, uint32_t i
   if (outside != SLW_GRAPH_NONE) {
     int64_t low = 0;
     int64_t high = 0;
-    const char *symbol =
-        slw_graph_symbol(graph, slw_graph_axis_symbol(graph, input, outside), &low, &high);
+    int64_t factor = 1;
+    uint32_t axis_symbol = slw_graph_axis_symbol(graph, input, outside, &factor);
+    const char *symbol = slw_graph_symbol(graph, axis_symbol, &low, &high);
     return slw_error_setf("ExecutionError",
                           "%s: '%s' has shape %s in this model, got %s: %s is %lld to %lld. "
                           "Compile the model with a wider range for more.",

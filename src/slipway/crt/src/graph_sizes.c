@@ -184,13 +184,35 @@ int slw_graph_is_open(const slw_graph *graph, uint32_t input) {
   return 0;
 }
 
-uint32_t slw_graph_axis_symbol(const slw_graph *graph, uint32_t input, uint32_t axis) {
+/* The symbol that a formula is a multiple of; num_symbols for any other formula. */
+static uint32_t multiple_of_symbol(const slw_graph *graph, open_dim formula, int64_t *factor) {
+  uint64_t words[3];
+  if (formula.count != 1 && formula.count != 3) {
+    return graph->num_symbols;
+  }
+  for (uint32_t i = 0; i < formula.count; ++i) {
+    words[i] = slw_load64(graph->code_table + ((size_t)formula.first + i) * 8U);
+  }
+  *factor = 1;
+  if (formula.count == 1) {
+    return (operation_of(words[0]) == SYMBOL) ? (uint32_t)value_of(words[0]) : graph->num_symbols;
+  }
+  for (unsigned i = 0; i < 2 && operation_of(words[2]) == MULTIPLY; ++i) {
+    if (operation_of(words[i]) == SYMBOL && operation_of(words[1U - i]) == CONSTANT) {
+      *factor = value_of(words[1U - i]);
+      return (*factor > 0) ? (uint32_t)value_of(words[i]) : graph->num_symbols;
+    }
+  }
+  return graph->num_symbols;
+}
+
+uint32_t slw_graph_axis_symbol(const slw_graph *graph, uint32_t input, uint32_t axis,
+                               int64_t *factor) {
+  *factor = 1;
   for (uint32_t i = 0; i < graph->num_open; ++i) {
     open_dim found = read_open(graph->open_table, i);
     if (found.dim == first_dim_of(graph, input) + axis) {
-      uint64_t word = slw_load64(graph->code_table + (size_t)found.first * 8U);
-      return (found.count == 1 && operation_of(word) == SYMBOL) ? (uint32_t)value_of(word)
-                                                                : graph->num_symbols;
+      return multiple_of_symbol(graph, found, factor);
     }
   }
   return SLW_GRAPH_NONE;
@@ -211,14 +233,16 @@ slw_status slw_graph_resize(slw_graph *graph, uint32_t input, const int64_t *sha
   *outside = SLW_GRAPH_NONE;
   memcpy(wanted, graph->sizes, graph->num_symbols * sizeof wanted[0]);
   for (int32_t axis = 0; axis < tensor->ndim; ++axis) {
-    uint32_t found = slw_graph_axis_symbol(graph, input, (uint32_t)axis);
+    int64_t factor = 1;
+    uint32_t found = slw_graph_axis_symbol(graph, input, (uint32_t)axis, &factor);
     if (found < graph->num_symbols) {
       symbol range = read_symbol(graph->symbols_table, found);
-      if (shape[axis] < range.low || shape[axis] > range.high) {
+      int64_t size = shape[axis] / factor; /* a tail makes the axis another size below */
+      if (size < range.low || size > range.high) {
         *outside = (uint32_t)axis;
         return SLW_ERROR_TENSOR;
       }
-      wanted[found] = shape[axis];
+      wanted[found] = size;
     } else if (found == SLW_GRAPH_NONE && shape[axis] != tensor->shape[axis]) {
       return SLW_ERROR_TENSOR;
     }

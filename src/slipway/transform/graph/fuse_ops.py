@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from slipway.relay import op_registry
+from slipway.relay.dims import usual
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
 from slipway.relay.op_registry import OpPattern
 from slipway.relay.types import TensorType, flatten
@@ -274,7 +275,7 @@ def _repeats_work(node: _Node, sink: _Node) -> bool:
     own = node.expr.type
     if not isinstance(own, TensorType) or sink.group_pattern == OpPattern.COMM_REDUCE:
         return False
-    return sink.expr.type.size > REPEAT_LIMIT * own.size
+    return usual(sink.expr.type.size) > REPEAT_LIMIT * usual(own.size)
 
 
 class _Kernels:
