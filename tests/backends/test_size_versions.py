@@ -73,6 +73,10 @@ def test_small_ranges_have_a_version_for_each_tile():
     assert ranges(product(Dim("n", 1, 8))) == [(1, 1), (2, 2), (3, 3), (4, 5), (6, 7), (8, 8)]
 
 
+def test_two_sizes_are_two_versions():
+    assert ranges(product(Dim("n", 1, 2))) == [(1, 1), (2, 2)]
+
+
 def test_parts_with_the_same_tile_are_one():
     found = ranges(product(Dim("n", 1, 500)))
     assert found[0] == (1, 1)

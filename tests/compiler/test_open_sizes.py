@@ -140,10 +140,19 @@ def test_a_branch_and_a_loop_over_any_number_of_rows():
         agrees(module, mod, x=values(size, 20), flag=np.array(flag), n=np.array(count, "int32"))
 
 
+@pytest.mark.parametrize("method", ["linear", "nearest_neighbor"])
+def test_an_image_of_any_height_is_resized(method):
+    resized = relay.image.resize2d(var("x", 1, 3, Dim("h", 8, 32), 16), (20, 20), method=method)
+    mod = IRModule.from_expr(resized)
+    module = ready(mod)
+    for height in (8, 9, 20, 32):
+        agrees(module, mod, x=values(1, 3, height, 16))
+
+
 def test_operators_for_fixed_sizes_alone_say_so():
-    resized = relay.image.resize2d(var("x", 1, 3, Dim("h", 8, 32), 16), (20, 20))
-    with pytest.raises(LoweringError, match=r"resize is computed for .*\(1, 3, h, 16\).*fix"):
-        relay.build(IRModule.from_expr(resized), target="llvm")
+    pooled = relay.nn.adaptive_avg_pool2d(var("x", 1, 3, Dim("h", 8, 32), 16), (3, 3))
+    with pytest.raises(LoweringError, match=r"pool2d is computed for .*\(1, 3, h, 16\).*fix"):
+        relay.build(IRModule.from_expr(pooled), target="llvm")
 
 
 def test_an_exported_library_runs_every_size(tmp_path):

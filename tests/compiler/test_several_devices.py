@@ -206,3 +206,18 @@ def test_tables_of_several_devices_survive_and_are_checked():
         from slipway.runtime.graph.graph_executor import create_native
 
         create_native(crossing, lib.library_module, tvm.cpu(0))
+
+
+def test_parts_of_a_result_and_an_input_that_nobody_reads():
+    x, unread = relay.var("x", shape=(4, 3)), relay.var("unread", shape=(2,))
+    first, second, third = relay.split(x, [1, 3], axis=0)
+    main = relay.Function([x, unread], relay.Tuple([third, first, relay.exp(second), second]))
+    lib = relay.build(tvm.IRModule.from_expr(main), TARGETS)
+    kinds = {node.name: kind for node, kind in zip(lib.graph.nodes, lib.graph.devices, strict=True)}
+    assert kinds["unread"] == CPU
+    assert kinds["x"] == OPENCL
+    assert [lib.graph.type_of(ref).shape for ref in lib.graph.outputs] == [
+        (1, 3), (1, 3), (2, 3), (2, 3),
+    ]  # fmt: skip
+    assert lib.graph.outputs[0] != lib.graph.outputs[1]
+    assert [ref.index for ref in lib.graph.outputs if ref.index] == [2, 1]

@@ -97,8 +97,8 @@ def _versions(function: Function, target: Target, variable: E.Var) -> list[Versi
 
 def _parts(low: int, high: int | None) -> list[tuple[int, int | None]]:
     """Return the parts of a range, cut at `CUTS` and before its upper end where that is small."""
-    cuts = [cut for cut in CUTS if cut > low and (high is None or cut <= high)]
-    if high is not None and low < high <= CUTS[-1] and high not in cuts:
+    cuts = [cut for cut in CUTS if cut > low and (high is None or cut < high)]
+    if high is not None and low < high <= CUTS[-1]:
         cuts.append(high)
     starts = [low, *cuts]
     return [*((a, b - 1) for a, b in pairwise(starts)), (starts[-1], high)]

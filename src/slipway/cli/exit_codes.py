@@ -47,7 +47,7 @@ _CLASSES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.DeviceError, DEVICE),
     (errors.ModelError, MODEL),
     (errors.OpError, MODEL),
-    (errors.TypeInferenceError, MODEL),
+    (errors.DiagnosticError, MODEL),
     (errors.TargetError, TARGET),
     (errors.ToolchainError, MISSING),
     (ModuleNotFoundError, MISSING),
