@@ -1,11 +1,11 @@
 """GGUF files: written byte by byte here, read, held against the package gguf, and damaged."""
 
-import struct
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from decoder import logits, random_weights
+from gguf_writer import llama_metadata, llama_tensors, write
 from test_network import loaded
 
 from slipway.errors import ModelError, SlipwayError
@@ -14,56 +14,8 @@ from slipway.llm.gguf_file import GGUFFile
 from slipway.llm.gguf_model import model_of
 from slipway.llm.model import Source
 from slipway.llm.tokenizer import tokenizer_of_gguf
-from slipway.relay.ops.packed.block_formats import decode, encode
-
-NAMES = {
-    "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
-    "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
-    "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm",
-    "post_attention_layernorm": "ffn_norm",
-}  # fmt: skip
-KINDS = {int: (4, "I"), float: (6, "f"), bool: (7, "?")}
-TYPES = {"q4_0": 2, "q8_0": 8}
-
-
-def text(value):
-    raw = value.encode()
-    return struct.pack("<Q", len(raw)) + raw
-
-
-def value_of(value):
-    if isinstance(value, str):
-        return struct.pack("<I", 8) + text(value)
-    if isinstance(value, list):
-        parts = [value_of(v) for v in value]
-        return struct.pack("<I", 9) + parts[0][:4] + struct.pack("<Q", len(value)) + b"".join(
-            p[4:] for p in parts
-        )  # fmt: skip
-    kind, code = KINDS[type(value)]
-    return struct.pack(f"<I{code}", kind, value)
-
-
-def write(path, metadata, tensors):
-    """Write a file; tensors are arrays, or (format, bytes, columns)."""
-    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata))
-    head += b"".join(text(key) + value_of(value) for key, value in metadata.items())
-    data = b""
-    for name, tensor in tensors.items():
-        data += b"\0" * (-len(data) % 32)
-        if isinstance(tensor, tuple):
-            kind, raw, columns = TYPES[tensor[0]], tensor[1], tensor[2]
-            shape = (raw.shape[0], columns)
-        else:
-            kind, raw, shape = 0, tensor.astype("<f4"), tensor.shape
-        head += text(name) + struct.pack("<I", len(shape))
-        head += struct.pack(f"<{len(shape)}Q", *shape[::-1]) + struct.pack("<IQ", kind, len(data))
-        data += raw.tobytes()
-    path.write_bytes(head + b"\0" * (-len(head) % 32) + data)
-
-
-def interleaved(rows, heads):
-    """Rows of query or key in the order in which files of Llamas have them."""
-    return rows.reshape(heads, 2, -1, rows.shape[-1]).swapaxes(1, 2).reshape(rows.shape)
+from slipway.relay.ops.nn.block_dense import random_rows
+from slipway.relay.ops.packed.block_formats import FORMATS, decode, encode
 
 
 @pytest.fixture(scope="module")
@@ -75,34 +27,18 @@ def llama(tmp_path_factory):
         "max_position_embeddings": 32, "rms_norm_eps": 1e-5,
     })  # fmt: skip
     weights = random_weights(config, np.random.default_rng(5))
-    tensors, exact = {}, {}
+    exact, blocks = dict(weights), {}
     for name, value in weights.items():
-        stem, _, kind = name.rpartition(".")
-        for ours, theirs in NAMES.items():
-            stem = stem.replace(f"model.layers.0.{ours}", f"blk.0.{theirs}")
-        stem = {"model.embed_tokens": "token_embd", "model.norm": "output_norm",
-                "lm_head": "output"}.get(stem, stem)  # fmt: skip
-        exact[name] = value
         if value.ndim == 2:
             form = "q4_0" if "mlp" in name else "q8_0"
-            heads = {"blk.0.attn_q": 4, "blk.0.attn_k": 2}.get(stem)
             exact[name] = decode(form, encode(form, value))
-            value = interleaved(value, heads) if heads else value
-            tensors[f"{stem}.{kind}"] = (form, encode(form, value), value.shape[1])
-        else:
-            tensors[f"{stem}.{kind}"] = value
+            blocks[name] = form
+    tensors = {}
+    for (name, value), own in zip(llama_tensors(weights, config).items(), weights, strict=True):
+        tensors[name] = (blocks[own], encode(blocks[own], value)) if own in blocks else value
     pieces = ["<unk>", "<s>", "</s>", "\u2581", "a", "b", "ab", "\u2581ab", "c"]
     pieces += [f"x{i}" for i in range(31)]
-    metadata = {
-        "general.architecture": "llama", "llama.block_count": 1, "llama.context_length": 32,
-        "llama.embedding_length": 32, "llama.feed_forward_length": 64,
-        "llama.attention.head_count": 4, "llama.attention.head_count_kv": 2,
-        "llama.attention.layer_norm_rms_epsilon": 1e-5, "llama.rope.dimension_count": 8,
-        "tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": pieces,
-        "tokenizer.ggml.scores": [-float(i) for i in range(40)],
-        "tokenizer.ggml.token_type": [2, 3, 3] + [1] * 37, "tokenizer.ggml.bos_token_id": 1,
-        "tokenizer.ggml.eos_token_id": 2, "tokenizer.ggml.add_bos_token": True,
-    }  # fmt: skip
+    metadata = llama_metadata(config, pieces, [2, 3, 3] + [1] * 37)
     path = tmp_path_factory.mktemp("gguf") / "tiny.gguf"
     write(path, metadata, tensors)
     return path, exact
@@ -117,6 +53,15 @@ def test_the_package_gguf_reads_the_same(llama):
         found = file.read(name)
         data = getattr(found, "data", found) if hasattr(found, "format") else found
         np.testing.assert_array_equal(np.asarray(data), np.asarray(tensor.data))
+
+
+@pytest.mark.parametrize("name", [n for n in FORMATS if n.startswith("q")])
+def test_the_package_gguf_decodes_the_same(name):
+    gguf = pytest.importorskip("gguf")
+    rows = random_rows(np.random.default_rng(1), name, 7, 3)
+    theirs = gguf.quants.dequantize(rows, gguf.GGMLQuantizationType[name.upper()])
+    # the same numbers up to the order in which two factors and the minimum are rounded
+    np.testing.assert_allclose(decode(name, rows), theirs, rtol=1e-6, atol=1e-6)
 
 
 def test_a_model_of_blocks_is_near_its_exact_numbers(llama):

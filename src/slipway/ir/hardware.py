@@ -30,6 +30,7 @@ from slipway.ir.instructions.taps import (
     pairs_in_c,
     pairs_text,
 )
+from slipway.ir.instructions.words import MADDUBS_SIGNS, smull_text
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -43,8 +44,8 @@ class HardwareIntrinsic:
     instruction multiplies a rows x depth by a columns x depth matrix.  `mirrored`: the elements of
     `a` are taken in reverse order.  `taps`: `a` is `depth` vectors of `columns` elements, which may
     lie apart, named a0, a1 and so on in the spellings.  `temporaries`: registers that it needs
-    beside those of its operands.  Elements of `b` below `least_b` or above `most_b` may overflow on
-    the way.
+    beside those of its operands.  Elements of `a` below `least_a`, and of `b` below `least_b` or
+    above `most_b` may overflow on the way.
 
     `llvm` is an LLVM intrinsic that takes `flags`, then c, a and b (c last with `sum_last`), with
     `a` repeated for every column and `operand` as the type of a and b.  Where one intrinsic is
@@ -73,6 +74,7 @@ class HardwareIntrinsic:
     mirrored: bool = False
     taps: bool = False
     temporaries: int = 0
+    least_a: int | None = None
     least_b: int | None = None
     most_b: int | None = None
 
@@ -248,6 +250,23 @@ def _smull(name: str, architectures: tuple[str, ...]) -> HardwareIntrinsic:
     )  # fmt: skip
 
 
+def _smull4(name: str, architectures: tuple[str, ...]) -> HardwareIntrinsic:
+    """A dot product of four bytes with NEON as it was before it had one."""
+    wide = architectures == _ARM64
+    products = [f"vpaddlq_s16(vmull_s8(vld1_s8(b + {at}), data))" for at in (0, 8)]
+    sums = "vpaddq_s32(p, q)" if wide else (
+        "vcombine_s32(vpadd_s32(vget_low_s32(p), vget_high_s32(p)), "
+        "vpadd_s32(vget_low_s32(q), vget_high_s32(q)))"
+    )  # fmt: skip
+    return HardwareIntrinsic(
+        name, smull_text(wide), "arm_neon.h",
+        "int8x8_t data = vreinterpret_s8_s32(vdup_n_s32(slw_word32(a)));\n"
+        f"  int32x4_t p = {products[0]}, q = {products[1]};\n"
+        f"  vst1q_s32(c, vaddq_s32(vld1q_s32(c), {sums}));",
+        architectures, ("neon",), 0, 4, 4, "int8", "int8", "int32", temporaries=5,
+    )  # fmt: skip
+
+
 # The pair of data is the last operand, and a float, so that it may be a lane of a register.
 _BFDOT = """\
 declare <4 x float> @llvm.aarch64.neon.bfdot.v4f32.v8bf16(<4 x float>, <8 x bfloat>, <8 x bfloat>)
@@ -406,6 +425,15 @@ HARDWARE: dict[str, HardwareIntrinsic] = {
             "_mm256_set1_epi16(1))));",
             _X86, ("avx2",), 0, 8, 4, "int8", "uint8", "int32", temporaries=2, most_b=127,
         ),
+        HardwareIntrinsic(
+            "x86.maddubs.signs", MADDUBS_SIGNS, "immintrin.h",
+            "const __m256i w = _mm256_loadu_si256((const __m256i*)b);\n"
+            "  _mm256_storeu_si256((__m256i*)c, _mm256_add_epi32("
+            "_mm256_loadu_si256((const __m256i*)c), _mm256_madd_epi16(_mm256_maddubs_epi16("
+            "_mm256_abs_epi8(w), _mm256_sign_epi8(_mm256_set1_epi32(slw_word32(a)), w)), "
+            "_mm256_set1_epi16(1))));",
+            _X86, ("avx2",), 0, 8, 4, "int8", "int8", "int32", temporaries=4, least_a=-127,
+        ),
         _taps("x86.taps.vnni", 512, ("avx512vnni", "avx512bw"), "_mm512_dpbusd_epi32"),
         _taps("x86.taps.vnni.256", 256, ("avx512vnni", "avx512vl"), "_mm256_dpbusd_epi32"),
         _taps("x86.taps.avxvnni", 256, ("avxvnni",), "_mm256_dpbusd_avx_epi32"),
@@ -429,6 +457,8 @@ HARDWARE: dict[str, HardwareIntrinsic] = {
         ),
         _smull("neon.smull", _ARM64),
         _smull("neon32.vmull", _ARM32),
+        _smull4("neon.smull.words", _ARM64),
+        _smull4("neon32.vmull.words", _ARM32),
         _smlal_taps("neon.taps.smlal", _ARM64, 16),
         _smlal_taps("neon32.taps.vmlal", _ARM32, 8),
         _neon("neon.sdot", "dotprod", "int8", "vdotq"),

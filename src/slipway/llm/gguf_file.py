@@ -36,8 +36,8 @@ _STRING, _ARRAY = 8, 9
 _DEEPEST = 4  # arrays in arrays
 _MOST_AXES = 4
 _PLAIN = {0: "<f4", 1: "<f2", 28: "<f8", 30: "<u2"}  # 30 is bfloat16
-_BLOCKS = {2: "q4_0", 3: "q4_1", 8: "q8_0", 12: "q4_k"}
-_NAMES = {6: "Q5_0", 7: "Q5_1", 9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 13: "Q5_K", 14: "Q6_K",
+BLOCKS = {2: "q4_0", 3: "q4_1", 6: "q5_0", 7: "q5_1", 8: "q8_0", 12: "q4_k", 13: "q5_k", 14: "q6_k"}
+_NAMES = {9: "Q8_1", 10: "Q2_K", 11: "Q3_K",
           15: "Q8_K", 16: "IQ2_XXS", 20: "IQ4_NL", 34: "TQ1_0", 39: "MXFP4"}  # fmt: skip
 
 
@@ -93,8 +93,8 @@ class GGUFFile:
         """Return a tensor: floats as float32, blocks as they are."""
         info = self.tensors[name]
         raw = self._bytes[info.offset : info.offset + info.size]
-        if info.kind in _BLOCKS:
-            return Matrix(raw.reshape(math.prod(info.shape[:-1]), -1), _BLOCKS[info.kind])
+        if info.kind in BLOCKS:
+            return Matrix(raw.reshape(math.prod(info.shape[:-1]), -1), BLOCKS[info.kind])
         values = raw.view(_PLAIN[info.kind])
         if info.kind == 30:
             values = (values.astype(np.uint32) << 16).view(np.float32)
@@ -150,12 +150,12 @@ class GGUFFile:
         count = math.prod(shape)
         if kind in _PLAIN:
             return TensorInfo(name, shape, kind, offset, count * np.dtype(_PLAIN[kind]).itemsize)
-        if kind not in _BLOCKS:
+        if kind not in BLOCKS:
             raise ModelError(
                 f"{self.path}: the tensor {name!r} is of the type {_NAMES.get(kind, kind)}; known "
-                "are F32, F16, BF16, " + ", ".join(n.upper() for n in _BLOCKS.values())
+                "are F32, F16, BF16, " + ", ".join(n.upper() for n in BLOCKS.values())
             )
-        form = FORMATS[_BLOCKS[kind]]
+        form = FORMATS[BLOCKS[kind]]
         if shape[-1] % form.size:
             raise ModelError(f"{self.path}: rows of {name!r} are no whole blocks: {shape}")
         return TensorInfo(name, shape, kind, offset, count // form.size * form.bytes)

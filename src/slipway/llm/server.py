@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
@@ -130,7 +129,7 @@ def application(model: LanguageModel) -> Starlette:
             "serving needs starlette and uvicorn: pip install 'slipway-ml[web]'"
         ) from None
 
-    busy = threading.Lock()
+    busy = asyncio.Lock()
     name = model.description.name
     started = int(time.time())
 
@@ -162,7 +161,8 @@ def application(model: LanguageModel) -> Starlette:
             events = _events(answer, made, busy)
             return StreamingResponse(events, media_type="text/event-stream")
         try:
-            text = await asyncio.to_thread(_whole_text, answer, busy)
+            async with busy:
+                text = await asyncio.to_thread(lambda: "".join(answer.pieces()))
         except SlipwayError as error:
             return refused(str(error), 500)
         return JSONResponse(made.whole(text, answer))
@@ -176,26 +176,29 @@ def application(model: LanguageModel) -> Starlette:
     )
 
 
-def _whole_text(answer: Answer, busy: threading.Lock) -> str:
-    with busy:
-        return "".join(answer.pieces())
-
-
-async def _events(answer: Answer, made: _Form, busy: threading.Lock) -> AsyncIterator[str]:
+async def _events(answer: Answer, made: _Form, busy: asyncio.Lock) -> AsyncIterator[str]:
     """Yield the events of a stream; the model is free again when the client goes away."""
-    await asyncio.to_thread(busy.acquire)
+    await busy.acquire()
+    step: asyncio.Future[str | None] | None = None
     try:
         if answer.is_chat:
             yield made.event({"role": "assistant", "content": ""}, None)
         pieces = answer.pieces()
-        while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+        while True:
+            step = asyncio.ensure_future(asyncio.to_thread(next, pieces, None))
+            piece = await asyncio.shield(step)
+            if piece is None:
+                break
             yield made.event({"content": piece} if answer.is_chat else piece, None)
         yield made.event({} if answer.is_chat else "", answer.reason)
         yield "data: [DONE]\n\n"
     except SlipwayError as error:
         yield f"data: {json.dumps({'error': {'message': str(error)}})}\n\n"
     finally:
-        busy.release()
+        if step is None or step.done():
+            busy.release()
+        else:  # the client went away while a thread computes: the model is free when it has
+            step.add_done_callback(lambda done: busy.release())
 
 
 class _Form:

@@ -55,7 +55,7 @@ class Weights:
 
     def vector(self, name: str, size: int) -> Array:
         """Return a vector of `size` floats."""
-        found = self._get(name)
+        found = self.read(name)
         if isinstance(found, Matrix) or found.shape != (size,):
             shape = found.data.shape if isinstance(found, Matrix) else found.shape
             raise ModelError(f"the weight {name!r} has the shape {shape}, not ({size},)")
@@ -63,7 +63,7 @@ class Weights:
 
     def matrix(self, name: str, rows: int, columns: int) -> Matrix:
         """Return a matrix of that shape."""
-        found = self._get(name)
+        found = self.read(name)
         made = found if isinstance(found, Matrix) else Matrix(found)
         if made.data.ndim != 2 or made.shape != (rows, columns):
             shape = made.shape if made.data.ndim == 2 else made.data.shape
@@ -73,7 +73,8 @@ class Weights:
             )
         return made
 
-    def _get(self, name: str) -> Matrix | Array:
+    def read(self, name: str) -> Matrix | Array:
+        """Return a tensor as the files have it.  Raises ModelError where there is none."""
         if name not in self.names:
             raise ModelError(f"the model's files have no weight {name!r}")
         return self._read(name)

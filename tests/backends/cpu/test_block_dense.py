@@ -53,18 +53,19 @@ def test_the_error_is_that_of_the_data_in_int8(name):
         assert (error <= bound(data, exact)).all()
 
 
+@pytest.mark.parametrize("name", ["q4_0", "q6_k", "q8_0"])
 @pytest.mark.parametrize("instruction", TARGETS)
-def test_each_instruction(instruction):
+def test_each_instruction(instruction, name):
     target = Target(TARGETS[instruction])
     assert instruction_for(4, target).name == instruction
     features = ("avx512vnni",) if "vnni" in instruction else ("avx2",)
     if not set(features) <= set(host_features()):
         pytest.skip(f"this processor lacks {features}")
     rng = np.random.default_rng(1)
-    weight = random_rows(rng, "q4_0", 32, 2)
-    exact = decode("q4_0", weight, np.float64)
-    data = rng.standard_normal((3, 64)).astype("float32")
-    module = GraphModule(built("q4_0", weight, 3, target)["default"](cpu()))
+    weight = random_rows(rng, name, 32, 2)
+    exact = decode(name, weight, np.float64)
+    data = rng.standard_normal((3, exact.shape[1])).astype("float32")
+    module = GraphModule(built(name, weight, 3, target)["default"](cpu()))
     module.run(x=data)
     error = np.abs(module.get_output(0).numpy() - data.astype(np.float64) @ exact.T)
     assert (error <= bound(data, exact)).all()
@@ -77,9 +78,33 @@ def test_arm_multiplies_bytes():
     assert "sdot" in library.get_lib().get_source("asm")
 
 
-def test_bytes_that_may_overflow_are_not_packed():
-    """Pairs of products of full bytes do not fit 16 bits: that instruction serves 4 bits only."""
-    assert instruction_for(8, Target(HASWELL)) is None
+@pytest.mark.parametrize(
+    ("bits", "target", "instruction"),
+    [
+        (4, HASWELL, "x86.maddubs.signed"),
+        (8, HASWELL, "x86.maddubs.signs"),  # pairs of products of full bytes do not fit 16 bits
+        (8, "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72", "neon.smull.words"),
+        (4, "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a76", "neon.sdot"),
+        (5, "llvm -mtriple=armv7-linux-gnueabihf -mattr=+neon", "neon32.vmull.words"),
+    ],
+)
+def test_what_a_processor_multiplies_with(bits, target, instruction):
+    assert instruction_for(bits, Target(target)).name == instruction
+
+
+def test_the_least_byte_of_a_weight():
+    """Weights of -128, beside data of both signs, where signs go over to the data."""
+    weight = np.zeros((16, 34), np.uint8)
+    weight[:, :2] = np.array([1.0], "<f2").view(np.uint8)
+    weight[:, 2:] = 128
+    if "avx2" not in host_features():
+        pytest.skip("this processor lacks avx2")
+    module = GraphModule(built("q8_0", weight, 2, Target(HASWELL))["default"](cpu()))
+    data = np.ones((2, 32), "float32") * np.array([[127], [-127]], "float32")
+    data[:, ::3] *= -1
+    module.run(x=data)
+    want = data.astype(np.float64) @ np.full((32, 16), -128.0)
+    np.testing.assert_allclose(module.get_output(0).numpy(), want, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["q8_0", "q4_0"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Annotated
 
 import typer
@@ -47,5 +48,11 @@ def serve(
     if threads is not None:
         place.use_threads(threads)
     served = application(load(model, context, quantise, target, place))
-    console.err.print(f"Serving {model.name} at http://{host}:{port}/v1")
-    uvicorn.run(served, host=host, port=port, log_level="warning")
+    try:
+        listening = socket.create_server((host, port))
+    except OSError as error:
+        raise NotAvailableError(
+            f"{host}:{port} cannot be listened on: {error}. Choose another --port, or 0 for any."
+        ) from None
+    console.err.print(f"Serving {model.name} at http://{host}:{listening.getsockname()[1]}/v1")
+    uvicorn.Server(uvicorn.Config(served, log_level="warning")).run(sockets=[listening])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -302,6 +302,16 @@ class GraphModule:
             return out
         result: NDArray = found(node)
         return result
+
+    def layer_values(self) -> Iterator[tuple[str, str, NDArray]]:
+        """Run the model layer by layer; yield (layer, function, what it computes) of each.
+
+        Its memory is used again later: copy what is to be kept before the next one.
+        """
+        for index, (layer, function) in enumerate(self.node_names()):
+            if function:
+                self.module["run_node"](index)
+                yield layer, function, self.debug_get_output(index)
 
     # States: inputs that the model itself writes, and that live between runs.
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @node
 class BlockAttrs(Attrs):
-    """The weight's format: q8_0, q4_0, q4_1 or q4_k."""
+    """The weight's format, one of `packed.block_formats`."""
 
     format: str = "q8_0"
 
@@ -81,26 +81,55 @@ def _half(low: Any, high: Any) -> Any:
 def element(name: str, weight: Tensor, row: PrimExpr, k: PrimExpr) -> Any:
     """Return element `k` of row `row` as a te expression."""
     kind, m = FORMATS[name], te()
-    start = k // kind.size * kind.bytes
-    at = k % kind.size
-    scale = _half(weight(row, start), weight(row, start + 1))
+    start, at = k // kind.size * kind.bytes, k % kind.size
+
+    def byte(place: Any) -> Any:
+        return weight(row, start + place)
+
+    def integer(place: Any) -> Any:
+        return byte(place).astype("int32")
+
+    def half(place: int) -> Any:
+        return _half(byte(place), byte(place + 1))
+
+    def number(place: Any) -> Any:
+        word = byte(place).astype("uint32")
+        for i in range(1, 4):
+            word = word | (byte(place + i).astype("uint32") << m.const(8 * i, "uint32"))
+        return _same_bits("float32", word)
+
+    def nibble(head: int) -> Any:
+        return (integer(head + at % 16) >> (at // 16 * 4)) & 15
+
+    def scaled(value: Any, scale: Any, offset: int = kind.offset) -> Any:
+        return (value - offset if offset else value).astype("float32") * scale
+
     if name == "q8_0":
-        return _same_bits("int8", weight(row, start + 2 + at)).astype("float32") * scale
+        return scaled(_same_bits("int8", byte(2 + at)), half(0))
     if name in ("q4_0", "q4_1"):
-        head = 2 if name == "q4_0" else 4
-        byte = weight(row, start + head + at % 16).astype("int32")
-        value = ((byte >> (at // 16 * 4)) & 15).astype("float32")
-        if name == "q4_0":
-            return (value - m.const(8.0, "float32")) * scale
-        return value * scale + _half(weight(row, start + 2), weight(row, start + 3))
-    byte = weight(row, start + 16 + at // 64 * 32 + at % 32).astype("int32")
-    value = ((byte >> (at // 32 % 2 * 4)) & 15).astype("float32")
+        made = scaled(nibble(kind.bytes - 16), half(0))
+        return made + half(2) if name == "q4_1" else made
+    if name in ("q5_0", "q5_1"):
+        fifth = (integer(kind.bytes - 20 + at // 8) >> (at % 8)) & 1
+        made = scaled(nibble(kind.bytes - 16) + fifth * 16, half(0))
+        return made + half(2) if name == "q5_1" else made
+    if name in ("u4", "u8"):
+        value = nibble(16) if name == "u4" else integer(16 + at)
+        return scaled(value, number(at // 16 * 4)) - number(8 + at // 16 * 4)
+    if name == "q6_k":
+        quarter = at // 32 % 4
+        value = (integer(at // 128 * 64 + at % 64) >> (quarter // 2 * 4)) & 15
+        high = (integer(128 + at // 128 * 32 + at % 32) >> (quarter * 2)) & 3
+        factor = _same_bits("int8", byte(192 + at // 16)).astype("float32")
+        return scaled(value + high * 16, half(208) * factor)
+    value = (integer(kind.bytes - 128 + at // 64 * 32 + at % 32) >> (at // 32 % 2 * 4)) & 15
+    if name == "q5_k":
+        value = value + ((integer(16 + at % 32) >> (at // 32)) & 1) * 16
     group = at // GROUP
-    low, mid, high = (weight(row, start + 4 + 4 * i + group % 4).astype("int32") for i in range(3))
+    low, mid, high = (integer(4 + 4 * i + group % 4) for i in range(3))
     factor = m.Select(group < 4, low & 63, (high & 15) | (low >> 6 << 4))
     least = m.Select(group < 4, mid & 63, (high >> 4) | (mid >> 6 << 4))
-    smallest = _half(weight(row, start + 2), weight(row, start + 3))
-    return value * (scale * factor.astype("float32")) - smallest * least.astype("float32")
+    return scaled(value, half(0) * factor.astype("float32")) - half(2) * least.astype("float32")
 
 
 @BLOCK_DENSE.compute
@@ -165,14 +194,25 @@ def random_rows(rng: np.random.Generator, name: str, rows: int, blocks: int) -> 
     """Return random bytes whose scales are small numbers."""
     kind = FORMATS[name]
     made = rng.integers(0, 256, (rows, blocks, kind.bytes)).astype(np.uint8)
-    for half in range(1 if name in ("q8_0", "q4_0") else 2):
-        scales = rng.uniform(-0.1, 0.1, (rows, blocks, 1)).astype("<f2")
-        made[..., 2 * half : 2 * half + 2] = scales.view(np.uint8)
+
+    def numbers(at: int, count: int, dtype: str) -> None:
+        scales = rng.uniform(-0.1, 0.1, (rows, blocks, count)).astype(dtype).view(np.uint8)
+        made[..., at : at + scales.shape[-1]] = scales
+
+    if name in ("u4", "u8"):
+        numbers(0, 4, "<f4")
+    elif name == "q6_k":
+        numbers(208, 1, "<f2")
+    else:
+        numbers(0, 1 if kind.offset or name == "q8_0" else 2, "<f2")
     return made.reshape(rows, -1)
 
 
 def _cases() -> None:
-    for name, units, blocks in (("q8_0", 5, 2), ("q4_0", 48, 3), ("q4_1", 7, 1), ("q4_k", 6, 1)):
+    for name, units, blocks in (
+        ("q8_0", 5, 2), ("q4_0", 48, 3), ("q4_1", 7, 1), ("q5_0", 3, 2), ("q5_1", 4, 1),
+        ("q4_k", 6, 1), ("q5_k", 3, 1), ("q6_k", 5, 1), ("u4", 3, 2), ("u8", 4, 1),
+    ):  # fmt: skip
         depth = FORMATS[name].size * blocks
         width = FORMATS[name].bytes * blocks
 

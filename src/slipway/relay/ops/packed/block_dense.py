@@ -6,9 +6,10 @@ multiplied as integers; one multiply-add for each group and output gives float s
     out[s, j] = sum over g of a[s, g] (scale[j, g] dot[s, j, g] - least[j, g] sum[s, g])
 
 where `dot` multiplies the integers of data and weights, `sum` adds those of the data, whose scale
-is a.  Weights lie as
-(tiles, groups, vectors, bytes): for each vector of L outputs, byte L * 4 m + 4 l + i holds element
-4 m + i of output l, and of four bits also element 16 + 4 m + i, high.
+is a.  Where halves of a group have scales of their own (`parts` 2), there are such terms for each.
+Weights lie as (tiles, groups, vectors, bytes): for each vector of L outputs, byte L * 4 m + 4 l + i
+holds element 4 m + i of output l, and with less than eight bits the lowest four of element 16 + 4 m
++ i, high.  The bits above those follow, of the words m = 0 ... 7 in turn from the lowest bit.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ WORDS = GROUP // 4  # words of four elements in a group
 
 @node
 class PackedBlockAttrs(Attrs):
-    """`bits` of an integer; what is taken from each (`offset`); whether there are `minima`."""
+    """`bits` of an integer; what is taken from each (`offset`); whether there are `minima`.
+
+    `parts` of a group have a scale of their own, 1 or 2.  Integers are `signed`, of 8 bits only.
+    """
 
     bits: int = 8
     offset: int = 0
     minima: bool = False
-
-    @property
-    def is_signed(self) -> bool:
-        """Whether the bytes of weights are signed."""
-        return self.bits == 8 and self.offset == 0
+    parts: int = 1
+    signed: bool = False
 
 
 PACKED = register_op(
@@ -67,15 +68,17 @@ def _type(
     need_rank("data", data, 2)
     need_dtype("data", data, "float32", "the sums")
     need_rank("weight", weight, 4)
-    if attrs.bits not in (4, 8):
-        raise BadArgument("bits", f"is {attrs.bits}: it must be 4 or 8")
+    if attrs.bits not in (4, 5, 6, 8):
+        raise BadArgument("bits", f"is {attrs.bits}: it must be 4, 5, 6 or 8")
+    if attrs.parts not in (1, 2):
+        raise BadArgument("parts", f"is {attrs.parts}: it must be 1 or 2")
     tiles, groups, vectors, width = weight.shape
     if data.shape[1] != groups * GROUP:
         raise BadArgument("data", f"is {data}: its last axis must be {groups * GROUP}")
     lanes = width // (4 * attrs.bits)
     for name, given, there in (("scale", scale, True), ("least", least, attrs.minima)):
-        if there and tuple(given.shape) != (tiles, groups, vectors * lanes):
-            wanted = (tiles, groups, vectors * lanes)
+        wanted = (tiles, groups * attrs.parts, vectors * lanes)
+        if there and tuple(given.shape) != wanted:
             raise BadArgument(name, f"is {given}: its shape must be {wanted}")
     return TensorType((data.shape[0], tiles * vectors * lanes), "float32")
 
@@ -94,13 +97,18 @@ def pack(
     raw: Array = np.pad(values, ((0, more), (0, 0))).view(np.uint8)
     # (tile, vector, lane, group, word, byte) -> (tile, group, vector, word, lane, byte)
     words: Array = raw.reshape(-1, vectors, lanes, groups, WORDS, 4).transpose(0, 3, 1, 4, 2, 5)
-    if bits == 4:
+    if bits < 8:
         half = WORDS // 2
-        words = words[:, :, :, :half] | words[:, :, :, half:] << 4
+        low, high = words & 15, words >> 4
+        planes = [low[:, :, :, :half] | low[:, :, :, half:] << 4]
+        for first, count, shift in planes_of(bits):
+            plane = [high[:, :, :, first + m] << shift * m for m in range(count)]
+            planes.append(np.bitwise_or.reduce(plane)[:, :, :, None])
+        words = np.concatenate(planes, 3)
     packed = words.reshape(words.shape[0], groups, vectors, -1)
 
     def by_tile(given: Array) -> Array:
-        padded = np.pad(given, ((0, more), (0, 0))).reshape(-1, tile, groups)
+        padded = np.pad(given, ((0, more), (0, 0))).reshape(-1, tile, given.shape[1])
         made = np.asarray(padded.transpose(0, 2, 1), order="C")
         with np.errstate(over="ignore"):
             short = made.astype(np.float16)
@@ -108,6 +116,12 @@ def pack(
 
     none = np.zeros((1, 1, 1), np.float16)
     return packed, by_tile(scales), none if least is None else by_tile(least)
+
+
+def planes_of(bits: int) -> list[tuple[int, int, int]]:
+    """Return the first word, the words and the bits of each in vectors of what is above 4 bits."""
+    more = bits - 4
+    return [(8 // more * i, 8 // more, more) for i in range(more)] if more else []
 
 
 def quantised_rows(data: Array) -> tuple[Array, Array]:
@@ -126,16 +140,23 @@ def _reference(
     tiles, groups, vectors, width = weight.shape
     lanes = width // (4 * attrs.bits)
     words = weight.reshape(tiles, groups, vectors, -1, lanes, 4)
-    if attrs.bits == 4:
-        words = np.concatenate([words & 15, words >> 4], 3)
-    signed = words.view(np.int8) if attrs.is_signed else words
+    if attrs.bits < 8:
+        planes = words[:, :, :, 4:]
+        words = np.concatenate([words[:, :, :, :4] & 15, words[:, :, :, :4] >> 4], 3)
+        for i, (first, count, shift) in enumerate(planes_of(attrs.bits)):
+            for m in range(count):
+                above = planes[:, :, :, i] >> shift * m & (1 << shift) - 1
+                words[:, :, :, first + m] |= above << 4
+    signed = words.view(np.int8) if attrs.signed else words
     q = signed.transpose(0, 2, 4, 1, 3, 5).reshape(-1, groups, GROUP).astype(np.int64)
     integers, scales = quantised_rows(data)
-    wide = integers.astype(np.int64)
+    share = GROUP // attrs.parts
+    wide = integers.astype(np.int64).reshape(len(data), -1, share)
+    q, scales = q.reshape(len(q), -1, share), scales.repeat(attrs.parts, -1)
     products = np.einsum("sgk,jgk->sjg", wide, q - attrs.offset).astype(np.float64)
 
     def by_output(given: Array) -> Array:
-        return given.transpose(0, 2, 1).reshape(-1, groups).astype(np.float64)
+        return given.transpose(0, 2, 1).reshape(-1, given.shape[1]).astype(np.float64)
 
     made = products * by_output(scale)
     if attrs.minima:
@@ -151,9 +172,12 @@ def _compute(attrs: PackedBlockAttrs, inputs: list[Any], out_types: list[TensorT
     _, groups, vectors, width = (size_of(d) for d in weight.shape)
     lanes, m = width // (4 * attrs.bits), te()
     tile = lanes * vectors
+    parts, share = attrs.parts, GROUP // attrs.parts
     i, k, g = (
-        m.reduce_axis((0, n), name=x) for n, x in ((GROUP, "i"), (GROUP, "k"), (groups, "g"))
+        m.reduce_axis((0, n), name=x)
+        for n, x in ((GROUP, "i"), (share, "k"), (groups * parts, "g"))
     )
+    each = m.reduce_axis((0, share), name="each")
     top = m.compute(
         (rows, groups), lambda s, g: m.max(m.abs(data(s, g * GROUP + i)), axis=[i]), "T_block_top"
     )
@@ -167,23 +191,36 @@ def _compute(attrs: PackedBlockAttrs, inputs: list[Any], out_types: list[TensorT
 
     def value(j: Any, g: Any, k: Any) -> Any:
         vector, word = j % tile // lanes, k // 4
-        if attrs.bits == 4:
+        if attrs.bits < 8:
             half = WORDS // 2
-            byte = weight(j // tile, g, vector, (word % half * lanes + j % lanes) * 4 + k % 4)
-            return (byte.astype("int32") >> (word // half * 4)) & 15
+
+            def stored(m: Any) -> Any:
+                return weight(j // tile, g, vector, (m * lanes + j % lanes) * 4 + k % 4)
+
+            low = (stored(word % half).astype("int32") >> (word // half * 4)) & 15
+            if attrs.bits == 4:
+                return low
+            more = attrs.bits - 4
+            count = 8 // more
+            high = stored(half + word // count).astype("int32") >> (word % count * more)
+            return low + (high & (1 << more) - 1) * 16
         byte = weight(j // tile, g, vector, (word * lanes + j % lanes) * 4 + k % 4)
-        signed = E.Call("int8", "reinterpret", (byte,)) if attrs.is_signed else byte
+        signed = E.Call("int8", "reinterpret", (byte,)) if attrs.signed else byte
         return signed.astype("int32")
 
     products = m.compute(
-        (rows, out_types[0].shape[1], groups),
+        (rows, out_types[0].shape[1], groups * parts),
         lambda s, j, g: m.sum(
-            integers(s, g * GROUP + k) * (value(j, g, k) - attrs.offset), axis=[k]
+            integers(s, g * share + k)
+            * (value(j, g // parts, g % parts * share + k) - attrs.offset),
+            axis=[k],
         ),
         "T_block_products",
     )
     totals = m.compute(
-        (rows, groups), lambda s, g: m.sum(integers(s, g * GROUP + i), axis=[i]), "T_block_totals"
+        (rows, groups * parts),
+        lambda s, g: m.sum(integers(s, g * share + each), axis=[each]),
+        "T_block_totals",
     )
 
     def term(s: Any, j: Any) -> Any:
@@ -191,7 +228,7 @@ def _compute(attrs: PackedBlockAttrs, inputs: list[Any], out_types: list[TensorT
         if attrs.minima:
             low = least(j // tile, g, j % tile).astype("float32")
             made = made - totals(s, g).astype("float32") * low
-        return m.sum(made * (top(s, g) * m.const(1 / 127, "float32")), axis=[g])
+        return m.sum(made * (top(s, g // parts) * m.const(1 / 127, "float32")), axis=[g])
 
     return [m.compute(out_types[0].shape, term, "T_block_dense")]
 
@@ -205,9 +242,11 @@ def contrib_block_dense(
     bits: int = 8,
     offset: int = 0,
     minima: bool = False,
+    parts: int = 1,
+    signed: bool = False,
 ) -> Call:
     """A product with packed block-quantised weights; see `pack`."""
-    attrs = PackedBlockAttrs(bits, offset, minima)
+    attrs = PackedBlockAttrs(bits, offset, minima, parts, signed)
     return PACKED(data, weight, scale, least, attrs=attrs)
 
 
@@ -222,12 +261,22 @@ def packed_parts(
     """Return attributes and arrays of a weight (units, bytes), its bytes `unsigned` or signed."""
     kind = format_of(name)
     values, scales, least = parts_of(name, data)
-    offset = kind.offset
-    if kind.bits == 8 and unsigned:
+    offset, middle = kind.offset, 1 << kind.bits - 1
+    if least.any() and np.array_equal(least, scales * np.float32(middle)):
+        offset, least = middle, np.zeros_like(least)  # a zero point in the middle
+    if kind.bits == 8 and unsigned and values.dtype == np.int8:
         values, offset = (values.astype(np.int16) + 128).astype(np.uint8), 128
+    elif kind.bits == 8 and not unsigned and values.dtype == np.uint8:
+        if offset != middle:
+            least = least - scales * np.float32(middle)
+        values, offset = (values.astype(np.int16) - 128).astype(np.int8), 0
+    parts = GROUP // kind.share
+    if parts == 2 and all(np.array_equal(a[:, ::2], a[:, 1::2]) for a in (scales, least)):
+        parts, scales, least = 1, scales[:, ::2], least[:, ::2]
     minima = bool(least.any())
-    arrays = pack(values, scales, least if minima else None, lanes, vectors, kind.bits)
-    return {"bits": kind.bits, "offset": offset, "minima": minima}, arrays
+    how = {"bits": kind.bits, "offset": offset, "minima": minima, "parts": parts,
+           "signed": values.dtype == np.int8}  # fmt: skip
+    return how, pack(values, scales, least if minima else None, lanes, vectors, kind.bits)
 
 
 def _cases() -> None:
@@ -236,13 +285,21 @@ def _cases() -> None:
         ("q4_0", 2, True),
         ("q4_1", 1, True),
         ("q8_0", 1, False),
+        ("q5_0", 1, True),
+        ("q6_k", 1, True),
+        ("u8", 1, False),
     ):
-        depth = FORMATS[name].size * 2
-        rng = np.random.default_rng(3)
-        rows = random_rows(rng, name, 4 * vectors, 2)
-        how, arrays = packed_parts(name, rows, 4, vectors, unsigned)
+        depth, width = FORMATS[name].size * 2, FORMATS[name].bytes * 2
+        # What it becomes, without random numbers, whose library takes 10 ms to load.
+        some = np.ones((4 * vectors, width), np.uint8)
+        how, arrays = packed_parts(name, some, 4, vectors, unsigned)
 
-        def make(rng: np.random.Generator, arrays: Any = arrays, depth: int = depth) -> list[Any]:
+        def make(
+            rng: np.random.Generator, name: str = name, depth: int = depth, vectors: int = vectors,
+            unsigned: bool = unsigned,
+        ) -> list[Any]:  # fmt: skip
+            rows = random_rows(rng, name, 4 * vectors, 2)
+            _, arrays = packed_parts(name, rows, 4, vectors, unsigned)
             return [rng.standard_normal((3, depth)).astype("float32"), *arrays]
 
         PACKED.sample_case(

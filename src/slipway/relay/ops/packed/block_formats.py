@@ -1,13 +1,20 @@
-"""Block-quantised weights: the formats of GGUF files, as bytes of each row.
+"""Block-quantised weights: the formats of GGUF files and one of our own, as bytes of each row.
 
 | format | elements of a block | its bytes | value |
 | --- | --- | --- | --- |
 | q8_0 | 32 | float16 d, 32 int8 | d q |
 | q4_0 | 32 | float16 d, 16 bytes: element i low in byte i, 16 + i high | d (q - 8) |
 | q4_1 | 32 | float16 d and m, 16 bytes as q4_0 | d q + m |
+| q5_0 | 32 | float16 d, 4 bytes of fifth bits, 16 bytes as q4_0 | d (q - 16) |
+| q5_1 | 32 | float16 d and m, then as q5_0 | d q + m |
 | q4_k | 256 | float16 d and m, 12 bytes of 6-bit factors, 128 bytes | d f q - m g |
+| q5_k | 256 | as q4_k, with 32 bytes of fifth bits before the last 128 | d f q - m g |
+| q6_k | 256 | 128 bytes low, 64 bytes high, 16 int8 factors, float16 d | d f (q - 32) |
+| u4 | 32 | 2 float32 scales, 2 float32 minima, 16 bytes as q4_0 | scale q - least |
+| u8 | 32 | 2 float32 scales, 2 float32 minima, 32 bytes | scale q - least |
 
-A sub-block of 32 elements has one scale and one minimum in each of them: value = scale q - least.
+`share` elements have one scale and one minimum in each of them: value = scale q - least.  u4 and u8
+hold what other files have in arrays of their own (ONNX's MatMulNBits).
 """
 
 from __future__ import annotations
@@ -21,7 +28,7 @@ import numpy as np
 from slipway.errors import ArgumentValueError, ModelError, did_you_mean
 
 Array = np.ndarray[Any, Any]
-GROUP = 32  # elements with one scale
+GROUP = 32  # elements of data with one scale
 
 
 @dataclass(frozen=True)
@@ -29,8 +36,8 @@ class BlockFormat:
     """One format: a block's elements and bytes, its bits, and what bytes mean.
 
     `parts` takes blocks (..., bytes) apart: integers (..., size), scales and minima (..., size /
-    32) as float32.  `offset` is what is taken from integers before scaling; with it the minima are
-    zero.  `encode` makes blocks of floats (..., size), None where nobody has to.
+    share) as float32.  `offset` is what is taken from integers before scaling; with it the minima
+    are zero.  `encode` makes blocks of floats (..., size), None where nobody has to.
     """
 
     name: str
@@ -40,6 +47,7 @@ class BlockFormat:
     offset: int
     parts: Callable[[Array], tuple[Array, Array, Array]]
     encode: Callable[[Array], Array] | None = None
+    share: int = GROUP
 
     def row_bytes(self, columns: int) -> int:
         """Return the bytes of a row of `columns` elements."""
@@ -72,15 +80,67 @@ def _q4_1(blocks: Array) -> tuple[Array, Array, Array]:
     )
 
 
-def _q4_k(blocks: Array) -> tuple[Array, Array, Array]:
+def _fifth(data: Array) -> Array:
+    return np.unpackbits(data, axis=-1, bitorder="little") << 4
+
+
+def _q5_0(blocks: Array) -> tuple[Array, Array, Array]:
+    scale = _half(blocks[..., :2])[..., None]
+    return _nibbles(blocks[..., 6:]) | _fifth(blocks[..., 2:6]), scale, np.zeros_like(scale)
+
+
+def _q5_1(blocks: Array) -> tuple[Array, Array, Array]:
+    return (
+        _nibbles(blocks[..., 8:]) | _fifth(blocks[..., 4:8]),
+        _half(blocks[..., :2])[..., None],
+        -_half(blocks[..., 2:4])[..., None],
+    )
+
+
+def _factors(blocks: Array) -> tuple[Array, Array]:
+    """Return the scales and minima of eight groups from the first 16 bytes."""
     d, m = _half(blocks[..., :2])[..., None], _half(blocks[..., 2:4])[..., None]
     packed = blocks[..., 4:16]
     low, mid, high = packed[..., :4], packed[..., 4:8], packed[..., 8:]
     scales = np.concatenate([low & 63, (high & 15) | (low >> 6 << 4)], -1)
     least = np.concatenate([mid & 63, (high >> 4) | (mid >> 6 << 4)], -1)
-    words = blocks[..., 16:].reshape(*blocks.shape[:-1], 4, 32)
-    values = np.stack([words & 15, words >> 4], -2)  # 64 elements: 32 low, then 32 high
-    return values.reshape(*blocks.shape[:-1], 256), d * scales, m * least
+    return d * scales, m * least
+
+
+def _by_64(data: Array) -> Array:
+    """Return the nibbles of 64 elements in 32 bytes: 32 low, then 32 high."""
+    words = data.reshape(*data.shape[:-1], -1, 32)
+    return np.stack([words & 15, words >> 4], -2).reshape(*data.shape[:-1], -1)
+
+
+def _q4_k(blocks: Array) -> tuple[Array, Array, Array]:
+    return _by_64(blocks[..., 16:]), *_factors(blocks)
+
+
+def _q5_k(blocks: Array) -> tuple[Array, Array, Array]:
+    fifth = blocks[..., None, 16:48] >> np.arange(8, dtype=np.uint8)[:, None] & 1
+    fifth = fifth.reshape(*blocks.shape[:-1], 256)
+    return _by_64(blocks[..., 48:]) | fifth << 4, *_factors(blocks)
+
+
+def _q6_k(blocks: Array) -> tuple[Array, Array, Array]:
+    shape = blocks.shape[:-1]
+    low = blocks[..., :128].reshape(*shape, 2, 1, 64)
+    low = np.concatenate([low & 15, low >> 4], -2).reshape(*shape, 256)
+    high = blocks[..., 128:192].reshape(*shape, 2, 1, 32)
+    high = (high >> np.arange(0, 8, 2, dtype=np.uint8)[:, None] & 3).reshape(*shape, 256)
+    scales = _half(blocks[..., 208:])[..., None] * blocks[..., 192:208].copy().view(np.int8)
+    return low | high << 4, scales, np.zeros_like(scales)
+
+
+def _u4(blocks: Array) -> tuple[Array, Array, Array]:
+    given = blocks[..., :16].copy().view("<f4")
+    return _nibbles(blocks[..., 16:]), given[..., :2], given[..., 2:]
+
+
+def _u8(blocks: Array) -> tuple[Array, Array, Array]:
+    given = blocks[..., :16].copy().view("<f4")
+    return blocks[..., 16:], given[..., :2], given[..., 2:]
 
 
 def _scaled(values: Array, scale: Array) -> Array:
@@ -109,7 +169,13 @@ FORMATS = {
         BlockFormat("q8_0", 32, 34, 8, 0, _q8_0, _to_q8_0),
         BlockFormat("q4_0", 32, 18, 4, 8, _q4_0, _to_q4_0),
         BlockFormat("q4_1", 32, 20, 4, 0, _q4_1),
+        BlockFormat("q5_0", 32, 22, 5, 16, _q5_0),
+        BlockFormat("q5_1", 32, 24, 5, 0, _q5_1),
         BlockFormat("q4_k", 256, 144, 4, 0, _q4_k),
+        BlockFormat("q5_k", 256, 176, 5, 0, _q5_k),
+        BlockFormat("q6_k", 256, 210, 6, 32, _q6_k, share=16),
+        BlockFormat("u4", 32, 32, 4, 0, _u4, share=16),
+        BlockFormat("u8", 32, 48, 8, 0, _u8, share=16),
     )
 }
 
@@ -125,7 +191,7 @@ def format_of(name: str) -> BlockFormat:
 
 
 def parts_of(name: str, data: Array) -> tuple[Array, Array, Array]:
-    """Return the integers (rows, columns), scales and minima (rows, columns / 32) of rows."""
+    """Return the integers (rows, columns), scales and minima (rows, columns / share) of rows."""
     kind = format_of(name)
     rows = data.shape[0]
     values, scales, least = kind.parts(data.reshape(rows, -1, kind.bytes))
@@ -135,8 +201,8 @@ def parts_of(name: str, data: Array) -> tuple[Array, Array, Array]:
 def decode(name: str, data: Array, dtype: Any = np.float32) -> Array:
     """Return the numbers (rows, columns) that rows of blocks stand for."""
     values, scales, least = parts_of(name, data)
-    shape = (values.shape[0], -1, GROUP)
-    whole = values.reshape(shape).astype(dtype) - dtype(format_of(name).offset)
+    kind = format_of(name)
+    whole = values.reshape(len(values), -1, kind.share).astype(dtype) - dtype(kind.offset)
     made: Array = whole * scales[..., None].astype(dtype) - least[..., None].astype(dtype)
     return made.reshape(values.shape)
 
@@ -155,3 +221,14 @@ def encode(name: str, values: Array) -> Array:
         )
     blocks = kind.encode(values.astype(np.float32).reshape(rows, -1, kind.size))
     return blocks.reshape(rows, -1)
+
+
+def blocks_of(values: Array, scales: Array, least: Array, bits: int) -> Array:
+    """Return rows of u4 or u8: integers (rows, columns), scales and minima (rows, columns / 16)."""
+    rows, columns = values.shape
+    heads = [a.astype("<f4").reshape(rows, -1, 2) for a in (scales, least)]
+    head = np.asarray(np.concatenate(heads, -1), order="C").view(np.uint8)
+    whole: Array = values.astype(np.uint8).reshape(rows, columns // 32, 32)
+    if bits == 4:
+        whole = whole[..., :16] | whole[..., 16:] << 4
+    return np.concatenate([head, whole], -1).reshape(rows, -1)

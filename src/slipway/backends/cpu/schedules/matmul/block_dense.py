@@ -39,7 +39,7 @@ def _instruction(attrs: Any, weight: Any, target: Target) -> HardwareIntrinsic |
     entry = instruction_for(attrs.bits, target)
     if entry is None or weight.shape[3] != 4 * attrs.bits * entry.columns:
         return None
-    fits = attrs.bits == 4 or attrs.is_signed == (entry.b_dtype == "int8")
+    fits = attrs.bits < 8 or attrs.signed == (entry.b_dtype == "int8")
     return entry if fits else None
 
 

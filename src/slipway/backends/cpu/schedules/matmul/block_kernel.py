@@ -18,7 +18,7 @@ from slipway.ir.expr import PrimExpr
 from slipway.ir.hardware import HardwareIntrinsic
 from slipway.relay.dims import size_of
 from slipway.relay.ops.nn.lanes import Lanes
-from slipway.relay.ops.packed.block_dense import WORDS, PackedBlockAttrs
+from slipway.relay.ops.packed.block_dense import WORDS, PackedBlockAttrs, planes_of
 from slipway.relay.ops.packed.block_formats import GROUP
 from slipway.relay.types import TensorType
 
@@ -71,7 +71,8 @@ class _Kernel:
         self.factors = ib.allocate("float32", (blocks, self.groups, self.tile), "factors")
         self.sums = None
         if self.attrs.offset or self.attrs.minima:
-            self.sums = ib.allocate("int32", (blocks, self.groups, self.tile), "group_sums")
+            groups = self.groups * self.attrs.parts
+            self.sums = ib.allocate("int32", (blocks, groups, self.tile), "group_sums")
         with ib.for_range(0, self.rows, "s") as s, ib.for_range(0, self.groups, "g") as g:
             self._quantise(s, g)
         with ib.for_range(0, self.tiles, "tile", kind=self.kind) as tile:
@@ -82,7 +83,7 @@ class _Kernel:
         """Make int8 of a group of the data."""
         ib, v = self.ib, self.v
         block, r = self._place(s)
-        n = min(v.lanes, GROUP)
+        n = min(v.lanes, GROUP // self.attrs.parts)
         parts = range(0, GROUP, n)
         loaded = [ib.let("x", v.load(self.data, (s,), g * GROUP + i, n)) for i in parts]
         top = [te.abs(x) for x in loaded]
@@ -99,11 +100,14 @@ class _Kernel:
             small = ops.cast(x, dtypes.with_lanes("int8", n))
             v.store(self.integers, (block, g, r), i, small, n)
         if self.sums is not None:
-            total = whole[0]
-            for x in whole[1:]:
-                total = total + x
-            value = self._reduced(total, n, ops.add)
-            self.sums[block, g, r] = value if self.attrs.minima else value * -self.attrs.offset
+            each = len(whole) // self.attrs.parts
+            for part in range(self.attrs.parts):
+                total = whole[part * each]
+                for x in whole[part * each + 1 : (part + 1) * each]:
+                    total = total + x
+                value = self._reduced(total, n, ops.add)
+                value = value if self.attrs.minima else value * -self.attrs.offset
+                self.sums[block, g * self.attrs.parts + part, r] = value
 
     def _place(self, row: PrimExpr) -> tuple[Any, Any]:
         """Return the tile of a row, and where it is in it."""
@@ -168,26 +172,32 @@ class _Kernel:
         ib, v, n = self.ib, self.v, self.lanes
         words = self._words(tile, g, vector)
         wide = dtypes.with_lanes("float32", n)
-        scale = v.load(self.scale, (tile, g), vector * n, n)
-        scale = ib.let("scale", ops.cast(scale, wide))
-        least = None
-        if self.attrs.minima:
-            least = v.load(self.least, (tile, g), vector * n, n)
-            least = ib.let("least", ops.cast(least, wide))
-        for r, j in places:
-            at = self._place(row + r)
-            total: Any = v.zero("int32", n)
-            if self.attrs.offset:
-                assert self.sums is not None
-                total = v.all(self.sums[at[0], g, at[1]], n)
-            for m, word in enumerate(words):
-                total = self._added(total, word, (at[0], g, at[1]), 4 * m)
-            value = ops.cast(total, wide) * scale
-            if least is not None:
-                assert self.sums is not None
-                value = value - v.all(ops.cast(self.sums[at[0], g, at[1]], "float32"), n) * least
-            factor = v.all(self.factors[at[0], g, at[1]], n)
-            v.store(sums, (r, j), 0, v.load(sums, (r, j), 0, n) + value * factor, n)
+        parts = self.attrs.parts
+        each = len(words) // parts
+        for part in range(parts):
+            at_scale = g * parts + part
+            scale = ib.let(
+                "scale", ops.cast(v.load(self.scale, (tile, at_scale), vector * n, n), wide)
+            )
+            least = None
+            if self.attrs.minima:
+                least = v.load(self.least, (tile, at_scale), vector * n, n)
+                least = ib.let("least", ops.cast(least, wide))
+            for r, j in places:
+                block, inner = self._place(row + r)
+                total: Any = v.zero("int32", n)
+                if self.attrs.offset:
+                    assert self.sums is not None
+                    total = v.all(self.sums[block, at_scale, inner], n)
+                for m in range(part * each, (part + 1) * each):
+                    total = self._added(total, words[m], (block, g, inner), 4 * m)
+                value = ops.cast(total, wide) * scale
+                if least is not None:
+                    assert self.sums is not None
+                    count = ops.cast(self.sums[block, at_scale, inner], "float32")
+                    value = value - v.all(count, n) * least
+                factor = v.all(self.factors[block, g, inner], n)
+                v.store(sums, (r, j), 0, v.load(sums, (r, j), 0, n) + value * factor, n)
 
     def _words(self, tile: PrimExpr, g: PrimExpr, vector: PrimExpr) -> list[Any]:
         """Return the vectors of weights, each four elements of all its outputs."""
@@ -199,9 +209,18 @@ class _Kernel:
         ]
         if self.attrs.bits == 8:
             return bytes_
-        four = dtypes.with_lanes("uint8", size)
-        low = [ib.let("low", ops.bitwise_and(b, ops.const(15, four))) for b in bytes_]
-        return low + [ib.let("high", ops.shift_right(b, ops.const(4, four))) for b in bytes_]
+        wide = dtypes.with_lanes("uint8", size)
+        four, rest = bytes_[: WORDS // 2], bytes_[WORDS // 2 :]
+        words = [ops.bitwise_and(b, ops.const(15, wide)) for b in four]
+        words += [ops.shift_right(b, ops.const(4, wide)) for b in four]
+        for plane, (first, count, more) in zip(rest, planes_of(self.attrs.bits), strict=True):
+            mask = ops.const(((1 << more) - 1) << 4, wide)
+            for m in range(count):
+                by = 4 - m * more  # to the left
+                shift = ops.shift_left if by > 0 else ops.shift_right
+                above = shift(plane, ops.const(abs(by), wide)) if by else plane
+                words[first + m] = ops.bitwise_or(words[first + m], ops.bitwise_and(above, mask))
+        return [ib.let("word", word) for word in words]
 
     def _added(self, total: Any, word: PrimExpr, at: tuple[Any, ...], k: Any) -> Any:
         """Return the sums with the products of four elements added."""
