@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from slipway import dtypes
-from slipway.errors import ArgumentTypeError, ExecutionError
+from slipway.errors import ArgumentTypeError, ExecutionError, SlipwayError
 from slipway.runtime.container import ShapeTuple, String
 from slipway.runtime.devices import Device
 from slipway.runtime.graph.graph_format import GraphTables
@@ -143,7 +143,13 @@ class GraphModule:
                     raise
                 self._set_input(key, converted(f"set_input: {str(key)!r}", given, dtype, IN_MODEL))
         elif hasattr(value, "session"):
-            self._set_input(key, value)
+            try:
+                self._set_input(key, value)
+            except SlipwayError:
+                target = self._get_input(key)
+                if not _differ_by_ones(value.shape, target.shape):
+                    raise
+                target.copyfrom(np.reshape(value.numpy(), tuple(target.shape)))
         else:
             self._send_input(key, value)
 
