@@ -34,6 +34,18 @@ def test_model_runs_on_the_device(remote, factory):
     assert model.get_input_info() == ({"data": SHAPE}, {"data": "float32"})
 
 
+@pytest.mark.parametrize("is_there", [False, True])
+def test_axes_of_one_may_be_added(remote, factory, is_there):
+    model = GraphModule(factory["default"](remote.cpu(0)))
+    data = np.arange(6, dtype="float32").reshape(2, 1, 3)
+    model.set_input("data", nd.array(data, remote.cpu(0)) if is_there else data)
+    model.run()
+    np.testing.assert_array_equal(model.get_output(0).numpy(), data.reshape(SHAPE) + 11)
+    with pytest.raises((ExecutionError, RemoteError), match="shape"):
+        wrong = data.reshape(3, 2)
+        model.set_input("data", nd.array(wrong, remote.cpu(0)) if is_there else wrong)
+
+
 def test_model_is_timed_on_the_device(remote, factory):
     model = GraphModule(factory["default"](remote.cpu(0)))
     model.set_input("data", np.zeros(SHAPE, "float32"))

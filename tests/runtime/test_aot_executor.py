@@ -50,3 +50,17 @@ def test_memory_of_the_caller_by_keyword():
     a.copyfrom(np.full(4, 7, np.float32))
     graph.run()
     np.testing.assert_array_equal(graph.get_output(0).numpy(), np.full(4, 6, np.float32))
+
+
+def test_axes_of_one_may_be_left_out_or_added():
+    x = relay.var("x", shape=(1, 3, 1))
+    built = relay.build(tvm.IRModule.from_expr(relay.Function([x], relay.exp(x))), "llvm")
+    graph = tvm.contrib.graph_executor.GraphModule(built["default"](tvm.cpu(0)))
+    values = np.float32([1, 2, 3])
+    for given in (values, values.reshape(3, 1), values.reshape(1, 3, 1), tvm.nd.array(values)):
+        graph.run(x=np.zeros((1, 3, 1), np.float32))
+        graph.set_input(0, given)
+        graph.run()
+        np.testing.assert_allclose(graph.get_output(0).numpy().ravel(), np.exp(values), rtol=1e-5)
+    with pytest.raises(ExecutionError, match="shape"):
+        graph.set_input("x", np.zeros((2, 3), np.float32))

@@ -460,6 +460,21 @@ class Target:
         return made, made.host
 
     @staticmethod
+    def check_and_update_host_consist(
+        target: Any, host: Any = None, target_is_dict_key: bool = True
+    ) -> tuple[Any, Target | None]:
+        """Return (target with its host, host), as TVM 0.8 spelled it.
+
+        Of a dict by target, or by device (`target_is_dict_key` False), every target gets the host.
+        """
+        if not isinstance(target, Mapping) or "kind" in target or "tag" in target:
+            return Target.canon_target_and_host(target, host)
+        if target_is_dict_key:
+            return Target.canon_target_map_and_host(target, host)
+        made = {device: Target(one, host=host) for device, one in target.items()}
+        return made, next((t.host for t in made.values()), None)
+
+    @staticmethod
     def canon_multi_target_and_host(target: Any, target_host: Any = None) -> list[Target]:
         """Return the targets, each with its host, that one, a list or a dict by device spells."""
         if isinstance(target, Mapping) and "kind" not in target and "tag" not in target:

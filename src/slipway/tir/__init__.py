@@ -12,6 +12,8 @@ _MODULES = ("expr", "stmt", "buffer", "function", "ops", "calls", "custom")
 _HOMES = {
     "Expr": "slipway.ir.expr:PrimExpr",
     "UIntImm": "slipway.ir.expr:IntImm",  # of TVM 0.6; the dtype says whether it has a sign
+    "Load": "slipway.transform.loop.older:Load",
+    "Store": "slipway.transform.loop.older:Store",
     "Any": "slipway.relay.types:OpenDim",
     "buffer": "slipway.ir.buffer",
     "expr": "slipway.ir.expr",

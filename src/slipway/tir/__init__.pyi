@@ -179,6 +179,8 @@ from slipway.te.tensor_intrin import decl_tensor_intrin as decl_tensor_intrin
 from slipway.te.tracing import trace as trace
 from slipway.tir import stmt_functor as stmt_functor
 from slipway.tir import transform as transform
+from slipway.transform.loop.older import Load as Load
+from slipway.transform.loop.older import Store as Store
 
 __all__ = [
     "Add",
@@ -222,6 +224,7 @@ __all__ = [
     "LT",
     "Let",
     "LetStmt",
+    "Load",
     "Max",
     "Min",
     "Mod",
@@ -249,6 +252,7 @@ __all__ = [
     "SizeVar",
     "Stage",
     "Stmt",
+    "Store",
     "StringImm",
     "Sub",
     "SupportsPrimExpr",

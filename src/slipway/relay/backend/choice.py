@@ -55,6 +55,9 @@ class _Choice:
         known = cls(name.name if isinstance(name, _Choice) else name).attrs
         return {key: _TYPES[type(value)] for key, value in known.items()}
 
+    list_executors = list_runtimes = list_registered  # as TVM 0.8 had them
+    list_executor_options = list_runtime_options = list_registered_options
+
     @property
     def flag(self) -> str:
         """The kind (the name before `name`)."""
@@ -136,10 +139,13 @@ class Runtime(_Choice):
     """What the built code runs under: "cpp" (a process with an operating system) or "crt".
 
     With "system-lib" an object or archive for a system lists its functions to the runtime that is
-    linked with it; libraries and firmware are the same either way.
+    linked with it; libraries and firmware are the same either way.  "c" is "crt" (before 0.9).
     """
 
     OPTIONS: ClassVar[dict[str, dict[str, Any]]] = {
         "cpp": {"system-lib": False},
         "crt": {"system-lib": False},
     }
+
+    def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
+        super().__init__("crt" if name == "c" else name, options)

@@ -7,6 +7,7 @@ _HOMES = {
     "from_tflite": "slipway.frontends.tflite.importer:from_tflite",
     "from_pytorch": "slipway.frontends.torch.importer:from_pytorch",
     # Modules of that name, which classic scripts import from.
+    "common": "slipway.frontends.inferred",
     "onnx": "slipway.frontends.onnx.importer",
     "pytorch": "slipway.frontends.torch.importer",
     "tflite": "slipway.frontends.tflite.importer",

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from slipway import dtypes
-from slipway.errors import ArgumentTypeError, ExecutionError
+from slipway.errors import ArgumentTypeError, ExecutionError, SlipwayError
 from slipway.runtime.container import ShapeTuple, String
 from slipway.runtime.devices import Device
 from slipway.runtime.graph.graph_format import GraphTables
@@ -133,13 +133,23 @@ class GraphModule:
             given = value if isinstance(value, NDArray) else array(value)
             try:
                 self._set_input(key, given)
-            except ExecutionError:  # asked only now: most values have the input's dtype
+            except ExecutionError:  # asked only now: most values have the input's dtype and shape
+                wanted = self._input_types().get(self._name_of(key), ((),))[0]
+                if _differ_by_ones(given.shape, wanted):
+                    self._set_one(key, np.reshape(given.numpy(), wanted))
+                    return
                 dtype = self._dtype_of(key)
                 if dtype in ("", given.dtype):
                     raise
                 self._set_input(key, converted(f"set_input: {str(key)!r}", given, dtype, IN_MODEL))
         elif hasattr(value, "session"):
-            self._set_input(key, value)
+            try:
+                self._set_input(key, value)
+            except SlipwayError:
+                target = self._get_input(key)
+                if not _differ_by_ones(value.shape, target.shape):
+                    raise
+                target.copyfrom(np.reshape(value.numpy(), tuple(target.shape)))
         else:
             self._send_input(key, value)
 
@@ -149,17 +159,23 @@ class GraphModule:
 
     def _dtype_of(self, key: str | int) -> str:
         """Return the dtype of an input; "" where the model has none of that name or number."""
-        known = self._input_types()
-        name = key
-        if isinstance(key, int):
-            name = list(known)[key] if key < len(known) else ""
-        return known[name][1] if name in known else ""
+        known = self._input_types().get(self._name_of(key))
+        return "" if known is None else known[1]
+
+    def _name_of(self, key: str | int) -> str:
+        """Return the name of an input given by name or number; "" for a number that none has."""
+        if isinstance(key, str):
+            return key
+        known = list(self._input_types())
+        return known[key] if key < len(known) else ""
 
     def _send_input(self, key: str | int, value: Any) -> None:
         """Write into a remote model's input where it lies: one trip, and no second tensor."""
         target = self._remote_inputs.get(key)
         if target is None:
             target = self._remote_inputs[key] = self._get_input(key)
+        if _differ_by_ones(value.shape, target.shape):
+            value = np.reshape(value, tuple(target.shape))
         given = (tuple(value.shape), dtypes.canonical(value.dtype))
         if given[0] != tuple(target.shape) and self._is_open():
             self._remote_inputs.clear()  # they have other shapes from now on
@@ -497,3 +513,9 @@ def _parse_lines(text: str) -> dict[str, tuple[tuple[int, ...], str, str]]:
         name, dtype, shape, role = line.split("\t")
         parsed[name] = (tuple(int(extent) for extent in shape.split(",") if extent), dtype, role)
     return parsed
+
+
+def _differ_by_ones(given: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Return whether two shapes hold the same elements but for axes of one, as (2,) and (1, 2)."""
+    own, other = tuple(given), tuple(wanted)
+    return own != other and [n for n in own if n != 1] == [n for n in other if n != 1]

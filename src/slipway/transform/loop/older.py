@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from slipway import dtypes
 from slipway.arith.analyzer import Analyzer
 from slipway.errors import LoweringError, did_you_mean
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
+from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.custom import register_intrin_lowering
 from slipway.ir.function import PrimFunc
 from slipway.ir.ops import as_expr
@@ -54,10 +57,44 @@ def For(
     return S.For(loop_var, as_expr(min), as_expr(extent), for_type, body)
 
 
+def _flat(buffer_var: E.Var, dtype: str) -> Buffer:
+    """Return the memory that a variable points to as one row of elements, of unknown length."""
+    made = _FLAT.setdefault(buffer_var, {})
+    if dtype not in made:
+        size = E.Var(f"{buffer_var.name}_size", "int32")
+        made[dtype] = decl_buffer((size,), dtype, buffer_var.name, buffer_var)
+    return made[dtype]
+
+
+_FLAT: weakref.WeakKeyDictionary[E.Var, dict[str, Buffer]] = weakref.WeakKeyDictionary()
+
+
+def Load(dtype: str, buffer_var: E.Var, index: Any, predicate: Any = None) -> E.BufferLoad:
+    """Return what lies `index` elements behind a pointer (the node of TVM before 0.10)."""
+    _whole(predicate, "Load")
+    return E.BufferLoad(_flat(buffer_var, dtypes.with_lanes(dtype, 1)), (as_expr(index),))
+
+
+def Store(buffer_var: E.Var, value: Any, index: Any, predicate: Any = None) -> S.BufferStore:
+    """Return the store of a value `index` elements behind a pointer (before TVM 0.10)."""
+    _whole(predicate, "Store")
+    given = as_expr(value)
+    place = _flat(buffer_var, dtypes.with_lanes(given.dtype, 1))
+    return S.BufferStore(place, given, (as_expr(index),))
+
+
+def _whole(predicate: Any, name: str) -> None:
+    if predicate is not None and getattr(as_expr(predicate), "value", 0) != 1:
+        raise LoweringError(
+            f"tir.{name} has no predicate here: put the access into an IfThenElse, or its value "
+            "into if_then_else"
+        )
+
+
 class _Make:
     """``tvm.make``: constructors of nodes, those of today but for `For`."""
 
-    For = staticmethod(For)
+    For, Load, Store = staticmethod(For), staticmethod(Load), staticmethod(Store)
 
     def __getattr__(self, name: str) -> Any:
         for module in (S, E):
