@@ -435,8 +435,7 @@ class _Importer:
 
     def _declared(self, view: NodeView) -> list[tuple[int, ...] | None]:
         """Return the shapes that the file states, or implies, for the results of a node."""
-        known = [self.stand_ins.of(name) for name in view.outputs]
-        return [None if v is None else v.tensor_type.shape for v in known]
+        return [self.stand_ins.shape(name) for name in view.outputs]
 
     def _function(self, node: Any, function: Any, inputs: list[Value]) -> list[Value]:
         """Convert the body of a function in the place of its call."""
