@@ -25,6 +25,7 @@ from slipway.frontends.onnx.converters import NodeView
 from slipway.frontends.onnx.operators.reduce import reduced
 from slipway.frontends.onnx.operators.resize import resized
 from slipway.frontends.onnx.operators.resize_at_run_time import resized_at_run_time
+from slipway.frontends.onnx.operators.signal import transformed
 from slipway.frontends.onnx.values import Counted
 from slipway.relay.op_registry import const
 from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
@@ -133,6 +134,20 @@ def _cumulative(node: NodeView, shapes: Shapes) -> Any:
         (relay.equal(axis, _int64(a)), definition(node.input(0), attrs=ScanAttrs(a, *flags)))
         for a in range(rank)
     ])  # fmt: skip
+
+
+@declared("DFT")
+def _dft(node: NodeView, shapes: Shapes) -> Any:
+    if not node.has(2):
+        return None
+    given = _from_back(relay.reshape(_wide(node.input(2)), ()), node.rank())
+    made = [(a, transformed(node, a)) for a in range(min(node.rank() - 1, MAX_CHOICES))]
+    cases = [
+        (relay.equal(given, _int64(a)), value)
+        for a, value in made
+        if value.tensor_type.shape == shapes[0]
+    ]
+    return _selected(cases) if cases else None
 
 
 # -- shapes that say everything --------------------------------------------------------------------
