@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,11 @@ import pytest
 # Every program that a test compiles is verified between all passes; so it is in processes that
 # tests start (transform/verify.py).
 os.environ.setdefault("SLIPWAY_VERIFY", "1")
+
+# Some tests start the interpreter anew, which then takes three times as long where nobody keeps
+# what it compiles of the package.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

@@ -39,7 +39,6 @@ ALLOWED = {
     ("runtime/module.py", "Module.get_source", "fmt"): "overridden where there is a source",
     # Classic arguments that change nothing that could be seen: every value gets what it asks for.
     ("*", "*", "span"): "a place in the user's program, which errors find in another way",
-    ("ir/node.py", "Node.astext", "show_meta_data"): "as str(node); relay.astext has the values",
     ("transform/manager.py", "print_ir", "show_meta_data"): "as str(node); relay.astext has them",
     ("transform/graph/classic.py", "FoldConstant", "fold_qnn"): "qnn is made of plain operators",
     ("transform/graph/classic_rewrites.py", "FakeQuantizationToInteger", "use_qat"): "read alike",

@@ -81,3 +81,11 @@ def test_late_functions_are_found_by_many_threads_at_once(toy):
     makers = importlib.import_module("toy.low").MAKERS
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(lambda _: makers.quarter(4), range(64))) == {1}
+
+
+def test_what_tools_ask_every_object_for_is_compared_with_no_name(toy, monkeypatch):
+    """A module among the names of a test, or of a notebook, is asked for ``__wrapped__``."""
+    with pytest.raises(AttributeError, match="Did you mean 'double'"):
+        toy.duble  # noqa: B018
+    monkeypatch.setattr("slipway.classic_names.did_you_mean", lambda *_: pytest.fail("compared"))
+    assert not hasattr(toy, "__wrapped__")

@@ -31,6 +31,8 @@ AREAS: dict[str, list[str]] = {
     ],
     "relay operators": [RELAY + "test_op_level*.py", RELAY + "test_op_qnn_*.py"],
     "relay dynamic": [RELAY + "dyn/test_dynamic_op_*.py", RELAY + "test_any.py"],
+    "relay passes": [RELAY + "test_pass_*.py", RELAY + "test_dataflow_pattern.py",
+                     RELAY + "test_analysis_*.py", RELAY + "test_ir_*.py"],
     "relay": [RELAY + "test_*.py"],
     "onnx": ["python/frontend/onnx/test_*.py"],
     "tflite": ["python/frontend/tflite/test_*.py"],
@@ -42,6 +44,16 @@ AREAS: dict[str, list[str]] = {
             UNIT + "test_tir_op*.py", UNIT + "test_tir_schedule_*.py",
             UNIT + "test_tir_structural*.py", UNIT + "test_lang_*.py", UNIT + "test_ir_builder.py",
             UNIT + "test_tvm_intrin.py"],
+    "script": [UNIT + "test_tvmscript_*.py"],
+    "loop passes": [UNIT + "test_tir_transform_*.py", UNIT + "test_pass_*.py"],
+    "arith": [UNIT + "test_arith_*.py"],
+    "ir": [UNIT + "test_ir_*.py", UNIT + "test_node_*.py", UNIT + "test_format_si_prefix.py"],
+    "topi": ["python/topi/python/test_*.py"],
+    "contrib": ["python/contrib/test_*.py"],
+    "autotvm": [UNIT + "test_autotvm_*.py"],
+    "auto_scheduler": [UNIT + "test_auto_scheduler_*.py"],
+    "meta_schedule": [UNIT + "test_meta_schedule_*.py"],
+    "tvmc": ["python/driver/tvmc/test_*.py"],
 }  # fmt: skip
 
 NO_GRADIENT = "differentiates; training is not there"

@@ -128,7 +128,7 @@ def reason(name: str) -> str:
 
 def missing(module: str, name: str, known: tuple[str, ...] | list[str] = ()) -> str:
     """Return the text of the AttributeError for a name that a module of Slipway does not have."""
-    near = did_you_mean(name, known)
+    near = "" if name.startswith("_") else did_you_mean(name, known)  # tools ask for __wrapped__
     text = f"module {module!r} has no attribute {name!r}.{near}"
     classic = f"{module}.{name}".replace("slipway", "tvm", 1)
     specific = max((p for p in NOT_THERE if classic.startswith(p)), key=len, default="")

@@ -15,7 +15,9 @@
     ├── DeviceError        a device's driver that is missing, refuses or fails
     ├── ModelError         a model file that cannot be read or uses what is not supported
     │   └── OpNotImplemented     an operator of it that cannot be imported
-    ├── TypeInferenceError an operator applied to arguments of the wrong type
+    ├── DiagnosticError    what is wrong with a graph
+    │   ├── TypeInferenceError   an operator applied to arguments of the wrong type
+    │   └── GraphTextError       a text that is no graph (a ModelError, too)
     ├── DownloadError      a file that cannot be fetched
     ├── NotAvailableError  a part of classic TVM that Slipway does not have
     ├── InternalError      a defect of Slipway itself, with what to report
@@ -116,8 +118,16 @@ class OpenShapeError(ModelError):
         self.shapes = shapes
 
 
-class TypeInferenceError(SlipwayError, TypeError):
+class DiagnosticError(SlipwayError):
+    """Base of what is wrong with a graph: its types, or its text (a classic name)."""
+
+
+class TypeInferenceError(DiagnosticError, TypeError):
     """An operator was applied to arguments whose types do not fit it."""
+
+
+class GraphTextError(ModelError, DiagnosticError):
+    """The text of a graph cannot be read; the message says line and column."""
 
 
 class OpError(SlipwayError):
@@ -186,7 +196,6 @@ class RemoteError(RPCError):
 
 # What classic scripts catch.
 TVMError = SlipwayError
-DiagnosticError = TypeInferenceError
 RPCSessionTimeoutError = RPCTimeoutError
 
 

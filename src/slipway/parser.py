@@ -1,7 +1,5 @@
-"""Reading Relay text, under its classic path; see `slipway.relay.parser`."""
+"""Reading Relay text, under its classic path; see `slipway.relay.text.parser`."""
 
-from slipway.relay.parser import parse, parse_expr
+from slipway.relay.text.parser import fromtext, parse, parse_expr
 
 __all__ = ["fromtext", "parse", "parse_expr"]
-
-fromtext = parse

@@ -1,5 +1,7 @@
 """Programs of the C runtime, compiled with sanitizers."""
 
+import hashlib
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -19,20 +21,42 @@ CHECKS = ["-fno-sanitize-recover=all", "-g", "-O1"]
 
 @pytest.fixture(scope="session")
 def build_checked(tmp_path_factory):
-    """Return a function (main file, *runtime sources) -> sanitized program."""
+    """Return a function (main file, *runtime sources) -> sanitized program.
+
+    Programs, and the workers of one run, share the objects of the sources that they have in common.
+    """
     cc = shutil.which("gcc") or shutil.which("clang")
     if cc is None:
         pytest.skip("needs gcc or clang: apt-get install gcc")
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
 
-    def build(main, *sources, flags=(), sanitize="address,undefined"):
-        out = tmp_path_factory.mktemp("checked") / Path(main).stem
-        include = ["-I", str(native.include_path())]
-        paths = [str(HERE / main), *(str(path) for path in sources)]
+    def compiled(source, flags, own):
+        key = hashlib.sha256("\0".join([str(source), *flags]).encode()).hexdigest()[:16]
+        found = shared / "checked" / f"{source.stem}-{key}.o"
+        if not found.is_file():
+            made = own / found.name
+            done = subprocess.run(
+                [cc, *flags, "-c", "-o", made, source], capture_output=True, text=True
+            )
+            assert done.returncode == 0, done.stderr
+            found.parent.mkdir(exist_ok=True)
+            made.replace(found)
+        return found
+
+    def build(main, *sources, static=False, sanitize="address,undefined"):
+        own = tmp_path_factory.mktemp("checked")
         checks = [f"-fsanitize={sanitize}", *CHECKS]
-        command = [cc, "-std=c11", "-D_GNU_SOURCE=", "-pthread", *WARNINGS, *checks, *flags]
-        done = subprocess.run(
-            [*command, *include, "-o", str(out), *paths], capture_output=True, text=True
-        )
+        flags = ["-std=c11", "-D_GNU_SOURCE=", "-pthread", *WARNINGS, *checks]
+        flags += ["-I", str(native.include_path())]
+        objects = []
+        for source in (HERE / main, *sources):
+            without = static and "SLW_STATIC" in source.read_text()  # in headers: what is visible
+            objects.append(compiled(source, [*flags, *["-DSLW_STATIC"][:without]], own))
+        out = own / Path(main).stem
+        link = [cc, "-pthread", checks[0], "-o", out, *objects, *["-ldl"][static:]]
+        done = subprocess.run(link, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return out
 

@@ -49,8 +49,8 @@ def test_own_loader_and_model_leak_nothing(build_checked, tmp_path):
     )
     sources = native.crt_sources("src", "posix")
     static = [path for path in sources if path.parent.name != "drivers"]
-    own = build_checked("loader_main.c", *static, flags=["-DSLW_STATIC"])
-    system = build_checked("loader_main.c", *sources, flags=["-ldl"])
+    own = build_checked("loader_main.c", *static, static=True)
+    system = build_checked("loader_main.c", *sources)
     for program in (own, system):
         assert "add_one ok" in run(program, "lib", library)
         assert run(program, "model", model).split() == ["1", "2", "3", "4", "5", "6"]

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from functools import cache
 
 import pytest
 
@@ -22,21 +23,25 @@ def core_sources():
     return [path for path in native.crt_sources("src") if not path.name.startswith("rpc_")]
 
 
-@pytest.fixture(params=list(COMPILERS))
-def compiler(request):
-    if shutil.which(request.param) is None:
-        pytest.skip(f"{request.param} is not installed")
-    return [request.param, *COMPILERS[request.param]]
+@pytest.fixture(scope="module")
+def core_objects(tmp_path_factory):
+    """A function from a compiler to the objects of the core, compiled once."""
 
+    @cache
+    def compiled(name):
+        if shutil.which(name) is None:
+            pytest.skip(f"{name} is not installed")
+        flags = ["-std=c11", "-ffreestanding", "-Os", *WARNINGS, "-I", str(native.include_path())]
+        paths = [str(path) for path in core_sources()]
+        folder = tmp_path_factory.mktemp(name)
+        done = subprocess.run(
+            [name, *COMPILERS[name], *flags, "-c", *paths],
+            capture_output=True, text=True, cwd=folder,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return sorted(folder.glob("*.o"))
 
-def compile_core(compiler, folder):
-    flags = ["-std=c11", "-ffreestanding", "-Os", *WARNINGS, "-I", str(native.include_path())]
-    paths = [str(path) for path in core_sources()]
-    done = subprocess.run(
-        [*compiler, *flags, "-c", *paths], capture_output=True, text=True, cwd=folder
-    )
-    assert done.returncode == 0, done.stderr
-    return sorted(folder.glob("*.o"))
+    return compiled
 
 
 def symbols(tool, objects, kinds):
@@ -45,21 +50,22 @@ def symbols(tool, objects, kinds):
     return {words[-1] for words in lines if len(words) >= 2 and words[-2] in kinds}
 
 
-def test_core_asks_for_nothing_but_memory_functions_and_the_platform(compiler, tmp_path):
-    objects = compile_core(compiler, tmp_path)
-    tool = "arm-none-eabi-nm" if compiler[0].startswith("arm") else "nm"
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_core_asks_for_nothing_but_memory_functions_and_the_platform(compiler, core_objects):
+    objects = core_objects(compiler)
+    tool = "arm-none-eabi-nm" if compiler.startswith("arm") else "nm"
     undefined = symbols(tool, objects, {"U"}) - symbols(tool, objects, set("TDBRdbrt"))
     helpers = {name for name in undefined if name.startswith("__aeabi_")}
     rest = undefined - ALLOWED - helpers - {"_GLOBAL_OFFSET_TABLE_", "__stack_chk_fail"}
     assert {name for name in rest if not name.startswith(("slw_platform_", "slw_cpu_"))} == set()
 
 
-def test_graph_executor_is_small_on_a_microcontroller(tmp_path):
-    if shutil.which("arm-none-eabi-gcc") is None:
-        pytest.skip("arm-none-eabi-gcc is not installed")
-    compile_core(["arm-none-eabi-gcc", *COMPILERS["arm-none-eabi-gcc"]], tmp_path)
+def test_graph_executor_is_small_on_a_microcontroller(core_objects):
+    objects = core_objects("arm-none-eabi-gcc")
+    parts = [path for path in objects if path.stem in ("graph", "graph_check")]
+    assert len(parts) == 2
     done = subprocess.run(
-        ["arm-none-eabi-size", *(str(tmp_path / f"{n}.o") for n in ("graph", "graph_check"))],
+        ["arm-none-eabi-size", *map(str, parts)],
         capture_output=True,
         text=True,
         check=True,

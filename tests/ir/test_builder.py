@@ -6,6 +6,8 @@ import pytest
 from slipway import te
 from slipway.errors import LoweringError
 from slipway.ir import builder as ir_builder
+from slipway.ir import stmt as S
+from slipway.ir.calls import call_extern
 from slipway.ir.interpreter.interpret import run
 from slipway.ir.verify import verify
 from slipway.transform.loop.pipeline import run_pipeline
@@ -64,3 +66,16 @@ def test_misuse():
     b = ib.allocate("float32", (2, 2), name="m")
     with pytest.raises(LoweringError, match="'m' has 2 dimensions"):
         b[0, 0, 0]
+
+
+def test_a_loop_counts_as_far_as_its_bounds():
+    ib = ir_builder.create()
+    with ib.for_range(0, 1 << 33) as i:
+        ib.emit(S.Evaluate(call_extern("int32", "step", i)))
+    loop = ib.get()
+    assert (loop.loop_var.dtype, loop.extent.value) == ("int64", 1 << 33)
+    with (
+        pytest.raises(LoweringError, match=r"'j' has a bound of 4294967296.*int32"),
+        ib.for_range(0, 1 << 32, name="j", dtype="int32"),
+    ):
+        pass

@@ -13,7 +13,7 @@ from slipway.ir.structural import structural_equal, structural_hash
 from slipway.ir.text.serialize import load_json, save_json
 from slipway.relay.expr import Call, Function, If, Let, Tuple
 from slipway.relay.interpret import interpret
-from slipway.relay.text import astext
+from slipway.relay.text.printer import astext
 from slipway.transform.graph.inline import inline
 
 DEPTH = 3000

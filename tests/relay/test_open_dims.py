@@ -9,7 +9,7 @@ from slipway.ir.function import IRModule
 from slipway.relay import transform
 from slipway.relay.dims import Dim, at
 from slipway.relay.interpret import interpret
-from slipway.relay.text import astext
+from slipway.relay.text.printer import astext
 
 RNG = np.random.default_rng(3)
 ANY = relay.Any()

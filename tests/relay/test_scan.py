@@ -15,7 +15,7 @@ from slipway.relay.expr import Call, Constant, Function, Tuple, Var
 from slipway.relay.interpret import interpret
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.ops.recurrence import body_of
-from slipway.relay.text import astext
+from slipway.relay.text.printer import astext
 from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order
 from slipway.rpc import LocalSession

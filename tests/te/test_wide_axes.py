@@ -141,3 +141,29 @@ def test_operators_on_large_tensors(name, target):
         for dtype, extent in loops_of(lowered[kernel]):
             assert extent is None or 0 < extent < (1 << 63 if dtype == "int64" else 1 << 31)
     assert compile_kernels(graph, target, lowered).object_bytes()
+
+
+@pytest.mark.parametrize("bounds", [1 << 33, (0, 1 << 33), (5, (1 << 31) + 7)])
+def test_a_reduction_counts_as_far_as_its_bounds(bounds):
+    a = te.placeholder((16,), name="A")
+    k = te.reduce_axis(bounds, name="k")
+    b = te.compute((1,), lambda i: te.sum(a[k % 16], axis=k), name="B")
+    extent = ops.as_int(k.dom.extent)
+    assert loops_of(te.lower(te.create_schedule(b.op), [a, b])) == [("int64", extent)]
+    s = te.create_schedule(b.op)
+    s.rfactor(b, s[b].split(b.op.reduce_axis[0], 64)[1])
+    func = te.lower(s, [a, b])
+    assert ("int64", -(-extent // 64)) in loops_of(func)
+    assert slipway.build(func, target="llvm").get_source("ll")
+
+
+def test_a_reduction_from_a_begin_to_a_wide_size_has_the_right_sum():
+    n = te.var("n", "int64")
+    a = te.placeholder((n,), name="A")
+    k = te.reduce_axis((3, n), name="k")
+    b = te.compute((1,), lambda i: te.sum(a[k], axis=k), name="B")
+    s = te.create_schedule(b.op)
+    s.rfactor(b, s[b].split(b.op.reduce_axis[0], 16)[1])
+    data, out = np.arange(77, dtype="float32"), slipway.nd.empty((1,))
+    slipway.build(s, [a, b], "llvm")(slipway.nd.array(data), out)
+    assert out.numpy() == data[3:].sum()

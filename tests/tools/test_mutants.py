@@ -44,12 +44,31 @@ class Counter:
 DOUBLE = {"twice": lambda x: x + x}
 
 
+def made() -> list[int]:
+    """Return what a fixture of the whole module makes."""
+    return [7, 9]
+
+
 def unused(x: int) -> bool:
     """Return whether x is 0 or more."""
     return x >= 0
 '''
 TOY_TEST = """
-from toy import DOUBLE, Counter, clamp
+import pytest
+from toy import DOUBLE, Counter, clamp, made
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return made()
+
+
+def test_first(pair):
+    assert pair[0] == 7
+
+
+def test_second(pair):
+    assert pair[1] == 9
 
 
 def test_clamp():
@@ -104,6 +123,12 @@ def test_mistakes_that_they_do_not_notice(toy):
     assert toy["x >= 0 -> x > 0"] == "unreached"
     assert toy["3 -> 2"].startswith("killed")
     assert not any("no number" in change for change in toy)
+
+
+def test_what_a_shared_fixture_makes_is_judged_by_all_that_use_it(toy):
+    """Without a mutant it is made for the first of them, which looks at one of its values."""
+    assert toy["[7, 9] -> [8, 9]"] == "killed by test_toy.py::test_first"
+    assert toy["[7, 9] -> [7, 10]"] == "killed by test_toy.py::test_second"
 
 
 def test_tests_that_fail_anyway_judge_nothing(tmp_path):

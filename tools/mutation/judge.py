@@ -21,6 +21,7 @@ import resource
 import signal
 import sys
 import tempfile
+import threading
 import time
 import types
 from collections.abc import Callable
@@ -198,6 +199,63 @@ def _fails(item: pytest.Item, following: pytest.Item | None) -> bool:
     return any(report.failed for report in runtestprotocol(item, log=False, nextitem=following))
 
 
+class _Notes:
+    """Notes which lines of a file run, and processor seconds: of a test, and of shared fixtures.
+
+    What a fixture of more than one test runs counts for each of them: it runs for whichever comes
+    first in the process of a mutant.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.lines: set[int] = set()
+        self.shared: dict[int, tuple[set[int], float]] = {}  # by id of the fixture's definition
+
+    def __enter__(self) -> None:
+        self.lines = set()
+        threading.settrace(self._on_call)  # of threads that a test starts
+        sys.settrace(self._on_call)
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
+
+    def _on_call(self, frame: types.FrameType, event: str, arg: Any) -> Any:
+        if frame.f_code.co_filename != self.path:
+            return None
+        self.lines.add(frame.f_lineno)  # that of the function, with the defaults of its arguments
+        return self._in_file
+
+    def _in_file(self, frame: types.FrameType, event: str, arg: Any) -> Any:
+        if event == "line":
+            self.lines.add(frame.f_lineno)
+        return self._in_file
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Any:
+        """Note what a fixture runs that lives longer than a test."""
+        if fixturedef.scope == "function":
+            return (yield)
+        outside, self.lines = self.lines, set()
+        start = time.process_time()
+        try:
+            return (yield)
+        finally:
+            lines, seconds = self.shared.get(id(fixturedef), (set(), 0.0))
+            seconds += time.process_time() - start
+            self.shared[id(fixturedef)] = lines | self.lines, seconds
+            self.lines = outside | self.lines
+
+    def of_fixtures(self, item: pytest.Item) -> tuple[set[int], float]:
+        """Return the lines and the seconds of the fixtures that a test shares with others."""
+        info = getattr(item, "_fixtureinfo", None)
+        definitions = (
+            [d for listed in info.name2fixturedefs.values() for d in listed] if info else []
+        )
+        found = [self.shared[id(d)] for d in definitions if id(d) in self.shared]
+        return set[int]().union(*(lines for lines, _ in found)), sum(s for _, s in found)
+
+
 def _without_mutant(items: list[pytest.Item], path: str) -> dict[str, Any]:
     """Return for each test whether it fails, its seconds, and the lines of `path` that it runs."""
     with tempfile.TemporaryDirectory() as folder:
@@ -206,39 +264,26 @@ def _without_mutant(items: list[pytest.Item], path: str) -> dict[str, Any]:
         def work() -> None:
             signal.alarm(0)
             results = {}
+            notes = _Notes(path)
+            items[0].config.pluginmanager.register(notes)
             for number, item in enumerate(items):
                 following = items[number + 1] if number + 1 < len(items) else None
-                lines: set[int] = set()
                 start = time.process_time()
-                sys.settrace(_noting(path, lines))
-                failed = _fails(item, following)
-                sys.settrace(None)
+                with notes:
+                    failed = _fails(item, following)
                 seconds = time.process_time() - start
-                results[item.nodeid] = {
-                    "failed": failed, "seconds": seconds, "lines": sorted(lines)
+                results[item] = failed, seconds, notes.lines
+            told = {}
+            for item, (failed, seconds, lines) in results.items():
+                more, longer = notes.of_fixtures(item)
+                told[item.nodeid] = {
+                    "failed": failed, "seconds": seconds + longer, "lines": sorted(lines | more)
                 }  # fmt: skip
-            answer.write_text(json.dumps(results))
+            answer.write_text(json.dumps(told))
 
         os.waitpid(_fork(work), 0)
         found: dict[str, Any] = json.loads(answer.read_text())
         return found
-
-
-def _noting(path: str, lines: set[int]) -> Any:
-    """Return a trace function that notes the lines of one file."""
-
-    def in_file(frame: types.FrameType, event: str, arg: Any) -> Any:
-        if event == "line":
-            lines.add(frame.f_lineno)
-        return in_file
-
-    def on_call(frame: types.FrameType, event: str, arg: Any) -> Any:
-        if frame.f_code.co_filename != path:
-            return None
-        lines.add(frame.f_lineno)  # that of the function, with the defaults of its arguments
-        return in_file
-
-    return on_call
 
 
 # -- giving a module the code of a mutant ----------------------------------------------------------

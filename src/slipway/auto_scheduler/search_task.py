@@ -35,7 +35,7 @@ from slipway.autotvm.task.kernel import KernelTask
 from slipway.backends.backend import compile_target
 from slipway.compiler.driver import lower
 from slipway.errors import SlipwayError, TuningError
-from slipway.relay.text import astext
+from slipway.relay.text.printer import astext
 from slipway.runtime.ndarray import NDArray
 from slipway.target import Target
 from slipway.tuning.measure import Bench

@@ -26,7 +26,7 @@ app = typer.Typer(
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model file, or a Model Library Format .tar.")
 ]
-BoardName = Annotated[str, typer.Option("--board", help="A board's name, or a .toml of your own.")]
+EMULATED = "mps2-an386"  # a board that QEMU runs
 Project = Annotated[Path, typer.Argument(metavar="DIR", help="The project's directory.")]
 
 
@@ -159,7 +159,12 @@ def _plan_picture(model: dict[str, Any]) -> str:
 def create(
     model: Model,
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory to make.")],
-    board: BoardName = "mps2-an386",
+    board: Annotated[
+        str | None,
+        typer.Option(
+            help=f"A board's name, or a .toml of your own. [default: {EMULATED}, for baremetal]"
+        ),
+    ] = None,
     template: Annotated[
         str,
         typer.Option(
@@ -189,7 +194,9 @@ def create(
     """Make a project of MODEL from a template."""
     from slipway.micro import generate_project_from_mlf
 
-    options = {"board": board, **given_options(option)}
+    if board is None and template == "baremetal":
+        board = EMULATED
+    options = {**({"board": board} if board else {}), **given_options(option)}
     if project_type or template not in LIBRARIES:
         options["project_type"] = project_type or "example_project"
     with tempfile.TemporaryDirectory(prefix="slipway-micro-") as folder:
@@ -200,8 +207,9 @@ def create(
             Path(folder),
             module_name,
         )
-        generate_project_from_mlf(template, directory, archive, options).close()
-    console.out.print(f"{directory}: a {template} project for {board}")
+        with _server_errors():
+            generate_project_from_mlf(template, directory, archive, options).close()
+    console.out.print(f"{directory}: a {template} project" + (f" for {board}" if board else ""))
 
 
 LIBRARIES = ("cmake", "cmsis")  # templates without a program
@@ -218,10 +226,12 @@ def given_options(texts: Sequence[str] | None) -> dict[str, Any]:
     return found
 
 
-def _target_of(board: str, template: str) -> str:
+def _target_of(board: str | None, template: str) -> str:
     """Return what a board's core is called; other systems name boards that have no file here."""
     from slipway.micro.board import find_board
 
+    if board is None:
+        return "c"
     try:
         return find_board(board).target
     except SlipwayError:
@@ -231,18 +241,12 @@ def _target_of(board: str, template: str) -> str:
 
 
 @contextmanager
-def _opened(directory: Path, options: dict[str, Any] | None = None) -> Iterator[Any]:
-    """Open a project; what its server reports becomes an error of the class that it was there."""
-    from slipway.micro import GeneratedProject
+def _server_errors() -> Iterator[None]:
+    """Let what a project's server reports become an error of the class that it was there."""
     from slipway.micro.project_api.server import JSONRPCError
 
-    directory.stat()
     try:
-        project = GeneratedProject.from_directory(directory, options)
-        try:
-            yield project
-        finally:
-            project.close()
+        yield
     except JSONRPCError as error:
         data = error.data if isinstance(error.data, dict) else {}
         found = getattr(errors, str(data.get("class")), None)
@@ -250,6 +254,20 @@ def _opened(directory: Path, options: dict[str, Any] | None = None) -> Iterator[
         if isinstance(found, type) and issubclass(found, SlipwayError):
             kind = found
         raise kind(data.get("words") or error.message) from error
+
+
+@contextmanager
+def _opened(directory: Path, options: dict[str, Any] | None = None) -> Iterator[Any]:
+    """Open a project."""
+    from slipway.micro import GeneratedProject
+
+    directory.stat()
+    with _server_errors():
+        project = GeneratedProject.from_directory(directory, options)
+        try:
+            yield project
+        finally:
+            project.close()
 
 
 Port = Annotated[

@@ -364,7 +364,8 @@ def fmod(a: E.PrimExpr, b: E.PrimExpr) -> E.PrimExpr:
     return E.Call(a.dtype, f"slw_fmod{dtypes.bits_of(a.dtype)}", (a, b))
 
 
-SUPPORT = ("slw_fmod32", "slw_fmod64", "slw_fma32", "slw_fma64")  # scalar functions there
+FMOD = ("slw_fmod32", "slw_fmod64")
+SUPPORT = (*FMOD, "slw_fma32", "slw_fma64")  # scalar functions there
 
 
 # -- integers --------------------------------------------------------------------------------------

@@ -41,4 +41,4 @@ def FuseAttention(least_rows: int = 4) -> Pass:
     def serves(rows: int, value_size: int) -> bool:
         return rows >= least_rows and value_size > 0
 
-    return on_functions("FuseAttention", lambda f, m: fuse_attention(infer_type(f), serves))
+    return on_functions("FuseAttention", lambda f, m: fuse_attention(f, serves))

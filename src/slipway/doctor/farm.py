@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from slipway.doctor.device import TIMEOUT_S, examine_session, refusal
 from slipway.doctor.finding import Findings, ok, wrong
-from slipway.errors import RPCError, RPCTimeoutError, did_you_mean
+from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError, did_you_mean
 from slipway.rpc.tracker_client import connect_tracker
 
 STATES = ("free", "busy", "assigned", "drained", "offline", "waiting")
 
 
 def examine_kind(
-    key: str, host: str, port: int, token: str | None = None, wait_s: float = TIMEOUT_S
+    key: str, host: str, port: int, token: str | None = None, wait_s: float | None = None
 ) -> Findings:
     """Yield what there is to say of devices of kind `key` of the tracker at an address."""
     where = f"{host}:{port}"
@@ -47,9 +47,20 @@ def examine_kind(
             return
         yield ok("devices", text)
         try:
-            session = tracker.request(key, timeout=wait_s, max_retry=1)
+            session = tracker.request(
+                key, timeout=TIMEOUT_S if wait_s is None else wait_s, max_retry=1
+            )
         except RPCTimeoutError as error:
             yield wrong("session", str(error), "wait, or see on the page who holds the devices")
+            return
+        except RPCConnectionError as error:
+            yield wrong(
+                "address",
+                str(error),
+                "the device calls the tracker, and clients call the address that it gives: start "
+                "it with --custom-addr and one that reaches it from here, open its port in the "
+                "firewall, or let it call out only, through `slipway rpc-proxy`",
+            )
             return
         except RPCError as error:
             yield refusal(error)

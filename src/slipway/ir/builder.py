@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from slipway import dtypes
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer, decl_buffer
-from slipway.ir.expr import PrimExpr, Var
+from slipway.ir.expr import IntImm, PrimExpr, Var
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExprLike, ShapeLike
@@ -102,14 +103,29 @@ class IRBuilder:
         begin: PrimExprLike,
         end: PrimExprLike,
         name: str = "i",
-        dtype: str = "int32",
+        dtype: str | None = None,
         kind: str = "serial",
         for_type: str | None = None,
     ) -> Iterator[Var]:
-        """Loop over [begin, end); `for_type` is what `kind` was called once."""
+        """Loop over [begin, end); `for_type` is what `kind` was called once.
+
+        The variable is int32, int64 where a constant bound needs it, or of `dtype`; LoweringError
+        for a constant that is beyond that.
+        """
         kind = kind if for_type is None else for_type
-        var = Var(name, dtype)
         first, extent = ops.as_expr(begin), ops.sub(end, begin)
+        bounds = [value for value in (first, extent) if isinstance(value, IntImm)]
+        if dtype is None:
+            low, high = dtypes.int_range("int32")
+            dtype = "int32" if all(low <= b.value <= high for b in bounds) else "int64"
+        low, high = dtypes.int_range(dtype)
+        for bound in bounds:
+            if not low <= bound.value <= high:
+                raise LoweringError(
+                    f"the loop {name!r} has a bound of {bound.value}, which its variable of "
+                    f"{dtype} cannot count to; leave dtype out, or give int64"
+                )
+        var = Var(name, dtype)
         self._stack.append([])
         yield var
         body = self._close()

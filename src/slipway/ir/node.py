@@ -32,6 +32,7 @@ class Writers(Late, package="slipway.ir"):
     """How nodes are written, which only modules that know all of them can tell."""
 
     to_text: Callable[[Node], str]
+    astext: Callable[[Any, bool], str]
     save_json: Callable[[Any], str]
     load_json: Callable[[str], Any]
     script: Callable[[Any], str]
@@ -101,8 +102,11 @@ class Node:
         return str(self)
 
     def astext(self, show_meta_data: bool = True) -> str:
-        """Return the readable text form, the same as ``str(node)`` (the classic name)."""
-        return str(self)
+        """Return the readable text form: ``str(node)``, and the values of large constants after it.
+
+        What that of a graph is, `relay.fromtext` reads.
+        """
+        return WRITERS.astext(self, show_meta_data)
 
 
 def _collect(values: tuple[Any, ...], found: list[Node]) -> None:

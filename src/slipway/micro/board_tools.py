@@ -12,6 +12,8 @@ from slipway.micro.board import Board
 from slipway.micro.toolchain import find_tool, run_tool
 from slipway.toolchain.elf import ElfFile
 
+FLASH_TIMEOUT_S = 300.0
+
 _LIBRARY_SPECS = {
     "arm-none-eabi-gcc": ("nano.specs", "libnewlib-arm-none-eabi"),
     "riscv64-unknown-elf-gcc": ("picolibc.specs", "picolibc-riscv64-unknown-elf"),
@@ -59,7 +61,7 @@ def flash_board(board: Board, elf: Path, drive: str | None = None) -> None:
     tool, _, what = board.flash_tool.partition(" ")
     if tool == "pyocd":
         command = [find_tool("pyocd"), "flash", "--target", what, str(elf)]
-        run_tool(command, f"programming {board.name}", timeout_s=300)
+        run_tool(command, f"programming {board.name}", timeout_s=FLASH_TIMEOUT_S)
     elif tool == "uf2":
         image = uf2_image(elf.read_bytes(), int(what, 0))
         (_uf2_drive(board, drive) / "firmware.uf2").write_bytes(image)

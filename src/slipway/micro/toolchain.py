@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shlex
 import shutil
+import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,22 +49,24 @@ def find_tool(name: str) -> str:
 def run_tool(command: Sequence[str], purpose: str, timeout_s: float = 600.0) -> str:
     """Run a program to its end and return what it printed.
 
-    Raises ToolchainError with the program's own words when it fails or takes too long.
+    Raises ToolchainError with the program's own words when it fails or takes too long; then what it
+    has started is ended with it, which would hold a board's probe or port otherwise.
     """
-    try:
-        done = subprocess.run(
-            list(command),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=timeout_s,
-        )
-    except subprocess.TimeoutExpired:
-        raise ToolchainError(
-            f"{purpose} took more than {timeout_s:g} s: {shlex.join(command)}"
-        ) from None
-    if done.returncode != 0:
-        words = (done.stderr.strip() or done.stdout.strip())[-4000:]
+    with subprocess.Popen(
+        list(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            output, errors = process.communicate(timeout=timeout_s)
+        except BaseException as error:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise ToolchainError(
+                    f"{purpose} took more than {timeout_s:g} s: {shlex.join(command)}"
+                ) from None
+            raise
+    if process.returncode != 0:
+        words = (errors.strip() or output.strip())[-4000:]
         raise ToolchainError(f"{purpose} failed ({shlex.join(command)}):\n{words}")
-    return done.stdout
+    return output

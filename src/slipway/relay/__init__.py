@@ -42,8 +42,11 @@ _HOMES = {
     "var": "slipway.relay.construct:var",
     "bind": "slipway.relay.construct:bind",
     "const": "slipway.relay.construct:const",
-    "astext": "slipway.relay.text:astext",
-    "fromtext": "slipway.relay.parser:parse",
+    "astext": "slipway.relay.text.printer:astext",
+    "fromtext": "slipway.relay.text.parser:fromtext",
+    "parse": "slipway.relay.text.parser:parse",
+    "parse_expr": "slipway.relay.text.parser:parse_expr",
+    "parser": "slipway.relay.text.parser",
     "build": "slipway.compiler.relay_build:build",
     "build_config": "slipway.transform.graph.classic:build_config",
     "create_executor": "slipway.compiler.create_executor:create_executor",
@@ -53,7 +56,7 @@ _HOMES = {
 # What expressions call of the modules that are written in terms of them.
 LATE = {
     "Language": (
-        "slipway.relay.op_registry", "slipway.relay.text", "slipway.relay.visit",
+        "slipway.relay.op_registry", "slipway.relay.text.printer", "slipway.relay.visit",
         "slipway.relay.construct",
     )
 }  # fmt: skip

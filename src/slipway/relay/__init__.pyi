@@ -19,7 +19,6 @@ from slipway.relay import interpret as interpret
 from slipway.relay import nn as nn
 from slipway.relay import op as op
 from slipway.relay import op_registry as op_registry
-from slipway.relay import parser as parser
 from slipway.relay import qnn as qnn
 from slipway.relay import quantization as quantization
 from slipway.relay import quantize as quantize
@@ -188,9 +187,12 @@ from slipway.relay.ops.tensor.unary import tan as tan
 from slipway.relay.ops.tensor.unary import tanh as tanh
 from slipway.relay.ops.tensor.unary import trunc as trunc
 from slipway.relay.ops.tensor.update import dynamic_update_slice as dynamic_update_slice
-from slipway.relay.parser import parse as fromtext
 from slipway.relay.scope_builder import ScopeBuilder as ScopeBuilder
-from slipway.relay.text import astext as astext
+from slipway.relay.text import parser as parser
+from slipway.relay.text.parser import fromtext as fromtext
+from slipway.relay.text.parser import parse as parse
+from slipway.relay.text.parser import parse_expr as parse_expr
+from slipway.relay.text.printer import astext as astext
 from slipway.relay.types import FuncType as FuncType
 from slipway.relay.types import IncompleteType as IncompleteType
 from slipway.relay.types import OpenDim as Any
@@ -339,6 +341,8 @@ __all__ = [
     "ones_like",
     "op",
     "op_registry",
+    "parse",
+    "parse_expr",
     "parser",
     "power",
     "prod",

@@ -176,6 +176,20 @@ def dim_of(formula: PrimExpr) -> Any:
     return simple.value if isinstance(simple, E.IntImm) else SymbolDim(simple)
 
 
+def factors(extent: Any) -> list[Any]:
+    """Return dimensions whose product is `extent`: those that its formula is a product of."""
+    if not isinstance(extent, SymbolDim):
+        return [extent]
+    found, rest = [], [extent.formula]
+    while rest:
+        part = rest.pop()
+        if isinstance(part, E.Mul):
+            rest += (part.a, part.b)
+        else:
+            found.append(dim_of(part))
+    return found
+
+
 def size_of(value: Any) -> Any:
     """Return an extent of te as a number, or where it holds variables as the dimension it is.
 

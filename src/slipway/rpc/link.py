@@ -354,7 +354,10 @@ class Link:
             if failure.is_fatal:
                 self.close(message)
                 if failure is Failure.TIMEOUT:
-                    return RPCTimeoutError(f"{self.peer}: {message}.")
+                    return RPCTimeoutError(
+                        f"{self.peer}: {message}. Whoever opens the session sets the limits: its "
+                        "`timeout` for a call, session_timeout= for all of it."
+                    )
                 if failure is not Failure.CRASHED:
                     return RPCError(f"{self.peer}: {message}.")
         message, _, trace = message.partition("\nOn the device, innermost call first:\n")

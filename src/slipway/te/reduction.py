@@ -20,8 +20,14 @@ if TYPE_CHECKING:
 def reduce_axis(
     dom: Range | ShapeLike, name: str = "rv", thread_tag: str = "", span: object = None
 ) -> IterVar:
-    """Return a reduction axis over `dom`: a pair (begin, end), a Range, or an extent."""
-    return IterVar(as_range(dom), Var(name, "int32"), "reduce", thread_tag)
+    """Return a reduction axis over `dom`: a pair (begin, end), a Range, or an extent.
+
+    Its variable is as wide as its bounds are.
+    """
+    given = as_range(dom)
+    dtype = ops.add(given.min, given.extent).dtype
+    bounds = Range(ops.cast(given.min, dtype), ops.cast(given.extent, dtype))
+    return IterVar(bounds, Var(name, dtype), "reduce", thread_tag)
 
 
 def as_range(dom: Range | ShapeLike) -> Range:

@@ -8,6 +8,7 @@ Whatever linked it, the result is checked: an exported library imports nothing.
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -113,11 +114,12 @@ def check_self_contained(content: bytes, name: str) -> None:
         raise ToolchainError(f"the linker wrote a file that cannot be used: {error}") from error
     if undefined:
         shown = ", ".join(sorted(undefined)[:8]) + (" ..." if len(undefined) > 8 else "")
-        if all(symbol.startswith("__hexagon_") for symbol in undefined):
+        if all(re.match(r"__aeabi_(c?[fd]|[uil]*2[fd])", symbol) for symbol in undefined):
             raise ToolchainError(
-                f"{name} would need {shown}: functions of the compiler's runtime library for "
-                "Hexagon, which Slipway does not carry. Write objects instead (-o model.o, or .a), "
-                "and link them into your program with the compiler of the Hexagon SDK"
+                f"{name} would need {shown}: the target has no instructions for floating point, "
+                "and functions that do without are carried for ARMv7 only. Say what the processor "
+                "has (a triple that ends in gnueabihf, or -mattr=+vfp2), or quantise the model, or "
+                "write objects (-o model.o, or .a) and link them with the board's own compiler"
             )
         raise ToolchainError(
             f"{name} would need {shown} from outside, and an exported library may need nothing: "

@@ -27,7 +27,9 @@ LIBRARY_NAME = "libslipway_runtime.so"
 SERVER_NAME = "slipway-server"
 CRT = Path(__file__).resolve().parent.parent / "crt"
 _NOTHING_UNUSED = ("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections")
-_OPTIMISE = ("-std=c11", "-O2", "-D_GNU_SOURCE=", "-pthread")
+_C11 = ("-std=c11", "-D_GNU_SOURCE=", "-pthread")
+_OPTIMISE, _SMALL = ("-O2", *_C11), ("-Os", *_C11)
+_CHILD_FILE = "device_child_file.c"
 
 
 def crt_sources(*folders: str) -> list[Path]:
@@ -177,10 +179,16 @@ def _make_server(target: str, prebuilt: Path | None, out: Path) -> None:
 def compile_server(target: str, out: Path) -> None:
     """Compile the static server for musl's `target`, with the child that opens drivers."""
     with tempfile.TemporaryDirectory(prefix="slipway-child-") as folder:
-        child = Path(folder) / "child"
-        carried = compile_device_child(target, child)
-        named = (f'-DSLW_DEVICE_CHILD="{child.as_posix()}"',) if carried else ()
-        compile_static(target, out, "src", "posix", "server", extra=("-Os", *named))
+        child, data = Path(folder) / "child", Path(folder) / "child.o"
+        extra = [str(path) for path in crt_sources("server") if path.name != _CHILD_FILE]
+        if compile_device_child(target, child):
+            # Alone: all other objects are what `compile_static` makes of any program, so that
+            # zig's cache has them.
+            named = ["-c", f'-DSLW_DEVICE_CHILD="{child.as_posix()}"', "-o", str(data)]
+            words = ["cc", "-target", target, *named, str(CRT / "server" / _CHILD_FILE)]
+            zig.run_zig(words, purpose=f"compiling for {target}")
+            extra.append(str(data))
+        compile_static(target, out, "src", "posix", extra=tuple(extra))
 
 
 def compile_device_child(target: str, out: Path) -> bool:
@@ -194,8 +202,7 @@ def compile_device_child(target: str, out: Path) -> bool:
     drivers = [CRT / "posix" / "devices" / "device_wire.c", *crt_sources("posix/devices/drivers")]
     core = [CRT / "src" / f"{name}.c" for name in ("device", "error", "format", "object")]
     sources = [*crt_sources("child"), *drivers, *core, CRT / "posix" / "platform.c"]
-    flags = ["-Os" if flag == "-O2" else flag for flag in _OPTIMISE]
-    flags += ["-s", *_NOTHING_UNUSED]
+    flags = [*_SMALL, "-s", *_NOTHING_UNUSED]
     if gnu.startswith("arm-"):
         flags.append("-mcpu=cortex_a7")
     command = ["cc", "-target", f"{gnu}.2.17", *flags, "-I", str(include_path()), "-o", str(out)]
@@ -204,12 +211,12 @@ def compile_device_child(target: str, out: Path) -> bool:
 
 
 def compile_static(target: str, out: Path, *folders: str, extra: tuple[str, ...] = ()) -> None:
-    """Compile folders of the runtime, and `extra` arguments, into a static musl program.
+    """Compile folders of the runtime, and `extra` arguments, into a small static musl program.
 
     No drivers of devices: no library can be opened there.
     """
     sources = [str(path) for path in crt_sources(*folders) if path.parent.name != "drivers"]
-    flags = [*_OPTIMISE, "-static", "-s", *_NOTHING_UNUSED, "-DSLW_STATIC"]
+    flags = [*_SMALL, "-static", "-s", *_NOTHING_UNUSED, "-DSLW_STATIC"]
     flags += ["-I", str(include_path())]
     if target.startswith("arm-"):
         flags.append("-mcpu=cortex_a7")  # ARMv7-A with NEON and VFPv4, without later extensions

@@ -60,6 +60,7 @@ OPT_LEVELS = {
     "SinkReshape": 2,
     "SplitJoins": 0,
     "SubpixelConv": 0,
+    "TanhOfSoftplus": 2,
     "ToANormalForm": 1,
     "ToGraphNormalForm": 1,
     "ToMixedPrecision": 0,

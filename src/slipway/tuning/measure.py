@@ -205,6 +205,8 @@ class Bench:
         found = []
         for candidate in candidates:
             found += [m for m in self.measure([candidate], turns) if m.candidate == candidate]
+        if all(m.kind == "run" for m in found):
+            found[0].error = _text(error)  # no candidate is at fault: what was said first says why
         return found
 
     # Numbers.

@@ -73,6 +73,7 @@ class TaskSearch(Generic[TaskT]):
         self.scores: dict[Candidate, float] = {}
         self.errors: Counter[str] = Counter()
         self._in_a_row: tuple[str, int] = ("", 0)
+        self.first_error = ""  # of those in a row; that of the default, which all are held against
         self.fruitless = 0  # batches in a row that brought nothing
         for trial in database.trials(task, self.device):
             self.scores[trial.candidate] = trial.score
@@ -82,6 +83,11 @@ class TaskSearch(Generic[TaskT]):
         self.best = known.candidate if known is not None else default
         self.best_score = known.score if known is not None else 1.0
         self.default_seconds = 0.0
+
+    @property
+    def is_unmeasured(self) -> bool:
+        """Whether candidates were tried here and none could be held against the default."""
+        return bool(self.errors) and not self.default_seconds
 
     @property
     def trials(self) -> int:
@@ -158,8 +164,11 @@ class TaskSearch(Generic[TaskT]):
             if m.candidate == self.task.space.default:
                 if m.seconds:
                     self.default_seconds = sorted(m.seconds)[len(m.seconds) // 2]
+                self.first_error = self.first_error or m.error
                 continue  # it is in every batch, and no trial
             kind, count = self._in_a_row
+            if m.kind != kind:
+                self.first_error = m.error
             self._in_a_row = (m.kind, count + 1 if m.kind == kind else 1)
             self.errors[m.kind] += 1
             # A schedule may refuse what its space lists; a device that fails again and again is
@@ -168,7 +177,7 @@ class TaskSearch(Generic[TaskT]):
                 self.database.add(self.task, self.device, measured)
                 raise TuningError(
                     f"{SAME_ERRORS} trials of {self.task} on {self.device} failed one after the "
-                    f"other; the last: {m.error}"
+                    f"other; the first: {self.first_error}"
                 )
 
     def _crown(self, measured: Sequence[Measured]) -> None:

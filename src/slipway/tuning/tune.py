@@ -55,7 +55,8 @@ def tune_tasks(
     """Search the tasks; what is found is in the database, after Ctrl-C and errors too.
 
     After one batch of each, the next goes to the task whose calls take most of the model's time,
-    halved for every batch that brought it nothing.  Raises TuningError when the device fails.
+    halved for every batch that brought it nothing.  Raises TuningError when the device fails, and
+    at the end when there is a kernel of which nothing could be measured.
     """
     spent, limit = 0, budget or Budget()
     start = time.monotonic()
@@ -89,7 +90,19 @@ def tune_tasks(
                 waiting.remove(search)
             over = limit.seconds and time.monotonic() - start > limit.seconds
             if over or (limit.in_all and spent >= limit.in_all):
-                return
+                break
+    _expect_measured(searches)
+
+
+def _expect_measured(searches: Sequence[TaskSearch[TuningTask]]) -> None:
+    """Raise TuningError for tasks of which no trial has a time: the search was none."""
+    lost = [search for search in searches if search.is_unmeasured]
+    if lost:
+        names = ", ".join(str(search.task) for search in lost[:4])
+        raise TuningError(
+            f"{len(lost)} of {len(searches)} kernels could not be measured ({names}): "
+            f"{lost[0].first_error}"
+        )
 
 
 def _worth(search: TaskSearch[TuningTask]) -> float:

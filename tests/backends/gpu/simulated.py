@@ -61,7 +61,12 @@ _CALLS = {name: ctypes.CFUNCTYPE(*types) for name, types in _FUNCTIONS.items()}
 
 
 class _Api(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), *_CALLS.items()]
+    # It has no clock: the last three stay null.
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        *_CALLS.items(),
+        *((name, ctypes.c_void_p) for name in ("launches", "mark", "between")),
+    ]
 
 
 _ENTERED = []  # the runtime has their functions as long as it lives

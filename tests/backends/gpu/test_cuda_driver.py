@@ -89,8 +89,33 @@ def test_kernels_run_on_each_device(fakes):
             np.testing.assert_allclose(run(product, dev, (x, y), (61, 67)), x @ y, 1e-4, 1e-5)
         here, there = (tvm.nd.array(random(8), tvm.cuda(n)) for n in (0, 1))
         fails(lambda: add(here, there, here), "tensors of cuda(0) and cuda(1)")
-        assert add.time_evaluator(add.entry_name, tvm.cuda(0), number=2)(here, here, here).mean > 0
     """)  # fmt: skip
+
+
+def test_times_are_those_of_the_devices_clock(fakes):
+    """By which each kernel takes a second; what launches none is timed by the host's."""
+    check(fakes, """
+        add = built(*test_kernels.vector_add(64), name="timed")
+        here, there = (tvm.nd.array(random(64), tvm.cuda(n)) for n in (0, 1))
+        for dev, value in ((tvm.cuda(0), here), (tvm.cuda(1), there)):
+            found = add.time_evaluator(add.entry_name, dev, number=3, repeat=2)(value, value, value)
+            assert found.results == (1.0, 1.0), found.results
+        at_home = tvm.build(*test_kernels.vector_add(64), "llvm")
+        value = tvm.nd.array(random(64))
+        assert at_home.time_evaluator(at_home.entry_name, tvm.cpu(0))(value, value, value).mean < 1
+
+        from slipway import relay
+        from slipway.contrib import graph_executor
+        x = relay.var("x", shape=(8, 40))
+        y = relay.nn.softmax(relay.nn.dense(x, relay.var("w", shape=(6, 40))))
+        mod = tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(y), y))
+        made = relay.build(mod, target=Target("cuda", host="llvm"))
+        simulated.write_for_fake_cuda(made.lib.imported_modules[0], {fakes!r})
+        module = graph_executor.GraphModule(made["default"](tvm.cuda(0)))
+        nodes = [seconds for _, _, seconds in module.profile(number=2, repeat=1) if seconds]
+        assert nodes == [1.0, 3.0], nodes  # a product; the softmax is three kernels
+        assert module.benchmark(tvm.cuda(0), number=2, repeat=1).mean == 4.0
+    """.replace("{fakes!r}", repr(str(fakes))))  # fmt: skip
 
 
 def test_code_comes_with_libraries_and_files(fakes, tmp_path):

@@ -8,7 +8,7 @@ from run_kernels import OPENCL
 import slipway as tvm
 from slipway import relay
 from slipway.contrib import graph_executor
-from slipway.errors import ExecutionError, TargetError
+from slipway.errors import CodegenError, ExecutionError, TargetError
 from slipway.relay.backend import Executor
 
 
@@ -189,3 +189,85 @@ def test_products_are_in_shared_memory_where_threads_run_in_step():
     for target, is_shared in (("opencl", False), ("opencl -thread_warp_size=16", True)):
         made = relay.build(mod, target=tvm.target.Target(target, host="llvm"))
         assert ("__local" in made.lib.imported_modules[0].get_source()) is is_shared
+
+
+def convolutions():
+    """Sizes that tiles do not divide; groups, strides, dilation, channels last, one dimension."""
+    x = relay.var("x", shape=(2, 66, 9, 9))
+    first = relay.nn.conv2d(
+        x, relay.var("a", shape=(68, 33, 3, 3)), groups=2, strides=(2, 1), padding=(1, 2, 0, 1)
+    )
+    y = relay.var("y", shape=(1, 9, 10, 33))
+    last = relay.nn.conv2d(
+        y, relay.var("b", shape=(3, 2, 33, 36)), dilation=(2, 1), padding=(1, 0),
+        data_layout="NHWC", kernel_layout="HWIO",
+    )  # fmt: skip
+    line = relay.nn.conv1d(
+        relay.var("z", shape=(3, 7, 15)), relay.var("c", shape=(35, 7, 5)), padding=2
+    )
+    outputs = [relay.nn.relu(first), relay.nn.relu(last), line]
+    return relay.Function(relay.analysis.free_vars(relay.Tuple(outputs)), relay.Tuple(outputs))
+
+
+@pytest.mark.parametrize("knobs", [
+    {"block_rows": 16, "block_columns": 32, "rows": 2, "columns": 4, "depth": 16},
+    pytest.param({}, marks=pytest.mark.long),
+    pytest.param({"block_rows": 64, "block_columns": 32, "rows": 8, "columns": 2, "depth": 8},
+                 marks=pytest.mark.long),
+])  # fmt: skip
+def test_convolutions_in_shared_memory(any_device, knobs):
+    target, simulator = run_kernels.current
+    shared = {"strategy": "threads.shared", **knobs}
+    forced = {"nn.conv2d": shared, "nn.conv1d": shared}
+    mod = tvm.IRModule.from_expr(convolutions())
+    with tvm.transform.PassContext(opt_level=3, config={"schedules.force": forced}):
+        made = relay.build(mod, target=target)
+    code = made.lib.imported_modules[0]
+    assert len(code.kernels) == 3
+    if simulator is not None:
+        simulator.learn(code)
+    rng = np.random.default_rng(6)
+    given = {
+        p.name_hint: rng.standard_normal(p.type_annotation.shape).astype("float32")
+        for p in mod["main"].params
+    }
+    module = graph_executor.GraphModule(made["default"](any_device))
+    module.run(**given)
+    host = graph_executor.GraphModule(relay.build(mod, target="llvm")["default"](tvm.cpu(0)))
+    host.run(**given)
+    for i in range(3):
+        wanted = host.get_output(i).numpy()
+        np.testing.assert_allclose(module.get_output(i).numpy(), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_convolutions_are_in_shared_memory_where_threads_run_in_step():
+    x, w = relay.var("x", shape=(1, 64, 14, 14)), relay.var("w", shape=(64, 64, 3, 3))
+    few = relay.var("few", shape=(64, 1, 3, 3))  # one channel of each: no product
+    conv = relay.nn.conv2d(x, w, padding=(1, 1))
+    mod = tvm.IRModule.from_expr(
+        relay.Function([x, w, few], relay.nn.conv2d(conv, few, padding=(1, 1), groups=64))
+    )
+    for target, count in (("opencl", 0), ("opencl -thread_warp_size=16", 2)):
+        made = relay.build(mod, target=tvm.target.Target(target, host="llvm"))
+        text = made.lib.imported_modules[0].get_source()
+        assert text.count("__local float") == count
+
+
+@pytest.mark.parametrize("size", [7, 130])
+def test_values_of_four_bits_come_from_the_device_packed(any_device, size):
+    """An odd number ends with half a byte; on some devices a kernel cannot write bytes."""
+    target, simulator = run_kernels.current
+    x = relay.var("x", shape=(size,))
+    function = relay.Function([x], relay.cast(x, "int4"))
+    if target.kind.name == "webgpu":
+        with pytest.raises(CodegenError, match="int8"):
+            relay.build(tvm.IRModule.from_expr(function), target=target)
+        return
+    made = relay.build(tvm.IRModule.from_expr(function), target=target)
+    if simulator is not None:
+        simulator.learn(made.lib.imported_modules[0])
+    module = graph_executor.GraphModule(made["default"](any_device))
+    values = np.random.default_rng(7).uniform(-8, 8, size).astype("float32")
+    module.run(x=values)
+    found = np.asarray(module.get_output(0).numpy()).astype("int8")
+    np.testing.assert_array_equal(found, values.astype("int8"))

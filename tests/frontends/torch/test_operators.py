@@ -35,6 +35,12 @@ class Several(nn.Module):
         return tuple(found)
 
 
+def put(x, places, values):
+    x = x.clone()
+    x[places] = values
+    return x
+
+
 X = randn(2, 3, 5)
 Y = randn(2, 3, 5)
 IMAGE = randn(2, 4, 9, 8)
@@ -254,6 +260,70 @@ FAMILIES = {
         ],
         [randn(2, 4, 5, 6), randn(2, 4, 5, 6), randn(2, 4, 5, 6)],
     ),
+    "masks": (
+        [
+            lambda x, m: put(x, m > 0, 5.0), lambda x, m: put(x, m[:, 0, 0] > 0, x[0]),
+            lambda x, m: torch.index_put(x, (m > 0,), torch.tensor(5.0)),
+            lambda x, m: x.masked_scatter(m > 0, torch.arange(30.0)),
+            lambda x, m: x.masked_scatter(m[:, :, :1] > 0, torch.arange(30.0)),
+        ],
+        [X, Y],
+    ),
+    "places": (
+        [
+            lambda x: x[[0, 1, 0], :, [1, 2, 3]], lambda x: x[None][:, [0, 1], :, [[1], [2]]],
+            lambda x: put(x, (slice(None), [0, 2]), 7.0),
+            lambda x: put(x, (slice(None), [0, 1], [2, 3]), x[:, 0, :2]),
+            lambda x: put(x, ([0, 1], slice(None), [1, 2]), x[:, :, 4]),
+            lambda x: put(x, (slice(None), slice(None), slice(1, None, 3)), x[:, :, :2]),
+            *(lambda x, r=r, own=own: x[0].scatter_reduce(
+                1, torch.tensor([[0, 1, 1, 4], [2, 2, 3, 3]]), x[1, :2, :4], r, include_self=own)
+              for r in ("sum", "prod", "mean", "amax", "amin") for own in (True, False)),
+            lambda x: (x.unfold(0, 2, 1), x.unfold(1, 2, 1), x.unfold(2, 3, 2)),
+            lambda x: (torch.diagonal(x), torch.diagonal(x, 1, 1, 2), torch.diagonal(x, -2, 2, 1)),
+            lambda x: (torch.diag(x[0, 0]), torch.diag(x[0]), torch.diagonal_scatter(
+                x[0], torch.ones(3), 1)),
+            lambda x: (x.as_strided((2, 3, 4), (15, 2, 1), 1), (x * 2).as_strided((3, 5), (5, 1))),
+            lambda x: [F.embedding_bag(torch.arange(6).reshape(2, 3), x.reshape(6, 5), mode=m)
+                       for m in ("sum", "mean", "max")],
+            lambda x: [F.embedding_bag(torch.arange(6).reshape(2, 3), x.reshape(6, 5), mode=m,
+                                       padding_idx=4) for m in ("sum", "mean")],
+        ],
+        [X],
+    ),
+    "orders": (
+        [
+            lambda x: torch.cummax(x.round(), 1), lambda x: torch.cummin(x.round(), 2),
+            lambda x: torch.logcumsumexp(x * 5, 2), torch.median,
+            lambda x: torch.median(x, 1, keepdim=True), lambda x: torch.kthvalue(x, 4, 2),
+            lambda x: torch.histc(x, 8, -1, 1),
+            lambda x: torch.searchsorted(torch.sort(x)[0], x + 0.1, right=True),
+            lambda x: torch.searchsorted(torch.sort(x[0, 0])[0], 0.3),
+            lambda x: torch.bucketize(x, torch.tensor([-1.0, 0, 1])),
+        ],
+        [X],
+    ),
+    "linear algebra": (
+        [
+            torch.linalg.inv, torch.linalg.det, torch.linalg.slogdet,
+            lambda x: torch.linalg.cholesky(x @ x.mT + torch.eye(4)),
+            lambda x: torch.linalg.solve(x, x + 1), lambda x: torch.linalg.solve(x, x[:, 0]),
+            lambda x: torch.linalg.inv(x[0, :1, :1]), lambda x: F.bilinear(
+                x, x + 1, torch.ones(3, 4, 4), torch.ones(3)),
+            lambda x: [torch.pdist(x[0], p) for p in (0.0, 1.0, 2.0, 3.0, float("inf"))],
+        ],
+        [randn(2, 4, 4)],
+    ),
+    "columns": (
+        [
+            lambda x: F.fold(F.unfold(x, (3, 2), 2, (1, 0), (2, 1)), (9, 8), (3, 2), 2, (1, 0),
+                             (2, 1)),
+            lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True),
+            lambda x: F.max_pool2d(x[0], (2, 3), ceil_mode=True, return_indices=True),
+            lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2),
+        ],
+        [IMAGE],
+    ),
     "norms": (
         [
             lambda x: F.layer_norm(x, (8,)), lambda x: F.layer_norm(x, (9, 8), eps=1e-3),
@@ -271,7 +341,8 @@ FAMILIES = {
 
 
 QUICK = (
-    *("binary", "activations", "shapes", "indices", "products", "attention"),
+    *("binary", "activations", "shapes", "indices", "products", "attention", "masks", "places"),
+    *("orders", "columns"),
     *("plain", "transposed", "1d", "lstm", "gru"),
 )
 

@@ -62,6 +62,11 @@ def expand_dims(d):
     return Case((d.array(shape, d.pick(ALL)),), attrs_of(d, axis, d.int(1, 3)))
 
 
+@strategy("shape_of")
+def shape_of(d):
+    return Case((d.array(d.shape(1, 5), d.pick(ALL)),), attrs_of(d, d.pick(("int32", "int64"))))
+
+
 @strategy("broadcast_to")
 def broadcast_to(d):
     target = d.shape()

@@ -5,6 +5,7 @@ Elementary functions are not here: `slipway.codegen.math` expands them into arit
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from slipway import dtypes
@@ -48,7 +49,8 @@ class IntrinsicEmitter(MemoryEmitter):
         if node.args and dtypes.scalar_of(node.args[0].dtype) in ("float16", "bfloat16"):
             return self.value(legalize.intrinsic_in_float32(node))
         if op in legalize.SUPPORT:
-            return self._lane_by_lane(node)
+            quick = op in legalize.FMOD and self._has_fma(node) and self._rounds(node)
+            return self._remainder(node) if quick else self._lane_by_lane(node)
         if op in _BITWISE:
             a, b = (self.value(a) for a in node.args)
             return self.w.put(f"{_BITWISE[op]} {self.ty(node.dtype)} {a}, {b}")
@@ -69,9 +71,12 @@ class IntrinsicEmitter(MemoryEmitter):
         args = ", ".join(f"{ty} {o}" for o in operands)
         return self.w.put(f"call {ty} {symbol}({args})")
 
-    def _round(self, node: E.Call) -> str:
+    def _rounds(self, node: E.Call) -> bool:
         double = dtypes.bits_of(node.dtype) == 64
-        if self.capability.rounding64 if double else self.capability.rounding:
+        return self.capability.rounding64 if double else self.capability.rounding
+
+    def _round(self, node: E.Call) -> str:
+        if self._rounds(node):
             return self.native(_ROUNDING[node.op], node.dtype, self.value(node.args[0]))
         return self.value(_EXPANDED_ROUNDING[node.op](node.args[0]))
 
@@ -105,9 +110,12 @@ class IntrinsicEmitter(MemoryEmitter):
     def _call_copysign(self, node: E.Call) -> str:
         return self.native("copysign", node.dtype, *(self.value(a) for a in node.args))
 
-    def _call_fma(self, node: E.Call) -> str:
+    def _has_fma(self, node: E.Call) -> bool:
         double = dtypes.bits_of(node.dtype) == 64
-        if self.capability.fma64 if double else self.capability.fma:
+        return self.capability.fma64 if double else self.capability.fma
+
+    def _call_fma(self, node: E.Call) -> str:
+        if self._has_fma(node):
             return self.native("fma", node.dtype, *(self.value(a) for a in node.args))
         return self.value(math.exact_fma(*node.args))
 
@@ -131,6 +139,43 @@ class IntrinsicEmitter(MemoryEmitter):
 
     def _call_fmod(self, node: E.Call) -> str:
         return self.value(legalize.fmod(*node.args))
+
+    def _remainder(self, node: E.Call) -> str:
+        """The rest x - trunc(x / y) * y, exactly: one multiply-add, where all quotients are small.
+
+        A quotient below 2^24 (2^53) is off by half at most, so that its whole part is right,
+        or one too large where rounding reached the next number.  Either way what is left is at most
+        |y|, on a grid no finer than y's: the multiply-add and the correction are exact.
+        """
+        ty, dtype, lanes = self.ty(node.dtype), node.dtype, node.lanes
+        x, y = (self.value(v) for v in node.args)
+        a, b = (self.native("fabs", dtype, v) for v in (x, y))
+        quotient = self.w.put(f"fdiv {ty} {a}, {b}")
+        limit = 2.0 ** (24 if dtypes.bits_of(dtype) == 32 else 53)
+        tests = [
+            self.w.put(f"fcmp olt {ty} {value}, {self.value(legalize.like(most, node.args[0]))}")
+            for value, most in ((quotient, limit), (b, inf))
+        ]
+        mask = "i1" if lanes == 1 else f"<{lanes} x i1>"
+        small = self.w.put(f"and {mask} {tests[0]}, {tests[1]}")
+        if lanes > 1:
+            symbol = f"@llvm.vector.reduce.and.v{lanes}i1"
+            self.helpers.add(f"declare i1 {symbol}(<{lanes} x i1>)")
+            small = self.w.put(f"call i1 {symbol}(<{lanes} x i1> {small})")
+        one_step, any_size, end = (self.w.label(x) for x in ("small", "large", "end"))
+        self.w.branch_if(small, one_step, any_size)
+        self.w.start(one_step)
+        whole = self.native("trunc", dtype, quotient)
+        left = self.native("fma", dtype, self.w.put(f"fneg {ty} {whole}"), b, a)
+        below = self.w.put(f"fcmp olt {ty} {left}, {self.value(legalize.like(0.0, node.args[0]))}")
+        right = self._select(dtype, below, self.w.put(f"fadd {ty} {left}, {b}"), left, lanes)
+        exact = self.native("copysign", dtype, right, x)
+        self.w.branch(end)
+        self.w.start(any_size)
+        general = self._lane_by_lane(node)
+        self.w.branch(end)
+        self.w.start(end)
+        return self.w.put(f"phi {ty} [ {exact}, %{one_step} ], [ {general}, %{any_size} ]")
 
     def _lane_by_lane(self, node: E.Call) -> str:
         """Call a scalar function of the support object for every lane."""

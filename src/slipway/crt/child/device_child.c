@@ -99,6 +99,13 @@ static slw_status answer(slw_device_message *message, char *data, char **out, si
       return api->synchronize(message->device);
     case SLW_DEVICE_WAIT_ALL:
       return api->wait_all();
+    case SLW_DEVICE_LAUNCHES:
+      message->first = api->launches(message->device);
+      return SLW_OK;
+    case SLW_DEVICE_MARK:
+      return api->mark(message->device, &message->first);
+    case SLW_DEVICE_BETWEEN:
+      return api->between(message->device, message->first, message->second, &message->first);
     case SLW_DEVICE_ATTRIBUTE:
       return give_attribute(api, message, out, out_bytes);
     default:

@@ -4,9 +4,13 @@
 #include <string.h>
 
 #include "slipway/platform.h"
+#include "slipway/timer.h"
 
 #define KINDS 17
 #define PIECE_BYTES ((size_t)1 << 20)
+
+#define CLOCKED_KINDS 4 /* that are counted, and the first devices of each */
+#define CLOCKED_DEVICES (SLW_DEVICE_CLOCKS / CLOCKED_KINDS)
 
 static const slw_device_api *kinds[KINDS];
 
@@ -69,4 +73,67 @@ slw_status slw_device_wait_all(void) {
     }
   }
   return (status == SLW_OK) ? SLW_OK : SLW_ERROR_CALL;
+}
+
+/* --- clocks ---------------------------------------------------------------------------------- */
+
+/* The kind that stands at `place` among those that have clocks, or NULL. */
+static const slw_device_api *clocked_kind(int place) {
+  for (int i = 0; i < KINDS; ++i) {
+    if (kinds[i] != NULL && kinds[i]->mark != NULL && place-- == 0) {
+      return kinds[i];
+    }
+  }
+  return NULL;
+}
+
+void slw_device_note(slw_device_work *out) {
+  memset(out, 0, sizeof *out);
+  for (int kind = 0; kind < CLOCKED_KINDS; ++kind) {
+    const slw_device_api *api = clocked_kind(kind);
+    for (int32_t id = 0; api != NULL && id < CLOCKED_DEVICES; ++id) {
+      out->launches[kind * CLOCKED_DEVICES + id] = api->launches(id);
+    }
+  }
+}
+
+slw_device_clock slw_device_clock_since(const slw_device_work *before) {
+  slw_device_clock found = {NULL, 0};
+  slw_device_work now;
+  int count = 0;
+  slw_device_note(&now);
+  for (int i = 0; i < SLW_DEVICE_CLOCKS; ++i) {
+    if (now.launches[i] != before->launches[i]) {
+      found.api = clocked_kind(i / CLOCKED_DEVICES);
+      found.device_id = i % CLOCKED_DEVICES;
+      ++count;
+    }
+  }
+  if (count != 1) {
+    found.api = NULL;
+  }
+  return found;
+}
+
+slw_status slw_device_span_begin(slw_device_span *span, slw_device_clock clock) {
+  span->clock = clock;
+  if (clock.api != NULL) {
+    return clock.api->mark(clock.device_id, &span->from);
+  }
+  span->from = slw_time_ns();
+  return SLW_OK;
+}
+
+slw_status slw_device_span_end(slw_device_span *span, uint64_t *duration_ns) {
+  const slw_device_clock *clock = &span->clock;
+  uint64_t to = 0;
+  slw_status status;
+  if (clock->api == NULL) {
+    status = slw_device_wait_all();
+    *duration_ns = slw_time_ns() - span->from;
+    return status;
+  }
+  status = clock->api->mark(clock->device_id, &to);
+  return (status == SLW_OK) ? clock->api->between(clock->device_id, span->from, to, duration_ns)
+                            : status;
 }

@@ -17,19 +17,19 @@ static slw_status call_once(slw_function function, const TVMFFIAny *args, int32_
 }
 
 static slw_status measure(slw_function function, const TVMFFIAny *args, int32_t num_args,
-                          uint64_t number, uint64_t *duration_ns) {
-  uint64_t start = slw_time_ns();
+                          slw_device_clock clock, uint64_t number, uint64_t *duration_ns) {
+  slw_device_span span;
+  slw_status begun = slw_device_span_begin(&span, clock);
+  if (begun != SLW_OK) {
+    return SLW_ERROR_CALL;
+  }
   for (uint64_t i = 0; i < number; ++i) {
     slw_status status = call_once(function, args, num_args);
     if (status != SLW_OK) {
       return status;
     }
   }
-  if (slw_device_wait_all() != SLW_OK) {
-    return SLW_ERROR_CALL;
-  }
-  *duration_ns = slw_time_ns() - start;
-  return SLW_OK;
+  return (slw_device_span_end(&span, duration_ns) == SLW_OK) ? SLW_OK : SLW_ERROR_CALL;
 }
 
 /* The next number of runs: what should last min_ns, but at least a golden ratio more. */
@@ -46,6 +46,8 @@ slw_status slw_time_evaluate(slw_function function, const TVMFFIAny *args, int32
                              double *results_s) {
   uint64_t number;
   uint64_t min_ns;
+  slw_device_work before;
+  slw_device_clock clock = {NULL, 0};
   slw_status status;
   if (function.call == NULL || options == NULL || options->number < 1 || options->repeat < 1 ||
       options->min_repeat_ms < 0 || options->cooldown_interval_ms < 0 || results_s == NULL) {
@@ -53,8 +55,10 @@ slw_status slw_time_evaluate(slw_function function, const TVMFFIAny *args, int32
   }
   number = (uint64_t)options->number;
   min_ns = (uint64_t)options->min_repeat_ms * 1000000U;
+  slw_device_note(&before);
   status = call_once(function, args, num_args);
   if (status == SLW_OK) {
+    clock = slw_device_clock_since(&before);
     status = slw_device_wait_all();
   }
   for (int32_t i = 0; i < options->repeat && status == SLW_OK; ++i) {
@@ -67,7 +71,7 @@ slw_status slw_time_evaluate(slw_function function, const TVMFFIAny *args, int32
       }
     }
     for (;;) {
-      status = measure(function, args, num_args, number, &duration_ns);
+      status = measure(function, args, num_args, clock, number, &duration_ns);
       if (status != SLW_OK || duration_ns >= min_ns) {
         break;
       }

@@ -12,7 +12,7 @@ from slipway.frontends.onnx.importer import from_onnx
 from slipway.frontends.tflite.importer import from_tflite
 from slipway.frontends.torch.importer import from_pytorch
 from slipway.ir.function import IRModule
-from slipway.relay import parser
+from slipway.relay.text import parser
 
 FORMATS = {".onnx": "onnx", ".tflite": "tflite", ".pt2": "pytorch", ".relay": "relay"}
 

@@ -14,7 +14,9 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.converter_table import ConverterTable, UnsupportedNode
 from slipway.frontends.onnx.reader import array_of
+from slipway.frontends.onnx.size_values import SizeValues
 from slipway.frontends.onnx.values import Value
+from slipway.relay.dims import is_open
 from slipway.relay.expr import Constant, Expr
 from slipway.relay.op_registry import const
 from slipway.relay.types import TensorType
@@ -51,6 +53,7 @@ class NodeView:
         opset: int,
         subgraph: Callable[[Any, Sequence[Value]], list[Value]] | None = None,
         model_inputs: Collection[str] = (),
+        sizes: SizeValues | None = None,
     ) -> None:
         self.kind: str = node.op_type
         self.name: str = node.name or (node.output[0] if node.output else node.op_type)
@@ -60,6 +63,7 @@ class NodeView:
         self.attributes = {a.name: a for a in node.attribute}
         self.subgraph = subgraph
         self.model_inputs = model_inputs
+        self.sizes = SizeValues() if sizes is None else sizes
 
     # -- attributes ----------------------------------------------------------------------------
 
@@ -127,7 +131,12 @@ class NodeView:
         return found.array
 
     def ints(self, index: int, what: str) -> tuple[int, ...]:
-        """Return a constant input as Python ints."""
+        """Return an input of integers: Python ints, and dimensions where sizes are open."""
+        known = self.sizes.of(self.input(index))
+        if known is not None:
+            if not all(is_open(v) or v == int(v) for v in known.flat):
+                raise self.unsupported(f"{what} (input {index}) is {list(known.flat)}: no integers")
+            return tuple(v if is_open(v) else int(v) for v in known.flat)
         return tuple(int(v) for v in self.constant(index, what).reshape(-1))
 
     def ints_from(self, index: int, attribute: str, what: str) -> tuple[int, ...] | None:

@@ -40,6 +40,7 @@ from slipway.frontends.onnx.meanings import port_meanings
 from slipway.frontends.onnx.node_check import check_node, check_values, objection_to
 from slipway.frontends.onnx.open_sizes import OpenSizes, SizeTrial, open_sizes, shapes_of_dims
 from slipway.frontends.onnx.reader import array_of, load_model, value_type, weights_bytes
+from slipway.frontends.onnx.size_values import SizeValues
 from slipway.frontends.onnx.stand_in import StandIns
 from slipway.frontends.onnx.values import (
     Counted,
@@ -179,6 +180,8 @@ class _Importer:
         self.params: dict[str, np.ndarray[Any, Any]] = {}
         self.param_vars: list[Var] = []
         self.folder = ConstantFolder()
+        self.sizes = SizeValues()
+        self.is_open = False  # whether an input has an open dimension
         self.book = ReportBook()
         self.stand_ins = StandIns(proto)
         self.budget = current_budget()
@@ -218,6 +221,7 @@ class _Importer:
         tensors = [tensor for value in given.values() for tensor in tensors_of(value)]
         inputs = [tensor for tensor in tensors if isinstance(tensor, Var)]
         self.stand_ins.shapes = {v.name: v.tensor_type.shape for v in inputs}
+        self.is_open = any(is_open(d) for v in inputs for d in v.tensor_type.shape)
         self._check_operators(graph)
         with levels(min(len(self.functions), MAX_DEPTH)):  # none calls itself, see `_function`
             return inputs, self._nodes(graph, values)
@@ -410,8 +414,9 @@ class _Importer:
                 raise UnsupportedNode(_no_converter(node))
             return self._function(node, function, inputs)
         view = NodeView(
-            node, inputs, self.opset, self._subgraph(values, poisoned), self.stand_ins.shapes
-        )
+            node, inputs, self.opset, self._subgraph(values, poisoned), self.stand_ins.shapes,
+            self.sizes,
+        )  # fmt: skip
         check_values(view)
         with op_registry.span(view.name):
             made = self._converted(convert, view)
@@ -419,7 +424,11 @@ class _Importer:
             made = list(made)
         elif not isinstance(made, list):
             made = [made]
-        return [mapped(m, self.folder.fold) for m in made]
+        return [mapped(m, self._folded) for m in made]
+
+    def _folded(self, made: Any) -> Expr:
+        found = self.folder.fold(made)
+        return self.sizes.settled(found) if self.is_open else found
 
     def _converted(self, convert: Converter, view: NodeView) -> Any:
         """Convert a node; where a shape depends on a value, with the shapes that are declared."""

@@ -9,7 +9,7 @@ from slipway.errors import SlipwayError
 from slipway.frontends.onnx.isolated import ModelRefused, inferred
 from slipway.frontends.onnx.reader import onnx_package, value_type
 from slipway.relay.expr import Var
-from slipway.relay.types import ANY, TensorType
+from slipway.relay.types import TensorType, is_open
 
 MAX_VALUE_BYTES = 1 << 12  # a larger initializer is no shape: inference gets its type alone
 _ELEMENTWISE = frozenset((  # of the first operand, whose shape the result has
@@ -74,7 +74,7 @@ class StandIns:
         for info in bare.graph.input:
             dims = info.type.tensor_type.shape.dim
             for dim, size in zip(dims, self.shapes.get(info.name, ()), strict=False):
-                if size is not ANY:
+                if not is_open(size):
                     dim.dim_value = size
         try:
             return _types(inferred(bare).graph)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from slipway import dtypes, relay
-from slipway.frontends.angle import angle_of
+from slipway.frontends.angle import angle_of, is_negative, length_of
 from slipway.frontends.torch.converters import NodeView, cast, converter, like
 from slipway.relay.expr import Expr
 
@@ -20,7 +20,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-@converter(*UNARY, "neg")
+@converter(*UNARY, "neg", "_neg_view")
 def unary(node: NodeView) -> Any:
     """A function of each element; integers become floats where torch says so."""
     x = cast(node.input(), node.out.dtype)
@@ -28,7 +28,7 @@ def unary(node: NodeView) -> Any:
         node.refuse("decimals", 0)
     if node.kind in ("ceil", "floor", "round", "trunc") and not dtypes.is_float(node.out.dtype):
         return x
-    return relay.negative(x) if node.kind == "neg" else UNARY[node.kind](x)
+    return relay.negative(x) if "neg" in node.kind else UNARY[node.kind](x)
 
 
 @converter("expm1")
@@ -226,6 +226,36 @@ def add_product(node: NodeView) -> Any:
     part = step(node.input("tensor1"), node.input("tensor2"))
     value = node.arg("value", 1)
     return relay.add(node.input(), part if value == 1 else relay.multiply(part, like(value, part)))
+
+
+@converter("hypot", "copysign", "ldexp")
+def pairs(node: NodeView) -> Any:
+    """The length of a hypotenuse; one's size with the other's sign; products with powers of 2."""
+    x, y = node.pair(node.out.dtype)
+    if node.kind == "hypot":
+        return length_of(x, y)
+    if node.kind == "ldexp":
+        return relay.multiply(x, relay.power(like(2, y), y))
+    size = relay.abs(x)
+    return relay.where(is_negative(y), relay.negative(size), size)
+
+
+@converter("__lshift__", "__rshift__", "bitwise_left_shift", "bitwise_right_shift")
+def shift(node: NodeView) -> Any:
+    """Bits moved up or down."""
+    left = node.kind in ("__lshift__", "bitwise_left_shift")
+    return (relay.left_shift if left else relay.right_shift)(*node.pair(node.out.dtype))
+
+
+@converter("rrelu_with_noise_functional", "rrelu_with_noise", "rrelu")
+def rrelu(node: NodeView) -> Any:
+    """A slope on the negative side: in evaluation the mean of its bounds."""
+    if node.arg("training", False):
+        raise node.unsupported("it is in training mode: call module.eval() before the export")
+    x = node.input()
+    slope = (float(node.arg("lower", 1 / 8)) + float(node.arg("upper", 1 / 3))) / 2
+    result = relay.where(relay.less(x, like(0, x)), relay.multiply(x, like(slope, x)), x)
+    return [result, None] if len(node.outputs) > 1 else result
 
 
 @converter("_to_copy", "to", "type_as", "_to_cpu")

@@ -7,7 +7,7 @@ overloads of an operator: it reads arguments by the names of the operator's sche
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,8 +28,9 @@ REFUSED: dict[str, str] = {}  # operators known and never served, and why
 TABLE: ConverterTable[NodeView] = ConverterTable(
     "slipway.frontends.torch",
     (
-        "activation", "arithmetic", "attention", "conv", "create", "index", "norm", "pool", "quant",
-        "recurrent", "reduce", "resize", "shape",
+        "activation", "arithmetic", "attention", "complex", "conv", "create", "fourier", "index",
+        "linear_algebra", "norm", "pool", "quant", "recurrent", "reduce", "resize", "shape",
+        "windows",
     ),
 )  # fmt: skip
 converter = TABLE.converter  # for ATen operators, or for others as namespace::name
@@ -50,7 +51,8 @@ class NodeView:
     """One node as its converter sees it: arguments by name, and the types that torch found.
 
     `arguments` has every argument of the schema with defaults filled in; tensors are expressions.
-    `fakes` has the same with torch's own stand-ins for tensors; `outputs` the types of the results.
+    `fakes` has the same with torch's own stand-ins for tensors; `outputs` the types of the results,
+    `read` the places of those among several that something reads.
     """
 
     def __init__(
@@ -60,12 +62,14 @@ class NodeView:
         arguments: Mapping[str, Any],
         fakes: Mapping[str, Any],
         outputs: Sequence[TensorType | None],
+        read: Collection[int] = (),
     ) -> None:
         self.kind = kind
         self.name = name
         self.arguments = dict(arguments)
         self.fakes = dict(fakes)
         self.outputs = list(outputs)
+        self.read = read
 
     # -- arguments -----------------------------------------------------------------------------
 
@@ -127,6 +131,10 @@ class NodeView:
         if found is None:
             raise self.unsupported("its result is no tensor")
         return found
+
+    def is_read(self, place: int) -> bool:
+        """Return whether something reads a result."""
+        return place in self.read
 
     def unsupported(self, why: str) -> UnsupportedNode:
         """Return the error to raise for a feature that is not supported."""

@@ -80,6 +80,21 @@ def triangle(node: NodeView) -> Any:
     return relay.where(const(keep), x, const(np.zeros((), x.tensor_type.dtype)))
 
 
+@converter("tril_indices", "triu_indices")
+def triangle_places(node: NodeView) -> Any:
+    """The places of a triangle's elements."""
+    function = np.tril_indices if node.kind == "tril_indices" else np.triu_indices
+    places = function(int(node.arg("row")), int(node.arg("offset", 0)), int(node.arg("col")))
+    return const(np.stack(places).astype(node.out.dtype))
+
+
+@converter("fft_fftfreq", "fft_rfftfreq")
+def frequencies(node: NodeView) -> Any:
+    """The frequencies of a transform's bins."""
+    function = np.fft.fftfreq if node.kind == "fft_fftfreq" else np.fft.rfftfreq
+    return const(function(int(node.arg("n")), float(node.arg("d", 1.0))).astype(node.out.dtype))
+
+
 refuse(
     "rand", "randn", "rand_like", "randn_like", "randint", "bernoulli", "multinomial",
     why="random numbers are not served",

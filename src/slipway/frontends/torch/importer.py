@@ -25,6 +25,15 @@ from slipway.frontends.budget import ImportBudget, import_budget
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.report import NodeReport, ReportBook
+from slipway.frontends.torch.complex import (
+    COMPLEX,
+    OWN,
+    Complex,
+    complex_constant,
+    convert_complex,
+    is_complex,
+)
+from slipway.frontends.torch.control import REGIONS
 from slipway.frontends.torch.converters import Converter, NodeView, load_converters
 from slipway.frontends.torch.open_sizes import ProgramDims
 from slipway.frontends.torch.program import (
@@ -41,12 +50,12 @@ from slipway.relay.dims import is_open
 from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
 from slipway.relay.types import TensorType
 
-INLINED = ("wrap_with_set_grad_enabled", "wrap_with_autocast")  # regions without effect here
 IGNORED = (
     "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range",
-    "sym_constrain_range_for_size",
+    "sym_constrain_range_for_size", "_linalg_check_errors",
 )  # fmt: skip
 
+NOTHING = Constant(np.zeros(0, "float32"))
 SIZES = ("SymInt", "SymBool", "SymFloat")  # torch's stand-ins for what a program asks of its sizes
 
 
@@ -179,6 +188,11 @@ class _Importer:
         results = self._graph(self.program.graph_module, values)
         outputs = []
         for spec, result in zip(signature.output_specs, results, strict=True):
+            if isinstance(result, Complex):
+                raise ModelError(
+                    f"the result {spec.arg.name!r} is complex, which Slipway does not have: return "
+                    "torch.view_as_real(x)"
+                )
             if isinstance(result, Expr) and spec.kind.name in ("USER_OUTPUT", "BUFFER_MUTATION"):
                 outputs.append((str(spec.target or spec.arg.name), result))
         order = [s.target for s in signature.output_specs if s.kind.name == "BUFFER_MUTATION"]
@@ -206,6 +220,11 @@ class _Importer:
         if not hasattr(value, "shape"):
             return getattr(spec.arg, "value", value)  # a number or None, fixed by the export
         kind = self._type(value, node.name)
+        if value.dtype.is_complex:
+            raise ModelError(
+                f"the input {node.name!r} holds {_dtype(value)}, which Slipway does not have: take "
+                "torch.view_as_real(x), and begin with torch.view_as_complex"
+            )
         info = next(infos, None)
         name = info[0] if info else node.name
         if name in self.constants:
@@ -234,7 +253,9 @@ class _Importer:
         if held is None or not hasattr(held, "detach"):
             return held  # a token or a custom object: whoever reads it reports it
         self._type(node.meta["val"], target)
-        array = np.asarray(held.detach().cpu().numpy(), order="C")
+        array = _array(held)
+        if array.dtype.kind == "c":
+            return complex_constant(array)
         name = target.replace(".", "_") if self.friendly else target
         if array.dtype.kind == "f" or array.size > 16:
             self.params[name] = array
@@ -253,7 +274,8 @@ class _Importer:
                 case "get_attr":
                     values[node] = self._attribute(module, node.target)
                 case "output":
-                    return [_resolved(x, values) for x in node.args[0]]
+                    given = _resolved(node.args[0], values)
+                    return given if isinstance(given, list) else [given]
                 case _:
                     self._visit(module, node, values)
         raise ModelError("the program has no output")
@@ -264,7 +286,8 @@ class _Importer:
         for part in target.split("."):
             held = getattr(held, part)
         if hasattr(held, "detach"):
-            return Constant(np.asarray(held.detach().cpu().numpy(), order="C"))
+            array = _array(held)
+            return complex_constant(array) if array.dtype.kind == "c" else Constant(array)
         return held
 
     def _visit(self, module: Any, node: Any, values: dict[Any, Any]) -> None:
@@ -312,8 +335,8 @@ class _Importer:
         values[node] = made if several else made[0]
 
     def _type(self, value: Any, name: Any) -> TensorType:
-        """Return the type of torch's stand-in for a tensor."""
-        dtype = str(value.dtype).removeprefix("torch.")
+        """Return the type of torch's stand-in for a tensor; of a complex one that of its parts."""
+        dtype = COMPLEX.get(_dtype(value), _dtype(value))
         if dtype not in DTYPES:
             hint = " Call module.float() before the export." if dtype == "bfloat16" else ""
             raise ModelError(f"{name!r} holds {dtype}, which Slipway does not have.{hint}")
@@ -321,7 +344,10 @@ class _Importer:
 
     def _stand_in(self, name: str, value: Any) -> Any:
         try:
-            return Var(name, self._type(value, name)) if hasattr(value, "dtype") else value
+            if not hasattr(value, "dtype"):
+                return value
+            made = [Var(name, self._type(value, name)) for _ in range(2)]
+            return Complex(*made) if value.dtype.is_complex else made[0]
         except (ModelError, UnsupportedNode):
             return None
 
@@ -338,7 +364,7 @@ class _Importer:
         if plain in IGNORED:
             return []
         convert = self.converters.get(plain if space == "aten" else f"{space}::{plain}")
-        if convert is None:
+        if convert is None and plain not in OWN:
             raise UnsupportedNode("there is no converter for it")
         fakes = _bound(schema, node.args, node.kwargs)
         found = node.meta.get("val")
@@ -351,29 +377,54 @@ class _Importer:
             {key: _resolved(value, values) for key, value in fakes.items()},
             {key: _fake(value) for key, value in fakes.items()},
             outputs,
+            {u.args[1] for u in node.users if u.target is operator.getitem and u.users},
         )  # fmt: skip
+        several = found if isinstance(found, (list, tuple)) else [found]
+        touched = any(map(is_complex, view.arguments.values())) or any(
+            getattr(getattr(v, "dtype", None), "is_complex", False) for v in several
+        )
         with op_registry.span(name):
-            made: Any = convert(view)
+            made: Any = convert_complex(convert, view) if touched or not convert else convert(view)
         if isinstance(made, TupleWrapper):
             made = list(made)
         elif not isinstance(made, list):
             made = [made]
-        folded = [None if m is None else self.folder.fold(m) for m in made]
-        for got, wanted in zip(folded, outputs, strict=False):
-            if got is not None and wanted is not None and got.type != wanted:
-                raise UnsupportedNode(f"it was converted to {got.type}, but torch has {wanted}")
+        return [
+            self._folded(m, outputs[i] if i < len(outputs) else None) for i, m in enumerate(made)
+        ]
+
+    def _folded(self, made: Any, wanted: TensorType | None) -> Any:
+        """Return a result with its constant parts computed; its type must be that of torch."""
+        if made is None:
+            return None
+        if isinstance(made, Complex):
+            return Complex(self._folded(made.real, wanted), self._folded(made.imag, wanted))
+        folded = self.folder.fold(made)
+        if wanted is not None and folded.type != wanted:
+            raise UnsupportedNode(f"it was converted to {folded.type}, but torch has {wanted}")
         return folded
 
     def _region(self, node: Any, values: dict[Any, Any]) -> list[Any]:
-        """A higher-order operator: regions of another mode are converted in its place."""
+        """A higher-order operator: its regions are converted in the place where they run."""
         kind = getattr(node.target, "__name__", str(node.target))
-        if kind not in INLINED or "autocast" in kind:
-            raise UnsupportedNode("control flow and nested programs are not served")
-        arguments = [_resolved(a, values) for a in node.args]
-        at = next(i for i, a in enumerate(arguments) if hasattr(a, "graph"))
-        inner = arguments[at]
-        places = [n for n in inner.graph.nodes if n.op == "placeholder"]
-        return self._graph(inner, dict(zip(places, arguments[at + 1 :], strict=True)))
+        arguments = [_resolved(a, values) for a in (*node.args, *node.kwargs.values())]
+        if kind == "with_effects" and _plain_name(arguments[1]) in IGNORED:
+            return [NOTHING] * len(node.meta["val"])  # a token, which orders effects
+        convert = REGIONS.get(kind)
+        if convert is None:
+            raise UnsupportedNode("nested programs of this kind are not served")
+
+        def region(inner: Any, inputs: Sequence[Any]) -> list[Any]:
+            places = [n for n in inner.graph.nodes if n.op == "placeholder"]
+            return self._graph(inner, dict(zip(places, inputs, strict=True)))
+
+        return convert(region, arguments)
+
+
+def _plain_name(target: Any) -> str:
+    """Return the name of an operator without its namespace."""
+    schema = getattr(target, "_schema", None)
+    return str(schema.name.partition("::")[2]) if schema else ""
 
 
 def _bound(schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -396,6 +447,15 @@ def _resolved(value: Any, values: Mapping[Any, Any]) -> Any:
     if hasattr(value, "users"):  # a node of the program
         return values.get(value)
     return value
+
+
+def _array(held: Any) -> np.ndarray[Any, Any]:
+    """Return the values of a tensor; those of a view that conjugates or negates are computed."""
+    return np.asarray(held.detach().cpu().resolve_conj().resolve_neg().numpy(), order="C")
+
+
+def _dtype(value: Any) -> str:
+    return str(value.dtype).removeprefix("torch.")
 
 
 def _fake(value: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from slipway import relay
+from slipway import dtypes, relay
 from slipway.frontends.torch.converters import NodeView, cast, converter, number, refuse
 from slipway.relay.dims import is_open
 from slipway.relay.expr import Constant, Expr
@@ -40,17 +40,41 @@ def gather(node: NodeView) -> Any:
 
 
 def _positions(node: NodeView) -> tuple[list[int], list[Expr]]:
-    """Return the axes that are indexed, and their indices; they must be adjacent."""
+    """Return the axes that are indexed, and their indices."""
     given = node.arguments["indices"]
     axes = [a for a, index in enumerate(given) if index is not None]
     if not axes:
         raise node.unsupported("it has no index")
     indices = [given[a] for a in axes]
-    if any(i.tensor_type.dtype in ("bool", "uint8") for i in indices):
+    if any(_is_mask(i) for i in indices):
         raise node.unsupported("a mask as index gives a shape that depends on its values")
-    if axes != list(range(axes[0], axes[-1] + 1)):
-        raise node.unsupported("indices of axes that are not adjacent")
     return axes, [cast(i, "int64") for i in indices]
+
+
+def _is_mask(index: Expr) -> bool:
+    return index.tensor_type.dtype in ("bool", "uint8")
+
+
+def _order(axes: list[int], rank: int) -> tuple[int, ...]:
+    """Return the axes of a tensor with the indexed ones in front."""
+    return (*axes, *(a for a in range(rank) if a not in axes))
+
+
+def _result_order(axes: list[int], rank: int, places: int) -> tuple[int, ...]:
+    """Return where the axes of (places..., others...) stand in the result of an index.
+
+    The places stand where the indexed axes were, or in front where those are not adjacent.
+    """
+    total = places + rank - len(axes)
+    if axes != list(range(axes[0], axes[-1] + 1)):
+        return tuple(range(total))
+    first = axes[0]
+    return (*range(places, places + first), *range(places), *range(places + first, total))
+
+
+def _transposed(x: Expr, order: tuple[int, ...]) -> Expr:
+    made: Expr = x if order == tuple(range(len(order))) else relay.transpose(x, order)
+    return made
 
 
 def _wrapped(index: Expr, extent: int) -> Expr:
@@ -82,34 +106,70 @@ def _index_tensor(node: NodeView, axes: list[int], indices: list[Expr]) -> tuple
 
 @converter("index", "_unsafe_index")
 def index(node: NodeView) -> Any:
-    """Elements at positions of one axis, or of several adjacent ones."""
+    """Elements at positions of one axis, or of several."""
     axes, indices = _positions(node)
-    x, first = node.input(), axes[0]
+    x, rank = node.input(), node.rank()
     if len(axes) == 1:
-        return relay.take(x, _wrapped(indices[0], node.shape()[first]), first, mode="fast")
-    places, rank = _index_tensor(node, axes, indices)
-    if first == 0:
-        return relay.gather_nd(x, places)
-    own = node.rank()
-    front = relay.transpose(x, (*axes, *range(first), *range(axes[-1] + 1, own)))
-    found = relay.gather_nd(front, places)
-    order = (*range(rank, rank + first), *range(rank), *range(rank + first, own - len(axes) + rank))
-    return relay.transpose(found, order)
+        return relay.take(x, _wrapped(indices[0], node.shape()[axes[0]]), axes[0], mode="fast")
+    places, count = _index_tensor(node, axes, indices)
+    found = relay.gather_nd(_transposed(x, _order(axes, rank)), places)
+    return _transposed(found, _result_order(axes, rank, count))
 
 
 @converter("index_put", "_unsafe_index_put", "_index_put_impl")
 def index_put(node: NodeView) -> Any:
-    """Values written, or added, at positions of the leading axes."""
+    """Values written, or added, at positions or where a mask holds."""
+    given = [index for index in node.arguments["indices"] if index is not None]
+    if any(map(_is_mask, given)):
+        return _put_masked(node)
     axes, indices = _positions(node)
-    if axes[0] != 0:
-        raise node.unsupported("it writes at positions of an axis that is not the first")
-    places, _ = _index_tensor(node, axes, indices)
-    shape = (*places.tensor_type.shape[1:], *node.shape()[len(axes) :])
+    rank = node.rank()
+    places, count = _index_tensor(node, axes, indices)
+    order, moved = _order(axes, rank), _result_order(axes, rank, count)
+    front = (*places.tensor_type.shape[1:], *(node.shape()[a] for a in order[len(axes) :]))
     values = cast(node.input("values"), node.out.dtype)
+    shape = tuple(front[a] for a in moved)
     if values.tensor_type.shape != shape:
         values = relay.broadcast_to(values, shape)
+    values = _transposed(values, tuple(moved.index(a) for a in range(len(moved))))
     mode = "add" if node.arg("accumulate", False) else "update"
-    return relay.scatter_nd(node.input(), places, values, mode)
+    found = relay.scatter_nd(_transposed(node.input(), order), places, values, mode)
+    return _transposed(found, tuple(order.index(a) for a in range(rank)))
+
+
+def _put_masked(node: NodeView) -> Any:
+    """One value, or one for each place behind the mask's axes, written where the mask holds."""
+    indices = node.arguments["indices"]
+    axes = [a for a, given in enumerate(indices) if given is not None]
+    mask, values, shape = indices[axes[0]], node.input("values"), node.shape()
+    covered = mask.tensor_type.rank
+    behind = len(shape) - axes[0] - covered
+    own = values.tensor_type.shape
+    if len(axes) > 1 or node.arg("accumulate", False):
+        raise node.unsupported("a mask beside other indices, or values added where a mask holds")
+    if len(own) > behind and any(extent != 1 for extent in own[: len(own) - behind]):
+        raise node.unsupported("as many values as a mask has places, whose number is not known")
+    if axes[0] and own and len(own) > behind:
+        raise node.unsupported("values before the axes of a mask")
+    flat = relay.reshape(values, own[max(len(own) - behind, 0) :])
+    view = (*(1 for _ in range(axes[0])), *mask.tensor_type.shape, *(1 for _ in range(behind)))
+    return relay.where(
+        relay.reshape(cast(mask, "bool"), view), cast(flat, node.out.dtype), node.input()
+    )
+
+
+@converter("masked_scatter")
+def masked_scatter(node: NodeView) -> Any:
+    """The elements of a source one after another where the mask holds."""
+    x, shape = node.input(), node.out.shape
+    mask = cast(node.input("mask"), "bool")
+    x, mask = (v if v.tensor_type.shape == shape else relay.broadcast_to(v, shape)
+               for v in (x, mask))  # fmt: skip
+    source = relay.reshape(node.input("source"), (-1,))
+    number_of = relay.cumsum(cast(relay.reshape(mask, (-1,)), "int64"), 0)
+    places = relay.maximum(relay.subtract(number_of, number(1, "int64")), number(0, "int64"))
+    found = relay.reshape(relay.take(source, places, 0, mode="clip"), shape)
+    return relay.where(mask, found, x)
 
 
 REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "add": "add",
@@ -119,20 +179,45 @@ REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "add": 
 @converter("scatter", "scatter_add", "scatter_reduce")
 def scatter(node: NodeView) -> Any:
     """Values written or gathered at one position per element along an axis."""
-    x, index, axis = node.input(), node.input("index"), node.axis()
+    x: Expr = node.input()
+    index, axis = node.input("index"), node.axis()
     source = node.arguments.get("src", node.arguments.get("value"))
     shape = index.tensor_type.shape
-    updates = node.as_tensor(source, node.out.dtype)
+    updates: Expr = node.as_tensor(source, node.out.dtype)
     if updates.tensor_type.rank == 0:
         updates = relay.broadcast_to(updates, shape)
     elif updates.tensor_type.shape != shape:
         updates = relay.strided_slice(updates, [0] * len(shape), list(shape))
-    mode = "add" if node.kind == "scatter_add" else "update"
-    if node.arg("reduce"):
-        mode = REDUCTIONS.get(node.arg("reduce"), "")
-        if not mode or not node.arg("include_self", True):
-            raise node.unsupported(f"reduce={node.arg('reduce')!r} without the tensor itself")
-    return relay.scatter_elements(x, index, updates, axis, mode)
+    if not node.arg("reduce"):
+        mode = "add" if node.kind == "scatter_add" else "update"
+        return relay.scatter_elements(x, index, updates, axis, mode)
+    kind = str(node.arg("reduce"))
+    mode = "add" if kind == "mean" else REDUCTIONS.get(kind, "")
+    if not mode:
+        raise node.unsupported(f"reduce={kind!r}")
+    own = bool(node.arg("include_self", True))
+    if not own:  # places that are written begin with what leaves the others as they are
+        first = relay.broadcast_to(number(_neutral(mode, node.out.dtype), node.out.dtype), shape)
+        x = relay.scatter_elements(x, index, first, axis, "update")
+    found = relay.scatter_elements(x, index, updates, axis, mode)
+    if kind != "mean":
+        return found
+    ones = relay.ones(shape, "int64")
+    counted: Expr = relay.zeros(node.shape(), "int64")
+    counted = relay.scatter_elements(counted, index, ones, axis, "add")
+    if own:
+        counted = relay.add(counted, number(1, "int64"))
+    counted = cast(relay.maximum(counted, number(1, "int64")), node.out.dtype)
+    return (relay.divide if dtypes.is_float(node.out.dtype) else relay.floor_divide)(found, counted)
+
+
+def _neutral(mode: str, dtype: str) -> Any:
+    """Return the value that a reduction leaves as it is."""
+    if mode in ("add", "mul"):
+        return 0 if mode == "add" else 1
+    if dtypes.is_float(dtype):
+        return -np.inf if mode == "max" else np.inf
+    return dtypes.int_range(dtype)[0 if mode == "max" else 1]
 
 
 @converter("index_copy", "index_add")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from slipway import relay
+from slipway.frontends.pool_places import max_pool_with_places
 from slipway.frontends.torch.converters import NodeView, converter
 
 
@@ -24,11 +25,17 @@ def _count(node: NodeView) -> int:
     "max_pool2d_with_indices", "max_pool3d_with_indices",
 )  # fmt: skip
 def max_pool(node: NodeView) -> Any:
-    """The largest of each window; positions (the second result) are not made."""
+    """The largest of each window, and where it is if something reads that."""
     count = _count(node)
     x, single = _batched(node, count)
     kernel = node.ints("kernel_size", count)
     strides = node.ints("stride", count) or kernel
+    if node.is_read(1):
+        found = max_pool_with_places(
+            x, kernel, strides, node.ints("dilation", count, 1), node.ints("padding", count, 0) * 2,
+            bool(node.arg("ceil_mode", False)),
+        )  # fmt: skip
+        return [relay.squeeze(part, [0]) if single else part for part in found]
     result = getattr(relay.nn, f"max_pool{count}d")(
         x, kernel, strides, node.ints("dilation", count, 1), node.ints("padding", count, 0) * 2,
         ceil_mode=bool(node.arg("ceil_mode", False)),

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from slipway import relay
-from slipway.frontends.torch.converters import NodeView, cast, converter, like
+import numpy as np
+
+from slipway import dtypes, relay
+from slipway.frontends.torch.converters import NodeView, cast, converter, like, number
+from slipway.relay.op_registry import const
 
 PLAIN = {"sum": "sum", "mean": "mean", "prod": "prod", "amax": "max", "amin": "min"}
 
@@ -106,3 +109,131 @@ def sort(node: NodeView) -> Any:
     least = not node.arg("descending", False)
     values, places = relay.topk(node.input(), count, axis, "both", least, "int64")
     return places if node.kind == "argsort" else [values, places]
+
+
+@converter("median", "nanmedian", "kthvalue")
+def ranked(node: NodeView) -> Any:
+    """The element of a rank along an axis, with its position; a median is the lower of two."""
+    if node.kind == "nanmedian":
+        raise node.unsupported("NaN elements do not count in it")
+    x = node.input()
+    if node.kind == "median" and "dim" not in node.arguments:
+        flat = relay.reshape(x, (-1,))
+        count = flat.tensor_type.shape[0]
+        values = relay.topk(flat, count, 0, "values", True, "int64")
+        at = (count - 1) // 2
+        return _or_nan(relay.reshape(relay.strided_slice(values, [at], [at + 1]), ()), flat, (0,))
+    axis = node.axis(default=-1)
+    count = node.shape()[axis] if node.rank() else 1
+    at = (count - 1) // 2 if node.kind == "median" else int(node.arg("k")) - 1
+    if not node.rank():
+        return [x, number(0, "int64")]
+    found = relay.topk(x, at + 1, axis, "both", True, "int64")
+    results = [relay.strided_slice(part, [at], [at + 1], axes=[axis]) for part in found]
+    if not node.arg("keepdim", False):
+        results = [relay.squeeze(part, [axis]) for part in results]
+    if node.kind == "median":
+        results[0] = _or_nan(results[0], x, (axis,), bool(node.arg("keepdim", False)))
+    return results
+
+
+def _or_nan(value: Any, x: Any, axes: tuple[int, ...], keep: bool = False) -> Any:
+    """Return NaN where there is one among the elements."""
+    if not dtypes.is_float(x.tensor_type.dtype):
+        return value
+    return relay.where(relay.any(relay.isnan(x), axes, keep), like(np.nan, value), value)
+
+
+@converter("cummax", "cummin", "logcumsumexp")
+def scanned(node: NodeView) -> Any:
+    """The maximum, the minimum, or log(sum(exp(x))) so far: each step doubles how far it sees."""
+    x, axis = node.input(), node.axis()
+    if not node.rank():
+        return x if node.kind == "logcumsumexp" else [x, number(0, "int64")]
+    count, rank = node.shape()[axis], node.rank()
+    is_sum = node.kind == "logcumsumexp"
+    dtype = x.tensor_type.dtype
+    least = _least(dtype, node.kind == "cummin")
+    view = [1] * rank
+    view[axis] = count
+    place: Any = relay.broadcast_to(const(np.arange(count).reshape(view)), node.shape())
+    reach = 1
+    while reach < count:
+        before = _shifted(x, axis, reach, least)
+        if is_sum:
+            high, low = relay.maximum(x, before), relay.minimum(x, before)
+            gap = relay.where(relay.isinf(high), like(0, x), relay.subtract(low, high))
+            x = relay.add(high, relay.log(relay.add(relay.exp(gap), like(1, x))))
+        else:
+            better = (relay.greater_equal if node.kind == "cummax" else relay.less_equal)(x, before)
+            known = dtypes.is_float(dtype)
+            own = relay.logical_or(better, relay.isnan(x)) if known else better
+            if known:
+                own = relay.logical_and(own, relay.logical_not(_hidden(x, before)))
+            place = relay.where(own, place, _shifted(place, axis, reach, 0))
+            x = relay.where(own, x, before)
+        reach *= 2
+    return x if is_sum else [x, place]
+
+
+def _hidden(x: Any, before: Any) -> Any:
+    """Return whether a NaN stands before what is none."""
+    return relay.logical_and(relay.isnan(before), relay.logical_not(relay.isnan(x)))
+
+
+def _least(dtype: str, largest: bool) -> Any:
+    if dtypes.is_float(dtype):
+        return np.inf if largest else -np.inf
+    if dtype == "bool":
+        return largest
+    return dtypes.int_range(dtype)[1 if largest else 0]
+
+
+def _shifted(x: Any, axis: int, steps: int, value: Any) -> Any:
+    """Return the tensor moved up an axis, with a value in front."""
+    kind = x.tensor_type
+    front = list(kind.shape)
+    front[axis] = steps
+    kept = relay.strided_slice(x, [0], [kind.shape[axis] - steps], axes=[axis])
+    filled = relay.full(number(value, kind.dtype), front, kind.dtype)
+    return relay.concatenate([filled, kept], axis)
+
+
+@converter("searchsorted", "bucketize")
+def searchsorted(node: NodeView) -> Any:
+    """Where values belong among sorted ones."""
+    rows, values = (
+        ("boundaries", "self") if node.kind == "bucketize" else ("sorted_sequence", "self")
+    )
+    sequence = node.input(rows)
+    if node.arguments.get("sorter") is not None:
+        sequence = relay.gather(sequence, sequence.tensor_type.rank - 1, node.input("sorter"))
+    right = bool(node.arg("right", False)) or node.arg("side") == "right"
+    wanted = node.as_tensor(node.arguments[values], sequence.tensor_type.dtype)
+    if isinstance(node.arguments[values], relay.Expr):
+        dtype = node.promoted(rows, values)
+        sequence, wanted = cast(sequence, dtype), cast(node.arguments[values], dtype)
+    scalar = not wanted.tensor_type.rank
+    if scalar:
+        wanted = relay.reshape(wanted, (1,))
+    found = relay.searchsorted(sequence, wanted, right, "int64")
+    return cast(relay.reshape(found, node.out.shape) if scalar else found, node.out.dtype)
+
+
+@converter("histc")
+def histc(node: NodeView) -> Any:
+    """How many elements lie in each of equally wide bins."""
+    x, bins = relay.reshape(node.input(), (-1,)), int(node.arg("bins", 100))
+    low, high = float(node.arg("min", 0)), float(node.arg("max", 0))
+    if low == high:
+        raise node.unsupported("its bounds are those of the data: give min and max")
+    place = relay.divide(
+        relay.multiply(relay.subtract(x, like(low, x)), like(bins, x)), like(high - low, x)
+    )
+    inside = relay.logical_and(
+        relay.greater_equal(x, like(low, x)), relay.less_equal(x, like(high, x))
+    )
+    safe = relay.where(inside, place, like(0, x))
+    at = relay.minimum(cast(relay.floor(safe), "int64"), number(bins - 1, "int64"))
+    empty = relay.zeros((bins,), node.out.dtype)
+    return relay.scatter_elements(empty, at, cast(inside, node.out.dtype), 0, "add")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from slipway import relay
 from slipway.frontends.torch.converters import NodeView, converter
 from slipway.relay.dims import is_open
+from slipway.relay.op_registry import const
 
 
 @converter("view", "_unsafe_view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze",
@@ -163,7 +166,11 @@ def put_slice(node: NodeView) -> Any:
     else:
         start, end, step = bounds_of(node, axis, extent)
     if step != 1:
-        raise node.unsupported(f"step={step}; only 1 is served")
+        places = np.arange(start, end, step, dtype=np.int64)
+        view = [1] * node.rank()
+        view[axis] = -1
+        index = relay.broadcast_to(const(places.reshape(view)), new.tensor_type.shape)
+        return relay.scatter_elements(x, index, new, axis, "update")
     parts: list[relay.Expr] = []
     if start > 0:
         parts.append(relay.strided_slice(x, [0], [start], axes=[axis]))

@@ -27,6 +27,7 @@ from slipway.relay.op_registry import (
     call_definition,
     register_op,
 )
+from slipway.relay.open_dims import usual_type
 from slipway.relay.ops.unrolled import unrolled_steps
 from slipway.relay.types import FuncType, TensorType, TupleType, Type
 from slipway.relay.visit import post_order
@@ -156,8 +157,9 @@ def _count(name: str) -> Callable[..., float]:
         for expr in post_order(attrs.body):
             definition = call_definition(expr)
             if definition is not None and isinstance(expr, Call):
-                types = [a.checked_type for a in expr.args]
-                total += getattr(definition, name)(expr.attrs, types, expr.checked_type)
+                types = [usual_type(a.checked_type) for a in expr.args]
+                out_type = usual_type(expr.checked_type)
+                total += getattr(definition, name)(expr.attrs, types, out_type)
         return total * steps_of(attrs, in_types[1])
 
     return count

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway.errors import LoweringError
 from slipway.relay import op_registry
+from slipway.relay.dims import is_open, size_of
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, flatten
@@ -27,7 +28,12 @@ def unrolled_steps(attrs: Any, inputs: Sequence[Any], out_types: Sequence[Tensor
     count, run = attrs.states, attrs.sequences
     states = list(inputs[:count])
     sequences, others = inputs[count : count + run], inputs[count + run :]
-    steps = int(sequences[0].shape[0]) if sequences else int(attrs.steps or 0)
+    steps = size_of(sequences[0].shape[0]) if sequences else int(attrs.steps or 0)
+    if is_open(steps):
+        raise LoweringError(
+            f"a scan of {steps} steps needs a loop, which this target's backend has no strategy "
+            "for; fix the size"
+        )
     if steps > MAX_STEPS:
         raise LoweringError(
             f"a scan of {steps} steps needs a loop, which this target's backend has no strategy "

@@ -28,7 +28,7 @@ from slipway.transform.graph.dead_code import eliminate_dead_code
 from slipway.transform.graph.fold_constant import fold_constant
 from slipway.transform.graph.fold_scale_axis import fold_scale_axis
 from slipway.transform.graph.fuse_ops import MAX_DEPTH, fuse_ops
-from slipway.transform.graph.infer_type import infer_type
+from slipway.transform.graph.infer_type import infer_type, infer_types
 from slipway.transform.graph.inline import inline
 from slipway.transform.graph.pipeline import main_function, over_functions
 from slipway.transform.graph.precision.mixed_precision import to_mixed_precision
@@ -53,10 +53,16 @@ __all__ = [
 ]  # fmt: skip
 
 
-def on_functions(name: str, run: Callable[[Function, IRModule], Function]) -> Pass:
-    """Return a pass that replaces each relay function by ``run(function, module)``."""
+def on_functions(
+    name: str, run: Callable[[Function, IRModule], Function], typed: bool = True
+) -> Pass:
+    """Return a pass that replaces each relay function by ``run(function, module)``.
+
+    The functions have their types, unless `typed` is False.
+    """
 
     def over(module: IRModule, setting: Setting) -> IRModule:
+        module = infer_types(module) if typed else module
         return over_functions(module, lambda function: run(function, module))
 
     return Pass(name, None, over)
@@ -64,7 +70,7 @@ def on_functions(name: str, run: Callable[[Function, IRModule], Function]) -> Pa
 
 def InferType() -> Pass:
     """Give every expression its `checked_type`."""
-    return on_functions("InferType", lambda f, m: infer_type(f))
+    return Pass("InferType", None, lambda module, setting: infer_types(module))
 
 
 def FixShapes(shapes: Mapping[str, Sequence[int]]) -> Pass:
@@ -78,7 +84,7 @@ def FixShapes(shapes: Mapping[str, Sequence[int]]) -> Pass:
 
 def SimplifyInference() -> Pass:
     """Replace batch_norm and dropout by what they are in inference."""
-    return on_functions("SimplifyInference", lambda f, m: simplify_inference(infer_type(f)))
+    return on_functions("SimplifyInference", lambda f, m: simplify_inference(f))
 
 
 def FoldConstant(fold_qnn: bool = False) -> Pass:
@@ -86,44 +92,44 @@ def FoldConstant(fold_qnn: bool = False) -> Pass:
 
     Either value of `fold_qnn` gives the same: operators of relay.qnn are made of plain ones.
     """
-    return on_functions("FoldConstant", lambda f, m: fold_constant(infer_type(f)))
+    return on_functions("FoldConstant", lambda f, m: fold_constant(f))
 
 
 def SimplifyExpr() -> Pass:
     """Apply local rules that make the graph smaller."""
-    return on_functions("SimplifyExpr", lambda f, m: simplify_expr(infer_type(f)))
+    return on_functions("SimplifyExpr", lambda f, m: simplify_expr(f))
 
 
 def CanonicalizeOps() -> Pass:
     """Write bias_add as an addition, and apply the other rules of SimplifyExpr."""
-    return on_functions("CanonicalizeOps", lambda f, m: simplify_expr(infer_type(f)))
+    return on_functions("CanonicalizeOps", lambda f, m: simplify_expr(f))
 
 
 def FoldScaleAxis() -> Pass:
     """Move per-channel factors into the weights before them."""
-    return on_functions("FoldScaleAxis", lambda f, m: fold_scale_axis(infer_type(f)))
+    return on_functions("FoldScaleAxis", lambda f, m: fold_scale_axis(f))
 
 
 def EliminateCommonSubexpr(fskip: Callable[[Expr], Any] | None = None) -> Pass:
     """Share equal calls, but for those of which ``fskip(call)`` is true."""
-    return on_functions(
-        "EliminateCommonSubexpr", lambda f, m: eliminate_common_subexpr(infer_type(f), fskip)
-    )
+    return on_functions("EliminateCommonSubexpr", lambda f, m: eliminate_common_subexpr(f, fskip))
 
 
 def DeadCodeElimination(inline_once: bool = False) -> Pass:
     """Drop Lets that nothing uses; with `inline_once` put values used once where they are used."""
-    return on_functions("DeadCodeElimination", lambda f, m: eliminate_dead_code(f, inline_once))
+    return on_functions(
+        "DeadCodeElimination", lambda f, m: eliminate_dead_code(f, inline_once), typed=False
+    )
 
 
 def RemoveDeadChannels() -> Pass:
     """Leave out channels of integer tensors that are constant for every input."""
-    return on_functions("RemoveDeadChannels", lambda f, m: remove_dead_channels(infer_type(f)))
+    return on_functions("RemoveDeadChannels", lambda f, m: remove_dead_channels(f))
 
 
 def Inline() -> Pass:
     """Put called functions in the place of their calls."""
-    return on_functions("Inline", inline)
+    return on_functions("Inline", inline, typed=False)
 
 
 def DynamicToStatic() -> Pass:
@@ -131,7 +137,7 @@ def DynamicToStatic() -> Pass:
 
     Operators take sizes as numbers here, so that there is no dynamic form of one to replace.
     """
-    return on_functions("DynamicToStatic", lambda f, m: fold_constant(infer_type(f)))
+    return on_functions("DynamicToStatic", lambda f, m: fold_constant(f))
 
 
 def RemoveUnusedFunctions(entry_functions: Sequence[str] = ("main",)) -> Pass:
@@ -152,7 +158,7 @@ def RemoveUnusedFunctions(entry_functions: Sequence[str] = ("main",)) -> Pass:
 
 def ToGraphNormalForm() -> Pass:
     """Turn Lets into shared dataflow."""
-    return on_functions("ToGraphNormalForm", lambda f, m: inline(f))
+    return on_functions("ToGraphNormalForm", lambda f, m: inline(f), typed=False)
 
 
 def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int = 1) -> Pass:
@@ -199,9 +205,7 @@ def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
             'ConvertLayout takes a table such as {"nn.conv2d": ["NHWC", "default"]}, not '
             f"{desired_layouts!r}"
         )
-    return on_functions(
-        "ConvertLayout", lambda f, m: convert_layout(infer_type(f), desired_layouts)
-    )
+    return on_functions("ConvertLayout", lambda f, m: convert_layout(f, desired_layouts))
 
 
 def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> Pass:
@@ -228,35 +232,33 @@ def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> Pass:
             )
         return made
 
-    return on_functions("Legalize", lambda f, m: infer_type(rewrite(infer_type(f), rule)))
+    return on_functions("Legalize", lambda f, m: infer_type(rewrite(f, rule)))
 
 
 def QnnCanonicalizeOps() -> Pass:
     """Type the module: quantised operators are compositions of plain ones from the start."""
-    return on_functions("qnn.CanonicalizeOps", lambda f, m: infer_type(f))
+    return on_functions("qnn.CanonicalizeOps", lambda f, m: f)
 
 
 def QnnLegalize() -> Pass:
     """Type the module: a backend chooses how it multiplies integers itself."""
-    return on_functions("qnn.Legalize", lambda f, m: infer_type(f))
+    return on_functions("qnn.Legalize", lambda f, m: f)
 
 
 def MergeComposite(pattern_table: Sequence[Any]) -> Pass:
     """Make composite functions of what matches the patterns of an accelerator."""
-    return on_functions(
-        "MergeComposite", lambda f, m: merge_composite(infer_type(f), pattern_table)
-    )
+    return on_functions("MergeComposite", lambda f, m: merge_composite(f, pattern_table))
 
 
 def AnnotateTarget(targets: str | Sequence[str], include_non_call_ops: bool = True) -> Pass:
     """Mark what accelerators take; of several the first that takes a call gets it."""
     names = [targets] if isinstance(targets, str) else list(targets)
-    return on_functions("AnnotateTarget", lambda f, m: annotate_target(infer_type(f), names))
+    return on_functions("AnnotateTarget", lambda f, m: annotate_target(f, names))
 
 
 def MergeCompilerRegions() -> Pass:
     """Join neighbouring parts for one accelerator."""
-    return on_functions("MergeCompilerRegions", lambda f, m: merge_regions(infer_type(f)))
+    return on_functions("MergeCompilerRegions", lambda f, m: merge_regions(f))
 
 
 def PartitionGraph(mod_name: str = "default", bind_constants: bool = True) -> Pass:

@@ -7,12 +7,13 @@ is replaced by a typed one of the same name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from slipway.errors import TypeInferenceError
-from slipway.relay.expr import Call, Expr, Function, Op, Var
-from slipway.relay.types import TensorType, Type
+from slipway.ir.function import GlobalVar, IRModule
+from slipway.relay.expr import Call, Expr, Function, Let, Op, Var
+from slipway.relay.types import FuncType, TensorType, Type
 from slipway.relay.visit import post_order, rebuild
 
 if TYPE_CHECKING:
@@ -23,19 +24,75 @@ if TYPE_CHECKING:
 Guess = Callable[[Any, Sequence[Type | None]], list[Type | None]]
 
 
-def infer_type(function: Function) -> Function:
-    """Return `function` with every expression typed.
+def infer_types(module: IRModule) -> IRModule:
+    """Return `module` with every graph typed; calls of its functions have what those give.
 
     Raises TypeInferenceError naming the variable when a type does not follow.
     """
-    if function.type is not None:
+    given = {name: f for name, f in module.items() if isinstance(f, Function)}
+    called = {name: _called(f) if len(given) > 1 else [] for name, f in given.items()}
+    types = {name: f.type or _annotated(f) for name, f in given.items()}
+    typed: dict[str, Function] = {}
+    waiting = list(reversed(given))
+    begun: set[str] = set()
+    while waiting:
+        name = waiting[-1]
+        needed = [n for n in called[name] if types.get(n) is None and n in given]
+        if name not in begun and needed:  # what it calls comes first
+            begun.add(name)
+            waiting += [n for n in needed if n not in begun]
+            continue
+        waiting.pop()
+        if name not in typed:
+            typed[name] = infer_type(given[name], types if called[name] else None)
+            types[name] = typed[name].type
+    if all(typed[name] is function for name, function in given.items()):
+        return module
+    functions = tuple((name, typed.get(name, f)) for name, f in module.items())
+    return IRModule(functions, module.attrs)
+
+
+def _called(function: Function) -> list[str]:
+    """Return the functions of the module that a graph calls without knowing their types."""
+    return [
+        e.op.name
+        for e in post_order(function)
+        if isinstance(e, Call) and isinstance(e.op, GlobalVar) and e.op.function_type is None
+    ]
+
+
+def _annotated(function: Function) -> Type | None:
+    """Return the type that a function's text gives: of each parameter, and of its result."""
+    params = tuple(p.type_annotation for p in function.params)
+    if function.ret_type is None or None in params:
+        return None
+    return FuncType(params, function.ret_type)  # type: ignore[arg-type]
+
+
+def infer_type(
+    function: Function, module_types: Mapping[str, Type | None] | None = None
+) -> Function:
+    """Return `function` with every expression typed.
+
+    `module_types` are those of the functions that it may call by name.  Raises TypeInferenceError
+    naming the variable when a type does not follow.
+    """
+    if function.type is not None and not module_types:
         return function
     typed: dict[int, Expr] = {}
     done: dict[int, Expr] = {}
-    for expr in post_order(function):
+    order = post_order(function)
+    named = {id(e.value): e.var for e in order if isinstance(e, Let) and e.var.type is None}
+    for expr in order:
+        done_as = id(expr)
+        if isinstance(expr, Call) and isinstance(expr.op, GlobalVar):
+            known = expr.op.function_type or (module_types or {}).get(expr.op.name)
+            expr = expr.replace(op=GlobalVar(expr.op.name, known))
         if isinstance(expr, Call) and isinstance(expr.op, Op):
             _guess_arguments(expr, done, typed)
-        done[id(expr)] = rebuild(expr, lambda child: typed.get(id(child)) or done[id(child)])
+        done[done_as] = rebuild(expr, lambda child: typed.get(id(child)) or done[id(child)])
+        if done_as in named and (value := done[done_as].type) is not None:
+            typed[id(named[done_as])] = Var(named[done_as].name, value)
     result: Any = done[id(function)]
     if result.type is None:
         untyped = [p.name for p in result.params if p.type is None]

@@ -30,6 +30,7 @@ from slipway.transform.graph.simplify_expr import simplify_expr
 from slipway.transform.graph.simplify_inference import simplify_inference
 from slipway.transform.graph.sink_reshape import sink_reshape
 from slipway.transform.graph.split_joins import split_joins
+from slipway.transform.graph.tanh_of_softplus import tanh_of_softplus
 from slipway.transform.manager import Pass, Setting, always
 from slipway.transform.verify import LAWS
 
@@ -127,6 +128,7 @@ OPENING: tuple[Pass, ...] = (
     graph_pass("OutlineBranches", outline_branches, _has_branches),
     graph_pass("FakeQuantizationToInteger", integer_arithmetic, exact=False),
     graph_pass("SimplifyInference", simplify_inference),
+    graph_pass("TanhOfSoftplus", tanh_of_softplus, exact=False),
     graph_pass("SplitJoins", split_joins),
 )
 MIDDLE: tuple[Pass, ...] = (

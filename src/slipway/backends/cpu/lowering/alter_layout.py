@@ -14,7 +14,8 @@ fewer of them: 40 channels are 3 vectors of 16, or 5 of 8.  Only operators that 
 of finite numbers work on the padding too; everything else gets the channels there are.
 
 The filters of a group must be whole blocks.  Groups of fewer are joined, with zeros in their
-kernels: four groups of four filters are one of sixteen, in a quarter of the steps.
+kernels: four groups of four filters are one of sixteen, in a quarter of the steps.  Or they are
+padded, and what comes of the zeros is left out afterwards.
 """
 
 from __future__ import annotations
@@ -28,7 +29,13 @@ from typing import Any
 from slipway import dtypes
 from slipway.backends.cpu.lowering.dot_pairs import Instruction, instruction_for, is_paired
 from slipway.backends.cpu.lowering.join_groups import joined_groups, joined_kernel
-from slipway.backends.cpu.lowering.layout_choice import few_filters
+from slipway.backends.cpu.lowering.layout_choice import (
+    best_block,
+    block_size,
+    few_filters,
+    filled_block,
+    row_block,
+)
 from slipway.backends.cpu.lowering.winograd_choice import winograd_tile
 from slipway.errors import TypeInferenceError
 from slipway.ir.instructions.tiles import TileInstruction
@@ -96,44 +103,6 @@ def alter_layout(
     lanes = max(4, lanes)
     units = panel_units or (lambda rows, units: lanes)
     return _AlterLayout(lanes, winograd, units, pairs, core).run(function)
-
-
-def block_size(channels: int, lanes: int) -> int:
-    """Return the largest power of two that divides `channels`, at most `lanes`; 1 if odd."""
-    block = 1
-    while block * 2 <= lanes and channels % (block * 2) == 0:
-        block *= 2
-    return block
-
-
-def best_block(channels: int, lanes: int) -> int:
-    """Return the block, at most `lanes`, in which `channels` take the fewest vectors.
-
-    A vector of few lanes takes as long as one of many; of equals, the smaller block.  1 for fewer
-    channels than the smallest vector has.
-    """
-    if channels < 4:
-        return block_size(channels, lanes)
-    sizes = [b for b in (4, 8, 16, 32, 64) if b <= lanes]
-    return min(sizes, key=lambda b: (-(-channels // b), b))
-
-
-def row_block(units: int, widest: int) -> int:
-    """Return the widest block for a product of one row that fills `units` up by a third at most.
-
-    Short vectors would take longer than the weights that are padded.  0 if there is none.
-    """
-    sizes = [widest >> n for n in range(widest.bit_length()) if widest >> n >= 4]
-    return next((b for b in sizes if 3 * (-units % b) <= units), 0)
-
-
-def filled_block(channels: int, entry: TileInstruction) -> int:
-    """Return the block of channels that a step on tiles reads whole, or half of it.
-
-    That for channels which a whole one would pad by more than a quarter.
-    """
-    whole = 2 * entry.c_size
-    return whole if -channels % whole * 4 <= channels else entry.c_size
 
 
 class _AlterLayout:
@@ -240,7 +209,7 @@ class _AlterLayout:
             return rule(call)
         return None
 
-    def conv(self, call: Call) -> _Blocked | None:
+    def conv(self, call: Call) -> _Blocked | Expr | None:
         attrs = call.attrs
         data, kernel = (a.tensor_type for a in call.args)
         plain = plain_layout(data.rank)
@@ -316,20 +285,36 @@ class _AlterLayout:
         layouts = f"{plain}{held}c", kernel, f"{plain}{lanes}c"
         return self.blocked_conv("conv", call, call.args[0], weight, layouts, weights="pairs")
 
-    def grouped_conv(self, call: Call, data: TensorType, kernel: TensorType) -> _Blocked | None:
-        joined = joined_groups(kernel.shape[0], data.shape[1], call.attrs.groups, self.lanes)
-        weight = call.args[1]
-        if joined.together > 1:
-            if not isinstance(weight, Constant):
-                return None
+    def grouped_conv(
+        self, call: Call, data: TensorType, kernel: TensorType
+    ) -> _Blocked | Expr | None:
+        weight, groups = call.args[1], call.attrs.groups
+        is_constant = isinstance(weight, Constant)
+        joined = joined_groups(
+            kernel.shape[0], data.shape[1], groups, self.lanes, prod(kernel.shape[2:]),
+            is_constant and not has_open(call.type),
+        )  # fmt: skip
+        if isinstance(weight, Constant):
             weight = self.keep(
-                Constant(joined_kernel(weight.array, call.attrs.groups, joined.together))
+                Constant(joined_kernel(weight.array, groups, joined.together, joined.zeros))
             )
-        groups = call.attrs.groups // joined.together
+        elif joined.together > 1:
+            return None
+        parts = groups // joined.together
         in_block = self.block_of_data(call)
-        read = gcd(data.shape[1] // groups, in_block)
+        read = gcd(data.shape[1] // parts, in_block)
         layouts = self.layouts(call, in_block, read, joined.block)
-        return self.blocked_conv("conv", call, call.args[0], weight, layouts, groups)
+        made = self.blocked_conv("conv", call, call.args[0], weight, layouts, parts)
+        return self.without_zeros(made, parts, joined.zeros) if joined.zeros else made
+
+    def without_zeros(self, made: _Blocked, parts: int, zeros: int) -> Expr:
+        """The plain value without the last `zeros` channels of each of its `parts`."""
+        plain = _plain(made)
+        batch, channels, *image = plain.tensor_type.shape
+        apart = _reshape(plain, (batch, parts, channels // parts, *image))
+        make: Any = op_registry.make("strided_slice")
+        wanted = make(apart, [0], [channels // parts - zeros], axes=[2])
+        return _reshape(wanted, (batch, channels - parts * zeros, *image))
 
     def keep(self, expr: Constant) -> Constant:
         """Hold on to a new constant: tables here know expressions by their identity."""

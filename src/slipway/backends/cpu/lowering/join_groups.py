@@ -1,9 +1,11 @@
 """Groups of a convolution that are computed together, so that their filters fill vectors.
 
     4 groups of 4 filters, each on 4 channels  ->  16 filters on 16 channels, three quarters zeros
+    8 groups of 14 filters, each on 14 channels  ->  8 groups of 16 filters, the last two zeros
 
 A step of the inner loop multiplies one channel by a vector of filters.  Where a group's filters do
-not fill one, zeros in what would be idle lanes cost nothing.
+not fill one, zeros in what would be idle lanes cost nothing; where they lie between the filters of
+two groups, their results are left out afterwards.
 """
 
 from __future__ import annotations
@@ -13,42 +15,53 @@ from typing import Any
 
 import numpy as np
 
+# What leaving results out takes for each vector of them, in multiply-adds: they are copied to the
+# plain layout, and back to blocks for a reader that wants those.
+CUTTING = 64
+
 
 @dataclass(frozen=True)
 class JoinedGroups:
-    """How many groups become one, and the block in which its filters are."""
+    """How many groups become one, the block in which its filters are, and zeros after them."""
 
     together: int
     block: int
+    zeros: int = 0
 
 
-def joined_groups(filters: int, channels: int, groups: int, lanes: int) -> JoinedGroups:
+def joined_groups(
+    filters: int, channels: int, groups: int, lanes: int, taps: int, cuts: bool = True
+) -> JoinedGroups:
     """Return the grouping whose convolution takes the fewest steps; of equals, the widest block.
 
-    What stands around the convolution runs on whole vectors then.  Blocks of filters divide those
-    of a joined group, unless all become one.
+    What stands around the convolution runs on whole vectors then.  The filters of a joined group
+    are whole blocks, unless all become one; with zeros only where `cuts` allows it.
     """
     sizes = [b for b in (4, 8, 16, 32, 64) if b <= lanes]
     each, depth = filters // groups, channels // groups
     found = [
-        JoinedGroups(together, block)
+        JoinedGroups(together, block, 0 if together == groups else -together * each % block)
         for together in range(1, groups + 1)
         if groups % together == 0
         for block in sizes
-        if together == groups or together * each % block == 0
     ]
 
     def steps(joined: JoinedGroups) -> tuple[int, int, int]:
         vectors = -(-joined.together * each // joined.block) * (groups // joined.together)
-        return vectors * joined.together * depth, -joined.block, joined.together
+        multiplied = vectors * joined.together * depth * taps
+        cut = CUTTING * vectors if joined.zeros else 0
+        return multiplied + cut, -joined.block, joined.together
 
-    return min(found, key=steps)
+    return min((f for f in found if cuts or not f.zeros), key=steps)
 
 
-def joined_kernel(kernel: np.ndarray[Any, Any], groups: int, together: int) -> np.ndarray[Any, Any]:
+def joined_kernel(
+    kernel: np.ndarray[Any, Any], groups: int, together: int, zeros: int = 0
+) -> np.ndarray[Any, Any]:
     """Return the kernel (O, I / groups, ...) of groups of which `together` are joined.
 
-    A filter has zeros for the channels of the groups that it has been joined with.
+    A filter has zeros for the channels of the groups that it has been joined with; so many filters
+    of `zeros` follow those of each joined group.
     """
     filters, depth = kernel.shape[:2]
     each = filters // groups
@@ -57,4 +70,8 @@ def joined_kernel(kernel: np.ndarray[Any, Any], groups: int, together: int) -> n
         position = group % together * depth
         rows = slice(group * each, (group + 1) * each)
         made[rows, position : position + depth] = kernel[rows]
-    return made
+    if not zeros:
+        return made
+    parts = made.reshape(groups // together, together * each, *made.shape[1:])
+    widths = [(0, zeros) if axis == 1 else (0, 0) for axis in range(parts.ndim)]
+    return np.pad(parts, widths).reshape(-1, *made.shape[1:])

@@ -1,9 +1,10 @@
-"""Where blocked channels do not pay: what the layout pass and the schedules both ask."""
+"""In what blocks channels lie, and where blocks do not pay: for the layout pass and schedules."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from slipway.ir.instructions.tiles import TileInstruction
 from slipway.relay.types import TensorType
 
 
@@ -17,3 +18,41 @@ def few_filters(attrs: Any, data: TensorType, kernel: TensorType, lanes: int) ->
     span = (kernel.shape[-1] - 1) * attrs.dilation[-1]
     width = data.shape[-1] + attrs.padding[1] + attrs.padding[3] - span
     return bool(max(8, 4 * kernel.shape[0]) <= lanes <= width)
+
+
+def block_size(channels: int, lanes: int) -> int:
+    """Return the largest power of two that divides `channels`, at most `lanes`; 1 if odd."""
+    block = 1
+    while block * 2 <= lanes and channels % (block * 2) == 0:
+        block *= 2
+    return block
+
+
+def best_block(channels: int, lanes: int) -> int:
+    """Return the block, at most `lanes`, in which `channels` take the fewest vectors.
+
+    A vector of few lanes takes as long as one of many; of equals, the smaller block.  1 for fewer
+    channels than the smallest vector has.
+    """
+    if channels < 4:
+        return block_size(channels, lanes)
+    sizes = [b for b in (4, 8, 16, 32, 64) if b <= lanes]
+    return min(sizes, key=lambda b: (-(-channels // b), b))
+
+
+def row_block(units: int, widest: int) -> int:
+    """Return the widest block for a product of one row that fills `units` up by a third at most.
+
+    Short vectors would take longer than the weights that are padded.  0 if there is none.
+    """
+    sizes = [widest >> n for n in range(widest.bit_length()) if widest >> n >= 4]
+    return next((b for b in sizes if 3 * (-units % b) <= units), 0)
+
+
+def filled_block(channels: int, entry: TileInstruction) -> int:
+    """Return the block of channels that a step on tiles reads whole, or half of it.
+
+    That for channels which a whole one would pad by more than a quarter.
+    """
+    whole = 2 * entry.c_size
+    return whole if -channels % whole * 4 <= channels else entry.c_size

@@ -32,7 +32,7 @@ MOST_VECTORS = 4  # of outputs, whose weights are one stream from memory
 
 def instruction_for(bits: int, target: Target | None) -> HardwareIntrinsic | None:
     """Return the instruction for weights of so many bits on `target`."""
-    if target is None or target.kind.name != "llvm":
+    if target is None or not target.is_by_llvm:
         return None
     for entry in (HARDWARE[i] for i in INSTRUCTIONS):
         overflows = entry.most_b is not None and entry.most_b < (1 << bits) - 1

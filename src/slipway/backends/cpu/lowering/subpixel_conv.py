@@ -32,15 +32,16 @@ from slipway.relay.visit import rewrite
 from slipway.target.costs import ANY_CORE, Costs
 
 
-def subpixel_conv(function: Function, costs: Costs = ANY_CORE) -> Function:
+def subpixel_conv(function: Function, lanes: int = 1, costs: Costs = ANY_CORE) -> Function:
     """Return `function` with its transposed convolutions rewritten.
 
-    Those with constant kernels and no dilation; others stay.
+    Those with constant kernels and no dilation; others stay.  Filters are computed in vectors of
+    `lanes`.
     """
-    return rewrite(function, lambda call: _rule(call, costs))  # type: ignore[no-any-return]
+    return rewrite(function, lambda call: _rule(call, lanes, costs))  # type: ignore[no-any-return]
 
 
-def _rule(call: Expr, costs: Costs) -> Expr | None:
+def _rule(call: Expr, lanes: int, costs: Costs) -> Expr | None:
     if not is_call_of(call, *(f"nn.conv{n}d_transpose" for n in SPATIAL)):
         return None
     attrs, kernel = call.attrs, call.args[1]
@@ -61,7 +62,9 @@ def _rule(call: Expr, costs: Costs) -> Expr | None:
     ]  # fmt: skip
     with op_registry.span(call.span):
         gain = math.inf if attrs.groups == kernel.array.shape[0] else costs.subpixel_gain
-        if _worth_splitting(geometry, gain):
+        filters = kernel.array.shape[1]
+        vectors = [-(-count // max(1, lanes)) for count in (filters, filters * prod(strides))]
+        if _worth_splitting(geometry, gain * vectors[1] / (vectors[0] * prod(strides))):
             return _split(call, geometry)
         return _joined(call, kernel.array)
 
@@ -126,12 +129,15 @@ class _Axis:
         """What the convolution with those taps, last first, needs around the data."""
         count, first = len(self.taps(rest)), (rest + self.cut) // self.stride
         before = count - 1 - first
-        return before, self.wanted // self.stride - self.data - before + count - 1
+        return before, self.positions - self.data - before + count - 1
+
+    @property
+    def positions(self) -> int:
+        """The pixels of each remainder; the last may be one more than is wanted."""
+        return -(-self.wanted // self.stride)
 
     def shares(self) -> bool:
-        """Return whether all rests have as many pixels, and taps that begin within the data."""
-        if self.wanted % self.stride:
-            return False
+        """Return whether every remainder has taps, and such that begin within the data."""
         rests = range(self.stride)
         return all(self.taps(r) and min(self.padding(r)) >= 0 for r in rests)
 
@@ -140,7 +146,7 @@ class _Axis:
         longest = -(-self.window // self.stride)
         one_by_one = sum(len(self.taps(r)) for r in range(self.stride))
         positions = self.data + longest - 1
-        return one_by_one * self.wanted // self.stride, longest * self.stride * positions
+        return one_by_one * self.positions, longest * self.stride * positions
 
 
 def _worth_splitting(geometry: Sequence[_Axis], gain: float) -> bool:
@@ -166,14 +172,18 @@ def _split(call: Any, geometry: Sequence[_Axis]) -> Expr:
         around = [axis.padding(r) for axis, r in pairs]
         parts.append(_conv(call, weight, [p[0] for p in around] + [p[1] for p in around]))
     make = op_registry.make
-    positions = [extent // stride for extent, stride in zip(size, strides, strict=True)]
+    positions = [axis.positions for axis in geometry]
     spread = make("reshape")(
         make("concatenate")(parts, axis=1), (batch, *strides, channels, *positions)
     )
     order = [axis for a in range(count) for axis in (2 + count + a, 1 + a)]
     spread = make("transpose")(spread, (0, 1 + count, *order))
-    whole: Expr = make("reshape")(spread, (batch, channels, *size))
-    return whole
+    extents = [position * stride for position, stride in zip(positions, strides, strict=True)]
+    whole: Expr = make("reshape")(spread, (batch, channels, *extents))
+    if extents == size:
+        return whole
+    cut: Expr = make("strided_slice")(whole, (0,) * (2 + count), (batch, channels, *size))
+    return cut
 
 
 def phases(kernel: np.ndarray[Any, Any], strides: Sequence[int]) -> np.ndarray[Any, Any]:

@@ -64,7 +64,7 @@ def schedule_elementwise_stage(
         inner = fuse(stage, [loops.pop(), inner])
     vectorize(stage, loops, inner, lanes)
     if loops and total >= knobs.share_from:
-        loops = _parallel_outer(stage, loops, total, knobs.share_from // 4)
+        loops = parallel_outer(stage, loops, total, knobs.share_from // 4)
     if lanes > 1 and steady and loops:
         _unroll_steps(stage, loops[-1], knobs.unrolled // reading.size)
 
@@ -167,7 +167,7 @@ def _unroll_steps(stage: Any, loop: Loop, most: int) -> None:
         stage.unroll(split(stage, loop, factor)[1].axis)
 
 
-def _parallel_outer(stage: Any, loops: Sequence[Loop], total: int, each: int) -> list[Loop]:
+def parallel_outer(stage: Any, loops: Sequence[Loop], total: int, each: int) -> list[Loop]:
     """Run the outer loops in parallel, in tasks of `each` elements; return those inside.
 
     As few loops are fused as make enough tasks: taking indices apart takes divisions.

@@ -35,8 +35,10 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
+from slipway.relay.dims import usual
 from slipway.relay.expr import Function
 from slipway.relay.ops.recurrence import LoopAttrs
+from slipway.relay.ops.tensor.tensors import number
 from slipway.relay.types import TensorType, flatten
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ def _cost(problem: Problem, knobs: ScanKnobs) -> float:
     """Return the cycles of all steps' kernels."""
     attrs = problem.attrs
     first = problem.in_types[attrs.states : attrs.states + attrs.sequences]
-    steps = flatten(first[0])[0].shape[0] if first else int(attrs.steps or 0)
+    steps = usual(flatten(first[0])[0].shape[0]) if first else int(attrs.steps or 0)
     return steps * cycles_of(attrs.body, problem.target)
 
 
@@ -115,14 +117,14 @@ class _Loop:
         self.others = ins[count + sequences :]
         self.step = E.Var("t", "int32")
         self.steps = shape_of(self.sequences[0])[0] if sequences else int(attrs.steps or 0)
-        last = ops.const(self.steps - 1, "int32")
+        last = number(self.steps - 1, "int32")
         self.place = ops.sub(last, self.step) if attrs.reverse else self.step
 
     def statement(self) -> S.Stmt:
         """Return the whole loop."""
         begin = [copy(a, b, self.lanes) for a, b in zip(self.initial, self.states, strict=True)]
         steps = S.For(
-            self.step, ops.const(0, "int32"), ops.const(self.steps, "int32"), "serial", self._once()
+            self.step, ops.const(0, "int32"), number(self.steps, "int32"), "serial", self._once()
         )
         return S.seq((*begin, steps))
 
@@ -141,5 +143,5 @@ class _Loop:
     def _row(self, buffer: Buffer) -> Buffer:
         """Return the part of a sequence that belongs to this step."""
         shape = shape_of(buffer)[1:]
-        offset = ops.mul(self.place, ops.const(prod(shape), "int32"))
+        offset = ops.mul(self.place, number(prod(shape), "int32"))
         return view(buffer, shape, offset)

@@ -57,8 +57,23 @@ class SharedKnobs(Knobs):
         return self.block_rows // self.rows, self.block_columns // self.columns
 
 
-def _sizes(in_types: Sequence[Any], attrs: Any) -> tuple[int, int, int, int] | None:
-    """Return (batch, rows, columns, depth) of a product, where they are known."""
+@dataclass(frozen=True)
+class Sizes:
+    """What a product is of: products beside each other, rows and columns of each, and its sum."""
+
+    batch: int
+    rows: int
+    columns: int
+    depth: int
+
+    @property
+    def is_large(self) -> bool:
+        """Return whether a tile is worth its shared memory."""
+        return min(self.rows, self.columns, self.depth) >= _LEAST
+
+
+def _sizes(in_types: Sequence[Any], attrs: Any) -> Sizes | None:
+    """Return the sizes of a product, where they are known."""
     shapes = [tuple(t.shape) for t in in_types[:2]]
     if not all(isinstance(n, int) for shape in shapes for n in shape):
         return None
@@ -67,29 +82,30 @@ def _sizes(in_types: Sequence[Any], attrs: Any) -> tuple[int, int, int, int] | N
         return None
     if len(left) < 2 or len(left) != len(right):
         return None
-    return max(prod(left[:-2]), prod(right[:-2])), left[-2], right[-2], left[-1]
+    return Sizes(max(prod(left[:-2]), prod(right[:-2])), left[-2], right[-2], left[-1])
 
 
-def _is_large(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
-    sizes = _sizes(in_types, attrs)
-    return sizes is not None and min(sizes[1:]) >= _LEAST and bool(_legal(in_types, target))
-
-
-def _runs_in_step(target: Target) -> bool:
+def runs_in_step(target: Target) -> bool:
+    """Return whether the target says that threads run in step, so that it has shared memory."""
     return int(target.attrs.get("thread_warp_size") or 1) > 1
 
 
 def _is_default(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
-    return _runs_in_step(target) and _is_large(attrs, in_types, target)
+    return runs_in_step(target) and _applies(attrs, in_types, target)
 
 
 def _is_choice(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
-    return not _runs_in_step(target) and _is_large(attrs, in_types, target)
+    return not runs_in_step(target) and _applies(attrs, in_types, target)
 
 
-def _legal(in_types: Sequence[Any], target: Target) -> list[SharedKnobs]:
-    """Return the knobs with which a block fits into a device of the target."""
-    size = dtypes.bytes_of(in_types[0].dtype)
+def _applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
+    sizes = _sizes(in_types, attrs)
+    return sizes is not None and sizes.is_large and bool(legal_knobs(in_types[0].dtype, target))
+
+
+def legal_knobs(dtype: str, target: Target) -> list[SharedKnobs]:
+    """Return the knobs with which a block of panels of `dtype` fits into a device of the target."""
+    size = dtypes.bytes_of(dtype)
     found = []
     for values in product(_BLOCKS, _BLOCKS, _TILES, _TILES, _DEPTHS):
         knobs = SharedKnobs(*values)
@@ -100,25 +116,30 @@ def _legal(in_types: Sequence[Any], target: Target) -> list[SharedKnobs]:
     return found
 
 
-def shared_cost(problem: Problem, knobs: SharedKnobs) -> float:
+def product_cost(sizes: Sizes, knobs: SharedKnobs) -> float:
     """Return the multiply-adds that the work of all threads is worth, where enough of them run."""
-    sizes = _sizes(problem.in_types, problem.attrs)
-    assert sizes is not None
-    batch, rows, columns, depth = sizes
-    blocks = batch * -(-rows // knobs.block_rows) * -(-columns // knobs.block_columns)
+    across = -(-sizes.rows // knobs.block_rows) * -(-sizes.columns // knobs.block_columns)
     threads = prod(knobs.threads)
     fetched = (knobs.block_rows + knobs.block_columns) / threads
     step = knobs.rows * knobs.columns + _SHARED_COST * (knobs.rows + knobs.columns)
     step += (_GLOBAL_COST + _SHARED_COST) * fetched
     registers = knobs.rows * knobs.columns + knobs.rows + knobs.columns
-    busy = min(1.0, blocks * threads / _BUSY_THREADS) * min(1.0, _REGISTERS / registers)
+    running = sizes.batch * across * threads
+    busy = min(1.0, running / _BUSY_THREADS) * min(1.0, _REGISTERS / registers)
     full = min(1.0, threads / 64)  # two warps of most devices
-    return blocks * threads * -(-depth // knobs.depth) * knobs.depth * step / (busy * full)
+    return running * -(-sizes.depth // knobs.depth) * knobs.depth * step / (busy * full)
 
 
-def shared_knobs(problem: Problem) -> SharedKnobs:
+def _cost(problem: Problem, knobs: SharedKnobs) -> float:
+    sizes = _sizes(problem.in_types, problem.attrs)
+    assert sizes is not None
+    return product_cost(sizes, knobs)
+
+
+def _knobs(problem: Problem) -> SharedKnobs:
     """Return the default knobs: those of the lowest cost."""
-    return min(_legal(problem.in_types, problem.target), key=lambda k: shared_cost(problem, k))
+    legal = legal_knobs(problem.in_types[0].dtype, problem.target)
+    return min(legal, key=lambda knobs: _cost(problem, knobs))
 
 
 def shared_space(problem: Problem) -> dict[str, Sequence[Any]]:
@@ -134,11 +155,11 @@ def shared_space(problem: Problem) -> dict[str, Sequence[Any]]:
 
 @register_strategy(
     "nn.dense", "nn.batch_matmul", name="threads.shared", priority=20, applies=_is_default,
-    default=shared_knobs, space=shared_space, cost=shared_cost,
+    default=_knobs, space=shared_space, cost=_cost,
 )  # fmt: skip
 @register_strategy(
     "nn.dense", "nn.batch_matmul", name="threads.shared", priority=5, applies=_is_choice,
-    default=shared_knobs, space=shared_space, cost=shared_cost,
+    default=_knobs, space=shared_space, cost=_cost,
 )  # fmt: skip
 def schedule_shared(
     problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: SharedKnobs
@@ -158,52 +179,76 @@ def schedule_shared(
     else:
         tile = anchor
         schedule[tile].set_scope("local")
-    along = [te.thread_axis(f"threadIdx.{a}") for a in "yx"]
-    thread = _bind_blocks(schedule[out], along, knobs)
-    stage = schedule[tile]
-    stage.compute_at(schedule[out], thread)
-    (step,) = stage.op.reduce_axis
-    outer, inner = stage.split(step, factor=knobs.depth)
-    rows, columns = stage.op.axis[-2:]
-    stage.reorder(*stage.op.axis[:-2], outer, inner, rows, columns)
-    stage.unroll(rows)
+    *batch, rows, columns = schedule[out].op.axis
+    tiling = Tiling(schedule, knobs)
+    tiling.bind(out, batch, rows, columns)
+    step = tiling.sum_up(tile)
     for operand in operands:
-        panel = schedule.cache_read(operand, "shared", [tile])
-        part = schedule.cache_read(panel, "local", [tile])
-        schedule[part].compute_at(stage, inner)
-        for axis in schedule[part].op.axis:
-            schedule[part].unroll(axis)
-        schedule[panel].compute_at(stage, outer)
-        _fetch_together(schedule[panel], along, knobs)
+        tiling.share(schedule.cache_read(operand, "shared", [tile]), tile, step)
     return schedule
 
 
-def _bind_blocks(stage: te.Stage, along: Sequence[te.IterVar], knobs: SharedKnobs) -> te.IterVar:
-    """Bind tiles to blocks and parts to threads; return the axis of the threads along x."""
-    *batch, rows, columns = stage.op.axis
-    block_y, rows = stage.split(rows, factor=knobs.block_rows)
-    block_x, columns = stage.split(columns, factor=knobs.block_columns)
-    thread_y, rows = stage.split(rows, factor=knobs.rows)
-    strip, thread_x = stage.split(columns, nparts=knobs.columns)
-    stage.reorder(*batch, block_y, block_x, strip, thread_y, thread_x, rows)
-    if batch:
-        each = batch[0] if len(batch) == 1 else stage.fuse(*batch)
-        stage.bind(each, te.thread_axis("blockIdx.z"))
-    stage.bind(block_y, te.thread_axis("blockIdx.y"))
-    stage.bind(block_x, te.thread_axis("blockIdx.x"))
-    stage.bind(strip, te.thread_axis("vthread"))
-    stage.bind(thread_y, along[0])
-    stage.bind(thread_x, along[1])
-    stage.unroll(rows)
-    bound: te.IterVar = thread_x
-    return bound
+class Tiling:
+    """A schedule whose blocks each compute a tile of a product from panels in shared memory."""
 
+    def __init__(self, schedule: te.Schedule, knobs: SharedKnobs) -> None:
+        self.schedule, self.knobs = schedule, knobs
+        self.along = [te.thread_axis(f"threadIdx.{a}") for a in "yx"]
+        self.place: tuple[te.Tensor, te.IterVar] | None = None  # where a thread's part is
 
-def _fetch_together(stage: te.Stage, along: Sequence[te.IterVar], knobs: SharedKnobs) -> None:
-    """Let all threads of a block fetch a panel, neighbours what lies beside each other."""
-    stage.storage_align(stage.op.axis[-2], knobs.depth, 1)
-    fused = stage.fuse(*stage.op.axis)
-    fused, across = stage.split(fused, factor=knobs.threads[1])
-    _, down = stage.split(fused, factor=knobs.threads[0])
-    stage.bind(down, along[0])
-    stage.bind(across, along[1])
+    def bind(
+        self, out: te.Tensor, batch: Sequence[te.IterVar], rows: te.IterVar, columns: te.IterVar
+    ) -> None:
+        """Bind the tiles of the output to blocks and their parts to threads."""
+        stage, knobs = self.schedule[out], self.knobs
+        block_y, rows = stage.split(rows, factor=knobs.block_rows)
+        block_x, columns = stage.split(columns, factor=knobs.block_columns)
+        thread_y, rows = stage.split(rows, factor=knobs.rows)
+        strip, thread_x = stage.split(columns, nparts=knobs.columns)
+        stage.reorder(*batch, block_y, block_x, strip, thread_y, thread_x, rows)
+        if batch:
+            each = batch[0] if len(batch) == 1 else stage.fuse(*batch)
+            stage.bind(each, te.thread_axis("blockIdx.z"))
+        stage.bind(block_y, te.thread_axis("blockIdx.y"))
+        stage.bind(block_x, te.thread_axis("blockIdx.x"))
+        stage.bind(strip, te.thread_axis("vthread"))
+        stage.bind(thread_y, self.along[0])
+        stage.bind(thread_x, self.along[1])
+        stage.unroll(rows)
+        self.place = out, thread_x
+
+    def sum_up(self, tile: te.Tensor) -> tuple[te.IterVar, te.IterVar]:
+        """Compute a thread's sums in its registers; return the loops over panels and in one."""
+        assert self.place is not None
+        out, thread = self.place
+        stage = self.schedule[tile]
+        stage.compute_at(self.schedule[out], thread)
+        (step,) = stage.op.reduce_axis
+        outer, inner = stage.split(step, factor=self.knobs.depth)
+        rows, columns = stage.op.axis[-2:]
+        stage.reorder(*stage.op.axis[:-2], outer, inner, rows, columns)
+        stage.unroll(rows)
+        return outer, inner
+
+    def share(
+        self, panel: te.Tensor, tile: te.Tensor, step: tuple[te.IterVar, te.IterVar], pad: int = 1
+    ) -> None:
+        """Let all threads of a block fetch a panel, neighbours what lies beside each other.
+
+        A thread's part of it goes through registers.  Rows are `pad` elements apart.
+        """
+        schedule, knobs = self.schedule, self.knobs
+        outer, inner = step
+        part = schedule.cache_read(panel, "local", [tile])
+        schedule[part].compute_at(schedule[tile], inner)
+        for axis in schedule[part].op.axis:
+            schedule[part].unroll(axis)
+        stage = schedule[panel]
+        stage.compute_at(schedule[tile], outer)
+        if pad:
+            stage.storage_align(stage.op.axis[-2], knobs.depth, pad)
+        fused = stage.fuse(*stage.op.axis)
+        fused, across = stage.split(fused, factor=knobs.threads[1])
+        _, down = stage.split(fused, factor=knobs.threads[0])
+        stage.bind(down, self.along[0])
+        stage.bind(across, self.along[1])

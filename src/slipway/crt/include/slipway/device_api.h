@@ -62,6 +62,11 @@ typedef struct {
   slw_status (*wait_all)(void); /* of the devices that something was done on */
   /* None where this kind of device has no such attribute; SLW_DEVICE_EXIST has for all. */
   slw_status (*attribute)(int32_t device_id, int32_t attribute, TVMFFIAny *out);
+  /* A device's own clock.  All three are NULL of a kind that has none. */
+  uint64_t (*launches)(int32_t device_id); /* of kernels, since the process began */
+  slw_status (*mark)(int32_t device_id, uint64_t *out); /* behind what is queued */
+  /* The time from one mark to a later one, for which it waits; both are given back. */
+  slw_status (*between)(int32_t device_id, uint64_t from, uint64_t to, uint64_t *duration_ns);
 } slw_device_api;
 
 /** Enter the functions of a kind of device (a DLDeviceType), for the life of the process: memory is
@@ -73,6 +78,34 @@ SLW_API const slw_device_api *slw_device_find(int32_t device_type);
 
 /** Wait until all devices have done their work, where this process gave them any. */
 SLW_API slw_status slw_device_wait_all(void);
+
+/** Kernels that were launched on the devices with clocks. */
+#define SLW_DEVICE_CLOCKS 32
+typedef struct {
+  uint64_t launches[SLW_DEVICE_CLOCKS];
+} slw_device_work;
+
+/** A device with a clock; `api` NULL: none. */
+typedef struct {
+  const slw_device_api *api;
+  int32_t device_id;
+} slw_device_clock;
+
+/** Note what was launched so far. */
+SLW_API void slw_device_note(slw_device_work *out);
+
+/** Return the clock of the only device that kernels were launched on since `before`: none where
+ * there was no such device, where there were several, and where its kind has no clock. */
+SLW_API slw_device_clock slw_device_clock_since(const slw_device_work *before);
+
+/** A span of time on a device, or, where `clock` is none, on the processor until all is done. */
+typedef struct {
+  slw_device_clock clock;
+  uint64_t from;
+} slw_device_span;
+
+SLW_API slw_status slw_device_span_begin(slw_device_span *span, slw_device_clock clock);
+SLW_API slw_status slw_device_span_end(slw_device_span *span, uint64_t *duration_ns);
 
 /** Move bytes between places that may each be on the processor or on a device.
  * @retval SLW_ERROR_TENSOR this runtime has none of a kind */

@@ -28,7 +28,8 @@ typedef struct {
 /** Monotonic clock. Units: nanoseconds. */
 SLW_API uint64_t slw_time_ns(void);
 
-/** Call `function` once to warm up, then measure.
+/** Call `function` once to warm up, then measure: by the clock of the device that it launched
+ * kernels on, where that was one and has a clock, else by the processor's.
  * @param preproc  called with the same arguments before each measurement; call NULL: none
  * @param results_s  room for options->repeat mean times of one run, in seconds
  * @retval SLW_ERROR_CALL the function failed; the thread's error says why */

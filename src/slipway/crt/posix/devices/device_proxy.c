@@ -273,6 +273,30 @@ static slw_status wait_all(int32_t kind) {
   return (started_by == getpid() && (used >> kind & 1U) != 0U) ? ask(&message) : SLW_OK;
 }
 
+static uint64_t launches(int32_t kind, int32_t device) {
+  slw_device_message message = message_of(SLW_DEVICE_LAUNCHES, kind, device);
+  int asks = started_by == getpid() && (used >> kind & 1U) != 0U;
+  return (asks && ask(&message) == SLW_OK) ? message.first : 0U;
+}
+
+static slw_status mark(int32_t kind, int32_t device, uint64_t *out) {
+  slw_device_message message = message_of(SLW_DEVICE_MARK, kind, device);
+  slw_status status = ask(&message);
+  *out = message.first;
+  return status;
+}
+
+static slw_status between(int32_t kind, int32_t device, uint64_t from, uint64_t to,
+                          uint64_t *duration_ns) {
+  slw_device_message message = message_of(SLW_DEVICE_BETWEEN, kind, device);
+  slw_status status;
+  message.first = from;
+  message.second = to;
+  status = ask(&message);
+  *duration_ns = message.first;
+  return status;
+}
+
 static slw_status give_attribute(int32_t kind, int32_t device, int32_t attribute,
                                  TVMFFIAny *out) {
   slw_device_message message = message_of(SLW_DEVICE_ATTRIBUTE, kind, device);
@@ -323,10 +347,15 @@ static slw_status give_attribute(int32_t kind, int32_t device, int32_t attribute
   static slw_status name##_attribute(int32_t device, int32_t attribute, TVMFFIAny *out) {          \
     return give_attribute(number, device, attribute, out);                                         \
   }                                                                                                \
+  static uint64_t name##_launches(int32_t device) { return launches(number, device); }             \
+  static slw_status name##_mark(int32_t device, uint64_t *out) { return mark(number, device, out); } \
+  static slw_status name##_between(int32_t device, uint64_t from, uint64_t to, uint64_t *out) {    \
+    return between(number, device, from, to, out);                                                 \
+  }                                                                                                \
   static const slw_device_api name##_api = {                                                       \
       #name,        name##_alloc,    name##_release, name##_where, name##_read,     name##_write,  \
       name##_copy,  name##_add_code, name##_launch,  name##_sync,  name##_wait_all,                \
-      name##_attribute,                                                                            \
+      name##_attribute, name##_launches, name##_mark, name##_between,                              \
   };                                                                                               \
   void slw_##name##_setup(void) { slw_device_register(number, &name##_api); }
 

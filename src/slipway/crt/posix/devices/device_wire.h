@@ -20,6 +20,9 @@ typedef enum {
   SLW_DEVICE_LAUNCH,     /* slw_device_wire_launch, arguments, digest, kernel and signature */
   SLW_DEVICE_SYNC,       /* device */
   SLW_DEVICE_WAIT_ALL,   /* nothing */
+  SLW_DEVICE_LAUNCHES,   /* device -> first: how many */
+  SLW_DEVICE_MARK,       /* device -> first: the mark */
+  SLW_DEVICE_BETWEEN,    /* device, first and second: marks -> first: nanoseconds */
   SLW_DEVICE_ATTRIBUTE   /* device, first: which -> second: its type; first, or the text */
 } slw_device_op;
 

@@ -11,6 +11,7 @@ from slipway import relay
 from slipway.frontends.budget import check_table
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.operators.arithmetic import dtype_of
+from slipway.relay.dims import is_open
 from slipway.relay.op_registry import const
 
 
@@ -33,16 +34,18 @@ def constant_of_shape(node: NodeView) -> Any:
     value = node.attr("value")
     value = np.zeros(1, np.float32) if value is None else value.reshape(-1)
     shape = node.ints(0, "the shape")
-    if any(extent < 0 for extent in shape):
+    if any(not is_open(extent) and extent < 0 for extent in shape):
         raise node.unsupported(f"the shape {shape} has a negative extent")
-    if prod(shape) <= 4096:
+    if not any(map(is_open, shape)) and prod(shape) <= 4096:
         return const(np.full(shape, value[0], value.dtype))
     return relay.full(const(value[0], value.dtype.name), shape, value.dtype.name)
 
 
 @converter("Range")
 def range_(node: NodeView) -> Any:
-    """An arithmetic sequence of constant bounds."""
+    """An arithmetic sequence of constant bounds, or in whole steps up to an open size."""
+    if not isinstance(node.input(1), relay.Constant) and node.sizes.of(node.input(1)) is not None:
+        return _open_range(node)
     start, limit, delta = (
         node.constant(i, what).reshape(())[()] for i, what in enumerate(("start", "limit", "delta"))
     )
@@ -58,6 +61,19 @@ def range_(node: NodeView) -> Any:
     count = max(ceil(steps), 0)
     check_table(node, count)
     return const((start + np.arange(count) * delta).astype(node.type().dtype))
+
+
+def _open_range(node: NodeView) -> Any:
+    (start,), (limit,), (delta,) = (
+        node.ints(i, what) for i, what in enumerate(("start", "limit", "delta"))
+    )
+    if is_open(delta) or delta < 1:
+        raise node.unsupported(f"delta is {delta}: up to an open size it counts up by a number")
+    dtype = node.type().dtype
+    if not is_open(start):
+        return relay.arange(start, limit, delta, dtype)
+    first = relay.cast(node.input(0), dtype)
+    return relay.add(relay.arange(0, limit - start, delta, dtype), relay.reshape(first, ()))
 
 
 @converter("EyeLike")

@@ -12,6 +12,7 @@ from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.operators.recurrent_activations import ARGUMENTS, activation
 from slipway.frontends.steps import run_steps
+from slipway.relay.dims import is_open
 from slipway.relay.expr import Constant
 from slipway.relay.op_registry import const
 
@@ -36,7 +37,7 @@ class _Direction:
         self.weight = self.part(node.input(1), index)
         self.recurrence = self.part(node.input(2), index)
         self.bias = self.part(node.optional(3), index)
-        zeros = const(np.zeros((node.type().shape[1], self.hidden), node.type().dtype))
+        zeros = _zeros((node.type().shape[1], self.hidden), node.type().dtype)
         lstm = node.kind == "LSTM"
         states = (5, 6) if lstm else (5,)
         self.states = [self.part(node.input(i), index) if node.has(i) else zeros for i in states]
@@ -160,7 +161,7 @@ def _sequence(d: _Direction, lengths: Any) -> tuple[list[Any], Any]:
     xs = [d.input_gates()]
     steps, batch, _ = xs[0].tensor_type.shape
     if lengths is not None:  # step t of entry b counts while t < lengths[b]
-        xs.append(const(np.arange(steps, dtype="int32")[:, None, None]))
+        xs.append(relay.reshape(_places(steps), (steps, 1, 1)))
 
     def once(states: list[Any], slices: list[Any]) -> tuple[list[Any], list[Any]]:
         new = step(d, states, slices[0])
@@ -173,6 +174,18 @@ def _sequence(d: _Direction, lengths: Any) -> tuple[list[Any], Any]:
 
     finals, (outputs,) = run_steps(once, d.states, xs, d.reverse)
     return finals, outputs
+
+
+def _zeros(shape: tuple[int, ...], dtype: str) -> Any:
+    if any(map(is_open, shape)):
+        return relay.zeros(shape, dtype)
+    return const(np.zeros(shape, dtype))
+
+
+def _places(steps: int) -> Any:
+    if is_open(steps):
+        return relay.arange(0, steps, 1, "int32")
+    return const(np.arange(steps, dtype="int32"))
 
 
 @converter("LSTM", "GRU", "RNN")

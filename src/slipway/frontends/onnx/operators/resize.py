@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.operators.resize_matrix import antialiased, cropped
+from slipway.relay.dims import is_open
 from slipway.relay.ops.image.resize import ResizeAttrs
 
 METHODS = {
@@ -25,7 +27,7 @@ def upsample(node: NodeView) -> Any:
     """The operator before Resize: asymmetric coordinates, factors as attribute or input."""
     scales = node.attr("scales") if node.opset < 9 else node.constant(1, "the scales").reshape(-1)
     factors = [float(s) for s in scales]
-    size = [int(np.floor(d * f)) for d, f in zip(node.type().shape, factors, strict=True)]
+    size = [_scaled(node, d, f) for d, f in zip(node.type().shape, factors, strict=True)]
     method = node.choice("mode", "nearest", METHODS)
     return relay.image.resize(node.input(0), size, factors, method, "asymmetric", "floor")
 
@@ -45,7 +47,7 @@ def resized(node: NodeView, stated: Sequence[int] | None) -> Any:
     if node.opset < 11:
         factors = [float(s) for s in node.constant(1, "the scales").reshape(-1)]
         _check_scales(node, factors, range(len(shape)))
-        size = [int(np.floor(d * f)) for d, f in zip(shape, factors, strict=True)]
+        size = [_scaled(node, d, f) for d, f in zip(shape, factors, strict=True)]
         return relay.image.resize(
             node.input(0), size, factors, METHODS[mode], "asymmetric", "floor"
         )
@@ -69,8 +71,12 @@ def resized(node: NodeView, stated: Sequence[int] | None) -> Any:
     )  # fmt: skip
     attrs = ResizeAttrs(tuple(size), tuple(scales), *arguments)
     if crop:
+        if any(map(is_open, (*shape, *size))):
+            raise node.unsupported("a region of open sizes, whose filters are constants")
         return cropped(attrs, node.input(0), starts, ends, node.attr("extrapolation_value", 0.0))
-    if node.attr("antialias", 0) and any(s < 1 for s in scales) and mode != "nearest":
+    if node.attr("antialias", 0) and mode != "nearest" and (not scales or min(scales) < 1):
+        if any(map(is_open, (*shape, *size))):
+            raise node.unsupported("antialias with open sizes, whose filters are constants")
         return antialiased(attrs, node.input(0))
     return relay.image.resize(node.input(0), size, scales, *arguments)
 
@@ -84,6 +90,18 @@ def _check_scales(node: NodeView, factors: Sequence[float], axes: Sequence[int])
     _check_count(node, "scales", factors, axes)
     if not all(0 < factor < np.inf for factor in factors):
         raise node.unsupported(f"its scales are {list(factors)}; each must be greater than 0")
+
+
+def _scaled(node: NodeView, extent: Any, factor: float) -> Any:
+    """Return the extent that a factor makes of one, rounded down."""
+    if not is_open(extent):
+        return int(np.floor(extent * factor))
+    exact = Fraction(factor)
+    if exact.denominator > 1 << 10:
+        raise node.unsupported(
+            f"it scales the open size {extent} by {factor}, which is no fraction"
+        )
+    return extent * exact.numerator // exact.denominator
 
 
 def _region(node: NodeView, rank: int, axes: list[int]) -> tuple[list[float], list[float]]:
@@ -113,13 +131,20 @@ def _target(
             raise node.unsupported("it has both scales and sizes; leave one out")
         for axis, factor in zip(axes, given, strict=True):
             scales[axis] = float(factor)
-            size[axis] = int(np.floor(shape[axis] * spans[axis] * float(factor)))
+            size[axis] = _scaled(node, shape[axis], spans[axis] * float(factor))
         return size, scales
     wanted = tuple(stated[a] for a in axes) if stated else node.ints(3, "the sizes")
     _check_count(node, "sizes", wanted, axes)
-    if any(extent < 1 for extent in wanted) and all(shape):
+    if any(not is_open(extent) and extent < 1 for extent in wanted) and all(shape):
         raise node.unsupported(f"its sizes are {list(wanted)}; each must be 1 or more")
     policy = node.attr("keep_aspect_ratio_policy", "stretch")
+    if any(is_open(v) for axis, extent in zip(axes, wanted, strict=True)
+           for v in (shape[axis], extent)):  # fmt: skip
+        if policy != "stretch":
+            raise node.unsupported(f"keep_aspect_ratio_policy {policy!r} with open sizes")
+        for axis, extent in zip(axes, wanted, strict=True):
+            size[axis] = extent
+        return size, []
     if policy != "stretch":
         ratios = [w / shape[a] for a, w in zip(axes, wanted, strict=True)]
         ratio = min(ratios) if policy == "not_larger" else max(ratios)

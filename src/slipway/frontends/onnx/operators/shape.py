@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,19 +11,25 @@ from slipway import relay
 from slipway.frontends.budget import check_table
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.product import element_count
+from slipway.relay.dims import is_open
 from slipway.relay.op_registry import const
 
 
 @converter("Shape")
 def shape_of(node: NodeView) -> Any:
-    """The shape, known from the type."""
-    dims = node.type().shape
-    return const(np.array(dims[node.attr("start", 0) : node.attr("end")], np.int64))
+    """The shape, known from the type; open sizes are computed when the model runs."""
+    dims, (start, end) = node.type().shape, (node.attr("start", 0), node.attr("end"))
+    if not any(map(is_open, dims[start:end])):
+        return const(np.array(dims[start:end], np.int64))
+    found = slice(start, end).indices(len(dims))[:2]
+    return relay.strided_slice(node.sizes.shape(node.input(0)), found[:1], found[1:])
 
 
 @converter("Size")
 def size_of(node: NodeView) -> Any:
-    """The number of elements, known from the type."""
+    """The number of elements, known from the type; an open one is computed when the model runs."""
+    if any(map(is_open, node.type().shape)):
+        return node.sizes.count(node.input(0))
     return const(np.array(node.type().size, np.int64))
 
 
@@ -98,11 +105,21 @@ def split(node: NodeView) -> Any:
     return relay.split(node.input(0), [int(c) for c in cuts], axis)
 
 
+def _broadcast(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape that two broadcast to; an open size is taken for the other's, unless 1."""
+    if not any(map(is_open, (*one, *other))):
+        return np.broadcast_shapes(tuple(one), tuple(other))
+    rank = max(len(one), len(other))
+    pairs = zip((1,) * (rank - len(one)) + tuple(one), (1,) * (rank - len(other)) + tuple(other),
+                strict=True)  # fmt: skip
+    return tuple(b if a == 1 else a for a, b in pairs)
+
+
 @converter("Expand")
 def expand(node: NodeView) -> Any:
     """Broadcast both ways with a shape."""
     wanted = node.ints(1, "the shape")
-    shape = np.broadcast_shapes(node.type().shape, wanted)
+    shape = _broadcast(node.type().shape, wanted)
     if shape == node.type().shape:
         return node.input(0)
     return relay.broadcast_to(node.input(0), shape)

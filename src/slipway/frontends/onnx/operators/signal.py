@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from slipway import relay
 from slipway.frontends.budget import check_table
+from slipway.frontends.columns import image_of_columns
 from slipway.frontends.fourier import fourier
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.relay.op_registry import const, make
@@ -70,33 +70,13 @@ def stft(node: NodeView) -> Any:
 
 @converter("Col2Im")
 def col_to_im(node: NodeView) -> Any:
-    """Columns summed back into an image: a transposed convolution with unit kernels."""
+    """Columns summed back into an image."""
     image, block = node.ints(1, "the image shape"), node.ints(2, "the block shape")
-    count = len(block)
-    if count not in (1, 2, 3):
-        raise node.unsupported(f"has {count} spatial axes; 1 to 3 are served")
-    ones = (1,) * count
-    strides, dilation = tuple(node.attr("strides", ones)), tuple(node.attr("dilations", ones))
-    padding = tuple(node.attr("pads", (0,) * (2 * count)))
-    size, extra = [], []
-    for a in range(count):
-        room = image[a] + padding[a] + padding[a + count] - (block[a] - 1) * dilation[a] - 1
-        size.append(room // strides[a] + 1)
-        extra.append(room % strides[a])
-    taps = prod(block)
-    batch, rows, _ = node.type().shape
-    if min(block) < 1 or rows % taps:
-        raise node.unsupported(f"{rows} rows are no channels of blocks {block}")
-    channels = rows // taps
-    check_table(node, channels, taps, taps)
-    unit = np.eye(taps).reshape(taps, 1, *block)
-    weight = np.tile(unit, (channels, 1, *ones)).astype(node.type().dtype)
-    function = (
-        relay.nn.conv1d_transpose, relay.nn.conv2d_transpose, relay.nn.conv3d_transpose,
-    )[count - 1]  # fmt: skip
-    return function(
-        relay.reshape(node.input(0), (batch, rows, *size)), const(weight), strides, padding,
-        dilation, groups=channels, output_padding=extra,
+    ones = (1,) * len(block)
+    return image_of_columns(
+        node.input(0), image, block, tuple(node.attr("strides", ones)),
+        tuple(node.attr("dilations", ones)),
+        tuple(node.attr("pads", (0,) * (2 * len(block)))),
     )  # fmt: skip
 
 

@@ -14,11 +14,11 @@ import numpy as np
 from slipway import dtypes
 from slipway.ir.node import node
 from slipway.relay import op_registry
-from slipway.relay.dims import size_of
+from slipway.relay.dims import is_open, size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import as_tuple, need_number
-from slipway.relay.ops.tensor.tensors import te
+from slipway.relay.ops.tensor.tensors import number, te
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 COORDINATES = (
     "half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric",
 )  # fmt: skip
+MOST_TIMES = 16  # larger enlargements of open sizes are computed from coordinates
 ROUNDING = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 
@@ -179,6 +180,8 @@ def _source(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: PrimExpr, w
     In float64 for the nearest neighbour, where a tie decides which element is read; in `wide`, the
     dtype of the sums, where a rounding error only moves a weight.
     """
+    if is_open(extent) or is_open(out):
+        return _open_source(attrs, axis, extent, out, i, wide)
     times, over = _ratio(attrs, axis, extent, out)
     length = attrs.scales[axis] * extent if attrs.scales else out
     dtype = "float64" if attrs.method == "nearest_neighbor" else wide
@@ -204,6 +207,41 @@ def _source(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: PrimExpr, w
             return moved(at + number(0.5)) - number(0.5)
 
 
+def _open_source(
+    attrs: ResizeAttrs, axis: int, extent: Any, out: Any, i: PrimExpr, wide: str
+) -> Any:
+    """The same where sizes are open: what depends on them is computed when the model runs."""
+    dtype = "float64" if attrs.method == "nearest_neighbor" else wide
+
+    def real(value: float) -> Any:
+        return te().const(value, dtype)
+
+    at, size = i.astype(dtype), number(extent, dtype)
+    scale = real(attrs.scales[axis]) if attrs.scales else None
+    length = number(out, dtype) if scale is None else scale * size
+
+    def moved(position: Any) -> Any:
+        return position * size / length if scale is None else position / scale
+
+    def unless_one(coordinate: Any) -> Any:
+        return te().select(length > real(1.0), coordinate, real(0.0))
+
+    half = real(0.5)
+    match attrs.coordinate_transformation_mode:
+        case "align_corners":
+            steps = te().max(length - real(1.0), real(1.0))
+            return unless_one(at * (size - real(1.0)) / steps)
+        case "asymmetric":
+            return moved(at)
+        case "pytorch_half_pixel":
+            return unless_one(moved(at + half) - half)
+        case "half_pixel_symmetric":
+            shift = size * half * (real(1.0) - number(out, dtype) / length)
+            return (shift + moved(at + half)) - half
+        case _:
+            return moved(at + half) - half
+
+
 def _whole_step(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: PrimExpr) -> Any | None:
     """The nearest element to output position `i` as plain integer arithmetic, if it is that simple.
 
@@ -211,6 +249,8 @@ def _whole_step(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: PrimExp
     """
     if attrs.method != "nearest_neighbor":
         return None
+    if is_open(extent) or is_open(out):
+        return _open_whole_step(attrs, axis, extent, out, i)
     positions = taps_of(attrs, axis, extent, out)[0][:, 0]
     at = np.arange(out)
     if out % extent == 0 and (positions == at // (out // extent)).all():
@@ -218,6 +258,26 @@ def _whole_step(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: PrimExp
     if extent % out == 0 and (positions == at * (extent // out) + positions[0]).all():
         return i * (extent // out) + int(positions[0])
     return None
+
+
+def _open_whole_step(
+    attrs: ResizeAttrs, axis: int, extent: Any, out: Any, i: PrimExpr
+) -> Any | None:
+    """The same where sizes are open: a step of n elements is the same step at every size."""
+    times = attrs.scales[axis] if attrs.scales else 0.0
+    factor = int(times) if times > 1 and times == int(times) else _multiple(out, extent)
+    if not factor or out is not extent * factor:
+        return None
+    for size in range(1, 6):
+        positions = taps_of(attrs, axis, size, size * factor)[0][:, 0]
+        if (positions != np.arange(size * factor) // factor).any():
+            return None
+    return te().floordiv(i, factor)
+
+
+def _multiple(out: Any, extent: Any) -> int:
+    """Return how many times an open size another is; 0 where it is no whole number."""
+    return next((k for k in range(2, MOST_TIMES + 1) if out is extent * k), 0)
 
 
 @RESIZE.compute
@@ -235,13 +295,14 @@ def _resize_compute(
     def reads(axis: int, i: PrimExpr) -> list[tuple[Any, Any]]:
         """(position, weight) pairs along one axis; a weight of None is one."""
         extent = shape[axis]
+        last = number(extent, "int32") - 1
         whole = _whole_step(attrs, axis, extent, out.shape[axis], i)
         if whole is not None:
             return [(whole, None)]
         at = _source(attrs, axis, extent, out.shape[axis], i, wide)
 
         def inside(position: PrimExpr) -> Any:
-            return te().min(te().max(position, 0), extent - 1)
+            return te().min(te().max(position, 0), last)
 
         if attrs.method == "nearest_neighbor":
             match attrs.rounding_method:
@@ -267,7 +328,7 @@ def _resize_compute(
             else:
                 weight = ((one(a) * d - one(5 * a)) * d + one(8 * a)) * d - one(4 * a)
             if attrs.cubic_exclude:
-                known = te().all(base + tap >= 0, base + tap < extent)
+                known = te().all(base + tap >= 0, base + tap <= last)
                 weight = te().select(known, weight, one(0))
             pairs.append((inside(base + tap), weight))
         if attrs.cubic_exclude:
@@ -316,7 +377,7 @@ def resize(
     if rounding_method in ("", "round"):
         rounding_method = "round_prefer_floor"
     attrs = ResizeAttrs(
-        tuple(int(s) for s in size), tuple(float(s) for s in scales), method,
+        tuple(s if is_open(s) else int(s) for s in size), tuple(float(s) for s in scales), method,
         coordinate_transformation_mode, rounding_method, float(cubic_alpha), bool(cubic_exclude),
     )  # fmt: skip
     return RESIZE(data, attrs=attrs)

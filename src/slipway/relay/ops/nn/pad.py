@@ -69,8 +69,8 @@ def _pad_reference(attrs: PadAttrs, data: Array) -> Any:
     return np.pad(data[crop], grow, mode=attrs.pad_mode)  # type: ignore[call-overload]
 
 
-def _source(i: Any, low: int, extent: int, mode: str) -> Any:
-    """The source position of padded position `i` along one axis."""
+def source_position(i: Any, low: int, extent: int, mode: str) -> Any:
+    """Return where along an axis of `extent` the element at padded position `i` comes from."""
     at = i - low
     if mode == "edge":
         return te().min(te().max(at, 0), extent - 1)
@@ -98,7 +98,7 @@ def _pad_compute(attrs: PadAttrs, inputs: list[Any], out_types: list[TensorType]
                 inside += [i >= low] if low > 0 else []
                 inside += [i < extent + low] if high > 0 else []
             else:
-                source.append(_source(i, low, extent, attrs.pad_mode))
+                source.append(source_position(i, low, extent, attrs.pad_mode))
         value = x(*source)
         if attrs.pad_mode != "constant" or not inside:
             return value

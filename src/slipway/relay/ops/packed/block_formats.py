@@ -227,7 +227,7 @@ def blocks_of(values: Array, scales: Array, least: Array, bits: int) -> Array:
     """Return rows of u4 or u8: integers (rows, columns), scales and minima (rows, columns / 16)."""
     rows, columns = values.shape
     heads = [a.astype("<f4").reshape(rows, -1, 2) for a in (scales, least)]
-    head = np.ascontiguousarray(np.concatenate(heads, -1)).view(np.uint8)
+    head = np.asarray(np.concatenate(heads, -1), order="C").view(np.uint8)
     whole: Array = values.astype(np.uint8).reshape(rows, columns // 32, 32)
     if bits == 4:
         whole = whole[..., :16] | whole[..., 16:] << 4

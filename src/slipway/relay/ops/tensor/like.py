@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipway.relay.expr import Constant, Var
+from slipway.relay.dims import is_open
+from slipway.relay.expr import Var
 from slipway.relay.op_registry import BadArgument, const
 from slipway.relay.ops.build import call, known_ints, typed
 from slipway.relay.ops.checks import broadcast_shapes, integers, normal_axes
@@ -75,14 +76,20 @@ def cast_like(data: ExprLike, dtype_like: ExprLike) -> Any:
     return call("cast", data, typed(dtype_like)[1].dtype)
 
 
-def shape_of(data: ExprLike, dtype: str = "int32") -> Constant:
-    """Return the shape as a tensor."""
-    return const(np.array(typed(data)[1].shape, dtype))
+def shape_of(data: ExprLike, dtype: str = "int32") -> Any:
+    """Return the shape as a tensor: a constant, or where sizes are open what a run computes."""
+    x, own = typed(data)
+    if any(map(is_open, own.shape)):
+        return call("shape_of", x, dtype)
+    return const(np.array(own.shape, dtype))
 
 
-def ndarray_size(data: ExprLike, dtype: str = "int32") -> Constant:
-    """Return the number of elements as a rank-0 tensor."""
-    return const(np.array(typed(data)[1].size, dtype))
+def ndarray_size(data: ExprLike, dtype: str = "int32") -> Any:
+    """Return the number of elements as a rank-0 tensor; see `shape_of`."""
+    x, own = typed(data)
+    if any(map(is_open, own.shape)):
+        return call("prod", call("shape_of", x, dtype))
+    return const(np.array(own.size, dtype))
 
 
 def reverse_reshape(data: ExprLike, newshape: ExprLike) -> Any:

@@ -83,7 +83,8 @@ TILE = register_op(
 )
 
 
-def _tile_shapes(attrs: TileAttrs, shape: Sequence[int]) -> tuple[list[int], list[int]]:
+def tile_shapes(attrs: TileAttrs, shape: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return the shape of the data and the repetitions, both of the result's rank."""
     rank = max(len(shape), len(attrs.reps))
     full = [1] * (rank - len(shape)) + list(shape)
     return full, [1] * (rank - len(attrs.reps)) + list(attrs.reps)
@@ -91,7 +92,7 @@ def _tile_shapes(attrs: TileAttrs, shape: Sequence[int]) -> tuple[list[int], lis
 
 @TILE.type_relation
 def _tile_type(attrs: TileAttrs, data: TensorType) -> Type:
-    full, reps = _tile_shapes(attrs, data.shape)
+    full, reps = tile_shapes(attrs, data.shape)
     return TensorType(tuple(d * r for d, r in zip(full, reps, strict=True)), data.dtype)
 
 
@@ -103,7 +104,7 @@ def _tile_reference(attrs: TileAttrs, data: Array) -> Any:
 @TILE.compute
 def _tile_compute(attrs: TileAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
     (x,), (out,) = inputs, out_types
-    full, reps = _tile_shapes(attrs, shape_of(x))
+    full, reps = tile_shapes(attrs, shape_of(x))
     skip = len(full) - len(shape_of(x))
 
     def source(*i: PrimExpr) -> Any:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from slipway.ir.node import node
+from slipway.relay.dims import factors
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import extents, integers, normal_axes
-from slipway.relay.ops.tensor.tensors import injective, reshape_indices, shape_of, te
+from slipway.relay.ops.tensor.tensors import injective, number, reshape_indices, shape_of, te
 from slipway.relay.types import TensorType, Type, is_open
 
 if TYPE_CHECKING:
@@ -44,6 +45,17 @@ RESHAPE = register_op(
     "reshape", "data", attrs=ReshapeAttrs, pattern=OpPattern.INJECTIVE,
     doc="The same elements in row-major order under another shape.",
 )  # fmt: skip
+
+
+def without_common(one: Sequence[int], other: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return the factors of two shapes without the open ones that both have."""
+    left, right = [f for extent in one for f in factors(extent)], []
+    for factor in [f for extent in other for f in factors(extent)]:
+        if is_open(factor) and factor in left:
+            left.remove(factor)
+        else:
+            right.append(factor)
+    return left, right
 
 
 def reshaped(
@@ -86,14 +98,16 @@ def reshaped(
             at += 1
         else:
             raise BadArgument("newshape", f"{tuple(newshape)}: {d} has no meaning")
-    size, rest = prod(shape), prod(out)
+    size = prod(shape)
     if free >= 0:
-        if rest == 0 or size % rest:
+        given, wanted = without_common(shape, out)
+        rest = prod(wanted)
+        if rest == 0 or prod(given) % rest:
             raise BadArgument(
                 "newshape",
                 f"{tuple(newshape)} does not divide the {size} elements of {tuple(shape)}",
             )
-        out[free] = size // rest
+        out[free] = prod(given) // rest
     if prod(out) != size:
         raise BadArgument(
             "newshape",
@@ -315,6 +329,57 @@ def expand_dims(data: ExprLike, axis: int, num_newaxis: int = 1) -> Call:
 
 EXPAND_DIMS.sample_case((2, 3), attrs=ExpandDimsAttrs(1, 2))
 EXPAND_DIMS.sample_case((2, 3), attrs=ExpandDimsAttrs(-1, 1))
+
+
+@node
+class ShapeOfAttrs(Attrs):
+    """The dtype of the sizes."""
+
+    dtype: str = "int32"
+
+
+# Opaque: the kernel has the tensor as an argument, whose shape it reads.
+SHAPE_OF = register_op(
+    "shape_of", "data", attrs=ShapeOfAttrs, pattern=OpPattern.OPAQUE,
+    doc="The shape as a vector, of a tensor whose sizes are known when the model runs.",
+)  # fmt: skip
+
+
+@SHAPE_OF.type_relation
+def _shape_of_type(attrs: ShapeOfAttrs, data: TensorType) -> Type:
+    if not attrs.dtype.startswith(("int", "uint")):
+        raise BadArgument("dtype", f"is {attrs.dtype!r}; sizes are integers")
+    return TensorType((data.rank,), attrs.dtype)
+
+
+@SHAPE_OF.reference
+def _shape_of_reference(attrs: ShapeOfAttrs, data: Array) -> Any:
+    return np.array(data.shape, attrs.dtype)
+
+
+@SHAPE_OF.compute
+def _shape_of_compute(
+    attrs: ShapeOfAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
+    sizes = [number(extent, attrs.dtype) for extent in shape_of(inputs[0])]
+
+    def element(i: Any) -> Any:
+        value = sizes[-1] if sizes else te().const(0, attrs.dtype)
+        for axis, size in enumerate(sizes[:-1]):
+            value = te().Select(i == axis, size, value)
+        return value
+
+    return [te().compute(out_types[0].shape, element, name="shape_of", tag="opaque")]
+
+
+@SHAPE_OF.make
+def sizes_of(data: ExprLike, dtype: str = "int32") -> Call:
+    """Return the vector of the tensor's sizes, computed when the model runs."""
+    return SHAPE_OF(data, attrs=ShapeOfAttrs(dtype))
+
+
+SHAPE_OF.sample_case((2, 3, 4))
+SHAPE_OF.sample_case((5,), attrs=ShapeOfAttrs("int64"))
 
 
 def swapaxes(data: ExprLike, axis1: int, axis2: int) -> Call:

@@ -16,6 +16,12 @@ from slipway.backends.cpu.parts import positions_per_part, worth_sharing
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.matmul.gemm import tile_product
 from slipway.backends.cpu.schedules.matmul.lane_fma import load_groups
+from slipway.backends.cpu.schedules.matmul.packed_pairs import (
+    batch_of,
+    packed_side,
+    schedule_packed,
+    takes_product,
+)
 from slipway.backends.cpu.schedules.register_tile import image_tiles, matrix_tiles, register_tile
 from slipway.backends.cpu.tile import (
     GROUP,
@@ -231,41 +237,24 @@ def _matmul_space(problem: Problem) -> Space:
 
 def _matmul_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
     """(b, M, K) by (b, K, N) or (b, N, K), the right one copied into blocks of pairs."""
-    attrs, (a, b) = problem.attrs, inputs
+    a, b = inputs
     (out,) = problem.out_types
     *batch, rows, columns = out.shape
     entry = _entry(problem.target)
     assert entry is not None  # it applied
     depth, lanes = shape_of(a)[-1], entry.columns
     blocks = -(-columns // lanes)
-
-    def element(*i: PrimExpr) -> Any:
-        *p, block, k, lane, odd = i
-        row, column = k * PAIR + odd, block * lanes + lane
-        value = b(*p, column, row) if attrs.transpose_b else b(*p, row, column)
-        if columns % lanes == 0:
-            return value
-        return te.if_then_else(column < columns, value, te.const(0, b.dtype))
-
-    *b_batch, _, _ = shape_of(b)
-    packed = te.compute(
-        (*b_batch, blocks, depth // PAIR, lanes, PAIR), element, name="packed", tag="injective,pack"
-    )
+    packed = packed_side(b, problem.attrs, lanes, PAIR)
     pair = te.reduce_axis((0, depth // PAIR), name="k_pair")
     part = te.reduce_axis((0, PAIR), name="k")
 
     def sum_of(*i: Any) -> Any:
         *p, m, block, lane = i
-        left = a(*_batch_of(a, p), m, pair * PAIR + part)
-        right = packed(*_batch_of(b, p), block, pair, lane, part)
+        left = a(*batch_of(a, p), m, pair * PAIR + part)
+        right = packed(*batch_of(b, p), block, pair, lane, part)
         return te.sum(left.astype(out.dtype) * right.astype(out.dtype), axis=[pair, part])
 
-    tiles = te.compute(
-        (*batch, rows, blocks, lanes),
-        sum_of,
-        name="tiles",
-        tag="paired",
-    )
+    tiles = te.compute((*batch, rows, blocks, lanes), sum_of, name="tiles", tag="paired")
 
     def spread(*i: PrimExpr) -> Any:
         *p, m, n = i
@@ -274,25 +263,9 @@ def _matmul_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -
     return [te.compute(out.shape, spread, name="matmul_pairs", tag="injective")]
 
 
-def _batch_of(operand: te.Tensor, batch: Sequence[Any]) -> Sequence[Any]:
-    """Return the indices of an operand's batch, which may be one for all."""
-    return [0] if batch and shape_of(operand)[0] == 1 else batch
-
-
 def _matmul_applies(attrs: MatmulAttrs, in_types: Sequence[Type], target: Target) -> bool:
-    a, b = in_types
-    assert isinstance(a, TensorType)
-    assert isinstance(b, TensorType)
     entry = _entry(target)
-    columns = b.shape[-2 if attrs.transpose_b else -1]
-    return (
-        entry is not None
-        and {a.dtype, b.dtype} == {entry.a_dtype}
-        and attrs.out_dtype == entry.c_dtype
-        and not attrs.transpose_a
-        and a.shape[-1] % PAIR == 0
-        and columns >= entry.columns
-    )
+    return entry is not None and takes_product(entry, attrs, in_types, entry.columns)
 
 
 @register_strategy(
@@ -320,10 +293,5 @@ def schedule_matmul_pairs(
     pair, part = inner.op.reduce_axis
     register_tile(inner, [*p, pair], [row, block], lane, _intrinsic(target), [part])
 
-    pack: Any = schedule[packed]
-    *blocks, _, lane, odd = pack.op.axis
-    pack.vectorize(pack.fuse(lane, odd))
-    each = pack.fuse(*blocks)
-    if parallel:
-        pack.parallel(each)
+    schedule_packed(schedule, packed, parallel)
     return schedule

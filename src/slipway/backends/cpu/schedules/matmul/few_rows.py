@@ -17,6 +17,7 @@ from slipway.backends.cpu.parts import worth_sharing
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.matmul.gemm import (
     PanelTile,
+    fills_vector,
     packed_columns,
     panel_cost,
     panel_space,
@@ -75,14 +76,13 @@ def _dense_compute(
 
 
 def _many_rows(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
-    """Floats, enough rows to pay for the packing, at least one vector of columns."""
+    """Floats, enough rows to pay for the packing, columns that fill a vector."""
     data, weight = in_types
     assert isinstance(data, TensorType)
     assert isinstance(weight, TensorType)
-    lanes = vector_lanes(target, data.dtype)
-    packed_from = target.core.costs.packed_matrix_rows
-    enough = data.rank == 2 and data.shape[0] >= packed_from and weight.shape[0] >= lanes
-    return enough and data.dtype == weight.dtype and dtypes.is_float(data.dtype)
+    enough = data.rank == 2 and data.shape[0] >= target.core.costs.packed_matrix_rows
+    floats = data.dtype == weight.dtype and dtypes.is_float(data.dtype)
+    return enough and floats and fills_vector(data.shape[0], weight.shape[0], data.dtype, target)
 
 
 register_strategy(

@@ -23,7 +23,7 @@ from slipway.backends.cpu.schedules.transpose import schedule_transposed
 from slipway.backends.cpu.tile import GROUP, Tile, choose_kernel, fma, lane_indexed_fma, tile_space
 from slipway.backends.stages import extent_of, inline_injective, new_schedule, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
-from slipway.relay.dims import usual
+from slipway.relay.dims import is_open, usual
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -217,13 +217,25 @@ def reads_groups(problem: Problem) -> bool:
     return problem.target.has_lane_fma and memory and fits
 
 
+def fills_vector(rows: int, columns: int, dtype: str, target: Target) -> bool:
+    """Return whether rows of the result fill a vector well enough, padded with zeros.
+
+    Short ones are filled by a quarter, and there are enough of them to pay for the packing: a row's
+    sums of single columns would each be put together from a vector's lanes.
+    """
+    lanes = vector_lanes(target, dtype)
+    many = not is_open(rows) and rows >= target.core.costs.packed_matrix_rows
+    return columns >= lanes or (many and 4 * columns > lanes)
+
+
 def _applies(attrs: MatmulAttrs, in_types: Sequence[Type], target: Target) -> bool:
     """Floats, and rows long enough for a vector."""
     a, b = in_types
     assert isinstance(a, TensorType)
     assert isinstance(b, TensorType)
+    rows = a.shape[-1] if attrs.transpose_a else a.shape[-2]
     columns = b.shape[-2] if attrs.transpose_b else b.shape[-1]
-    return dtypes.is_float(a.dtype) and columns >= vector_lanes(target, a.dtype)
+    return dtypes.is_float(a.dtype) and fills_vector(rows, columns, a.dtype, target)
 
 
 @register_strategy(

@@ -10,6 +10,12 @@ from slipway import te
 from slipway.backends.cpu.lowering.dot_pairs import tile_pairs
 from slipway.backends.cpu.parts import positions_per_part, worth_sharing
 from slipway.backends.cpu.schedules.matmul.dot_pairs import schedule_padding
+from slipway.backends.cpu.schedules.matmul.packed_pairs import (
+    batch_of,
+    packed_side,
+    schedule_packed,
+    takes_product,
+)
 from slipway.backends.cpu.schedules.matmul.tiles import (
     LANES,
     GridKnobs,
@@ -264,19 +270,8 @@ def schedule_dense_tiles(
 
 
 def _matmul_applies(attrs: MatmulAttrs, in_types: Sequence[Type], target: Target) -> bool:
-    a, b = in_types
-    assert isinstance(a, TensorType)
-    assert isinstance(b, TensorType)
     entry = tile_pairs(target)
-    columns = b.shape[-2 if attrs.transpose_b else -1]
-    return (
-        entry is not None
-        and {a.dtype, b.dtype} == {entry.a_dtype}
-        and attrs.out_dtype == entry.c_dtype
-        and not attrs.transpose_a
-        and a.shape[-1] % entry.depth == 0
-        and columns >= LANES
-    )
+    return entry is not None and takes_product(entry, attrs, in_types, LANES)
 
 
 def _matmul_sides(problem: Problem) -> tuple[tuple[int, int], int, int]:
@@ -303,33 +298,21 @@ def _matmul_compute(
     problem: Problem, inputs: Sequence[te.Tensor], knobs: GridKnobs
 ) -> list[te.Tensor]:
     """(b, M, K) by (b, K, N) or (b, N, K), the right one copied into blocks of pairs."""
-    attrs, (a, b) = problem.attrs, inputs
+    a, b = inputs
     (out,), entry = problem.out_types, tile_pairs(problem.target)
     assert entry is not None  # it applied
     *batch, rows, columns = out.shape
     inner, depth = shape_of(a)[-1], entry.depth
     blocks = -(-columns // LANES)
-
-    def element(*i: PrimExpr) -> Any:
-        *p, block, k, lane, odd = i
-        row, column = k * depth + odd, block * LANES + lane
-        value = b(*p, column, row) if attrs.transpose_b else b(*p, row, column)
-        if columns % LANES == 0:
-            return value
-        return te.if_then_else(column < columns, value, te.const(0, b.dtype))
-
-    packed = te.compute(
-        (*shape_of(b)[:-2], blocks, inner // depth, LANES, depth), element, name="packed",
-        tag="injective,pack",
-    )  # fmt: skip
+    packed = packed_side(b, problem.attrs, LANES, depth)
     pair, part = (
         te.reduce_axis((0, n), name=name) for n, name in ((inner // depth, "k_pair"), (depth, "k"))
     )
 
     def sum_of(*i: Any) -> Any:
         *p, m, block, _, lane = i
-        left = a(*_batch_of(a, p), m, pair * depth + part)
-        right = packed(*_batch_of(b, p), block, pair, lane, part)
+        left = a(*batch_of(a, p), m, pair * depth + part)
+        right = packed(*batch_of(b, p), block, pair, lane, part)
         return te.sum(left.astype(out.dtype) * right.astype(out.dtype), axis=[pair, part])
 
     sums = te.compute((*batch, rows, blocks, 1, LANES), sum_of, name="sums", tag="tile_sums")
@@ -339,11 +322,6 @@ def _matmul_compute(
         return sums(*p, m, te.floordiv(n, LANES), 0, te.floormod(n, LANES))
 
     return [te.compute(out.shape, spread, name="matmul_pairs", tag="injective")]
-
-
-def _batch_of(operand: te.Tensor, batch: Sequence[Any]) -> Sequence[Any]:
-    """Return the indices of an operand's batch, which may be one for all."""
-    return [0] if batch and shape_of(operand)[0] == 1 else batch
 
 
 @register_strategy(
@@ -382,10 +360,5 @@ def schedule_matmul_tiles(
     intrinsic = product_intrinsic(entry, knobs, (1,), 0)
     multiply_tiles(inner, knobs, p, [row, block, half, lane], [pair], part, intrinsic)
 
-    pack: Any = schedule[packed]
-    *blocks, _, lane, odd = pack.op.axis
-    pack.vectorize(pack.fuse(lane, odd))
-    each = pack.fuse(*blocks)
-    if parallel:
-        pack.parallel(each)
+    schedule_packed(schedule, packed, parallel)
     return schedule

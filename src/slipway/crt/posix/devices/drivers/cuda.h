@@ -53,6 +53,11 @@ enum {
   X(LaunchKernel, "cuLaunchKernel",                                                               \
     (cu_object, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_object,  \
      void **, void **))                                                                           \
+  X(EventCreate, "cuEventCreate", (cu_object *, unsigned))                                        \
+  X(EventRecord, "cuEventRecord", (cu_object, cu_object))                                         \
+  X(EventSynchronize, "cuEventSynchronize", (cu_object))                                          \
+  X(EventElapsedTime, "cuEventElapsedTime", (float *, cu_object, cu_object))                      \
+  X(EventDestroy, "cuEventDestroy_v2", (cu_object))                                               \
   X(GetErrorName, "cuGetErrorName", (cu_int, const char **))                                      \
   X(GetErrorString, "cuGetErrorString", (cu_int, const char **))
 

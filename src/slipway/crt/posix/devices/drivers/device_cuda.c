@@ -142,6 +142,41 @@ static slw_status launch_kernel(const slw_device_launch *launch) {
                             : status;
 }
 
+/* --- the device's clock -------------------------------------------------------------------------- */
+
+static uint64_t launches(int32_t device_id) { return slw_driver_launches(&slw_cuda, device_id); }
+
+static slw_status mark(int32_t device_id, uint64_t *out) {
+  cu_object event = NULL;
+  cu_int code;
+  if (!slw_cuda_use(device_id)) {
+    return SLW_ERROR_CALL;
+  }
+  code = slw_cu.EventCreate(&event, 0U);
+  if (code == CU_SUCCESS) {
+    code = slw_cu.EventRecord(event, NULL);
+  }
+  *out = (uint64_t)(uintptr_t)event;
+  return checked(device_id, "marking a time", code);
+}
+
+static slw_status between(int32_t device_id, uint64_t from, uint64_t to, uint64_t *duration_ns) {
+  cu_object events[2] = {(cu_object)(uintptr_t)from, (cu_object)(uintptr_t)to};
+  float milliseconds = 0.0F;
+  cu_int code;
+  if (!slw_cuda_use(device_id)) {
+    return SLW_ERROR_CALL;
+  }
+  code = slw_cu.EventSynchronize(events[1]);
+  if (code == CU_SUCCESS) {
+    code = slw_cu.EventElapsedTime(&milliseconds, events[0], events[1]);
+  }
+  (void)slw_cu.EventDestroy(events[0]);
+  (void)slw_cu.EventDestroy(events[1]);
+  *duration_ns = (milliseconds > 0.0F) ? (uint64_t)((double)milliseconds * 1e6) : 0U;
+  return checked(device_id, "reading its clock", code);
+}
+
 /* --- properties ------------------------------------------------------------------------------ */
 
 static size_t attribute_of(int32_t device_id, cu_int attribute) {
@@ -201,6 +236,7 @@ static slw_status give_attribute(int32_t device_id, int32_t attribute, TVMFFIAny
 static const slw_device_api CUDA = {
     "cuda",       alloc_memory, release_memory,    device_of,     read_memory, write_memory,
     copy_memory,  add_code, launch_kernel, synchronize,   wait_all,    give_attribute,
+    launches,     mark,         between,
 };
 
 void slw_cuda_setup(void) { slw_device_register(kDLCUDA, &CUDA); }

@@ -100,6 +100,10 @@ int slw_driver_opens(slw_device_driver *driver, int32_t device_id,
   return status == SLW_OK;
 }
 
+uint64_t slw_driver_launches(const slw_device_driver *driver, int32_t device_id) {
+  return (device_id >= 0 && device_id < SLW_MAX_DEVICES) ? driver->launches[device_id] : 0U;
+}
+
 slw_status slw_driver_wait(slw_device_driver *driver,
                            slw_status (*synchronize)(int32_t device_id)) {
   slw_status status = SLW_OK;
@@ -177,6 +181,9 @@ slw_status slw_driver_of_launch(slw_device_driver *driver, const slw_device_laun
     }
     is_first = 0;
     *device_id = id;
+  }
+  if (*device_id >= 0 && *device_id < SLW_MAX_DEVICES) {
+    ++driver->launches[*device_id];
   }
   return SLW_OK;
 }

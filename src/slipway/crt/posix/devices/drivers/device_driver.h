@@ -59,6 +59,7 @@ typedef struct {
   char missing[200]; /* what keeps it from working here; empty: nothing */
   int32_t num_devices;
   uint32_t opened; /* a bit for each device on which something was done */
+  _Atomic uint64_t launches[SLW_MAX_DEVICES];
   pid_t opened_by; /* drivers have threads, which a fork of the process does not have */
   slw_device_text *known;
   pthread_mutex_t lock;       /* of what is opened and looked for */
@@ -76,6 +77,9 @@ int slw_driver_works(slw_device_driver *driver);
 /* Whether a device is there and open, which `open` does once; else the thread's error is set. */
 int slw_driver_opens(slw_device_driver *driver, int32_t device_id,
                      slw_status (*open)(int32_t device_id));
+
+/* How many launches found their device. */
+uint64_t slw_driver_launches(const slw_device_driver *driver, int32_t device_id);
 
 /* Wait for each device on which something was done. Opens nothing. */
 slw_status slw_driver_wait(slw_device_driver *driver, slw_status (*synchronize)(int32_t device_id));

@@ -174,6 +174,64 @@ static slw_status launch_kernel(const slw_device_launch *launch) {
   return status;
 }
 
+/* --- the device's clock -------------------------------------------------------------------------- */
+
+static uint64_t launches(int32_t device_id) { return slw_driver_launches(&slw_opencl, device_id); }
+
+/* Queue to one that keeps times, which costs some drivers a little: from the first mark on.  The
+ * queue before stays, for who may just be using it. */
+static slw_status keep_times(slw_opencl_device *device, int32_t device_id) {
+  cl_int code = slw_cl.Finish(device->queue);
+  cl_object queue = NULL;
+  if (code == CL_SUCCESS) {
+    queue = slw_cl.CreateCommandQueue(device->context, device->id, CL_QUEUE_PROFILING_ENABLE, &code);
+  }
+  if (code == CL_SUCCESS) {
+    device->queue = queue;
+    device->has_times = 1;
+  }
+  return checked(device_id, "asking it for times", code);
+}
+
+static slw_status mark(int32_t device_id, uint64_t *out) {
+  slw_opencl_device *device = slw_opencl_device_of(device_id);
+  slw_status status = (device != NULL) ? SLW_OK : SLW_ERROR_CALL;
+  cl_object event = NULL;
+  cl_int code;
+  if (status != SLW_OK) {
+    return status;
+  }
+  (void)pthread_mutex_lock(&launching);
+  if (!device->has_times) {
+    status = keep_times(device, device_id);
+  }
+  (void)pthread_mutex_unlock(&launching);
+  if (status != SLW_OK) {
+    return status;
+  }
+  code = slw_cl.EnqueueMarkerWithWaitList(device->queue, 0, NULL, &event);
+  if (code == CL_SUCCESS) {
+    code = slw_cl.Flush(device->queue); /* so that its time is that of now */
+  }
+  *out = (uint64_t)(uintptr_t)event;
+  return checked(device_id, "marking a time", code);
+}
+
+static slw_status between(int32_t device_id, uint64_t from, uint64_t to, uint64_t *duration_ns) {
+  cl_object events[2] = {(cl_object)(uintptr_t)from, (cl_object)(uintptr_t)to};
+  uint64_t times[2] = {0, 0};
+  cl_int code = slw_cl.WaitForEvents(2, events);
+  for (int i = 0; i < 2; ++i) {
+    if (code == CL_SUCCESS) {
+      code = slw_cl.GetEventProfilingInfo(events[i], CL_PROFILING_COMMAND_END, sizeof times[i],
+                                          &times[i], NULL);
+    }
+    (void)slw_cl.ReleaseEvent(events[i]);
+  }
+  *duration_ns = (times[1] > times[0]) ? times[1] - times[0] : 0U;
+  return checked(device_id, "reading its clock", code);
+}
+
 /* --- properties ------------------------------------------------------------------------------ */
 
 static slw_status give_text(const slw_opencl_device *device, cl_uint what, TVMFFIAny *out) {
@@ -236,7 +294,7 @@ static slw_status give_attribute(int32_t device_id, int32_t attribute, TVMFFIAny
 static const slw_device_api OPENCL = {
     "opencl",     slw_opencl_alloc, slw_opencl_release,  device_of,     read_memory,
     write_memory, copy_memory,      add_code, launch_kernel, synchronize,
-    wait_all,     give_attribute,
+    wait_all,     give_attribute,   launches,            mark,          between,
 };
 
 void slw_opencl_setup(void) { slw_device_register(kDLOpenCL, &OPENCL); }

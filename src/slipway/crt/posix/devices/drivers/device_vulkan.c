@@ -387,7 +387,7 @@ static slw_status give_attribute(int32_t device_id, int32_t attribute, TVMFFIAny
 static const slw_device_api VULKAN = {
     "vulkan",     slw_vulkan_alloc, slw_vulkan_release,  device_of,     read_memory,
     write_memory, copy_memory,      add_code, launch_kernel, synchronize,
-    wait_all,     give_attribute,
+    wait_all,     give_attribute,   slw_vulkan_launches, slw_vulkan_mark, slw_vulkan_between,
 };
 
 void slw_vulkan_setup(void) { slw_device_register(kDLVulkan, &VULKAN); }

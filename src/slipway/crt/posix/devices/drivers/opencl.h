@@ -32,6 +32,8 @@ enum {
   CL_DRIVER_VERSION = 0x102D,
   CL_DEVICE_VERSION = 0x102F,
   CL_PROGRAM_BUILD_LOG = 0x1183,
+  CL_QUEUE_PROFILING_ENABLE = 2,
+  CL_PROFILING_COMMAND_END = 0x1283,
   CL_KERNEL_WORK_GROUP_SIZE = 0x11B0,
   CL_MEM_READ_WRITE = 1,
   CL_BUFFER_CREATE_TYPE_REGION = 0x1220,
@@ -71,6 +73,10 @@ typedef struct {
   X(SetKernelArg, cl_int, (cl_object, cl_uint, size_t, const void *))                             \
   X(EnqueueNDRangeKernel, cl_int, (cl_object, cl_object, cl_uint, const size_t *, const size_t *, \
                                    const size_t *, cl_uint, const cl_object *, cl_object *))      \
+  X(EnqueueMarkerWithWaitList, cl_int, (cl_object, cl_uint, const cl_object *, cl_object *))      \
+  X(WaitForEvents, cl_int, (cl_uint, const cl_object *))                                          \
+  X(GetEventProfilingInfo, cl_int, (cl_object, cl_uint, size_t, void *, size_t *))                \
+  X(ReleaseEvent, cl_int, (cl_object))                                                            \
   X(Flush, cl_int, (cl_object))                                                                   \
   X(Finish, cl_int, (cl_object))
 
@@ -85,6 +91,7 @@ typedef struct {
   cl_object id;
   cl_object context;
   cl_object queue;
+  int has_times; /* of what is queued */
   char name[128];
   size_t base_alignment; /* bytes: where a part of an allocation may begin */
 } slw_opencl_device;

@@ -57,6 +57,7 @@ enum { /* sType */
   VK_TYPE_LAYOUT = 30,
   VK_TYPE_SET_LAYOUT = 32,
   VK_TYPE_DESCRIPTOR_POOL = 33,
+  VK_TYPE_QUERIES = 11,
   VK_TYPE_SETS = 34,
   VK_TYPE_WRITE = 35,
   VK_TYPE_COMMAND_POOL = 39,
@@ -145,6 +146,15 @@ typedef struct {
     uint32_t flags;
   } heaps[16];
 } vk_memory_properties;
+
+typedef struct {
+  uint32_t type;
+  const void *next;
+  uint32_t flags;
+  uint32_t kind; /* 2: times */
+  uint32_t count;
+  uint32_t statistics;
+} vk_queries_info;
 
 typedef struct {
   uint32_t flags;
@@ -395,6 +405,11 @@ typedef struct {
                                const vk_barrier *, uint32_t, const void *, uint32_t,              \
                                const void *))                                                     \
   X(CmdCopyBuffer, void, (vk_handle, vk_object, vk_object, uint32_t, const vk_copy *))            \
+  X(CreateQueryPool, vk_result, (vk_handle, const vk_queries_info *, const void *, vk_object *))  \
+  X(CmdResetQueryPool, void, (vk_handle, vk_object, uint32_t, uint32_t))                          \
+  X(CmdWriteTimestamp, void, (vk_handle, uint32_t, vk_object, uint32_t))                          \
+  X(GetQueryPoolResults, vk_result, (vk_handle, vk_object, uint32_t, uint32_t, size_t, void *,    \
+                                     uint64_t, uint32_t))                                         \
   X(QueueSubmit, vk_result, (vk_handle, uint32_t, const vk_submit *, vk_object))                  \
   X(CreateFence, vk_result, (vk_handle, const vk_fence_info *, const void *, vk_object *))        \
   X(WaitForFences, vk_result, (vk_handle, uint32_t, const vk_object *, uint32_t, uint64_t))       \
@@ -441,6 +456,9 @@ typedef struct {
   slw_vulkan_buffer staging; /* what memory that is not mapped is copied through */
   slw_vulkan_buffer spare[SLW_VULKAN_SPARE]; /* released, and perhaps in use by recorded work */
   size_t num_spare;
+  vk_object times;      /* marks of its clock, made for the first of them */
+  uint32_t num_marks;   /* so far; each takes the place of an old one */
+  uint32_t time_bits;   /* that count; 0: it has no clock */
   pthread_mutex_t lock;      /* of all below `device` */
 } slw_vulkan_device;
 
@@ -486,6 +504,12 @@ slw_vulkan_batch *slw_vulkan_record(slw_vulkan_device *device, uint32_t num_desc
 void slw_vulkan_order(const slw_vulkan_batch *batch);
 slw_status slw_vulkan_flush(slw_vulkan_device *device);
 slw_status slw_vulkan_wait(slw_vulkan_device *device);
+
+/* --- vulkan_clock.c: as device_api.h says --- */
+
+uint64_t slw_vulkan_launches(int32_t device_id);
+slw_status slw_vulkan_mark(int32_t device_id, uint64_t *out);
+slw_status slw_vulkan_between(int32_t device_id, uint64_t from, uint64_t to, uint64_t *duration_ns);
 
 /* --- vulkan_code.c --- */
 

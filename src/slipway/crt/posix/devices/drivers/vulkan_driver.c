@@ -36,13 +36,14 @@ slw_device_driver slw_vulkan = {
     SLW_DRIVER_LOCKS,
 };
 
-static int find_family(vk_handle physical, uint32_t *family) {
+static int find_family(vk_handle physical, uint32_t *family, uint32_t *time_bits) {
   vk_queue_family families[MAX_FAMILIES];
   uint32_t count = MAX_FAMILIES;
   slw_vk.GetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
   for (uint32_t i = 0; i < count; ++i) {
     if ((families[i].flags & VK_QUEUE_COMPUTE) != 0U && families[i].count > 0U) {
       *family = i;
+      *time_bits = families[i].timestamp_bits;
       return 1;
     }
   }
@@ -58,9 +59,10 @@ static int rank_of(uint32_t kind) {
 static void enter(vk_handle physical, int32_t *num_devices) {
   vk_properties properties;
   uint32_t family = 0;
+  uint32_t time_bits = 0;
   int32_t at = *num_devices;
   slw_vk.GetPhysicalDeviceProperties(physical, &properties);
-  if (properties.api < (uint32_t)VK_API_1_1 || !find_family(physical, &family) ||
+  if (properties.api < (uint32_t)VK_API_1_1 || !find_family(physical, &family, &time_bits) ||
       *num_devices == SLW_MAX_DEVICES) {
     return;
   }
@@ -71,6 +73,7 @@ static void enter(vk_handle physical, int32_t *num_devices) {
   memset(&devices[at], 0, sizeof devices[at]);
   devices[at].physical = physical;
   devices[at].family = family;
+  devices[at].time_bits = time_bits;
   devices[at].properties = properties;
   slw_vk.GetPhysicalDeviceMemoryProperties(physical, &devices[at].memory);
   ++*num_devices;

@@ -32,7 +32,7 @@ from slipway.relay.expr import (
     TupleGetItem,
     Var,
 )
-from slipway.relay.visit import evaluated_before
+from slipway.relay.visit import evaluated_before, free_vars
 
 METADATA = "#[metadata]"
 
@@ -40,15 +40,19 @@ METADATA = "#[metadata]"
 def astext(program: IRModule | Expr, show_meta_data: bool = False) -> str:
     """Return the text form of a module, a function or any other expression.
 
-    With `show_meta_data` the values of large constants follow, as `relay.fromtext` reads them.
+    With `show_meta_data` the types of free variables stand before it and the values of large
+    constants behind it, as `relay.fromtext` reads them.
     """
-    printer = _Printer()
+    parts = [f for _, f in program.items()] if isinstance(program, IRModule) else [program]
+    if not any(isinstance(part, Expr | GlobalVar) for part in parts):
+        return str(program)
+    printer = _Printer(whole=show_meta_data)
     if isinstance(program, IRModule):
-        parts = []
+        members = []
         for name, function in program.items():
             shown = printer.text(function) if isinstance(function, Function) else str(function)
-            parts.append(f"def @{name}{shown.removeprefix('fn')}")
-        text = "\n\n".join(parts)
+            members.append(f"def @{name}{shown.removeprefix('fn')}")
+        text = "\n\n".join(members)
     else:
         text = printer.text(program)
     if show_meta_data and printer.values:
@@ -57,7 +61,8 @@ def astext(program: IRModule | Expr, show_meta_data: bool = False) -> str:
 
 
 class _Printer:
-    def __init__(self) -> None:
+    def __init__(self, whole: bool = False) -> None:
+        self.whole = whole  # an expression begins with its free variables and their types
         self.names: dict[int, str] = {}
         self.taken: set[str] = set()
         self.constants: dict[int, int] = {}
@@ -68,15 +73,15 @@ class _Printer:
     def text(self, expr: Any) -> str:
         if isinstance(expr, Function):
             return "\n".join(run(self.function(expr, "")))
-        lines: list[str] = []
+        if isinstance(expr, GlobalVar):
+            return f"@{expr.name}"
+        free = free_vars(expr) if self.whole and isinstance(expr, Expr) else []
+        lines = [f"free_var {self.declared(v)};" for v in free]
         result = run(self.block(expr, "", lines))
         return "\n".join([*lines, result])
 
     def function(self, function: Function, pad: str) -> Steps[list[str]]:
-        params = ", ".join(
-            f"{self.variable(p)}: {p.type}" if p.type is not None else self.variable(p)
-            for p in function.params
-        )
+        params = ", ".join(map(self.declared, function.params))
         shown = [
             (k, v)
             for k, v in function.attrs
@@ -100,6 +105,11 @@ class _Printer:
             self.taken.add(name)
             self.keep.append(var)
         return self.names[id(var)]
+
+    def declared(self, var: Var) -> str:
+        """A variable and its type, where that is known."""
+        name = self.variable(var)
+        return name if var.type is None else f"{name}: {var.type}"
 
     def block(self, root: Expr, pad: str, lines: list[str]) -> Steps[str]:
         """Append the statements before `root` to `lines`; return the line that gives its value."""

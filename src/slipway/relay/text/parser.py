@@ -1,27 +1,30 @@
-"""Reading relay's text form back: the inverse of `relay.text`.
+"""Reading relay's text form back: the inverse of `relay.text.printer`.
 
 The grammar (statements end in ";"; comments and classic TVM's ``#[version = "0.0.5"]`` are
 dropped)::
 
     module   = { "def" @name function }  [ #[metadata] json ]
     function = [ "fn" ] "(" { %name ":" type | key "=" value } ")" [ "->" type ] block
-    block    = "{" { %name "=" expr ";" | "let" %name "=" expr ";" } expr "}"
-    expr     = atom { "." number } { "(" { expr | key "=" value } ")" }
-    atom     = %name | @name | operator | function | "(" exprs ")" | number dtype? | True | False
-             | "meta[relay.Constant][" i "]" | "if" "(" expr ")" block "else" block
-    type     = "Tensor[(" dims ")," dtype "]" | "(" types ")" | "fn" "(" types ")" "->" type
+    block    = "{" body "}"
+    body     = { %name "=" expr ";" | "let" %name [ ":" type ] "=" expr ";"
+               | "free_var" %name [ ":" type ] ";" | expr ";" } expr
+    expr     = { "-" } atom { "." number | "(" { expr | key "=" value } ")" }, and + - * / < == ...
+    atom     = %name | @name | operator | function | "(" expr ")" | "(" exprs ")" | number dtype?
+             | True | False | "meta[relay.Constant][" i "]" | "if" "(" expr ")" block "else" block
+    type     = "Tensor[(" dims ")," dtype "]" | dtype | "(" types ")" | "fn" "(" types ")" "->" type
+             | "_" (which is left open)
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from slipway.errors import ModelError, SlipwayError, did_you_mean
+from slipway.errors import GraphTextError, SlipwayError, did_you_mean
 from slipway.ir.field_types import field_checks
 from slipway.ir.function import GlobalVar, IRModule
 from slipway.ir.text.serialize import load_json
@@ -37,47 +40,45 @@ from slipway.relay.expr import (
     TupleGetItem,
     Var,
 )
-from slipway.relay.text import METADATA
+from slipway.relay.op_registry import as_expr
+from slipway.relay.text.printer import METADATA
+from slipway.relay.text.tokens import error_at, number, tokens, without_comments
 from slipway.relay.types import ANY, MAX_NESTING, FuncType, TensorType, TupleType, Type
 
-_TOKEN = re.compile(
-    r"""(?P<space>\s+|/\*.*?\*/|\#\[version\ *=\ *"[^"]*"\])
-      | (?P<arrow>->)
-      | (?P<local>%[A-Za-z0-9_./:\-]*[A-Za-z0-9_])
-      | (?P<module>@[A-Za-z0-9_.]+)
-      | (?P<meta>meta\[relay\.Constant\]\[(\d+)\])
-      | (?P<string>"[^"]*"|'[^']*')
-      | (?P<number>-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan)(?![A-Za-z_.]*\()(?:f|u?int\d+|float\d+)?)
-      | (?P<word>[A-Za-z_][A-Za-z0-9_.]*)
-      | (?P<infix>==|!=|<=|>=|[+*/<>-])
-      | (?P<sign>[(){}\[\],:;=.?])""",
-    re.VERBOSE | re.DOTALL,
-)
 # Operators between operands, as old text has them -> (how tightly they bind, the operator).
 _INFIX = {
-    "*": (3, "multiply"), "/": (3, "divide"), "+": (2, "add"), "-": (2, "subtract"),
-    "<": (1, "less"), ">": (1, "greater"), "<=": (1, "less_equal"), ">=": (1, "greater_equal"),
+    "*": (4, "multiply"), "/": (4, "divide"), "+": (3, "add"), "-": (3, "subtract"),
+    "<": (2, "less"), ">": (2, "greater"), "<=": (2, "less_equal"), ">=": (2, "greater_equal"),
     "==": (1, "equal"), "!=": (1, "not_equal"),
 }  # fmt: skip
-_NUMBER = re.compile(r"(-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf|nan))(.*)")
 
 
-def parse(text: str) -> IRModule | Expr:
+def parse(
+    source: str, source_name: str = "from_string", init_module: IRModule | None = None,
+    init_meta_table: Mapping[str, Sequence[Any]] | None = None,
+) -> IRModule | Expr:  # fmt: skip
     """Read a module (text that starts with "def") or one function or expression.
 
-    Raises ModelError with line and column where the text is no relay, TypeInferenceError where its
+    Functions of `init_module` are a part of the module; `init_meta_table` holds the constants of
+    "relay.Constant" where the text brings none.  `source_name` names the text in errors.  Raises
+    GraphTextError with line and column where the text is no relay, TypeInferenceError where its
     operators do not fit their arguments.
     """
-    if not isinstance(text, str):
-        raise ModelError(f"the text of a graph is read, not a {type(text).__name__}")
-    return _Parser(text).program()
+    if not isinstance(source, str):
+        raise GraphTextError(f"the text of a graph is read, not a {type(source).__name__}")
+    return _Parser(source, source_name, init_meta_table or {}).program(init_module)
+
+
+def fromtext(data: str, source_name: str = "from_string") -> IRModule | Expr:
+    """Read a module, a function or an expression, as `parse` does (the classic spelling)."""
+    return parse(data, source_name)
 
 
 def parse_expr(source: str) -> Expr:
-    """Read one function or expression.  Raises ModelError for a whole module."""
+    """Read one function or expression.  Raises GraphTextError for a whole module."""
     found = parse(source)
     if isinstance(found, IRModule):
-        raise ModelError("the text is a module, not an expression: read it with parse")
+        raise GraphTextError("the text is a module, not an expression: read it with parse")
     return found
 
 
@@ -85,35 +86,24 @@ _AXES = re.compile(r"([123])d(?:_|$)")  # of nn.conv2d_transpose, nn.max_pool3d
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, name: str, table: Mapping[str, Sequence[Any]]) -> None:
         code, _, data = text.partition(METADATA)
-        self.text = code
-        self.constants = [Constant(a) for a in load_json(data)] if data.strip() else []
-        self.tokens: list[tuple[str, str, int]] = []
-        position = 0
-        while position < len(code):
-            match = _TOKEN.match(code, position)
-            if match is None:
-                raise self.error(f"{code[position]!r} begins nothing", position)
-            kind = match.lastgroup or ""
-            if match.group("meta"):
-                kind = "meta"
-            if kind != "space" and not match.group("space"):
-                self.tokens.append((kind, match.group(), position))
-            position = match.end()
+        self.name = name
+        self.text = without_comments(code)
+        given = [as_expr(c) for c in table.get("relay.Constant", ())]
+        self.constants = [Constant(a) for a in load_json(data)] if data.strip() else given
+        self.tokens = list(tokens(self.text))
         self.at = 0
         self.depth = 0
         self.scopes: list[dict[str, Expr]] = [{}]
 
     # -- tokens ----------------------------------------------------------------------------------
 
-    def error(self, problem: str, position: int | None = None) -> ModelError:
+    def error(self, problem: str, position: int | None = None) -> GraphTextError:
         """The error to raise, with line and column."""
         if position is None:
             position = self.tokens[self.at][2] if self.at < len(self.tokens) else len(self.text)
-        line = self.text.count("\n", 0, position) + 1
-        column = position - (self.text.rfind("\n", 0, position) + 1) + 1
-        return ModelError(f"relay text, line {line}, column {column}: {problem}")
+        return error_at(self.text, problem, position, self.name)
 
     def peek(self, ahead: int = 0) -> str:
         place = self.at + ahead
@@ -137,32 +127,38 @@ class _Parser:
 
     # -- structure -------------------------------------------------------------------------------
 
-    def program(self) -> IRModule | Expr:
-        if self.peek() != "def":
+    def program(self, init: IRModule | None) -> IRModule | Expr:
+        if self.peek() in ("type", "extern"):
+            raise self.error("algebraic data types are not there: use tuples")
+        if self.peek() != "def" and (self.tokens or init is None):
             found = self.block_of("") if self.peek() != "fn" else self.expr()
             if self.peek():
                 raise self.error(f"{self.peek()!r} follows the end")
             return found
-        functions = []
+        functions = dict(init.items()) if init is not None else {}
         while self.accept("def"):
-            name = self.take().removeprefix("@")
-            functions.append((name, self.function()))
+            if self.kind() != "module":
+                raise self.error(f"expected a name as @main, found {self.peek()!r}")
+            if (name := self.peek().removeprefix("@")) in functions:
+                raise self.error(f"there are two functions called @{name}")
+            self.take()
+            functions[name] = self.function()
         if self.peek():
             raise self.error(f"expected 'def', found {self.peek()!r}")
-        return IRModule(tuple(functions))
+        return IRModule(tuple(functions.items()))
 
     def function(self) -> Function:
         self.accept("fn")
+        if self.peek() == "[":
+            raise self.error("functions have no type parameters here: write the types out")
         self.take("(")
         params: list[Var] = []
         attrs: list[tuple[str, Any]] = []
         scope: dict[str, Expr] = {}
         while not self.accept(")"):
             if self.kind() == "local":
-                name = self.take()
-                type_ = self.type() if self.accept(":") else None
-                params.append(Var(name[1:], type_))
-                scope[name] = params[-1]
+                params.append(self.declared())
+                scope[f"%{params[-1].name}"] = params[-1]
             else:
                 key = self.take()
                 self.take("=")
@@ -187,26 +183,41 @@ class _Parser:
         lets: list[tuple[Var, Expr]] = []
         while True:
             if self.accept("let"):
-                name = self.take()
+                variable = self.declared()
                 self.take("=")
+                name = f"%{variable.name}"
+                if self.peek() == "fn" and variable.type_annotation is not None:
+                    self.scopes[-1][name] = variable  # it may call itself
                 value = self.expr()
-                variable = Var(name[1:], value.type)
+                if variable.type_annotation is None:
+                    variable = Var(variable.name, value.type)
                 self.scopes[-1][name] = variable
                 lets.append((variable, value))
-                self.take(";")
+            elif self.accept("free_var"):
+                variable = self.declared()
+                self.scopes[-1][f"%{variable.name}"] = variable
             elif self.kind() == "local" and self.peek(1) == "=":
                 name = self.take()
                 self.take("=")
                 self.scopes[-1][name] = self.expr()
-                self.take(";")
             else:
-                break
-        body = self.expr()
+                body = self.expr()
+                if self.peek() != ";" or end is None:
+                    break
+                lets.append((Var("_", body.type), body))  # computed, and not used
+            self.take(";")
         if end is not None and self.peek() != end:
             raise self.error(f"expected {end or 'the end'!r}, found {self.peek()!r}")
         for variable, value in reversed(lets):
             body = Let(variable, value, body)
         return body
+
+    def declared(self) -> Var:
+        """A variable, with the type that stands behind it."""
+        if self.kind() != "local":
+            raise self.error(f"expected a variable as %x, found {self.peek() or 'the end'!r}")
+        name = self.take()[1:]
+        return Var(name, self.type() if self.accept(":") else None)
 
     # -- expressions -----------------------------------------------------------------------------
 
@@ -229,6 +240,14 @@ class _Parser:
             return found
 
     def one_expr(self) -> Expr:
+        if self.accept("-"):
+            if self.kind() == "number":
+                return self.number("-")
+            with self.inside():
+                inner = self.one_expr()
+            if isinstance(inner, Constant) and inner.array.dtype.kind in "if":
+                return Constant(-inner.array)
+            return op_registry.make("negative")(inner)  # type: ignore[no-any-return]
         found: Any = self.atom()
         while True:
             if self.peek() == "." and not isinstance(found, str):
@@ -300,6 +319,8 @@ class _Parser:
             case "module":
                 return GlobalVar(self.take()[1:])
             case "meta":
+                if not text.startswith("meta[relay.Constant]"):
+                    raise self.error("meta[...] is for constants: meta[relay.Constant][0]")
                 number = int(self.take().rpartition("[")[2][:-1][:9])
                 if number >= len(self.constants):
                     raise self.error(
@@ -307,7 +328,7 @@ class _Parser:
                     )
                 return self.constants[number]
             case "number":
-                return self.number(self.take())
+                return self.number()
             case "word" if text in ("True", "False"):
                 return Constant(np.asarray(self.take() == "True"))
             case "word" if text == "fn":
@@ -336,13 +357,13 @@ class _Parser:
         self.at -= 1
         raise self.error(f"{name} is not defined")
 
-    def tuple_expr(self) -> Tuple:
+    def tuple_expr(self) -> Expr:
         self.take("(")
-        fields = []
+        fields, comma = [], False
         while not self.accept(")"):
             fields.append(self.expr())
-            self.accept(",")
-        return Tuple(tuple(fields))
+            comma = self.accept(",")
+        return fields[0] if len(fields) == 1 and not comma else Tuple(tuple(fields))
 
     def choice(self) -> If:
         self.take("if")
@@ -361,17 +382,13 @@ class _Parser:
             raise self.error(f"expected a whole number, found {text!r}")
         return int(text)
 
-    def number(self, text: str) -> Constant:
-        match = _NUMBER.fullmatch(text)
-        assert match is not None
-        digits, suffix = match.groups()
-        whole = re.fullmatch(r"-?\d+", digits) is not None
-        dtype = {"f": "float32", "": "int32" if whole else "float32"}.get(suffix, suffix)
+    def number(self, sign: str = "") -> Constant:
+        text = self.take()
         try:
-            return Constant(np.asarray(int(digits) if whole else float(digits), dtype))
+            return Constant(number(sign + text))
         except (OverflowError, ValueError, TypeError) as error:
             self.at -= 1
-            raise self.error(f"{text} is no number of type {dtype}: {error}") from None
+            raise self.error(f"{sign + text} is not a number here: {error}") from None
 
     def value(self) -> Any:
         """An attribute's value: a number, a string, None, a truth value, a list, or a function."""
@@ -382,6 +399,8 @@ class _Parser:
         if self.peek() == "fn":
             return self.function()
         text = self.take()
+        if text == "-" and self.kind() == "number":
+            text += self.take()
         if text == "[":
             items = []
             while not self.accept("]"):
@@ -401,11 +420,11 @@ class _Parser:
 
     # -- types -----------------------------------------------------------------------------------
 
-    def type(self) -> Type:
+    def type(self) -> Type | None:
         with self.inside():
             return self.one_type()
 
-    def one_type(self) -> Type:
+    def one_type(self) -> Type | None:
         if self.accept("Tensor"):
             self.take("[")
             self.take("(")
@@ -421,14 +440,27 @@ class _Parser:
             arguments = self.types()
             self.take("->")
             with self.inside():
-                return FuncType(arguments, self.type())
+                return FuncType(arguments, self.whole_type())
+        if self.accept("_"):
+            return None
+        if self.kind() == "word":
+            if self.peek() == "ref":
+                raise self.error("references are not there: models are functions")
+            return TensorType((), self.take())
         return TupleType(self.types())
+
+    def whole_type(self) -> Type:
+        """A type inside of another, where "_" cannot stand."""
+        found = self.type()
+        if found is None:
+            raise self.error("a type inside of another cannot be left open")
+        return found
 
     def types(self) -> tuple[Type, ...]:
         self.take("(")
         found = []
         while not self.accept(")"):
             with self.inside():
-                found.append(self.type())
+                found.append(self.whole_type())
             self.accept(",")
         return tuple(found)

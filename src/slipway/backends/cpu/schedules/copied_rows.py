@@ -1,0 +1,142 @@
+"""Rows made of stretches of other rows: repeated, or padded with what lies near their ends.
+
+Inside such a stretch a vector is one load.  A lane that looks for its own place, as the schedule of
+any injective operator has it, makes every load a gather.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.knobs import (
+    LoopKnobs,
+    group_lanes,
+    loop_cost,
+    loop_knobs,
+    loop_space,
+    vector_lanes,
+)
+from slipway.backends.cpu.schedules.generic import parallel_outer, schedule_injective, vectorize
+from slipway.backends.stages import Loop, fuse, inline_injective, shape_of, split
+from slipway.backends.strategy import Problem, register_strategy
+from slipway.relay.dims import is_open
+from slipway.relay.ops.nn.pad import source_position
+from slipway.relay.ops.tensor.repeat import tile_shapes
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
+    from slipway.relay.ops.nn.pad import PadAttrs
+    from slipway.relay.ops.tensor.repeat import TileAttrs
+    from slipway.target import Target
+
+
+def _default(problem: Problem) -> LoopKnobs:
+    return loop_knobs(problem.target)
+
+
+def _is_mirrored(attrs: PadAttrs, in_types: Sequence[Type], target: Target) -> bool:
+    """Rows of several vectors that are padded with elements of their own."""
+    (data,) = in_types
+    assert isinstance(data, TensorType)
+    if attrs.pad_mode == "constant" or not data.rank or any(map(is_open, data.shape)):
+        return False
+    low, high = attrs.pad_width[-1]
+    row = data.shape[-1] + low + high
+    return low >= 0 and high >= 0 and low + high > 0 and row > 4 * vector_lanes(target, data.dtype)
+
+
+def _pad_compute(
+    problem: Problem, inputs: Sequence[te.Tensor], knobs: LoopKnobs
+) -> list[te.Tensor]:
+    """The padded tensor; what is inside a row is read without a detour."""
+    (x,), attrs = inputs, problem.attrs
+    (out,) = problem.out_types
+    assert isinstance(out, TensorType)
+    shape, (low, _) = shape_of(x), attrs.pad_width[-1]
+
+    def element(*indices: PrimExpr) -> Any:
+        source = [
+            source_position(i, before, extent, attrs.pad_mode) if before or after else i
+            for i, extent, (before, after) in zip(indices, shape, attrs.pad_width, strict=True)
+        ]
+        last = indices[-1]
+        inside = te.all(last >= low, last < low + shape[-1])
+        return te.if_then_else(inside, x(*source[:-1], last - low), x(*source))
+
+    return [te.compute(out.shape, element, name="T_pad", tag="injective,pad")]
+
+
+@register_strategy(
+    "nn.pad", name="pad.rows", compute=_pad_compute, applies=_is_mirrored,
+    default=_default, space=loop_space, cost=loop_cost,
+)  # fmt: skip
+def schedule_padded_rows(
+    problem: Problem, outs: Sequence[te.Tensor], padded: te.Tensor, knobs: LoopKnobs
+) -> te.Schedule:
+    """A loop over the vectors of a row, cut where the padding begins and ends."""
+    (output,) = {id(t.op): t for t in outs}.values()
+    lanes = group_lanes(problem.target, output.dtype, knobs.group)
+    if shape_of(output) != shape_of(padded) or lanes < 2:
+        return schedule_injective(problem.target, outs, knobs)
+    schedule = te.create_schedule(output.op)
+    inline_injective(schedule, outs)
+    stage: Any = schedule[output]
+    *loops, row = Loop.of(stage.op.axis)
+    vectors, lane = split(stage, row, lanes)
+    stage.vectorize(lane.axis)
+    stage.pragma(vectors.axis, "loop_partition_hint", True)
+    total = prod(shape_of(output))
+    if loops and total >= knobs.share_from:
+        parallel_outer(stage, loops, total, knobs.share_from // 4)
+    return schedule
+
+
+def _period(attrs: TileAttrs, shape: Sequence[int]) -> tuple[int, int]:
+    """Return the innermost axis that is repeated, and the elements of one repetition along it."""
+    full, reps = tile_shapes(attrs, shape)
+    axis = max((a for a, count in enumerate(reps) if count > 1), default=-1)
+    return axis, prod(full[axis:])
+
+
+def _is_repeated(attrs: TileAttrs, in_types: Sequence[Type], target: Target) -> bool:
+    """What is repeated is a vector at least."""
+    (data,) = in_types
+    assert isinstance(data, TensorType)
+    if any(map(is_open, data.shape)):
+        return False
+    axis, period = _period(attrs, data.shape)
+    return axis >= 0 and period >= vector_lanes(target, data.dtype) > 1
+
+
+@register_strategy(
+    "tile", name="tile.rows", applies=_is_repeated,
+    default=_default, space=loop_space, cost=loop_cost,
+)  # fmt: skip
+def schedule_repeated_rows(
+    problem: Problem, outs: Sequence[te.Tensor], repeated: te.Tensor, knobs: LoopKnobs
+) -> te.Schedule:
+    """A loop over repetitions, around one over the vectors of what is repeated."""
+    (output,) = {id(t.op): t for t in outs}.values()
+    lanes = group_lanes(problem.target, output.dtype, knobs.group)
+    if shape_of(output) != shape_of(repeated) or lanes < 2:
+        return schedule_injective(problem.target, outs, knobs)
+    data = problem.in_types[0]
+    assert isinstance(data, TensorType)
+    axis, _ = _period(problem.attrs, data.shape)
+    full, _ = tile_shapes(problem.attrs, data.shape)
+    schedule = te.create_schedule(output.op)
+    inline_injective(schedule, outs)
+    stage: Any = schedule[output]
+    loops = Loop.of(stage.op.axis)
+    repetition, first = split(stage, loops[axis], full[axis])
+    inner = fuse(stage, [first, *loops[axis + 1 :]])
+    loops = [*loops[:axis], repetition]
+    vectorize(stage, loops, inner, lanes)
+    total = prod(shape_of(output))
+    if total >= knobs.share_from:
+        parallel_outer(stage, loops, total, knobs.share_from // 4)
+    return schedule

@@ -1,0 +1,258 @@
+"""Convolutions on a GPU as products with panels in shared memory.
+
+A convolution is, for each group of channels, the product of its weights (channels x depth) with the
+image's columns (depth x pixels), where depth counts the taps of all input channels::
+
+    conv[n, c, y, x] = sum_k weights[c, k] * columns[k, (n, y, x)]
+
+Neither matrix exists: they say how a block fetches its panels, and padding, strides and dilation
+cost only there.  Pixels are the columns of a product where channels come first, and its rows where
+they come last, so that neighbouring threads write neighbours in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from slipway import te
+from slipway.backends.gpu.schedules.generic import (
+    ThreadKnobs,
+    only_reader,
+    readers_of,
+    schedule_elements,
+)
+from slipway.backends.gpu.schedules.shared import (
+    SharedKnobs,
+    Sizes,
+    Tiling,
+    legal_knobs,
+    product_cost,
+    runs_in_step,
+    shared_space,
+)
+from slipway.backends.stages import inline_injective, producers
+from slipway.backends.strategy import Problem, register_strategy
+from slipway.ir import ops
+from slipway.ir.expr import PrimExpr
+from slipway.relay.dims import size_of
+from slipway.relay.ops.nn.conv import ConvAttrs, conv_relation
+from slipway.relay.ops.nn.windows import SPATIAL, arrange, pad_stage
+from slipway.relay.types import TensorType
+from slipway.target import Target
+
+Index = Mapping[str, Any]  # of a tensor, by the letters of its layout
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A convolution's extents by the letters of their layouts."""
+
+    attrs: ConvAttrs
+    out: Mapping[str, int]
+    kernel: Mapping[str, int]
+
+    @staticmethod
+    def of(attrs: ConvAttrs, in_types: Sequence[Any]) -> Geometry | None:
+        """Return a convolution's geometry, None where a size is open."""
+        if not all(isinstance(n, int) for t in in_types[:2] for n in t.shape):
+            return None
+        out = conv_relation(attrs, *in_types[:2])
+        assert isinstance(out, TensorType)
+        layout = attrs.out_layout or attrs.data_layout
+        return Geometry(
+            attrs,
+            dict(zip(layout, map(size_of, out.shape), strict=True)),
+            dict(zip(attrs.kernel_layout, map(size_of, in_types[1].shape), strict=True)),
+        )
+
+    @property
+    def channels_last(self) -> bool:
+        """Return whether an output pixel's channels lie beside each other."""
+        return list(self.out)[-1] == "C"
+
+    @property
+    def pixels(self) -> list[str]:
+        """The letters of the output's pixels, as they lie in memory."""
+        return [letter for letter in self.out if letter != "C"]
+
+    @property
+    def taps(self) -> list[str]:
+        """The letters of what a sum runs over, as they lie in the kernel's memory."""
+        return [letter for letter in self.kernel if letter != "O"]
+
+    @property
+    def columns_by_step(self) -> bool:
+        """Return whether what lies beside each other in an image are steps of the sum."""
+        return self.attrs.data_layout[-1] == "C" and self.taps[-1] == "I"
+
+    @property
+    def weights_by_step(self) -> bool:
+        """Return whether what lies beside each other in the kernel are steps of the sum."""
+        return self.attrs.kernel_layout[-1] != "O"
+
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes of the products, one for each group."""
+        channels = self.out["C"] // self.attrs.groups
+        pixels = prod(self.out[letter] for letter in self.pixels)
+        sides = (pixels, channels) if self.channels_last else (channels, pixels)
+        return Sizes(self.attrs.groups, *sides, prod(self.kernel[x] for x in self.taps))
+
+
+def _apart(index: PrimExpr, letters: Sequence[str], extents: Index) -> dict[str, Any]:
+    """Return what `index` is along each of the axes that are fused into it."""
+    found: dict[str, Any] = {}
+    for number, letter in enumerate(reversed(letters)):
+        last = number == len(letters) - 1
+        found[letter] = index if last else ops.floormod(index, extents[letter])
+        index = index if last else ops.floordiv(index, extents[letter])
+    return found
+
+
+def _together(at: Index, letters: Sequence[str], extents: Index) -> Any:
+    """Return the index of the fused axes."""
+    index: Any = 0
+    for letter in letters:
+        index = index * extents[letter] + at[letter]
+    return index
+
+
+def compute_product(
+    problem: Problem, inputs: Sequence[te.Tensor], knobs: SharedKnobs
+) -> list[te.Tensor]:
+    """The stages: columns, weights, their product, and the product as the output lies."""
+    data, weight = inputs
+    attrs, (out,) = problem.attrs, problem.out_types
+    geometry = Geometry.of(attrs, problem.in_types)
+    assert geometry is not None
+    spatial = SPATIAL[len(attrs.strides)]
+    count, sizes = len(spatial), geometry.sizes
+    depth, channels = sizes.depth, geometry.out["C"] // attrs.groups
+    pixels = prod(geometry.out[letter] for letter in geometry.pixels)
+    pads = dict.fromkeys("NC", (0, 0))
+    pads |= {s: (attrs.padding[a], attrs.padding[a + count]) for a, s in enumerate(spatial)}
+    before, after = ([pads[letter][side] for letter in attrs.data_layout] for side in (0, 1))
+    padded = pad_stage(data, before, after, 0)
+
+    def column(group: PrimExpr, pixel: PrimExpr, step: PrimExpr) -> Any:
+        at = _apart(pixel, geometry.pixels, geometry.out)
+        tap = _apart(step, geometry.taps, geometry.kernel)
+        source = {"N": at["N"], "C": group * geometry.kernel["I"] + tap["I"]}
+        for a, s in enumerate(spatial):
+            source[s] = at[s] * attrs.strides[a] + tap[s] * attrs.dilation[a]
+        return padded(*arrange(source, attrs.data_layout))
+
+    def filters(group: PrimExpr, channel: PrimExpr, step: PrimExpr) -> Any:
+        tap = _apart(step, geometry.taps, geometry.kernel)
+        return weight(*arrange({**tap, "O": group * channels + channel}, attrs.kernel_layout))
+
+    # The last axis of a panel is the one that lies in memory so: neighbours fetch neighbours.
+    columns = _panel("columns", sizes.batch, pixels, depth, column, geometry.columns_by_step)
+    weights = _panel("weights", sizes.batch, channels, depth, filters, geometry.weights_by_step)
+    k = te.reduce_axis((0, depth), name="k")
+
+    def product(group: PrimExpr, row: PrimExpr, other: PrimExpr) -> Any:
+        pixel, channel = (row, other) if geometry.channels_last else (other, row)
+        x = columns(group, *((pixel, k) if geometry.columns_by_step else (k, pixel)))
+        w = weights(group, *((channel, k) if geometry.weights_by_step else (k, channel)))
+        return te.sum(x.astype(out.dtype) * w.astype(out.dtype), axis=k)
+
+    products = te.compute((sizes.batch, sizes.rows, sizes.columns), product, name="products")
+
+    def element(*indices: PrimExpr) -> Any:
+        at = dict(zip(geometry.out, indices, strict=True))
+        pixel = _together(at, geometry.pixels, geometry.out)
+        group, channel = ops.const(0, "int32"), at["C"]
+        if attrs.groups > 1:
+            group, channel = ops.floordiv(channel, channels), ops.floormod(channel, channels)
+        sides = (pixel, channel) if geometry.channels_last else (channel, pixel)
+        return products(group, *sides)
+
+    return [te.compute(out.shape, element, name="conv", tag="injective")]
+
+
+def _panel(
+    name: str, batch: int, count: int, depth: int, element: Callable[..., Any], by_step: bool
+) -> te.Tensor:
+    """Return one operand, `element(group, number, step)`, with the steps or the numbers last."""
+    if by_step:
+        made = te.compute((batch, count, depth), element, name=name)
+    else:
+        made = te.compute((batch, depth, count), lambda g, k, i: element(g, i, k), name=name)
+    return made  # type: ignore[no-any-return]
+
+
+def _applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
+    geometry = Geometry.of(attrs, in_types)
+    if geometry is None or not geometry.sizes.is_large:
+        return False
+    return bool(legal_knobs(in_types[0].dtype, target))
+
+
+def _is_default(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
+    return runs_in_step(target) and _applies(attrs, in_types, target)
+
+
+def _is_choice(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
+    return not runs_in_step(target) and _applies(attrs, in_types, target)
+
+
+def _cost(problem: Problem, knobs: SharedKnobs) -> float:
+    geometry = Geometry.of(problem.attrs, problem.in_types)
+    assert geometry is not None
+    return product_cost(geometry.sizes, knobs)
+
+
+def _knobs(problem: Problem) -> SharedKnobs:
+    legal = legal_knobs(problem.in_types[0].dtype, problem.target)
+    return min(legal, key=lambda knobs: _cost(problem, knobs))
+
+
+@register_strategy(
+    "nn.conv1d", "nn.conv2d", "nn.conv3d", name="threads.shared", priority=20,
+    applies=_is_default, compute=compute_product, default=_knobs, space=shared_space, cost=_cost,
+)  # fmt: skip
+@register_strategy(
+    "nn.conv1d", "nn.conv2d", "nn.conv3d", name="threads.shared", priority=5,
+    applies=_is_choice, compute=compute_product, default=_knobs, space=shared_space, cost=_cost,
+)  # fmt: skip
+def schedule_product(
+    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: SharedKnobs
+) -> te.Schedule:
+    """A tile for each block; a thread for each element where the kernel does more than that."""
+    sums = [op for op in producers(outs) if isinstance(op, te.ComputeOp) and op.reduce_axis]
+    (products,) = anchor.op.input_tensors
+    schedule = te.create_schedule([t.op for t in outs])
+    panels = list(products.op.input_tensors)
+    inline_injective(schedule, outs, keep=[anchor, *panels])
+    is_result = any(t.op is anchor.op for t in outs)
+    out = anchor if is_result else only_reader(readers_of(schedule, outs), anchor.op, outs)
+    if len(outs) != 1 or sums != [products.op] or out is None:
+        return schedule_elements(problem, outs, anchor, ThreadKnobs(64))
+    if not is_result:
+        schedule[anchor].compute_inline()
+    geometry = Geometry.of(problem.attrs, problem.in_types)
+    assert geometry is not None
+    axes = dict(zip(geometry.out, schedule[out].op.axis, strict=True))
+    stage = schedule[out]
+    batch, channel = [], axes["C"]
+    if problem.attrs.groups > 1:
+        group, channel = stage.split(channel, nparts=problem.attrs.groups)
+        batch.append(group)
+    pixels = [axes[letter] for letter in geometry.pixels]
+    stage.reorder(*batch, channel, *pixels)
+    pixel = stage.fuse(*pixels)
+    sides = (pixel, channel) if geometry.channels_last else (channel, pixel)
+    schedule[products].set_scope("local")
+    tiling = Tiling(schedule, knobs)
+    tiling.bind(out, batch, *sides)
+    step = tiling.sum_up(products)
+    for panel in panels:
+        schedule[panel].set_scope("shared")
+        columns = panel.op.name == "columns"
+        by_step = geometry.columns_by_step if columns else geometry.weights_by_step
+        tiling.share(panel, products, step, pad=int(by_step))
+    return schedule

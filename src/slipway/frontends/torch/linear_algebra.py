@@ -1,0 +1,125 @@
+"""torch.linalg on small matrices; distances between rows; products of three tensors."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.linear_algebra import cholesky, determinant, inverse, solution
+from slipway.frontends.torch.converters import NodeView, converter, like
+from slipway.relay.op_registry import const
+
+
+@converter("linalg_inv_ex", "_linalg_det", "linalg_cholesky_ex", "_linalg_slogdet")
+def of_one(node: NodeView) -> Any:
+    """Inverse, determinant and Cholesky factor; the code of an error is that of none."""
+    x = node.input("A" if "A" in node.arguments else "self")
+    if node.kind == "_linalg_det":
+        return [determinant(x), None, None]
+    if node.kind == "_linalg_slogdet":
+        found = determinant(x)
+        return [relay.sign(found), relay.log(relay.abs(found)), None, None]
+    if node.kind == "linalg_inv_ex":
+        return [inverse(x), _no_error(node, 1)]
+    lower = cholesky(x)
+    if node.arg("upper", False):
+        rank = node.rank()
+        lower = relay.transpose(lower, (*range(rank - 2), rank - 1, rank - 2))
+    return [lower, _no_error(node, 1)]
+
+
+def _no_error(node: NodeView, place: int) -> Any:
+    kind = node.outputs[place]
+    assert kind is not None
+    return const(np.zeros(kind.shape, kind.dtype))
+
+
+@converter("_linalg_solve_ex")
+def solve(node: NodeView) -> Any:
+    """A system of linear equations, of a matrix or a vector on the right."""
+    if not node.arg("left", True):
+        raise node.unsupported("left=False")
+    a, b, out = node.input("A"), node.input("B"), node.out.shape
+    lead = a.tensor_type.shape[:-2]
+    vector = b.tensor_type.rank == 1 or b.tensor_type.shape == (*lead, a.tensor_type.shape[-1])
+    if vector:
+        b = relay.expand_dims(b, -1)
+    batch = out[:-1] if vector else out[:-2]
+    a, b = (
+        x if x.tensor_type.shape[:-2] == batch
+        else relay.broadcast_to(x, (*batch, *x.tensor_type.shape[-2:]))
+        for x in (a, b)
+    )  # fmt: skip
+    return [relay.reshape(solution(a, b), out), None, None, _no_error(node, 3)]
+
+
+@converter("_pdist_forward")
+def pdist(node: NodeView) -> Any:
+    """The distance of each row to every later one."""
+    x, power = node.input(), float(node.arg("p", 2))
+    one, two = np.triu_indices(node.shape()[0], 1)
+    gap = relay.abs(relay.subtract(*(relay.take(x, const(i), 0, mode="fast") for i in (one, two))))
+    if power == np.inf:
+        return relay.max(gap, 1)
+    if power == 0:
+        return relay.sum(relay.cast(relay.not_equal(gap, like(0, gap)), node.out.dtype), 1)
+    if power == 1:
+        return relay.sum(gap, 1)
+    if power == 2:
+        return relay.sqrt(relay.sum(relay.multiply(gap, gap), 1))
+    return relay.power(relay.sum(relay.power(gap, like(power, gap)), 1), like(1 / power, gap))
+
+
+@converter("_trilinear")
+def trilinear(node: NodeView) -> Any:
+    """The product of three tensors, each with new axes, summed over some."""
+    rank = node.rank("i1") + len(node.ints("expand1"))
+    factors = []
+    for number in "123":
+        x = node.input(f"i{number}")
+        for axis in sorted(a % rank for a in node.ints(f"expand{number}")):
+            x = relay.expand_dims(x, axis)
+        factors.append(x)
+    product = relay.multiply(relay.multiply(factors[0], factors[2]), factors[1])
+    summed = tuple(a % rank for a in node.ints("sumdim"))
+    return relay.sum(product, summed) if summed else product
+
+
+@converter("_embedding_bag", "_embedding_bag_forward_only")
+def embedding_bag(node: NodeView) -> Any:
+    """Sums, means or maxima of rows of a table, for bags of equal length known at once."""
+    table, indices = node.input("weight"), node.input("indices")
+    offsets = node.arguments["offsets"]
+    if not isinstance(offsets, relay.Constant):
+        raise node.unsupported("its offsets are computed: pass indices of two axes")
+    starts = [int(v) for v in offsets.array.reshape(-1)]
+    total = indices.tensor_type.shape[0]
+    ends = starts[1:] if node.arg("include_last_offset", False) else [*starts[1:], total]
+    sizes = [end - start for start, end in zip(starts, ends, strict=False)]
+    if not sizes or len(set(sizes)) != 1 or not sizes[0]:
+        raise node.unsupported(f"its bags have the lengths {sizes[:8]}; equal ones are served")
+    bags = (len(sizes), sizes[0])
+    places = relay.strided_slice(indices, [starts[0]], [starts[0] + prod(bags)])
+    rows = relay.take(table, relay.reshape(places, bags), 0, mode="fast")
+    mode, padding = int(node.arg("mode", 0)), int(node.arg("padding_idx", -1))
+    counted: Any = None
+    if padding >= 0:
+        there = relay.not_equal(relay.reshape(places, bags), like(padding, places))
+        counted = relay.expand_dims(relay.cast(there, node.out.dtype), 2)
+    weights = node.optional("per_sample_weights")
+    if weights is not None:
+        rows = relay.multiply(rows, relay.reshape(weights, (*bags, 1)))
+    if mode == 2:
+        if counted is not None:
+            raise node.unsupported("maxima with a padding_idx")
+        return [relay.max(rows, 1), None, None, None]
+    summed = relay.sum(rows if counted is None else relay.multiply(rows, counted), 1)
+    if mode == 1 and counted is None:
+        summed = relay.multiply(summed, like(1 / bags[1], summed))
+    elif mode == 1:
+        number = relay.maximum(relay.sum(counted, 1), like(1, summed))
+        summed = relay.divide(summed, number)
+    return [summed, None, None, None]

@@ -1,0 +1,107 @@
+"""Views that read elements more than once, or every so many: windows, strides, diagonals."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.budget import take_table
+from slipway.frontends.columns import image_of_columns
+from slipway.frontends.torch.converters import NodeView, converter
+from slipway.relay.op_registry import const
+
+
+@converter("unfold", "unfold_copy")
+def unfold(node: NodeView) -> Any:
+    """Windows along an axis; what lies in each is a new last axis."""
+    axis, rank = node.axis("dimension"), max(node.rank(), 1)
+    x = node.input() if node.rank() else relay.reshape(node.input(), (1,))
+    last = [a for a in range(rank) if a != axis] + [axis]
+    moved = x if axis == rank - 1 else relay.transpose(x, last)
+    size, step = int(node.arg("size")), int(node.arg("step"))
+    if not size:
+        raise node.unsupported("windows of no element")
+    found = relay.sliding_window(moved, rank - 1, [size], [step])
+    if not node.rank():
+        return relay.reshape(found, node.out.shape)
+    back = [last.index(a) for a in range(rank)] + [rank]
+    return found if axis == rank - 1 else relay.transpose(found, back)
+
+
+@converter("as_strided", "as_strided_copy")
+def as_strided(node: NodeView) -> Any:
+    """Elements at places counted in steps of each axis, from those of a contiguous tensor."""
+    given = node.fakes["self"]
+    if not given.is_contiguous() or given.storage_offset():
+        raise node.unsupported("it reads the storage behind a view: call x.contiguous() before")
+    size, stride = node.ints("size"), node.ints("stride")
+    take_table(prod(size))
+    places = np.full(size, int(node.arg("storage_offset", 0)), np.int64)
+    for axis, (extent, step) in enumerate(zip(size, stride, strict=True)):
+        view = [1] * len(size)
+        view[axis] = extent
+        places = places + (np.arange(extent) * step).reshape(view)
+    flat = relay.reshape(node.input(), (-1,))
+    count = flat.tensor_type.shape[0]
+    if places.size and int(places.max()) >= count:
+        raise node.unsupported(
+            f"it reads element {int(places.max())} of the storage behind a tensor of {count}"
+        )
+    if places.size == count and (places.reshape(-1) == np.arange(count)).all():
+        return relay.reshape(flat, size)
+    return relay.take(flat, const(places), 0, mode="fast")
+
+
+@converter("diagonal", "diagonal_copy")
+def diagonal(node: NodeView) -> Any:
+    """The diagonal of two axes, as a new last axis."""
+    rank = node.rank()
+    one, two = node.axis("dim1", 0), node.axis("dim2", 1)
+    offset = int(node.arg("offset", 0))
+    rest = [a for a in range(rank) if a not in (one, two)]
+    x = relay.transpose(node.input(), (*rest, one, two))
+    *lead, rows, columns = x.tensor_type.shape
+    count = node.out.shape[-1]
+    if not count:
+        return const(np.zeros(node.out.shape, node.out.dtype))
+    first = offset if offset >= 0 else -offset * columns
+    flat = relay.reshape(x, (*lead, rows * columns))
+    end = first + (count - 1) * (columns + 1) + 1
+    return relay.strided_slice(flat, [first], [end], [columns + 1], axes=[len(lead)])
+
+
+@converter("diagonal_scatter")
+def put_diagonal(node: NodeView) -> Any:
+    """The tensor with a diagonal replaced."""
+    rank = node.rank()
+    one, two = node.axis("dim1", 0), node.axis("dim2", 1)
+    offset = int(node.arg("offset", 0))
+    rest = [a for a in range(rank) if a not in (one, two)]
+    order = (*rest, one, two)
+    x = relay.transpose(node.input(), order)
+    *lead, rows, columns = x.tensor_type.shape
+    new = node.input("src")
+    count = new.tensor_type.shape[-1]
+    first = offset if offset >= 0 else -offset * columns
+    places = first + np.arange(count, dtype=np.int64) * (columns + 1)
+    flat = relay.reshape(x, (*lead, rows * columns))
+    index = relay.broadcast_to(const(places), new.tensor_type.shape)
+    found = relay.scatter_elements(flat, index, new, len(lead), "update")
+    back = relay.reshape(found, (*lead, rows, columns))
+    return relay.transpose(back, [order.index(a) for a in range(rank)])
+
+
+@converter("col2im")
+def col2im(node: NodeView) -> Any:
+    """Columns summed back into an image."""
+    x = node.input()
+    single = x.tensor_type.rank == 2
+    found = image_of_columns(
+        relay.expand_dims(x, 0) if single else x,
+        node.ints("output_size", 2), node.ints("kernel_size", 2), node.ints("stride", 2, 1),
+        node.ints("dilation", 2, 1), node.ints("padding", 2, 0) * 2,
+    )  # fmt: skip
+    return relay.reshape(found, node.out.shape)

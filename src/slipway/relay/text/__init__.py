@@ -1,0 +1,1 @@
+"""Graphs as text: how it is written, and read back."""

@@ -1,0 +1,187 @@
+"""Sizes that an ONNX model computes from open shapes: one library, compared at several sizes."""
+
+import numpy as np
+import pytest
+from graphs import helper, model
+
+import slipway as tvm
+from slipway import relay
+from slipway.contrib import graph_executor
+from slipway.errors import OpNotImplemented
+from slipway.frontends.onnx.size_values import SizeValues
+from slipway.relay.op_registry import const
+
+onnxruntime = pytest.importorskip("onnxruntime")
+
+N, W = relay.Dim("n", 1, 6), relay.Dim("w", 2, 40)
+
+
+def agrees(proto, sizes, dims, feeds, tolerance=1e-6):
+    """Build `proto` once for the ranges `dims`; hold it against onnxruntime at each of `sizes`."""
+    mod, params = relay.frontend.from_onnx(proto, dims=dims)
+    library = relay.build(mod, target="llvm", params=params)
+    module = graph_executor.GraphModule(library["default"](tvm.cpu(0)))
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    for size in sizes:
+        given = feeds(*size)
+        for name, value in given.items():
+            module.set_input(name, value)
+        module.run()
+        for number, want in enumerate(session.run(None, given)):
+            got = module.get_output(number).numpy()
+            assert got.shape == want.shape
+            np.testing.assert_allclose(got, want, tolerance, tolerance)
+
+
+def constants(**arrays):
+    return {name: np.array(value, np.int64) for name, value in arrays.items()}
+
+
+def split_by_shape():
+    """Heads as exporters write them: Shape, Gather, Concat, Reshape, and back with a -1."""
+    node = helper.make_node
+    weights = constants(zero=0, one=1, four=[4], minus=[-1], axis=[0])
+    nodes = [
+        node("Shape", ["x"], ["shape"]),
+        node("Gather", ["shape", "zero"], ["n"]), node("Gather", ["shape", "one"], ["w"]),
+        node("Unsqueeze", ["n", "axis"], ["n1"]), node("Unsqueeze", ["w", "axis"], ["w1"]),
+        node("Concat", ["n1", "w1", "four", "minus"], ["apart"], axis=0),
+        node("Reshape", ["x", "apart"], ["heads"]),
+        node("Transpose", ["heads"], ["t"], perm=[0, 2, 1, 3]),
+        node("Concat", ["n1", "minus"], ["flat"], axis=0),
+        node("Reshape", ["t", "flat"], ["y"]),
+    ]  # fmt: skip
+    return model(nodes, {"x": ("float32", ("n", "w", 12))}, ["y"], weights)
+
+
+def made_of_sizes():
+    """Expand, ConstantOfShape, Range, Where on an undecided Equal's place, and a size as number."""
+    node = helper.make_node
+    weights = constants(zero=0, one=1, two=2, axis=[0], lead=[1], minus=[-1, 1], none=[-1])
+    nodes = [
+        node("Shape", ["x"], ["shape"]),
+        node("Gather", ["shape", "zero"], ["n"]), node("Gather", ["shape", "one"], ["w"]),
+        node("Range", ["zero", "w", "one"], ["steps"]),
+        node("Cast", ["steps"], ["places"], to=1),
+        node("ConstantOfShape", ["shape"], ["zeros"]),
+        node("Add", ["zeros", "places"], ["sum"]),
+        node("Mul", ["n", "two"], ["twice"]), node("Unsqueeze", ["twice", "axis"], ["twice1"]),
+        node("Concat", ["twice1", "lead"], ["tall"], axis=0),
+        node("Expand", ["places", "tall"], ["rows"]),
+        node("Cast", ["w"], ["real"], to=1), node("Div", ["x", "real"], ["scaled"]),
+        node("Equal", ["shape", "none"], ["left"]),
+        node("Where", ["left", "lead", "shape"], ["to"]),
+        node("Expand", ["scaled", "to"], ["same"]),
+        node("Add", ["same", "sum"], ["y"]),
+        node("Size", ["x"], ["count"]), node("Cast", ["count"], ["counted"], to=1),
+    ]  # fmt: skip
+    outputs = ["y", "rows", "counted"]
+    return model(nodes, {"x": ("float32", ("n", "w"))}, outputs, weights)
+
+
+@pytest.mark.parametrize(("proto", "width"), [(split_by_shape, (12,)), (made_of_sizes, ())])
+def test_sizes_computed_from_open_shapes_follow_the_run(proto, width):
+    rng = np.random.default_rng(0)
+    agrees(
+        proto(), [(2, 7), (1, 2), (6, 40), (5, 13)], {"n": (1, 6), "w": (2, 40)},
+        lambda n, w: {"x": rng.normal(size=(n, w, *width)).astype(np.float32)},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("mode", "coordinates", "rounding", "by"),
+    [
+        ("nearest", "asymmetric", "floor", "scales"),
+        ("nearest", "half_pixel", "round_prefer_floor", "scales"),
+        ("nearest", "half_pixel", "round_prefer_ceil", "sizes"),
+        ("linear", "half_pixel", "round_prefer_floor", "scales"),
+        ("linear", "align_corners", "round_prefer_floor", "scales"),
+        ("linear", "half_pixel", "round_prefer_floor", "halves"),
+        ("cubic", "pytorch_half_pixel", "round_prefer_floor", "scales"),
+    ],
+)
+def test_open_images_are_resampled(mode, coordinates, rounding, by):
+    """By whole factors, by halves, and to the size of another tensor."""
+    factors = np.array([1, 1, 1.5, 2.5] if by == "halves" else [1, 1, 2, 3], np.float32)
+    given = ["x", "", "scales"] if by != "sizes" else ["x", "", "", "like"]
+    nodes = [
+        helper.make_node("Shape", ["other"], ["like"]),
+        helper.make_node(
+            "Resize", given, ["y"], mode=mode, coordinate_transformation_mode=coordinates,
+            nearest_mode=rounding,
+        ),
+    ]  # fmt: skip
+    inputs = {"x": ("float32", (1, 2, "h", "w"))}
+    if by == "sizes":
+        inputs["other"] = ("float32", (1, 2, "oh", "ow"))
+    else:
+        nodes = nodes[1:]
+    dims = {"h": (1, 9), "w": (2, 12), "oh": (1, 30), "ow": (2, 30)}
+    used = {d for _, shape in inputs.values() for d in shape if isinstance(d, str)}
+    rng = np.random.default_rng(1)
+
+    def feeds(h, w, oh, ow):
+        made = {"x": rng.normal(size=(1, 2, h, w)), "other": np.zeros((1, 2, oh, ow))}
+        return {n: made[n].astype(np.float32) for n in inputs}
+
+    sizes = [(3, 4, 7, 5), (1, 2, 2, 2), (9, 12, 27, 30), (5, 7, 5, 14)]
+    agrees(
+        model(nodes, inputs, ["y"], {"scales": factors} if by != "sizes" else None), sizes,
+        {n: r for n, r in dims.items() if n in used}, feeds, 2e-5,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "direction", "lengths"), [("LSTM", "bidirectional", True), ("GRU", "reverse", False)]
+)
+def test_recurrent_layers_run_open_steps_and_batches(kind, direction, lengths):
+    rng = np.random.default_rng(2)
+    gates, ways = {"LSTM": 4, "GRU": 3}[kind], 1 + (direction == "bidirectional")
+
+    def normal(*shape):
+        return (rng.normal(size=shape) * 0.3).astype(np.float32)
+
+    weights = {
+        "W": normal(ways, gates * 7, 5), "R": normal(ways, gates * 7, 7),
+        "B": normal(ways, 2 * gates * 7),
+    }  # fmt: skip
+    given = ["x", "W", "R", "B", "lengths" if lengths else ""]
+    nodes = [helper.make_node(kind, given, ["y", "h"], hidden_size=7, direction=direction)]
+    inputs = {"x": ("float32", ("t", "n", 5))}
+    if lengths:
+        inputs["lengths"] = ("int32", ("n",))
+
+    def feeds(t, n):
+        made = {"x": normal(t, n, 5), "lengths": rng.integers(1, t + 1, n).astype(np.int32)}
+        return {name: made[name] for name in inputs}
+
+    agrees(
+        model(nodes, inputs, ["y", "h"], weights), [(3, 2), (1, 1), (20, 4), (7, 3)],
+        {"t": (1, 20), "n": (1, 4)}, feeds, 1e-5,
+    )  # fmt: skip
+
+
+def test_what_is_known_of_sizes():
+    sizes = SizeValues()
+    vector = sizes.shape(relay.var("x", shape=(N, 3, W * 2)))
+    known = sizes.of(relay.concatenate([vector, const(np.array([7]))], 0))
+    assert list(known) == [N, 3, W * 2, 7]
+    half = relay.divide(vector, const(np.array([1, 2, 2])))
+    assert list(sizes.of(half)) == [N, 1, W]
+    assert sizes.of(relay.equal(vector, const(np.array([-1, 3, 1])))).tolist() == [
+        False, True, False,
+    ]  # fmt: skip
+    assert sizes.of(relay.equal(vector, const(np.array([2, 3, 1])))) is None  # n may be 2
+    assert sizes.settled(relay.strided_slice(vector, [1], [2])).array.tolist() == [3]
+    assert sizes.of(relay.var("data", shape=(3,), dtype="int64")) is None
+
+
+def test_a_problem_of_an_open_model_is_named_with_its_node():
+    """The search for what the file states of the results must not hide it."""
+    nodes = [
+        helper.make_node("Mystery", ["x"], ["a"], name="odd"),
+        helper.make_node("Relu", ["a"], ["y"]),
+    ]
+    proto = model(nodes, {"x": ("float32", ("n", 4))}, ["y"])
+    with pytest.raises(OpNotImplemented, match="Mystery x 1"):
+        relay.frontend.from_onnx(proto, dims={"n": (1, 4)})
