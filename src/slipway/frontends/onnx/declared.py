@@ -24,6 +24,8 @@ from slipway.frontends.budget import take_table
 from slipway.frontends.onnx.converters import NodeView
 from slipway.frontends.onnx.operators.reduce import reduced
 from slipway.frontends.onnx.operators.resize import resized
+from slipway.frontends.onnx.operators.resize_at_run_time import resized_at_run_time
+from slipway.frontends.onnx.operators.signal import transformed
 from slipway.frontends.onnx.values import Counted
 from slipway.relay.op_registry import const
 from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
@@ -134,6 +136,20 @@ def _cumulative(node: NodeView, shapes: Shapes) -> Any:
     ])  # fmt: skip
 
 
+@declared("DFT")
+def _dft(node: NodeView, shapes: Shapes) -> Any:
+    if not node.has(2):
+        return None
+    given = _from_back(relay.reshape(_wide(node.input(2)), ()), node.rank())
+    made = [(a, transformed(node, a)) for a in range(min(node.rank() - 1, MAX_CHOICES))]
+    cases = [
+        (relay.equal(given, _int64(a)), value)
+        for a, value in made
+        if value.tensor_type.shape == shapes[0]
+    ]
+    return _selected(cases) if cases else None
+
+
 # -- shapes that say everything --------------------------------------------------------------------
 
 
@@ -212,13 +228,16 @@ def _range(node: NodeView, shapes: Shapes) -> Any:
     return relay.add(start, relay.multiply(steps, step))
 
 
-@declared("Resize")
+@declared("Resize", "Upsample")
 def _resize(node: NodeView, shapes: Shapes) -> Any:
-    scales = node.optional(2)
-    known = scales is None or scales.tensor_type.size == 0  # else the factors count, not the size
-    if not known or node.attr("keep_aspect_ratio_policy", "stretch") != "stretch":
-        return None
-    return resized(node, shapes[0])
+    wanted = shapes[0] or ()
+    scales = node.optional(2) if node.kind == "Resize" and node.opset >= 11 else node.optional(1)
+    from_size = scales is None or scales.tensor_type.size == 0  # else the factors count
+    stretched = node.attr("keep_aspect_ratio_policy", "stretch") == "stretch"
+    region = node.attr("coordinate_transformation_mode") == "tf_crop_and_resize"
+    if from_size and stretched and not region:
+        return resized(node, wanted)
+    return resized_at_run_time(node, wanted)
 
 
 # -- where to read ---------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from slipway.frontends.onnx.counted import cut_to_declared, through_counted
 from slipway.frontends.onnx.declared import DECLARED
 from slipway.frontends.onnx.functions import body_of, bound_nodes, has_body
 from slipway.frontends.onnx.graph_check import check_names, names_read, opset_of
+from slipway.frontends.onnx.implied import with_implied
 from slipway.frontends.onnx.meanings import port_meanings
 from slipway.frontends.onnx.node_check import check_node, check_values, objection_to
 from slipway.frontends.onnx.open_sizes import OpenSizes, SizeTrial, open_sizes, shapes_of_dims
@@ -401,6 +402,8 @@ class _Importer:
                     "it makes: the model is damaged or its nodes are out of order"
                 )
             inputs.append(values[name])
+        if not self.calls:  # a function has its own names
+            inputs = with_implied(node, inputs, self.stand_ins.shape)
         convert = self._converter(node)
         local = self.functions.get((node.domain, node.op_type))
         if local is None:
@@ -444,8 +447,7 @@ class _Importer:
 
     def _declared(self, view: NodeView) -> list[tuple[int, ...] | None]:
         """Return the shapes that the file states, or implies, for the results of a node."""
-        known = [self.stand_ins.of(name) for name in view.outputs]
-        return [None if v is None else v.tensor_type.shape for v in known]
+        return [self.stand_ins.shape(name) for name in view.outputs]
 
     def _function(self, node: Any, function: Any, inputs: list[Value]) -> list[Value]:
         """Convert the body of a function in the place of its call."""

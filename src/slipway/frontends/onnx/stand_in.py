@@ -12,6 +12,11 @@ from slipway.relay.expr import Var
 from slipway.relay.types import TensorType, is_open
 
 MAX_VALUE_BYTES = 1 << 12  # a larger initializer is no shape: inference gets its type alone
+_ELEMENTWISE = frozenset((  # of the first operand, whose shape the result has
+    "Abs", "Cast", "CastLike", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "Identity", "LeakyRelu",
+    "Log", "Neg", "Not", "Reciprocal", "Relu", "Round", "Sigmoid", "Sign", "Sin", "Softplus",
+    "Sqrt", "Tanh",
+))  # fmt: skip
 MAX_INFERRED_BYTES = 1 << 27  # a larger model is not copied for shape inference
 
 
@@ -26,6 +31,7 @@ class StandIns:
         self.proto = proto
         self.shapes: Mapping[str, tuple[int, ...]] = {}
         self._declared: dict[str, TensorType] | None = None
+        self._users: dict[str, str] | None = None  # what is computed from it, element by element
         self._inferred: dict[str, TensorType] | None = None
 
     def of(self, name: str) -> Var | None:
@@ -38,6 +44,28 @@ class StandIns:
                 self._inferred = self._infer()
             known = self._inferred.get(name)
         return None if known is None else Var(name, known)
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """Return the shape of the value `name`; None if it is not known.
+
+        Inference goes forward only, and ends where a shape is a value.  Of a sum along axes that
+        are an input the file may say the shape that its logarithm has: that is its own.
+        """
+        if self._users is None:
+            self._users = {
+                node.input[0]: node.output[0]
+                for part in _graphs(self.proto.graph)
+                for node in part.node
+                if node.op_type in _ELEMENTWISE and not node.domain and node.input
+            }
+        seen: set[str] = set()
+        while name not in seen:
+            known = self.of(name)
+            if known is not None:
+                return known.tensor_type.shape
+            seen.add(name)
+            name = self._users.get(name, name)
+        return None
 
     def _infer(self) -> dict[str, TensorType]:
         bare = _without_weights(self.proto)

@@ -22,7 +22,12 @@ def dft(node: NodeView) -> Any:
         axis = node.ints(2, "the axis")[0] if node.has(2) else -2
     else:
         axis = node.attr("axis", 1)
-    axis %= rank
+    return transformed(node, axis % rank)
+
+
+def transformed(node: NodeView, axis: int) -> Any:
+    """Return the transform that a DFT node asks for, along `axis`."""
+    rank = node.rank()
     inverse, onesided = bool(node.attr("inverse", 0)), bool(node.attr("onesided", 0))
     length = node.ints(1, "the length")[0] if node.has(1) else node.type().shape[axis]
     if inverse and onesided and not node.has(1):
