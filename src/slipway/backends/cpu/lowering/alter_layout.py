@@ -15,7 +15,7 @@ of finite numbers work on the padding too; everything else gets the channels the
 
 The filters of a group must be whole blocks.  Groups of fewer are joined, with zeros in their
 kernels: four groups of four filters are one of sixteen, in a quarter of the steps.  Or they are
-filled up, and what comes of the zeros is left out afterwards.
+padded, and what comes of the zeros is left out afterwards.
 """
 
 from __future__ import annotations
