@@ -10,6 +10,7 @@ from functools import partial
 
 from benchmarks import _operator_models as m
 from benchmarks import _sweep_models as s
+from benchmarks._sweep_others import families as others
 
 SIZES = (1, 3, 7, 13, 17, 33, 65, 127, 255, 1000)
 HEAD_SIZES = (16, 20, 24, 32, 33, 36, 40, 48, 56, 64, 72, 80, 96, 112, 128)
@@ -256,4 +257,5 @@ CASES = round_robin({
     **convolutions("int8_", s.conv_int8, s.depthwise_int8, 12),
     **convolutions("bfloat16_", s.conv, s.depthwise, 6),
     **products(), **volumes(), **images(), **matrices(), **elementwise(), **sequences(),
+    **others(family, SIZES),
 })  # fmt: skip

@@ -84,3 +84,23 @@ def guards(node, divisor):
     code = text(node, divisor, "c -opt-level=0")
     loop = code[code.index("for (") :].split("\n}")[0]
     return re.findall(r"icmp eq <.*", text(node, divisor)) + re.findall(r".*== .*", loop)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32"])
+@pytest.mark.parametrize("node", [E.Div, *NODES])
+def test_vectors_are_divided_as_vectors_on_x86(node, dtype):
+    """Its only division of vectors is that of floats, which is exact for these."""
+    rng = np.random.default_rng(0)
+    info = np.iinfo(dtype)
+    a, b = (rng.integers(info.min, info.max, 4096, dtype, endpoint=True) for _ in range(2))
+    b[::3] = rng.integers(1, 100, len(b[::3]), dtype)
+    func, target = function(node, dtype, len(a)), Target("llvm -opt-level=1")
+    code = build_module({"divide": func}, target).get_source("ll")
+    if target.parsed_triple.table == "x86":
+        assert "fdiv <" in code
+        assert not re.findall(r"s(?:div|rem) <", code)
+    found = np.empty_like(a)
+    kernels.load({"divide": func}, "llvm -opt-level=1")[0]["divide"](a, b, found)
+    with np.errstate(all="ignore"):
+        want = (a / b.astype("float64")).astype("int64") if node is E.Div else NODES[node](a, b)
+    np.testing.assert_array_equal(found[b != 0], want.astype(dtype)[b != 0])

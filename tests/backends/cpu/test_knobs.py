@@ -43,6 +43,8 @@ def few_filters():
 KERNELS = {
     "loops.elementwise": lambda: relay.tanh(var("x", 3, 7, 45) * var("y", 45) + var("z", 7, 1)),
     "loops.sums": lambda: relay.sum(var("x", 5, 331) * var("y", 331), axis=[1]),
+    "pad.rows": lambda: relay.nn.pad(var("x", 5, 143), ((1, 0), (2, 3)), pad_mode="edge"),
+    "tile.rows": lambda: relay.tanh(relay.tile(var("x", 5, 43), (2, 3))),
     "softmax.rows": lambda: relay.nn.softmax(var("x", 5, 43)),
     "softmax.long": lambda: relay.nn.softmax(var("x", 3, 171)),
     "norm.rows": lambda: relay.nn.layer_norm(var("x", 5, 139), var("g", 139), var("b", 139)),

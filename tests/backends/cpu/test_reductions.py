@@ -33,6 +33,15 @@ def test_a_row_is_reduced_in_vectors_of_independent_sums():
     assert "in range(1000)" not in text
 
 
+@pytest.mark.parametrize(("length", "lanes"), [(28, 8), (17, 8), (31, 8), (9, 4), (32, 16)])
+def test_a_short_row_gets_short_vectors(length, lanes):
+    function = relay.sum(var("x", 64, length), axis=[1]).as_function().with_attr("Primitive", 1)
+    kernel = schedule_primitive(function, Target("llvm -mcpu=x86-64-v4"))
+    text = str(tvm.lower(kernel.schedule, list(kernel.args), simple_mode=True))
+    assert f"vectorized for k1.inner in range({lanes})" in text
+    run(relay.max(var("x", 6, length), axis=[1]), "llvm")
+
+
 def test_what_runs_along_memory():
     x = te.placeholder((4, 5, 6), name="x")
     y = te.placeholder((4,), name="y")

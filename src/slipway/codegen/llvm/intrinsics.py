@@ -92,7 +92,24 @@ class IntrinsicEmitter(MemoryEmitter):
     def _divide(self, node: E.Call, word: str) -> str:
         signed = dtypes.is_int(node.dtype) and not all(map(self.bounds.is_nonnegative, node.args))
         a, b = (self.value(x) for x in node.args)
+        fits = dtypes.is_int(node.dtype) and dtypes.bits_of(node.dtype) <= 32
+        if fits and node.lanes > 1 and self.capability.target.parsed_triple.table == "x86":
+            return self._divide_as_doubles(node, word, a, b)
         return self.w.put(f"{'s' if signed else 'u'}{word} {self.ty(node.dtype)} {a}, {b}")
+
+    def _divide_as_doubles(self, node: E.Call, word: str, a: str, b: str) -> str:
+        """The quotient, or what is left, of vectors of 32 bits: x86 divides only floats in vectors.
+
+        A quotient that is no whole number differs from all of them by 1 / |b| at least, of which
+        rounding takes no more than 2^-22.
+        """
+        ty, wide = self.ty(node.dtype), f"<{node.lanes} x double>"
+        x, y = (self.w.put(f"sitofp {ty} {v} to {wide}") for v in (a, b))
+        ratio = self.w.put(f"fdiv {wide} {x}, {y}")
+        quotient = self.w.put(f"fptosi {wide} {ratio} to {ty}")
+        if word == "div":
+            return quotient
+        return self.w.put(f"sub {ty} {a}, {self.w.put(f'mul {ty} {quotient}, {b}')}")
 
     def _call_max_of_numbers(self, node: E.Call) -> str:
         ty, (a, b) = self.ty(node.dtype), (self.value(x) for x in node.args)

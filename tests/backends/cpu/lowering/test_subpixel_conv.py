@@ -121,3 +121,29 @@ def test_few_filters_of_all_rests_fill_a_vector(filters, groups, convolutions):
         e for e in post_order(after.body) if isinstance(e, relay.Call) and e.op.name == "nn.conv2d"
     ]
     assert len(made) == convolutions
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize(
+    ("kernel", "strides", "padding", "dilation", "more"),
+    [
+        ((3, 3), (1, 1), 0, (2, 2), 0), ((3, 2), (1, 1), (1, 0), (2, 3), 0),
+        ((3, 3), (2, 2), 1, (2, 2), 1), ((3, 3), (2, 3), 0, (3, 1), 0),
+        ((2, 4), (1, 2), (2, 1), (4, 2), 0),
+    ],
+)  # fmt: skip
+def test_dilated_kernels(kernel, strides, padding, dilation, more, groups):
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((3, 4, *kernel)).astype("float32")
+    x = relay.var("x", shape=(2, 3, 6, 5))
+    before = relay.nn.conv2d_transpose(
+        x, relay.const(weight), strides=strides, padding=padding, dilation=dilation,
+        output_padding=more, groups=groups,
+    ).as_function()  # fmt: skip
+    after = subpixel_conv(before)
+    names = {e.op.name for e in post_order(after.body) if isinstance(e, relay.Call)}
+    assert "nn.conv2d_transpose" not in names
+    data = rng.standard_normal((2, 3, 6, 5)).astype("float32")
+    np.testing.assert_allclose(
+        interpret(after, data), interpret(before, data), rtol=1e-4, atol=1e-5
+    )

@@ -35,8 +35,7 @@ from slipway.target.costs import ANY_CORE, Costs
 def subpixel_conv(function: Function, lanes: int = 1, costs: Costs = ANY_CORE) -> Function:
     """Return `function` with its transposed convolutions rewritten.
 
-    Those with constant kernels and no dilation; others stay.  Filters are computed in vectors of
-    `lanes`.
+    Those with constant kernels; others stay.  Filters are computed in vectors of `lanes`.
     """
     return rewrite(function, lambda call: _rule(call, lanes, costs))  # type: ignore[no-any-return]
 
@@ -45,14 +44,21 @@ def _rule(call: Expr, lanes: int, costs: Costs) -> Expr | None:
     if not is_call_of(call, *(f"nn.conv{n}d_transpose" for n in SPATIAL)):
         return None
     attrs, kernel = call.attrs, call.args[1]
-    if not isinstance(kernel, Constant) or set(attrs.dilation) != {1}:
+    if not isinstance(kernel, Constant):
         return None
     if any(map(is_open, call.args[0].tensor_type.shape[2:])):
         return None
     strides, window = attrs.strides, kernel.array.shape[2:]
-    full = prod(-(-k // s) * s for k, s in zip(window, strides, strict=True))
-    if full > costs.subpixel_filling * prod(window):
+    spans = [1 + (k - 1) * d for k, d in zip(window, attrs.dilation, strict=True)]
+    full = prod(-(-k // s) * s for k, s in zip(spans, strides, strict=True))
+    if full > costs.subpixel_filling * prod(window) and set(strides) != {1}:
         return None
+    if set(attrs.dilation) != {1}:
+        with op_registry.span(call.span):
+            if set(strides) == {1}:
+                return _turned(call, kernel.array)
+            call, kernel = _filled(call, kernel.array, spans)
+            attrs, window = call.attrs, kernel.array.shape[2:]
     geometry = [
         _Axis(*numbers)
         for numbers in zip(
@@ -67,6 +73,30 @@ def _rule(call: Expr, lanes: int, costs: Costs) -> Expr | None:
         if _worth_splitting(geometry, gain * vectors[1] / (vectors[0] * prod(strides))):
             return _split(call, geometry)
         return _joined(call, kernel.array)
+
+
+def _turned(call: Call, kernel: np.ndarray[Any, Any]) -> Expr | None:
+    """Return the convolution, of the same dilation, that one of stride 1 is."""
+    attrs, count = call.attrs, len(call.attrs.strides)
+    reach = [d * (k - 1) for d, k in zip(attrs.dilation, kernel.shape[2:], strict=True)]
+    before = [r - p for r, p in zip(reach, attrs.padding[:count], strict=True)]
+    sizes = zip(call.args[0].tensor_type.shape[2:], call.tensor_type.shape[2:], strict=True)
+    after = [w - d + r - b for (d, w), r, b in zip(sizes, reach, before, strict=True)]
+    if min(*before, *after) < 0:
+        return None
+    groups = np.split(kernel, attrs.groups)
+    weight = np.concatenate([np.moveaxis(group, 0, 1) for group in groups])
+    weight = np.flip(weight, tuple(range(2, 2 + count)))
+    return _conv(call, weight, [*before, *after], attrs.dilation)
+
+
+def _filled(call: Any, kernel: np.ndarray[Any, Any], spans: Sequence[int]) -> tuple[Call, Constant]:
+    """Return the convolution without dilation, of a kernel with zeros between its taps."""
+    full = np.zeros((*kernel.shape[:2], *spans), kernel.dtype)
+    full[(slice(None), slice(None), *(slice(None, None, d) for d in call.attrs.dilation))] = kernel
+    weight = Constant(full)
+    attrs = call.attrs.replace(dilation=(1,) * len(spans))
+    return op_registry.get(call.op.name)(call.args[0], weight, attrs=attrs), weight
 
 
 def _joined(call: Call, kernel: np.ndarray[Any, Any]) -> Expr | None:
@@ -94,12 +124,18 @@ def _joined(call: Call, kernel: np.ndarray[Any, Any]) -> Expr | None:
     return cut
 
 
-def _conv(call: Call, weight: np.ndarray[Any, Any], padding: Sequence[int]) -> Expr:
+def _conv(
+    call: Call,
+    weight: np.ndarray[Any, Any],
+    padding: Sequence[int],
+    dilation: Sequence[int] | int = 1,
+) -> Expr:
     """The convolution of the data of `call` with a kernel (O, C, ...)."""
     made: Expr = op_registry.make(f"nn.conv{len(call.attrs.strides)}d")(
         call.args[0],
         Constant(np.asarray(weight, order="C")),
         padding=tuple(padding),
+        dilation=dilation,
         channels=weight.shape[0],
         kernel_size=weight.shape[2:],
         groups=call.attrs.groups,

@@ -93,7 +93,8 @@ def schedule_reduction_stage(
         enough = inner.extent % wide == 0 and tasks >= 2 * fmean(target.core_counts)
         inner = vectorize(stage, loops, inner, wide if enough else lanes)
         stage.reorder(*(loop.axis for loop in (*loops, *reduced, inner)))
-    elif row and stage.op.num_outputs == 1 and _fills_vectors(row, lanes):
+    elif row and stage.op.num_outputs == 1 and (width := _row_lanes(row, lanes)):
+        lanes = width
         whole = fuse(stage, Loop.of(row))
         if usual(prod(loop.extent for loop in loops)) < target.num_cores:
             whole, tensor, loops = _cut_among_tasks(
@@ -106,9 +107,15 @@ def schedule_reduction_stage(
         stage.parallel(fuse(stage, loops).axis)
 
 
-def _fills_vectors(row: Sequence[te.IterVar], lanes: int) -> bool:
-    """Return whether a row is worked on in vectors: not where it is hardly longer than one."""
-    return prod(extent_of(axis) for axis in row) >= 2 * lanes
+def _row_lanes(row: Sequence[te.IterVar], lanes: int) -> int:
+    """Return the lanes, of vectors of at most `lanes`, that a row is worked on in.
+
+    A row is two vectors at least: short ones get short vectors, and the shortest none (0).
+    """
+    extent = prod(extent_of(axis) for axis in row)
+    while lanes > LANES_IN_THE_END and extent < 2 * lanes:
+        lanes //= 2
+    return lanes if extent >= 2 * lanes else 0
 
 
 def _cut_among_tasks(

@@ -114,18 +114,7 @@ def trilu(node: NodeView) -> Any:
 def reverse_sequence(node: NodeView) -> Any:
     """The first `n` elements of each row reversed."""
     time, batch = node.attr("time_axis", 0), node.attr("batch_axis", 1)
-    if not isinstance(node.input(1), relay.Constant):
-        return relay.reverse_sequence(node.input(0), node.input(1), time, batch)
-    lengths = node.constant(1, "the sequence lengths")
-    shape = node.type().shape
-    check_table(node, *shape)
-    positions = np.arange(shape[time])[:, None]
-    swapped = np.where(positions < lengths, lengths - 1 - positions, positions)
-    table = swapped if time < batch else swapped.T
-    view = [1] * len(shape)
-    view[time], view[batch] = shape[time], shape[batch]
-    index = np.broadcast_to(table.reshape(view), shape).astype(np.int64)
-    return relay.gather(node.input(0), time, const(np.asarray(index, order="C")))
+    return relay.reverse_sequence(node.input(0), node.input(1), time, batch)
 
 
 @converter("Compress")
