@@ -109,6 +109,7 @@ def test_scope():
 def test_helpers():
     assert arm_cpu("rasp4b64").mcpu == "cortex-a72"
     assert hexagon("v68").vector_bits == 1024
+    assert hexagon("v66", hvx=0).vector_bits == 0
     assert micro("nrf52840").mcpu == "cortex-m4"
     with pytest.raises(TargetError):
         arm_cpu("rasp9")
@@ -147,3 +148,14 @@ def test_a_page_is_no_microcontroller():
     assert [t.parsed_triple.is_bare for t in (page, threads, board)] == [False, False, True]
     assert page.core_counts == board.core_counts == (1,)
     assert threads.core_counts == Target("llvm -mtriple=aarch64-linux-gnu").core_counts
+
+
+@pytest.mark.parametrize(("text", "bits"), [
+    ("hexagon", 1024), ("hexagon -mcpu=v73", 1024), ("qualcomm/hexagon-v66", 1024),
+    ("hexagon -mcpu=hexagonv67t", 0), ("hexagon -mcpu=hexagonv55", 0), ("hexagon -mattr=-hvx", 0),
+    ("hexagon -mattr=+hvxv68,+hvx-length64b", 512),
+])  # fmt: skip
+def test_a_hexagon_has_its_vectors_unless_it_is_told_otherwise(text, bits):
+    target = Target(text)
+    assert target.vector_bits == bits
+    assert Target(str(target)) == target

@@ -81,7 +81,6 @@ def link_for_its_machine(objects: list[bytes], name: str) -> bytes:
             f"{name} holds no ELF object. Save it again with save() or export_library, or copy it "
             "again in binary mode."
         )
-    architecture = {62: "x86_64", 183: "aarch64", 40: "armv7", 243: "riscv64"}.get(
-        ElfFile(found[0], name).machine, "unknown"
-    )
+    known = {62: "x86_64", 183: "aarch64", 40: "armv7", 164: "hexagon", 243: "riscv64"}
+    architecture = known.get(ElfFile(found[0], name).machine, "unknown")
     return linked_bytes(found, f"{architecture}-linux", name)

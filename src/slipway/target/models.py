@@ -100,9 +100,9 @@ def vta(model: str = "unknown", options: str | Sequence[str] | None = None) -> T
 
 
 def hexagon(cpu_ver: str = "v68", hvx: int | None = None, **options: Any) -> Target:
-    """Return the Hexagon target of DSP version `cpu_ver`; `hvx` is the vector bytes (64, 128)."""
+    """Return the Hexagon target of DSP version `cpu_ver`; `hvx`: bytes of a vector (0, 64, 128)."""
     bytes_ = 128 if hvx is None else hvx
-    words = f" -mattr=+hvx{cpu_ver},+hvx-length{bytes_}b" if bytes_ else ""
+    words = f" -mattr=+hvx{cpu_ver},+hvx-length{bytes_}b" if bytes_ else " -mattr=-hvx"
     extra = "".join(f" -{name.replace('_', '-')}={value}" for name, value in options.items())
     return Target(f"hexagon -mcpu=hexagon{cpu_ver}{words}{extra}")
 

@@ -35,8 +35,7 @@ def outcome_of(target: Target) -> str:
         return NOTHING
     if triple.object_format == "wasm":
         return PAGE
-    # Kernels for Hexagon divide by calling functions that only its own compiler has.
-    if triple.object_format == "coff" or triple.arch == "hexagon":
+    if triple.object_format == "coff":
         return OBJECT
     if triple.object_format != "elf" or triple.arch not in _SERVED:
         bare = triple.system == "none" and triple.object_format == "elf"

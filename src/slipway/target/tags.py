@@ -82,8 +82,8 @@ _TAGS: dict[str, dict[str, Any]] = {
     "arduino/nano-33-ble": _board("nrf52840", "cortex-m4", "armv7e-m", "fpv4-sp-d16"),
     "rockchip/rk3399": _arm(_A64, "cortex-a72", 6, "rk3399"),
     "rockchip/rk3588": _arm(_A64, "cortex-a76", 8, "rk3588"),
-    "qualcomm/hexagon-v68": {"kind": "hexagon", "mcpu": "hexagonv68",
-                             "mattr": "+hvxv68,+hvx-length128b"},
+    **{f"qualcomm/hexagon-{version}": {"kind": "hexagon", "mcpu": f"hexagon{version}"}
+       for version in ("v66", "v68", "v69", "v73", "v75")},
     "apple/m1": {"kind": "llvm", "mtriple": "arm64-apple-macos", "mcpu": "apple-m1",
                  "num-cores": 8},
     "apple/m2": {"kind": "llvm", "mtriple": "arm64-apple-macos", "mcpu": "apple-m2",

@@ -107,6 +107,7 @@ class Target:
         if self.kind.name == "hexagon":
             cpu = self.attrs["mcpu"]
             self.attrs["mcpu"] = cpu if cpu.startswith("hexagon") else "hexagon" + cpu
+            self._add_hvx()
         table = self.parsed_triple.table
         if self.mcpu and self.mcpu != "native":
             cpus.check_cpu(table, self.mcpu)
@@ -114,6 +115,19 @@ class Target:
         check_options(self.parsed_triple, self.mcpu, self.mattr, self.attrs)
         if table in ("arm", "aarch64") and "arm_cpu" not in self.keys and not self._is_host():
             self.keys = (*(k for k in self.keys if k != "cpu"), "arm_cpu", "cpu")
+
+    def _add_hvx(self) -> None:
+        """Give a Hexagon its vectors of 128 bytes unless `-mattr` says something of them.
+
+        LLVM's processors have none, since a program must ask for them; every Hexagon from v60 on
+        has the unit, but for the small cores (v67t).
+        """
+        version = self.mcpu.removeprefix("hexagon")
+        if any("hvx" in word for word in self.mattr) or not version[1:].isdigit():
+            return
+        if int(version[1:]) >= 60:
+            added = f"+hvx{version}", "+hvx-length128b"
+            self.attrs["mattr"] = (*self.mattr, *added)
 
     # -- what was written ----------------------------------------------------------------------
 
@@ -307,6 +321,11 @@ class Target:
     def core(self) -> Core:
         """What a core can do in a cycle and what its caches hold: see target/cores.py."""
         return core_of(self.tuned_for, self.vector_bits, self.attrs)
+
+    @property
+    def is_by_llvm(self) -> bool:
+        """Whether LLVM compiles its code, so that vectors are written here and not by C."""
+        return self.kind.name in ("llvm", "hexagon")
 
     @property
     def has_lane_fma(self) -> bool:

@@ -15,7 +15,14 @@ from slipway.errors import ArtifactError
 
 MACHINE_NAMES = {3: "i386", 40: "arm", 62: "x86-64", 164: "hexagon", 183: "aarch64", 243: "riscv"}
 # What an LLVM triple begins with -> ELF machine number.
-_MACHINE_OF_ARCH = {"x86_64": 62, "aarch64": 183, "armv7": 40, "riscv64": 243, "riscv32": 243}
+_MACHINE_OF_ARCH = {
+    "x86_64": 62,
+    "aarch64": 183,
+    "armv7": 40,
+    "hexagon": 164,
+    "riscv64": 243,
+    "riscv32": 243,
+}
 
 ET_REL, ET_DYN = 1, 3
 _PT_LOAD, _PT_DYNAMIC = 1, 2

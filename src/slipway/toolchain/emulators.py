@@ -9,6 +9,8 @@ from slipway.toolchain.zig import architecture_of
 
 # Our architecture name -> QEMU's.
 _QEMU_NAMES = {"x86_64": "x86_64", "aarch64": "aarch64", "armv7": "arm", "riscv64": "riscv64"}
+# A version of QEMU that knows one Hexagon only asks for its name.
+_OPTIONS = {"hexagon": ("-cpu", "v67")}
 INSTALL_LINE = "apt-get install qemu-user-static"
 
 
@@ -24,7 +26,7 @@ def find(architecture: str) -> list[str] | None:
     for program in (f"qemu-{name}-static", f"qemu-{name}"):
         path = shutil.which(program)
         if path is not None:
-            return [path]
+            return [path, *_OPTIONS.get(wanted, ())]
     return None
 
 

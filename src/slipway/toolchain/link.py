@@ -114,12 +114,6 @@ def check_self_contained(content: bytes, name: str) -> None:
         raise ToolchainError(f"the linker wrote a file that cannot be used: {error}") from error
     if undefined:
         shown = ", ".join(sorted(undefined)[:8]) + (" ..." if len(undefined) > 8 else "")
-        if all(symbol.startswith("__hexagon_") for symbol in undefined):
-            raise ToolchainError(
-                f"{name} would need {shown}: functions of the compiler's runtime library for "
-                "Hexagon, which Slipway does not carry. Write objects instead (-o model.o, or .a), "
-                "and link them into your program with the compiler of the Hexagon SDK"
-            )
         if all(re.match(r"__aeabi_(c?[fd]|[uil]*2[fd])", symbol) for symbol in undefined):
             raise ToolchainError(
                 f"{name} would need {shown}: the target has no instructions for floating point, "

@@ -25,6 +25,7 @@ _MUSL_TARGETS = {
     "aarch64": "aarch64-linux-musl",
     "armv7": "arm-linux-musleabihf",
     "riscv64": "riscv64-linux-musl",
+    "hexagon": "hexagon-linux-musl",
 }
 
 

@@ -8,7 +8,7 @@ from run_kernels import OPENCL
 import slipway as tvm
 from slipway import relay
 from slipway.contrib import graph_executor
-from slipway.errors import ExecutionError, TargetError
+from slipway.errors import CodegenError, ExecutionError, TargetError
 from slipway.relay.backend import Executor
 
 
@@ -251,3 +251,23 @@ def test_convolutions_are_in_shared_memory_where_threads_run_in_step():
         made = relay.build(mod, target=tvm.target.Target(target, host="llvm"))
         text = made.lib.imported_modules[0].get_source()
         assert text.count("__local float") == count
+
+
+@pytest.mark.parametrize("size", [7, 130])
+def test_values_of_four_bits_come_from_the_device_packed(any_device, size):
+    """An odd number ends with half a byte; on some devices a kernel cannot write bytes."""
+    target, simulator = run_kernels.current
+    x = relay.var("x", shape=(size,))
+    function = relay.Function([x], relay.cast(x, "int4"))
+    if target.kind.name == "webgpu":
+        with pytest.raises(CodegenError, match="int8"):
+            relay.build(tvm.IRModule.from_expr(function), target=target)
+        return
+    made = relay.build(tvm.IRModule.from_expr(function), target=target)
+    if simulator is not None:
+        simulator.learn(made.lib.imported_modules[0])
+    module = graph_executor.GraphModule(made["default"](any_device))
+    values = np.random.default_rng(7).uniform(-8, 8, size).astype("float32")
+    module.run(x=values)
+    found = np.asarray(module.get_output(0).numpy()).astype("int8")
+    np.testing.assert_array_equal(found, values.astype("int8"))

@@ -41,7 +41,7 @@ class CpuBackend(Backend):
     def layout_lanes(self, target: Target, aot: bool = False) -> int:
         """Return the lanes of a vector, 4 at least; a program in C takes plain layouts."""
         lanes = vector_lanes(target, "float32")
-        if aot and (target.kind.name != "llvm" or lanes == 1):
+        if aot and (not target.is_by_llvm or lanes == 1):
             return 0
         return max(lanes, 4)
 

@@ -50,7 +50,7 @@ from slipway.transform.manager import Pass, Setting
 
 def _is_llvm(target: Target | None) -> bool:
     """Return whether code goes through LLVM, which has vectors and their instructions."""
-    return target is not None and target.kind.name == "llvm"
+    return target is not None and target.is_by_llvm
 
 
 def panel_units(target: Target | None, lanes: int, rows: int, units: int) -> int:
@@ -79,7 +79,7 @@ def attention_lanes(target: Target | None) -> int:
 
     It does on microcontrollers, whose memory a block of scores would fill, and without vectors.
     """
-    if target is None or target.kind.name not in ("llvm", "c"):
+    if target is None or not (target.is_by_llvm or target.kind.name == "c"):
         return 0
     if target.parsed_triple.is_bare or "thumb" in target.triple:
         return 0
@@ -154,7 +154,7 @@ def _pack_blocks(function: Function, setting: Setting) -> Function:
 
 
 def _subpixel(function: Function, setting: Setting) -> Function:
-    return subpixel_conv(function, _costs(setting))
+    return subpixel_conv(function, setting.lanes, _costs(setting))
 
 
 def _moves(setting: Setting) -> bool:

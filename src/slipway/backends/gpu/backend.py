@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from slipway.backends.backend import Backend, backend_of
 from slipway.backends.gpu.languages import WRITERS
+from slipway.backends.gpu.lowering.copies import bind_copies
 from slipway.backends.gpu.lowering.threads import ONE_THREAD, map_threads
 from slipway.backends.gpu.split import emit_kernels, host_function
 from slipway.codegen.compiled import CompiledModule
@@ -67,7 +68,7 @@ class GpuBackend(Backend):
         self, functions: Mapping[str, PrimFunc], target: Target, entry: str, compiler: str
     ) -> CompiledModule:
         """Write the kernels, and compile the functions that launch them for the host."""
-        widened = {name: widen_narrow(func) for name, func in functions.items()}
+        widened = {name: _without_narrow(func, target) for name, func in functions.items()}
         program = emit_kernels(widened, target, compiler)
         device_type = target.kind.device_type
         hosts = {
@@ -87,6 +88,15 @@ class GpuBackend(Backend):
 
         device = DeviceCode(target, program.code, program.sources, infos, host)
         return replace(made, device=device)
+
+
+def _without_narrow(func: PrimFunc, target: Target) -> PrimFunc:
+    """Return `func` with values of four bits in bytes, which kernels of their own pack."""
+    made = widen_narrow(func)
+    if made is func:
+        return func
+    bound: PrimFunc = simplify(made.replace(body=bind_copies(made.body, target)))
+    return bound
 
 
 def host_of(target: Target) -> Target:

@@ -105,6 +105,8 @@ static const char *architecture(void) {
   return "armv7";
 #elif defined(__riscv) && (__riscv_xlen == 64)
   return "riscv64";
+#elif defined(__hexagon__)
+  return "hexagon";
 #else
   return "other";
 #endif

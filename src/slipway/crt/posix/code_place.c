@@ -11,6 +11,20 @@
 #include "slipway/error.h"
 #include "slipway/library.h"
 
+/* Let the processor see what was written as instructions. */
+static void clear_cache(char *begin, char *end) {
+#if defined(__hexagon__) /* whose compiler calls a function that no library has */
+  enum { LINE_BYTES = 32 };
+  for (char *at = begin; at < end; at += LINE_BYTES) {
+    __asm__ volatile("dccleana(%0)" : : "r"(at) : "memory");
+    __asm__ volatile("icinva(%0)" : : "r"(at) : "memory");
+  }
+  __asm__ volatile("syncht\n\tisync" : : : "memory");
+#else
+  __builtin___clear_cache(begin, end);
+#endif
+}
+
 static slw_status protect(const slw_elf *elf, uint8_t *memory) {
   for (uint32_t i = 0; i < elf->num_segments; ++i) {
     uint64_t offset = 0;
@@ -25,7 +39,7 @@ static slw_status protect(const slw_elf *elf, uint8_t *memory) {
     protection |= (flags & SLW_ELF_WRITE) ? PROT_WRITE : 0;
     protection |= (flags & SLW_ELF_EXECUTE) ? PROT_EXEC : 0;
     if ((flags & SLW_ELF_EXECUTE) != 0) {
-      __builtin___clear_cache((char *)memory + offset, (char *)memory + offset + bytes);
+      clear_cache((char *)memory + offset, (char *)memory + offset + bytes);
     }
     if (mprotect(memory + offset, (size_t)bytes, protection) != 0) {
       return SLW_ERROR_IO;

@@ -295,6 +295,8 @@ uint16_t slw_elf_this_machine(void) {
   return SLW_ELF_ARM;
 #elif defined(__riscv)
   return SLW_ELF_RISCV;
+#elif defined(__hexagon__)
+  return SLW_ELF_HEXAGON;
 #else
   return 0;
 #endif
@@ -308,6 +310,8 @@ const char *slw_elf_machine_name(uint16_t machine) {
       return "x86-64";
     case SLW_ELF_AARCH64:
       return "aarch64";
+    case SLW_ELF_HEXAGON:
+      return "hexagon";
     case SLW_ELF_RISCV:
       return "riscv";
     default:

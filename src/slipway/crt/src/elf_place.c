@@ -42,6 +42,15 @@ static reloc_kind kind_of(uint16_t machine, int is_64, uint32_t type) {
         case 23: return KIND_RELATIVE;
         default: return KIND_UNKNOWN;
       }
+    case SLW_ELF_HEXAGON:
+      switch (type) {
+        case 0: return KIND_NONE;
+        case 6: return KIND_SYMBOL_ADDEND;  /* R_HEX_32 */
+        case 33: return KIND_SYMBOL_ADDEND; /* GLOB_DAT */
+        case 34: return KIND_SYMBOL_ADDEND; /* JMP_SLOT */
+        case 35: return KIND_RELATIVE;
+        default: return KIND_UNKNOWN;
+      }
     case SLW_ELF_RISCV:
       switch (type) {
         case 0: return KIND_NONE;

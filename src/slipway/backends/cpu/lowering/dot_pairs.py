@@ -36,7 +36,7 @@ def pair_instructions(target: Target | None) -> list[Instruction]:
     None with the option -strict: they take denormal numbers for zero.  A matrix unit, whose steps
     any number of rows may take, serves for all products.
     """
-    if target is None or target.kind.name != "llvm" or target.is_strict:
+    if target is None or not target.is_by_llvm or target.is_strict:
         return []
     tiles = tile_pairs(target)
     if tiles is not None:
@@ -53,7 +53,7 @@ def vector_pairs(target: Target | None) -> list[HardwareIntrinsic]:
 def tile_pairs(target: Target) -> TileInstruction | None:
     """Return the instruction of the target's matrix unit for bfloat16, if it has one."""
     entry = TILE_INSTRUCTIONS["x86.amx.bf16"]
-    usable = target.kind.name == "llvm" and target.vector_bits >= 512 and not target.is_strict
+    usable = target.is_by_llvm and target.vector_bits >= 512 and not target.is_strict
     return entry if usable and not entry.missing(target) else None
 
 

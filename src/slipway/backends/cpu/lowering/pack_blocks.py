@@ -7,6 +7,7 @@ for constant weights, where the target multiplies bytes.
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
@@ -31,7 +32,7 @@ MOST_VECTORS = 4  # of outputs, whose weights are one stream from memory
 
 def instruction_for(bits: int, target: Target | None) -> HardwareIntrinsic | None:
     """Return the instruction for weights of so many bits on `target`."""
-    if target is None or target.kind.name != "llvm":
+    if target is None or not target.is_by_llvm:
         return None
     for entry in (HARDWARE[i] for i in INSTRUCTIONS):
         overflows = entry.most_b is not None and entry.most_b < (1 << bits) - 1
@@ -52,17 +53,20 @@ def pack_blocks(function: Function, target: Target | None) -> Function:
         given = data.checked_type
         if entry is None or not isinstance(weight, Constant) or not isinstance(given, TensorType):
             return None
-        if given.rank != 2:
-            return None
         units = weight.array.shape[0]
         vectors = MOST_VECTORS
         while vectors > 1 and units % (vectors * entry.columns):
             vectors //= 2
         unsigned = entry.b_dtype == "uint8"
         how, arrays = packed_parts(name, weight.array, entry.columns, vectors, unsigned)
+        rows, depth = prod(given.shape[:-1]), given.shape[-1]
+        if given.rank != 2:
+            data = op_registry.make("reshape")(data, (rows, depth))
         product: Expr = op_registry.make("nn.contrib_block_dense")(data, *map(const, arrays), **how)
         if units % (vectors * entry.columns):
             product = op_registry.make("split")(product, [units], axis=1)[0]
+        if given.rank != 2:
+            product = op_registry.make("reshape")(product, (*given.shape[:-1], units))
         return product
 
     result: Function = rewrite(function, pack)

@@ -45,7 +45,7 @@ TAPS = (
 INSTRUCTIONS = (
     "neon.smmla", "neon.sdot", "neon.smull", "neon32.vmull", "x86.vnni", "x86.vnni.256",
     "x86.avxvnni", "x86.pmaddwd.bytes", "x86.pmaddwd", "x86.pmaddwd.sse", "rvv.vwmacc.s16",
-    "rvv.vwmacc.s16.256",
+    "rvv.vwmacc.s16.256", "hvx.vrmpy.u8s8",
 )  # fmt: skip
 PACKED = "qnn.contrib_conv2d_packed"
 WINOGRAD = "qnn.contrib_conv2d_winograd"
@@ -55,7 +55,7 @@ OFFSET = 128  # between signed and unsigned bytes
 
 def packing_instructions(target: Target | None) -> list[HardwareIntrinsic]:
     """Return the instructions that integer products use on `target`, the best first."""
-    if target is None or target.kind.name != "llvm":
+    if target is None or not target.is_by_llvm:
         return []
     found = [HARDWARE[n] for n in (*INSTRUCTIONS, *TAPS) if not HARDWARE[n].missing(target)]
     if target.arch.startswith("riscv"):  # one whose sums leave registers half empty is slower

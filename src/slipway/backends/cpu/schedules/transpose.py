@@ -55,7 +55,7 @@ def schedule_transposed(
     schedule: te.Schedule, tensor: te.Tensor, target: Target, lanes: int
 ) -> bool:
     """Schedule a stage in square tiles if it reads across memory; return whether it does."""
-    if target.kind.name != "llvm":
+    if not target.is_by_llvm:
         return False
     if target.arch.startswith("aarch64"):
         lanes = min(lanes, NEON_LANES)  # SVE has no exchange of parts beyond 128 bits

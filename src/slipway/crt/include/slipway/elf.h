@@ -17,7 +17,13 @@
 extern "C" {
 #endif
 
-enum { SLW_ELF_ARM = 40, SLW_ELF_X86_64 = 62, SLW_ELF_AARCH64 = 183, SLW_ELF_RISCV = 243 };
+enum {
+  SLW_ELF_ARM = 40,
+  SLW_ELF_X86_64 = 62,
+  SLW_ELF_HEXAGON = 164,
+  SLW_ELF_AARCH64 = 183,
+  SLW_ELF_RISCV = 243
+};
 
 #define SLW_ELF_EXECUTE 1u
 #define SLW_ELF_WRITE 2u

@@ -28,6 +28,8 @@ extern "C" {
 #define SLW_IMAGE_MACHINE 62u
 #elif defined(__aarch64__)
 #define SLW_IMAGE_MACHINE 183u
+#elif defined(__hexagon__)
+#define SLW_IMAGE_MACHINE 164u
 #else
 #define SLW_IMAGE_MACHINE 0u
 #endif

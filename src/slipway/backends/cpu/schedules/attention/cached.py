@@ -31,7 +31,7 @@ class CachedKnobs(Knobs):
 
 
 def _lanes(problem: Problem) -> int:
-    if problem.target.kind.name != "llvm":  # the C compiler makes the vectors
+    if not problem.target.is_by_llvm:  # the C compiler makes the vectors
         return 1
     return vector_lanes(problem.target, "float32")
 

@@ -42,7 +42,7 @@ class GridKnobs(Knobs):
 
 def tile_instruction(data: str, weight: str, target: Target) -> TileInstruction | None:
     """Return the instruction of `target` that multiplies tiles of these types."""
-    if target.kind.name != "llvm" or target.vector_bits < 512:
+    if not target.is_by_llvm or target.vector_bits < 512:
         return None
     for entry in INSTRUCTIONS.values():
         if (entry.a_dtype, entry.b_dtype) == (data, weight) and not entry.missing(target):

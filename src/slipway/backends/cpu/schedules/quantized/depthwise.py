@@ -58,7 +58,7 @@ def _instruction(data: Any, weight: Any, target: Target) -> HardwareIntrinsic | 
 
 
 def _applies(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
-    return target.kind.name == "llvm" and bool(_instruction(in_types[0], in_types[1], target))
+    return target.is_by_llvm and bool(_instruction(in_types[0], in_types[1], target))
 
 
 @dataclass(frozen=True)

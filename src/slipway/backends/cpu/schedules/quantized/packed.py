@@ -49,7 +49,7 @@ def instruction_for(dtype: str, weight: Any, target: Target) -> HardwareIntrinsi
 
 def _applies(attrs: Attrs, in_types: Sequence[Any], target: Target) -> bool:
     data, weight = in_types
-    return target.kind.name == "llvm" and bool(instruction_for(data.dtype, weight, target))
+    return target.is_by_llvm and bool(instruction_for(data.dtype, weight, target))
 
 
 def product_tile(positions: int, blocks: int, target: Target, entry: HardwareIntrinsic) -> Tile:

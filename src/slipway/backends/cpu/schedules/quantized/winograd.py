@@ -93,7 +93,7 @@ def _entry(weight: Tensor, target: Target) -> HardwareIntrinsic:
 
 def _applies(attrs: Attrs, in_types: Sequence[Type], target: Target) -> bool:
     _, weight = in_types
-    return target.kind.name == "llvm" and bool(instruction_for("int16", weight, target))
+    return target.is_by_llvm and bool(instruction_for("int16", weight, target))
 
 
 @register_strategy(
