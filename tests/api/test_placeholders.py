@@ -4,15 +4,13 @@ import pytest
 
 import slipway as tvm
 from slipway import auto_scheduler, autotvm, meta_schedule
-from slipway.autotvm.graph_tuner import DPTuner
 from slipway.errors import NotAvailableError
 
 
 @pytest.mark.parametrize(
     "use",
     [
-        lambda: DPTuner(None),
-        lambda: autotvm.apply_graph_best("log"),
+        lambda: autotvm.graph_tuner.BaseGraphTuner(None),
         lambda: auto_scheduler.PreloadCustomSketchRule(len, len),
         lambda: list(autotvm.FallbackContext),
         lambda: (

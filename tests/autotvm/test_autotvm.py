@@ -252,3 +252,47 @@ def test_a_template_is_called_as_its_function_and_given_as_it():
     by_name = autotvm.task.create("scaled_rows", args=(4,), target="llvm")
     assert by_function.name == by_name.name == "scaled_rows"
     assert len(by_function.config_space) == len(by_name.config_space) == 4
+
+
+def test_the_best_of_a_graph_are_written_and_applied(tmp_path):
+    """The lines of the classic tutorial for a network on x86, the graph tuner's among them."""
+    from slipway.autotvm.graph_tuner import DPTuner, PBQPTuner
+
+    data = relay.var("data", shape=(1, 8, 10, 10))
+    kernel = relay.var("kernel", shape=(24, 8, 3, 3))
+    body = relay.nn.relu(relay.nn.conv2d(data, kernel, padding=(1, 1), channels=24,
+                                         kernel_size=(3, 3)))  # fmt: skip
+    mod = tvm.IRModule.from_expr(relay.Function([data, kernel], body))
+    params = {"kernel": np.random.default_rng(0).normal(size=(24, 8, 3, 3)).astype("float32")}
+    conv = relay.op.get("nn.conv2d")
+    log, chosen = tmp_path / "conv.log", tmp_path / "graph.log"
+    tasks = autotvm.task.extract_from_program(
+        mod["main"], target="llvm", params=params, ops=(conv,)
+    )
+    for task in tasks:
+        autotvm.tuner.RandomTuner(task).tune(
+            3, OPTION, callbacks=[autotvm.callback.log_to_file(log)]
+        )
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    other = next(r for r in lines if r["result"][1] == 0 and r["score"] != 1.0)
+    log.write_text(json.dumps({**other, "score": 0.5, "verified": True}) + "\n")
+    found = []
+    for kind in (DPTuner, PBQPTuner):
+        tuner = kind(mod["main"], {"data": (1, 8, 10, 10)}, str(log), [conv], "llvm")
+        tuner.benchmark_layout_transform(min_exec_num=10)
+        with pytest.raises(TuningError, match="run"):
+            tuner.write_opt_sch2record_file(chosen)
+        tuner.run()
+        tuner.write_opt_sch2record_file(chosen)
+        found.append(chosen.read_text())
+    assert found[0] == found[1]
+    sources = []
+    for context in (autotvm.apply_graph_best(str(chosen)), autotvm.apply_history_best(None)):
+        with context, tvm.transform.PassContext(opt_level=3):
+            sources.append(relay.build(mod, target="llvm", params=params).get_source("ll"))
+    assert sources[0] != sources[1]
+    elsewhere = DPTuner(mod["main"], {"data": (1, 8, 10, 10)}, str(log), [conv], "llvm -mcpu=atom")
+    with pytest.raises(TuningError, match=r"no good record of nn\.conv2d"):
+        elsewhere.run()
+    with pytest.raises(TuningError, match="no input 'image'"):
+        DPTuner(mod["main"], {"image": (1,)}, str(log), [conv], "llvm")

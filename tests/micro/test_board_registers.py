@@ -179,6 +179,42 @@ def raspberry(chip, crystal, pll, clocks):
     return clock, clock
 
 
+U5, U5_VOLTAGE = 0x46020C00, 0x4602080C
+U575 = Chip(
+    {U5: 0x35, 0x42020000: 0xABFFFFFF},
+    {
+        U5: [when(U5, 1 << 8, 1 << 10), when(U5, 1 << 24, 1 << 25)],
+        U5 + 0x1C: [(0xC, lambda w: bits(w.get(U5 + 0x1C, 0), 0, 2) << 2)],
+        # The booster runs on PLL1's source: it gets ready where that was chosen before.
+        U5_VOLTAGE: [
+            (1 << 15, lambda w: 1 << 15 if w.get(U5 + 0x94, 0) & 4 else 0),
+            (1 << 14, lambda w: bits(w.get(U5_VOLTAGE, 0), 18, 1)
+             and (1 << 14 if bits(w.get(U5 + 0x28, 0), 0, 2) else 0)),
+        ],
+    },
+)  # fmt: skip
+
+
+def stm32u5(chip):
+    pll, divider = chip.read(U5 + 0x28), chip.read(U5 + 0x34)
+    assert bits(chip.read(U5 + 0x1C), 2, 2) == 3
+    assert bits(pll, 0, 2) == 2  # HSI16
+    assert bits(pll, 18, 1)  # PLL1REN
+    boost = 2 * bits(pll, 12, 4) or 1
+    assert 4 * MHZ <= 16 * MHZ // boost <= 16 * MHZ
+    given = 16 * MHZ // (bits(pll, 8, 4) + 1)
+    assert (bits(pll, 2, 2) == 3) == (given > 8 * MHZ)
+    vco = given * (bits(divider, 0, 9) + 1)
+    assert 128 * MHZ <= vco <= 544 * MHZ
+    buses = chip.read(U5 + 0x20)
+    clock = vco // (bits(divider, 24, 7) + 1) // prescaler(bits(buses, 0, 4), 8)
+    assert clock <= 160 * MHZ
+    assert bits(chip.read(U5_VOLTAGE), 16, 3) == 7  # range 1, boosted
+    assert bits(chip.read(0x40022000), 0, 4) == 4
+    assert bits(chip.read(0x42020000), 26, 2) == 2  # the debugger's pins are as after reset
+    return clock, clock // prescaler(bits(buses, 8, 3), 4)
+
+
 def raspberry_chip(resets, all_blocks, crystal, pll, clocks):
     one = 1 << 31
     return Chip(
@@ -206,6 +242,7 @@ CASES = {
     "stm32vldiscovery": (F1, stm32f1),
     "nucleo-h743zi": (H743, stm32h743),
     "nucleo-l4r5zi": (L4R5, stm32l4),
+    "nucleo-u575zi": (U575, stm32u5),
     "rp2040": (raspberry_chip(*RP2040), lambda c: raspberry(c, *RP2040[2:])),
     "pico2": (raspberry_chip(*RP2350), lambda c: raspberry(c, *RP2350[2:])),
     "nrf52840": (NRF, lambda c: (64 * MHZ, 64 * MHZ)),
@@ -244,6 +281,7 @@ def test_serial_pins_are_switched_to_the_serial_line():
         "stm32f746": [(0x40020000, 9, 7), (0x40020400, 7, 7)],
         "nucleo-h743zi": [(0x58020C00, 8, 7), (0x58020C00, 9, 7)],
         "nucleo-l4r5zi": [(0x48001800, 7, 8), (0x48001800, 8, 8)],
+        "nucleo-u575zi": [(0x42020000, 9, 7), (0x42020000, 10, 7)],
     }.items():
         model, _ = CASES[name]
         chip = Chip(model.words, model.follow)

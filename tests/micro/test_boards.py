@@ -32,6 +32,7 @@ def make(board, kind, folder, target=None, **options):
         pytest.param("nucleo-l4r5zi", "example_project", marks=pytest.mark.long),
         pytest.param("nrf52840", "example_project", marks=pytest.mark.long),
         ("stm32f746", "example_project"),
+        ("nucleo-u575zi", "example_project"),
         ("rp2040", "host_driven"),
     ],
 )

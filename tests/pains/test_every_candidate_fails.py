@@ -15,6 +15,8 @@ from slipway.tuning import search
 from slipway.tuning.database import Database
 from slipway.tuning.session import MeasuringSession
 
+PAGE = ("--report", "search.html")
+
 
 @pytest.fixture
 def model(tmp_path):
@@ -42,10 +44,13 @@ def test_it_stops_with_the_first_error_in_full_and_no_best(model, monkeypatch, t
         raise RPCError(next(told, "it is still hot"))
 
     monkeypatch.setattr(MeasuringSession, "times", broken)
-    done = CliRunner().invoke(app, ["tune", "m.onnx", "--trials", str(trials)])
+    done = CliRunner().invoke(app, ["tune", "m.onnx", "--trials", str(trials), *PAGE])
     assert isinstance(done.exception, TuningError)
     assert code_of(done.exception) != 0
     assert "the fan stopped, and with it the board" in str(done.exception)
+    page = (model.parent / "search.html").read_text()
+    assert "failed (run)" in page
+    assert "nothing was faster than the default" in page
     database = Database(model.parent / "m.tuning.sqlite")
     assert len(database) < 16  # it did not go on for the rest of the night
     assert database.records() == []

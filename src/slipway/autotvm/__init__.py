@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from slipway.autotvm import callback, measure, record, task, tuner
+from slipway.autotvm import callback, graph_tuner, measure, record, task, tuner
+from slipway.autotvm.graph_tuner import apply_graph_best
 from slipway.autotvm.measure import (
     LocalBuilder,
     LocalRunner,
@@ -29,8 +30,9 @@ from slipway.placeholders import TUNING, placeholder_of
 
 __all__ = [
     "ApplyHistoryBest", "ConfigEntity", "ConfigSpace", "LocalBuilder", "LocalRunner",
-    "MeasureErrorNo", "MeasureInput", "MeasureResult", "RPCRunner", "apply_history_best",
-    "callback", "get_config", "measure", "measure_option", "record", "task", "template", "tuner",
+    "MeasureErrorNo", "MeasureInput", "MeasureResult", "RPCRunner", "apply_graph_best",
+    "apply_history_best", "callback", "get_config", "graph_tuner", "measure", "measure_option",
+    "record", "task", "template", "tuner",
 ]  # fmt: skip
 
 

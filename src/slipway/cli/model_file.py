@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.deploy.model_file import Shapes, format_of, read_model_file, rounding_for
+from slipway.dtypes import why_unreadable
 from slipway.errors import ModelError, OpenShapeError
 
 if TYPE_CHECKING:
@@ -134,7 +135,9 @@ def _array_file(name: str, path: Path) -> Any:
     try:
         return np.load(path, allow_pickle=False)
     except (ValueError, EOFError) as error:
-        raise ModelError(f"--bind {name}=@{path}: it is no .npy file ({error})") from None
+        raise ModelError(
+            f"--bind {name}=@{path}: it is no .npy file ({why_unreadable(error)})"
+        ) from None
 
 
 def parse_shapes(text: str | None) -> Shapes | None:

@@ -27,6 +27,7 @@ from slipway.cli.options import (
     Tracker,
 )
 from slipway.deploy.model_file import FORMATS
+from slipway.dtypes import why_unreadable
 from slipway.errors import ExecutionError, did_you_mean
 from slipway.runtime.devices import Device
 
@@ -191,7 +192,9 @@ def read_arrays(path: Path) -> dict[str, Any]:
     except (ValueError, EOFError) as error:
         if isinstance(error, ExecutionError):
             raise
-        raise ExecutionError(f"--inputs {path}: this is no .npz file ({error})") from error
+        raise ExecutionError(
+            f"--inputs {path}: this is no .npz file ({why_unreadable(error)})"
+        ) from error
 
 
 def input_arrays(module: Any, given: dict[str, Any], fill_mode: str) -> dict[str, Any]:

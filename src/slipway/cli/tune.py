@@ -36,6 +36,9 @@ def tune(
         Path | None, typer.Option(help="Keeps every trial. [default: MODEL.tuning.sqlite]")
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="Trials of each kernel at most.")] = 64,
+    report: Annotated[
+        Path | None, typer.Option(help="A page about the search: curves, what failed, what won.")
+    ] = None,
     seconds: Annotated[float, typer.Option(min=0, help="End the search after; 0: never.")] = 0,
     input_shapes: InputShapes = None,
     bind: Bindings = None,
@@ -64,6 +67,7 @@ def tune(
     from slipway.target import Target
     from slipway.transform.context import PassContext
     from slipway.tuning.database import Database
+    from slipway.tuning.picture import write_search_page
     from slipway.tuning.task import extract_tasks
     from slipway.tuning.tune import Budget, tune_tasks
 
@@ -95,13 +99,15 @@ def tune(
         finally:
             if known.records():  # what was found before an error, too
                 known.write_records(records)
+            if report is not None:
+                write_search_page(report, tasks, known, runner.device, f"Tuning {model.name}")
     if not records.exists():
         known.write_records(records)
-    report = [line_of(rows[number]) for number in sorted(rows)]
+    lines = [line_of(rows[number]) for number in sorted(rows)]
     if as_json:
-        print(json.dumps({"ended": ended, "records": str(records), "tasks": report}, indent=1))
+        print(json.dumps({"ended": ended, "records": str(records), "tasks": lines}, indent=1))
     else:
-        print_report(report)
+        print_report(lines)
         console.out.print(
             f"{records}: {len(known.records())} choices better than the default; "
             f"{trials_file}: {len(known)} trials"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipway.errors import ModelError, did_you_mean
+from slipway.errors import ModelError, OpenShapeError, did_you_mean
 
 if TYPE_CHECKING:
     from slipway.ir.function import IRModule
@@ -33,6 +33,8 @@ def format_of(path: Path, model_format: str | None = None, advice: str = "") -> 
             f"{path}: cannot tell the model's format from {asked!r} (known: {known})."
             f"{did_you_mean(asked, FORMATS)}{advice}"
         )
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not path.is_file():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     return chosen
@@ -68,12 +70,17 @@ def read_model_file(
             infos = list(shapes.items()) if shapes else None
             return relay.frontend.from_pytorch(path, infos, default_dtype="", constants=bound)
         case _:
-            return relay.frontend.from_tflite(
-                path.read_bytes(),
-                shape_dict=shapes,
-                dense_rounding=dense_rounding,
-                constants=bound,
-            )
+            try:
+                return relay.frontend.from_tflite(
+                    path.read_bytes(),
+                    shape_dict=shapes,
+                    dense_rounding=dense_rounding,
+                    constants=bound,
+                )
+            except ModelError as error:  # bytes have no name of their own
+                if not isinstance(error, OpenShapeError) and str(path) not in str(error):
+                    error.args = (f"{path}: {error}", *error.args[1:])
+                raise
 
 
 def rounding_for(target: Target, given: str | None) -> str:

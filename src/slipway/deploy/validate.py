@@ -12,6 +12,7 @@ import numpy as np
 from slipway.deploy.model import Model
 from slipway.deploy.reference import Reference
 from slipway.deploy.tensors import Array, TensorSpec
+from slipway.dtypes import why_unreadable
 from slipway.errors import ExecutionError, did_you_mean
 
 LABELS = "labels"  # the array of a .npz that is no input
@@ -219,7 +220,9 @@ def _arrays_of(file: Path, specs: Sequence[TensorSpec]) -> dict[str, Array]:
     try:
         stored = np.load(file, allow_pickle=False)
     except (ValueError, EOFError) as error:
-        raise ExecutionError(f"{file}: this is no .npz and no .npy file ({error})") from None
+        raise ExecutionError(
+            f"{file}: this is no .npz and no .npy file ({why_unreadable(error)})"
+        ) from None
     if isinstance(stored, np.ndarray):
         if len(specs) != 1:
             raise ExecutionError(

@@ -240,8 +240,8 @@ def find_board(name: str) -> Board:
     for board in _boards().values():
         if wanted in (board.name, *(alias.replace("_", "-") for alias in board.aliases)):
             return board
-    every = [n for b in _boards().values() for n in (b.name, *b.aliases)]
+    every = sorted({n.replace("_", "-") for b in _boards().values() for n in (b.name, *b.aliases)})
     raise SlipwayError(
         f"no board is called {name!r}; there are {', '.join(board_names())}. A path ending in "
-        ".toml names a board description of your own." + did_you_mean(name, every)
+        ".toml names a board description of your own." + did_you_mean(wanted, every)
     )

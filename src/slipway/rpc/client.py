@@ -406,6 +406,10 @@ def open_socket(host: str, port: int, timeout_s: float, starter: str) -> socket.
     """Return a connection; `starter` is the command that a message suggests."""
     is_unix = host.startswith("unix:")
     peer = host if is_unix else f"{host}:{port}"
+    if not is_unix and not 0 < port < 65536:  # the system would take a part of the number
+        raise RPCConnectionError(
+            f"cannot connect to {peer}: {port} is no port; a port is a number from 1 to 65535."
+        )
     try:
         if is_unix:
             return _open_unix(host.removeprefix("unix:"), timeout_s)
@@ -418,6 +422,11 @@ def open_socket(host: str, port: int, timeout_s: float, starter: str) -> socket.
     except UnicodeError as error:
         raise RPCConnectionError(
             f"cannot connect to {shown(peer)!r}: that is no name of a host ({error})."
+        ) from error
+    except socket.gaierror as error:
+        raise RPCConnectionError(
+            f"cannot connect to {peer}: {error.strerror or error}. Look for a slip of the pen in "
+            "the name, or give the address instead, 192.168.1.7 say."
         ) from error
     except OSError as error:
         raise RPCConnectionError(

@@ -74,6 +74,7 @@ _TAGS: dict[str, dict[str, Any]] = {
     "arm/cortex-m55": _micro("cortex-m55", "armv8.1-m.main"),
     "arm/cortex-m85": _micro("cortex-m85", "armv8.1-m.main"),
     "st/nucleo-l4r5zi": _board("stm32l4r5zi", "cortex-m4", "armv7e-m", "fpv4-sp-d16"),
+    "st/nucleo-u575zi": _board("stm32u575zi", "cortex-m33", "armv8-m.main", "fpv5-sp-d16"),
     "st/stm32f746-discovery": _board("stm32f746", "cortex-m7", "armv7e-m", "fpv5-sp-d16"),
     "nordic/nrf52840": _board("nrf52840", "cortex-m4", "armv7e-m", "fpv4-sp-d16"),
     "nordic/nrf5340": _board("nrf5340", "cortex-m33", "armv8-m.main", "fpv5-sp-d16"),

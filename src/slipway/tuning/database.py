@@ -56,6 +56,11 @@ class Database:
         try:
             self._connection = sqlite3.connect(self.path, timeout=30, check_same_thread=False)
             self._connection.executescript(_TABLES)
+        except sqlite3.OperationalError as error:
+            raise TuningError(
+                f"{self.path} cannot be opened for trials ({error}): is there space, and may it be "
+                "written?"
+            ) from error
         except sqlite3.DatabaseError as error:
             raise TuningError(
                 f"{self.path} is no database of trials ({error}). Give the tuner another folder, "

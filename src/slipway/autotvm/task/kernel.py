@@ -75,7 +75,7 @@ def extract_from_program(
     names = None if ops is None else {str(getattr(op, "name", op)) for op in ops}
     with PassContext(opt_level=3):
         tasks = extract_tasks(module, Target(target, host=target_host), params)
-    return [KernelTask(t) for t in tasks if names is None or _plain(t.op) in names]
+    return [KernelTask(t) for t in tasks if names is None or plain_name(t.op) in names]
 
 
 def extract_from_multiple_program(
@@ -94,6 +94,6 @@ def extract_from_multiple_program(
     return list(found.values())
 
 
-def _plain(op: str) -> str:
+def plain_name(op: str) -> str:
     """Return the operator that one of a chosen layout stands for."""
     return re.sub(r"^nn\.contrib_(.*?)(_winograd)?(_pack|_pairs|_nchwc)$", r"nn.\1", op)

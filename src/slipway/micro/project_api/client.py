@@ -181,8 +181,8 @@ def instantiate_from_dir(project_dir: str | Path, debug: bool = False) -> Projec
         command = [str(launch_script)]
     else:
         raise ProjectAPIServerNotFoundError(
-            f"{folder} holds neither {SERVER_PYTHON_FILENAME} nor {SERVER_LAUNCH_SCRIPT_FILENAME}; "
-            "a template or project directory has one of them"
+            f"{folder} is no project and no template: it holds neither {SERVER_PYTHON_FILENAME} "
+            f"nor {SERVER_LAUNCH_SCRIPT_FILENAME}. `slipway micro create` makes a project"
         )
     server_reads, client_writes = os.pipe()
     client_reads, server_writes = os.pipe()

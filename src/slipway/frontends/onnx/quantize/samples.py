@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway.dtypes import why_unreadable
 from slipway.errors import ModelError
 
 Sample = dict[str, np.ndarray[Any, Any]]
@@ -68,7 +69,9 @@ def _from_path(path: Path, inputs: Mapping[str, tuple[Any, ...]]) -> list[Sample
             with stored:
                 arrays = {name: stored[name] for name in stored.files}
     except (ValueError, EOFError) as error:
-        raise ModelError(f"{path} is no .npz or .npy file of numbers ({error})") from error
+        raise ModelError(
+            f"{path} is no .npz or .npy file of numbers ({why_unreadable(error)})"
+        ) from error
     return _split(arrays, inputs)
 
 

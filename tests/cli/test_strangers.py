@@ -1,0 +1,48 @@
+"""What a stranger gives by mistake gets one paragraph that says what it is, and what to do."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import slipway
+from slipway.cli.app import app
+from slipway.cli.main import describe
+
+DIGITS = Path(str(files("slipway"))) / "models" / "digits" / "digits.onnx"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("strange")
+    for name in ("bad.tflite", "bad.npz", "bad.npy"):
+        (made / name).write_text("a text\n")
+    (made / "folder.onnx").mkdir()
+    slipway.compile(DIGITS, quiet=True).save(made / "ok.tar")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("words", "told", "untold"),
+    [
+        ("compile bad.tflite", "bad.tflite: this is no TFLite file", ""),
+        ("compile folder.onnx", "folder.onnx: Is a directory", ""),
+        ("run ok.tar --inputs bad.npz", "no .npz file", "pickle"),
+        ("compile DIGITS --bind image=@bad.npy", "no .npy file", "pickle"),
+        ("quantize DIGITS --calibration bad.npz", "no .npz or .npy file", "pickle"),
+        ("validate DIGITS --dataset bad.npz", "no .npz and no .npy file", "pickle"),
+        ("run ok.tar --rpc-host 127.0.0.1 --rpc-port 99999", "99999 is no port", "running there"),
+        ("run ok.tar --rpc-host no.such.host.invalid", "slip of the pen", "running there"),
+        ("fit DIGITS --board nucleo_l4r5zj", "Did you mean 'nucleo-l4r5zi'", ""),
+        ("micro build folder.onnx", "`slipway micro create` makes a project", ""),
+    ],
+)
+def test_it_is_named(folder, monkeypatch, words, told, untold):
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(app, [str(DIGITS) if w == "DIGITS" else w for w in words.split()])
+    assert done.exit_code != 0
+    text = describe(done.exception)
+    assert told in text
+    assert not untold or untold not in text
+    assert "\n\n" not in text
