@@ -71,4 +71,4 @@ def test_models_run_on_a_hexagon(tmp_path):
             np.testing.assert_allclose(there.get_output(0).numpy(), wanted, rtol=tolerance)
     finally:
         running.kill()
-        running.wait()
+        running.communicate()
