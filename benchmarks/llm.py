@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import time
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 
@@ -90,13 +91,26 @@ class Peer:
         self.process.wait()
 
 
+def compile_to(folder, path, context, rows):
+    """Compile a model and keep it in `folder`."""
+    from slipway import llm
+
+    source = llm.Source.read(path)
+    library, description = llm.compile_model(source, context=context, rows=rows)
+    llm.save(folder, library, description, None)
+
+
 class Own:
-    """The same with slipway."""
+    """The same with slipway: compiled by another process, as a device has it."""
 
     def __init__(self, path, context, rows):
         from slipway import llm
 
-        self.model = llm.LanguageModel.from_file(path, context=context, rows=rows)
+        kept = path.with_suffix(".compiled")
+        process = get_context("spawn").Process(target=compile_to, args=(kept, path, context, rows))
+        process.start()
+        process.join()
+        self.model = llm.LanguageModel.open(kept)
 
     def run(self, tokens, decode):
         self.model.reset()

@@ -11,7 +11,6 @@ Nothing is loaded before a name is used::
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -34,8 +33,11 @@ def load(home: str) -> Any:
 _FACADES: dict[str, Mapping[str, str]] = {}  # package -> its table
 
 
-class _Offered(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds ``package.name`` for a module that a facade offers under that name."""
+class _Offered:
+    """Finds ``package.name`` for a module that a facade offers under that name.
+
+    A finder and a loader by what it has: `importlib.abc` would load pathlib, shutil and tempfile.
+    """
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -46,7 +48,8 @@ class _Offered(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if home == name or ":" in home:
             return None
         module = importlib.import_module(home)
-        spec = importlib.machinery.ModuleSpec(name, self, is_package=hasattr(module, "__path__"))
+        loader: Any = self
+        spec = importlib.machinery.ModuleSpec(name, loader, is_package=hasattr(module, "__path__"))
         spec.loader_state = (module, module.__spec__)
         return spec
 

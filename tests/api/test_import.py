@@ -25,6 +25,17 @@ def test_import_loads_nothing(facade):
     assert own <= {*tables, "slipway.relay.composites", f"slipway{facade}"}
 
 
+def test_import_loads_little_of_pythons_library():
+    """`importlib.abc` alone would load half of these, and double the time."""
+    heavy = {"pathlib", "tempfile", "shutil", "random", "inspect", "importlib.resources"}
+    assert not (loaded_by("import slipway") - loaded_by("pass")) & heavy
+
+
+def test_operators_are_loaded_without_random_numbers():
+    program = "from slipway.relay.op_registry import load_ops; load_ops()"
+    assert "numpy.random" not in loaded_by(program)
+
+
 def test_a_kernel_is_compiled_without_graphs():
     program = """
 import slipway as tvm

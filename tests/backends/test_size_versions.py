@@ -5,12 +5,12 @@ import pytest
 
 from slipway import relay
 from slipway.backends.backend import compile_target
-from slipway.backends.size_versions import in_versions, size_versions
+from slipway.backends.size_versions import _parts, in_versions, size_versions
 from slipway.compiler.kernels import lower_kernel
 from slipway.ir.interpreter.interpret import run as run_loops
 from slipway.ir.stmt import IfThenElse
 from slipway.ir.visit import walk
-from slipway.relay.dims import Dim
+from slipway.relay.dims import Dim, SymbolDim
 from slipway.relay.interpret import interpret
 from slipway.transform.graph.fuse_ops import fuse_ops
 from slipway.transform.graph.infer_type import infer_type
@@ -35,6 +35,40 @@ def ranges(function, target=TARGET):
     return None if found is None else [(v.low, v.high) for v in found[1]]
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "begins"),
+    [
+        (1, 8, (1, 2, 3, 4, 6, 8)),
+        (1, 7, (1, 2, 3, 4, 6, 7)),  # its upper end is a part of its own
+        (1, 9, (1, 2, 3, 4, 6, 8, 9)),
+        (1, 31, (1, 2, 3, 4, 6, 8, 16, 31)),
+        (1, 32, (1, 2, 3, 4, 6, 8, 16, 32)),
+        (1, 33, (1, 2, 3, 4, 6, 8, 16, 32)),  # but where it is large
+        (2, 40, (2, 3, 4, 6, 8, 16, 32)),
+        (5, 6, (5, 6)),
+        (3, 3, (3,)),
+        (100, 200, (100,)),
+        (1, None, (1, 2, 3, 4, 6, 8, 16, 32)),
+        (7, None, (7, 8, 16, 32)),
+    ],
+)
+def test_where_parts_begin(low, high, begins):
+    parts = _parts(low, high)
+    assert [first for first, _ in parts] == list(begins)
+    assert [last for _, last in parts] == [first - 1 for first in begins[1:]] + [high]
+
+
+def test_a_part_knows_its_range():
+    _, versions = size_versions(product(Dim("n", 1)), TARGET)
+    for version in versions:
+        if version.low == version.high:
+            assert version.size == version.low
+        else:
+            dim = SymbolDim(version.size)
+            assert (dim.low, dim.high) == (version.low, version.high)
+    assert versions[-1].high is None
+
+
 def test_small_ranges_have_a_version_for_each_tile():
     assert ranges(product(Dim("n", 1, 8))) == [(1, 1), (2, 2), (3, 3), (4, 5), (6, 7), (8, 8)]
 
@@ -55,13 +89,13 @@ def test_what_is_scheduled_alike_for_all_sizes_has_one_version():
     assert ranges(kernel(relay.nn.conv2d(image, taps))) is None
 
 
-@pytest.mark.parametrize("high", [8, 40])
+@pytest.mark.parametrize("high", [7, 8, 40])
 def test_every_version_computes_what_the_operator_does(high):
     function = product(Dim("n", 1, high))
     loops = lower_kernel("f", function, TARGET)
     rng = np.random.default_rng(2)
     w = rng.standard_normal((2, 6, 8)).astype(np.float32)
-    for size in {*range(1, 9), 13, high} if high > 8 else range(1, 9):
+    for size in {*range(1, 9), 13, high} if high > 8 else range(1, high + 1):
         x = rng.standard_normal((size, 6)).astype(np.float32)
         out = np.full((size, 16), np.nan, np.float32)
         run_loops(loops, x, w, out)
@@ -72,6 +106,15 @@ def test_a_kernel_on_a_device_with_threads_stays_one():
     function = product(Dim("n", 1, 8))
     gpu = compile_target("opencl", None)
     assert size_versions(function, TARGET) is not None
-    made = in_versions(function, gpu, lambda f: lower_kernel("f", f, TARGET))
+    asked = []
+
+    def lowered(part):
+        asked.append(part)
+        return lower_kernel("f", part, TARGET)
+
+    made = in_versions(function, gpu, lowered)
+    assert asked == [function]
     assert isinstance(made.body, IfThenElse)  # what `lowered` gave, and nothing around it
     assert sum(isinstance(n, IfThenElse) for n in walk(made.body)) >= 5
+    in_versions(function, TARGET, lowered)
+    assert len(asked) == 1 + len(ranges(function))

@@ -11,6 +11,7 @@ from slipway.cli.exit_codes import DEFECT, DONE, USAGE
 COMMANDS = (
     "compile", "bisect", "check", "run", "profile", "rpc-server", "device-server", "targets",
     "demo", "quantize", "rpc-tracker", "rpc-query", "rpc-proxy", "doctor", "report", "compare",
+    "tune", "validate",
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from slipway.toolchain.elf import ElfFile
 DIGITS = Path(str(files("slipway"))) / "models" / "digits" / "digits.onnx"
 PRINTING = (
     "check", "compare", "compile", "device-server", "doctor", "fit", "profile", "quantize",
-    "report", "rpc-query", "run", "size", "targets",
+    "report", "rpc-query", "run", "size", "targets", "tune", "validate",
 )  # fmt: skip
 
 
@@ -60,6 +60,66 @@ def test_every_command_with_a_result_can_print_json(repository):
     shown = sorted([*PRINTING, "farm"])
     row = next(line for line in page.splitlines() if line.startswith("| `--json`"))
     assert row.split(": ", 1)[1] == f"{', '.join(f'`{name}`' for name in shown)} |"
+
+
+def every_command(group=None, words=()):
+    """Yield (words, command) of the whole tree."""
+    import typer
+
+    from slipway.cli.app import app
+
+    group = group or typer.main.get_command(app)
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from every_command(command, (*words, name))
+        else:
+            yield " ".join((*words, name)), command
+
+
+def test_every_option_says_what_it_is_and_has_one_meaning():
+    seen = {}
+    for words, command in every_command():
+        assert command.help, words
+        for option in command.params:
+            assert getattr(option, "help", None), (words, option.name)
+            for flag in option.opts:
+                if flag.startswith("--"):
+                    seen.setdefault(flag, {}).setdefault(option.is_flag, []).append(words)
+    clashes = {flag: kinds for flag, kinds in seen.items() if len(kinds) > 1}
+    assert not clashes  # with a value in one command, without in another
+
+
+def test_every_command_that_goes_to_a_device_has_the_same_four():
+    found = {}
+    for words, command in every_command():
+        flags = {flag for option in command.params for flag in option.opts}
+        if flags & {"--rpc-host", "--tracker", "--device"} and not words.startswith(
+            ("rpc-server", "rpc-proxy", "web-device", "demo")
+        ):
+            found[words] = flags
+    assert {"run", "profile", "tune", "bisect", "report", "compare", "chat", "serve", "doctor",
+            "validate"} <= set(found)  # fmt: skip
+    for words, flags in found.items():
+        assert flags >= {"--token-file", "--tls-ca", "--timeout"}, words
+
+
+def test_token_and_authority_of_a_file_reach_the_connection(tmp_path, artifact):
+    token = tmp_path / "token.txt"
+    token.write_text("of one's own\n")
+    with rpc.Tracker("127.0.0.1", 0, silent=True, token="of one's own") as running:
+        at = ("--port", running.port)
+        assert slipway("rpc-query", *at, "--token-file", token, "--json").returncode == 0
+        wrong = tmp_path / "wrong.txt"
+        wrong.write_text("another")
+        done = slipway("rpc-query", *at, "--token-file", wrong)
+        assert done.returncode != 0
+        assert "token" in done.stderr
+        done = slipway("rpc-query", *at, "--tls-ca", tmp_path / "none.pem")
+        assert "none.pem" in done.stderr
+        done = slipway("run", artifact, "--rpc-host", "127.0.0.1", "--rpc-port", running.port,
+                       "--tls-ca", "system", "--timeout", 2)  # fmt: skip
+        assert done.returncode == 9
+        assert "TLS" in done.stderr
 
 
 def test_json_of_compile_and_run(artifact, tmp_path):

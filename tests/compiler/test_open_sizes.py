@@ -3,19 +3,22 @@
 import numpy as np
 import pytest
 
-from slipway import relay
-from slipway.compiler.open_sizes import formula_of
+from slipway import relay, te
+from slipway.compiler.open_sizes import formula_of, need_fixed_sizes
+from slipway.compiler.relay_build import kernel_graph
 from slipway.errors import ArtifactError, ExecutionError, LoweringError
 from slipway.ir.function import IRModule
-from slipway.relay.dims import Dim, at
+from slipway.relay.dims import Dim, at, size_of
 from slipway.relay.expr import Function, Tuple, Var
 from slipway.relay.interpret import interpret
+from slipway.relay.op_registry import span
 from slipway.relay.types import TensorType
 from slipway.runtime.devices import cpu
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.graph.graph_format import GraphTables
 from slipway.runtime.graph.graph_sizes import evaluate
 from slipway.runtime.load import load_module
+from slipway.target import Target
 
 RNG = np.random.default_rng(3)
 N = Dim("n", 1, 8)
@@ -214,6 +217,57 @@ def test_memory_is_planned_for_the_upper_ends():
 def test_formulas_are_evaluated_as_they_are_written(size):
     for dim in (N, N * 3 + 1, (N + 5) // 2, (N * 7) % 4 + 1, N * N):
         assert evaluate(formula_of(dim), {"n": size}) == at(dim, {N.formula: size})
+
+
+def held_at_once(count):
+    """A formula of which `count` values are held at once."""
+    formula = N.formula
+    for number in range(count - 2):
+        formula = te.floormod(te.const(1000 + number, formula.dtype), formula + (number + 1))
+    return size_of(formula)
+
+
+def test_a_formula_may_be_as_long_as_the_runtime_holds_its_values():
+    """Terms of a sum are held two at a time."""
+    for dim in (sum((N // k for k in range(2, 40)), N), held_at_once(16), held_at_once(15) + 1):
+        for size in (1, 5, 8):
+            assert evaluate(formula_of(dim), {"n": size}) == at(dim, {N.formula: size})
+    with pytest.raises(LoweringError, match="more than 16 values are held at once"):
+        formula_of(held_at_once(17))
+
+
+def test_as_many_elements_as_kernels_count_with_32_bits():
+    def with_most(high):
+        x = relay.var("x", shape=(Dim("n", 1, high),), dtype="int8")
+        function = IRModule.from_expr(relay.Function([x], relay.abs(x)))
+        return kernel_graph(function, Target("llvm"))
+
+    assert with_most((1 << 31) - 1).kernels
+    with pytest.raises(LoweringError, match=r"'x' gives .*up to 2147483648 elements"):
+        with_most(1 << 31)
+
+
+def test_what_has_fixed_sizes_only_says_which_are_open():
+    open_graph, fixed = (
+        kernel_graph(IRModule.from_expr(var("x", size, 6) + 1.0), Target("llvm")) for size in (N, 3)
+    )
+    need_fixed_sizes(fixed, "a page")
+    with pytest.raises(LoweringError, match=r"^a page has fixed sizes.*dimension n in 1\.\.8\."):
+        need_fixed_sizes(open_graph, "a page")
+
+
+def test_a_layer_is_named_where_it_has_a_name():
+    x = relay.var("x", shape=(Dim("n", 1, 1 << 30),), dtype="int8")
+    with span("net/both"):
+        y = relay.concatenate([x, x], 0)
+    with pytest.raises(LoweringError, match=r"^'net/both' gives .*up to 2147483648"):
+        kernel_graph(IRModule.from_expr(y), Target("llvm"))
+
+
+def test_a_size_of_another_integer_type():
+    narrow = te.size_var("v", "int32")
+    dim = size_of(narrow.astype("int64") * 2 + 1)
+    assert evaluate(formula_of(dim), {"v": 4}) == 9
 
 
 @pytest.mark.parametrize(

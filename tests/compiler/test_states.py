@@ -216,6 +216,8 @@ def test_pairs_that_no_model_can_have_are_refused(state, words):
         relay.build(network(), target="llvm", state=state)
 
 
-def test_a_first_value_has_the_type_of_its_state():
-    with pytest.raises(LoweringError, match=r"'last' is .*float64\(2,\).*of its type"):
-        relay.build(network(), target="llvm", state=PAIRS, params={"last": np.zeros(2)})
+@pytest.mark.parametrize(("shape", "dtype"), [((1, 8), "float64"), ((2,), "float32")])
+def test_a_first_value_has_the_type_of_its_state(shape, dtype):
+    with pytest.raises(LoweringError, match=rf"'last' is .*{dtype}\({shape[0]},.*of its type"):
+        params = {"last": np.zeros(shape, dtype)}
+        relay.build(network(), target="llvm", state=PAIRS, params=params)

@@ -1,5 +1,6 @@
 """A trained model: what it writes, and the perplexity of its compiled forms."""
 
+import gc
 import json
 
 import numpy as np
@@ -11,6 +12,7 @@ from slipway.llm.config import from_transformers
 from slipway.llm.gguf_file import GGUFFile
 from slipway.llm.gguf_model import model_of
 from slipway.llm.model import LanguageModel, Source, compile_model
+from slipway.relay.expr import Constant
 from slipway.relay.ops.packed.block_formats import decode
 from slipway.runtime import cpu
 from slipway.runtime.graph.graph_executor import GraphModule
@@ -82,6 +84,17 @@ def test_its_tokenizer():
 
 def test_perplexity(verse):
     check_perplexity(FILE, verse)
+
+
+def test_what_compiling_took_is_given_back():
+    """The weights are in the module alone: neither the file's nor those of the graph stay."""
+    model = LanguageModel.from_file(FILE, context=64, rows=1)
+    vocabulary = model.description.vocabulary
+    kept = [
+        o for o in gc.get_objects() if type(o) is Constant and o.array.shape[:1] == (vocabulary,)
+    ]
+    assert not kept
+    assert model.feed([1, 2]).shape == (vocabulary,)
 
 
 @pytest.mark.long

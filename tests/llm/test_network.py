@@ -93,7 +93,11 @@ def test_against_transformers(family):
         want = peer(tokens).logits[0, -1].numpy()
     found = model.feed(tokens[0].tolist())
     np.testing.assert_allclose(found, want, rtol=0, atol=1e-4 * np.abs(want).max())
-    made = peer.generate(tokens, max_new_tokens=8, do_sample=False, eos_token_id=None)
+    # the mask, as a prompt's token 0 would be taken for padding
+    made = peer.generate(
+        tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=8, do_sample=False,
+        eos_token_id=None,
+    )  # fmt: skip
     # as long as no two tokens are almost equally likely, which random weights allow
     assert list(model.generate(tokens[0].tolist(), 8, stop=())) == made[0, 12:].tolist()
 

@@ -150,3 +150,28 @@ def test_errors(text, words):
         tvm.parser.parse(text, "graph.txt")
     with pytest.raises(tvm.TVMError, match=r"relay text graph\.txt, line 1, column"):
         tvm.parser.parse(text, "graph.txt")
+
+
+def test_lets_without_types_have_those_of_their_values():
+    x, data = relay.Var("x"), np.arange(6, dtype=np.float32).reshape(2, 3)
+    body = relay.Let(x, relay.Tuple([relay.const(data), relay.const(-data)]), x)
+    run = relay.create_executor("graph").evaluate(relay.Function([], relay.stack(body, axis=1)))
+    np.testing.assert_array_equal(run().numpy(), np.stack([data, -data], axis=1))
+    y = relay.Var("y")
+    typed = relay.transform.InferType()(
+        tvm.IRModule.from_expr(relay.Let(y, relay.const(data), relay.exp(y)))
+    )
+    assert typed["main"].checked_type.ret_type == relay.TensorType((2, 3))
+
+
+def test_attributes_of_functions_made_as_nodes():
+    attrs = tvm.ir.make_node("DictAttrs", output_tensor_names=["first", "second"], Owner="me")
+    x = relay.var("x", shape=(4,))
+    main = relay.Function([x], relay.Tuple([relay.exp(x), relay.abs(x)]), attrs=attrs)
+    assert main.attrs["Owner"] == attrs.Owner == "me"
+    built = relay.build(tvm.IRModule.from_expr(main), "llvm")
+    graph = tvm.contrib.graph_executor.GraphModule(built["default"](tvm.cpu(0)))
+    graph.run(x=np.full(4, -1, np.float32))
+    np.testing.assert_array_equal(graph.get_output("second").numpy(), np.ones(4, np.float32))
+    with pytest.raises(NotImplementedError, match="of other nodes call the class"):
+        tvm.ir.make_node("attrs.TestAttrs", name="a")

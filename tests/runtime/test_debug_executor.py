@@ -45,3 +45,22 @@ def test_a_run_prints_times_and_writes_what_kernels_compute(tmp_path, capsys):
         m.run_individual_node(99)
     m.exit()
     assert tmp_path.exists()
+
+
+def test_what_is_written_is_what_each_kernel_computed_though_its_memory_is_used_again(tmp_path):
+    rng = np.random.default_rng(1)
+    weights = [rng.normal(size=(8, 8)).astype("float32") for _ in range(5)]
+    y = x = relay.var("x", shape=(2, 8), dtype="float32")
+    for weight in weights:
+        y = relay.nn.dense(y, relay.const(weight))
+    lib = relay.build(tvm.IRModule.from_expr(relay.Function([x], y)), "llvm")
+    m = debug_executor.create(
+        lib.get_graph_json(), lib.get_lib(), tvm.cpu(0), dump_root=str(tmp_path)
+    )
+    m.load_params(relay.save_param_dict(lib.get_params()))
+    value = rng.normal(size=(2, 8)).astype("float32")
+    m.run(number=1, x=value)
+    stored = relay.load_param_dict((tmp_path / "output_tensors.params").read_bytes())
+    for weight in weights:
+        value = value @ weight.T
+        assert any(np.allclose(v.numpy(), value, rtol=1e-4, atol=1e-4) for v in stored.values())

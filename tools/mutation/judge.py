@@ -21,6 +21,7 @@ import resource
 import signal
 import sys
 import tempfile
+import threading
 import time
 import types
 from collections.abc import Callable
@@ -212,10 +213,12 @@ class _Notes:
 
     def __enter__(self) -> None:
         self.lines = set()
+        threading.settrace(self._on_call)  # of threads that a test starts
         sys.settrace(self._on_call)
 
     def __exit__(self, *_: object) -> None:
         sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
 
     def _on_call(self, frame: types.FrameType, event: str, arg: Any) -> Any:
         if frame.f_code.co_filename != self.path:

@@ -62,10 +62,19 @@ JUDGES: dict[str, tuple[str, ...]] = {
     "slipway.compiler.memory_plan.optimal": _PLANS,
     "slipway.compiler.memory_plan.planner": _PLANS,
     "slipway.compiler.memory_plan.constants": _PLANS,
-    "slipway.compiler.states": ("tests/compiler/test_states.py",),
+    "slipway.compiler.states": (
+        "tests/compiler/test_state_binding.py",
+        "tests/compiler/test_states.py",
+    ),
     "slipway.compiler.open_sizes": ("tests/compiler/test_open_sizes.py",),
-    "slipway.compiler.aot.sizes": ("tests/compiler/test_aot_open_sizes.py",),
-    "slipway.compiler.several_devices.placement": ("tests/compiler/test_several_devices.py",),
+    "slipway.compiler.aot.sizes": (
+        "tests/compiler/test_aot_sizes.py",
+        "tests/compiler/test_aot_open_sizes.py",
+    ),
+    "slipway.compiler.several_devices.placement": (
+        "tests/compiler/test_placement.py",
+        "tests/compiler/test_several_devices.py",
+    ),
     "slipway.compiler.several_devices.graphs": ("tests/compiler/test_several_devices.py",),
     "slipway.backends.size_versions": ("tests/backends/test_size_versions.py",),
 }

@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from slipway.cli import console, micro
+from slipway.cli.client_options import client
 from slipway.cli.compile import compile_model
 from slipway.cli.demo.command import demo
 from slipway.cli.devices import farm
@@ -23,6 +24,7 @@ from slipway.cli.inspect.check import check
 from slipway.cli.inspect.compare import compare
 from slipway.cli.inspect.profile import profile
 from slipway.cli.inspect.report import report
+from slipway.cli.inspect.validate import validate
 from slipway.cli.language.chat import chat
 from slipway.cli.language.serve import serve
 from slipway.cli.quantize import quantize
@@ -57,26 +59,27 @@ app = typer.Typer(
 )
 app.command("compile")(compile_model)
 app.command("check")(check)
-app.command("run")(run)
-app.command("profile")(profile)
-app.command("tune")(tune)
-app.command("bisect")(bisect)
-app.command("report")(report)
-app.command("compare")(compare)
+app.command("run")(client(run))
+app.command("profile")(client(profile))
+app.command("tune")(client(tune))
+app.command("validate")(client(validate))
+app.command("bisect")(client(bisect))
+app.command("report")(client(report))
+app.command("compare")(client(compare))
 app.command("rpc-server")(rpc_server)
 app.command("rpc-proxy")(rpc_proxy)
 app.command("rpc-tracker")(rpc_tracker)
-app.command("rpc-query")(rpc_query)
+app.command("rpc-query")(client(rpc_query))
 app.command("device-server")(device_server)
 app.command("runtime")(runtime)
 app.command("web-device")(web_device)
 app.command("web-demo")(web_demo)
 app.command("targets")(targets)
 app.command("demo")(demo)
-app.command("doctor")(doctor)
+app.command("doctor")(client(doctor))
 app.command("quantize")(quantize)
-app.command("chat")(chat)
-app.command("serve")(serve)
+app.command("chat")(client(chat))
+app.command("serve")(client(serve))
 app.command("fit")(micro.fit)
 app.command("size")(micro.size)
 app.add_typer(micro.app, name="micro")

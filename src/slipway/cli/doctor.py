@@ -35,6 +35,9 @@ def doctor(
         str | None, typer.Option(help="DEVICE is a kind of device of this tracker, HOST:PORT.")
     ] = None,
     baud: Annotated[int, typer.Option(help="The rate of a serial line.")] = 115200,
+    timeout: Annotated[
+        float | None, typer.Option(min=0.1, help="Seconds that a step may take. [default: 5]")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
 ) -> None:
     """Examine this machine, or a device, line by line, and say what to do about what is wrong.
@@ -55,7 +58,7 @@ def doctor(
     """
     from slipway.doctor.finding import FindingState, all_well
 
-    name, findings = examination(subject.strip(), tracker, baud)
+    name, findings = examination(subject.strip(), tracker, baud, timeout)
     found: list[Finding] = []
     for finding in findings:
         found.append(finding)
@@ -73,7 +76,9 @@ def doctor(
         raise typer.Exit(1)
 
 
-def examination(subject: str, tracker: str | None, baud: int) -> tuple[str, Iterator[Finding]]:
+def examination(
+    subject: str, tracker: str | None, baud: int, timeout: float | None
+) -> tuple[str, Iterator[Finding]]:
     """Return what is examined, in words, and its findings, which are made as they are asked for.
 
     Raises ExecutionError for an address that cannot be read.
@@ -92,11 +97,11 @@ def examination(subject: str, tracker: str | None, baud: int) -> tuple[str, Iter
     if at is not None:
         from slipway.doctor.farm import examine_kind
 
-        return f"{subject} of {at[0]}:{at[1]}", examine_kind(subject, *at)
+        return f"{subject} of {at[0]}:{at[1]}", examine_kind(subject, *at, wait_s=timeout)
     from slipway.doctor.device import examine_device
 
     host, port = address_of(subject, DEVICE_PORT)
-    return f"{host}:{port}", examine_device(host, port)
+    return f"{host}:{port}", examine_device(host, port, step_s=timeout)
 
 
 def tracker_of(subject: str, tracker: str | None) -> tuple[str, int] | None:

@@ -26,7 +26,7 @@ MEANINGS = {
     FAILED: "it failed, or the answer is no: `check`, `bisect` and `doctor` found something",
     USAGE: "the command line cannot be read",
     DEFECT: "a defect of Slipway, which it asks to report",
-    LIMIT: "beyond a limit that was set: `compare`, or a board of `fit` is too small",
+    LIMIT: "beyond a limit that was set: `compare`, `validate`, or a board of `fit` is too small",
     MODEL: "the model cannot be read or uses what is not supported",
     TARGET: "no such target, CPU or feature",
     MISSING: "a compiler, emulator or package is missing or failed",

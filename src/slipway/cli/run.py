@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -54,6 +55,10 @@ def run(
     profile: Annotated[
         bool, typer.Option("--profile", help="Print the time of each layer.")
     ] = False,
+    dump_tensors: Annotated[
+        Path | None,
+        typer.Option(help="A folder for what each layer computes, a .npy each, in order."),
+    ] = None,
     threads: Threads = None,
     rpc_host: RpcHost = None,
     rpc_port: RpcPort = 9090,
@@ -95,7 +100,10 @@ def run(
     given = read_arrays(inputs) if inputs else {}
     for name, array in input_arrays(module, given, fill_mode).items():
         module.set_input(name, array)
-    module.run()
+    if dump_tensors is None:
+        module.run()
+    else:
+        dump_layers(module, dump_tensors)
     results = [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
     if outputs is not None:
         np.savez(outputs, **{f"output_{i}": value for i, value in enumerate(results)})
@@ -122,6 +130,17 @@ def run(
         print_times(module, connection.device, repeat, number)
     if profile:
         print_layers(artifact, module, number, repeat)
+
+
+def dump_layers(module: Any, folder: Path) -> None:
+    """Run the model, and write what each layer computes before its memory is used again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    count = 0
+    for number, (layer, function, value) in enumerate(module.layer_values()):
+        name = re.sub(r"[^\w.-]+", "_", layer or function)[:80]
+        np.save(folder / f"{number:03}_{name}.npy", value.numpy())
+        count += 1
+    console.err.print(f"{folder}: {count} tensors")
 
 
 def print_layers(artifact: Path, module: Any, number: int, repeat: int) -> None:

@@ -19,6 +19,7 @@ from slipway.cli.options import (
     RpcHost,
     RpcKey,
     RpcPort,
+    Timeout,
     Tracker,
 )
 from slipway.errors import ExecutionError
@@ -44,6 +45,7 @@ def tune(
     rpc_port: RpcPort = 9090,
     rpc_key: RpcKey = "",
     tracker: Tracker = None,
+    timeout: Timeout = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Search the ways to compute each kernel of MODEL, measured on this machine or a device.
@@ -73,7 +75,7 @@ def tune(
     records = output or Path(f"{model.stem}.records")
     trials_file = database or Path(f"{model.stem}.tuning.sqlite")
     known = Database(trials_file)
-    runner = runner_of(rpc_host, rpc_port, rpc_key, tracker)
+    runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout)
     rows: dict[int, Any] = {}
     ended = "done"
     with PassContext(opt_level=3):
@@ -108,7 +110,9 @@ def tune(
         raise typer.Exit(130)
 
 
-def runner_of(host: str | None, port: int, key: str, tracker: str | None) -> Any:
+def runner_of(
+    host: str | None, port: int, key: str, tracker: str | None, timeout: float | None
+) -> Any:
     """Return where candidates run.  Raises ExecutionError for a tracker that cannot be read."""
     from slipway.tuning.runner import DeviceRunner, LocalRunner, TrackerRunner
 
@@ -118,8 +122,14 @@ def runner_of(host: str | None, port: int, key: str, tracker: str | None) -> Any
             raise ExecutionError(f"--tracker {tracker}: write HOST:PORT, 127.0.0.1:9190 say")
         if not key:
             raise ExecutionError("--tracker needs --rpc-key: the kind of device to ask for")
-        return TrackerRunner(address, int(number), key)
-    return LocalRunner() if host is None else DeviceRunner(host, port, key)
+        if timeout is None:
+            return TrackerRunner(address, int(number), key)
+        return TrackerRunner(address, int(number), key, wait_s=timeout)
+    if host is None:
+        return LocalRunner()
+    if timeout is None:
+        return DeviceRunner(host, port, key)
+    return DeviceRunner(host, port, key, connect_s=timeout)
 
 
 def line_of(progress: Any) -> dict[str, Any]:

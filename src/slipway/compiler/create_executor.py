@@ -31,7 +31,7 @@ from slipway.runtime.devices import cpu
 from slipway.runtime.graph import graph_executor
 from slipway.runtime.graph.input_values import IN_MODEL, converted
 from slipway.runtime.ndarray import array
-from slipway.transform.graph.infer_type import infer_types
+from slipway.transform.graph.infer_type import infer_type
 from slipway.transform.graph.inline import inline
 from slipway.transform.graph.pipeline import main_function
 
@@ -108,8 +108,9 @@ class RelayExecutor:
         return run
 
     def _compiled(self, mod: IRModule, main: Function) -> Callable[..., Any]:
-        mod = infer_types(mod)
-        main = main_function(mod)
+        if main.type is None:  # what it calls, and where, tells the rest
+            main = infer_type(inline(main, mod))
+            mod = mod.update("main", main)
         options = {"executor": Executor("aot")} if self.kind == "aot" else {}
         factory = build(mod, target=self.target, **options)  # type: ignore[arg-type]
         module = graph_executor.GraphModule(factory["default"](self.device))

@@ -52,26 +52,27 @@ def formula_of(dim: Any) -> Formula:
     assert isinstance(dim, SymbolDim)
     tokens: list[int | str] = []
 
-    def add(node: Any, depth: int) -> None:
-        if depth > MAX_DEPTH:
+    def add(node: Any, held: int) -> None:
+        """Add what leaves the value of a node on a stack that holds `held` others."""
+        if held == MAX_DEPTH:
             raise LoweringError(
-                f"the size {dim} of a tensor is a formula of more than {MAX_DEPTH} levels, which "
-                "the runtime does not evaluate: fix one of its dimensions"
+                f"the size {dim} of a tensor is a formula of which more than {MAX_DEPTH} values "
+                "are held at once, which the runtime does not evaluate: fix one of its dimensions"
             )
         if isinstance(node, E.IntImm):
             tokens.append(node.value)
         elif isinstance(node, E.Var):
             tokens.append(node.name)
         elif isinstance(node, E.Cast):
-            add(node.value, depth)
+            add(node.value, held)
         elif type(node) in _TOKENS:
-            add(node.a, depth + 1)
-            add(node.b, depth + 1)
+            add(node.a, held)
+            add(node.b, held + 1)
             tokens.append(_TOKENS[type(node)])
         else:
             raise LoweringError(f"the size {dim} of a tensor cannot be evaluated on a device")
 
-    add(dim.formula, 1)
+    add(dim.formula, 0)
     return tuple(tokens)
 
 
@@ -88,7 +89,7 @@ def open_sizes(types: Iterable[TensorType]) -> tuple[OpenSize, ...]:
 
 def check_open(graph: ModelGraph) -> None:
     """Raise LoweringError for open dimensions that no library can have, with what to do."""
-    inputs = [n for n in graph.nodes if not n.function and n.name not in graph.params]
+    inputs = [node for node in graph.nodes if not node.function]  # and constants, of fixed sizes
     stated: set[E.Var] = set()
     names: dict[str, SymbolDim] = {}
     for node in graph.nodes:

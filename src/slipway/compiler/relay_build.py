@@ -153,11 +153,14 @@ def kernel_graph(
 def _output_names(module: IRModule, count: int) -> tuple[str, ...]:
     """Return what the importer says the outputs are called; none where that does not tell them.
 
+    The attribute "output_tensor_names" is classic TVM's, from its TFLite models.
     A name that the model gives twice gets a number, and control characters become "_": the
     runtime lists names as lines of text.
     """
     main = module["main"]
-    given = main.attr("output_names") if isinstance(main, Function) else None
+    given = None
+    if isinstance(main, Function):
+        given = main.attr("output_names") or main.attr("output_tensor_names")
     if given is None or len(given) != count:
         return ()
     names: list[str] = []

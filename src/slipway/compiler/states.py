@@ -160,7 +160,7 @@ class _Binder:
             others.remove(made.node)
             if any(number >= made.node for number in others):
                 return []
-            found.insert(0, made.node)
+            found.append(made.node)
             made = before
         return found
 

@@ -29,13 +29,19 @@ START = (
 )
 
 
-def examine_device(host: str, port: int, token: str | None = None) -> Findings:
-    """Yield what there is to say of the device at an address; stops at what blocks the rest."""
-    here = yield from _the_way(host, port)
+def examine_device(
+    host: str, port: int, token: str | None = None, step_s: float | None = None
+) -> Findings:
+    """Yield what there is to say of the device at an address; stops at what blocks the rest.
+
+    `step_s`: the longest wait of each step.
+    """
+    limit_s = TIMEOUT_S if step_s is None else step_s
+    here = yield from _the_way(host, port, limit_s)
     if not here:
         return
     try:
-        session = connect(host, port, token=token, timeout=TIMEOUT_S)
+        session = connect(host, port, token=token, timeout=limit_s)
     except RPCError as error:
         yield refusal(error)
         return
@@ -43,7 +49,7 @@ def examine_device(host: str, port: int, token: str | None = None) -> Findings:
         yield from examine_session(session, f"{host}:{port}")
 
 
-def _the_way(host: str, port: int) -> Any:
+def _the_way(host: str, port: int, limit_s: float) -> Any:
     """Yield name, route and port; return whether there is a server to talk to."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -60,7 +66,7 @@ def _the_way(host: str, port: int) -> Any:
     yield ok("name", f"{host} is {', '.join(addresses[:3])}")
     start = time.perf_counter()
     try:
-        socket.create_connection((host, port), timeout=TIMEOUT_S).close()
+        socket.create_connection((host, port), timeout=limit_s).close()
     except ConnectionRefusedError:
         yield ok("route", "the machine is there")
         yield wrong(
@@ -72,7 +78,7 @@ def _the_way(host: str, port: int) -> Any:
     except TimeoutError:
         yield wrong(
             "route",
-            f"no answer from {addresses[0]} port {port} within {TIMEOUT_S:g} s",
+            f"no answer from {addresses[0]} port {port} within {limit_s:g} s",
             "is the device on, and in a network that this machine reaches? A firewall that drops "
             "packets looks the same: allow the port there",
         )

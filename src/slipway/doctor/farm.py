@@ -11,7 +11,7 @@ STATES = ("free", "busy", "assigned", "drained", "offline", "waiting")
 
 
 def examine_kind(
-    key: str, host: str, port: int, token: str | None = None, wait_s: float = TIMEOUT_S
+    key: str, host: str, port: int, token: str | None = None, wait_s: float | None = None
 ) -> Findings:
     """Yield what there is to say of devices of kind `key` of the tracker at an address."""
     where = f"{host}:{port}"
@@ -47,7 +47,9 @@ def examine_kind(
             return
         yield ok("devices", text)
         try:
-            session = tracker.request(key, timeout=wait_s, max_retry=1)
+            session = tracker.request(
+                key, timeout=TIMEOUT_S if wait_s is None else wait_s, max_retry=1
+            )
         except RPCTimeoutError as error:
             yield wrong("session", str(error), "wait, or see on the page who holds the devices")
             return

@@ -4,12 +4,12 @@ from slipway.lazy import by_module, offer
 
 _HOMES = by_module(
     {
+        "slipway.ir.op_attrs": "DictAttrs make_node reset_op_attr",
         "slipway.ir.buffer": "Buffer decl_buffer",
         "slipway.ir.custom": "register_intrin_lowering register_op_attr",
         "slipway.ir.expr": "IterVar PrimExpr Range Var",
         "slipway.ir.function": "BaseFunc GlobalVar IRModule PrimFunc",
         "slipway.ir.node": "Node",
-        "slipway.ir.op_attrs": "reset_op_attr",
         "slipway.ir.text.serialize": "load_json save_json",
         "slipway.ir.structural": "assert_structural_equal structural_equal structural_hash",
     }

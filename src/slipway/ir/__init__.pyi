@@ -13,6 +13,8 @@ from slipway.ir.function import GlobalVar as GlobalVar
 from slipway.ir.function import IRModule as IRModule
 from slipway.ir.function import PrimFunc as PrimFunc
 from slipway.ir.node import Node as Node
+from slipway.ir.op_attrs import DictAttrs as DictAttrs
+from slipway.ir.op_attrs import make_node as make_node
 from slipway.ir.op_attrs import reset_op_attr as reset_op_attr
 from slipway.ir.structural import assert_structural_equal as assert_structural_equal
 from slipway.ir.structural import structural_equal as structural_equal
@@ -31,6 +33,7 @@ from slipway.runtime import container as container
 __all__ = [
     "BaseFunc",
     "Buffer",
+    "DictAttrs",
     "FuncType",
     "GlobalVar",
     "IRModule",
@@ -50,6 +53,7 @@ __all__ = [
     "container",
     "decl_buffer",
     "load_json",
+    "make_node",
     "register_intrin_lowering",
     "register_op_attr",
     "reset_op_attr",

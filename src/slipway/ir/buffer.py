@@ -67,8 +67,8 @@ class Buffer(Node):
         picked = tuple(
             as_expr(i) for i in (begin if isinstance(begin, (tuple, list)) else (begin,))
         )
-        lanes = dtypes.lanes_of(dtype or self.dtype)
-        if lanes > 1:
+        lanes = dtypes.lanes_of(dtype or self.dtype) // dtypes.lanes_of(self.dtype)
+        if lanes > 1:  # elements, each of which may be a vector itself
             last = picked[-1]
             picked = (*picked[:-1], Ramp(last, const(1, last.dtype), lanes))
         return BufferLoad(self, picked)

@@ -1,10 +1,10 @@
-"""What is said of operators by name, apart from what they are: "target.<compiler>" and the like."""
+"""What is said of operators by name ("target.<compiler>" and the like), and of functions."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from slipway.errors import LoweringError
+from slipway.errors import LoweringError, NotAvailableError
 
 _TABLE: dict[tuple[str, str], tuple[Any, int]] = {}
 
@@ -43,3 +43,26 @@ def op_attrs() -> list[tuple[str, str, Any]]:
 def reset_op_attr(op_name: str, attr_key: str) -> None:
     """Take an attribute away."""
     _TABLE.pop((op_name, attr_key), None)
+
+
+class DictAttrs(dict[str, Any]):
+    """Attributes by name, which are also read as fields."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"there is no attribute {name!r}") from None
+
+
+def make_node(type_key: str, **kwargs: Any) -> DictAttrs:
+    """Return attributes for ``relay.Function(..., attrs=)``: the type key is "DictAttrs".
+
+    Raises NotAvailableError for another one: nodes are made by calling their class.
+    """
+    if type_key != "DictAttrs":
+        raise NotAvailableError(
+            f'tvm.ir.make_node({type_key!r}) is not there: "DictAttrs" can be made; of other nodes '
+            "call the class"
+        )
+    return DictAttrs(kwargs)

@@ -6,8 +6,11 @@ caches are inputs of its graph whose memory stays from run to run: nothing is co
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import json
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -160,6 +163,15 @@ def save(
         (folder / TOKENIZER).write_text(tokenizer.to_json(), encoding="utf-8")
 
 
+def _give_memory_back() -> None:
+    """Return what compiling took to the system: about as much as the weights, twice."""
+    gc.collect()
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc, which keeps it else
+        if trim is not None:
+            trim(0)
+
+
 class LanguageModel:
     """A compiled model with its caches: what it was fed, it remembers.
 
@@ -179,9 +191,12 @@ class LanguageModel:
     ) -> LanguageModel:
         """Compile a GGUF file or a transformers folder and load it; see `compile_model`."""
         source = Source.read(path)
+        tokenizer = source.tokenizer
         library, description = compile_model(source, **options)
         module = GraphModule(library["default"](cpu() if device is None else device))
-        return cls(module, description, source.tokenizer)
+        del source, library  # which hold the weights as the file has them
+        _give_memory_back()
+        return cls(module, description, tokenizer)
 
     @property
     def room(self) -> int:

@@ -23,6 +23,7 @@ VERSION_MAX = 1
 FRAME_BYTES = 4 << 20  # largest payload that this end takes
 HELLO_MAX_BYTES = 1024
 NAME_MAX_BYTES = 200
+LEASE_DIGITS = 32  # of the hexadecimal text that names one hand-out of a device
 KEY_MAX_BYTES = 160  # of a device's own key: with ':' and a lease it is a name
 
 HEADER = struct.Struct("<IHHII")  # payload size, code, flags, id, channel
@@ -334,7 +335,14 @@ def key_problem(key: str) -> str:
         return f"a device's key has at most {KEY_MAX_BYTES} bytes"
     if not key.isprintable():
         return "a device's key is printable UTF-8"
-    return "a device's key has no ':'" if ":" in key else ""
+    return "it ends like the lease of a device" if split_lease(key)[1] else ""
+
+
+def split_lease(key: str) -> tuple[str, str]:
+    """Return (key, lease) of what a client asks for: "key:lease", or a key alone."""
+    own, _, lease = key.rpartition(":")
+    is_lease = len(lease) == LEASE_DIGITS and all(c in "0123456789abcdef" for c in lease)
+    return (own, lease) if is_lease else (key, "")
 
 
 def read_hello(payload: bytes) -> Hello | None:

@@ -42,6 +42,7 @@ from slipway.rpc.protocol import (
     Role,
     frame,
     read_refusal,
+    split_lease,
     with_key,
 )
 from slipway.rpc.tracker import SILENCE_TIMEOUT_S, TrackerServer
@@ -301,7 +302,7 @@ class ProxyServer:
         await carrier.over.wait()
 
     async def _serve_session(self, streams: Streams, hello: Hello, payload: bytes) -> None:
-        key, _, lease = hello.key.partition(":")
+        key, lease = split_lease(hello.key)
         if not lease:
             lease = await self._ask_for(key, streams[0])
             payload = with_key(payload, f"{key}:{lease}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import linecache
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,17 +14,28 @@ from slipway.ir.function import IRModule, PrimFunc
 from slipway.script import tir
 
 _TEXTS = itertools.count()
+_ATTRS = "__module_attrs__"  # the name under which a class keeps those of its module
 
 
-def ir_module(given: type) -> IRModule:
+def ir_module(given: type | None = None, **_: Any) -> Any:
     """Class decorator: return the functions of a class, each made by ``T.prim_func``, as a module.
 
-    Raises ModelError for a class without any.
+    It takes options in parentheses, and has none.  Raises ModelError for a class without any.
     """
+    if given is None:
+        return ir_module
     functions = {k: f for k, f in vars(given).items() if isinstance(f, PrimFunc)}
     if not functions:
         raise ModelError(f"the class {given.__name__} has no function decorated with @T.prim_func")
-    return IRModule.from_functions(functions)
+    return IRModule(tuple(functions.items()), vars(given).get(_ATTRS, ()))
+
+
+def module_attrs(attrs: Mapping[str, Any]) -> None:
+    """Give the module whose class this is called in attributes: ``I.module_attrs({...})``."""
+    frame = inspect.currentframe()
+    assert frame is not None
+    assert frame.f_back is not None
+    frame.f_back.f_locals[_ATTRS] = tuple(attrs.items())
 
 
 def from_source(text: str, **names: Any) -> Any:
@@ -33,7 +46,7 @@ def from_source(text: str, **names: Any) -> Any:
     file = f"<script {next(_TEXTS)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     scope: dict[str, Any] = {
-        "__name__": file, "tvm": SimpleNamespace(script=_LANGUAGE), "T": tir, **names
+        "__name__": file, "tvm": SimpleNamespace(script=_LANGUAGE), "T": tir, "I": _I, **names
     }  # fmt: skip
     before = set(scope)
     try:
@@ -51,4 +64,5 @@ def from_source(text: str, **names: Any) -> Any:
     return made[-1]
 
 
-_LANGUAGE = SimpleNamespace(ir_module=ir_module, tir=tir)  # what a printed module speaks of
+_I = SimpleNamespace(ir_module=ir_module, module_attrs=module_attrs)
+_LANGUAGE = SimpleNamespace(ir_module=ir_module, tir=tir, ir=_I)  # what a printed module speaks of

@@ -11,6 +11,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from slipway.errors import ModelError, SlipwayError
@@ -42,14 +43,23 @@ def parse_function(function: Callable[..., Any]) -> PrimFunc:
     ast.increment_lineno(tree, first - 1)
     (definition,) = tree.body
     assert isinstance(definition, ast.FunctionDef)
-    names = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
+    names = {**function.__globals__, **_enclosing(function)}
     try:
-        return _Reader(file, names).function(definition)
+        return _Reader(file, names, function.__annotations__).function(definition)
     except RecursionError:
         raise ModelError(
             f"{definition.name!r} has expressions or statements inside each other, more than "
             "Python can read: give parts names of their own"
         ) from None
+
+
+def _enclosing(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the variables around a function, but for those that have no value yet."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):
+            found[name] = cell.cell_contents
+    return found
 
 
 class _Block:
@@ -66,8 +76,9 @@ class _Block:
 
 
 class _Reader:
-    def __init__(self, file: str, names: dict[str, Any]) -> None:
+    def __init__(self, file: str, names: dict[str, Any], types: dict[str, Any]) -> None:
         self.file = file
+        self.types = types  # of parameters, as Python has found them
         self.names = {**names, **CALLS,
                       "range": tir.serial, "max": tir.max, "min": tir.min}  # fmt: skip
         self.params: list[Var] = []
@@ -100,7 +111,10 @@ class _Reader:
         if argument.annotation is None:
             raise self.error(argument, f"the parameter {argument.arg!r} needs a type: T.handle, "
                              'T.Buffer((8,), "float32"), T.int32')  # fmt: skip
-        kind = self.value(argument.annotation)
+        # What only a type speaks of, Python does not keep for the function: its value is there.
+        kind = self.types.get(argument.arg)
+        if kind is None:
+            kind = self.value(argument.annotation)
         if isinstance(kind, str):  # written by `from __future__ import annotations`
             kind = self.value(ast.parse(kind, mode="eval").body)
         if isinstance(kind, Buffer):
@@ -193,12 +207,24 @@ class _Reader:
             self.buffer_map.append((found.param, buffer))
         elif isinstance(found, tir.BlockAxis):
             self.names[name] = self._axis(node, name, found)
+        elif isinstance(found, Buffer):
+            self.names[name] = self._view(node, name, found)
         elif isinstance(found, tir.Mark) and found.kind == "var":
             self.names[name] = Var(name, found.values[0])
         elif isinstance(found, tir.Mark) and found.kind == "remap" and len(found.values[0]) == 1:
             self._remap(node, [name], found)
         else:
             self.names[name] = found
+
+    def _view(self, node: ast.stmt, name: str, found: Buffer) -> Buffer:
+        """Return a buffer that sees memory of another one, or one under a second name."""
+        known = [b for b in self.names.values() if isinstance(b, Buffer)]
+        if any(found is b for b in known):
+            return found
+        if not any(found.data is v for v in (*self.params, *(b.data for b in known))):
+            raise self.error(node, f"{name!r} has no memory: give it that of another buffer, as "
+                             "data=A.data, or allocate it with T.alloc_buffer")  # fmt: skip
+        return found.replace(name=name)  # type: ignore[no-any-return]
 
     def _axis(self, node: ast.stmt, name: str, axis: tir.BlockAxis) -> Var:
         if not self.blocks:

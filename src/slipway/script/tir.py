@@ -133,17 +133,34 @@ def match_buffer(param: Any, shape: ShapeLike, dtype: str = "float32", **options
     return Matched(param, _declared(shape, dtype, options))
 
 
-_BUFFER_OPTIONS = ("strides", "elem_offset", "scope", "align", "offset_factor")
+_BUFFER_OPTIONS = ("data", "strides", "elem_offset", "scope", "align", "offset_factor")
 
 
 def _declared(shape: ShapeLike, dtype: str, options: dict[str, Any]) -> _Buffer:
     """Return a buffer of the options that classic TVMScript writes; -1 and None are the usual."""
-    kept = {k: v for k, v in options.items() if k in _BUFFER_OPTIONS and v not in (None, -1, 0, "")}
+    usual: tuple[Any, ...] = (None, -1, 0, "")
+    kept = {k: v for k, v in options.items() if k in _BUFFER_OPTIONS and not _is_in(v, usual)}
     if "offset_factor" in kept and "elem_offset" not in kept:
         kept["elem_offset"] = E.Var("elem_offset")  # where it begins is the caller's
     if "align" in kept:
         kept["data_alignment"] = kept.pop("align")
     return _decl_buffer(shape, dtype, "buffer", **kept)
+
+
+def _is_in(value: Any, usual: tuple[Any, ...]) -> bool:
+    return not isinstance(value, E.PrimExpr) and value in usual
+
+
+def decl_buffer(
+    shape: ShapeLike, dtype: str = "float32", data: E.Var | None = None, **options: Any
+) -> _Buffer | Allocated:
+    """Return a view of the memory that `data` points to; without it, memory of the function's."""
+    if data is None:
+        return alloc_buffer(shape, dtype, **options)
+    return _declared(shape, dtype, {"data": data, **options})
+
+
+buffer_decl = decl_buffer  # of TVM 0.8 and 0.10
 
 
 def alloc_buffer(shape: ShapeLike, dtype: str = "float32", **options: Any) -> Allocated:
@@ -361,12 +378,26 @@ def llvm_lookup_intrinsic_id(name: str) -> str:
     return name
 
 
-def __getattr__(name: str) -> _Scalar:
+def ceildiv(lhs: PrimExprLike, rhs: PrimExprLike) -> E.PrimExpr:
+    """Return the quotient rounded up, of whole numbers."""
+    return ops.floordiv(ops.sub(ops.add(lhs, rhs), 1), rhs)
+
+
+def __getattr__(name: str) -> Any:
     if _VECTORS.fullmatch(name):
         return _Scalar(name)
+    if name in _FUNCTIONS:
+        return next(getattr(m, name) for m in (_math, ops, calls) if hasattr(m, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+# Functions of `tir` that are T's, too, beside those above.
+_FUNCTIONS = (
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_not", "bitwise_or",
+    "bitwise_xor", "copysign", "cosh", "exp10", "exp2", "indexdiv", "indexmod", "isfinite",
+    "isinf", "isnan", "ldexp", "log10", "log1p", "q_multiply_shift", "shift_left", "shift_right",
+    "sinh", "tan",
+)  # fmt: skip
 _VECTORS = re.compile(r"(u?int(8|16|32|64)|float(16|32|64)|bool)x\d+")
 
 Var, PrimFuncType = E.Var, PrimFunc

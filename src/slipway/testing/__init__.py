@@ -9,6 +9,8 @@ _HOMES = {
             "slipway.testing.marks": (
                 "device_enabled enabled_targets exclude_targets fixture known_failing_targets main "
                 "parameter parameters parametrize_targets requires_arm_dot requires_cmsisnn "
+                "requires_ethosu requires_matrixcore requires_openclml requires_x86_amx "
+                "requires_x86_avx512 requires_x86_vnni "
                 "requires_corstone300 requires_cublas requires_cuda requires_cuda_compute_version "
                 "requires_cudagraph requires_cudnn requires_cutlass requires_ethosn requires_gpu "
                 "requires_hexagon requires_libtorch requires_llvm requires_metal requires_micro "

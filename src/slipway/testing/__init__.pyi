@@ -24,15 +24,18 @@ from slipway.testing.marks import requires_cudagraph as requires_cudagraph
 from slipway.testing.marks import requires_cudnn as requires_cudnn
 from slipway.testing.marks import requires_cutlass as requires_cutlass
 from slipway.testing.marks import requires_ethosn as requires_ethosn
+from slipway.testing.marks import requires_ethosu as requires_ethosu
 from slipway.testing.marks import requires_gpu as requires_gpu
 from slipway.testing.marks import requires_hexagon as requires_hexagon
 from slipway.testing.marks import requires_libtorch as requires_libtorch
 from slipway.testing.marks import requires_llvm as requires_llvm
+from slipway.testing.marks import requires_matrixcore as requires_matrixcore
 from slipway.testing.marks import requires_metal as requires_metal
 from slipway.testing.marks import requires_micro as requires_micro
 from slipway.testing.marks import requires_nvcc_version as requires_nvcc_version
 from slipway.testing.marks import requires_nvptx as requires_nvptx
 from slipway.testing.marks import requires_opencl as requires_opencl
+from slipway.testing.marks import requires_openclml as requires_openclml
 from slipway.testing.marks import requires_package as requires_package
 from slipway.testing.marks import requires_rocm as requires_rocm
 from slipway.testing.marks import requires_rpc as requires_rpc
@@ -40,6 +43,9 @@ from slipway.testing.marks import requires_tensorcore as requires_tensorcore
 from slipway.testing.marks import requires_vitis_ai as requires_vitis_ai
 from slipway.testing.marks import requires_vulkan as requires_vulkan
 from slipway.testing.marks import requires_x86 as requires_x86
+from slipway.testing.marks import requires_x86_amx as requires_x86_amx
+from slipway.testing.marks import requires_x86_avx512 as requires_x86_avx512
+from slipway.testing.marks import requires_x86_vnni as requires_x86_vnni
 from slipway.testing.marks import skip_if_32bit as skip_if_32bit
 from slipway.testing.marks import skip_if_wheel_test as skip_if_wheel_test
 from slipway.testing.marks import slow as slow
@@ -76,15 +82,18 @@ __all__ = [
     "requires_cudnn",
     "requires_cutlass",
     "requires_ethosn",
+    "requires_ethosu",
     "requires_gpu",
     "requires_hexagon",
     "requires_libtorch",
     "requires_llvm",
+    "requires_matrixcore",
     "requires_metal",
     "requires_micro",
     "requires_nvcc_version",
     "requires_nvptx",
     "requires_opencl",
+    "requires_openclml",
     "requires_package",
     "requires_rocm",
     "requires_rpc",
@@ -92,6 +101,9 @@ __all__ = [
     "requires_vitis_ai",
     "requires_vulkan",
     "requires_x86",
+    "requires_x86_amx",
+    "requires_x86_avx512",
+    "requires_x86_vnni",
     "skip_if_32bit",
     "skip_if_wheel_test",
     "slow",

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from slipway.runtime.cpu_features import host_features
 from slipway.runtime.devices import Device, device
 from slipway.runtime.features import enabled
 
@@ -61,6 +62,14 @@ requires_arm_dot = Requirement(
 )
 
 
+def _x86_with(name: str, *features: str) -> Requirement:
+    return Requirement(f"an x86 processor with {name}", lambda: {*features} <= host_features())
+
+
+requires_x86_vnni = _x86_with("VNNI", "avx512vnni")
+requires_x86_avx512 = _x86_with("AVX-512", "avx512f", "avx512bw")
+requires_x86_amx = _x86_with("AMX", "amx-tile", "amx-int8")
+requires_ethosu, requires_openclml, requires_matrixcore = _of("ethosu"), _of("clml"), _of("rocm")
 requires_libtorch = Requirement(
     "PyTorch", lambda: importlib.util.find_spec("torch") is not None
 )  # fmt: skip

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from slipway.errors import RPCError
-from slipway.rpc.client import RPCSession, connect
+from slipway.rpc.client import CONNECT_TIMEOUT_S, RPCSession, connect
 from slipway.rpc.local import PopenSession
-from slipway.rpc.tracker_client import connect_tracker
+from slipway.rpc.tracker_client import REQUEST_TIMEOUT_S, connect_tracker
 
 FREE_S = 2.0  # how long a device that was free a moment ago is waited for
 
@@ -56,6 +56,7 @@ class DeviceRunner:
     port: int = 9090
     key: str = ""
     timeout_s: float = 10.0
+    connect_s: float = CONNECT_TIMEOUT_S
 
     @property
     def device(self) -> str:
@@ -64,7 +65,9 @@ class DeviceRunner:
 
     def open(self) -> RPCSession:
         """Connect to it."""
-        return _limited(connect(self.host, self.port, key=self.key), self.timeout_s)
+        return _limited(
+            connect(self.host, self.port, key=self.key, timeout=self.connect_s), self.timeout_s
+        )
 
     def open_more(self, most: int, held: int) -> list[RPCSession]:
         """There is one device."""
@@ -82,6 +85,7 @@ class TrackerRunner:
     timeout_s: float = 10.0
     priority: int = 1
     max_devices: int = 0
+    wait_s: float = REQUEST_TIMEOUT_S
 
     @property
     def device(self) -> str:
@@ -91,7 +95,8 @@ class TrackerRunner:
     def open(self) -> RPCSession:
         """Wait for a device."""
         tracker = connect_tracker(self.host, self.port)
-        return _limited(tracker.request(self.key, priority=self.priority), self.timeout_s)
+        session = tracker.request(self.key, priority=self.priority, timeout=self.wait_s)
+        return _limited(session, self.timeout_s)
 
     def open_more(self, most: int, held: int) -> list[RPCSession]:
         """Take the devices that nobody waits for; another client may be faster."""

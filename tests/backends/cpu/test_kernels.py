@@ -154,6 +154,8 @@ def test_winograd_agrees_with_the_direct_convolution():
 def test_softmax_of_rows(target, shape):
     assert run(relay.nn.softmax(var("x", *shape)), target) in ("softmax.rows", "softmax.long")
     run(relay.nn.softmax(var("x", *shape)) * relay.const(3.0), target)
+    assert run(relay.nn.log_softmax(var("x", *shape)), target) in ("softmax.rows", "softmax.long")
+    run(relay.exp(relay.nn.log_softmax(var("x", *shape))), target)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -21,6 +21,13 @@ def test_windows_of_images(target, window, stride, padding, dilation, ceil):
     run(relay.nn.relu(pool), target)
 
 
+@pytest.mark.parametrize(("width", "stride"), [(28, 2), (27, 3), (19, 2)])
+def test_rows_of_half_a_vector(width, stride):
+    x = var("x", 2, 3, 9, width)
+    assert run(relay.nn.max_pool2d(x, 3, stride, padding=1), "llvm") == "pool.rows"
+    assert run(relay.nn.avg_pool2d(x, 3, stride, padding=1), "llvm") == "pool.rows"
+
+
 @pytest.mark.parametrize("counted", [False, True])
 @pytest.mark.parametrize(
     ("window", "stride", "padding", "dilation", "ceil"),

@@ -11,6 +11,8 @@ from slipway import relay
 from slipway.backends.cpu.lowering.attention_layouts import ATTENTIONS
 from slipway.compiler.optimize import optimize
 from slipway.contrib import graph_executor
+from slipway.frontends.torch.attention import grouped_product
+from slipway.relay.interpret import interpret
 from slipway.relay.visit import post_order
 from slipway.target import Target
 
@@ -73,3 +75,40 @@ def test_each_is_one_operator_with_the_values_of_torch(module, shapes, count):
     run.run(**{f"x{i}": x.numpy() for i, x in enumerate(inputs)})
     results = [run.get_output(i).numpy() for i in range(run.get_num_outputs())]
     assert_same(results, expected(module, inputs))
+
+
+@torch.library.custom_op("slipwaytests::grouped_mm", mutates_args=())
+def grouped_mm(input: torch.Tensor, weight: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
+    """As transformers defines the products of its layers of experts."""
+    made = torch.zeros(input.shape[0], weight.shape[2])
+    start = 0
+    for group, end in enumerate(offs.tolist()):
+        made[start:end] = input[start:end] @ weight[group]
+        start = end
+    return made
+
+
+@grouped_mm.register_fake
+def _(input, weight, offs):
+    return input.new_empty(input.shape[0], weight.shape[2])
+
+
+@pytest.mark.parametrize("ends", [(1, 1, 3), (0, 1, 2), (0, 5, 6), (2, 4, 7), (1, 2, 9)])
+def test_rows_sorted_by_group_have_the_matrix_of_their_group(ends):
+    """Groups may be empty, and rows behind the last stay zero."""
+    rows = 3 if ends[-1] <= 3 else 9
+
+    class Experts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.linspace(-1, 1, 3 * 4 * 5).reshape(3, 4, 5))
+
+        def forward(self, x, ends):
+            return grouped_mm(x, self.weight, ends)
+
+    module = Experts().eval()
+    inputs = [torch.linspace(-2, 2, rows * 4).reshape(rows, 4), torch.tensor(ends)]
+    converters = {"slipwaytests::grouped_mm": grouped_product}
+    mod, _ = relay.frontend.from_pytorch(module, infos_of(inputs), converters)
+    found = interpret(mod, *(x.numpy() for x in inputs))
+    assert_same([found], expected(module, inputs), 1e-5)

@@ -89,19 +89,20 @@ def detection():
     moves = RNG.standard_normal((2, 20)).astype("float32")
     anchors = np.sort(RNG.uniform(0, 1, (1, 5, 2, 2)), 2).reshape(1, 5, 4).astype("float32")
     rows, counts = np.full((2, 5, 6), -1, "float32"), np.zeros(2, "int32")
+    every = np.zeros((2, 5, 4), "float32")
     for n in range(2):
         for a in range(5):
-            kind = 1 + scores[n, 1:, a].argmax()
-            if scores[n, kind, a] < 0.6:
-                continue
             left, top, right, bottom = anchors[0, a]
             x, y, w, h = moves[n, a * 4 : a * 4 + 4] * np.array([0.1, 0.1, 0.2, 0.2])
             middle = [x * (right - left) + (left + right) / 2,
                       y * (bottom - top) + (top + bottom) / 2]  # fmt: skip
             half = [np.exp(w) * (right - left) / 2, np.exp(h) * (bottom - top) / 2]
             corners = np.subtract(middle, half), np.add(middle, half)
-            row = [kind - 1, scores[n, kind, a], *np.clip(np.concatenate(corners), 0, 1)]
-            rows[n, counts[n]] = row
+            every[n, a] = np.clip(np.concatenate(corners), 0, 1)
+            kind = 1 + scores[n, 1:, a].argmax()
+            if scores[n, kind, a] < 0.6:
+                continue
+            rows[n, counts[n]] = [kind - 1, scores[n, kind, a], *every[n, a]]
             counts[n] += 1
     assert 0 < counts.sum() < 10
     yield (
@@ -109,6 +110,14 @@ def detection():
         lambda *a: V.multibox_transform_loc(*a, threshold=0.6), [scores, moves, anchors],
         [rows, counts],
     )  # fmt: skip
+    best, kept = scores.max(1), scores.argmax(1)
+    kept = np.where(best < 0.6, 0, kept)
+    yield (
+        "multibox_transform_loc, background kept",
+        lambda *a: V.multibox_transform_loc(*a, threshold=0.6, keep_background=True)[0],
+        [scores, moves, anchors],
+        np.concatenate([np.stack([kept, best], 2), every], 2).astype("float32"),
+    )
     x = RNG.standard_normal((2, 8, 4, 6)).astype("float32")
     flat = np.zeros_like(x)
     for k, j, i in np.ndindex(8, 4, 6):  # as the C of Darknet counts

@@ -154,7 +154,7 @@ def _pack_blocks(function: Function, setting: Setting) -> Function:
 
 
 def _subpixel(function: Function, setting: Setting) -> Function:
-    return subpixel_conv(function, _costs(setting))
+    return subpixel_conv(function, setting.lanes, _costs(setting))
 
 
 def _moves(setting: Setting) -> bool:

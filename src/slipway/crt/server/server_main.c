@@ -185,8 +185,8 @@ static void parse(options *all, int argc, char **argv) {
   if (strlen(server->key) > SLW_RPC_KEY_MAX_BYTES) {
     fail("the key is too long; it may have 160 bytes", "");
   }
-  if (!slw_rpc_is_printable(server->key) || strchr(server->key, ':') != NULL) {
-    fail("the key is to be printable UTF-8 without ':'", "");
+  if (!slw_rpc_is_printable(server->key)) {
+    fail("the key is to be printable UTF-8", "");
   }
   if (all->serial != NULL && (server->tracker_host != NULL || all->through_proxy || all->stdio)) {
     fail("--serial excludes --tracker, --through-proxy and --stdio", "");

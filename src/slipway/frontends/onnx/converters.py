@@ -29,9 +29,10 @@ Converter = Callable[["NodeView"], Any]
 TABLE: ConverterTable[NodeView] = ConverterTable(
     "slipway.frontends.onnx.operators",
     (
-        "activation", "arithmetic", "control", "conv", "create", "einsum", "indexing", "linalg",
-        "matmul", "microsoft", "ml", "norm", "pool", "pool_indices", "quant", "recurrent", "reduce",
-        "regions", "resize", "sequences", "shape", "signal", "training", "transformer",
+        "activation", "arithmetic", "block_weights", "control", "conv", "create", "einsum",
+        "indexing", "linalg", "matmul", "microsoft", "ml", "norm", "pool", "pool_indices", "quant",
+        "recurrent", "reduce", "regions", "resize", "sequences", "shape", "signal", "training",
+        "transformer",
     ),
 )  # fmt: skip
 converter = TABLE.converter  # for operators of ai.onnx, or of a domain written in front

@@ -10,7 +10,9 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.budget import take_table
 from slipway.frontends.product import product_of
+from slipway.frontends.steps import run_steps
 from slipway.frontends.torch.converters import NodeView, cast, converter, like, number
+from slipway.relay.dims import is_open
 from slipway.relay.expr import Expr
 from slipway.relay.op_registry import const
 
@@ -97,3 +99,42 @@ def attention(node: NodeView) -> Any:
     result = product_of(relay.nn.softmax(scores, -1), cast(value, wide or dtype), wide)
     result = cast(result, dtype)
     return result if len(node.outputs) == 1 else [result, *[None] * (len(node.outputs) - 1)]
+
+
+@converter("_grouped_mm", "transformers::grouped_mm_fallback")
+def grouped_product(node: NodeView) -> Any:
+    """Rows sorted by group, each with the matrix of its group: layers of experts.
+
+    Few rows gather their matrices; more go through all of them, one group after another.
+    """
+    own = node.kind == "_grouped_mm"
+    x, weight = (node.input(n) for n in (("self", "mat2") if own else ("input", "weight")))
+    ends = node.optional("offs")
+    if ends is None or x.tensor_type.rank != 2 or weight.tensor_type.rank != 3:
+        raise node.unsupported("its groups are no rows of a matrix")
+    if node.optional("bias") is not None:
+        raise node.unsupported("a bias per group")
+    rows, (groups, _, width) = x.tensor_type.shape[0], weight.tensor_type.shape
+    if is_open(rows):
+        raise node.unsupported(f"the open size {rows} of its rows: export it for a fixed one")
+    ends = cast(ends, "int64")
+    numbers = const(np.arange(rows))
+    if rows <= groups:
+        place = relay.searchsorted(ends, numbers, True, "int64")
+        chosen = relay.take(weight, place, 0, mode="clip")
+        found = product_of(relay.expand_dims(x, 1), chosen, node.wide("self" if own else "input"))
+        there = relay.less(place, number(groups, "int64"))
+        found = relay.reshape(node.narrow(found), (rows, width))
+        return relay.where(relay.expand_dims(there, 1), found, like(0, found))
+    starts = relay.concatenate(
+        [const(np.zeros(1, np.int64)), relay.strided_slice(ends, [0], [groups - 1])], 0
+    )
+
+    def step(states: list[Any], slices: list[Any]) -> tuple[list[Any], list[Any]]:
+        matrix, start, end = slices
+        made = node.narrow(product_of(x, matrix, node.wide("self" if own else "input")))
+        inside = relay.logical_and(relay.greater_equal(numbers, start), relay.less(numbers, end))
+        return [relay.where(relay.expand_dims(inside, 1), made, states[0])], []
+
+    empty = const(np.zeros((rows, width), node.out.dtype))
+    return run_steps(step, [empty], [weight, starts, ends])[0][0]

@@ -47,6 +47,7 @@ class _Script(Printer):
     def __init__(self) -> None:
         super().__init__()
         self.owner: dict[int, Buffer] = {}  # of a variable: the buffer whose memory it is
+        self.views: dict[int, list[Buffer]] = {}  # of an owner: other buffers over its memory
 
     def lines_of(self, func: PrimFunc, name: str, depth: int) -> list[str]:
         pad, inner = "    " * depth, "    " * (depth + 1)
@@ -79,6 +80,13 @@ class _Script(Printer):
         for buffer in (*(b for _, b in func.buffer_map), *own):
             if id(buffer.data) not in scalars:
                 self.owner[id(buffer.data)] = buffer
+        used = [n.buffer for n in walk(func.body) if isinstance(n, E.BufferLoad | S.BufferStore)]
+        for buffer in dict.fromkeys(used):
+            owner = self.owner.get(id(buffer.data), buffer)
+            if owner is not buffer:
+                self.views.setdefault(id(owner), []).append(buffer)
+        for _, buffer in func.buffer_map:
+            head += self.declared_views(buffer)
         lines = [f"{pad}@T.prim_func", f"{pad}def {name}({', '.join(params)}):"]
         lines.append(f"{inner}T.func_attr({attrs!r})")
         lines += [inner + line for line in (*declared, *head)]
@@ -98,6 +106,13 @@ class _Script(Printer):
             self.taken.add(text)
             self.keep.append(node)
         return self.names[id(node)]
+
+    def declared_views(self, owner: Buffer) -> list[str]:
+        """The lines that declare the other buffers over the memory of one."""
+        return [
+            f"{self.name(view)} = T.Buffer({self.described(view)}, data={self.name(owner)}.data)"
+            for view in self.views.get(id(owner), ())
+        ]
 
     def described(self, buffer: Buffer) -> str:
         sizes = ", ".join(self.expr(s) for s in buffer.shape)
@@ -147,7 +162,8 @@ class _Script(Printer):
         match node:
             case S.Allocate():
                 text = f"{self.name(node.buffer)} = T.alloc_buffer({self.described(node.buffer)})"
-                return [pad + text, (node.body, depth)]
+                views = [pad + line for line in self.declared_views(node.buffer)]
+                return [pad + text, *views, (node.body, depth)]
             case S.LetStmt():
                 kind = _scalar(node.var.dtype)
                 text = f"{self.name(node.var)}: T.{kind} = {self.expr(node.value)}"

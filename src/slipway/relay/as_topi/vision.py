@@ -65,11 +65,11 @@ def multibox_prior(
 
 def multibox_transform_loc(
     cls_prob: Tensor, loc_pred: Tensor, anchor: Tensor, clip: bool = True, threshold: float = 0.01,
-    variances: Sequence[float] = (0.1, 0.1, 0.2, 0.2),
+    variances: Sequence[float] = (0.1, 0.1, 0.2, 0.2), keep_background: bool = False,
 ) -> Any:  # fmt: skip
     """Return (boxes of class, score and corners; how many are valid)."""
     return over_tensors(multibox.multibox_transform_loc)(
-        cls_prob, loc_pred, anchor, clip, threshold, variances
+        cls_prob, loc_pred, anchor, clip, threshold, variances, keep_background
     )
 
 

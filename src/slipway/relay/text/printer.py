@@ -73,6 +73,8 @@ class _Printer:
     def text(self, expr: Any) -> str:
         if isinstance(expr, Function):
             return "\n".join(run(self.function(expr, "")))
+        if isinstance(expr, GlobalVar):
+            return f"@{expr.name}"
         free = free_vars(expr) if self.whole and isinstance(expr, Expr) else []
         lines = [f"free_var {self.declared(v)};" for v in free]
         result = run(self.block(expr, "", lines))

@@ -57,19 +57,20 @@ class GraphModuleDebug(GraphModule):
             for (layer, function), seconds in zip(self.node_names(), times.min(axis=0), strict=True)
             if function
         ]
-        super().run()
+        self._dump()
         total = sum(seconds for _, _, seconds in measured) or 1.0
         print(f"{'node':<40} {'us':>10} {'share':>7}")
         for layer, function, seconds in sorted(measured, key=lambda row: -row[2]):
             print(f"{(layer or function)[:40]:<40} {seconds * 1e6:>10.2f} {seconds / total:>7.1%}")
         print(f"{'all':<40} {total * 1e6:>10.2f}")
-        self._dump()
 
     def _dump(self) -> None:
-        values = {}
-        for index, (_, function) in enumerate(self.node_names()):
-            if function:
-                values[f"{self._name(index)}____0"] = self.debug_get_output(index)
+        """Run the model, and write what each kernel computes before its memory is used again."""
+        kernels = [index for index, (_, function) in enumerate(self.node_names()) if function]
+        values = {
+            f"{self._name(index)}____0": np.array(value.numpy())
+            for index, (_, _, value) in zip(kernels, self.layer_values(), strict=True)
+        }
         (self.dump_path / "output_tensors.params").write_bytes(save_param_dict(values))
 
     def _name(self, index: int) -> str:

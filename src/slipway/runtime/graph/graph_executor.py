@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -184,10 +184,17 @@ class GraphModule:
         except (ExecutionError, AttributeError):  # an older or small runtime without such models
             return False
 
-    def set_input_zero_copy(self, key: str | int, value: NDArray) -> None:
-        """Let an input use the memory of `value`, which must stay until it is replaced."""
-        self._placed("set_input_zero_copy", key, value)
-        self._kept[key] = value
+    def set_input_zero_copy(
+        self, key: str | int | None = None, value: NDArray | None = None, **params: NDArray
+    ) -> None:
+        """Let inputs use the memory of the values, which must stay until it is replaced.
+
+        One by name or number, and any number of them by keyword.
+        """
+        if key is not None:
+            self._kept[key] = self._placed("set_input_zero_copy", key, value)
+        for name, given in params.items():
+            self.set_input_zero_copy(name, given)
 
     def set_output_zero_copy(self, index: int, value: NDArray) -> None:
         """Let an output be written into `value`, which must stay until it is replaced.
@@ -195,10 +202,9 @@ class GraphModule:
         An output that is a reshape of a layer's result is written there too, and so is what other
         layers read of it.  `run` refuses memory that an input or another output was given.
         """
-        self._placed("set_output_zero_copy", index, value)
-        self._kept["output", index] = value
+        self._kept["output", index] = self._placed("set_output_zero_copy", index, value)
 
-    def _placed(self, function: str, key: str | int, value: Any) -> None:
+    def _placed(self, function: str, key: str | int, value: Any) -> NDArray:
         near = isinstance(value, NDArray) if self._is_local else hasattr(value, "session")
         if not near:
             where = (
@@ -209,6 +215,7 @@ class GraphModule:
                 f"{where}, not a {type(value).__name__}."
             )
         self.module[function](key, value)
+        return value  # type: ignore[no-any-return]
 
     def load_params(self, params_bytes: bytes | bytearray) -> None:
         """Set parameters from the bytes of ``save_param_dict``."""
@@ -231,8 +238,7 @@ class GraphModule:
             raise ExecutionError("share_params works between models in this process only.")
         if params_bytes:
             named, own = read_params(bytes(params_bytes)), other.get_input_info()[0]
-            name_of = other.module["get_input_name"]
-            every = [str(name_of(i)) for i in range(other.get_num_inputs())]
+            every = [other.get_input_name(i) for i in range(other.get_num_inputs())]
             left_out = [name for name in every if name not in named and name not in own]
             if left_out:
                 raise ExecutionError(
@@ -297,6 +303,16 @@ class GraphModule:
         result: NDArray = found(node)
         return result
 
+    def layer_values(self) -> Iterator[tuple[str, str, NDArray]]:
+        """Run the model layer by layer; yield (layer, function, what it computes) of each.
+
+        Its memory is used again later: copy what is to be kept before the next one.
+        """
+        for index, (layer, function) in enumerate(self.node_names()):
+            if function:
+                self.module["run_node"](index)
+                yield layer, function, self.debug_get_output(index)
+
     # States: inputs that the model itself writes, and that live between runs.
 
     def reset(self) -> None:
@@ -334,6 +350,10 @@ class GraphModule:
     def get_num_outputs(self) -> int:
         """Return the number of outputs."""
         return int(self.module["get_num_outputs"]())
+
+    def get_input_name(self, index: int) -> str:
+        """Return the name of an input by its number.  Raises IndexError if there is none."""
+        return str(self.module["get_input_name"](index))
 
     def get_input_index(self, name: str) -> int:
         """Return the number of an input; -1 if there is none of that name."""

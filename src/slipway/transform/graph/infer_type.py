@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway.errors import TypeInferenceError
 from slipway.ir.function import GlobalVar, IRModule
-from slipway.relay.expr import Call, Expr, Function, Op, Var
+from slipway.relay.expr import Call, Expr, Function, Let, Op, Var
 from slipway.relay.types import FuncType, TensorType, Type
 from slipway.relay.visit import post_order, rebuild
 
@@ -81,7 +81,9 @@ def infer_type(
         return function
     typed: dict[int, Expr] = {}
     done: dict[int, Expr] = {}
-    for expr in post_order(function):
+    order = post_order(function)
+    named = {id(e.value): e.var for e in order if isinstance(e, Let) and e.var.type is None}
+    for expr in order:
         done_as = id(expr)
         if isinstance(expr, Call) and isinstance(expr.op, GlobalVar):
             known = expr.op.function_type or (module_types or {}).get(expr.op.name)
@@ -89,6 +91,8 @@ def infer_type(
         if isinstance(expr, Call) and isinstance(expr.op, Op):
             _guess_arguments(expr, done, typed)
         done[done_as] = rebuild(expr, lambda child: typed.get(id(child)) or done[id(child)])
+        if done_as in named and (value := done[done_as].type) is not None:
+            typed[id(named[done_as])] = Var(named[done_as].name, value)
     result: Any = done[id(function)]
     if result.type is None:
         untyped = [p.name for p in result.params if p.type is None]

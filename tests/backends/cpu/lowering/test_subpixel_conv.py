@@ -106,3 +106,18 @@ def test_each_rest_has_its_own_taps_where_that_saves_much(
     np.testing.assert_allclose(
         interpret(after, data), interpret(before, data), rtol=1e-4, atol=1e-5
     )
+
+
+@pytest.mark.parametrize(
+    ("filters", "groups", "convolutions"),
+    [(1, 1, 1), (3, 1, 1), (17, 1, 1), (33, 1, 4), (64, 1, 4), (1, 3, 4)],
+)
+def test_few_filters_of_all_rests_fill_a_vector(filters, groups, convolutions):
+    x = relay.var("x", shape=(1, 3, 8, 8))
+    weight = relay.const(np.ones((3, filters, 3, 3), "float32"))
+    before = relay.nn.conv2d_transpose(x, weight, strides=(2, 2), groups=groups).as_function()
+    after = subpixel_conv(before, lanes=16)
+    made = [
+        e for e in post_order(after.body) if isinstance(e, relay.Call) and e.op.name == "nn.conv2d"
+    ]
+    assert len(made) == convolutions

@@ -7,6 +7,7 @@ for constant weights, where the target multiplies bytes.
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
@@ -52,17 +53,20 @@ def pack_blocks(function: Function, target: Target | None) -> Function:
         given = data.checked_type
         if entry is None or not isinstance(weight, Constant) or not isinstance(given, TensorType):
             return None
-        if given.rank != 2:
-            return None
         units = weight.array.shape[0]
         vectors = MOST_VECTORS
         while vectors > 1 and units % (vectors * entry.columns):
             vectors //= 2
         unsigned = entry.b_dtype == "uint8"
         how, arrays = packed_parts(name, weight.array, entry.columns, vectors, unsigned)
+        rows, depth = prod(given.shape[:-1]), given.shape[-1]
+        if given.rank != 2:
+            data = op_registry.make("reshape")(data, (rows, depth))
         product: Expr = op_registry.make("nn.contrib_block_dense")(data, *map(const, arrays), **how)
         if units % (vectors * entry.columns):
             product = op_registry.make("split")(product, [units], axis=1)[0]
+        if given.rank != 2:
+            product = op_registry.make("reshape")(product, (*given.shape[:-1], units))
         return product
 
     result: Function = rewrite(function, pack)

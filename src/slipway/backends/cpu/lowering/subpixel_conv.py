@@ -32,15 +32,16 @@ from slipway.relay.visit import rewrite
 from slipway.target.costs import ANY_CORE, Costs
 
 
-def subpixel_conv(function: Function, costs: Costs = ANY_CORE) -> Function:
+def subpixel_conv(function: Function, lanes: int = 1, costs: Costs = ANY_CORE) -> Function:
     """Return `function` with its transposed convolutions rewritten.
 
-    Those with constant kernels and no dilation; others stay.
+    Those with constant kernels and no dilation; others stay.  Filters are computed in vectors of
+    `lanes`.
     """
-    return rewrite(function, lambda call: _rule(call, costs))  # type: ignore[no-any-return]
+    return rewrite(function, lambda call: _rule(call, lanes, costs))  # type: ignore[no-any-return]
 
 
-def _rule(call: Expr, costs: Costs) -> Expr | None:
+def _rule(call: Expr, lanes: int, costs: Costs) -> Expr | None:
     if not is_call_of(call, *(f"nn.conv{n}d_transpose" for n in SPATIAL)):
         return None
     attrs, kernel = call.attrs, call.args[1]
@@ -61,7 +62,9 @@ def _rule(call: Expr, costs: Costs) -> Expr | None:
     ]  # fmt: skip
     with op_registry.span(call.span):
         gain = math.inf if attrs.groups == kernel.array.shape[0] else costs.subpixel_gain
-        if _worth_splitting(geometry, gain):
+        filters = kernel.array.shape[1]
+        vectors = [-(-count // max(1, lanes)) for count in (filters, filters * prod(strides))]
+        if _worth_splitting(geometry, gain * vectors[1] / (vectors[0] * prod(strides))):
             return _split(call, geometry)
         return _joined(call, kernel.array)
 

@@ -58,11 +58,13 @@ def multibox_transform_loc(
     clip: bool = True,
     threshold: float = 0.01,
     variances: Sequence[float] = (0.1, 0.1, 0.2, 0.2),
+    keep_background: bool = False,
 ) -> TupleWrapper:
     """Return (boxes (N, anchors, 6): class, score, left, top, right, bottom; their number (N,)).
 
     Class 0 is the background.  Boxes of another class with a score of at least `threshold` come
-    first, in the order of anchors; the rest is -1.
+    first, in the order of anchors, with the number of their class less one; the rest is -1.  With
+    `keep_background` every box stays, a class has its own number, and 0 below the threshold.
     """
     (scores, kind), (moves, _), (anchors, given) = typed(cls_prob), typed(loc_pred), typed(anchor)
     need_rank("cls_prob", kind, 3)
@@ -78,11 +80,12 @@ def multibox_transform_loc(
     def number(value: float) -> Any:
         return scalar(value, dtype)
 
-    objects = call("strided_slice", scores, [1], [classes], None, [1])
+    first = 0 if keep_background else 1
+    objects = call("strided_slice", scores, [first], [classes], None, [1])
     best = call("max", objects, [1])
     label = call("cast", call("argmax", objects, 1), dtype)
     rejected = call("less", best, number(threshold))
-    label = call("where", rejected, number(-1), label)
+    label = call("where", rejected, number(-first), label)
     corner = [
         call("squeeze", call("strided_slice", anchors, [i], [i + 1], None, [2]), [2])
         for i in range(4)

@@ -64,9 +64,7 @@ def schedule_depthwise_nchwc(
     images, planes, *size, _ = shape_of(output)
     window = prod(shape_of(sums.op.input_tensors[1])[2:-2])
     # Unrolled as C, the copies for each side of the padding are long.
-    unrolled = (
-        window * tile.rows <= target.core.costs.window_products and target.is_by_llvm
-    )
+    unrolled = window * tile.rows <= target.core.costs.window_products and target.is_by_llvm
 
     stage: Any = schedule[output]
     n, c, *rows, ow, cb = stage.op.axis

@@ -1,4 +1,4 @@
-"""Softmax along the last axis: one row at a time, which stays in the nearest cache.
+"""Softmax and log-softmax along the last axis: a row at a time, which stays in the nearest cache.
 
 A row is read in whole vectors.  Where its length is no multiple of them, the maximum element is
 sought in vectors that overlap at the end, and the last few exponentials are added one by one.
@@ -16,10 +16,11 @@ from slipway.backends.cpu.knobs import (
     row_space,
     streamed_cycles,
     vector_lanes,
+    widest_lanes,
 )
 from slipway.backends.cpu.schedules.norm.exponential import EXPONENTIAL, power_of
 from slipway.backends.cpu.schedules.register_tile import vector_loop
-from slipway.backends.stages import inline_injective, new_schedule, producers, shape_of
+from slipway.backends.stages import extent_of, inline_injective, new_schedule, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.dims import usual
 from slipway.relay.types import TensorType, Type
@@ -52,11 +53,8 @@ def softmax_cost(problem: Problem, knobs: RowKnobs) -> float:
     return streamed_cycles(problem, knobs.lanes, EXPONENTIAL + 3)
 
 
-def _softmax_compute(
-    problem: Problem, inputs: Sequence[te.Tensor], knobs: RowKnobs
-) -> list[te.Tensor]:
-    """Maximum, exponentials, their sum, product with its inverse; one partial result a lane."""
-    (x,), target, lanes = inputs, problem.target, knobs.lanes
+def _stages(x: te.Tensor, target: Target, lanes: int) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
+    """Return the maximum of each row, exponentials and their sum; one partial result a lane."""
     *outer, length = shape_of(x)
     steps, rest = length // lanes, length % lanes
 
@@ -104,6 +102,16 @@ def _softmax_compute(
     total = te.compute(
         tuple(outer), lambda *i: te.sum(addend(*i), axis=[lane2]), name="sum", tag="softmax_join"
     )
+    return maximum, exponentials, total
+
+
+def _softmax_compute(
+    problem: Problem, inputs: Sequence[te.Tensor], knobs: RowKnobs
+) -> list[te.Tensor]:
+    """The exponentials by the inverse of their sum."""
+    (x,), target = inputs, problem.target
+    _, exponentials, total = _stages(x, target, knobs.lanes)
+    *outer, length = shape_of(x)
     if target.is_strict:
         return [
             te.compute(
@@ -127,6 +135,23 @@ def _softmax_compute(
     ]
 
 
+def _log_compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowKnobs) -> list[te.Tensor]:
+    """The elements less their maximum and the logarithm of the sum."""
+    (x,) = inputs
+    maximum, _, total = _stages(x, problem.target, knobs.lanes)
+    logarithm = te.compute(
+        shape_of(total), lambda *i: te.log(total(*i)), name="logarithm", tag="softmax_logarithm"
+    )
+    return [
+        te.compute(
+            shape_of(x),
+            lambda *i: (x(*i) - maximum(*i[:-1])) - logarithm(*i[:-1]),
+            name="T_log_softmax",
+            tag="injective",
+        )
+    ]
+
+
 def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     """float32 along the last axis, at least one vector of it."""
     (data,) = in_types
@@ -139,10 +164,6 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
     )
 
 
-@register_strategy(
-    "nn.softmax", name="softmax.rows", compute=_softmax_compute, applies=_applies,
-    default=_default, space=_space, cost=softmax_cost,
-)  # fmt: skip
 def schedule_softmax(
     problem: Problem, outs: Sequence[te.Tensor], softmax: te.Tensor, knobs: RowKnobs
 ) -> te.Schedule:
@@ -153,6 +174,12 @@ def schedule_softmax(
     lanes = knobs.lanes
     stage = schedule[output]
     *outer, last = stage.op.axis
+    together, logarithms = [], [op for op in staged if op.tag == "softmax_logarithm"]
+    if logarithms:  # of some rows at once, which are a vector
+        most = widest_lanes(usual(extent_of(outer[-1])), vector_lanes(problem.target, output.dtype))
+        rest, row = stage.split(outer.pop(), factor=most, tail="shift")
+        outer, together = [*outer, rest], [row]
+    stage.reorder(*outer, *together, last)
     rows = stage.fuse(*outer)
     vector_loop(stage, last, lanes)
     if usual(prod(shape_of(output))) >= knobs.share_from:
@@ -166,7 +193,17 @@ def schedule_softmax(
             part.reorder(*op.axis[:-1], *op.reduce_axis, op.axis[-1])
             part.vectorize(op.axis[-1])
             part.set_scope("local")
+        elif op.tag == "softmax_logarithm":
+            part.vectorize(op.axis[-1])
+            part.set_scope("local")
         elif op.tag == "softmax_join":
             part.unroll(op.reduce_axis[0])
             part.set_scope("local")
     return schedule
+
+
+for _op, _compute in (("nn.softmax", _softmax_compute), ("nn.log_softmax", _log_compute)):
+    register_strategy(
+        _op, name="softmax.rows", compute=_compute, applies=_applies,
+        default=_default, space=_space, cost=softmax_cost,
+    )(schedule_softmax)  # fmt: skip

@@ -18,7 +18,13 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.knobs import RowKnobs, row_space, streamed_cycles, vector_lanes
+from slipway.backends.cpu.knobs import (
+    RowKnobs,
+    row_space,
+    streamed_cycles,
+    vector_lanes,
+    widest_lanes,
+)
 from slipway.backends.cpu.schedules.conv.halo import cut
 from slipway.backends.cpu.schedules.pool.largest import Along, largest
 from slipway.backends.cpu.schedules.register_tile import vector_loop
@@ -84,20 +90,19 @@ def _zero(dtype: str) -> Any:
 
 
 def _applies(attrs: PoolAttrs, in_types: Sequence[Type], target: Target) -> bool:
-    """Rows of a vector or more, and windows that are more than a row or a column."""
+    """Rows of half a vector or more, and windows that are more than a row or a column."""
     (data,) = in_types
     assert isinstance(data, TensorType)
     lanes = vector_lanes(target, data.dtype)
     *others, last = attrs.pool_size
-    wide = data.shape[-1] // attrs.strides[-1] >= lanes > 1
+    wide = 2 * (data.shape[-1] // attrs.strides[-1]) >= lanes > 1
     return attrs.layout in _LAYOUTS and wide and last > 1 and prod(others) > 1
 
 
 def _default(problem: Problem) -> RowKnobs:
-    target = problem.target
-    return RowKnobs(
-        vector_lanes(target, problem.out_types[0].dtype), target.core.costs.share_elements
-    )
+    target, (out,) = problem.target, problem.out_types
+    lanes = widest_lanes(usual(out.shape[-1]), vector_lanes(target, out.dtype))
+    return RowKnobs(lanes, target.core.costs.share_elements)
 
 
 def _space(problem: Problem) -> Space:
@@ -144,5 +149,6 @@ def schedule_pool_rows(
         schedule[tensor].vectorize(tensor.op.axis[-1])
     rows: Any = schedule[tall]
     rows.compute_at(stage, row)
-    vector_loop(rows, rows.op.axis[-1], lanes)
+    longest = vector_lanes(problem.target, tall.dtype)  # they are longer than those of results
+    vector_loop(rows, rows.op.axis[-1], max(lanes, widest_lanes(shape_of(tall)[-1], longest)))
     return schedule

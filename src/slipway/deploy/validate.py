@@ -1,0 +1,231 @@
+"""A model beside its reference, and beside labels, over a whole set of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slipway.deploy.model import Model
+from slipway.deploy.reference import Reference
+from slipway.deploy.tensors import Array, TensorSpec
+from slipway.errors import ExecutionError, did_you_mean
+
+LABELS = "labels"  # the array of a .npz that is no input
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Inputs of a model, as many as there were, and the right class of each where it is known."""
+
+    inputs: Mapping[str, Array]
+    labels: Array | None = None
+
+
+@dataclass
+class OutputQuality:
+    """One output over all samples: powers of signal and error, and what follows from them."""
+
+    name: str
+    largest_error: float = 0.0
+    signal: float = 0.0
+    noise: float = 0.0
+    product: float = 0.0
+    own_power: float = 0.0
+
+    def add(self, got: Array, wanted: Array) -> None:
+        """Take one more batch."""
+        one, two = got.astype(np.float64).ravel(), wanted.astype(np.float64).ravel()
+        good = np.isfinite(one) & np.isfinite(two)
+        same = (one == two) | (np.isnan(one) & np.isnan(two))
+        if not np.all(good | same):
+            self.largest_error = float("inf")
+        one, two = one[good], two[good]
+        if one.size:
+            self.largest_error = max(self.largest_error, float(np.abs(one - two).max()))
+        self.signal += float(two @ two)
+        self.noise += float(np.square(one - two).sum())
+        self.product += float(one @ two)
+        self.own_power += float(one @ one)
+
+    @property
+    def sqnr_db(self) -> float:
+        """The ratio of the reference's power to the error's, in decibels."""
+        if self.noise == 0:
+            return float("inf")
+        return 10 * float(np.log10(max(self.signal, 1e-300) / self.noise))
+
+    @property
+    def cosine(self) -> float:
+        """That of the angle between all values and the reference's."""
+        norm = float(np.sqrt(self.signal) * np.sqrt(self.own_power))
+        return self.product / norm if norm else 1.0
+
+
+@dataclass
+class Validation:
+    """What `validate` found; shares are of all samples, None where nothing is known."""
+
+    samples: int = 0
+    reference: str = ""
+    outputs: list[OutputQuality] = field(default_factory=list)
+    top1: float | None = None
+    reference_top1: float | None = None
+    same_top1: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values; JSON has no infinity, which becomes a text."""
+        found = asdict(self)
+        found["outputs"] = [
+            {
+                "name": o.name, "sqnr_db": o.sqnr_db if np.isfinite(o.sqnr_db) else "inf",
+                "cosine": o.cosine,
+                "largest_error": o.largest_error if np.isfinite(o.largest_error) else "inf",
+            }
+            for o in self.outputs
+        ]  # fmt: skip
+        return found
+
+
+def validate(model: Model, samples: Samples, reference: Reference | None = None) -> Validation:
+    """Run `model` where it is on all samples, beside a reference's (name, function).
+
+    The classes are those of the first output, a row each.  Raises ExecutionError for samples that
+    do not fit the model.
+    """
+    found = Validation(reference=reference[0] if reference else "")
+    classes: list[Array] = []
+    theirs: list[Array] = []
+    for arrays, rows in batches(model.inputs, samples.inputs):
+        got = list(model.run(arrays).values())
+        classes += classes_of(got[0], rows)
+        found.samples += rows
+        if reference is None:
+            continue
+        wanted = [np.asarray(value) for value in reference[1](arrays)]
+        theirs += classes_of(wanted[0], rows)
+        if not found.outputs:
+            found.outputs = [OutputQuality(spec.name) for spec in model.outputs]
+        for quality, one, other in zip(found.outputs, got, wanted, strict=True):
+            if one.shape != other.shape:
+                raise ExecutionError(
+                    f"the output {quality.name!r} is {list(one.shape)}, and that of the reference "
+                    f"({found.reference}) {list(other.shape)}: it is no reference for this model"
+                )
+            quality.add(one, other)
+    if theirs:
+        found.same_top1 = share(classes, theirs)
+    if samples.labels is not None:
+        labels = samples.labels.ravel()
+        if len(labels) != len(classes):
+            raise ExecutionError(
+                f"there are {len(labels)} labels for {len(classes)} rows of {model.outputs[0]}"
+            )
+        found.top1 = share(classes, labels)
+        found.reference_top1 = share(theirs, labels) if theirs else None
+    return found
+
+
+def share(some: Sequence[Any] | Array, others: Sequence[Any] | Array) -> float:
+    """Return which part of two lists is equal."""
+    return float(np.mean(np.asarray(some) == np.asarray(others)))
+
+
+def classes_of(output: Array, rows: int) -> list[Any]:
+    """Return the place of the largest value of each of the first `rows` rows."""
+    flat = output.reshape(output.shape[0] if output.ndim > 1 else 1, -1)
+    return list(flat.argmax(axis=1))[:rows]
+
+
+def batches(
+    specs: Sequence[TensorSpec], given: Mapping[str, Array]
+) -> Iterator[tuple[dict[str, Array], int]]:
+    """Yield (inputs of one run, how many of its rows are samples).
+
+    An array has one more axis than its input, in front, or more rows; the last run is padded
+    with the last sample.
+    """
+    for spec in specs:
+        if spec.name not in given:
+            raise ExecutionError(
+                f"the dataset has no array {spec.name!r}; it has {', '.join(given) or 'none'}, and "
+                f"the model's inputs are {'; '.join(map(str, specs))}."
+                f"{did_you_mean(spec.name, list(given))}"
+            )
+    counts = {spec.name: _count(spec, given[spec.name]) for spec in specs}
+    if len(set(counts.values())) != 1:
+        listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise ExecutionError(f"the arrays of the dataset hold different numbers of runs: {listed}")
+    for number in range(next(iter(counts.values()))):
+        arrays, rows = {}, 1
+        for spec in specs:
+            arrays[spec.name], rows = _run(spec, given[spec.name], number)
+        yield arrays, rows
+
+
+def _count(spec: TensorSpec, array: Array) -> int:
+    if array.dtype != np.dtype(spec.dtype):
+        raise ExecutionError(
+            f"the input {spec} gets {array.dtype} of the dataset: convert it before it is saved"
+        )
+    if array.shape[1:] == spec.shape and array.ndim == len(spec.shape) + 1:
+        return len(array)
+    if spec.shape and array.ndim == len(spec.shape) and array.shape[1:] == spec.shape[1:]:
+        return -(-len(array) // spec.shape[0])
+    raise ExecutionError(
+        f"samples for {spec} have an axis more in front, or more rows; the dataset's array is "
+        f"{list(array.shape)}"
+    )
+
+
+def _run(spec: TensorSpec, array: Array, number: int) -> tuple[Array, int]:
+    if array.ndim > len(spec.shape):
+        return np.asarray(array[number], order="C"), spec.shape[0] if spec.shape else 1
+    rows = spec.shape[0]
+    part = array[number * rows : (number + 1) * rows]
+    padded = np.concatenate([part, np.repeat(part[-1:], rows - len(part), axis=0)])
+    return np.asarray(padded, order="C"), len(part)
+
+
+def read_samples(path: Path, specs: Sequence[TensorSpec]) -> Samples:
+    """Return the samples of a .npz (an array for each input, `labels`), a .npy, or a folder.
+
+    The files of a folder are joined, row after row, in the order of their names.
+    """
+    files = [path]
+    if path.is_dir():
+        files = sorted(p for p in path.iterdir() if p.suffix in (".npz", ".npy"))
+    if not files:
+        raise ExecutionError(f"{path}: there is no .npz and no .npy in this folder")
+    parts = [_arrays_of(file, specs) for file in files]
+    names = set(parts[0])
+    for file, part in zip(files, parts, strict=True):
+        if set(part) != names:
+            raise ExecutionError(
+                f"{file} holds {', '.join(sorted(part))}, and {files[0]} {', '.join(sorted(names))}"
+            )
+    try:
+        joined = {name: np.concatenate([part[name] for part in parts]) for name in names}
+    except ValueError as error:
+        raise ExecutionError(f"{path}: its files cannot be joined: {error}") from None
+    labels = None if LABELS in {s.name for s in specs} else joined.pop(LABELS, None)
+    return Samples(joined, labels)
+
+
+def _arrays_of(file: Path, specs: Sequence[TensorSpec]) -> dict[str, Array]:
+    try:
+        stored = np.load(file, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ExecutionError(f"{file}: this is no .npz and no .npy file ({error})") from None
+    if isinstance(stored, np.ndarray):
+        if len(specs) != 1:
+            raise ExecutionError(
+                f"{file}: a .npy holds one array, and the model has {len(specs)} inputs; write a "
+                "npz: numpy.savez('samples.npz', " + ", ".join(f"{s.name}=..." for s in specs) + ")"
+            )
+        return {specs[0].name: stored}
+    with stored:
+        return {name: stored[name] for name in stored.files}

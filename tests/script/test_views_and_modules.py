@@ -1,0 +1,114 @@
+"""Buffers that see another's memory, and modules in the spelling of TVM 0.14."""
+
+import numpy as np
+import pytest
+
+import slipway as tvm
+from slipway.errors import ModelError
+from slipway.script import ir as I
+from slipway.script import tir as T
+
+
+@I.ir_module
+class Flat:
+    I.module_attrs({"owner": "test"})
+
+    @T.prim_func
+    def main(
+        A: T.Buffer((6, 5), "float32"), B: T.Buffer((6, 5), "float32"), C: T.Buffer((5,), "float32")
+    ):
+        T.func_attr({"global_symbol": "main", "tir.noalias": True})
+        A_flat = T.Buffer([30], data=A.data)
+        B_flat = T.buffer_decl([30], "float32", data=B.data)
+        C_flat = T.decl_buffer((5, 1), "float32", data=C.data)
+        half = T.decl_buffer((5,), "float32")
+        for y in T.serial(0, 5):
+            half[y] = T.float32(0)
+        for x, y in T.grid(6, 5):
+            half[y] = half[y] + A_flat[x * 5 + y] * B_flat[x * 5 + y]
+        for y in T.serial(0, 5):
+            C_flat[y, 0] = half[y]
+
+
+def test_views_see_the_memory_of_parameters():
+    assert dict(Flat.attrs) == {"owner": "test"}
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((6, 5), dtype=np.float32) for _ in range(2))
+    out = tvm.nd.array(np.zeros(5, np.float32))
+    tvm.build(Flat, target="llvm")(tvm.nd.array(a), tvm.nd.array(b), out)
+    np.testing.assert_allclose(out.numpy(), (a * b).sum(0), rtol=1e-5)
+    again = tvm.script.from_source(Flat.script())
+    tvm.build(again, target="llvm")(tvm.nd.array(b), tvm.nd.array(a), out)
+    np.testing.assert_allclose(out.numpy(), (a * b).sum(0), rtol=1e-5)
+
+
+def test_a_view_needs_memory():
+    with pytest.raises(ModelError, match="'A_flat' has no memory: give it that of another buffer"):
+
+        @T.prim_func
+        def lost(A: T.Buffer((4,), "float32")):
+            A_flat = T.Buffer([4], "float32")
+            A_flat[0] = A[0]
+
+
+def test_options_in_parentheses_are_taken():
+    @I.ir_module(check_well_formed=False)
+    class Module:
+        @T.prim_func
+        def main(A: T.Buffer((4,), "float32")):
+            A[0] = T.float32(1)
+
+    assert [name for name, _ in Module.functions] == ["main"]
+
+
+def test_names_that_have_no_value_yet_are_errors_of_the_script():
+    with pytest.raises(ModelError, match="name 'later' is not defined"):
+
+        @T.prim_func
+        def func(A: T.Buffer((4,), "float32")):
+            A[0] = later
+
+    later = 1.0
+    assert later
+
+
+def test_elements_that_are_vectors_are_stored_whole():
+    x, y = tvm.tir.Var("x", "int32"), tvm.tir.Var("y", "int32")
+    z = tvm.tir.decl_buffer((3,), "int32x2")
+    func = tvm.tir.PrimFunc([x, y, z], z.vstore(1, tvm.tir.Shuffle([x, y], [0, 1])))
+    mod = tvm.IRModule.from_expr(func.with_attr("global_symbol", "pair"))
+    built = tvm.build(mod, target="llvm")
+    out = tvm.nd.empty((3,), "int32x2")
+    out.copyfrom(np.zeros((3, 2), np.int32))
+    built["pair"](7, 9, out)
+    assert out.numpy().reshape(3, 2).tolist() == [[0, 0], [7, 9], [0, 0]]
+
+
+def test_types_may_speak_of_what_the_body_does_not():
+    def scaled(size, dtype):
+        @T.prim_func
+        def func(A: T.Buffer((size,), dtype), B: T.Buffer((size,), dtype)):
+            for i in T.serial(A.shape[0]):
+                B[i] = A[i] + A[i]
+
+        return func
+
+    out = tvm.nd.array(np.zeros(3, np.int16))
+    tvm.build(scaled(3, "int16"), target="llvm")(tvm.nd.array(np.int16([1, 2, 3])), out)
+    assert out.numpy().tolist() == [2, 4, 6]
+
+
+@pytest.mark.parametrize("name", T._FUNCTIONS)
+def test_functions_of_tir_are_those_of_the_language(name):
+    assert getattr(T, name) is getattr(tvm.tir, name)
+
+
+def test_quotients_rounded_up():
+    @T.prim_func
+    def func(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
+        for i in range(4):
+            B[i] = T.ceildiv(A[i], 4)
+
+    out = tvm.nd.array(np.zeros(4, np.int32))
+    tvm.build(func, target="llvm")(tvm.nd.array(np.int32([0, 4, 5, -3])), out)
+    assert out.numpy().tolist() == [0, 1, 2, 0]
