@@ -19,7 +19,13 @@ MEANINGS = {
     OBJECT: ".o and .a; linking them is up to you",
     NOTHING: "known as the description of a device; there is no code generator for it",
 }
-_SERVED = ("x86_64", "aarch64", "arm", "riscv64")  # with Linux or Android: toolchain/zig.py
+_SERVED = (
+    "x86_64",
+    "aarch64",
+    "arm",
+    "riscv64",
+    "hexagon",
+)  # with Linux or Android: toolchain/zig.py
 
 
 def outcome_of(target: Target) -> str:

@@ -50,6 +50,19 @@ def test_many_random_schedules(first, watched):
         check(seed, watched)
 
 
+@pytest.mark.parametrize("seed", [46, 66])
+def test_barriers_in_loops_of_conditions_on_pocl(seed, device):
+    """Which PoCL 3.1 ends the process on, where it has optimised such a kernel."""
+    check(seed, device)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(0, 1000, 25))
+def test_many_random_schedules_on_opencl(first, device):
+    for seed in range(first, first + 25):
+        check(seed, device)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("first", range(0, 1000, 25))
 def test_many_random_schedules_on_vulkan(first, vulkan, monkeypatch):

@@ -17,7 +17,8 @@ def device_server(
     target: Annotated[
         str,
         typer.Option(
-            "--target", help="The device: aarch64-linux, armv7-linux, riscv64-linux, x86_64-linux."
+            "--target",
+            help="aarch64-linux, armv7-linux, riscv64-linux, x86_64-linux or hexagon-linux.",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path(
