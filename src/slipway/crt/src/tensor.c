@@ -11,7 +11,6 @@
 slw_status slw_tensor_size_bytes(const int64_t *shape, int32_t ndim, DLDataType dtype,
                                  size_t *size_bytes) {
   uint64_t total = ((uint64_t)dtype.bits * dtype.lanes + 7U) / 8U;
-  int is_half = dtype.bits == 4U && dtype.lanes == 1U; /* two elements of four bits in a byte */
   int is_empty = 0;
   if (ndim < 0 || ndim > SLW_TENSOR_MAX_NDIM || total == 0 || (ndim > 0 && shape == NULL)) {
     return SLW_ERROR_ARGUMENT;
@@ -29,9 +28,6 @@ slw_status slw_tensor_size_bytes(const int64_t *shape, int32_t ndim, DLDataType 
   /* Half the address space, so that later sums with small constants cannot wrap. */
   if (total > SIZE_MAX / 2) {
     return SLW_ERROR_ARGUMENT;
-  }
-  if (is_half) {
-    total = total / 2U + total % 2U;
   }
   *size_bytes = is_empty ? 0 : (size_t)total;
   return SLW_OK;
