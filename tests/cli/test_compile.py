@@ -136,7 +136,7 @@ def test_a_wrong_input_name_is_named(artifact, tmp_path):
     assert "no input 'img'; its inputs: image" in message
 
 
-@pytest.mark.parametrize("array", [np.zeros((1, 8, 8), "float32"), np.zeros((1, 1, 8, 8), "int8")])
+@pytest.mark.parametrize("array", [np.zeros((1, 8, 9), "float32"), np.zeros((1, 1, 8, 8), "int8")])
 def test_a_wrong_input_array_is_named(artifact, tmp_path, array):
     np.savez(tmp_path / "x.npz", image=array)
     message = failure("run", artifact, "--inputs", tmp_path / "x.npz")

@@ -327,3 +327,42 @@ def test_an_axis_may_be_some_times_a_size():
         module.set_input("x", np.zeros((10, 3), np.float32))
     with pytest.raises(ExecutionError, match=r"\(4 \* n, 3\) .* n is 2 to 6"):
         module.set_input("x", np.zeros((28, 3), np.float32))
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_sizes_follow_from_axes_of_some_times_as_many(target):
+    """The anchors of a detector: their kernels have no axis of the size itself."""
+    height, width = Dim("h", 1, 6), Dim("w", 1, 6)
+    x = Var("x", TensorType((1, 3, height * 8, width * 8)))
+    rows = relay.reshape(relay.arange(0, height, 1, "float32"), (height, 1))
+    places = relay.reshape(relay.add(rows, relay.arange(0, width, 1, "float32")), (height * width,))
+    cells = relay.reshape(relay.nn.avg_pool2d(x, (8, 8), (8, 8)), (3, height * width))
+    counted = relay.sum(relay.arange(0, height * 4, 1, "float32"))
+    main = Function([x], Tuple((places, relay.add(cells, places), counted)))
+    module = ready(IRModule.from_expr(main), target)
+    for down, across in ((1, 1), (3, 2), (6, 5)):
+        given = values(1, 3, down * 8, across * 8)
+        module.run(x=given)
+        wanted = (np.arange(down)[:, None] + np.arange(across)).reshape(-1).astype(np.float32)
+        means = given.reshape(3, down, 8, across, 8).mean((2, 4)).reshape(3, -1)
+        for i, want in enumerate((wanted, means + wanted, np.arange(down * 4).sum())):
+            found = module.get_output(i).numpy()
+            np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+
+
+def test_what_ends_without_an_open_axis_counts_it_all_the_same():
+    x = var("x", N, 4)
+    counted = (relay.sum(relay.ones_like(x), 0),
+               relay.sum(relay.full(relay.const(2.0), (N, 3), "float32")))  # fmt: skip
+    module = ready(IRModule.from_expr(Function([x], Tuple(counted))))
+    for rows in (1, 5, 8):
+        module.run(x=values(rows, 4))
+        np.testing.assert_array_equal(module.get_output(0).numpy(), np.full(4, rows))
+        assert module.get_output(1).numpy() == 6 * rows
+
+
+def test_a_size_inside_a_kernel_that_no_input_tells_is_refused():
+    y = var("y", 4)
+    main = Function([y], relay.add(y, relay.sum(relay.full(relay.const(2.0), (N,), "float32"))))
+    with pytest.raises(LoweringError, match="no input has the dimension n"):
+        relay.build(IRModule.from_expr(main), target="llvm")

@@ -16,7 +16,7 @@ INCLUDE = ["-I", str(native.include_path())]
 
 def compile_fuzzer(compiler, out, *flags):
     """Compile the session and its fuzzer under sanitizers; return the finished process."""
-    parts = ("device", "error", "format", "object", "sha256", "status", "tensor")
+    parts = ("device", "error", "format", "object", "sha256", "status", "tensor", "timer")
     needed = [
         *RPC,
         *(native.CRT / "src" / f"{part}.c" for part in parts),

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 
 from slipway.compiler.memory_plan import Block, Plan, plan
-from slipway.compiler.open_sizes import check_open, largest_bytes
+from slipway.compiler.open_sizes import check_open, largest_bytes, no_input_tells
 from slipway.errors import LoweringError
 from slipway.ir.structural import structural_hash
+from slipway.relay.dims import SymbolDim, told_by
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
 from slipway.relay.meaning import NO_MEANINGS, Meanings
 from slipway.relay.narrowed import unread_sizes
 from slipway.relay.op_registry import call_definition, is_call_of, is_primitive
-from slipway.relay.types import SymbolDim, TensorType, flatten
+from slipway.relay.types import TensorType, flatten
 from slipway.relay.visit import post_order
 
 RESHAPES = ("reshape", "squeeze", "expand_dims", "nn.batch_flatten")
@@ -102,6 +103,7 @@ class _Builder:
         self.by_hash: dict[int, str] = {}
         self.by_array: dict[int, TensorRef] = {}  # id of a constant's array, which `graph` holds
         self.sizes: dict[Any, tuple[TensorRef, TensorType]] = {}  # inputs with an axis of a size
+        self.untold: list[Any] = []  # sizes that no input gives
         self.taken: set[str] = set()
         self.numbers: dict[tuple[str, int], int] = {}  # the last number that a name was given
 
@@ -114,8 +116,9 @@ class _Builder:
                 ref = self._add(name, "", (), (type_,))
                 self.values.setdefault(id(param), []).append(ref)
                 for extent in type_.shape:
-                    if isinstance(extent, SymbolDim) and extent.variables == (extent.formula,):
-                        self.sizes.setdefault(extent.formula, (ref, type_))
+                    variable = told_by(extent)
+                    if variable is not None:
+                        self.sizes.setdefault(variable, (ref, type_))
         order = [e for e in post_order(main.body, into_functions=False)]
         for expr in order:
             if isinstance(expr, Constant):
@@ -124,6 +127,8 @@ class _Builder:
             self._visit(expr)
         graph.outputs = list(self.values[id(main.body)])
         check_open(graph)
+        if self.untold:  # in a kernel only, so that no type of the graph speaks of it
+            raise no_input_tells(SymbolDim(self.untold[0]))
         return graph
 
     def _add(self, *parts: Any) -> TensorRef:
@@ -176,7 +181,8 @@ class _Builder:
             return [ref]
         for variable in unread_sizes(function):
             if variable not in self.sizes:
-                break  # `check_open` says what is missing
+                self.untold.append(variable)
+                break
             ref, type_ = self.sizes[variable]
             var = Var(f"size_of_{variable.name}", type_)
             function = Function((*function.params, var), function.body, None, function.attrs)

@@ -32,13 +32,16 @@ from slipway.compiler.external import external_kernel, is_external
 from slipway.compiler.graph import ModelGraph, content_name
 from slipway.compiler.open_sizes import open_sizes
 from slipway.errors import SlipwayError
-from slipway.ir import custom
+from slipway.ir import custom, ops
+from slipway.ir import expr as E
+from slipway.ir import stmt as S
 from slipway.ir.function import PrimFunc
 from slipway.ir.stmt import NOP as NOP_STMT
 from slipway.ir.structural import structural_digest
+from slipway.ir.visit import walk
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Function, Op
-from slipway.relay.narrowed import with_own_sizes
+from slipway.relay.narrowed import divided_sizes, with_own_sizes
 from slipway.relay.op_registry import is_primitive
 from slipway.relay.ops.control import bodies_of
 from slipway.relay.types import TensorType, TupleType, Type, flatten
@@ -63,23 +66,62 @@ def lower_kernel(name: str, function: Function, target: Target) -> PrimFunc:
     """
     try:
         if is_external(function):
-            loops = external_kernel(name, function)
-        else:
-            own = with_own_sizes(function)
-            return in_versions(own, target, partial(_lowered, name, target=target))
-        return _ready(loops, target)
+            return _ready(external_kernel(name, function), target)
+        own = with_own_sizes(function)
+        lowered = partial(_lowered, name, target=target)
+        return lowered(own) if divided_sizes(own) else in_versions(own, target, lowered)
     except SlipwayError as error:
         raise type(error)(f"in the kernel {name}: {error}") from error
 
 
 def _lowered(name: str, function: Function, target: Target) -> PrimFunc:
     kernel = schedule_primitive(function, target)
-    return _ready(te.lower(kernel.schedule, list(kernel.args), name=name), target)
+    return _ready(told_sizes(te.lower(kernel.schedule, list(kernel.args), name=name)), target)
 
 
 def _ready(loops: PrimFunc, target: Target) -> PrimFunc:
     backend = backend_of(target)
     return run_pipeline(backend.lowered_kernel(loops), target, passes=backend.loop_passes(target))
+
+
+def told_sizes(loops: PrimFunc) -> PrimFunc:
+    """Return a kernel whose sizes are axes of its tensors, or follow from them at its beginning.
+
+    An axis of 32 * h elements becomes one of its own, and h a 32nd of it, where no other tells h;
+    axes of other formulas of h do too, because nobody outside knows h.
+    """
+    own = {e for _, buffer in loops.buffer_map for e in buffer.shape if isinstance(e, E.Var)}
+    told: dict[E.Var, E.PrimExpr] = {}
+
+    def axis(extent: E.PrimExpr) -> E.PrimExpr:
+        """Return the extent, or a size of its own where it is some of what is told inside."""
+        variables = [e for e in walk(extent) if isinstance(e, E.Var)]
+        if own.issuperset(variables):
+            return extent
+        size = E.SizeVar("_".join(v.name for v in variables), extent.dtype)
+        variable, times = _times(extent)
+        if variable is not None:
+            told.setdefault(variable, E.FloorDiv(size, ops.const(times, size.dtype)))
+        return size
+
+    buffers = [
+        (param, buffer.replace(shape=shape) if shape != buffer.shape else buffer)
+        for param, buffer in loops.buffer_map
+        for shape in (tuple(map(axis, buffer.shape)),)
+    ]
+    body = loops.body
+    for variable, value in told.items():
+        body = S.LetStmt(variable, value, body)
+    return loops.replace(body=body, buffer_map=tuple(buffers)) if told else loops
+
+
+def _times(extent: Any) -> tuple[E.Var | None, int]:
+    match extent:
+        case E.Mul(a=E.Var() as variable, b=E.IntImm(value=times)) if times > 0:
+            return variable, times
+        case E.Mul(a=E.IntImm(value=times), b=E.Var() as variable) if times > 0:
+            return variable, times
+    return None, 1
 
 
 class LoweredKernels(Mapping[str, PrimFunc]):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import dtypes
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
-from slipway.relay.dims import ANY, SymbolDim, is_open, range_text
+from slipway.relay.dims import ANY, SymbolDim, is_open, range_text, told_by
 from slipway.relay.types import TensorType
 from slipway.runtime.graph.graph_sizes import MAX_DEPTH, Formula, OpenSize
 
@@ -106,30 +106,21 @@ def check_open(graph: ModelGraph) -> None:
                             )
     for node in inputs:
         for extent in node.types[0].shape:
-            variable = _told_by(extent)
+            variable = told_by(extent)
             if variable is not None:
                 stated.add(variable)
-    for name, dim in names.items():
+    for dim in names.values():
         if dim.formula not in stated:
-            raise LoweringError(
-                f"no input has the dimension {name} itself or some times, so that its size cannot "
-                "be told from the inputs' shapes: give one of them an axis of "
-                f"Dim({name!r}, {dim.low}, {dim.high})"
-            )
+            raise no_input_tells(dim)
 
 
-def _told_by(extent: Any) -> E.Var | None:
-    """Return the variable that an axis is, or is a number of times; None for another formula."""
-    if not isinstance(extent, SymbolDim):
-        return None
-    match extent.formula:
-        case E.Var() as variable:
-            return variable
-        case E.Mul(a=E.Var() as variable, b=E.IntImm(value=times)) if times > 0:
-            return variable
-        case E.Mul(a=E.IntImm(value=times), b=E.Var() as variable) if times > 0:
-            return variable
-    return None
+def no_input_tells(dim: SymbolDim) -> LoweringError:
+    """Return the error for a size that is not known when the inputs' shapes are."""
+    return LoweringError(
+        f"no input has the dimension {dim} itself or some times, so that its size cannot be told "
+        f"from the inputs' shapes: give one of them an axis of Dim({str(dim)!r}, {dim.low}, "
+        f"{dim.high})"
+    )
 
 
 def _check_type(where: str, type_: TensorType) -> None:

@@ -257,6 +257,20 @@ def Dim(name: str, low: int = 0, high: int | None = None) -> Any:
 _NAMED: WeakValueDictionary[tuple[str, int, int | None], SymbolDim] = WeakValueDictionary()
 
 
+def told_by(extent: Any) -> Var | None:
+    """Return the variable that an axis is, or is a number of times; None for another formula."""
+    if not isinstance(extent, SymbolDim):
+        return None
+    match extent.formula:
+        case E.Var() as variable:
+            return variable
+        case E.Mul(a=E.Var() as variable, b=E.IntImm(value=times)) if times > 0:
+            return variable
+        case E.Mul(a=E.IntImm(value=times), b=E.Var() as variable) if times > 0:
+            return variable
+    return None
+
+
 def range_text(dim: SymbolDim) -> str:
     """Return a dimension with its range, as ``n in 1..8``."""
     return f"{dim} in {dim.low}..{'' if dim.high is None else dim.high}"

@@ -13,8 +13,8 @@ from slipway.errors import TypeInferenceError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir.visit import substitute
-from slipway.relay.dims import SymbolDim, at, dim_of, least, usual
-from slipway.relay.expr import Call, Expr, Function, Var
+from slipway.relay.dims import SymbolDim, at, dim_of, least, told_by, usual
+from slipway.relay.expr import Call, Expr, Function, Op, Var
 from slipway.relay.op_registry import Attrs
 from slipway.relay.types import TensorType, TupleType, Type, flatten
 from slipway.relay.visit import post_order, rebuild
@@ -41,12 +41,26 @@ def with_own_sizes(function: Function) -> Function:
     """Return `function` with an axis of its own for each size that its shapes speak of.
 
     A kernel reads the sizes from the shapes of its tensors, and cannot read n from an axis of n - 2
-    elements: that axis becomes a size itself, and others what they are of it.  Raises
-    TypeInferenceError where the graph does not bear that.
+    elements: that axis becomes a size itself, and others what they are of it.  Where that cannot be
+    and each size is told by an axis of some times as many, the function stays as it is.  Raises
+    TypeInferenceError where the graph does not bear any of this.
     """
-    types = [t for p in function.params for t in flatten(p.checked_type)]
-    types += flatten(function.body.checked_type)
-    every: list[Any] = [d for t in types for d in t.shape]
+    try:
+        made = _own_sizes(function)
+    except TypeInferenceError:
+        if _untold(function, told_by):
+            raise
+        return function
+    return function if _untold(made, _itself) and not _untold(function, told_by) else made
+
+
+def divided_sizes(function: Function) -> bool:
+    """Return whether a kernel divides a size out of an axis of some times as many elements."""
+    return bool(_untold(function, _itself))
+
+
+def _own_sizes(function: Function) -> Function:
+    every = _border(function)
     dims = list(dict.fromkeys(d for d in every if isinstance(d, SymbolDim)))
     own = {d.formula for d in dims if isinstance(d.formula, E.Var)}
     table: dict[SymbolDim, Any] = {}
@@ -72,23 +86,54 @@ def with_own_sizes(function: Function) -> Function:
     return _with_sizes(function, fresh)
 
 
+def _border(function: Function) -> list[Any]:
+    """Return the extents of what a function takes and gives."""
+    types = [t for p in function.params for t in flatten(p.checked_type)]
+    types += flatten(function.body.checked_type)
+    return [d for t in types for d in t.shape]
+
+
+def _itself(extent: Any) -> E.Var | None:
+    """Return the variable that an extent is."""
+    found = isinstance(extent, SymbolDim) and isinstance(extent.formula, E.Var)
+    return extent.formula if found else None
+
+
+def _untold(function: Function, told: Callable[[Any], E.Var | None]) -> list[E.Var]:
+    """Return the sizes of a function's tensors, inner ones too, that no axis at its border tells.
+
+    `told` says which size an axis tells.
+    """
+    known = {told(extent) for extent in _border(function)}
+    inner = [
+        extent
+        for expr in post_order(function.body, into_functions=False)
+        if not isinstance(expr, (Function, Op)) and expr.type is not None
+        for type_ in _flat(expr.type)
+        for extent in type_.shape
+    ]
+    variables = dict.fromkeys(
+        v for d in (*_border(function), *inner) if isinstance(d, SymbolDim) for v in d.variables
+    )
+    return [v for v in variables if v not in known]
+
+
+def _flat(type_: Type) -> list[TensorType]:
+    return flatten(type_) if isinstance(type_, TensorType | TupleType) else []
+
+
 def unread_sizes(function: Function) -> list[E.Var]:
     """Return the sizes that a kernel needs a tensor more for: no axis of its own gives them.
 
     None where `with_own_sizes` finds others that do.
     """
-    types = [t for p in function.params for t in flatten(p.checked_type)]
-    types += flatten(function.body.checked_type)
-    every: list[Any] = [d for t in types for d in t.shape]
-    dims = [d for d in every if isinstance(d, SymbolDim)]
-    own = {d.formula for d in dims if isinstance(d.formula, E.Var)}
-    missing = [v for v in dict.fromkeys(v for d in dims for v in d.variables) if v not in own]
-    if missing:
-        try:
-            with_own_sizes(function)
-        except TypeInferenceError:
-            return missing
-    return []
+    missing = _untold(function, _itself)
+    if not missing:
+        return []
+    try:
+        return missing if _untold(_own_sizes(function), _itself) else []
+    except TypeInferenceError:
+        return missing
 
 
 def _of_bases(dim: SymbolDim, bases: list[tuple[SymbolDim, SymbolDim]]) -> Any:

@@ -364,7 +364,8 @@ def unpack_halves(
 
 def _allocate(shape: tuple[int, ...], dtype: str) -> Any:
     """Make a tvm_ffi Tensor over aligned memory that NumPy owns."""
-    size_bytes = dtypes.array_bytes(math.prod(shape), dtype)
+    # Four bits lie two in a byte, and the runtime's tensors have a byte for each, which it copies.
+    size_bytes = math.prod(shape) * dtypes.bytes_of(dtype)
     if size_bytes >= 2**62:
         raise MemoryError(f"an array of shape {shape} does not fit into memory.")
     return _over(aligned_bytes(size_bytes), shape, dtype)

@@ -160,7 +160,8 @@ class LoopNest:
                 steps = an.multiply(offsets[relation.outer], factor)
                 begin = steps
                 if relation.shifted and an.recombine(whole.minus(factor)).low >= 0:
-                    begin = an.minimum(steps, whole.minus(factor))
+                    last = self._counted_in(an.recombine(whole.minus(factor)), steps.dtype)
+                    begin = an.minimum(steps, last)
                 value = an.recombine(begin.plus(offsets[relation.inner]))
                 offsets[relation.parent] = value
                 if relation.parent.kind == "reduce" and begin.key != steps.key:

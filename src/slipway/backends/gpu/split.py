@@ -64,11 +64,19 @@ def emit_kernels(functions: Mapping[str, PrimFunc], target: Target, compiler: st
 
 
 def _roots(node: S.Stmt) -> list[S.For]:
-    """Return the outermost thread loops in order."""
+    """Return the outermost thread loops in order, without those that nothing was left of."""
     if is_thread_loop(node):
-        return [node]  # type: ignore[list-item]
+        return [node] if _acts(node) else []  # type: ignore[list-item]
     parts: list[Any] = [n for n in children(node) if isinstance(n, S.Stmt)]
     return [root for part in parts for root in _roots(part)]
+
+
+def _acts(root: S.Stmt) -> bool:
+    """Return whether a kernel has an effect; one without has no arguments either."""
+    return any(
+        isinstance(n, S.BufferStore) or (isinstance(n, S.Evaluate) and isinstance(n.value, E.Call))
+        for n in walk(root)
+    )
 
 
 def host_function(
@@ -94,7 +102,8 @@ class _Host:
         if not isinstance(node, S.Stmt):
             return node
         if is_thread_loop(node):
-            return self._launch(self.by_loop[id(node)])
+            kernel = self.by_loop.get(id(node))
+            return S.NOP if kernel is None else self._launch(kernel)
         if isinstance(node, S.Allocate):
             return self._workspace(node)
         self._refuse_loads(node)

@@ -109,6 +109,12 @@ static void set_tracker(options *all, const char *text) {
   all->server.tracker_port = (uint32_t)number("--tracker", colon + 1, 65535);
 }
 
+static int ends_like_lease(const char *key) {
+  size_t size = strlen(key);
+  return size > SLW_RPC_LEASE_BYTES && key[size - SLW_RPC_LEASE_BYTES - 1] == ':' &&
+         strspn(key + size - SLW_RPC_LEASE_BYTES, "0123456789abcdef") == SLW_RPC_LEASE_BYTES;
+}
+
 static void parse(options *all, int argc, char **argv) {
   slw_rpc_server_config *server = &all->server;
   int i;
@@ -187,6 +193,9 @@ static void parse(options *all, int argc, char **argv) {
   }
   if (!slw_rpc_is_printable(server->key)) {
     fail("the key is to be printable UTF-8", "");
+  }
+  if (ends_like_lease(server->key)) {
+    fail("the key is not to end like the lease of a device: ':' and 32 hexadecimal digits", "");
   }
   if (all->serial != NULL && (server->tracker_host != NULL || all->through_proxy || all->stdio)) {
     fail("--serial excludes --tracker, --through-proxy and --stdio", "");

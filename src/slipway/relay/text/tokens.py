@@ -98,6 +98,9 @@ def number(text: str) -> np.ndarray:
         dtype = _LETTERS[suffix[0]] + (suffix[1:] or "32")
     else:
         dtype = suffix
+    kind = np.dtype(dtype)
+    if whole and kind.kind in "iu" and not np.iinfo(kind).min <= value <= np.iinfo(kind).max:
+        raise OverflowError(f"it is no number of type {dtype}")
     with np.errstate(over="ignore"):
         made = np.asarray(value, dtype)
     if np.issubdtype(made.dtype, np.floating) and np.isinf(made) and digits.lstrip("-") != "inf":

@@ -38,6 +38,8 @@ _LEAST = 32  # rows, columns and depth of a product that is worth a tile
 # that a thread has before fewer of them fit, and what an element costs beside a multiply-add.
 _BUSY_THREADS = 16384
 _REGISTERS = 96
+# Registers of a block on the smallest devices with CUDA, and those of a thread beside its tile.
+_BLOCK_REGISTERS, _OTHER_REGISTERS = 32768, 48
 _SHARED_COST, _GLOBAL_COST = 1.0, 8.0
 
 
@@ -110,7 +112,10 @@ def legal_knobs(dtype: str, target: Target) -> list[SharedKnobs]:
     for values in product(_BLOCKS, _BLOCKS, _TILES, _TILES, _DEPTHS):
         knobs = SharedKnobs(*values)
         bytes_shared = (knobs.block_rows + knobs.block_columns) * (knobs.depth + 1) * size
-        fits = prod(knobs.threads) <= most_threads(target) and bytes_shared <= shared_bytes(target)
+        threads = prod(knobs.threads)
+        registers = knobs.rows * knobs.columns + knobs.rows + knobs.columns + _OTHER_REGISTERS
+        fits = threads <= most_threads(target) and bytes_shared <= shared_bytes(target)
+        fits = fits and threads * registers <= _BLOCK_REGISTERS
         if fits and knobs.rows <= knobs.block_rows and knobs.columns <= knobs.block_columns:
             found.append(knobs)
     return found

@@ -290,8 +290,9 @@ def _cases() -> None:
         ("u8", 1, False),
     ):
         depth, width = FORMATS[name].size * 2, FORMATS[name].bytes * 2
-        # What it becomes, without random numbers, whose library takes 10 ms to load.
-        some = np.ones((4 * vectors, width), np.uint8)
+        # What it becomes, without random numbers, whose library takes 10 ms to load: no byte is as
+        # the next, so that halves of a group have scales of their own where the format has them.
+        some = np.broadcast_to(np.arange(width, dtype=np.uint8) % 3 + 1, (4 * vectors, width))
         how, arrays = packed_parts(name, some, 4, vectors, unsigned)
 
         def make(
