@@ -14,6 +14,7 @@ import pytest
 import slipway as tvm
 from slipway import relay
 from slipway.contrib import graph_executor
+from slipway.relay.dims import Dim, SymbolDim, at, is_open
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 
@@ -44,6 +45,27 @@ ONNX = {  # by package: the file, shapes of inputs, and inputs bound to values
         (WAKE + "silero_vad.onnx", {"input": (1, 1280), "h": (2, 1, 64), "c": (2, 1, 64)},
          {"sr": 16000}),
     ],
+}  # fmt: skip
+N8 = Dim("n", 1, 8)
+OPEN_VAD = {"input": (N8, 576), "state": (2, N8, 128)}
+OPEN = {  # by file name: shapes of inputs that stay open, and inputs bound to values
+    "silero_vad.onnx": (OPEN_VAD, {"sr": 16000}),
+    "silero_vad_16k_op15.onnx": (OPEN_VAD, {"sr": 16000}),
+    "silero_vad_op18_ifless.onnx": (OPEN_VAD, {"sr": 16000}),
+    "silero_vad_half.onnx": (OPEN_VAD, {}),
+    "silero_vad_16k_sequence.onnx": ({"input": (Dim("t", 1, 40), 576)}, {}),
+    "ch_PP-OCRv4_rec_infer.onnx": ({"x": (Dim("n", 1, 4), 3, 48, Dim("w", 32, 640))}, {}),
+    "ch_ppocr_mobile_v2.0_cls_infer.onnx": (
+        {"x": (Dim("n", 1, 6), 3, 48, Dim("w", 32, 320))}, {},
+    ),
+    "ch_PP-OCRv4_det_infer.onnx": ({"x": (1, 3, 32 * Dim("h", 1, 16), 32 * Dim("w", 1, 16))}, {}),
+    "320n.onnx": (
+        {"images": (Dim("n", 1, 2), 3, 32 * Dim("h", 2, 16), 32 * Dim("w", 2, 16))}, {},
+    ),
+    "model.onnx": ({"bytes": (Dim("n", 1, 16), 2048)}, {}),
+    "hey_mycroft_v0.1.onnx": ({"input_1": (Dim("n", 1, 16), 16, 96)}, {}),
+    "embedding_model.onnx": ({"input_1": (Dim("n", 1, 16), 76, 32, 1)}, {}),
+    "melspectrogram.onnx": ({"input": (Dim("b", 1, 3), Dim("s", 1280, 32000))}, {}),
 }  # fmt: skip
 MODULES = "mediapipe/modules/"
 TFLITE = {
@@ -132,6 +154,46 @@ def test_onnx_model_agrees_with_its_runtime(package, requirement, path, shapes, 
     read = {i.name for i in session.get_inputs()}
     given = {**feeds, **{n: np.array(v) for n, v in constants.items()}}
     same(found, session.run(None, {n: v for n, v in given.items() if n in read}))
+
+
+@pytest.mark.parametrize(
+    ("requirement", "path"),
+    [
+        pytest.param(r, m[0], id=Path(m[0]).stem)
+        for r, models in ONNX.items() for m in models
+        if Path(m[0]).name in OPEN and not m[0].startswith(WAKE + "silero")
+    ],
+)  # fmt: skip
+def test_onnx_model_compiled_once_agrees_at_ten_sizes(package, requirement, path):
+    """Both ends of the ranges of its open dimensions, and eight sizes between."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    file = package(requirement) / path
+    shapes, constants = OPEN[Path(path).name]
+    mod, params = relay.frontend.from_onnx(file, shape=shapes, constants=constants)
+    with tvm.transform.PassContext(opt_level=3):
+        library = relay.build(mod, target="llvm", params=params)
+    module = graph_executor.GraphModule(library["default"](tvm.cpu(0)))
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+    read = {i.name for i in session.get_inputs()}
+    types = [p.tensor_type for p in mod["main"].params]
+    sizes = {v: SymbolDim(v) for t in types for d in t.shape if is_open(d) for v in d.variables}
+    rng = np.random.default_rng(0)
+    for number in range(10):
+        chosen = {
+            v: d.low if not number else d.high if number == 1 else int(rng.integers(d.low, d.high))
+            for v, d in sizes.items()
+        }
+        feeds = {}
+        for p, type_ in zip(mod["main"].params, types, strict=True):
+            high = 200 if type_.dtype.startswith("int") else 1
+            shape = [at(d, chosen) for d in type_.shape]
+            feeds[p.name] = (rng.random(shape) * high).astype(type_.dtype)
+        module.run(**feeds)
+        found = [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
+        given = {**feeds, **{n: np.array(v) for n, v in constants.items()}}
+        same(found, session.run(None, {n: v for n, v in given.items() if n in read}))
 
 
 @pytest.mark.parametrize(
