@@ -40,6 +40,7 @@ from slipway.ir.stmt import NOP as NOP_STMT
 from slipway.ir.structural import structural_digest
 from slipway.ir.visit import walk
 from slipway.relay import op_registry
+from slipway.relay.dims import times_of
 from slipway.relay.expr import Call, Function, Op
 from slipway.relay.narrowed import divided_sizes, with_own_sizes
 from slipway.relay.op_registry import is_primitive
@@ -99,7 +100,7 @@ def told_sizes(loops: PrimFunc) -> PrimFunc:
         if own.issuperset(variables):
             return extent
         size = E.SizeVar("_".join(v.name for v in variables), extent.dtype)
-        variable, times = _times(extent)
+        variable, times = times_of(extent)
         if variable is not None:
             told.setdefault(variable, E.FloorDiv(size, ops.const(times, size.dtype)))
         return size
@@ -113,15 +114,6 @@ def told_sizes(loops: PrimFunc) -> PrimFunc:
     for variable, value in told.items():
         body = S.LetStmt(variable, value, body)
     return loops.replace(body=body, buffer_map=tuple(buffers)) if told else loops
-
-
-def _times(extent: Any) -> tuple[E.Var | None, int]:
-    match extent:
-        case E.Mul(a=E.Var() as variable, b=E.IntImm(value=times)) if times > 0:
-            return variable, times
-        case E.Mul(a=E.IntImm(value=times), b=E.Var() as variable) if times > 0:
-            return variable, times
-    return None, 1
 
 
 class LoweredKernels(Mapping[str, PrimFunc]):

@@ -257,18 +257,21 @@ def Dim(name: str, low: int = 0, high: int | None = None) -> Any:
 _NAMED: WeakValueDictionary[tuple[str, int, int | None], SymbolDim] = WeakValueDictionary()
 
 
-def told_by(extent: Any) -> Var | None:
+def told_by(extent: Any) -> E.Var | None:
     """Return the variable that an axis is, or is a number of times; None for another formula."""
-    if not isinstance(extent, SymbolDim):
-        return None
-    match extent.formula:
-        case E.Var() as variable:
-            return variable
+    return times_of(extent.formula)[0] if isinstance(extent, SymbolDim) else None
+
+
+def times_of(formula: Any) -> tuple[E.Var | None, int]:
+    """Return a variable and how many times it a formula is; None for another one."""
+    match formula:
+        case E.Var():
+            return formula, 1
         case E.Mul(a=E.Var() as variable, b=E.IntImm(value=times)) if times > 0:
-            return variable
+            return variable, times
         case E.Mul(a=E.IntImm(value=times), b=E.Var() as variable) if times > 0:
-            return variable
-    return None
+            return variable, times
+    return None, 1
 
 
 def range_text(dim: SymbolDim) -> str:

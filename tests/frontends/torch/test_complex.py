@@ -61,6 +61,8 @@ FAMILIES = {
     ],
     "moves": [
         lambda x: torch.view_as_real(torch.cat([z(x), z(x, 3)], 1)[:, ::2].reshape(4, -1).sum(0)),
+        lambda x: torch.view_as_real(torch.cat([z(x), x, z(x)], 1)),
+        lambda x: torch.view_as_real(torch.stack([x, z(x)]) + x - torch.where(x > 0, z(x), x)),
         lambda x: torch.view_as_real(torch.where(x > 0, z(x), z(x, -1))),
         lambda x: torch.view_as_real(z(x).roll(3, 1).mean(0).unsqueeze(0).expand(2, 16)),
         lambda x: torch.fft.irfft(torch.fft.rfft(x).masked_fill(torch.arange(9) > 4, 0)),

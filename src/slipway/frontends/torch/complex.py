@@ -18,7 +18,6 @@ from slipway.frontends.angle import angle_of, length_of
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.torch.converters import Converter, NodeView, cast, converter, like, number
 from slipway.relay.expr import Constant, Expr
-from slipway.relay.op_registry import const
 
 COMPLEX = {"complex64": "float32", "complex128": "float64", "complex32": "float16"}
 
@@ -73,17 +72,16 @@ def convert_complex(convert: Converter | None, view: NodeView) -> Any:
 
 
 def _part(value: Any, imaginary: bool) -> Any:
-    """Return a part of an argument: the imaginary one of a real tensor is zero."""
+    """Return a part of an argument: the imaginary one of what is real is zero."""
     if isinstance(value, list):
-        inside = [v for v in value if isinstance(v, (Expr, Complex))]
-        if not inside or (imaginary and not is_complex(value)):
-            return value if not imaginary or not inside else [_part(v, True) for v in value]
         return [_part(v, imaginary) for v in value]
-    if isinstance(value, Complex):
+    if isinstance(value, (Complex, complex)):
         return value.imag if imaginary else value.real
-    if isinstance(value, complex):
-        return value.imag if imaginary else value.real
-    return value
+    if not imaginary:
+        return value
+    if isinstance(value, Expr):
+        return relay.zeros_like(value)
+    return 0 if isinstance(value, (int, float)) else value
 
 
 DATA = (
@@ -94,25 +92,12 @@ DATA = (
 
 def _side(view: NodeView, imaginary: bool, names: Mapping[str, bool] | None = None) -> NodeView:
     """Return the node with a part of each argument that is data; `names` may choose per name."""
-    arguments = {}
-    for name, value in view.arguments.items():
-        if name not in DATA:
-            arguments[name] = value
-            continue
-        wanted = imaginary if names is None else names.get(name, imaginary)
-        if wanted and not is_complex(value):
-            value = _zeros(value)
-        arguments[name] = _part(value, wanted)
+    chosen = names or {}
+    arguments = {
+        name: _part(value, chosen.get(name, imaginary)) if name in DATA else value
+        for name, value in view.arguments.items()
+    }
     return NodeView(view.kind, view.name, arguments, view.fakes, view.outputs)
-
-
-def _zeros(value: Any) -> Any:
-    """Return the imaginary part of something real."""
-    if isinstance(value, list):
-        return [_zeros(v) for v in value]
-    if isinstance(value, Expr):
-        return const(np.zeros(value.tensor_type.shape, value.tensor_type.dtype))
-    return 0 if isinstance(value, (int, float)) else value
 
 
 def _by_parts(convert: Converter, view: NodeView) -> Any:
@@ -266,7 +251,7 @@ def convert(node: NodeView) -> Any:
 
 @own("exp")
 def exponential(node: NodeView) -> Any:
-    """The exponential of the real part, turned by the imaginary one."""
+    """The exponential of the real part, rotated by the imaginary one."""
     real, imag = _parts(node)
     grown = relay.exp(real)
     return Complex(relay.multiply(grown, relay.cos(imag)), relay.multiply(grown, relay.sin(imag)))
