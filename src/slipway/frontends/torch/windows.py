@@ -55,43 +55,42 @@ def as_strided(node: NodeView) -> Any:
     return relay.take(flat, const(places), 0, mode="fast")
 
 
+def _matrices(node: NodeView) -> tuple[Any, tuple[int, ...], int, int]:
+    """Return matrices of two axes in rows, the order of axes, where a diagonal begins, its step.
+
+    The last axis of the first has the elements of a matrix one after another.
+    """
+    rank = node.rank()
+    one, two = node.axis("dim1", 0), node.axis("dim2", 1)
+    order = (*(a for a in range(rank) if a not in (one, two)), one, two)
+    x = relay.transpose(node.input(), order)
+    *lead, rows, columns = x.tensor_type.shape
+    offset = int(node.arg("offset", 0))
+    first = offset if offset >= 0 else -offset * columns
+    return relay.reshape(x, (*lead, rows * columns)), order, first, columns + 1
+
+
 @converter("diagonal", "diagonal_copy")
 def diagonal(node: NodeView) -> Any:
     """The diagonal of two axes, as a new last axis."""
-    rank = node.rank()
-    one, two = node.axis("dim1", 0), node.axis("dim2", 1)
-    offset = int(node.arg("offset", 0))
-    rest = [a for a in range(rank) if a not in (one, two)]
-    x = relay.transpose(node.input(), (*rest, one, two))
-    *lead, rows, columns = x.tensor_type.shape
     count = node.out.shape[-1]
     if not count:
         return const(np.zeros(node.out.shape, node.out.dtype))
-    first = offset if offset >= 0 else -offset * columns
-    flat = relay.reshape(x, (*lead, rows * columns))
-    end = first + (count - 1) * (columns + 1) + 1
-    return relay.strided_slice(flat, [first], [end], [columns + 1], axes=[len(lead)])
+    flat, _, first, step = _matrices(node)
+    end = first + (count - 1) * step + 1
+    return relay.strided_slice(flat, [first], [end], [step], axes=[node.rank() - 2])
 
 
 @converter("diagonal_scatter")
 def put_diagonal(node: NodeView) -> Any:
     """The tensor with a diagonal replaced."""
-    rank = node.rank()
-    one, two = node.axis("dim1", 0), node.axis("dim2", 1)
-    offset = int(node.arg("offset", 0))
-    rest = [a for a in range(rank) if a not in (one, two)]
-    order = (*rest, one, two)
-    x = relay.transpose(node.input(), order)
-    *lead, rows, columns = x.tensor_type.shape
+    flat, order, first, step = _matrices(node)
     new = node.input("src")
-    count = new.tensor_type.shape[-1]
-    first = offset if offset >= 0 else -offset * columns
-    places = first + np.arange(count, dtype=np.int64) * (columns + 1)
-    flat = relay.reshape(x, (*lead, rows * columns))
+    places = first + np.arange(new.tensor_type.shape[-1], dtype=np.int64) * step
     index = relay.broadcast_to(const(places), new.tensor_type.shape)
-    found = relay.scatter_elements(flat, index, new, len(lead), "update")
-    back = relay.reshape(found, (*lead, rows, columns))
-    return relay.transpose(back, [order.index(a) for a in range(rank)])
+    found = relay.scatter_elements(flat, index, new, node.rank() - 2, "update")
+    back = relay.reshape(found, tuple(node.shape()[a] for a in order))
+    return relay.transpose(back, [order.index(a) for a in range(node.rank())])
 
 
 @converter("col2im")

@@ -15,8 +15,8 @@ one = insertelement <8 x i32> poison, i32 {word}, i32 0
 all = shufflevector <8 x i32> {one}, <8 x i32> poison, <8 x i32> zeroinitializer
 data = bitcast <8 x i32> {all} to <32 x i8>
 sizes = call <32 x i8> @llvm.abs.v32i8(<32 x i8> {b}, i1 false)
-turned = call <32 x i8> @llvm.x86.avx2.psign.b(<32 x i8> {data}, <32 x i8> {b})
-pairs = call <16 x i16> @llvm.x86.avx2.pmadd.ub.sw(<32 x i8> {sizes}, <32 x i8> {turned})
+signed = call <32 x i8> @llvm.x86.avx2.psign.b(<32 x i8> {data}, <32 x i8> {b})
+pairs = call <16 x i16> @llvm.x86.avx2.pmadd.ub.sw(<32 x i8> {sizes}, <32 x i8> {signed})
 sums = call <8 x i32> @llvm.x86.avx2.pmadd.wd(<16 x i16> {pairs}, <16 x i16> splat (i16 1))
 add <8 x i32> {c}, {sums}"""
 
