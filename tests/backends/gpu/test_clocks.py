@@ -1,6 +1,8 @@
 """Devices' own clocks: marks in their queues, and the time between two of them."""
 
 import ctypes
+import subprocess
+import sys
 import time
 
 import pytest
@@ -71,3 +73,21 @@ def test_a_span_holds_the_kernels_that_are_queued_in_it(kind, device, vulkan):
         assert clock.seconds(clock.mark(), clock.mark()) >= 0
     found = function.time_evaluator(function.entry_name, dev, number=2, repeat=2)(x, x, out)
     assert all(seconds > 0 for seconds in found.results)
+
+
+def test_measuring_on_the_processor_opens_no_driver():
+    """An open driver costs threads, memory, and its own calls around each node that is timed."""
+    script = (
+        "import numpy as np, slipway\n"
+        "from slipway import relay\n"
+        "x = relay.var('x', shape=(1, 64))\n"
+        "m = slipway.compile(relay.Function([x], relay.nn.softmax(relay.exp(x))), quiet=True)\n"
+        "m.executor.profile(number=3, repeat=2)\n"
+        "m.benchmark(number=3, repeat=2)\n"
+        "print(open('/proc/self/maps').read())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    for library in ("libvulkan", "libOpenCL", "libcuda"):
+        assert library not in done.stdout, library
