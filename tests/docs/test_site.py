@@ -75,3 +75,11 @@ def test_manual_pages_are_complete_and_well_formed(tmp_path):
         check=True,
     )  # fmt: skip
     assert not done.stderr.strip()
+
+
+def test_screens_are_shown_and_shown_ones_are_there():
+    folder = ROOT / "docs/screens"
+    shown = re.findall(r"\(screens/([\w.-]+)\)", (ROOT / "docs/screens.md").read_text())
+    assert sorted(shown) == sorted(p.name for p in folder.iterdir())
+    for picture in folder.glob("*.svg"):
+        assert "url(http" not in picture.read_text(), f"{picture.name} fetches a font"
