@@ -23,7 +23,7 @@ from slipway.backends.backend import backend_of, strategy_packages
 from slipway.errors import ScheduleError, TypeInferenceError, did_you_mean
 from slipway.relay import op_registry
 from slipway.relay.op_registry import OpPattern
-from slipway.relay.open_dims import has_open
+from slipway.relay.open_dims import has_open, smallest_type, usual_type
 from slipway.relay.types import Type
 
 if TYPE_CHECKING:
@@ -59,6 +59,20 @@ class Problem:
     def is_open(self) -> bool:
         """Return whether a size is known only when the model runs."""
         return any(map(has_open, (*self.in_types, *self.out_types)))
+
+    @property
+    def smallest(self) -> Problem:
+        """The same with the lower end of its range for each open size."""
+        return self._with(smallest_type)
+
+    @property
+    def usual(self) -> Problem:
+        """The same with the sizes that costs are told for."""
+        return self._with(usual_type)
+
+    def _with(self, fixed: Callable[[Any], Any]) -> Problem:
+        in_types, out_types = (tuple(map(fixed, t)) for t in (self.in_types, self.out_types))
+        return replace(self, in_types=in_types, out_types=out_types)
 
     def reads_memory(self, number: int) -> bool:
         """Return whether input `number` is a tensor in memory."""
@@ -115,7 +129,7 @@ class Strategy:
 
         Raises ScheduleError for a knob or value that there is not.
         """
-        knobs = self.default(problem) if self.default is not None else Knobs()
+        knobs = self._default_knobs(problem)
         if not wanted:
             return knobs
         space = self.space(problem) if self.space is not None else {}
@@ -132,6 +146,22 @@ class Strategy:
                     f"its legal values are {legal}"
                 )
         return type(knobs)(**{**{f.name: getattr(knobs, f.name) for f in fields(knobs)}, **wanted})
+
+
+    def _default_knobs(self, problem: Problem) -> Knobs:
+        """Return the analytic choice; where it depends on an open size, that for the smallest.
+
+        What fits the smallest size has its room in all others; `size_versions` sees to it that they
+        are not much larger.
+        """
+        if self.default is None:
+            return Knobs()
+        try:
+            return self.default(problem)
+        except TypeInferenceError:
+            if not problem.is_open:
+                raise
+            return self.default(problem.smallest)
 
 
 @dataclass(frozen=True)
@@ -160,8 +190,10 @@ class Choice:
     @property
     def cycles(self) -> float | None:
         """The predicted cycles, where the strategy has a model of its cost."""
-        cost = self.strategy.cost
-        return None if cost is None else cost(self.problem, self.knobs)
+        cost, problem = self.strategy.cost, self.problem
+        if cost is None:
+            return None
+        return cost(problem.usual if problem.is_open else problem, self.knobs)
 
 
 _STRATEGIES: dict[str, list[Strategy]] = {}

@@ -231,7 +231,9 @@ def _metadata(graph: ModelGraph, storage: StoragePlan, mod_name: str) -> dict[st
 
     def described(name: str, type_: Any) -> dict[str, Any]:
         shape = [str(d) if is_open(d) else d for d in type_.shape]
-        return {"name": name, "shape": shape, "dtype": type_.dtype}
+        largest = list(largest_shape(type_))
+        bound = {"largest": largest} if shape != largest else {}
+        return {"name": name, "shape": shape, "dtype": type_.dtype, **bound}
 
     inputs = [
         described(node.name, node.types[0])

@@ -107,17 +107,13 @@ class Model:
         count = batches_in(self.inputs, self.outputs, arrays)
         if count == 1:
             return self._run_once(arrays)
+        rows = self.inputs[0].largest[0]  # and of all others: `batches_in` has seen to it
         runs = [
-            self._run_once(
-                {
-                    spec.name: arrays[spec.name][i * spec.shape[0] : (i + 1) * spec.shape[0]]
-                    for spec in self.inputs
-                }
-            )
+            self._run_once({n: a[i * rows : (i + 1) * rows] for n, a in arrays.items()})
             for i in range(count)
         ]
         if not runs:
-            return {s.name: np.zeros((0, *s.shape[1:]), s.dtype) for s in self.outputs}
+            return {s.name: np.zeros((0, *s.largest[1:]), s.dtype) for s in self.outputs}
         return {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}
 
     def _run_once(self, arrays: Mapping[str, Array]) -> Outputs:

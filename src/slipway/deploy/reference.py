@@ -113,15 +113,18 @@ def _of_torch(module: Any) -> Reference:
 
 
 def random_inputs(specs: Sequence[TensorSpec], seed: int) -> dict[str, Array]:
-    """Return an array for each input: normal values for floats, [0, 128) for integers."""
+    """Return an array for each input: normal values for floats, [0, 128) for integers.
+
+    Open dimensions have their upper bounds.
+    """
     rng = np.random.default_rng(seed)
     arrays: dict[str, Array] = {}
     for spec in specs:
         if spec.dtype.startswith(("float", "bfloat")):
-            arrays[spec.name] = rng.standard_normal(spec.shape).astype(
+            arrays[spec.name] = rng.standard_normal(spec.largest).astype(
                 "float32" if spec.dtype == "bfloat16" else spec.dtype
             )
         else:
             high = 2 if spec.dtype == "bool" else 128
-            arrays[spec.name] = rng.integers(0, high, spec.shape).astype(spec.dtype)
+            arrays[spec.name] = rng.integers(0, high, spec.largest).astype(spec.dtype)
     return arrays

@@ -15,11 +15,27 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """An input or output: its name in the model, shape and dtype."""
+    """An input or output: its name in the model, shape and dtype.
+
+    An open dimension is a name or a formula of names; `largest` has its upper bound.
+    """
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[int | str, ...]
     dtype: str
+    largest: tuple[int, ...]
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether a dimension is told by the arrays of each run."""
+        return self.shape != self.largest
+
+    def agrees(self, shape: Sequence[int]) -> bool:
+        """Return whether a shape has this rank and its fixed dimensions."""
+        return len(shape) == len(self.shape) and all(
+            isinstance(own, str) or own == given
+            for own, given in zip(self.shape, shape, strict=True)
+        )
 
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
@@ -27,7 +43,10 @@ class TensorSpec:
 
 def specs_of(described: Sequence[Mapping[str, Any]]) -> tuple[TensorSpec, ...]:
     """Return the specs that an artifact's metadata lists."""
-    return tuple(TensorSpec(d["name"], tuple(d["shape"]), d["dtype"]) for d in described)
+    return tuple(
+        TensorSpec(d["name"], tuple(d["shape"]), d["dtype"], tuple(d.get("largest", d["shape"])))
+        for d in described
+    )
 
 
 def as_array(value: Any) -> Array:
@@ -86,23 +105,27 @@ def batches_in(
     """Return how many runs the arrays are for: 1, or as many as fit them along the first axis.
 
     Several runs need every input to have as many times the rows it has in the model, and every
-    output to have those rows too.  Raises ExecutionError for any other shape.
+    output to have those rows too; where a dimension is open it is one run, whose sizes the executor
+    checks.  Raises ExecutionError for any other shape.
     """
+    one_run = any(spec.is_open for spec in inputs)
     counts = set()
     for spec in inputs:
         shape = arrays[spec.name].shape
-        if shape == spec.shape:
+        rows = spec.shape[0] if spec.shape else 0
+        if spec.agrees(shape):
             counts.add(1)
         elif (
-            len(shape) == len(spec.shape) > 0
-            and shape[1:] == spec.shape[1:]
-            and spec.shape[0] > 0
-            and shape[0] % spec.shape[0] == 0
+            not one_run
+            and isinstance(rows, int)
+            and rows > 0
+            and spec.agrees((rows, *shape[1:]))
+            and shape[0] % rows == 0
         ):
-            counts.add(shape[0] // spec.shape[0])
+            counts.add(shape[0] // rows)
         else:
             raise ExecutionError(
-                f"the input {spec.name!r} is {spec.dtype}{list(spec.shape)}, and the array given "
+                f"the input {spec.name!r} is {str(spec).partition(': ')[2]}, and the array given "
                 f"for it has the shape {list(shape)}"
             )
     if len(counts) > 1:

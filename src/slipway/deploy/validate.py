@@ -172,20 +172,28 @@ def _count(spec: TensorSpec, array: Array) -> int:
         raise ExecutionError(
             f"the input {spec} gets {array.dtype} of the dataset: convert it before it is saved"
         )
-    if array.shape[1:] == spec.shape and array.ndim == len(spec.shape) + 1:
+    if array.ndim > 0 and spec.agrees(array.shape[1:]):
         return len(array)
-    if spec.shape and array.ndim == len(spec.shape) and array.shape[1:] == spec.shape[1:]:
-        return -(-len(array) // spec.shape[0])
+    rows = _rows(spec)
+    if rows and spec.agrees((spec.largest[0], *array.shape[1:])):
+        return -(-len(array) // rows)
     raise ExecutionError(
         f"samples for {spec} have an axis more in front, or more rows; the dataset's array is "
         f"{list(array.shape)}"
     )
 
 
+def _rows(spec: TensorSpec) -> int:
+    """Return how many rows a run has: as many as the model, or one where it leaves that open."""
+    rows = spec.shape[0] if spec.shape else 0
+    return rows if isinstance(rows, int) else 1
+
+
 def _run(spec: TensorSpec, array: Array, number: int) -> tuple[Array, int]:
+    rows = _rows(spec)
     if array.ndim > len(spec.shape):
-        return np.asarray(array[number], order="C"), spec.shape[0] if spec.shape else 1
-    rows = spec.shape[0]
+        one = np.asarray(array[number], order="C")
+        return one, len(one) if one.ndim else 1
     part = array[number * rows : (number + 1) * rows]
     padded = np.concatenate([part, np.repeat(part[-1:], rows - len(part), axis=0)])
     return np.asarray(padded, order="C"), len(part)

@@ -20,7 +20,7 @@ from typing import Any
 
 from slipway.errors import LoweringError, TypeInferenceError
 from slipway.ir.expr import SizeVar
-from slipway.relay.dims import usual
+from slipway.relay.dims import least, usual
 from slipway.relay.expr import Expr, Function, Var
 from slipway.relay.types import ANY, FuncType, TensorType, TupleType, Type, flatten, is_open
 from slipway.relay.visit import substitute
@@ -115,10 +115,19 @@ def _at(type_: Type, sizes: Mapping[Any, int]) -> Type:
 
 def usual_type(type_: Type) -> Type:
     """Return a type with the sizes that choices are made for (`dims.usual`) for its open ones."""
+    return _fixed(type_, usual)
+
+
+def smallest_type(type_: Type) -> Type:
+    """Return a type with the lower ends of their ranges for its open dimensions."""
+    return _fixed(type_, least)
+
+
+def _fixed(type_: Type, size: Callable[[Any], int]) -> Type:
     if isinstance(type_, TensorType):
-        return TensorType(tuple(map(usual, type_.shape)), type_.dtype)
+        return TensorType(tuple(map(size, type_.shape)), type_.dtype)
     if isinstance(type_, TupleType):
-        return TupleType(tuple(map(usual_type, type_.fields)))
+        return TupleType(tuple(_fixed(field, size) for field in type_.fields))
     return type_
 
 
