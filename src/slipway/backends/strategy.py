@@ -147,7 +147,6 @@ class Strategy:
                 )
         return type(knobs)(**{**{f.name: getattr(knobs, f.name) for f in fields(knobs)}, **wanted})
 
-
     def _default_knobs(self, problem: Problem) -> Knobs:
         """Return the analytic choice; where it depends on an open size, that for the smallest.
 

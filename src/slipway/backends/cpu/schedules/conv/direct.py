@@ -181,7 +181,7 @@ def schedule_conv2d_nchwc(
     pad = _padding_of(stages[0])
     inline_injective(schedule, outs, keep=[*stages, *pad])
     for tensor in pad:
-        _schedule_padding(schedule, tensor, vector_lanes(target, tensor.dtype))
+        schedule_padding(schedule, tensor, vector_lanes(target, tensor.dtype))
     schedule[sums].set_scope("local")
     _, blocks, positions, block = shape_of(sums)
     data_bytes, weight_bytes = (4 * prod(shape_of(t)[1:]) for t in (data, kernel))
@@ -230,7 +230,7 @@ def _padding_of(conv: te.Tensor) -> list[te.Tensor]:
     return [data] if "pad" in getattr(data.op, "tag", "") else []
 
 
-def _schedule_padding(schedule: te.Schedule, tensor: te.Tensor, lanes: int) -> None:
+def schedule_padding(schedule: te.Schedule, tensor: te.Tensor, lanes: int) -> None:
     """Copy with padding: one row of one channel block at a time."""
     stage: Any = schedule[tensor]
     if not is_injective(tensor.op):

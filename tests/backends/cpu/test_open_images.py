@@ -1,0 +1,109 @@
+"""Convolutions of images whose height and width are open: in registers, and right at each size."""
+
+import numpy as np
+import pytest
+import torch
+
+import slipway
+from slipway.backends import size_versions
+from slipway.backends.primitive import schedule_primitive
+from slipway.compiler.relay_build import kernel_graph
+from slipway.relay.dims import Dim
+from slipway.target import Target
+
+CONVOLUTIONS = {
+    "stem": torch.nn.Conv2d(3, 32, 7, 2, 3),
+    "few filters": torch.nn.Conv2d(8, 3, 3, padding=1),
+    "3x3": torch.nn.Conv2d(16, 40, 3, padding=1),
+    "Winograd's": torch.nn.Conv2d(64, 64, 3, padding=1),
+    "1x1": torch.nn.Conv2d(24, 32, 1),
+    "strided": torch.nn.Conv2d(16, 16, 3, 2),
+    "uneven": torch.nn.Sequential(torch.nn.ZeroPad2d((0, 1, 2, 0)), torch.nn.Conv2d(8, 16, 3)),
+    "dilated": torch.nn.Conv2d(16, 16, 3, padding=2, dilation=2),
+    "grouped": torch.nn.Conv2d(32, 64, 3, padding=1, groups=4),
+    "depthwise": torch.nn.Conv2d(24, 24, 3, padding=1, groups=24),
+    "depthwise, strided": torch.nn.Conv2d(32, 32, 5, 2, 2, groups=32),
+}  # fmt: skip
+SIZES = [(1, 9, 9), (2, 17, 40), (1, 64, 33), (2, 31, 64)]
+SHAPE = {0: ("n", 1, 2), 2: ("h", 9, 64), 3: ("w", 9, 64)}
+
+
+def exported(module, shape, dims):
+    dynamic = {axis: torch.export.Dim(name, min=a, max=b) for axis, (name, a, b) in dims.items()}
+    return torch.export.export(
+        module.eval(), (torch.randn(*shape),), dynamic_shapes=(dynamic,), strict=False
+    )
+
+
+@pytest.mark.parametrize("target", ["llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64-v3"])
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_numbers_beside_pytorch(name, target):
+    torch.manual_seed(0)
+    module = CONVOLUTIONS[name]
+    channels = next(m for m in module.modules() if hasattr(m, "in_channels")).in_channels
+    program = exported(module, (2, channels, 24, 28), SHAPE)
+    try:
+        model = slipway.compile(program, target, quiet=True)
+        model(torch.zeros(1, channels, 9, 9))
+    except slipway.TVMError as error:
+        if "AVX-512" in str(error) or "avx512" in str(error):
+            pytest.skip("this processor has no AVX-512")
+        raise
+    for n, h, w in SIZES:
+        x = torch.randn(n, channels, h, w)
+        with torch.no_grad():
+            wanted = module(x).numpy()
+        error = abs(model(x) - wanted).max() / abs(wanted).max()
+        assert error < 1e-5, (n, h, w)
+
+
+@pytest.mark.parametrize("kind", [torch.nn.Conv1d, torch.nn.Conv3d])
+def test_other_numbers_of_axes(kind):
+    torch.manual_seed(0)
+    module = kind(16, 24, 3, padding=1).eval()
+    open_axes = {1: ({0: ("n", 1, 2), 2: ("t", 4, 70)}, [(1, 4), (2, 33), (1, 70)])}
+    open_axes[3] = (SHAPE | {2: ("d", 3, 6)}, [(1, 3, 9, 7), (2, 6, 20, 7)])
+    axes = {torch.nn.Conv1d: 1, torch.nn.Conv3d: 3}[kind]
+    dims, sizes = open_axes[axes]
+    if axes == 3:
+        dims = {0: ("n", 1, 2), 2: ("d", 3, 6), 3: ("h", 9, 20)}
+    program = exported(module, (2, 16, *{1: (30,), 3: (4, 12, 7)}[axes]), dims)
+    model = slipway.compile(program, quiet=True)
+    for n, *size in sizes:
+        x = torch.randn(n, 16, *size)
+        with torch.no_grad():
+            wanted = module(x).numpy()
+        assert abs(model(x) - wanted).max() / abs(wanted).max() < 1e-5, (n, size)
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_every_version_keeps_its_sums_in_registers(name):
+    """Plain loops take a hundred times as long, and no number tells."""
+    relay = slipway.relay
+    module = CONVOLUTIONS[name]
+    channels = next(m for m in module.modules() if hasattr(m, "in_channels")).in_channels
+    program = exported(module, (2, channels, 24, 28), SHAPE)
+    mod, params = relay.frontend.from_pytorch(program)
+    target = Target("llvm -mcpu=x86-64-v4")
+    with slipway.transform.PassContext(opt_level=3):
+        graph = kernel_graph(mod, target, params)
+    for function in graph.kernels.values():
+        found = size_versions.size_versions(function, target)
+        parts = [version.function for version in found[1]] if found else [function]
+        for part in parts:
+            made = schedule_primitive(part, target)
+            if "conv" in made.anchor:
+                assert not made.implementation.startswith("loops."), made.implementation
+
+
+def test_a_choice_that_needs_the_size_is_made_for_the_smallest():
+    x = slipway.relay.var("x", shape=(Dim("n", 1, 4), 3, Dim("h", 16, 64), 32))
+    weight = slipway.relay.const(np.zeros((4, 3, 3, 3), "float32"))
+    function = slipway.relay.Function([x], slipway.relay.nn.conv2d(x, weight, padding=1))
+    target = Target("llvm -mcpu=x86-64-v4")
+    graph = kernel_graph(slipway.IRModule.from_expr(function), target, {})
+    (kernel,) = graph.kernels.values()
+    made = schedule_primitive(kernel, target)
+    assert made.implementation == "conv2d.few_filters"
+    assert made.choice.knobs.rows <= 16
+    assert made.choice.cycles > 0  # told for the usual sizes
