@@ -195,6 +195,14 @@ def dim_of(formula: PrimExpr) -> Any:
     return simple.value if isinstance(simple, E.IntImm) else SymbolDim(simple)
 
 
+def smaller(a: Any, b: Any) -> Any:
+    """Return the smaller of two dimensions, as a formula where ranges do not tell which it is."""
+    if not isinstance(a, SymbolDim) and not isinstance(b, SymbolDim):
+        return min(a, b)
+    formulas = (ops.as_expr(getattr(d, "formula", d), "int32") for d in (a, b))
+    return dim_of(ops.minimum(*formulas))
+
+
 def factors(extent: Any) -> list[Any]:
     """Return dimensions whose product is `extent`: those that its formula is a product of."""
     if not isinstance(extent, SymbolDim):
@@ -214,6 +222,8 @@ def size_of(value: Any) -> Any:
 
     Raises LoweringError for one that depends on data.
     """
+    if isinstance(value, SymbolDim):
+        return value
     number = ops.as_int(value)
     if number is not None:
         return number
