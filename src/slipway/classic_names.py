@@ -17,7 +17,7 @@ LIBRARY = "kernels are generated here, not called from this library"
 CPP = "a node of TVM's C++ side, with no object of its own here"
 FRAMEWORK = "export the model to ONNX, TFLite or PyTorch and import that"
 INSIDE = "a step that the code generators take on their own here: leave it out"
-REGIONS = "of Relay's virtual machine there are relay.vm.compile and VirtualMachine"
+REGIONS = "models are compiled whole: relay.vm.compile, Executable and VirtualMachine are there"
 
 NOT_THERE: dict[str, str] = {
     "tvm": "no counterpart here",
@@ -104,8 +104,8 @@ DIFFERENT: dict[str, str] = {
     "tvm.te.trace": "in a process with Python",
     "tvm.tir.trace": "in a process with Python",
     "tvm.tir.transform.StorageFlatten": "the size of a cache line plays no part",
-    "tvm.runtime.vm.VirtualMachine": "on the CPU of the process that called relay.vm.compile; for "
-    "a library take relay.build",
+    "tvm.runtime.vm.Executable": "no instructions: the code says how inputs and results are passed",
+    "tvm.runtime.vm.VirtualMachine": "runs main",
     "tvm.te.create_prim_func": "blocks are called as the operations, their axes v_<axis>",
     "tvm.contrib.cblas.matmul": "NumPy's BLAS, in a process with Python",
     "tvm.contrib.cblas.batch_matmul": "NumPy's BLAS, in a process with Python",

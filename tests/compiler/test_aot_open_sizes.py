@@ -159,6 +159,58 @@ def test_the_calling_convention_takes_sizes_from_shapes(tmp_path):
             np.testing.assert_allclose(out.numpy(), interpret(mod, x=x), rtol=2e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_an_axis_of_some_times_a_size_tells_it(target, tmp_path):
+    x = var("x", 4 * Dim("n", 1, 3), 2)
+    mod = IRModule.from_expr(relay.Function([x], relay.sum(relay.reshape(x, (-1, 8)), 1)))
+    lib = compiled(mod, target, "packed")
+    compile_shared(lib, tmp_path)
+    run = load_module(tmp_path / "model.so")[f"tvmgen_{lib.program.name}_run"]
+    for size in (1, 3):
+        given, out = values(4 * size, 2), array(np.zeros(size, np.float32))
+        run(array(given), out)
+        np.testing.assert_allclose(out.numpy(), interpret(mod, x=given), rtol=1e-5)
+    function = getattr(ctypes.CDLL(str(tmp_path / "model.so")), f"__tvm_ffi_{run_name(lib)}")
+    for rows in (6, 16, 0):  # no four times a size, or too large or small a size
+        given, out = values(16, 2), np.zeros(4, np.float32)
+        args = (Any * 2)(of_tensor(given, rows, 2), of_tensor(out, 4))
+        assert function(None, args, 2, None) == -3
+        np.testing.assert_array_equal(out, 0)
+
+
+class Any(ctypes.Structure):
+    """A value of the calling convention."""
+
+    _fields_ = (
+        ("type", ctypes.c_int32), ("padding", ctypes.c_int32), ("pointer", ctypes.c_void_p),
+    )  # fmt: skip
+
+
+class Tensor(ctypes.Structure):
+    """A DLTensor."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("rank", ctypes.c_int32),
+        ("dtype", ctypes.c_uint8 * 4), ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.c_void_p), ("offset", ctypes.c_uint64),
+    )  # fmt: skip
+
+
+def of_tensor(data, *shape):
+    """Return a value that says of an array what shape it has, true or not."""
+    made = Tensor(data.ctypes.data, (1, 0), len(shape), (2, 32, 1, 0),
+                  (ctypes.c_int64 * len(shape))(*shape))  # fmt: skip
+    KEPT.append(made)
+    return Any(7, 0, ctypes.addressof(made))
+
+
+KEPT = []  # what values point at
+
+
+def run_name(lib):
+    return f"tvmgen_{lib.program.name}_run"
+
+
 def test_firmware_has_fixed_sizes(tmp_path):
     with pytest.raises(LoweringError, match=r"firmware's model has fixed.*n in 1\.\.3.*Export"):
         export_model_library_format(compiled(small(), "c"), tmp_path / "model.tar")
