@@ -294,6 +294,58 @@ def test_page_comes_back_to_a_proxy_that_was_restarted(browser, modules):
         again.stop()
 
 
+def test_page_that_is_closed_in_the_middle_of_a_call(site, browser, modules):
+    """One clear error, soon; a page that is reloaded in the middle is a device again."""
+    for close in ("about:blank", "reload"):
+        page = Page(browser, site)
+        page.shows(link="connected")
+        session = rpc.connect("127.0.0.1", site.port, key=KEY)
+        forever, x = load_forever(session, modules[0])
+        failed = []
+
+        def call(forever=forever, x=x, failed=failed):
+            with pytest.raises(RPCError) as caught:
+                forever["forever"](x, x)
+            failed.append(caught.value)
+
+        calling = threading.Thread(target=call)
+        calling.start()
+        page.shows(link="in use")
+        wait_for(lambda page=page: page.text("running").startswith("forever"))
+        if close == "reload":
+            browser.refresh()
+        else:
+            browser.get(close)
+        started = time.monotonic()
+        calling.join(60)
+        assert not calling.is_alive()
+        assert time.monotonic() - started < 20
+        assert "the page was closed" in str(failed[0])
+        with pytest.raises(RPCError):
+            session.ping(b"x")
+        session.close()
+        if close == "reload":
+            page.shows(link="connected")
+            with rpc.connect("127.0.0.1", site.port, key=KEY) as again:
+                assert again.ping(b"x") == b"x"
+
+
+def test_many_sessions_in_a_row(site, browser, modules):
+    """A page ends each session's worker: the last of many finds what the first found."""
+    page = Page(browser, site)
+    page.shows(link="connected")
+    for number in range(30):
+        with rpc.connect("127.0.0.1", site.port, key=KEY) as session:
+            assert session.listdir() == []
+            session.upload(str(modules[0] / "expo.wasm"))
+            dev = session.cpu(0)
+            a = nd.array(np.full(4, number, "float32"), dev)
+            b = nd.empty((4,), "float32", dev)
+            session.load_module("expo.wasm")["expo"](a, b)
+            np.testing.assert_allclose(b.numpy(), np.exp(np.float32(number)) + 1, rtol=1e-6)
+    page.shows(link="connected", sessions="30")
+
+
 def test_token_is_proved_both_ways(browser, modules):
     site = Site(token="secret")
     try:
