@@ -260,6 +260,12 @@ def test_a_tracker_that_is_here_only(machine, monkeypatch):
         add(machine, tracker="127.0.0.1:9190")
 
 
+def test_a_tracker_that_speaks_tls(machine, monkeypatch):
+    monkeypatch.setenv("SLIPWAY_RPC_TLS_CA", "system")
+    with pytest.raises(ExecutionError, match="speaks no TLS"):
+        add(machine, tracker="127.0.0.1:9190")
+
+
 def test_a_tracker_that_is_not_there_is_told_before_anything_is_changed(machine):
     with pytest.raises(RPCConnectionError):
         add(machine, tracker="127.0.0.1:1")

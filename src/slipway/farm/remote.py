@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
+import os
 import re
 import secrets
 import shlex
@@ -20,6 +21,7 @@ from slipway.farm import place
 from slipway.farm.known import Known
 from slipway.farm.ssh import Host
 from slipway.rpc.client import connect
+from slipway.rpc.connections.tls import CA_VARIABLE
 from slipway.rpc.protocol import key_problem
 from slipway.rpc.tracker_client import connect_tracker
 from slipway.toolchain import native, zig
@@ -224,6 +226,11 @@ def _tracker_address(host: Host, tracker: str | None, token: str | None) -> tupl
     if tracker is None:
         return None
     at = address_of(tracker, TRACKER_PORT)
+    if os.environ.get(CA_VARIABLE):
+        raise ExecutionError(
+            "the static server speaks no TLS, so it cannot register with a tracker that asks for "
+            "it; with Python on the device, `slipway rpc-server --tls-ca` can"
+        )
     if is_loopback(at[0]):
         if not is_loopback(host.network_name()):
             raise ExecutionError(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from slipway.cli import console
+from slipway.cli.client_options import client
 from slipway.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ Timeout = Annotated[
 ]
 
 
-@app.command("add")
 def add(
     machine: Machine,
     tracker: Annotated[
@@ -45,13 +44,6 @@ def add(
     custom_addr: Annotated[
         str | None, typer.Option(help="The address that the tracker gives to clients.")
     ] = None,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="The token of tracker and clients. [default: SLIPWAY_RPC_TOKEN; without a "
-            "tracker, one is made]"
-        ),
-    ] = None,
     ssh_port: SshPort = None,
     identity: Identity = None,
     replace: Annotated[
@@ -63,8 +55,10 @@ def add(
 ) -> None:
     """Make a Linux machine a device: copy the static server there, and start it now and at boot.
 
-    It needs nothing there but ssh. A unit of the user's systemd starts it, else a line of the
-    crontab; no root, no Python, no compiler. Called again, it does what is missing.
+    It needs nothing there but ssh: a unit of the user's systemd starts it, else a line of the
+    crontab; no root, no Python, no compiler. Called again, it does what is missing. It gets the
+    token of --token-file, which tracker and clients have; without one and without a tracker, a
+    token is made.
 
     For example:
 
@@ -77,7 +71,7 @@ def add(
     from slipway.farm import remote
 
     host = host_of(machine, ssh_port, identity, timeout)
-    token = token_of(token_file)
+    token = token_given()
     with console.step(f"Looking at {escape(machine)}"):
         plan = remote.plan(
             host, key=key, port=port, tracker=tracker, token=token, custom_address=custom_addr,
@@ -110,18 +104,14 @@ def add(
     console.out.print(f"  {escape(found['doctor'])}", soft_wrap=True)
 
 
-@app.command("list")
 def list_devices(
-    token_file: Annotated[
-        Path | None, typer.Option(help="The trackers' token. [default: SLIPWAY_RPC_TOKEN]")
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the devices that `slipway device add` made, and how they are."""
     from slipway.errors import RPCError
     from slipway.farm import known, remote
 
-    token = token_of(token_file)
+    token = token_given()
     found = []
     for one in known.every():
         try:
@@ -143,7 +133,6 @@ def list_devices(
     console.table(["device", "kind", "processor", "reached by", "state"], rows, text_columns=5)
 
 
-@app.command("remove")
 def remove(
     machine: Machine,
     ssh_port: SshPort = None,
@@ -189,10 +178,8 @@ def host_of(
     return Host(machine, ssh_port, identity, timeout or CONNECT_S)
 
 
-def token_of(file: Path | None) -> str | None:
-    """Return the token of a file, else of the environment; None where there is none."""
-    if file is not None:
-        return file.read_text(encoding="utf-8").strip() or None
+def token_given() -> str | None:
+    """Return the token of --token-file, else of the environment; None where there is none."""
     return os.environ.get("SLIPWAY_RPC_TOKEN") or None
 
 
@@ -217,3 +204,8 @@ def show_steps(host: Host, steps: list[Any], as_json: bool) -> None:
         console.out.print("nothing is to be done")
     for step in steps:
         print(f"# {step.why}\n{step.shown(host)}")
+
+
+app.command("add")(client(add))
+app.command("list")(client(list_devices))
+app.command("remove")(remove)
