@@ -235,7 +235,12 @@ def _system_compiler() -> list[str] | None:
 def _atomically(out: Path, build: Callable[[Path], object]) -> None:
     """Let `build(path)` write a file beside `out`, then rename it; racing builders both win."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".build-") as folder:
-        made = Path(folder) / out.name
-        build(made)
-        made.replace(out)
+    try:
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix=".build-") as folder:
+            made = Path(folder) / out.name
+            build(made)
+            made.replace(out)
+    except OSError as error:
+        if error.filename is None or ".build-" in str(error.filename):
+            error.filename, error.filename2 = str(out), None  # the one that the caller knows
+        raise
