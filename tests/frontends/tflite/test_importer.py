@@ -185,3 +185,15 @@ def test_a_transposed_convolution_whose_size_is_an_input_has_the_stated_one():
         transposed((1, 9, 12, 3)), constants={"size": [1, 7, 11, 3]}
     )
     assert bound["main"].checked_type.ret_type.shape == (1, 7, 11, 3)
+
+
+def test_tensors_of_one_name_get_names_of_their_own():
+    """Also where a name with a number behind it is another tensor's already."""
+    names = ["x", "x_2", "x", "x_4", "x"]
+    tensors = [T((2,), "float32", name=n) for n in names]
+    total = T((2,), "float32", name="y")
+    data = model("ADD_N", tensors, [total], "AddNOptions")
+    mod, _ = relay.frontend.from_tflite(data)
+    given = [p.name for p in mod["main"].params]
+    assert len(set(given)) == 5
+    assert (given[1], given[3]) == ("x_2", "x_4")

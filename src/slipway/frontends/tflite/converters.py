@@ -19,6 +19,28 @@ from slipway.relay.types import TensorType
 
 Converter = Callable[["NodeView"], Any]
 
+_SIGNAL = (
+    "it is of the audio front end of TensorFlow Lite Micro, which computes features before a "
+    "model; compute them on the device, and import the model behind them"
+)
+REFUSED = {  # known, and nothing that a converter could be written for: why
+    "CUSTOM:ethos-u": "it is a program that Vela compiled for an Ethos-U processor; import the "
+    "model from before that",
+    "CUSTOM:TFLM_DECODE": "it unpacks weights that were compressed for TensorFlow Lite Micro; "
+    "import the model from before the compression",
+    **dict.fromkeys(
+        (
+            "CUSTOM:SignalDelay", "CUSTOM:SignalEnergy", "CUSTOM:SignalFftAutoScale",
+            "CUSTOM:SignalFilterBank", "CUSTOM:SignalFilterBankLog",
+            "CUSTOM:SignalFilterBankSpectralSubtraction", "CUSTOM:SignalFilterBankSquareRoot",
+            "CUSTOM:SignalFramer", "CUSTOM:SignalIrfft", "CUSTOM:SignalOverlapAdd",
+            "CUSTOM:SignalPCAN", "CUSTOM:SignalRfft", "CUSTOM:SignalStacker",
+            "CUSTOM:SignalWindow",
+        ),
+        _SIGNAL,
+    ),
+}  # fmt: skip
+
 TABLE: ConverterTable[NodeView] = ConverterTable(
     "slipway.frontends.tflite.operators",
     (

@@ -163,21 +163,3 @@ def circular_buffer(node: NodeView) -> Any:
     moved = relay.concatenate([kept, fresh], 1) if shape[1] > part[1] else fresh
     node.program.variables[name] = moved
     return moved
-
-
-@converter("CUSTOM:ethos-u")
-def ethos_u(node: NodeView) -> Any:
-    """A command stream for Arm's NPU: there is nothing left to compile."""
-    raise node.unsupported(
-        "it is a program that Vela compiled for an Ethos-U processor; import the model from "
-        "before that"
-    )
-
-
-@converter("CUSTOM:TFLM_DECODE")
-def decode(node: NodeView) -> Any:
-    """Weights compressed for TensorFlow Lite Micro."""
-    raise node.unsupported(
-        "it unpacks weights that were compressed for TensorFlow Lite Micro; import the model from "
-        "before the compression"
-    )
