@@ -38,6 +38,11 @@ def if_(node: NodeView) -> Any:
     for number in numbers:
         program.variables = {**program.first, **before}
         branches.append(program.call(number, inputs))
+        if len(branches[-1]) != len(node.operator.outputs):
+            raise node.unsupported(
+                f"its subgraph {number} gives {len(branches[-1])} results in place of "
+                f"{len(node.operator.outputs)}"
+            )
         after.append(dict(program.variables))
     names = list(dict.fromkeys((*after[0], *after[1])))
     after = [{n: held.get(n, program.first[n]) for n in names} for held in after]
