@@ -225,7 +225,8 @@ def sum_dtype(dtype: str, terms: int) -> str:
     """
     if dtypes.is_float(dtype):
         return wide(dtype)
-    if dtypes.bits_of(dtype) + (terms - 1).bit_length() < 32:
+    most = getattr(terms, "high", terms)  # an open size has an upper end, or none
+    if most is not None and dtypes.bits_of(dtype) + (most - 1).bit_length() < 32:
         return "int32"
     return "uint64" if dtype == "uint64" else "int64"
 
