@@ -199,6 +199,8 @@ class Var(Expr):
     type_annotation: Type | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):  # a damaged file's, which is no UTF-8
+            raise TypeInferenceError(f"the variable {self.name!r} has a name that is no text")
         if "\0" in self.name:
             raise TypeInferenceError(
                 f"the variable {self.name!r} cannot have this name: devices know inputs by C "
