@@ -28,6 +28,7 @@ class Dialect:
     - `prologue`: defines C's names of types, and whatever else the walk takes for granted
     - `doubles`: stands in front where float64 occurs; None for a language without it
     - `reserved`: words that no variable may have
+    - `has_warp_products`: NVIDIA's instructions can be written in it
     """
 
     name: str
@@ -45,6 +46,7 @@ class Dialect:
     restrict: str = "restrict "
     doubles: str | None = ""
     reserved: frozenset[str] = frozenset()
+    has_warp_products: bool = False
 
 
 AXES = ("x", "y", "z")

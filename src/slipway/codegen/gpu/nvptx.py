@@ -20,6 +20,7 @@ from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
+from slipway.ir.instructions.warp_products import WARP_PRODUCTS, emit_llvm, llvm_declaration
 from slipway.target import Target
 from slipway.target.capability import Capability, capability_of
 
@@ -161,6 +162,13 @@ class _Kernel(FunctionEmitter):
     def _call_storage_sync(self, node: E.Call) -> str:
         self.helpers.add(f"declare void @{_BARRIER}(i32)")
         self.w.do(f"call void @{_BARRIER}(i32 0)")
+        return "0"
+
+    def _call_warp_product(self, node: E.Call) -> str:
+        pointers = [self.value(a) for a in node.args[1:]]
+        entry = WARP_PRODUCTS[node.args[0].value]  # type: ignore[attr-defined]
+        self.helpers.add(llvm_declaration(entry))
+        emit_llvm(entry, pointers, self.w.put, self.w.do)
         return "0"
 
     def _keep_failure(self, kind: str, message: str) -> None:
