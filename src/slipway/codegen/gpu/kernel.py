@@ -275,6 +275,15 @@ class KernelEmitter(CFunction):
 
     _c_Add = _c_Sub = _c_Mul = _binary
 
+    def _c_Cast(self, node: E.Cast, lane: Lane) -> str:
+        source, target = dtypes.scalar_of(node.value.dtype), dtypes.scalar_of(node.dtype)
+        pair = (source, target)
+        if self.dialect.halves is not None and pair == ("float16", "float32"):
+            return f"slw_from_half({self.expr(node.value, lane)})"
+        if self.dialect.halves is not None and pair == ("float32", "float16"):
+            return f"slw_to_half({self.expr(node.value, lane)})"
+        return super()._c_Cast(node, lane)
+
     def _c_Call(self, node: E.Call, lane: Lane) -> str:
         word = self.dialect.builtins.get(node.op)
         if word is not None and dtypes.scalar_of(node.args[0].dtype) in ("float32", "float64"):

@@ -25,6 +25,7 @@ from slipway.target import Target
 from slipway.target.capability import Capability, capability_of
 
 _REGISTERS = {"blockIdx": "ctaid", "threadIdx": "tid"}
+_HALVES = 53  # the first sm_ that LLVM keeps float16 in registers for
 _BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 _ATTRIBUTES = 'nounwind "no-builtins"'
 
@@ -59,7 +60,10 @@ def nvptx_ir(kernels: Iterable[tuple[DeviceKernel, S.For]], target: Target) -> s
 
 def _capability(target: Target) -> Capability:
     has = {"rounding": True, "rounding64": True, "fma": True, "fma64": True}
-    return replace(capability_of(target), **has, in_c=False, shuffles=True)  # type: ignore[arg-type]
+    version = re.match(r"sm_(\d+)", str(target.attrs.get("arch", "")))
+    half = "convert" if version is not None and int(version[1]) >= _HALVES else "soft"
+    found = capability_of(target)
+    return replace(found, **has, half=half, in_c=False, shuffles=True)  # type: ignore[arg-type]
 
 
 def _support(declarations: Iterable[str]) -> list[str]:

@@ -26,6 +26,8 @@ def source_text(kernels: Iterable[DeviceKernel], dialect: Dialect, compiler: str
     parts = [support, *(kernel.text for kernel in listed)] if support else [k.text for k in listed]
     parts = [cuda_function(WARP_PRODUCTS[n.removeprefix(WARP_HELPER)]) for n in products] + parts
     text = "\n".join(parts)
+    if dialect.halves is not None and re.search(r"\bslw_(from|to)_half\b", text):
+        text = f"{dialect.halves}\n{text}"
     doubles = ""
     if re.search(r"\bdouble\b", text):
         if dialect.doubles is None:

@@ -6,7 +6,7 @@ to sums in the registers of its threads (`ir/instructions/warp_products.py`)::
 
     float16, bfloat16 -> float32        int8, uint8 -> int32
 
-Panels are filled up with zeros to whole tiles: every extent will do.  Their rows are apart such
+Panels are padded with zeros to whole tiles: every extent will do.  Their rows are apart such
 that the threads of a warp fetch eight bytes each from different banks.
 """
 
@@ -168,7 +168,7 @@ def _space(problem: Problem) -> dict[str, Sequence[Any]]:
 
 
 def _stages(sizes: Sizes, sides: MatrixSides, entry: WarpProduct, knobs: MatrixKnobs) -> te.Tensor:
-    """Return the product of panels that are filled up with zeros to whole tiles."""
+    """Return the product of panels that are padded with zeros to whole tiles."""
     depth = _round_up(sizes.depth, _PANEL_BYTES // dtypes.bytes_of(entry.a_dtype))
 
     def panel(name: str, element: Element, count: int, tile: int, dtype: str) -> te.Tensor:
