@@ -178,3 +178,18 @@ def test_blocks_fit_the_device():
     assert all(k.threads <= 64 for k in knobs)
     assert MatrixKnobs(32, 32, 4, 4) in knobs
     assert MatrixKnobs(128, 128, 8, 8) not in knobs
+
+
+def test_an_image_smaller_than_a_tile_with_more_in_the_kernel(simulated):
+    """The pixels of one image are the fused axis itself, also past its end."""
+    rng = np.random.default_rng(5)
+    x, w = array(rng, (1, 40, 7, 7), "float16"), array(rng, (64, 40, 1, 1), "float16")
+    b = array(rng, (64, 1, 1), "float32")
+    product = relay.nn.conv2d(
+        var("x", *x.shape, dtype="float16"), var("w", *w.shape, dtype="float16"),
+        out_dtype="float32",
+    )  # fmt: skip
+    found = run(simulated, relay.add(product, var("b", 64, 1, 1, dtype="float32")), x=x, w=w, b=b)
+    assert len(simulated.launched) == 1
+    wanted = np.einsum("oc,cyx->oyx", w[:, :, 0, 0].astype("float64"), x[0].astype("float64")) + b
+    close(found[0], wanted.astype("float32"))

@@ -280,7 +280,8 @@ def _sides(
     if problem.attrs.groups > 1:
         group, channel = stage.split(channel, nparts=problem.attrs.groups)
         batch.append(group)
-    pixels = [axes[letter] for letter in geometry.pixels]
+    pixels = [axes[letter] for letter in geometry.fused_pixels]
+    batch += [axes[x] for x in geometry.pixels if x not in geometry.fused_pixels]
     stage.reorder(*batch, channel, *pixels)
     pixel = stage.fuse(*pixels)
     return batch, *((pixel, channel) if geometry.channels_last else (channel, pixel))

@@ -79,6 +79,17 @@ class Geometry:
         return [letter for letter in self.out if letter != "C"]
 
     @property
+    def fused_pixels(self) -> list[str]:
+        """`pixels` without those of one step in front, which are no part of a fused axis.
+
+        Of the fused axis, the others would be remainders then: past its end they begin again.
+        """
+        letters = self.pixels
+        while len(letters) > 1 and self.out[letters[0]] == 1:
+            letters = letters[1:]
+        return letters
+
+    @property
     def taps(self) -> list[str]:
         """The letters of what a sum runs over, as they lie in the kernel's memory."""
         return [letter for letter in self.kernel if letter != "O"]
@@ -262,7 +273,8 @@ def schedule_product(
     if problem.attrs.groups > 1:
         group, channel = stage.split(channel, nparts=problem.attrs.groups)
         batch.append(group)
-    pixels = [axes[letter] for letter in geometry.pixels]
+    pixels = [axes[letter] for letter in geometry.fused_pixels]
+    batch += [axes[x] for x in geometry.pixels if x not in geometry.fused_pixels]
     stage.reorder(*batch, channel, *pixels)
     pixel = stage.fuse(*pixels)
     sides = (pixel, channel) if geometry.channels_last else (channel, pixel)
