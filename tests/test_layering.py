@@ -361,6 +361,7 @@ LATE_MODULES = {
     ("slipway.backends.backend", "slipway.transform.graph"): "a kernel has no graph",
     ("slipway.backends.cpu.backend", "slipway.backends.cpu.graph"): "a kernel has no graph",
     ("slipway.backends.cpu.backend", "slipway.codegen.llvm"): "a target of C needs no LLVM",
+    ("slipway.backends.gpu.backend", "slipway.backends.gpu.graph"): "a kernel has no graph",
     ("slipway.backends.micro.backend", "slipway.backends.micro"): "a kernel has no graph",
     ("slipway.codegen.compiled", "slipway.codegen.llvm"): "what is only read is not linked",
     ("slipway.codegen.cache", "importlib"): "versions are asked when something is compiled",

@@ -28,6 +28,9 @@ class Dialect:
     - `prologue`: defines C's names of types, and whatever else the walk takes for granted
     - `doubles`: stands in front where float64 occurs; None for a language without it
     - `reserved`: words that no variable may have
+    - `halves`: defines ``slw_from_half`` and ``slw_to_half``, the device's own conversions of the
+      16 bits of a float16; None: they are arithmetic on integers
+    - `has_warp_products`: NVIDIA's instructions can be written in it
     """
 
     name: str
@@ -45,6 +48,8 @@ class Dialect:
     restrict: str = "restrict "
     doubles: str | None = ""
     reserved: frozenset[str] = frozenset()
+    halves: str | None = None
+    has_warp_products: bool = False
 
 
 AXES = ("x", "y", "z")

@@ -27,6 +27,17 @@ min max clamp mix step sign dot cross length select abs exp log pow sin cos tan 
 trunc rint round all any shuffle degrees radians distance normalize hypot atomic
 """
 
+# Both are in every OpenCL, also where half is no type to compute with, and exact.
+_HALVES = """static inline float slw_from_half(ushort x) {
+  return vload_half(0, (const __private half*)&x);
+}
+static inline ushort slw_to_half(float x) {
+  ushort made;
+  vstore_half_rte(x, 0, (__private half*)&made);
+  return made;
+}
+"""
+
 OPENCL = Dialect(
     name="opencl",
     head="__kernel{bounds}\nvoid {name}({parameters})",
@@ -42,6 +53,7 @@ OPENCL = Dialect(
     barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
     prologue=_PROLOGUE,
     builtins=MATH,
+    halves=_HALVES,
     doubles="#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n",
     reserved=frozenset(_WORDS.split()),
 )
