@@ -9,6 +9,8 @@ A record is the same for one problem alone, a line of JSON::
 
     {"op": "nn.dense", "inputs": ["float32[4, 64]", "float32[10, 64]"], "target": "llvm ...",
      "strategy": "dense.tile", "knobs": {"rows": 4, "vectors": 2}}
+
+"layout:nn.conv2d" in place of an operator is about the layout pass (`cpu.lowering.layout_wish`).
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from slipway.te.tensor import Tensor
 
 FORCE, RECORDS = "schedules.force", "schedules.records"
+# Before an operator's name: not how its kernel is computed, but what the layout pass makes of it.
+LAYOUT = "layout:"
 
 
 def forced_for(problem: Problem) -> Forced | None:
@@ -41,7 +45,7 @@ def forced_for(problem: Problem) -> Forced | None:
     context = PassContext.current()
     wishes = context.option(FORCE) or {}
     for name in wishes:
-        if name not in op_registry.load_ops():
+        if name.removeprefix(LAYOUT) not in op_registry.load_ops():
             raise ScheduleError(
                 f"the option {FORCE!r} names {name!r}, which is no operator."
                 f"{did_you_mean(name, op_registry.OPS)}"
