@@ -142,7 +142,7 @@ def search(layers, target, database, seconds, layouts_only):
         module, params = module_of(layer)
         share = left / (len(layers) - number)
         if share > 0:
-            tune_layouts(module, target, params, LocalRunner(), database, share)
+            tune_layouts(module, target, params, LocalRunner(), database, seconds=share)
     left = seconds - (time.monotonic() - start)
     if layouts_only or left <= 0:
         return

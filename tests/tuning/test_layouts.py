@@ -132,8 +132,11 @@ def test_a_model_is_searched_here(tmp_path):
     database = Database(tmp_path / "t.sqlite")
     seen = []
     with PassContext(opt_level=3):
-        score = tune_layouts(module, TARGET, None, LocalRunner(), database, 4.0, seen.append)
+        score = tune_layouts(
+            module, TARGET, None, LocalRunner(), database, seconds=4.0, watcher=seen.append
+        )
     assert score <= 1.0
+    assert {p.task.problem.op for p in seen} == {"layout:nn.conv2d"}
     assert len(database) >= 6
     with database, PassContext(opt_level=3):
         relay.build(module, TARGET).export_library(str(tmp_path / "m.tar"))

@@ -51,7 +51,7 @@ def tune(
     timeout: Timeout = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Search the ways to compute each kernel of MODEL, measured on this machine or a device.
+    """Search layouts and ways to compute the kernels of MODEL, measured here or on a device.
 
     Every trial is kept: a search that was ended goes on where it was. `slipway compile
     --tuning-records` takes what is written.
@@ -64,12 +64,12 @@ def tune(
 
         slipway compile mobilenet.onnx --tuning-records mobilenet.records
     """
+    from slipway.cli.tune_view import TuneView
     from slipway.target import Target
     from slipway.transform.context import PassContext
     from slipway.tuning.database import Database
     from slipway.tuning.picture import write_search_page
-    from slipway.tuning.task import extract_tasks
-    from slipway.tuning.tune import Budget, tune_tasks
+    from slipway.tuning.tune import Budget, tune_model
 
     model.stat()
     chosen = Target(target)
@@ -80,20 +80,20 @@ def tune(
     trials_file = database or Path(f"{model.stem}.tuning.sqlite")
     known = Database(trials_file)
     runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout)
-    rows: dict[int, Any] = {}
+    tasks: list[Any] = []
+    view = TuneView(seconds)
     ended = "done"
-    with PassContext(opt_level=3):
-        tasks = extract_tasks(module, chosen, parameters)
+    with PassContext(opt_level=3), view:
 
-        def watch(progress: Any) -> None:
-            rows[progress.number] = progress
-            console.err.print(
-                f"{progress.task.op} {progress.number + 1}/{len(tasks)}: {progress.trials} trials, "
-                f"{progress.score:.2f} of the default's time"
-            )
+        def begin(found: list[Any]) -> None:
+            tasks.extend(found)
+            view.begin(found)
 
         try:
-            tune_tasks(tasks, runner, known, Budget(trials, seconds=seconds), watch)
+            tune_model(
+                module, chosen, parameters, runner, known, Budget(trials, seconds=seconds),
+                view.kernel, begun=begin, layout_watcher=view.layout,
+            )  # fmt: skip
         except KeyboardInterrupt:
             ended = "interrupted"
         finally:
@@ -103,7 +103,7 @@ def tune(
                 write_search_page(report, tasks, known, runner.device, f"Tuning {model.name}")
     if not records.exists():
         known.write_records(records)
-    lines = [line_of(rows[number]) for number in sorted(rows)]
+    lines = [line_of(view.rows[number]) for number in sorted(view.rows)]
     if as_json:
         print(json.dumps({"ended": ended, "records": str(records), "tasks": lines}, indent=1))
     else:

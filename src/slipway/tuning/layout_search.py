@@ -22,7 +22,8 @@ from slipway.errors import RPCError, SlipwayError, TuningError
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Function
 from slipway.relay.interpret import interpret
-from slipway.relay.types import flatten
+from slipway.relay.open_dims import has_open
+from slipway.relay.types import TensorType
 from slipway.target import Target
 from slipway.toolchain.tempdir import tempdir
 from slipway.tuning.database import Database
@@ -36,6 +37,7 @@ from slipway.tuning.measure import (
     scored,
 )
 from slipway.tuning.runner import Runner
+from slipway.tuning.search import SAME_ERRORS
 from slipway.tuning.session import Array, ModelSession
 from slipway.tuning.space import Candidate
 
@@ -72,10 +74,11 @@ class ModelBench:
         main = module["main"]
         assert isinstance(main, Function)
         given = [p for p in main.params if p.name_hint not in self.params]
+        types = {p.name_hint: p.checked_type for p in given}
         self.inputs = {
-            p.name_hint: random_array(t, i)
-            for i, p in enumerate(given)
-            for t in flatten(p.checked_type)
+            name: random_array(t, i)
+            for i, (name, t) in enumerate(types.items())
+            if isinstance(t, TensorType)
         }
         self._session: ModelSession | None = None
         self._wanted: list[Array] | None = None
@@ -144,6 +147,7 @@ class LayoutSearch:
         self.fruitless = dict.fromkeys(self.chosen, 0)
         self.score, self.seconds = 1.0, 0.0
         self._present: Path | None = None
+        self._failures: list[str] = []  # of the device, in a row
 
     def step(self, task: LayoutTask, size: int = BATCH) -> int:
         """Try some candidates of a task and return how many there were; 0: none is left."""
@@ -181,20 +185,31 @@ class LayoutSearch:
         try:
             times = self.bench.times(paths, turns)
         except RPCError as error:
-            if len(paths) <= 2:
-                return [
-                    Measured(c, kind="run", error=error_text(error)) for c in paths if c != present
-                ]
-            found: list[Measured] = []
-            for candidate in paths:
-                if candidate != present:
-                    pair = {present: paths[present], candidate: paths[candidate]}
-                    found += [
-                        m for m in self._measured(pair, present, turns) if m.candidate == candidate
-                    ]
-            return found
+            if len(paths) > 2:
+                return self._alone(paths, present, turns)
+            self._failures.append(error_text(error))
+            if len(self._failures) >= SAME_ERRORS:
+                raise TuningError(
+                    f"{SAME_ERRORS} models on {self.device} failed one after the other; the first: "
+                    f"{self._failures[0]}"
+                ) from error
+            at_fault = [c for c in paths if c != present]
+            return [Measured(c, kind="run", error=error_text(error)) for c in at_fault]
+        self._failures = []
         self.seconds = sorted(times[present])[len(times[present]) // 2]
         return [scored(c, times[c], times[present]) for c in times]
+
+    def _alone(
+        self, paths: Mapping[Candidate, Path], present: Candidate, turns: int
+    ) -> list[Measured]:
+        """Return what candidates do, each by itself: a device did not survive their batch."""
+        found: list[Measured] = []
+        for candidate in paths:
+            if candidate != present:
+                pair = {present: paths[present], candidate: paths[candidate]}
+                measured = self._measured(pair, present, turns)
+                found += [m for m in measured if m.candidate == candidate]
+        return found
 
     def _crown(
         self,
@@ -237,36 +252,54 @@ def tune_layouts(
     params: Mapping[str, Any] | None,
     runner: Runner,
     database: Database,
+    *,
     seconds: float = 0.0,
+    per_task: int = 0,
     watcher: Callable[[LayoutProgress], None] | None = None,
 ) -> float:
     """Search the layouts of a model; return its time with the best over that at first.
 
-    What is found is in the database, after Ctrl-C and errors too.  Raises TuningError when the
-    device fails.
+    `seconds` and the trials of a task end it; 0: any.  A model with open sizes has no layouts to
+    search.  What is found is in the database, after Ctrl-C and errors too.  Raises TuningError when
+    the device fails.
     """
     start, tasks = time.monotonic(), extract_layouts(module, target, params)
+    if not tasks or not is_timed_whole(module):
+        return 1.0
     with (
         tempdir() as folder,
         ModelBench(module, target, params or {}, runner, Path(folder.path)) as bench,
     ):
         search = LayoutSearch(tasks, database, bench)
-        waiting = sorted(tasks, key=lambda task: -task.weight)
-        while waiting:
-            task = waiting.pop(0)
-            try:
-                made = search.step(task)
-            except TuningError:
-                raise
-            except SlipwayError as error:
-                raise TuningError(f"{task}: {error}") from error
-            if made and not search.is_done(task):
-                waiting.insert(0, task)
-            elif watcher is not None:
-                trials = len(search.tried[task.key])
-                watcher(
-                    LayoutProgress(task, tasks.index(task), trials, search.score, search.seconds)
-                )
+        for task in sorted(tasks, key=lambda task: -task.weight):
+            _search_one(search, task, per_task)
+            if watcher is not None:
+                number, trials = tasks.index(task), len(search.tried[task.key])
+                watcher(LayoutProgress(task, number, trials, search.score, search.seconds))
             if seconds and time.monotonic() - start > seconds:
                 break
     return search.score
+
+
+def is_timed_whole(module: IRModule) -> bool:
+    """Return whether "main" takes tensors of fixed sizes, for which values can be made up."""
+    main = module["main"]
+    types = [p.checked_type for p in main.params] if isinstance(main, Function) else []
+    return bool(types) and all(isinstance(t, TensorType) and not has_open(t) for t in types)
+
+
+def _search_one(search: LayoutSearch, task: LayoutTask, per_task: int) -> None:
+    """Search one task until nothing is gained any more, in `per_task` trials if that is not 0."""
+    left = per_task or len(task.space)
+    while left > 0 and not search.is_done(task):
+        try:
+            made = search.step(task, min(BATCH, left))
+        except RPCError as error:
+            raise TuningError(f"no session with {search.device} for {task}: {error}") from error
+        except SlipwayError as error:
+            if isinstance(error, TuningError):
+                raise
+            raise TuningError(f"{task}: {error}") from error
+        if not made:
+            break
+        left -= made
