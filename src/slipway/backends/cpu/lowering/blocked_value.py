@@ -13,7 +13,7 @@ from slipway.relay.ops.nn.windows import SPATIAL
 
 @dataclass(frozen=True)
 class Blocked:
-    """A value in blocks; `channels` of those in it are the graph's, the others fill it up."""
+    """A value in blocks; `channels` of those in it are the graph's, the others are padding."""
 
     expr: Expr
     layout: str
@@ -41,7 +41,7 @@ def plain_layout(rank: int) -> str:
 
 
 def as_plain_value(value: Blocked) -> Expr:
-    """Return the graph's value: its channels, without those that fill up blocks."""
+    """Return the graph's value: its channels, without the padding of the last block."""
     plain = transformed(value.expr, value.layout, value.plain)
     if not value.is_filled:
         return plain
