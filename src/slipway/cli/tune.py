@@ -36,6 +36,10 @@ def tune(
         Path | None, typer.Option(help="Keeps every trial. [default: MODEL.tuning.sqlite]")
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="Trials of each kernel at most.")] = 64,
+    board: Annotated[
+        str | None,
+        typer.Option(help="A microcontroller's board: count instructions in its emulator."),
+    ] = None,
     report: Annotated[
         Path | None, typer.Option(help="A page about the search: curves, what failed, what won.")
     ] = None,
@@ -63,6 +67,8 @@ def tune(
         slipway tune mobilenet.onnx --target raspberry-pi/4b-aarch64 --rpc-host pi.local
 
         slipway compile mobilenet.onnx --tuning-records mobilenet.records
+
+        slipway tune keywords.tflite --board mps2-an386
     """
     from slipway.cli.tune_view import TuneView
     from slipway.target import Target
@@ -72,6 +78,12 @@ def tune(
     from slipway.tuning.tune import Budget, tune_model
 
     model.stat()
+    if board is not None:
+        from slipway.cli.tune_board import tune_on_board
+
+        options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+        tune_on_board(model, board, output or Path(f"{model.stem}.records"), options, as_json)
+        return
     chosen = Target(target)
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
     with console.step(f"Reading {model}"):
