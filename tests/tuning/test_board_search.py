@@ -83,6 +83,16 @@ def test_a_level_of_the_compiler_is_taken_where_it_gains():
     assert found(10_000, level=-20)[0].level == "-O2"
 
 
+def test_layers_that_gain_together_only_are_taken_together():
+    def measure(choices, level):
+        wide = sum(c.family == "wide" for c in choices)
+        return BoardCost({0: 1000, 1: 1010}.get(wide, 800), 100 + 10 * wide, 50, ("right",))
+
+    result = search_board([Layer("x", "wide"), Layer("x", "wide")], measure, 10_000, 1000)
+    assert [c.family for c in result.chosen] == ["wide", "wide"]
+    assert search_board([Layer("x", "wide"), Layer("x", "wide")], measure, 115, 1000).chosen == ()
+
+
 def test_an_image_that_fails_is_that_choice_alone():
     def measure(choices, level):
         if any(c.family == "a" for c in choices):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway.backends.choices import key_of, using_records
-from slipway.backends.micro.kernels.wish import WrittenProblem, written_met
+from slipway.backends.micro.kernels.wish import LOOPS, WrittenProblem, written_met
 from slipway.compiler.relay_build import build
 from slipway.errors import SlipwayError, TuningError
 from slipway.ir.function import IRModule
@@ -159,11 +159,16 @@ def search_board(
             if watcher is not None:
                 watcher(choice)
     chosen, after = _taken(tried, before, measure, flash_bytes, ram_bytes)
+    # Layers that share a function are compiled with it: all of them may gain where one does not.
+    for family in sorted({c.family for c in tried if c.family != LOOPS and not c.error}):
+        every = [c for c in tried if c.family == family and not c.error]
+        cost = measure(every, LEVELS[0])
+        if _may_be(cost, before, flash_bytes, ram_bytes) and cost.instructions < after.instructions:
+            chosen, after = every, cost
     level = LEVELS[0]
     for other in LEVELS[1:]:
         cost = measure(chosen, other)
-        fits = cost.flash_bytes <= flash_bytes and cost.ram_bytes <= ram_bytes
-        if fits and cost.outputs == before.outputs and cost.instructions < after.instructions:
+        if _may_be(cost, before, flash_bytes, ram_bytes) and cost.instructions < after.instructions:
             after, level = cost, other
     return BoardResult(before, after, tuple(chosen), level, tuple(tried))
 
@@ -203,9 +208,14 @@ def _taken(
     order = sorted(best.values(), key=lambda c: -c.saved / max(1, c.more_bytes))
     while order:
         after = measure(order, LEVELS[0])
-        fits = after.flash_bytes <= flash_bytes and after.ram_bytes <= ram_bytes
-        better = after.instructions < before.instructions and after.outputs == before.outputs
-        if fits and better:
+        is_less = after.instructions < before.instructions
+        if is_less and _may_be(after, before, flash_bytes, ram_bytes):
             return order, after
         order = order[:-1]
     return [], before
+
+
+def _may_be(cost: BoardCost, before: BoardCost, flash_bytes: int, ram_bytes: int) -> bool:
+    """Return whether an image fits the board and computes what the first one does."""
+    fits = cost.flash_bytes <= flash_bytes and cost.ram_bytes <= ram_bytes
+    return fits and cost.outputs == before.outputs
