@@ -8,7 +8,7 @@ import pytest
 
 import slipway as tvm
 from slipway import relay
-from slipway.errors import RPCError, ScheduleError
+from slipway.errors import RPCError, ScheduleError, TuningError
 from slipway.relay.interpret import interpret
 from slipway.target import Target
 from slipway.transform.context import PassContext
@@ -156,3 +156,21 @@ def test_inputs_that_are_no_parameters_get_values(tmp_path):
     params = {"w": np.ones((5, 8), "float32")}
     with ModelBench(module, TARGET, params, SimpleNamespace(), tmp_path) as bench:
         assert list(bench.inputs) == ["x"]
+
+
+def test_two_searches_share_one_file(tasks, tmp_path):
+    """Each sees what the other has found, and nothing is lost."""
+    one, other = Database(tmp_path / "t.sqlite"), Database(tmp_path / "t.sqlite")
+    (task,) = [t for t in tasks if t.weight == 2]
+    LayoutSearch(tasks, one, FakeModel(plain_is_fast)).step(task, 2)
+    again = LayoutSearch(tasks, other, FakeModel(plain_is_fast))
+    assert again.chosen[task.key].strategy == "plain"
+    again.step(task, 2)
+    assert len(one) == len(other) == len({t.candidate for t in one.trials(task, "local")}) + 1
+
+
+@pytest.mark.parametrize("address", ["postgresql://me@host/trials", "mysql://host/trials"])
+def test_the_address_of_a_server_is_refused_in_words(address):
+    for given in (address, Path(address)):
+        with pytest.raises(TuningError, match="SQLite file"):
+            Database(given)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import sqlite3
 import time
 from collections.abc import Iterable
@@ -63,6 +64,11 @@ class Database:
     """The trials in a file; ``with database:`` lets `relay.build` use the best of them."""
 
     def __init__(self, path: str | Path) -> None:
+        if re.match(r"\w+:/", str(path)):
+            raise TuningError(
+                f"{path} is the address of a database server: trials are kept in an SQLite file. "
+                "Give a path; several searches on this machine may share one file"
+            )
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
