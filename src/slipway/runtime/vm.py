@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from slipway.classic_names import REGIONS
+from slipway.classic.names import REGIONS
 from slipway.errors import ExecutionError
 from slipway.placeholders import placeholder_of
 from slipway.runtime.devices import Device
