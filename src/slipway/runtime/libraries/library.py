@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import _ctypes
 import ctypes
+import fcntl
 import itertools
 import os
+import resource
 import tempfile
 import weakref
 from pathlib import Path
@@ -107,9 +109,6 @@ def _at_high_number(file: int) -> int:
     is to find nothing there once the file is closed, and not another file: systems give the lowest
     number that is free.
     """
-    import fcntl
-    import resource
-
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     try:
         high = fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, min(limit, 1 << 20) // 2)
