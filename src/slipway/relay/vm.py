@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from slipway.classic_names import REGIONS
+from slipway.classic.names import REGIONS
 from slipway.lazy import by_module, offer
 from slipway.placeholders import placeholder_of
 

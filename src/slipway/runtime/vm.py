@@ -17,7 +17,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from slipway.classic_names import REGIONS
+from slipway.classic.names import REGIONS
 from slipway.errors import ArtifactError, ExecutionError, did_you_mean
 from slipway.placeholders import placeholder_of
 from slipway.runtime.devices import Device, cpu

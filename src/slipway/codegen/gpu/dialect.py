@@ -25,6 +25,7 @@ class Dialect:
     - `indices`: the number of a block or a thread along an axis
     - `function`: words in front of a function that kernels call
     - `builtins`: the language's functions for intrinsics on float32 and float64
+    - `externs`: functions of the language that a kernel may call by name (call_extern)
     - `prologue`: defines C's names of types, and whatever else the walk takes for granted
     - `doubles`: stands in front where float64 occurs; None for a language without it
     - `reserved`: words that no variable may have
@@ -44,6 +45,7 @@ class Dialect:
     barrier: str
     prologue: str
     builtins: Mapping[str, str] = field(default_factory=dict)
+    externs: frozenset[str] = frozenset()
     function: str = "static inline"
     restrict: str = "restrict "
     doubles: str | None = ""

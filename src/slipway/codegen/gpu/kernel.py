@@ -288,6 +288,11 @@ class KernelEmitter(CFunction):
         word = self.dialect.builtins.get(node.op)
         if word is not None and dtypes.scalar_of(node.args[0].dtype) in ("float32", "float64"):
             return f"{word}({', '.join(self.expr(a, lane) for a in node.args)})"
+        if node.op in ("call_extern", "call_pure_extern"):
+            function, *arguments = node.args
+            name = str(getattr(function, "value", function))
+            if name in self.dialect.externs:
+                return f"{name}({', '.join(self.expr(a, lane) for a in arguments)})"
         if node.op in ("call_extern", "call_pure_extern", "call_llvm_intrin", "hardware"):
             raise CodegenError(
                 f"{self.name}: kernels in {self.dialect.name} cannot call {node.args[0]}"

@@ -17,6 +17,8 @@ LIBRARY = "kernels are generated here, not called from this library"
 CPP = "a node of TVM's C++ side, with no object of its own here"
 FRAMEWORK = "export the model to ONNX, TFLite or PyTorch and import that"
 INSIDE = "a step that the code generators take on their own here: leave it out"
+STRATEGY = "kernels are chosen from the target's description, and by tuning: docs/tuning.md"
+SPANS = "expressions carry no spans: errors name the operator and its inputs"
 REGIONS = "models are compiled whole: relay.vm.compile, Executable and VirtualMachine are there"
 
 NOT_THERE: dict[str, str] = {
@@ -66,12 +68,39 @@ NOT_THERE: dict[str, str] = {
     "`slipway run`",
     "tvm.rpc.with_minrpc": "libinfo.find_rpc_server gives a server that links nothing",
     "tvm.micro": "see slipway.micro",
+    "tvm.target.target": "slipway.target has Target, the kinds and the models",
     "tvm.parser": "slipway.parser has parse", "tvm.support.libinfo": "see slipway.libinfo",
     "tvm.testing": "a helper of TVM's own tests", "tvm.arith": "slipway.arith has Analyzer",
     "tvm.autotvm": TUNER, "tvm.auto_scheduler": TUNER, "tvm.meta_schedule": TUNER,
-    "tvm.contrib": LIBRARY,
+    "tvm.contrib": "no counterpart here",
     **{f"tvm.contrib.{name}": LIBRARY for name in (
-        "cublas", "cublaslt", "cudnn", "cutlass", "miopen", "rocblas", "thrust")},
+        "cublas", "cublaslt", "cudnn", "cutlass", "dnnl", "miopen", "mkl", "mps", "nnpack",
+        "rocblas", "sparse", "thrust")},
+    **{f"tvm.relay.op.contrib.{name}": LIBRARY for name in (
+        "bnns", "cublas", "cudnn", "cutlass", "dnnl", "libtorch", "tensorrt")},
+    **{f"tvm.relay.op.contrib.{name}": ACCELERATOR for name in (
+        "arm_compute_lib", "clml", "cmsisnn", "coreml", "ethosn", "ethosu", "vitis_ai")},
+    "tvm.relay.op.strategy": STRATEGY, "tvm.relay.op.OpStrategy": STRATEGY,
+    "tvm.relay.qnn.strategy": STRATEGY, "tvm.relay.collage": "partition by a pattern table: "
+    "relay.transform.MergeComposite and PartitionGraph",
+    "tvm.relay.prelude": "algebraic data types are not there: use tuples",
+    "tvm.relay.Span": SPANS, "tvm.relay.Sequential": SPANS, "tvm.relay.SourceName": SPANS,
+    "tvm.relay.op.op_attrs": "attributes are those of the call: call.attrs",
+    "tvm.relay.backend.aot": "relay.build with Executor(\"aot\") compiles models so",
+    "tvm.relay.backend.contrib.ethosu": ACCELERATOR,
+    "tvm.relay.text": "slipway.parser has parse", "tvm.relay.types": CPP,
+    "tvm.auto_scheduler.testing": "a helper of TVM's own tests",
+    "tvm.meta_schedule.testing": "a helper of TVM's own tests",
+    "tvm.driver": "slipway.driver has build, lower and tvmc",
+    "tvm.exec": "the programs are commands: slipway --help lists them",
+    "tvm.generic": "dispatch by target is in slipway.target: generic_func",
+    "tvm.utils": "measurements are benchmarks/ and `slipway check --profile`",
+    "tvm.tvm_wrap_excepthook": "errors of compiled code are Python's own here",
+    "tvm.rpc": "slipway.rpc has the client, Server, tracker and proxy",
+    "tvm.script": "slipway.script reads ir_module and T.prim_func, and .script() writes them",
+    "tvm.support": "no counterpart here",
+    "tvm.blocks": CPP, "tvm.tir.usmp": "give pools as workspace_memory_pools= of relay.build",
+
     "tvm.contrib.cuda": GPU,
     "tvm.contrib.rocm": GPU, "tvm.contrib.coreml_runtime": ACCELERATOR,
     "tvm.contrib.hexagon": ACCELERATOR, "tvm.contrib.ethosu": ACCELERATOR,
@@ -120,10 +149,14 @@ DIFFERENT: dict[str, str] = {
 }
 
 
+def rule_of(name: str) -> str:
+    """Return the rule that speaks of a name, as "tvm.te.hybrid"; "" where there is none."""
+    return max((p for p in NOT_THERE if name.startswith(p)), key=len, default="")
+
+
 def reason(name: str) -> str:
     """Return why a name, as "tvm.te.hybrid", is not there; "" where no rule speaks of it."""
-    found = max((p for p in NOT_THERE if name.startswith(p)), key=len, default="")
-    return NOT_THERE.get(found, "")
+    return NOT_THERE.get(rule_of(name), "")
 
 
 def missing(module: str, name: str, known: tuple[str, ...] | list[str] = ()) -> str:
@@ -131,7 +164,7 @@ def missing(module: str, name: str, known: tuple[str, ...] | list[str] = ()) -> 
     near = "" if name.startswith("_") else did_you_mean(name, known)  # tools ask for __wrapped__
     text = f"module {module!r} has no attribute {name!r}.{near}"
     classic = f"{module}.{name}".replace("slipway", "tvm", 1)
-    specific = max((p for p in NOT_THERE if classic.startswith(p)), key=len, default="")
+    specific = rule_of(classic)
     if specific.count(".") < 1 or (near and specific != classic):
         return text
     text = f"module {module!r} has no attribute {name!r}."
