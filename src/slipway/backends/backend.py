@@ -115,7 +115,8 @@ def register_backend(backend: Backend) -> Backend:
     if lacking:
         raise TargetError(
             f"register_backend: {type(backend).__name__} lacks {' and '.join(lacking)}; "
-            "a class derived from slipway.backends.backend.Backend says which targets it serves and how it emits code"
+            "a class derived from slipway.backends.backend.Backend says which targets it serves, "
+            "and how it emits code"
         )
     _REGISTERED.append(backend)
     _PACKAGES.update(backend.strategies)
