@@ -1,12 +1,13 @@
 """Devices' own clocks: marks in their queues, and the time between two of them."""
 
 import ctypes
+import math
 import time
 
 import pytest
 import run_kernels
-import test_kernels
 from simulated import _Api
+from tests.backends.gpu import test_kernels
 
 import slipway as tvm
 from slipway.runtime.libraries.native_library import native_runtime
@@ -55,18 +56,19 @@ def test_a_span_holds_the_kernels_that_are_queued_in_it(kind, device, vulkan):
     out = tvm.nd.array(run_kernels.random(96, 96), dev)
     function(x, x, out)  # compiled by the driver
     clock = Clock(dev.device_type)
-    before, spans = clock.launches(), []
-    for runs in (1, 12):
+    before, shortest = clock.launches(), {1: math.inf, 12: math.inf}
+    for runs in (1, 12) * 5:  # the shortest: a driver on a busy processor may be held up in one
         dev.sync()
         began = time.perf_counter()
         first = clock.mark()
         for _ in range(runs):
             function(x, x, out)
-        spans.append(clock.seconds(first, clock.mark()))
+        span = clock.seconds(first, clock.mark())
         # The device's clock and the host's run alike.
-        assert 0 < spans[-1] <= (time.perf_counter() - began) * 1.05
-    assert clock.launches() == before + 13
-    assert spans[1] > spans[0]
+        assert 0 < span <= (time.perf_counter() - began) * 1.05
+        shortest[runs] = min(shortest[runs], span)
+    assert clock.launches() == before + 13 * 5
+    assert shortest[12] > shortest[1]
     for _ in range(70):  # marks are given back
         assert clock.seconds(clock.mark(), clock.mark()) >= 0
     found = function.time_evaluator(function.entry_name, dev, number=2, repeat=2)(x, x, out)
