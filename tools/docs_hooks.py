@@ -16,9 +16,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Return a page without its links to files that are no pages."""
 
     def plain(link: re.Match[str]) -> str:
-        target = (_ROOT / "docs" / link[2]).resolve()
+        target = (_ROOT / "docs" / page.file.src_path).parent.joinpath(link[2]).resolve()
         if not target.exists():
             raise FileNotFoundError(f"{page.file.src_path} links {link[2]}, which is not there")
+        if target.is_relative_to(_ROOT / "docs"):
+            return link[0]
         return link[1] if "`" in link[1] else f"{link[1]} (`{target.relative_to(_ROOT)}`)"
 
     return _LINK.sub(plain, markdown)

@@ -1,7 +1,8 @@
 """Devices' own clocks: marks in their queues, and the time between two of them."""
 
 import ctypes
-import math
+import subprocess
+import sys
 import time
 
 import pytest
@@ -56,20 +57,37 @@ def test_a_span_holds_the_kernels_that_are_queued_in_it(kind, device, vulkan):
     out = tvm.nd.array(run_kernels.random(96, 96), dev)
     function(x, x, out)  # compiled by the driver
     clock = Clock(dev.device_type)
-    before, shortest = clock.launches(), {1: math.inf, 12: math.inf}
-    for runs in (1, 12) * 5:  # the shortest: a driver on a busy processor may be held up in one
+    before, spans = clock.launches(), []
+    for runs in (1, 12):
         dev.sync()
         began = time.perf_counter()
         first = clock.mark()
         for _ in range(runs):
             function(x, x, out)
-        span = clock.seconds(first, clock.mark())
+        spans.append(clock.seconds(first, clock.mark()))
         # The device's clock and the host's run alike.
-        assert 0 < span <= (time.perf_counter() - began) * 1.05
-        shortest[runs] = min(shortest[runs], span)
-    assert clock.launches() == before + 13 * 5
-    assert shortest[12] > shortest[1]
+        assert 0 < spans[-1] <= (time.perf_counter() - began) * 1.05
+    assert clock.launches() == before + 13
+    assert spans[1] > spans[0]
     for _ in range(70):  # marks are given back
         assert clock.seconds(clock.mark(), clock.mark()) >= 0
     found = function.time_evaluator(function.entry_name, dev, number=2, repeat=2)(x, x, out)
     assert all(seconds > 0 for seconds in found.results)
+
+
+def test_measuring_on_the_processor_opens_no_driver():
+    """An open driver costs threads, memory, and its own calls around each node that is timed."""
+    script = (
+        "import numpy as np, slipway\n"
+        "from slipway import relay\n"
+        "x = relay.var('x', shape=(1, 64))\n"
+        "m = slipway.compile(relay.Function([x], relay.nn.softmax(relay.exp(x))), quiet=True)\n"
+        "m.executor.profile(number=3, repeat=2)\n"
+        "m.benchmark(number=3, repeat=2)\n"
+        "print(open('/proc/self/maps').read())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    for library in ("libvulkan", "libOpenCL", "libcuda"):
+        assert library not in done.stdout, library

@@ -107,8 +107,8 @@ uint64_t slw_driver_launches(const slw_device_driver *driver, int32_t device_id)
 slw_status slw_driver_wait(slw_device_driver *driver,
                            slw_status (*synchronize)(int32_t device_id)) {
   slw_status status = SLW_OK;
-  if (is_forked(driver)) {
-    return SLW_OK; /* the other process waits for its own work */
+  if (driver->opened == 0U || is_forked(driver)) {
+    return SLW_OK; /* no work here; or it is the other process's, which waits itself */
   }
   for (int32_t id = 0; id < driver->num_devices && status == SLW_OK; ++id) {
     if ((driver->opened >> id & 1U) != 0U) {

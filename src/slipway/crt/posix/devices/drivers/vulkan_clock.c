@@ -8,10 +8,12 @@
 enum { VK_QUERY_TIME = 2, VK_AT_END = 0x2000, VK_RESULT_64_BITS = 1, VK_RESULT_WAIT = 2 };
 
 uint64_t slw_vulkan_launches(int32_t device_id) {
-  const slw_vulkan_device *device =
-      slw_driver_has(&slw_vulkan, device_id) ? slw_vulkan_device_of(device_id) : NULL;
-  return (device != NULL && device->time_bits != 0U) ? slw_driver_launches(&slw_vulkan, device_id)
-                                                     : 0U;
+  uint64_t count = slw_driver_launches(&slw_vulkan, device_id);
+  const slw_vulkan_device *device = NULL;
+  if (count != 0U) { /* whoever asks must not open a device that nobody used */
+    device = slw_vulkan_device_of(device_id);
+  }
+  return (device != NULL && device->time_bits != 0U) ? count : 0U;
 }
 
 static slw_status mark_on(slw_vulkan_device *device, uint64_t *out) {
