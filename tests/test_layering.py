@@ -361,10 +361,12 @@ LATE_LIBRARIES = (
 # circle either.  A command (cli, exec) loads what it needs when it runs.
 LATE_MODULES = {
     ("slipway.backends.backend", "slipway.transform.graph"): "a kernel has no graph",
+    ("slipway.backends.cpu.backend", "slipway.backends.c_code"): "most targets are no C",
     ("slipway.backends.cpu.backend", "slipway.backends.cpu.graph"): "a kernel has no graph",
     ("slipway.backends.cpu.backend", "slipway.codegen.llvm"): "a target of C needs no LLVM",
     ("slipway.backends.gpu.backend", "slipway.backends.gpu.graph"): "a kernel has no graph",
     ("slipway.backends.micro.backend", "slipway.backends.micro"): "a kernel has no graph",
+    ("slipway.codegen.snippet_objects", "slipway.codegen.c"): "few kernels bring C along",
     ("slipway.codegen.compiled", "slipway.codegen.llvm"): "what is only read is not linked",
     ("slipway.codegen.cache", "importlib"): "versions are asked when something is compiled",
     ("slipway.compiler.export", "slipway.codegen"): "what only runs here is not linked",

@@ -9,7 +9,7 @@ import pytest
 from aot_models import build
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_aot import compile_shared, reference, run
+from tests.compiler.aot.test_aot import compile_shared, reference, run
 
 import slipway as tvm
 from slipway import relay

@@ -10,7 +10,7 @@ import pytest
 from slipway import rpc
 from slipway.errors import RPCError
 
-PAGE = Path(__file__).parents[2] / "docs" / "security.md"
+PAGE = Path(__file__).parents[3] / "docs" / "security.md"
 SERVER = "/usr/local/bin/slipway-server"
 
 

@@ -6,7 +6,7 @@ from unittest import mock
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plan_problems import is_valid, may_lie, problems
+from tests.compiler.memory.plan_problems import is_valid, may_lie, problems
 
 from slipway.compiler.memory_plan import (
     Block,

@@ -21,7 +21,7 @@ from slipway.rpc import protocol
 from slipway.rpc.protocol import HEADER, Code, Role, frame, hello_payload, welcome_payload
 
 TOKEN = "a token"
-PAGE = Path(__file__).parents[2] / "docs" / "security.md"
+PAGE = Path(__file__).parents[3] / "docs" / "security.md"
 
 
 class Impostor:
@@ -304,7 +304,7 @@ def test_answer_to_one_challenge_is_none_to_another():
 def test_minimal_client_refuses_a_server_without_proof(impostor, tmp_path):
     library = tmp_path / "x.so"
     library.write_bytes(b"secret")
-    example = Path(__file__).parents[2] / "examples" / "rpc_minimal_client.py"
+    example = Path(__file__).parents[3] / "examples" / "rpc_minimal_client.py"
     done = subprocess.run(
         [sys.executable, "-I", example, "127.0.0.1", str(impostor.port), library, "f"],
         env={**os.environ, "SLIPWAY_RPC_TOKEN": TOKEN},

@@ -5,7 +5,7 @@ import itertools
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from plan_problems import is_valid, problems
+from tests.compiler.memory.plan_problems import is_valid, problems
 
 from slipway.compiler.memory_plan import Block, Share, lower_bound
 from slipway.compiler.memory_plan.optimal import _Searcher, search_below

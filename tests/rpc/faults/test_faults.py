@@ -31,38 +31,23 @@ kernels             test_bad_kernels: loops, divides by zero, writes out of boun
 """
 
 import contextlib
-import importlib.util
+import importlib
 import os
 import resource
 import signal
 import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.rpc.faults import work
+from tests.rpc.faults.relay import Relay
 
 from slipway import rpc
 from slipway.errors import RemoteError, RPCConnectionError, RPCError, RPCTimeoutError
 from slipway.rpc import client as rpc_client
 from slipway.rpc import tracker_client
 
-HERE = Path(__file__).parent
-
-
-def load(name):
-    """Import a file of this folder (under importlib mode, test folders are no packages)."""
-    full = f"slipway_test_rpc_{name}"
-    if full not in sys.modules:
-        spec = importlib.util.spec_from_file_location(full, HERE / f"{name}.py")
-        sys.modules[full] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[full])
-    return sys.modules[full]
-
-
-Relay = load("relay").Relay
-work = load("work")
 BULK, MOMENTS, Work = work.BULK, work.MOMENTS, work.Work
 is_alive, wait_for = work.is_alive, work.wait_for
 
@@ -71,7 +56,7 @@ class Lab:
     """A tracker with one device; clients reach the device through a relay."""
 
     def __init__(self):
-        load("functions")
+        importlib.import_module("tests.rpc.functions")
         self.tracker = rpc.Tracker("127.0.0.1", 0, silent=True)
         self.device = None
         self.start_device()

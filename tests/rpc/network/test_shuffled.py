@@ -6,7 +6,7 @@ import random
 import struct
 
 import pytest
-from tests.rpc import shuffled
+from tests.rpc.network import shuffled
 
 from slipway.rpc.connections.greeting import introduce, receive_any, send
 from slipway.rpc.protocol import Code, Role, read_error

@@ -21,7 +21,7 @@ import slipway as tvm
 from slipway import relay, te
 from slipway.errors import ArtifactError
 
-SCRIPTS = Path(__file__).parent.parent / "web"
+SCRIPTS = Path(__file__).parents[2] / "web"
 MODULE = Path(tvm.libinfo.find_js_path()[0]) / "slipway.mjs"
 TARGET = "llvm -mtriple=wasm32"
 

@@ -1,6 +1,5 @@
 """Two machines' worth: client and device in two namespaces, 20 ms apart, 1 % of packets lost."""
 
-import importlib.util
 import json
 import os
 import re
@@ -11,20 +10,11 @@ from pathlib import Path
 
 import pytest
 import trustme
+from tests.rpc.network import network
 
 HERE = Path(__file__).parent
 TOKEN = "over the wire"
 TESTS = ("test_session.py", "test_kernels.py", "test_graph.py")
-
-
-def load_network():
-    spec = importlib.util.spec_from_file_location("slipway_test_network", HERE / "network.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-network = load_network()
 
 
 @pytest.fixture
@@ -197,10 +187,18 @@ def test_the_rpc_tests_across_the_network(programs, wire, certificate, name, tls
     if tls:
         programs.environment["SLIPWAY_RPC_TLS_CA"] = certificate[1]
     here = programs.port_of("near", str(HERE / "network_peer.py"), "forward", network.FAR, str(far))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / name)]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        str(HERE.parent / name),
+    ]
     done = subprocess.run(
         wire.inside("near", *command), capture_output=True, text=True, check=False,
-        env={**programs.environment, "SLIPWAY_TEST_RPC_PORT": str(here)}, cwd=HERE.parent.parent,
+        env={**programs.environment, "SLIPWAY_TEST_RPC_PORT": str(here)}, cwd=HERE.parents[2],
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:]
     assert " passed" in done.stdout

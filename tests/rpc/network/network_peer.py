@@ -15,7 +15,7 @@ from slipway.rpc.server import listen, serve
 
 def run_server(host, certificate=""):
     """Serve the test functions on a port of `host`, which is printed."""
-    place = Path(__file__).parent / "functions.py"
+    place = Path(__file__).parents[1] / "functions.py"
     spec = importlib.util.spec_from_file_location("slipway_test_rpc_functions", place)
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
     listener = listen(host, 0, 1)

@@ -16,7 +16,7 @@ import slipway as tvm
 from slipway import relay
 from slipway.script import tir as T
 
-SCRIPTS = Path(__file__).parent.parent / "web"
+SCRIPTS = Path(__file__).parents[2] / "web"
 FOLDER = Path(tvm.libinfo.find_js_path()[0])
 THREADED = "llvm -mtriple=wasm32 -mattr=+atomics"
 

@@ -8,7 +8,7 @@ import socket
 import time
 
 import pytest
-from tests.rpc.test_web import TOKEN, Site
+from tests.rpc.web.test_web import TOKEN, Site
 
 from slipway.rpc.web import auth as web_auth
 from slipway.rpc.web import feed as web_feed

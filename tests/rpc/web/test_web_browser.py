@@ -1,13 +1,11 @@
 """The tracker's page in a browser: what it shows, also on a phone, and who acts through it."""
 
-import importlib.util
-import sys
 import time
-from pathlib import Path
 
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from tests.rpc.web import test_web
 
 from slipway.rpc.farm.view import take_sample
 from slipway.rpc.web import feed as web_feed
@@ -15,20 +13,10 @@ from slipway.rpc.web import feed as web_feed
 LONG = "kind-with-a-name-that-is-much-longer-than-the-screen-of-any-phone-is-wide"
 
 
-def helpers():
-    """The farm of test_web.py (under importlib mode, test folders are no packages)."""
-    name = "slipway_test_rpc_web"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / "test_web.py")
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
-
-
 @pytest.fixture
 def site(monkeypatch):
     monkeypatch.setattr(web_feed, "PERIOD_S", 0.05)
-    running = helpers().Site(token="secret")
+    running = test_web.Site(token="secret")
     for number in range(4):
         running.add("rpi4", 9090 + number)
     running.add(LONG, 9100)

@@ -16,7 +16,7 @@ import slipway as tvm
 from slipway import relay, te
 from slipway.errors import ArtifactError, ExecutionError
 
-SCRIPTS = Path(__file__).parent.parent / "web"
+SCRIPTS = Path(__file__).parents[2] / "web"
 FOLDER = Path(tvm.libinfo.find_js_path()[0])
 TARGET = "llvm -mtriple=wasm32"
 

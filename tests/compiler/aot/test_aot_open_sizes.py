@@ -5,8 +5,8 @@ import subprocess
 
 import numpy as np
 import pytest
-from test_aot import compile_shared
-from test_open_sizes import attention, cnn, mlp, values, var, weights
+from tests.compiler.aot.test_aot import compile_shared
+from tests.compiler.test_open_sizes import attention, cnn, mlp, values, var, weights
 
 from slipway import relay
 from slipway.errors import LoweringError

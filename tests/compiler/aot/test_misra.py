@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).resolve().parents[2] / "tools" / "misra.py"
+TOOL = Path(__file__).resolve().parents[3] / "tools" / "misra.py"
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 SCRIPTS = pytest.mark.parametrize("script", ["fuzz_rpc.py", "fuzz_rpc_client.py"])
 
 

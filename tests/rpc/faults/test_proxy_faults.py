@@ -1,34 +1,18 @@
 """A proxy that dies or hangs in the middle of a session, and what its clients and devices do."""
 
 import contextlib
-import importlib.util
+import importlib
 import os
 import signal
 import socket
-import sys
-from pathlib import Path
 
 import pytest
+from tests.rpc.faults import work
+from tests.rpc.faults.relay import Relay
 
 from slipway import rpc
 from slipway.errors import RPCError, RPCTimeoutError
 from slipway.rpc import client as rpc_client
-
-HERE = Path(__file__).parent
-
-
-def load(name):
-    """Import a file of this folder (under importlib mode, test folders are no packages)."""
-    full = f"slipway_test_rpc_{name}"
-    if full not in sys.modules:
-        spec = importlib.util.spec_from_file_location(full, HERE / f"{name}.py")
-        sys.modules[full] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[full])
-    return sys.modules[full]
-
-
-Relay = load("relay").Relay
-work = load("work")
 
 
 def is_free(port):
@@ -41,7 +25,7 @@ class Place:
     """A device behind a proxy; clients reach the proxy through a relay."""
 
     def __init__(self):
-        load("functions")
+        importlib.import_module("tests.rpc.functions")
         with socket.create_server(("127.0.0.1", 0)) as reserved:
             self.port = reserved.getsockname()[1]
         self.proxies = []

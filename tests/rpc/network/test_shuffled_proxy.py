@@ -6,7 +6,7 @@ import random
 import struct
 
 import pytest
-from tests.rpc import shuffled
+from tests.rpc.network import shuffled
 
 from slipway.errors import RPCError
 from slipway.rpc.connections.greeting import introduce, receive_any, send
