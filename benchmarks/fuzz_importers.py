@@ -3,6 +3,7 @@
     python -m benchmarks fuzz_importers onnx --cases 100000 --jobs 2
     python -m benchmarks fuzz_importers tflite --cases 100000 --seed 7
     python -m benchmarks fuzz_importers artifacts --cases 100000   # what export writes, not run
+    python -m benchmarks fuzz_importers relay --cases 100000       # functions as text
     python -m benchmarks fuzz_importers onnx --only 1234           # one case again, with its error
     python -m benchmarks fuzz_importers tflite --corpus FOLDER     # own seed files
 
@@ -59,6 +60,29 @@ def tflite_corpus():
     return files()
 
 
+def relay_corpus():
+    """Return (name, bytes) of random graphs as text, with their constants."""
+    from benchmarks.fuzz_graphs.draw import draw
+    from benchmarks.fuzz_graphs.graph import relay_function
+    from slipway.relay import astext
+
+    found = []
+    for seed in range(80):
+        text = astext(relay_function(draw(seed, (1, 5))), show_meta_data=True).encode()
+        if len(text) <= MAX_SEED_BYTES:
+            found.append((f"graph {seed}", text))
+    return found
+
+
+def relay_module(data):
+    """Parse text, as a program reads it from a file."""
+    from slipway import relay
+    from slipway.ir.function import IRModule
+
+    found = relay.parse(data.decode(errors="replace"))
+    return found if isinstance(found, IRModule) else IRModule.from_expr(found), {}
+
+
 def folder_corpus(folder):
     return [
         (p.name, p.read_bytes())
@@ -88,7 +112,8 @@ def attempt(kind, data, build):
         except SlipwayError:
             return "refused"
         return "read"
-    reader = relay.frontend.from_onnx if kind == "onnx" else relay.frontend.from_tflite
+    readers = {"onnx": relay.frontend.from_onnx, "tflite": relay.frontend.from_tflite}
+    reader = readers.get(kind, relay_module)
     try:
         mod, params = reader(data)
     except InternalError:  # an exception that nobody raised on purpose
@@ -152,6 +177,8 @@ def load_corpus(kind, folder):
         return folder_corpus(folder)
     if kind == "artifacts":
         return _artifacts.artifact_corpus()
+    if kind == "relay":
+        return relay_corpus()
     return onnx_corpus() if kind == "onnx" else tflite_corpus()
 
 
@@ -229,7 +256,7 @@ def save(args, number, data):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("kind", choices=["onnx", "tflite", "artifacts"])
+    parser.add_argument("kind", choices=["onnx", "tflite", "artifacts", "relay"])
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)

@@ -1,13 +1,14 @@
 """What a search of two minutes gains on layers that no schedule was fitted to.
 
     python -m benchmarks tuning [--seconds 120] [--only NAME ...] [--turns 41] [--json FILE]
-                                [--database FILE] [--target TARGET]
+                                [--database FILE] [--target TARGET] [--layouts-only]
 
-Thirty layers of odd channels, skinny products, depthwise and grouped convolutions share the
-seconds, as the kernels of a model do.  Then the best of each and the choice without tuning run in
-turns, in a process of their own; the ratio is the median of the turns', with the middle half of
-them.  Results are held against the operators' NumPy definitions before a candidate may win.  One
-thread.
+Thirty layers of odd channels, skinny products, depthwise and grouped convolutions, each a model of
+one layer with plain inputs and outputs, share the seconds: first their layouts, then the kernels
+that come of them.  Then each model compiled with what was found and without tuning run in turns, in
+a process of their own; the ratio is the median of the turns', with the middle half of them.
+Outputs are held against the operators' NumPy definitions before a candidate may win, and once more
+at the end.  One thread.
 """
 
 import argparse
@@ -27,8 +28,9 @@ from slipway.ir.function import IRModule
 from slipway.target import Target
 from slipway.transform.context import PassContext
 from slipway.tuning.database import Database
-from slipway.tuning.measure import kernel_bench
+from slipway.tuning.layout_search import ModelBench, tune_layouts
 from slipway.tuning.runner import LocalRunner
+from slipway.tuning.space import candidate_of
 from slipway.tuning.task import extract_tasks
 from slipway.tuning.tune import Budget, tune_tasks
 
@@ -111,15 +113,43 @@ def quartiles(ratios):
     return statistics.median(ordered), ordered[count // 4], ordered[(3 * count) // 4]
 
 
-def compared(task, best, turns, folder):
+def layer_bench(layer, target, folder):
+    """Return what times a layer as a model of its own."""
+    module, params = module_of(layer)
+    return ModelBench(module, target, params, LocalRunner(60.0), folder)
+
+
+def compared(layer, target, database, turns, folder):
     """Return milliseconds without tuning, and the best's ratio to it, in a fresh process."""
-    with kernel_bench(task, LocalRunner(60.0), folder) as bench:
-        measured = {m.candidate: m for m in bench.measure([best], turns, together=True)}
-    before = measured[task.space.default].seconds
-    after = measured[best].seconds
-    return statistics.median(before) * 1e3, quartiles(
-        a / b for a, b in zip(after, before, strict=True)
-    )
+    before, after = candidate_of("before", {}), candidate_of("after", {})
+    with layer_bench(layer, target, folder) as bench:
+        paths = {before: bench.build({})}
+        with database:
+            module, params = module_of(layer)
+            paths[after] = folder / "after.tar"
+            relay.build(module, target, params=params).export_library(str(paths[after]))
+        times = bench.times(paths, turns)
+        wrong = bench.verify(paths[after])
+    ratios = [a / b for a, b in zip(times[after], times[before], strict=False)]
+    return statistics.median(times[before]) * 1e3, quartiles(ratios), wrong
+
+
+def search(layers, target, database, seconds, layouts_only):
+    """Search the layouts of all layers in half of the time, then their kernels."""
+    start = time.monotonic()
+    for number, layer in enumerate(layers.values()):
+        left = seconds * (1.0 if layouts_only else 0.6) - (time.monotonic() - start)
+        module, params = module_of(layer)
+        share = left / (len(layers) - number)
+        if share > 0:
+            tune_layouts(module, target, params, LocalRunner(), database, seconds=share)
+    left = seconds - (time.monotonic() - start)
+    if layouts_only or left <= 0:
+        return
+    with database:
+        found = {t.key: t for layer in layers.values() for t in tasks_of(layer, target)}
+    tasks = sorted(found.values(), key=lambda task: -task.flops)
+    tune_tasks(tasks, LocalRunner(), database, Budget(per_task=2000, seconds=left))
 
 
 def main():
@@ -129,58 +159,48 @@ def main():
     parser.add_argument("--turns", type=int, default=41, help="of the comparison")
     parser.add_argument("--target", default="llvm -mcpu=native")
     parser.add_argument("--database", help="keep the trials here, and go on with what it has")
+    parser.add_argument("--layouts-only", action="store_true", help="search no kernels")
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
     unknown = sorted(set(options.only or ()) - set(LAYERS))
     if unknown:
         parser.error(f"no layer {', '.join(unknown)}; there are {', '.join(LAYERS)}")
     layers = {name: LAYERS[name] for name in options.only or LAYERS}
-    target = Target(options.target)
-    with tempfile.TemporaryDirectory() as folder:
+    target, rows = Target(options.target), []
+    with tempfile.TemporaryDirectory() as folder, PassContext(opt_level=3):
         database = Database(options.database or Path(folder) / "trials.sqlite")
-        with PassContext(opt_level=3):
-            found = {name: tasks_of(layer, target) for name, layer in layers.items()}
-            tasks = {name: max(each, key=lambda t: t.flops) for name, each in found.items() if each}
-            start = time.monotonic()
-            # A layer is one call of its model, so that each counts as much as it takes.
-            tune_tasks(
-                list(tasks.values()), LocalRunner(), database,
-                Budget(per_task=2000, seconds=options.seconds),
+        start = time.monotonic()
+        search(layers, target, database, options.seconds, options.layouts_only)
+        searched = time.monotonic() - start
+        for name, layer in layers.items():
+            milliseconds, ratio, wrong = compared(
+                layer, target, database, options.turns, Path(folder)
+            )
+            rows.append(
+                {
+                    "layer": name, "untuned_ms": milliseconds, "ratio": ratio[0],
+                    "quartiles": ratio[1:], "wrong": wrong,
+                }
             )  # fmt: skip
-            searched = time.monotonic() - start
-            rows = []
-            for name, task in tasks.items():
-                known = database.best(task, "local")
-                best = task.space.default if known is None else known.candidate
-                milliseconds, ratio = compared(task, best, options.turns, Path(folder))
-                rows.append(
-                    {
-                        "layer": name, "untuned_ms": milliseconds, "ratio": ratio[0],
-                        "quartiles": ratio[1:], "trials": len(database.trials(task, "local")),
-                        "candidates": len(task.space), "choice": str(best),
-                    }
-                )  # fmt: skip
-    without = sorted(set(layers) - set(tasks))
-    print_table(rows, searched)
-    if without:
-        print(f"one choice only: {', '.join(without)}")
+        trials = len(database)
+    print_table(rows, searched, trials)
     if options.json:
         Path(options.json).write_text(json.dumps({"seconds": searched, "rows": rows}, indent=1))
 
 
-def print_table(rows, searched):
-    print("| layer | untuned ms | tuned / untuned | middle half | trials | of |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+def print_table(rows, searched, trials):
+    print("| layer | untuned ms | tuned / untuned | middle half |")
+    print("| --- | ---: | ---: | ---: |")
     for row in rows:
         low, high = row["quartiles"]
         print(
-            f"| {row['layer']} | {row['untuned_ms']:.3f} | {row['ratio']:.2f} | "
-            f"{low:.2f}..{high:.2f} | {row['trials']} | {row['candidates']} |"
+            f"| {row['layer']} | {row['untuned_ms']:.4f} | {row['ratio']:.2f} | "
+            f"{low:.2f}..{high:.2f} |{' WRONG: ' + row['wrong'] if row['wrong'] else ''}"
         )
     mean = statistics.geometric_mean(row["ratio"] for row in rows)
     print(
         f"geometric mean {mean:.3f} ({1 / mean:.2f} times as fast), slowest "
-        f"{max(row['ratio'] for row in rows):.2f}, {searched:.0f} s of search"
+        f"{max(row['ratio'] for row in rows):.2f}, {trials} trials in {searched:.0f} s of search"
     )
 
 

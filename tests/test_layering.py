@@ -33,7 +33,7 @@ WIDE_FOLDERS = {
 
 LAYERS = {
     1: ("errors", "dtypes", "version", "lazy", "entered", "target", "toolchain", "runtime",
-        "libinfo", "placeholders", "classic_names", "support"),
+        "libinfo", "placeholders", "classic", "support"),
     2: ("ir", "arith"),
     3: (
         "te", "topi", "transform.config", "transform.context", "transform.instruments",
@@ -220,6 +220,7 @@ LOADERS = {
     "slipway.backends.backend": "the backends of its folder",
     "slipway.backends.strategy": "the strategies of a backend",
     "slipway.frontends.converter_table": "the converters of a model format",
+    "slipway.classic.modules": "the package of a module that classic TVM divides otherwise",
     "slipway.lazy": "what a facade offers",
     "slipway.micro.project_api.launch": "slipway under the name tvm, for scripts of a board",
     "slipway.relay.op_registry": "the families of operators",
@@ -268,7 +269,8 @@ def test_facades_alone_look_names_up():
         "slipway.runtime.packed_func", "slipway.te.tensor",
     }  # fmt: skip
     assert users - tabled - late == {
-        "slipway.relay.backend", "slipway.relay.nn", "slipway.relay.op", "slipway.rpc",
+        "slipway.classic.modules", "slipway.relay.backend", "slipway.relay.nn", "slipway.relay.op",
+        "slipway.rpc",
     }  # fmt: skip  # their own modules only
 
 
@@ -359,9 +361,12 @@ LATE_LIBRARIES = (
 # circle either.  A command (cli, exec) loads what it needs when it runs.
 LATE_MODULES = {
     ("slipway.backends.backend", "slipway.transform.graph"): "a kernel has no graph",
+    ("slipway.backends.cpu.backend", "slipway.backends.c_code"): "most targets are no C",
     ("slipway.backends.cpu.backend", "slipway.backends.cpu.graph"): "a kernel has no graph",
     ("slipway.backends.cpu.backend", "slipway.codegen.llvm"): "a target of C needs no LLVM",
+    ("slipway.backends.gpu.backend", "slipway.backends.gpu.graph"): "a kernel has no graph",
     ("slipway.backends.micro.backend", "slipway.backends.micro"): "a kernel has no graph",
+    ("slipway.codegen.snippet_objects", "slipway.codegen.c"): "few kernels bring C along",
     ("slipway.codegen.compiled", "slipway.codegen.llvm"): "what is only read is not linked",
     ("slipway.codegen.cache", "importlib"): "versions are asked when something is compiled",
     ("slipway.compiler.export", "slipway.codegen"): "what only runs here is not linked",
@@ -373,7 +378,7 @@ LATE_MODULES = {
     ("slipway.deploy.model_file", "slipway.relay"): "what is loaded needs no importer",
     ("slipway.deploy.progress", "slipway.cli.console"): "needs the extra cli, at a terminal only",
     ("slipway.deploy.reference", "slipway.frontends.onnx"): "for checks of ONNX models only",
-    ("slipway.lazy", "slipway.classic_names"): "only a misspelt name asks",
+    ("slipway.lazy", "slipway.classic.names"): "only a misspelt name asks",
     ("slipway.micro.device_rpc", "slipway.micro.image_parts"): "a board needs no compiler",
     ("slipway.micro.model_library_format", "slipway.compiler"): "unpacking needs no compiler",
     ("slipway.micro.model_library_format", "slipway.micro.model_contents"): "the same",

@@ -87,5 +87,5 @@ def test_what_tools_ask_every_object_for_is_compared_with_no_name(toy, monkeypat
     """A module among the names of a test, or of a notebook, is asked for ``__wrapped__``."""
     with pytest.raises(AttributeError, match="Did you mean 'double'"):
         toy.duble  # noqa: B018
-    monkeypatch.setattr("slipway.classic_names.did_you_mean", lambda *_: pytest.fail("compared"))
+    monkeypatch.setattr("slipway.classic.names.did_you_mean", lambda *_: pytest.fail("compared"))
     assert not hasattr(toy, "__wrapped__")

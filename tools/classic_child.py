@@ -94,6 +94,8 @@ def state_of(error: BaseException) -> str:
             return "needs tuning"  # the file that the search writes
         if "contrib.cutlass" in text:  # kernels of NVIDIA's
             return "needs a GPU"
+        if type(seen).__name__ == "DeviceError" and "CUDA does not work" in text:
+            return "needs a GPU"
         if type(seen).__name__ in ("TargetError", "ExecutionError", "TuningError") and any(
             f"'{kind}'" in text or f"{kind}(" in text or f"{kind} " in text for kind in NEEDS_GPU
         ):

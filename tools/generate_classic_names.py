@@ -3,7 +3,7 @@
 python tools/generate_classic_names.py [--check]
 
 The names are those of tools/classic_names.txt; whether one is there is tried, and why one is not
-is said by slipway/classic_names.py.
+is said by slipway/classic/names.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from slipway.classic_names import DIFFERENT, reason  # noqa: E402
+from slipway.classic.names import DIFFERENT, reason  # noqa: E402
 from slipway.placeholders import Placeholder  # noqa: E402
 
 NAMES = ROOT / "tools" / "classic_names.txt"

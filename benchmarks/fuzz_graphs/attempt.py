@@ -50,12 +50,17 @@ def options_of(seed: int, target: str) -> Options:
 
 def compiled(graph: Graph, options: Options):
     """Return ``relay.build``'s result."""
+    return built(relay_function(graph), options)
+
+
+def built(function, options: Options, **more):
+    """Return what ``relay.build`` makes of a function, `more` being its other arguments."""
     import slipway as tvm
     from slipway import relay
 
-    module = relay.transform.InferType()(tvm.IRModule.from_expr(relay_function(graph)))
+    module = relay.transform.InferType()(tvm.IRModule.from_expr(function))
     with tvm.transform.PassContext(opt_level=options.opt_level):
-        return relay.build(module, target=options.target_text)
+        return relay.build(module, target=options.target_text, **more)
 
 
 def feeds(graph: Graph) -> dict[str, np.ndarray]:

@@ -4,10 +4,16 @@
     python -m benchmarks fuzz_graphs --targets avx2,c --count 1000 --seed 5000
     python -m benchmarks fuzz_graphs --targets aarch64,armv7,riscv64 --count 104
     python -m benchmarks fuzz_graphs --only 4711 --targets sse --shrink FOLDER
+    python -m benchmarks fuzz_graphs --kind open --targets host,c --count 300
+    python -m benchmarks fuzz_graphs --kind states --targets host,c --count 300
 
 Graph N is always the same graph, compiled in the same way.  For C and emulated devices eight graphs
 make one program; when that has a fault, each is tried alone.  What is found is shrunk and written
 as a script to FOLDER.  Exit code 1 when anything was found.
+
+--kind open leaves a size of the inputs open and runs one library at five sizes; --kind states keeps
+values between runs.  Graphs without an axis that can be open are skipped, and what the compiler
+refuses in words is counted; neither kind is shrunk.
 """
 
 from __future__ import annotations
@@ -28,6 +34,8 @@ from benchmarks.fuzz_graphs.attempt import (
 from benchmarks.fuzz_graphs.campaign import Finding, isolated
 from benchmarks.fuzz_graphs.draw import draw
 from benchmarks.fuzz_graphs.graph import merged
+from benchmarks.fuzz_graphs.open_sizes import REFUSED, SKIPPED, attempt_open
+from benchmarks.fuzz_graphs.states import attempt_states
 
 
 def findings(target: str, seeds: range) -> Iterator[Finding]:
@@ -55,6 +63,19 @@ def findings(target: str, seeds: range) -> Iterator[Finding]:
         yield from each
 
 
+KINDS = ("fixed", "open", "states")
+
+
+def of_kind(kind: str, target: str, seeds: range) -> Iterator[Finding]:
+    """Yield a finding for each seed, of graphs with open sizes or with states."""
+    judge = {"open": attempt_open, "states": attempt_states}[kind]
+
+    def alone(seed: int) -> str:
+        return judge(seed, options_of(seed, target))
+
+    return isolated(alone, seeds)
+
+
 def main() -> int:
     """Run what the command line asks for; return 1 when anything was found."""
     parser = argparse.ArgumentParser(
@@ -65,9 +86,11 @@ def main() -> int:
     parser.add_argument("--targets", default="host", help=f"of {','.join(TARGETS)}")
     parser.add_argument("--count", type=int, default=200, help="graphs on each target")
     parser.add_argument("--seed", type=int, default=0, help="the first graph")
+    parser.add_argument("--kind", choices=KINDS, default="fixed", help="fixed sizes by default")
     parser.add_argument("--only", type=int, help="this one graph")
     parser.add_argument("--minutes", type=float, default=0.0, help="on each target, at most")
     parser.add_argument("--shrink", type=Path, metavar="FOLDER", help="write what is found, small")
+    parser.add_argument("--verbose", action="store_true", help="print what is refused, too")
     options = parser.parse_args()
     names = options.targets.split(",")
     unknown = sorted(set(names) - set(TARGETS))
@@ -85,12 +108,19 @@ def main() -> int:
 def _campaign(target: str, seeds: range, options: argparse.Namespace) -> int:
     """Run the graphs of `seeds` on one target and print what is found; return how much."""
     start, found, done = time.monotonic(), 0, 0
-    for finding in findings(target, seeds):
+    fixed = options.kind == "fixed"
+    set_aside = dict.fromkeys((SKIPPED, REFUSED), 0)
+    for finding in findings(target, seeds) if fixed else of_kind(options.kind, target, seeds):
         done += 1
-        if finding.problem:
+        aside = next((word for word in set_aside if finding.problem.startswith(word)), "")
+        if aside:
+            set_aside[aside] += 1
+            if options.verbose and aside == REFUSED:
+                print(f"{target} graph {finding.seed}: {finding.problem}", flush=True)
+        elif finding.problem:
             found += 1
             print(f"{target} graph {finding.seed}: {finding.problem}", flush=True)
-            if options.shrink:
+            if options.shrink and fixed:
                 from benchmarks.fuzz_graphs.report import save
 
                 graph, how = draw(finding.seed), options_of(finding.seed, target)
@@ -99,5 +129,8 @@ def _campaign(target: str, seeds: range, options: argparse.Namespace) -> int:
         if options.minutes and time.monotonic() - start > options.minutes * 60:
             break
     elapsed = time.monotonic() - start
-    print(f"{target}: {done} graphs, {found} findings, {elapsed:.0f} s", flush=True)
+    aside_text = "".join(
+        f", {count} {word.strip(': ')}" for word, count in set_aside.items() if count
+    )
+    print(f"{target}: {done} graphs{aside_text}, {found} findings, {elapsed:.0f} s", flush=True)
     return found

@@ -105,8 +105,11 @@ def merged(graphs: list[Graph]) -> Graph:
     return Graph(tuple(nodes), tuple(outputs))
 
 
-def relay_function(graph: Graph) -> Any:
-    """Return the graph as a relay function of its inputs ``x<node>``."""
+def relay_function(graph: Graph, shapes: dict[int, tuple[Any, ...]] | None = None) -> Any:
+    """Return the graph as a relay function of its inputs ``x<node>``.
+
+    `shapes` gives inputs others than their arrays have, with open dimensions.
+    """
     from slipway import relay
     from slipway.relay import op_registry
 
@@ -116,7 +119,8 @@ def relay_function(graph: Graph) -> Any:
     for number, node in enumerate(graph.nodes):
         given = [exprs[a] for a in node.args]
         if node.op == "input":
-            expr = relay.var(f"x{number}", shape=node.array.shape, dtype=node.array.dtype.name)
+            shape = (shapes or {}).get(number, node.array.shape)
+            expr = relay.var(f"x{number}", shape=shape, dtype=node.array.dtype.name)
             params.append(expr)
         elif node.op == "const":
             expr = relay.op_registry.const(node.array)

@@ -4,6 +4,7 @@
 importing this package costs nothing, and a device host needs none of the compiler's packages.
 """
 
+import slipway.classic.modules  # noqa: F401  (how modules of the package are found)
 from slipway.lazy import by_module, offer
 
 _PACKAGES = (

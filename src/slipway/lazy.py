@@ -33,6 +33,13 @@ def load(home: str) -> Any:
 _FACADES: dict[str, Mapping[str, str]] = {}  # package -> its table
 
 
+def offered(package: str, name: str) -> Any:
+    """Return what a loaded package has, or its table says it has, under a name; None if nothing."""
+    home = _FACADES.get(package, {}).get(name, "")
+    found = vars(sys.modules[package]).get(name) if package in sys.modules else None
+    return load(home) if found is None and ":" in home else found
+
+
 class _Offered:
     """Finds ``package.name`` for a module that a facade offers under that name.
 
@@ -90,7 +97,7 @@ def offer(
                 except ModuleNotFoundError as error:
                     if error.name != f"{facade}.{name}":  # it is there, and lacks something
                         raise
-            from slipway.classic_names import missing
+            from slipway.classic.names import missing
 
             raise AttributeError(missing(facade, name, list(homes)))
         value = load(home)

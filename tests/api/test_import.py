@@ -44,8 +44,16 @@ a = te.placeholder((8,), name="a")
 b = te.compute((8,), lambda i: a[i] + 1.0, name="b")
 tvm.build(te.create_schedule(b.op), [a, b], target="llvm")
 """
+    loaded = loaded_by(program)
     graphs = ("slipway.transform.graph", "slipway.relay.ops", "slipway.backends.cpu.lowering")
-    assert not [name for name in loaded_by(program) if name.startswith(graphs)]
+    assert not [
+        name
+        for name in loaded
+        if name.startswith((*graphs, "slipway.codegen.c.", "importlib.metadata"))
+    ]
+    # What brings a package of modules along for every kernel is seen here.
+    own = [name for name in loaded if name.partition(".")[0] == "slipway"]
+    assert len(own) <= 212, f"{len(own)} modules for one kernel"
 
 
 def test_import_takes_less_than_300_ms():

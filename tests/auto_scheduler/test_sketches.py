@@ -97,17 +97,16 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.__name__.strip("_"))
-def test_schedules_of_all_knobs_compute_the_same(case, tmp_path):
+def _task(case):
     tensors, reference = case()
     key = f"sketches.{case.__name__}"
     task = auto_scheduler.SearchTask(
         compute_dag=auto_scheduler.ComputeDAG(tensors), workload_key=f'["{key}"]', target="llvm"
     )
-    rng = random.Random(case.__name__)
-    space = task.sketches
-    defaults = list(space.defaults.values())
-    candidates = list(dict.fromkeys([*defaults, *(space.sample(rng) for _ in range(4))]))
+    return task, reference
+
+
+def _compute_the_same(task, reference, candidates, tmp_path):
     built = task.build(candidates, tmp_path / "all.so")
     assert not built.errors
     library = tvm.runtime.load_module(str(built.path))
@@ -122,6 +121,38 @@ def test_schedules_of_all_knobs_compute_the_same(case, tmp_path):
             np.testing.assert_allclose(
                 got.numpy(), right, rtol=2e-5, atol=2e-5, err_msg=str(candidate)
             )
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.__name__.strip("_"))
+def test_schedules_of_all_knobs_compute_the_same(case, tmp_path):
+    task, reference = _task(case)
+    rng = random.Random(case.__name__)
+    space = task.sketches
+    defaults = list(space.defaults.values())
+    candidates = list(dict.fromkeys([*defaults, *(space.sample(rng) for _ in range(4))]))
+    _compute_the_same(task, reference, candidates, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.__name__.strip("_"))
+def test_a_hundred_mutations_and_crossings_compute_the_same(case, tmp_path):
+    """A thousand in all, each of one before it; of small spaces as many as there are."""
+    task, reference = _task(case)
+    rng, space = random.Random(f"mutations {case.__name__}"), task.sketches
+    found = dict.fromkeys(space.defaults.values())
+    for _ in range(2000):
+        one, other = rng.choice(list(found)), rng.choice(list(found))
+        steps = list(space.neighbours(one))
+        made = space.crossed(one, other, rng) if rng.random() < 0.3 or not steps else None
+        found.setdefault(made or rng.choice(steps))
+        if len(found) >= 100:
+            break
+    assert len(found) >= min(100, len(space) // 4)
+    candidates = list(found)
+    for start in range(0, len(candidates), 25):
+        folder = tmp_path / str(start)
+        folder.mkdir()
+        _compute_the_same(task, reference, candidates[start : start + 25], folder)
 
 
 def task_shape(tensor):

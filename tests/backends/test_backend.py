@@ -68,3 +68,13 @@ def test_a_backend_of_ones_own_runs_a_model(toy):
     np.testing.assert_allclose(found["toy"], found["llvm"], rtol=1e-5)
     assert {"relu_of_toy"} & set(toy.used)  # its own strategy computed a kernel
     assert toy.steps == {"graph", "loops"}  # and its own passes ran
+
+
+def test_a_backend_that_cannot_do_its_work_is_refused():
+    class Nameless(registry.Backend):
+        def serves(self, target):
+            return False
+
+    with pytest.raises(TargetError, match="Nameless lacks a method emit and a name"):
+        registry.register_backend(Nameless())
+    assert not [b for b in registry.backends() if isinstance(b, Nameless)]

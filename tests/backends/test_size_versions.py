@@ -7,8 +7,11 @@ from slipway import relay
 from slipway.backends.backend import compile_target
 from slipway.backends.size_versions import _parts, in_versions, size_versions
 from slipway.compiler.kernels import lower_kernel
+from slipway.ir.buffer import Buffer, decl_buffer
+from slipway.ir.expr import BufferLoad, SizeVar
 from slipway.ir.interpreter.interpret import run as run_loops
-from slipway.ir.stmt import IfThenElse
+from slipway.ir.ops import const
+from slipway.ir.stmt import Evaluate, IfThenElse, SeqStmt
 from slipway.ir.visit import walk
 from slipway.relay.dims import Dim, SymbolDim
 from slipway.relay.interpret import interpret
@@ -67,6 +70,7 @@ def test_a_part_knows_its_range():
             dim = SymbolDim(version.size)
             assert (dim.low, dim.high) == (version.low, version.high)
     assert versions[-1].high is None
+    assert versions[-1].size.high == -1  # the whole range, as types of arguments say it
 
 
 def test_small_ranges_have_a_version_for_each_tile():
@@ -88,6 +92,8 @@ def test_what_is_scheduled_alike_for_all_sizes_has_one_version():
     x = relay.var("x", shape=(Dim("n", 1, 8), 6))
     assert ranges(kernel(relay.nn.relu(x + x))) is None
     assert ranges(product(4)) is None
+    for moved in (relay.transpose(x), relay.reverse(x, 0), relay.nn.relu(relay.transpose(x))):
+        assert ranges(kernel(moved)) is None  # versions for what is only moved would not pay
     image = relay.var("x", shape=(Dim("n", 1, 8), 3, 8, 8))
     taps = relay.const(np.ones((4, 3, 3, 3), np.float32))
     assert ranges(kernel(relay.nn.conv2d(image, taps))) is None
@@ -122,3 +128,32 @@ def test_a_kernel_on_a_device_with_threads_stays_one():
     assert sum(isinstance(n, IfThenElse) for n in walk(made.body)) >= 5
     in_versions(function, TARGET, lowered)
     assert len(asked) == 1 + len(ranges(function))
+
+
+def test_versions_share_the_arguments_and_the_size_of_the_kernel():
+    """No buffer, pointer or size of a version's own is left: nothing would give it a value."""
+    function = product(Dim("n", 1, 8))
+    own = set()
+
+    def lowered(part):
+        """Return loops that also read an argument through a view, and by its pointer."""
+        func = lower_kernel("f", part, TARGET)
+        buffers = [buffer for _, buffer in func.buffer_map]
+        own.update(map(id, buffers), (id(buffer.data) for buffer in buffers))
+        own.update(id(n) for b in buffers for n in walk(b) if isinstance(n, SizeVar))
+        view = decl_buffer((2, *buffers[0].shape), "float32", "view", data=buffers[0].data)
+        read = BufferLoad(view, tuple(const(0, "int32") for _ in view.shape))
+        whole = BufferLoad(buffers[0], tuple(const(0, "int32") for _ in buffers[0].shape))
+        pointer = buffers[0].access_ptr("r")
+        return func.with_body(SeqStmt((*map(Evaluate, (read, whole, pointer)), func.body)))
+
+    made = in_versions(function, TARGET, lowered)
+    arguments = [buffer for _, buffer in made.buffer_map]
+    theirs = {id(node) for buffer in arguments for node in walk(buffer)}
+    left = [node for node in walk(made.body) if id(node) in own - theirs]
+    assert not left
+    views = [n for n in walk(made.body) if isinstance(n, Buffer) and n.name == "view"]
+    assert len(views) == 6
+    assert {id(view.data) for view in views} == {id(arguments[0].data)}
+    reads = [n for n in walk(made.body) if isinstance(n, BufferLoad)]
+    assert sum(read.buffer is arguments[0] for read in reads) == 6

@@ -11,9 +11,13 @@ import pytest
 DIGITS = Path(str(files("slipway"))) / "models" / "digits" / "digits.onnx"
 
 
-def report(*arguments, cwd=None):
-    command = [sys.executable, "-m", "slipway", "report", *map(str, arguments)]
+def slipway(*arguments, cwd=None):
+    command = [sys.executable, "-m", "slipway", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=250, cwd=cwd)
+
+
+def report(*arguments, cwd=None):
+    return slipway("report", *arguments, cwd=cwd)
 
 
 def test_it_writes_a_page_with_how_to_repeat_it(tmp_path):
@@ -47,3 +51,12 @@ def test_what_does_not_go_together_is_refused(arguments, words):
     done = report(DIGITS, *arguments)
     assert done.returncode == 5
     assert words in done.stderr
+
+
+def test_a_side_for_a_gpu_is_compared_and_does_not_run():
+    done = slipway("compare", DIGITS, "--target", "llvm", "--target", "webgpu", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["a"]["seconds"]
+    assert not found["b"]["seconds"]
+    assert "kernels are for webgpu" in found["b"]["why_not_run"]

@@ -6,8 +6,7 @@ import subprocess
 
 import kernels
 import pytest
-import test_math
-import test_numeric
+from tests.codegen import test_math, test_numeric
 
 import slipway as tvm
 from slipway import te

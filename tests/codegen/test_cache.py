@@ -1,5 +1,7 @@
 """The kernel cache: hits, damage, limits."""
 
+from importlib import metadata
+
 import kernels
 
 from slipway.codegen import cache
@@ -91,3 +93,17 @@ def test_what_would_drive_out_all_others_is_not_kept(cache_folder, monkeypatch):
     monkeypatch.setattr(cache, "LARGEST_BYTES", 1000)
     cache.store(cache.key_of("a"), bytes(1001))
     assert files(cache_folder) == []
+
+
+def test_the_version_of_a_compiler_is_part_of_every_key():
+    assert cache._installed("llvmlite") == f"llvmlite-{metadata.version('llvmlite')}.dist-info"
+    assert cache._installed("no_such_package") == ""
+
+
+def test_a_package_without_a_folder_of_an_installer_is_named_by_itself(tmp_path, monkeypatch):
+    (tmp_path / "unpacked_by_hand").mkdir()
+    (tmp_path / "unpacked_by_hand" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert cache._installed("unpacked_by_hand") == "unpacked_by_hand"
+    (tmp_path / "unpacked_by_hand-2.1.dist-info").mkdir()
+    assert cache._installed("unpacked_by_hand") == "unpacked_by_hand-2.1.dist-info"

@@ -9,8 +9,7 @@ from pathlib import Path
 import kernels
 import numpy as np
 import pytest
-import test_math
-import test_numeric
+from tests.codegen import test_math, test_numeric
 
 from slipway import nd, rpc
 from slipway.codegen.math import ulp_bound

@@ -45,6 +45,26 @@ define float @f(double %x) {
 }
 """
 NO_ASSEMBLER = 'define void @f() {\n  call void asm sideeffect "bogus %rax", ""()\n  ret void\n}\n'
+# Two elements side by side, which are loaded as a pair.
+WITHOUT_TIMING = """
+define void @f(ptr %p, ptr %q, i64 %n) {
+start:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %start ], [ %next, %loop ]
+  %at = getelementptr float, ptr %p, i64 %i
+  %beside = getelementptr float, ptr %at, i64 1
+  %a = load float, ptr %at
+  %b = load float, ptr %beside
+  %r = fmul float %a, %b
+  store float %r, ptr %q
+  %next = add i64 %i, 3
+  %done = icmp eq i64 %next, %n
+  br i1 %done, label %end, label %loop
+end:
+  ret void
+}
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -79,6 +99,29 @@ def test_what_llvm_cannot_compile_is_an_error_with_the_kernels_name(text, words)
     with pytest.raises(CodegenError, match=words):
         compile_text(text, target)
     assert compile_text(GOOD)[:4] == b"\x7fELF"
+
+
+def test_processors_whose_timing_llvm_lacks_are_compiled_for():
+    """LLVM ends on the first such instruction; the order of any processor does as well."""
+    target = Target("llvm -mtriple=aarch64-linux-gnu -mcpu=oryon-1")
+    assert compile_text(WITHOUT_TIMING, target)[:4] == b"\x7fELF"
+    assert compile_text(WITHOUT_TIMING, target)[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [("+xqcia", "rv32"), ("+zdinx", "incompatible"), ("+xsfvfbfexp16e", "to also be specified")],
+)
+def test_features_that_do_not_fit_each_other_are_refused_in_words(words, said):
+    target = Target(f"llvm -mtriple=riscv64-linux-gnu -mattr={words}")
+    with pytest.raises(CodegenError, match=f"LLVM refuses .*{said}.*change -mattr"):
+        compile_text(GOOD, target)
+
+
+def test_what_ends_llvm_names_the_features_that_were_asked_for():
+    target = Target("llvm -mtriple=x86_64-linux-gnu -mattr=+avx2")
+    with pytest.raises(CodegenError, match=r"Perhaps -mattr=\+avx2 does not fit"):
+        compile_text(ABORT, target)
 
 
 def test_assembler_is_for_the_processor_of_this_machine():

@@ -19,8 +19,10 @@ from benchmarks.fuzz_graphs.campaign import isolated
 from benchmarks.fuzz_graphs.draw import draw
 from benchmarks.fuzz_graphs.families import MADE_BY_PASSES, NOT_DRAWN
 from benchmarks.fuzz_graphs.graph import RULES, Graph, Node, evaluate, merged, results
+from benchmarks.fuzz_graphs.open_sizes import REFUSED, SKIPPED, attempt_open
 from benchmarks.fuzz_graphs.products import convolution
 from benchmarks.fuzz_graphs.shrink import shrink
+from benchmarks.fuzz_graphs.states import attempt_states
 from benchmarks.fuzz_graphs.values import differs, leaf
 
 from slipway import te
@@ -194,3 +196,47 @@ def test_differences_are_judged_by_the_bound():
     assert differs(right * np.float32(1 + 1e-5), value)
     assert differs(right.astype("float64"), value).startswith("is float64")
     assert differs(np.array([1, 3]), leaf(np.array([1, 2]))).startswith("1 of 2 elements differ")
+
+
+@pytest.mark.parametrize("attempt_kind", [attempt_open, attempt_states])
+def test_some_graphs_of_open_sizes_and_with_states(attempt_kind):
+    answers = [attempt_kind(seed, HOST) for seed in range(8)]
+    assert all(a == "" or a.startswith((SKIPPED, REFUSED)) for a in answers), answers
+    assert answers.count("") >= 4
+
+
+def test_a_size_at_which_numbers_are_wrong_is_found(monkeypatch):
+    from benchmarks.fuzz_graphs import open_sizes
+
+    graph = Graph(
+        (Node("input", array=np.full((4, 3), -1, np.float32)), Node("nn.relu", (0,))), (1,)
+    )
+    monkeypatch.setattr(open_sizes, "draw", lambda seed, operators: graph)
+    assert attempt_open(0, HOST) == ""
+    monkeypatch.setitem(RULES, "nn.relu", lambda attrs, x: x)
+    assert attempt_open(0, HOST).startswith("output 0, turn 0")
+
+
+def test_a_state_that_becomes_something_else_is_found(monkeypatch):
+    from benchmarks.fuzz_graphs import states
+
+    graph = Graph(
+        (
+            Node("input", array=np.ones((3,), np.float32)),
+            Node("input", array=np.full((3,), 2, np.float32)),
+            Node("add", (0, 1)),
+        ),
+        (2,),
+    )
+    monkeypatch.setattr(states, "draw", lambda seed, operators: graph)
+    assert attempt_states(0, HOST) == ""
+    rule = RULES["add"]
+    built = states.built
+
+    def spoiled(*args, **options):
+        factory = built(*args, **options)
+        monkeypatch.setitem(RULES, "add", lambda attrs, x, y: rule(attrs, rule(attrs, x, y), y))
+        return factory
+
+    monkeypatch.setattr(states, "built", spoiled)
+    assert attempt_states(0, HOST).startswith("step 0: ")

@@ -366,3 +366,25 @@ def test_a_size_inside_a_kernel_that_no_input_tells_is_refused():
     main = Function([y], relay.add(y, relay.sum(relay.full(relay.const(2.0), (N,), "float32"))))
     with pytest.raises(LoweringError, match="no input has the dimension n"):
         relay.build(IRModule.from_expr(main), target="llvm")
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_an_open_number_of_boxes_is_ranked_and_chosen_from(target):
+    n = Dim("n", 1, 40)
+    scores, boxes = var("scores", 2, 3, n), var("boxes", 2, n, 4)
+    rows, count = relay.vision.all_class_non_max_suppression(boxes, scores, 5, 0.3, 0.2, limit=5)
+    every, _ = relay.vision.all_class_non_max_suppression(boxes, scores, 99, 0.5, 0.1)
+    ranked = relay.topk(scores, 0, -1, "both", False, "int64")
+    results = (rows, count, every, ranked[0], ranked[1], relay.argsort(scores, 0),
+               relay.sort(scores), relay.topk(scores, 2, 1, "values"))  # fmt: skip
+    mod = IRModule.from_expr(Function([boxes, scores], Tuple(results)))
+    module = ready(mod, target)
+    rng = np.random.default_rng(9)
+    for size in (1, 2, 7, 40, 13):
+        given = {
+            "scores": rng.uniform(0, 1, (2, 3, size)).astype(np.float32),
+            "boxes": rng.uniform(0, 2, (2, size, 4)).astype(np.float32),
+        }
+        module.run(**given)
+        for i, want in enumerate(interpret(mod, **given)):
+            np.testing.assert_array_equal(module.get_output(i).numpy(), want)

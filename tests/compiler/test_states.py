@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 import pytest
-from test_aot import compile_shared
+from tests.compiler.aot.test_aot import compile_shared
 
 from slipway import relay, rpc
 from slipway.errors import ExecutionError, LoweringError

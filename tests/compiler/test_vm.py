@@ -5,8 +5,9 @@ import pytest
 
 import slipway as tvm
 from slipway import relay
-from slipway.errors import ExecutionError, NotAvailableError
-from slipway.runtime.vm import VirtualMachine
+from slipway.errors import ArtifactError, ExecutionError, NotAvailableError
+from slipway.runtime import load_module
+from slipway.runtime.vm import Executable, VirtualMachine
 
 X = np.linspace(-2, 3, 6, dtype=np.float32).reshape(2, 3)
 B = np.ones(3, np.float32)
@@ -59,9 +60,104 @@ def test_mistakes_are_named():
         vm.invoke("other", X)
     with pytest.raises(ExecutionError, match="'b' is missing"):
         vm.run(X)
-    with pytest.raises(ExecutionError, match=r"not on cuda\(0\)"):
+    with pytest.raises(ExecutionError, match=r"there is no cuda\(0\) here"):
         VirtualMachine(exe, tvm.cuda())
-    with pytest.raises(ExecutionError, match=r"takes what relay\.vm\.compile returns, not str"):
+    with pytest.raises(
+        ExecutionError, match=r"takes what .*Executable\.load_exec returns, not str"
+    ):
         VirtualMachine("model.so", tvm.cpu())
+    with pytest.raises(ExecutionError, match="takes a device, as"):
+        VirtualMachine(exe, "cpu")
+    with pytest.raises(ExecutionError, match="one input"):
+        vm.set_one_input("main", "x")
     with pytest.raises(NotAvailableError, match=r"relay\.vm\.compile"):
-        relay.vm.VMCompiler()
+        tvm.runtime.vm.convert()
+
+
+def nested(size):
+    """Results of an open number of rows, nested, with a branch."""
+    x, flag = relay.var("x", shape=(size, 3)), relay.var("flag", shape=(), dtype="bool")
+    chosen = relay.If(flag, relay.exp(x), relay.negative(x))
+    main = relay.Function([x, flag], relay.Tuple([chosen, relay.Tuple([relay.sum(x, axis=0), x])]))
+    return tvm.IRModule.from_expr(main)
+
+
+@pytest.mark.parametrize("suffix", ["so", "tar"])
+def test_what_is_saved_runs_every_size_when_it_is_loaded(tmp_path, suffix):
+    code, lib = relay.vm.compile(nested(relay.Dim("n", 1, 8)), "llvm").save()
+    lib.export_library(str(tmp_path / f"lib.{suffix}"))
+    (tmp_path / "code.ro").write_bytes(code)
+    library = load_module(str(tmp_path / f"lib.{suffix}"))
+    exe = Executable.load_exec(bytearray((tmp_path / "code.ro").read_bytes()), library)
+    assert exe.get_function_params("main") == ["x", "flag"]
+    assert exe.globals == ["main"]
+    assert exe.stats.startswith("main: 2 inputs, ")
+    assert exe.stats.endswith(" kernels, 3 outputs")
+    assert all(name in exe.bytecode for name in exe.primitive_ops)
+    vm = VirtualMachine(exe, tvm.cpu())
+    for rows in (1, 5, 8, 2):
+        given = np.random.default_rng(rows).standard_normal((rows, 3)).astype(np.float32)
+        vm.set_one_input("main", "x", given)
+        vm.set_one_input("main", flag=np.array(rows % 2 == 0))
+        vm.invoke_stateful("main")
+        first, (total, whole) = vm.get_outputs()
+        want = np.exp(given) if rows % 2 == 0 else -given
+        np.testing.assert_allclose(first.numpy(), want, rtol=1e-5)
+        np.testing.assert_allclose(total.numpy(), given.sum(0), rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(whole.numpy(), given)
+    with pytest.raises(ExecutionError, match="n is 1 to 8"):
+        vm.run(np.zeros((9, 3), np.float32), np.array(True))
+    assert vm.get_input_index("flag") == 1
+    assert vm.get_input_index("other") == -1
+
+
+@pytest.mark.parametrize(
+    "code",
+    [b"", b"\xff\x00", b"[]", b"{}", b'{"slipway_vm": 1, "inputs": ["x"], "result": [1, 1]}',
+     b'{"slipway_vm": 1, "inputs": 3, "result": 0}', b"[" * 100000],
+)  # fmt: skip
+def test_code_that_is_none(code):
+    with pytest.raises(ArtifactError, match=r"not what Executable\.save gave"):
+        Executable.load_exec(code, None)
+    with pytest.raises(ArtifactError, match="format 9"):
+        Executable.load_exec(b'{"slipway_vm": 9, "inputs": [], "result": 0}', None)
+
+
+def test_a_model_without_a_library_is_not_saved():
+    exe = relay.vm.compile(nested(relay.Any()))
+    with pytest.raises(ExecutionError, match=r"relay\.Dim"):
+        exe.save()
+    (first, _) = VirtualMachine(exe, tvm.cpu()).run(np.ones((2, 3), np.float32), np.array(False))
+    np.testing.assert_array_equal(first.numpy(), -np.ones((2, 3)))
+
+
+def test_in_steps_and_as_an_executor():
+    compiler = relay.vm.VMCompiler()
+    with pytest.raises(ExecutionError, match="call lower"):
+        compiler.get_exec()
+    compiler.set_params({"b": B})
+    compiler.lower(pair(), target="llvm")
+    compiler.codegen()
+    vm = VirtualMachine(compiler.get_exec(), tvm.cpu())
+    np.testing.assert_allclose(vm.run(X)[0].numpy(), np.maximum(X - 2, 0) + 1)
+    executor = relay.vm.VMExecutor(pair(), tvm.cpu(), "llvm", {"b": B})
+    np.testing.assert_allclose(executor.evaluate()(X)[1].numpy(), np.exp(X), rtol=1e-5)
+    np.testing.assert_allclose(executor.vm.run(X)[1].numpy(), np.exp(X), rtol=1e-5)
+
+
+def test_on_a_device_of_a_session(tmp_path):
+    from slipway import rpc
+
+    code, lib = relay.vm.compile(nested(relay.Dim("n", 1, 8)), "llvm").save()
+    lib.export_library(str(tmp_path / "lib.tar"))
+    session = rpc.LocalSession()
+    session.upload(str(tmp_path / "lib.tar"))
+    exe = Executable.load_exec(code, session.load_module("lib.tar"))
+    vm = VirtualMachine(exe, session.cpu())
+    for rows in (3, 7):
+        given = np.full((rows, 3), rows, np.float32)
+        first, (total, _) = vm.run(given, np.array(False))
+        np.testing.assert_array_equal(first.numpy(), -given)
+        np.testing.assert_array_equal(total.numpy(), given.sum(0))
+    with pytest.raises(ExecutionError, match="remote"):
+        VirtualMachine(Executable.load_exec(code, lib), session.cpu())

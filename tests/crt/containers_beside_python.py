@@ -22,6 +22,7 @@ del texts
 gc.collect()
 assert [str(text) for text in made] == ["a text of more than eight bytes", "a"]
 assert [str(text) for text in backwards(made)] == ["a", "a text of more than eight bytes"]
+assert list(backwards([])) == []  # an empty list, and not None
 rows = [[1], []]
 assert [list(row) for row in nested(rows)] == [[1, 7], [7]]
 assert rows == [[1], []]

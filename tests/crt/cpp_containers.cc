@@ -67,6 +67,10 @@ int main() {
   EXPECT(ErrorOf([&] { reversed(reversed); }) ==
          "TypeError: argument 0: expected a list, got PackedFunc");
   EXPECT(Array<String>(reversed(nullptr)).size() == 0);
+  EXPECT(Array<int>().defined() && !Array<int>(nullptr).defined() && Array<int>(nullptr) == nullptr);
+  Array<int> none(nullptr);
+  none.push_back(3);
+  EXPECT(none.size() == 1 && none[0] == 3);
   Array<Array<int>> rows = (*Registry::Get("containers.nested"))(Array<Array<int>>{some, {}});
   EXPECT(rows[0].size() == 4 && rows[0][3] == 7 && rows[1][0] == 7 && some.size() == 3);
   const PackedFunc &or_seven = *Registry::Get("containers.or_seven");

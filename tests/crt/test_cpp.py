@@ -122,6 +122,18 @@ def test_containers(tmp_path):
     assert foreign.run([sys.executable, script, library]) == "done\n"
 
 
+def test_maps(compiler, tmp_path):
+    """Tables: alone, without exceptions, and as Python's own beside it."""
+    source = foreign.HERE / "cpp_map.cc"
+    program = build(compiler, source, tmp_path / "program", "-DALONE", "-fsanitize=address")
+    assert foreign.run([program]) == "done\n"
+    library = build(compiler, source, tmp_path / "lib.so", "-fPIC", "-shared")
+    script = foreign.HERE / "map_beside_python.py"
+    assert foreign.run([sys.executable, script, library]) == "done\n"
+    without = ["-fno-exceptions", "-fno-rtti", "-fPIC", "-shared"]
+    build(compiler, source, tmp_path / "nothing", *without)
+
+
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_modules_of_its_own(compiler, tmp_path):
     """A class derived from ModuleNode: what Python gets of it, and how long it lives."""

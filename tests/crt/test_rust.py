@@ -136,6 +136,20 @@ data = tvm.nd.array(np.ones((1, 3, 8, 8), "float32"))
 for given in (lib, get("rust.load")(sys.argv[2])):
     scores = get("rust.run")(given, data).numpy()
     assert abs(scores.sum() - 1) < 1e-5
+
+from slipway import relay
+
+x = relay.var("x", shape=(relay.Dim("n", 1, 8), 3))
+relay.build(relay.Function([x], relay.cumsum(x, axis=0)), "llvm").export_library(sys.argv[3])
+model = get("rust.load")(sys.argv[3])
+for n in (2, 8, 1):
+    found = get("rust.run")(model, tvm.nd.array(np.ones((n, 3), "float32"))).numpy()
+    np.testing.assert_array_equal(found[:, 0], np.arange(1, n + 1))
+try:
+    get("rust.run")(model, tvm.nd.array(np.ones((9, 3), "float32")))
+    raise SystemExit("a size out of its range was taken")
+except tvm.errors.ExecutionError as error:
+    assert "n is 1 to 8" in str(error)
 print("done")
 """
 
@@ -146,7 +160,7 @@ def test_one_table_with_python(cargo, model, tmp_path):
     cargo(tmp_path, "build", SLIPWAY_LIB_DIR=folder)
     library = cargo.target / "debug" / "libfunctions.so"
     variables = {**os.environ, "LD_LIBRARY_PATH": folder}
-    command = [sys.executable, "-c", BESIDE_PYTHON, library, model.library]
+    command = [sys.executable, "-c", BESIDE_PYTHON, library, model.library, tmp_path / "open.so"]
     assert foreign.run(command, env=variables) == "done\n"
 
 

@@ -40,6 +40,11 @@ def test_function_of_loops_writes_its_last_tensor(contrib):
     given, out = torch.arange(4.0), torch.zeros(4)
     module(given, out)
     np.testing.assert_array_equal(out.numpy(), [0, 2, 4, 6])
+    assert "prim_func" in module.script()
+    with pytest.warns(UserWarning, match="does not search"):
+        module.tune()
+    module(given + 1, out)
+    np.testing.assert_array_equal(out.numpy(), [2, 4, 6, 8])
 
 
 def test_what_is_not_taken(contrib):

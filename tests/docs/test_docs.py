@@ -95,4 +95,12 @@ def test_the_page_on_code_generation_names_every_file(repository):
     folder = repository / "src" / "slipway" / "codegen"
     assert not [name for name in named if not (folder / name).exists()]
     there = {path.name for path in folder.glob("*.py")} - {"__init__.py"}
+    there |= {f"{path.parent.name}/" for path in folder.glob("*/*") if path.suffix in (".py", ".c")}
     assert there <= named, there - named
+
+
+def test_the_page_on_architecture_counts_the_tables_of_late_functions(repository):
+    page = (repository / "docs" / "architecture.md").read_text(encoding="utf-8")
+    counted = {"four": 4, "five": 5, "six": 6}[re.search(r"there are (\w+) such tables", page)[1]]
+    facades = (repository / "src" / "slipway").rglob("__init__.py")
+    assert counted == sum("\nLATE = {" in path.read_text(encoding="utf-8") for path in facades)

@@ -1,9 +1,11 @@
 """The Java example: a class over the C interface of models, compiled and run where a JDK is."""
 
 import json
+import platform
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -49,3 +51,69 @@ def test_a_model_in_java(repository, tmp_path):
     assert [line.split(" | ")[0] for line in lines[5:]] == [
         "ExecutionError", "ExecutionError", "ValueError", "IndexError", "ValueError",
     ]  # fmt: skip
+
+
+# What an NDK's clang is asked, by one that compiles for this machine alone.
+NDK_CLANG = """#!/bin/sh
+case "$1" in --target=x86_64-linux-android24) shift;; *) echo "no target $1" >&2; exit 1;; esac
+exec gcc -I{home}/include -I{home}/include/linux "$@" -pthread
+"""
+
+
+@pytest.mark.long
+def test_an_android_library_is_packed(repository, tmp_path):
+    """By an NDK whose compiler is this machine's: what is packed runs here."""
+    javac, gcc = shutil.which("javac"), shutil.which("gcc")
+    if javac is None or gcc is None or platform.machine() != "x86_64":
+        pytest.skip("javac or gcc is not installed, or no x86-64")
+    home = Path(javac).resolve().parent.parent
+    clang = tmp_path / "ndk/toolchains/llvm/prebuilt/linux-x86_64/bin/clang"
+    clang.parent.mkdir(parents=True)
+    clang.write_text(NDK_CLANG.format(home=home))
+    clang.chmod(0o755)
+    script = repository / "examples" / "java" / "make_aar.py"
+    ndk = ["--ndk", tmp_path / "ndk", "--abi", "x86_64"]
+    run(sys.executable, script, *ndk, "-o", tmp_path / "a.aar")
+    with zipfile.ZipFile(tmp_path / "a.aar") as archive:
+        archive.extractall(tmp_path / "a")
+    found = {str(p.relative_to(tmp_path / "a")) for p in (tmp_path / "a").rglob("*") if p.is_file()}
+    native = "jni/x86_64/libslipway_jni.so"
+    assert found == {"AndroidManifest.xml", "R.txt", "classes.jar", "proguard.txt", native}
+    again = ["--library", f"x86_64={tmp_path / 'a' / native}", "-o", tmp_path / "b.aar"]
+    run(sys.executable, script, *again)
+    assert (tmp_path / "a.aar").read_bytes() == (tmp_path / "b.aar").read_bytes()
+    x = relay.var("input", shape=(1, 3, 8, 8))
+    function = relay.Function([x], relay.nn.softmax(relay.mean(x * x, axis=(2, 3))))
+    lib = relay.build(tvm.IRModule.from_expr(function), "llvm")
+    lib.export_library(str(tmp_path / "model.tar"))
+    jar = tmp_path / "a" / "classes.jar"
+    run(javac, "-cp", jar, "-d", tmp_path, Path(__file__).parent / "Use.java")
+    path = f"-Djava.library.path={tmp_path / 'a/jni/x86_64'}"
+    java = [home / "bin" / "java", path, "-cp", f"{jar}:{tmp_path}"]
+    lines = run(*java, "Use", tmp_path / "model.tar").splitlines()
+    np.testing.assert_allclose(json.loads(lines[3]), np.full(3, 1 / 3), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ([], "give --ndk"),
+        (["--ndk", "none"], "none is no Android NDK"),
+        (["--library", "mips=x"], "arm64-v8a, armeabi-v7a, x86_64, not 'mips=x'"),
+        (["--library", "arm64-v8a=none.so"], "cannot read none.so: No such file"),
+        (["--library", "arm64-v8a=text.so"], "text.so is no ELF file"),
+    ],
+)
+def test_an_android_library_that_cannot_be_packed(repository, tmp_path, arguments, text):
+    if shutil.which("javac") is None:
+        pytest.skip("javac is not installed")
+    (tmp_path / "text.so").write_text("a text, and not a library")
+    script = repository / "examples" / "java" / "make_aar.py"
+    done = subprocess.run(
+        [sys.executable, str(script), *arguments],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert text in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "slipway.aar").exists()

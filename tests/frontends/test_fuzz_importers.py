@@ -17,7 +17,7 @@ def fuzz(kind, *options):
     return json.loads(run.stdout)
 
 
-@pytest.mark.parametrize("kind", ["onnx", "tflite", "artifacts"])
+@pytest.mark.parametrize("kind", ["onnx", "tflite", "artifacts", "relay"])
 def test_damaged_files_are_read_or_refused(kind):
     result = fuzz(kind, "--cases", "300")
     assert result["found"] == []
@@ -27,6 +27,6 @@ def test_damaged_files_are_read_or_refused(kind):
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("kind", ["onnx", "tflite", "artifacts"])
+@pytest.mark.parametrize("kind", ["onnx", "tflite", "artifacts", "relay"])
 def test_many_damaged_files_are_read_or_refused(kind):
     assert fuzz(kind, "--cases", "10000", "--seed", "1")["found"] == []

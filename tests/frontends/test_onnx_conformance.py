@@ -112,11 +112,11 @@ def test_the_exact_inverse_transform_does_not_pass(cases):
 @pytest.mark.timeout(1800)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_no_case_is_wrong(cases):
-    verdicts = {n: conformance.outcome(c, "interpret", "iu") for n, c in cases.items()}
+    verdicts = {n: conformance.outcome(c, "interpret") for n, c in cases.items()}
     assert not {n: v for n, v in verdicts.items() if v[0] in ("WRONG", "failed")}
     relaxed = {n for n, v in verdicts.items() if v[0] == "relaxed"}
     assert relaxed <= RELAXED_HERE | {"dft_inverse"}
-    assert sum(v[0] == "passed" for v in verdicts.values()) >= 1840
+    assert sum(v[0] in ("passed", "folded") for v in verdicts.values()) >= 1940
 
 
 @pytest.mark.long

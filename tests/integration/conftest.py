@@ -12,6 +12,7 @@ from slipway.toolchain import emulators, native
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "frontends" / "tflite"))  # litert
 sys.path.insert(0, str(Path(__file__).parents[1] / "compiler"))  # aot_models
+sys.path.insert(0, str(Path(__file__).parent))  # open_models
 
 TARGETS = {
     "x86_64": "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v2",

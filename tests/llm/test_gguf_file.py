@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from decoder import logits, random_weights
 from gguf_writer import llama_metadata, llama_tensors, write
-from test_network import loaded
+from tests.llm.test_network import loaded
 
 from slipway.errors import ModelError, SlipwayError
 from slipway.llm.config import from_transformers

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from decoder import logits, random_weights
-from test_network import loaded, source
+from tests.llm.test_network import loaded, source
 
 from slipway.errors import ArgumentValueError, ExecutionError, ModelError
 from slipway.llm.model import LanguageModel, compile_model, save

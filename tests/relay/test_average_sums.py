@@ -51,3 +51,22 @@ def test_float16_sums_beyond_its_range(name):
     array = np.full((1, 3, 64, 64), 60.0, "float16")
     more = {} if "global" in name else {"pool_size": (64, 64)}
     assert (run(lambda x: make(name)(x, **more), array, "llvm") == 60.0).all()
+
+
+def test_sums_over_an_open_size_are_chosen_for_its_upper_end():
+    from slipway.relay.dims import Dim
+    from slipway.relay.ops.nn.pool import sum_dtype
+
+    assert sum_dtype("int8", Dim("n", 1, 1000)) == "int32"
+    assert sum_dtype("int8", Dim("n", 1, 1 << 40)) == "int64"
+    assert sum_dtype("int8", Dim("n", 1)) == "int64"
+
+
+def test_names_that_are_no_text_are_refused():
+    import pytest
+
+    from slipway.errors import TypeInferenceError
+    from slipway.relay.expr import Var
+
+    with pytest.raises(TypeInferenceError, match="no text"):
+        Var(b"\xff", None)

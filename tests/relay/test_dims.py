@@ -7,6 +7,7 @@ import pytest
 
 from slipway import relay, te
 from slipway.errors import TypeInferenceError
+from slipway.ir.ops import as_expr, maximum, minimum
 from slipway.relay.dims import Dim, SymbolDim, at, dim_of, usual
 
 N, M = Dim("n", 1, 8), Dim("m", 2, 5)
@@ -83,6 +84,17 @@ def test_what_ranges_prove_is_decided_and_nothing_else():
     for compute in (lambda: range(N), lambda: 3 // N, lambda: N / 2, lambda: N // 0):
         with pytest.raises(TypeInferenceError, match="the size of an open dimension is needed"):
             compute()
+
+
+def test_an_extreme_is_compared_with_what_it_is_of():
+    more, less = (dim_of(f(as_expr(5, "int32"), N.formula)) for f in (maximum, minimum))
+    assert more - N >= 0
+    assert N - less >= 0
+    assert not N * 2 - more * 2 > 0
+    assert not less < less * 2 - N
+    for ask in (lambda: more - N > 0, lambda: less - N >= 0, lambda: more - 2 * N >= 0):
+        with pytest.raises(TypeInferenceError, match="it is not known whether"):
+            ask()
 
 
 def test_types_carry_formulas_through_operators():

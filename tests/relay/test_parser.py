@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from slipway import relay
-from slipway.errors import ModelError
+from slipway.errors import ModelError, SlipwayError
 from slipway.ir.function import IRModule
 from slipway.ir.structural import structural_equal
 from slipway.relay.interpret import interpret
@@ -85,3 +85,13 @@ def test_padding_may_name_each_axis_once(call, short):
     head = "fn (%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(4, 3, 5, 5), float32]) {"
     found = relay.fromtext(f"{head} {call}padding={short}) }}")
     assert structural_equal(found, relay.fromtext(f"{head} {call}padding=[2, 2, 2, 2]) }}"))
+
+
+@pytest.mark.parametrize(
+    "root", ["null", "[]", "1", '["l", 1]', '["l", ["a", 1]]', '["l", null]'], ids=str
+)
+def test_metadata_that_are_no_arrays_are_refused(root):
+    text = str(relay.Function([], relay.const(np.arange(50.0))))
+    data = f'{{"slipway_ir": 1, "root": {root}, "nodes": [], "arrays": []}}'
+    with pytest.raises(SlipwayError, match=r"metadata|damaged|list|array|json|JSON"):
+        relay.parse(f"{text}\n#[metadata]\n{data}")

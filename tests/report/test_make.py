@@ -139,6 +139,55 @@ def test_what_cannot_run_here_says_so_and_is_not_measured(digits):
     assert "riscv64" in note
 
 
+@pytest.mark.parametrize("target", ["opencl", "webgpu"])
+def test_kernels_of_a_gpu_are_described_and_not_measured(target, tmp_path):
+    library = relay.build(small(), target=target)
+    library.export_library(str(tmp_path / "m.tar"))
+    found = make.make_report(library, "m", tmp_path / "m.tar", quiet=True)
+    assert found.layers
+    assert all(layer.seconds is None for layer in found.layers)
+    (note,) = found.notes
+    assert f"kernels are for {target}" in note
+
+
+def test_branches_and_loops_are_measured_and_compared(tmp_path):
+    """A loop that has one state has a tuple of one field."""
+    from onnx import TensorProto, helper
+
+    values = {
+        name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [3, 4])
+        for name in ("x", "a", "a2", "t", "e", "o")
+    }
+    flag = {
+        name: helper.make_tensor_value_info(name, TensorProto.BOOL, []) for name in ("c", "c2", "f")
+    }
+    count = {name: helper.make_tensor_value_info(name, TensorProto.INT64, []) for name in "ik"}
+    body = helper.make_graph(
+        [helper.make_node("Add", ["a", "a"], ["a2"]), helper.make_node("Identity", ["c"], ["c2"])],
+        "body", [count["i"], flag["c"], values["a"]], [flag["c2"], values["a2"]],
+    )  # fmt: skip
+    branches = {
+        name: helper.make_graph([helper.make_node(op, ["y"], [out])], name, [], [values[out]])
+        for name, op, out in (("then_branch", "Relu", "t"), ("else_branch", "Neg", "e"))
+    }
+    graph = helper.make_graph(
+        [helper.make_node("Loop", ["k", "", "x"], ["y"], body=body),
+         helper.make_node("If", ["f"], ["o"], **branches)],
+        "flow", [values["x"], count["k"], flag["f"]], [values["o"]],
+    )  # fmt: skip
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    mod, params = relay.frontend.from_onnx(proto)
+    library = relay.build(mod, target="llvm", params=params)
+    library.export_library(str(tmp_path / "flow.tar"))
+    inputs = {"x": np.ones((3, 4), "float32"), "k": np.array(3), "f": np.array(False)}
+    found = make.make_report(
+        library, "flow", tmp_path / "flow.tar", source=proto, inputs=inputs, limits=False,
+        quiet=True,
+    )  # fmt: skip
+    assert all(layer.seconds and layer.agrees for layer in found.layers)
+    assert [output.agrees for output in found.agreement] == [True]
+
+
 def test_a_program_for_a_microcontroller_has_flash_and_boards():
     library = relay.build(
         small(),

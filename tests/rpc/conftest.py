@@ -1,9 +1,8 @@
-import importlib.util
+import importlib
 import os
 import platform
 import shutil
 import subprocess
-import sys
 import time
 import types
 from pathlib import Path
@@ -24,14 +23,8 @@ HOST = zig.architecture_of(platform.machine())
 
 
 def load_functions():
-    """Register the test functions (under importlib mode, test folders are no packages)."""
-    if "slipway_test_rpc_functions" not in sys.modules:
-        spec = importlib.util.spec_from_file_location(
-            "slipway_test_rpc_functions", HERE / "functions.py"
-        )
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
+    """Register the test functions."""
+    importlib.import_module("tests.rpc.functions")
 
 
 @pytest.fixture(scope="session")

@@ -367,3 +367,24 @@ def test_records_of_another_problem_change_nothing(tmp_path):
         tvm.transform.PassContext(opt_level=3, config={"schedules.records": str(tmp_path / "no")}),
     ):
         relay.build(dense(), "llvm")
+
+
+def test_what_wins_one_duel_by_luck_is_not_the_best(task, tmp_path):
+    """Half as slow in the batch and in the first duel, and never again."""
+    space = task.space
+    lucky = next(iter(space.neighbours(space.default)))
+    left = [2]
+
+    def score(candidate):
+        if candidate == lucky and left[0] > 0:
+            left[0] -= 1
+            return 0.5
+        return 1.0
+
+    database = Database(tmp_path / "t.sqlite")
+    found = TaskSearch(task, database, FakeBench(task, score))
+    found._proposals = lambda size: [lucky]
+    found.step(1)
+    assert left == [0]
+    assert found.best == space.default
+    assert database.best(task) is None

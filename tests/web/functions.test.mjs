@@ -1,5 +1,5 @@
 // Functions that Python compiled, called from JavaScript and calling it.  FOLDER has what
-// tests/compiler/test_web.py exported.
+// tests/compiler/web/test_web.py exported.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// Parameters outside of the module.  FOLDER has what tests/compiler/test_web_params.py exported.
+// Parameters outside of the module.  FOLDER has what tests/compiler/web/test_web_params.py exported.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";

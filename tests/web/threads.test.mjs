@@ -1,4 +1,4 @@
-// A module whose memory workers share.  FOLDER has what tests/compiler/test_web_threads.py exported.
+// A module whose memory workers share.  FOLDER has what tests/compiler/web/test_web_threads.py exported.
 import assert from "node:assert/strict";
 import { copyFile, mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

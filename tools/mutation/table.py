@@ -7,11 +7,11 @@ _NESTS = f"{_LOOPS}/test_random_nests.py"
 _PROGRAMS = f"{_LOOPS}/test_random_programs.py"
 _ARITH = ("tests/arith",)
 _PLANS = (
-    "tests/compiler/test_memory_plan_climb.py",
-    "tests/compiler/test_memory_plan_laws.py",
-    "tests/compiler/test_memory_plan_search.py",
-    "tests/compiler/test_memory_plan.py",
-    "tests/compiler/test_memory_plan_quality.py",
+    "tests/compiler/memory/test_memory_plan_climb.py",
+    "tests/compiler/memory/test_memory_plan_laws.py",
+    "tests/compiler/memory/test_memory_plan_search.py",
+    "tests/compiler/memory/test_memory_plan.py",
+    "tests/compiler/memory/test_memory_plan_quality.py",
 )
 
 JUDGES: dict[str, tuple[str, ...]] = {
@@ -53,8 +53,8 @@ JUDGES: dict[str, tuple[str, ...]] = {
     "slipway.arith.analyzer": _ARITH,
     "slipway.arith.interval": _ARITH,
     "slipway.arith.rules": _ARITH,
-    "slipway.backends.in_place": ("tests/compiler/test_in_place.py",),
-    "slipway.compiler.aot.overlap": ("tests/compiler/test_overlap.py",),
+    "slipway.backends.in_place": ("tests/compiler/memory/test_in_place.py",),
+    "slipway.compiler.aot.overlap": ("tests/compiler/memory/test_overlap.py",),
     "slipway.compiler.memory_plan.block": _PLANS,
     "slipway.compiler.memory_plan.check": _PLANS,
     "slipway.compiler.memory_plan.place": _PLANS,
@@ -68,13 +68,13 @@ JUDGES: dict[str, tuple[str, ...]] = {
     ),
     "slipway.compiler.open_sizes": ("tests/compiler/test_open_sizes.py",),
     "slipway.compiler.aot.sizes": (
-        "tests/compiler/test_aot_sizes.py",
-        "tests/compiler/test_aot_open_sizes.py",
+        "tests/compiler/aot/test_aot_sizes.py",
+        "tests/compiler/aot/test_aot_open_sizes.py",
     ),
     "slipway.compiler.several_devices.placement": (
-        "tests/compiler/test_placement.py",
-        "tests/compiler/test_several_devices.py",
+        "tests/compiler/devices/test_placement.py",
+        "tests/compiler/devices/test_several_devices.py",
     ),
-    "slipway.compiler.several_devices.graphs": ("tests/compiler/test_several_devices.py",),
+    "slipway.compiler.several_devices.graphs": ("tests/compiler/devices/test_several_devices.py",),
     "slipway.backends.size_versions": ("tests/backends/test_size_versions.py",),
 }

@@ -106,10 +106,26 @@ _PACKAGES: set[str] = set()  # of strategies, those of backends that were taken 
 
 
 def register_backend(backend: Backend) -> Backend:
-    """Add a backend that is not in this folder; it is asked before those that are."""
+    """Add a backend that is not in this folder; it is asked before those that are.
+
+    Raises TargetError where it lacks what none can do without.
+    """
+    lacking = [f"a method {name}" for name in ("serves", "emit") if _is_plain(backend, name)]
+    lacking += [] if backend.name else ["a name"]
+    if lacking:
+        raise TargetError(
+            f"register_backend: {type(backend).__name__} lacks {' and '.join(lacking)}; "
+            "a class derived from slipway.backends.backend.Backend says which targets it serves, "
+            "and how it emits code"
+        )
     _REGISTERED.append(backend)
     _PACKAGES.update(backend.strategies)
     return backend
+
+
+def _is_plain(backend: Backend, method: str) -> bool:
+    """Return whether `backend` has not defined a method that `Backend` only declares."""
+    return getattr(type(backend), method, None) is getattr(Backend, method)
 
 
 def unregister_backend(backend: Backend) -> None:

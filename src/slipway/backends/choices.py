@@ -9,6 +9,9 @@ A record is the same for one problem alone, a line of JSON::
 
     {"op": "nn.dense", "inputs": ["float32[4, 64]", "float32[10, 64]"], "target": "llvm ...",
      "strategy": "dense.tile", "knobs": {"rows": 4, "vectors": 2}}
+
+"layout:nn.conv2d" in place of an operator is about the layout pass (`cpu.lowering.layout_wish`),
+"written:qnn.conv2d_nhwc" about kernels in C (`micro.kernels.wish`).
 """
 
 from __future__ import annotations
@@ -31,6 +34,10 @@ if TYPE_CHECKING:
     from slipway.te.tensor import Tensor
 
 FORCE, RECORDS = "schedules.force", "schedules.records"
+# Before an operator's name: not how its kernel is computed, but what the layout pass makes of it.
+LAYOUT = "layout:"
+# Likewise: which kernel in hand-written C computes it, if any.
+WRITTEN = "written:"
 
 
 def forced_for(problem: Problem) -> Forced | None:
@@ -41,7 +48,7 @@ def forced_for(problem: Problem) -> Forced | None:
     context = PassContext.current()
     wishes = context.option(FORCE) or {}
     for name in wishes:
-        if name not in op_registry.load_ops():
+        if name.removeprefix(LAYOUT).removeprefix(WRITTEN) not in op_registry.load_ops():
             raise ScheduleError(
                 f"the option {FORCE!r} names {name!r}, which is no operator."
                 f"{did_you_mean(name, op_registry.OPS)}"

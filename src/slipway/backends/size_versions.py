@@ -22,9 +22,8 @@ from slipway.backends.primitive import schedule_primitive
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
-from slipway.ir.buffer import Buffer
 from slipway.ir.function import PrimFunc
-from slipway.ir.visit import substitute, walk
+from slipway.ir.visit import substitute
 from slipway.relay import op_registry
 from slipway.relay.dims import SymbolDim
 from slipway.relay.expr import Function
@@ -153,13 +152,7 @@ def _frame(version: PrimFunc, function: Function) -> PrimFunc:
 def _moved(version: PrimFunc, frame: PrimFunc, variable: E.Var, size: E.Var | int) -> S.Stmt:
     """Return the body of a version on the buffers, and with the size, of the whole kernel."""
     mapping: dict[Any, Any] = {} if isinstance(size, int) else {size: variable}
-    behind: dict[int, Any] = {}
     for (_, old), (_, new) in zip(version.buffer_map, frame.buffer_map, strict=True):
         mapping[old] = new
-        if old.data is not new.data:
-            mapping[old.data] = new.data
-        behind[id(old.data)] = new.data
-    for node in walk(version.body):
-        if isinstance(node, Buffer) and node not in mapping and id(node.data) in behind:
-            mapping[node] = substitute(node.replace(data=behind[id(node.data)]), dict(mapping))
+        mapping[old.data] = new.data  # for other views of the memory of an argument
     return substitute(version.body, mapping)  # type: ignore[no-any-return]

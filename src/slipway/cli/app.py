@@ -11,7 +11,7 @@ from slipway.cli import console, micro
 from slipway.cli.client_options import client
 from slipway.cli.compile import compile_model
 from slipway.cli.demo.command import demo
-from slipway.cli.devices import farm
+from slipway.cli.devices import device, farm
 from slipway.cli.devices.device_server import device_server
 from slipway.cli.devices.rpc_proxy import rpc_proxy
 from slipway.cli.devices.rpc_query import rpc_query
@@ -83,6 +83,7 @@ app.command("serve")(client(serve))
 app.command("fit")(micro.fit)
 app.command("size")(micro.size)
 app.add_typer(micro.app, name="micro")
+app.add_typer(device.app, name="device")
 app.add_typer(farm.app, name="farm")
 
 

@@ -6,7 +6,10 @@ A command that fails says why on stderr in one paragraph; `exit_codes` has its c
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import io
+import json
 import os
 import shutil
 import sys
@@ -33,6 +36,7 @@ def main() -> NoReturn:
         fail(f"the command line needs {missing.name}: {install_line('cli')}", MISSING)
     from slipway.cli.app import app
 
+    _print_every_name()
     try:
         app(prog_name="slipway")
     except KeyboardInterrupt:
@@ -46,6 +50,13 @@ def main() -> NoReturn:
             error = internal_error(f"slipway {' '.join(sys.argv[1:2])}", error)
         fail(describe(error), code_of(error))
     sys.exit(0)
+
+
+def _print_every_name() -> None:
+    """Let file names that are not UTF-8 be printed with their odd bytes escaped."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def describe(error: Exception) -> str:
@@ -79,6 +90,9 @@ def _temporary() -> Path | None:
 
 
 def fail(message: str, code: int = FAILED) -> NoReturn:
-    """Print one paragraph on stderr and exit with `code`."""
+    """Print one paragraph on stderr, with --json an object on stdout too, and exit with `code`."""
     print(f"slipway: error: {message}", file=sys.stderr)
+    if "--json" in sys.argv:
+        with contextlib.suppress(OSError):  # nobody may read it any more, or the disk be full
+            print(json.dumps({"error": message, "exit_code": code}), flush=True)
     sys.exit(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ from slipway.cli import console
 from slipway.cli.exit_codes import LIMIT
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import AsJson, Bindings, DenseRounding, InputShapes, ModelFormat
-from slipway.errors import ModelError, RPCTimeoutError, SlipwayError, ToolchainError
+from slipway.errors import ExecutionError, ModelError, RPCTimeoutError, SlipwayError, ToolchainError
 
 app = typer.Typer(
     help="Projects for microcontrollers: create, build, flash, run.", no_args_is_help=True
@@ -253,6 +254,9 @@ def _server_errors() -> Iterator[None]:
         kind: type[SlipwayError] = ToolchainError
         if isinstance(found, type) and issubclass(found, SlipwayError):
             kind = found
+        system = getattr(builtins, str(data.get("class")), None)
+        if isinstance(system, type) and issubclass(system, OSError):
+            raise system(data.get("words") or error.message) from error
         raise kind(data.get("words") or error.message) from error
 
 
@@ -341,6 +345,11 @@ def size(
     from slipway.micro.model_library import only_model
 
     def pieces(folder: Path) -> Any:
+        if not folder.is_dir():
+            reason = "it is a file" if folder.exists() else "there is no such folder"
+            raise ExecutionError(
+                f"{folder} is no project, {reason}: `slipway micro create` makes one"
+            )
         description = folder / "model" / "metadata.json"
         model = only_model(json.loads(description.read_text())) if description.exists() else None
         return read_map(folder / "build" / "firmware.map", model)

@@ -36,6 +36,10 @@ def tune(
         Path | None, typer.Option(help="Keeps every trial. [default: MODEL.tuning.sqlite]")
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="Trials of each kernel at most.")] = 64,
+    board: Annotated[
+        str | None,
+        typer.Option(help="A microcontroller's board: count instructions in its emulator."),
+    ] = None,
     report: Annotated[
         Path | None, typer.Option(help="A page about the search: curves, what failed, what won.")
     ] = None,
@@ -51,7 +55,7 @@ def tune(
     timeout: Timeout = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Search the ways to compute each kernel of MODEL, measured on this machine or a device.
+    """Search layouts and ways to compute the kernels of MODEL, measured here or on a device.
 
     Every trial is kept: a search that was ended goes on where it was. `slipway compile
     --tuning-records` takes what is written.
@@ -63,15 +67,23 @@ def tune(
         slipway tune mobilenet.onnx --target raspberry-pi/4b-aarch64 --rpc-host pi.local
 
         slipway compile mobilenet.onnx --tuning-records mobilenet.records
+
+        slipway tune keywords.tflite --board mps2-an386
     """
+    from slipway.cli.tune_view import TuneView
     from slipway.target import Target
     from slipway.transform.context import PassContext
     from slipway.tuning.database import Database
     from slipway.tuning.picture import write_search_page
-    from slipway.tuning.task import extract_tasks
-    from slipway.tuning.tune import Budget, tune_tasks
+    from slipway.tuning.tune import Budget, tune_model
 
     model.stat()
+    if board is not None:
+        from slipway.cli.tune_board import tune_on_board
+
+        options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+        tune_on_board(model, board, output or Path(f"{model.stem}.records"), options, as_json)
+        return
     chosen = Target(target)
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
     with console.step(f"Reading {model}"):
@@ -80,20 +92,20 @@ def tune(
     trials_file = database or Path(f"{model.stem}.tuning.sqlite")
     known = Database(trials_file)
     runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout)
-    rows: dict[int, Any] = {}
+    tasks: list[Any] = []
+    view = TuneView(seconds)
     ended = "done"
-    with PassContext(opt_level=3):
-        tasks = extract_tasks(module, chosen, parameters)
+    with PassContext(opt_level=3), view:
 
-        def watch(progress: Any) -> None:
-            rows[progress.number] = progress
-            console.err.print(
-                f"{progress.task.op} {progress.number + 1}/{len(tasks)}: {progress.trials} trials, "
-                f"{progress.score:.2f} of the default's time"
-            )
+        def begin(found: list[Any]) -> None:
+            tasks.extend(found)
+            view.begin(found)
 
         try:
-            tune_tasks(tasks, runner, known, Budget(trials, seconds=seconds), watch)
+            tune_model(
+                module, chosen, parameters, runner, known, Budget(trials, seconds=seconds),
+                view.kernel, begun=begin, layout_watcher=view.layout,
+            )  # fmt: skip
         except KeyboardInterrupt:
             ended = "interrupted"
         finally:
@@ -103,7 +115,7 @@ def tune(
                 write_search_page(report, tasks, known, runner.device, f"Tuning {model.name}")
     if not records.exists():
         known.write_records(records)
-    lines = [line_of(rows[number]) for number in sorted(rows)]
+    lines = [line_of(view.rows[number]) for number in sorted(view.rows)]
     if as_json:
         print(json.dumps({"ended": ended, "records": str(records), "tasks": lines}, indent=1))
     else:

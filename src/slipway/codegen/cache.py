@@ -42,15 +42,35 @@ def key_of(*parts: str | bytes) -> str:
 @lru_cache(maxsize=1)
 def _compiler_identity() -> bytes:
     """Return what stands for the compilers: their versions, and the code that drives LLVM."""
-    from importlib import metadata, resources
+    from importlib import resources
 
-    versions = []
-    for name in ("llvmlite", "ziglang"):
-        with suppress(metadata.PackageNotFoundError):
-            versions.append(f"{name} {metadata.version(name)}")
+    versions = [_installed(name) for name in ("llvmlite", "ziglang")]
     here = resources.files("slipway.codegen.llvm")
     code = [here.joinpath(name).read_bytes() for name in ("machine.py", "worker.py")]
     return " ".join(versions).encode() + b"\0" + hashlib.sha256(b"\0".join(code)).digest()
+
+
+def _installed(package: str) -> str:
+    """Return what names the installed version of `package`, empty where there is none.
+
+    That is the folder beside it that installers leave, such as llvmlite-0.44.0.dist-info: parsing
+    what is in it (importlib.metadata) takes longer than all else in a kernel that is remembered.
+    """
+    from importlib.util import find_spec
+
+    spec = find_spec(package)
+    if spec is None:
+        return ""
+    roots = [Path(place).parent for place in spec.submodule_search_locations or ()]
+    beside = (path.name for root in roots for path in root.glob(f"{package}-*-info"))
+    named = " ".join(sorted(beside))
+    if named:
+        return named
+    from importlib import metadata
+
+    with suppress(metadata.PackageNotFoundError):
+        return metadata.version(package)
+    return package
 
 
 def _enabled() -> bool:

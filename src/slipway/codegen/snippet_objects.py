@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from slipway.codegen.c.backend import snippet_to_object
 from slipway.codegen.llvm.machine import CompiledText, bitcode_text
 from slipway.codegen.snippets import snippets, without_linkage
 from slipway.errors import CodegenError
@@ -19,8 +18,13 @@ def snippet_objects(functions: Iterable[PrimFunc], target: Target) -> list[bytes
 
     Of functions that several of them define, the one that came last counts.
     """
+    brought = snippets(functions)
+    if not brought:
+        return []
+    from slipway.codegen.c.backend import snippet_to_object
+
     objects = []
-    for kind, text in snippets(functions):
+    for kind, text in brought:
         if kind == "import_c":
             objects.append(snippet_to_object(without_linkage(text), target))
         else:

@@ -5,19 +5,20 @@
 
 Kinds: "graph" and "aot" compile the whole model; "debug" runs the NumPy references, operator by
 operator; "vm" compiles the whole model too, but runs functions that call themselves by the
-references.  A model with open dimensions (`relay.Any()`) is compiled by "vm" for each size that it
-meets.
+references.  A model with dimensions that nothing bounds (`relay.Any()`) is compiled by "vm" for
+each size that it meets; one with ranges (`relay.Dim("n", 1, 8)`) once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway.compiler.relay_build import build
-from slipway.errors import ExecutionError, LoweringError, TargetError, did_you_mean
+from slipway.errors import LoweringError, TargetError, did_you_mean
 from slipway.ir.function import GlobalVar, IRModule
 from slipway.relay.backend import Executor
 from slipway.relay.construct import bind, distinct_names
@@ -25,12 +26,13 @@ from slipway.relay.expr import Call, Constant, Expr, Function, If, Op, Var
 from slipway.relay.interpret import interpret
 from slipway.relay.op_registry import is_primitive
 from slipway.relay.open_dims import fix_shapes, open_inputs
-from slipway.relay.types import TupleType, Type
+from slipway.relay.types import ANY, TupleType, Type, flatten, is_open
 from slipway.relay.visit import post_order
 from slipway.runtime.devices import cpu
 from slipway.runtime.graph import graph_executor
 from slipway.runtime.graph.input_values import IN_MODEL, converted
 from slipway.runtime.ndarray import array
+from slipway.runtime.vm import Executable, inputs_by_name
 from slipway.transform.graph.infer_type import infer_type
 from slipway.transform.graph.inline import inline
 from slipway.transform.graph.pipeline import main_function
@@ -65,19 +67,35 @@ class RelayExecutor:
         replaces the module's main; `binds` gives variables values beforehand.  An expression that
         is no function, and has no inputs, is run at once, and its value returned.
         """
+        mod, main = self._bound(expr, binds)
+        run = self._runner(mod, main)
+        value = expr is not None and not isinstance(expr, Function) and not main.params
+        return run() if value else run
+
+    def as_executable(self) -> Executable:
+        """Return the module's main for a `runtime.vm.VirtualMachine`."""
+        mod, main = self._bound(None, None)
+        names = [p.name for p in main.params]
+        if _is_unbounded(main) or _calls_itself(mod, main):
+            return Executable(None, names, 0, self._runner(mod, main))
+        mod, main, factory = self._built(mod, main)
+        numbers = count()
+        return Executable(factory, names, _as_typed(_result_type(main), lambda: next(numbers)))
+
+    def _bound(
+        self, expr: Expr | GlobalVar | None, binds: Mapping[Any, Any] | None
+    ) -> tuple[IRModule, Function]:
+        """Return the module and its main, with variables that have values bound."""
         mod = self.mod
         if isinstance(expr, GlobalVar):
             mod = mod.update("main", mod[expr])
         elif expr is not None:
             mod = mod.update("main", expr if isinstance(expr, Function) else expr.as_function())
         main = distinct_names(bind(main_function(mod), {**self.params, **dict(binds or {})}))
-        mod = mod.update("main", main)
-        run = self._runner(mod, main)
-        value = expr is not None and not isinstance(expr, Function) and not main.params
-        return run() if value else run
+        return mod.update("main", main), main
 
     def _runner(self, mod: IRModule, main: Function) -> Callable[..., Any]:
-        if self.kind == "vm" and open_inputs(main):
+        if self.kind == "vm" and _is_unbounded(main):
             return self._compiling(mod, main)
         if self.kind == "debug" or (self.kind == "vm" and _calls_itself(mod, main)):
             return lambda *args, **named: _wrapped(
@@ -107,12 +125,16 @@ class RelayExecutor:
 
         return run
 
-    def _compiled(self, mod: IRModule, main: Function) -> Callable[..., Any]:
+    def _built(self, mod: IRModule, main: Function) -> tuple[IRModule, Function, Any]:
+        """Return the module and its main with their types, and what `relay.build` makes of it."""
         if main.type is None:  # what it calls, and where, tells the rest
             main = infer_type(inline(main, mod))
             mod = mod.update("main", main)
         options = {"executor": Executor("aot")} if self.kind == "aot" else {}
-        factory = build(mod, target=self.target, **options)  # type: ignore[arg-type]
+        return mod, main, build(mod, target=self.target, **options)  # type: ignore[arg-type]
+
+    def _compiled(self, mod: IRModule, main: Function) -> Callable[..., Any]:
+        mod, main, factory = self._built(mod, main)
         module = graph_executor.GraphModule(factory["default"](self.device))
         names = [p.name for p in main.params]
 
@@ -126,6 +148,14 @@ class RelayExecutor:
             )
 
         return run
+
+
+def _is_unbounded(main: Function) -> bool:
+    """Return whether an input has a size of which nothing tells how large it may be."""
+    extents: list[Any] = [
+        d for p in open_inputs(main) for t in flatten(p.checked_type) for d in t.shape
+    ]
+    return any(is_open(d) and (d is ANY or d.high is None) for d in extents)
 
 
 def _calls_itself(mod: IRModule, main: Function) -> bool:
@@ -147,24 +177,9 @@ def _needs_others(order: Sequence[Expr]) -> bool:
 
 
 def _by_name(names: Sequence[str], args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all inputs by name.  Raises ExecutionError for a missing one.
-
-    Names beyond the inputs are let pass where none is missing: scripts give the parameters that an
-    importer returned, and the model has them as constants.
-    """
-    if len(args) > len(names):
-        raise ExecutionError(f"got {len(args)} inputs, but there are {len(names)}")
-    given = {**dict(zip(names, args, strict=False)), **named}
-    for name in given:
-        if name not in names and not given.keys() >= set(names):
-            raise ExecutionError(
-                f"there is no input {name!r}; the inputs are {', '.join(names)}."
-                f"{did_you_mean(name, names)}"
-            )
-    for name in names:
-        if name not in given:
-            raise ExecutionError(f"the input {name!r} is missing")
-    return {name: _plain(given[name]) for name in names}
+    """Return all inputs by name, constants as their arrays.  Raises ExecutionError."""
+    given = inputs_by_name(names, args, named)
+    return {name: _plain(value) for name, value in given.items()}
 
 
 def _plain(value: Any) -> Any:

@@ -1,24 +1,15 @@
-"""``relay.vm.compile``: a model for `slipway.runtime.vm.VirtualMachine`, in this process."""
+"""``relay.vm``: a model for `slipway.runtime.vm.VirtualMachine`, and what makes one in steps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from slipway.compiler.create_executor import create_executor
+from slipway.compiler.create_executor import RelayExecutor
+from slipway.errors import ExecutionError
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Expr
-
-
-class Executable:
-    """A compiled model; `run` takes the inputs of its main, in order or by name.
-
-    Models with open dimensions (`relay.Any()`) are compiled for each size that they meet; functions
-    that call themselves are run by the NumPy references.
-    """
-
-    def __init__(self, run: Callable[..., Any]) -> None:
-        self.run = run
+from slipway.runtime.vm import Executable, VirtualMachine
 
 
 def compile(
@@ -27,10 +18,66 @@ def compile(
     target_host: Any = None,
     params: Mapping[str, Any] | None = None,
 ) -> Executable:
-    """Compile `mod` for this machine, with `params` bound by name.
+    """Compile `mod` for a target, with `params` bound by name.
 
     Raises what `relay.build` raises.
     """
-    del target_host  # the target is a CPU, and its own host
+    del target_host  # part of the target
     chosen = "llvm" if target is None else target
-    return Executable(create_executor("vm", mod, target=chosen, params=params).evaluate())
+    return VMExecutor(mod, None, chosen, params).executable
+
+
+class VMExecutor(RelayExecutor):
+    """What ``relay.create_executor("vm")`` makes; `executable` is its main, compiled."""
+
+    def __init__(
+        self,
+        mod: IRModule | Expr,
+        device: Any = None,
+        target: Any = "llvm",
+        params: Mapping[str, Any] | None = None,
+    ) -> None:
+        mod = mod if isinstance(mod, IRModule) else IRModule.from_expr(mod)
+        super().__init__("vm", mod, device, target, params)
+        self._executable: Executable | None = None
+
+    @property
+    def executable(self) -> Executable:
+        """The module's main as `VirtualMachine` runs it, and as it is saved."""
+        if self._executable is None:
+            self._executable = self.as_executable()
+        return self._executable
+
+    @property
+    def vm(self) -> VirtualMachine:
+        """A machine that runs the executable on the device."""
+        return VirtualMachine(self.executable, self.device)
+
+
+class VMCompiler:
+    """`compile` in steps, as classic scripts write them."""
+
+    def __init__(self) -> None:
+        self._params: dict[str, Any] = {}
+        self._executable: Executable | None = None
+
+    def set_params(self, params: Mapping[str, Any]) -> None:
+        """Bind parameters by name, before `lower`."""
+        self._params = dict(params)
+
+    def lower(self, mod: IRModule | Expr, target: Any = None, target_host: Any = None) -> None:
+        """Compile a module."""
+        self._executable = compile(mod, target, target_host, self._params)
+
+    def codegen(self) -> None:
+        """Do nothing more: `lower` has made the code."""
+
+    def get_params(self) -> dict[str, Any]:
+        """Return the parameters that were set."""
+        return dict(self._params)
+
+    def get_exec(self) -> Executable:
+        """Return the executable.  Raises ExecutionError before `lower`."""
+        if self._executable is None:
+            raise ExecutionError("there is no executable yet: call lower(mod, target) first")
+        return self._executable

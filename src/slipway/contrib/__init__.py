@@ -16,7 +16,7 @@ _MODULES = (
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
-        from slipway.classic_names import NOT_THERE, missing
+        from slipway.classic.names import NOT_THERE, missing
 
         advice = NOT_THERE.get(f"tvm.contrib.{name}")
         if advice is None:

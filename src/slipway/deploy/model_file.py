@@ -28,6 +28,8 @@ def format_of(path: Path, model_format: str | None = None, advice: str = "") -> 
     chosen = model_format or FORMATS.get(path.suffix.lower())
     if chosen is None or chosen not in FORMATS.values():
         known = ", ".join(FORMATS)
+        if model_format is None and path.is_dir():
+            raise ModelError(f"{path} is a folder; a model is one file: {known}.{advice}")
         asked = model_format or path.suffix or "none"
         raise ModelError(
             f"{path}: cannot tell the model's format from {asked!r} (known: {known})."

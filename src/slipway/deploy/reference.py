@@ -69,12 +69,24 @@ def _of_onnx(model: Any, constants: Mapping[str, Any]) -> Reference:
         ) from None
     from slipway.frontends.onnx.reference import as_inputs
 
-    contents = model if isinstance(model, str) else model.SerializeToString()
+    if isinstance(model, str):
+        contents = model if _is_utf8(model) else Path(model).read_bytes()
+    else:
+        contents = model.SerializeToString()
     session = onnxruntime.InferenceSession(contents, providers=["CPUExecutionProvider"])
     bound = as_inputs(model, constants)
     return f"onnxruntime {onnxruntime.__version__}", lambda arrays: session.run(
         None, {**arrays, **bound}
     )
+
+
+def _is_utf8(name: str) -> bool:
+    """Whether ONNX Runtime can be given a file's name; it takes no other encodings."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _of_tflite(path: Path) -> Reference:

@@ -100,7 +100,23 @@ def as_torch(func: IRModule | PrimFunc | Callable[..., Any]) -> Any:
         for tensor, values in zip(tensors, held, strict=True):
             tensor.copy_(torch.from_numpy(values.numpy()))
 
-    return _module_of(run)
+    module = _module_of(run)
+    module.script = func.script
+
+    def tune(config: Any = None, target: Any = "cpu") -> None:
+        """Take a target, as classic TVM's wrapper does; the loops stay as they are written."""
+        nonlocal built
+        del config
+        warnings.warn(
+            "as_torch does not search: loops run as they are written. slipway.tir.Schedule "
+            "changes them.",
+            UserWarning,
+            stacklevel=2,
+        )
+        built = build(func, target="llvm" if str(target) == "cpu" else target)
+
+    module.tune = tune
+    return module
 
 
 def _module_of(function: Callable[..., Any]) -> Any:

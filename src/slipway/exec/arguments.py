@@ -37,6 +37,13 @@ def read_token(arguments: argparse.Namespace) -> str:
     return token
 
 
+def words_of(error: Exception) -> str:
+    """Return what an error says, without a system error's number."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
 def add_log_format(parser: argparse.ArgumentParser) -> None:
     """Add --log-format."""
     parser.add_argument(

@@ -19,6 +19,7 @@ from slipway.exec.arguments import (
     peer_tls,
     read_token,
     run_until_stopped,
+    words_of,
 )
 from slipway.rpc import log
 from slipway.rpc.proxy import ProxyServer
@@ -95,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             listener = listen(arguments.host, arguments.port, arguments.port_end)
     except (OSError, SlipwayError) as error:
-        print(f"rpc_proxy: error: {error}", file=sys.stderr)
+        print(f"rpc_proxy: error: {words_of(error)}", file=sys.stderr)
         return 2
     if not arguments.silent:
         log.configure("RPCProxy")

@@ -22,6 +22,7 @@ from slipway.exec.arguments import (
     own_tls,
     read_token,
     run_until_stopped,
+    words_of,
 )
 from slipway.rpc import log
 from slipway.rpc.server import listen
@@ -77,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             serve_page = _page_server()
             page = listen(arguments.web_host, arguments.web, arguments.web + 1)
     except (OSError, SlipwayError) as error:
-        print(f"rpc_tracker: error: {error}", file=sys.stderr)
+        print(f"rpc_tracker: error: {words_of(error)}", file=sys.stderr)
         return 2
     if not arguments.silent:
         log.configure("RPCTracker", arguments.log_format)

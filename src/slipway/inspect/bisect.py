@@ -22,7 +22,7 @@ import numpy as np
 from slipway.compiler.graph import NOP, GraphNode, ModelGraph
 from slipway.relay.expr import Call, Expr, Function, Op, Tuple, TupleGetItem
 from slipway.relay.interpret import evaluate_call, interpret
-from slipway.relay.types import flatten
+from slipway.relay.types import TupleType
 from slipway.relay.visit import post_order
 
 Array = np.ndarray[Any, Any]
@@ -143,13 +143,16 @@ def arguments_of(node: GraphNode, values: Sequence[Sequence[Array]]) -> list[Arr
 def kernel_reference(function: Function, arguments: Sequence[Array]) -> list[Array]:
     """Return what a kernel means: its operators' NumPy references on flat arguments."""
     rest = iter(arguments)
-    given: list[Any] = []
-    for param in function.params:
-        types = flatten(param.checked_type)
-        parts = [next(rest) for _ in types]
-        given.append(parts[0] if len(parts) == 1 else tuple(parts))
+    given = [_shaped_like(param.checked_type, rest) for param in function.params]
     environment = dict(zip((id(p) for p in function.params), given, strict=True))
     return as_list(_evaluate(function.body, environment))
+
+
+def _shaped_like(type_: Any, arrays: Iterator[Array]) -> Any:
+    """Return the next arrays as a value of a type: a tuple of one field stays a tuple."""
+    if isinstance(type_, TupleType):
+        return tuple(_shaped_like(field, arrays) for field in type_.fields)
+    return next(arrays)
 
 
 def _evaluate(root: Expr, known: dict[int, Any]) -> Any:

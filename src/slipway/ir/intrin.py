@@ -154,6 +154,7 @@ _TABLE = [
     Intrinsic("call_llvm_intrin", -1, pure=False),  # StringImm LLVM name, then arguments
     Intrinsic("call_llvm_pure_intrin", -1),
     Intrinsic("hardware", -1),  # StringImm name of ir.hardware, a (or its rows), b, c
+    Intrinsic("warp_product", 6, pure=False),  # ir/instructions/warp_products.py
     Intrinsic("tensor_view", -1),  # Buffer made a DLTensor for call_packed: data, shape...
     Intrinsic("ret", 1, pure=False),  # return from the function with a status
     Intrinsic("storage_sync", -1, pure=False),  # StringImm scope: a barrier

@@ -21,7 +21,7 @@ from slipway.transform.context import PassContext
 from slipway.tuning.runner import Runner
 from slipway.tuning.task import TuningTask
 from slipway.tuning.task import extract_tasks as tasks_of
-from slipway.tuning.tune import Budget, Progress, tune_tasks
+from slipway.tuning.tune import Budget, Progress, tune_model
 
 STRATEGIES = ("evolutionary", "replay-trace", "replay-func")
 _log = logging.getLogger("slipway.tuning")
@@ -72,17 +72,20 @@ def tune_tvm(
     database: JSONDatabase | None = None,
     seed: int | None = None,
 ) -> JSONDatabase:
-    """Search every kernel of a model and return the database of all trials.
+    """Search the layouts and kernels of a model and return the database of all trials.
 
     A search that was ended, by Ctrl-C too, goes on where it was when it is called again with the
     same `work_dir`.  Raises TuningError when the device gives no results.
     """
     del builder
-    tasks = extract_tasks(mod, target, params)
+    module = mod if isinstance(mod, IRModule) else IRModule.from_expr(mod)
     found = database if database is not None else JSONDatabase(work_dir=work_dir)
     limit = (config or TuneConfig()).budget()
     with PassContext(opt_level=3):
-        tune_tasks(tasks, runner or LocalRunner(), found, limit, _tell, seed or 0)
+        tune_model(
+            module, compile_target(target), params, runner or LocalRunner(), found, limit, _tell,
+            seed=seed or 0,
+        )  # fmt: skip
     return found
 
 

@@ -33,8 +33,9 @@ class AutoTvmModuleLoader:
         if template.name != HOST_TEMPLATE:
             raise TuningError(
                 f"the search cannot measure on boards ({template.name}): firmware loads no "
-                "libraries. Leave the tuning out, schedules are chosen from the description of the "
-                f"core; the template {HOST_TEMPLATE!r} is measured on this machine."
+                "libraries. `slipway tune MODEL --board NAME` searches in a board's emulator; the "
+                "rest is chosen from the description of the core. The template "
+                f"{HOST_TEMPLATE!r} is measured on this machine."
             )
 
 

@@ -160,8 +160,9 @@ def _parse(path: Path) -> Board:
             flash_tool=str(data.get("flash_tool", "")),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise SlipwayError(
-            f"{path} does not describe a board: {error!r}; see the files in {DEVICES}"
+            f"{path} does not describe a board: {reason}; see the files in {DEVICES}"
         ) from error
 
 

@@ -40,7 +40,9 @@ def read_map(path: str | Path, model: Mapping[str, Any] | None = None) -> list[P
     try:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise SlipwayError(f"{path}: no map file; build the project first ({error})") from error
+        raise SlipwayError(
+            f"{path}: no map file; build the project first ({error.strerror})"
+        ) from error
     _, _, body = text.partition("Linker script and memory map")
     users = _users(model or {})
     for symbol, layers in _layers_of_callees(Path(path).parent, users).items():

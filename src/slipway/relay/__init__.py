@@ -68,8 +68,8 @@ def __getattr__(name: str) -> typing.Any:
         return _offered(name)
     operators = load("slipway.relay.op_registry:load_ops")()
     if name not in operators:
-        near = load("slipway.errors:did_you_mean")(name, [*_HOMES, *operators])
-        raise AttributeError(f"module 'slipway.relay' has no attribute {name!r}.{near}")
+        explained = load("slipway.classic.names:missing")
+        raise AttributeError(explained(__name__, name, [*_HOMES, *operators]))
     globals()[name] = value = operators[name].make_function
     return value
 

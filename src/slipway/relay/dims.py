@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NoReturn
 from weakref import WeakValueDictionary
 
 from slipway.arith.analyzer import Analyzer
-from slipway.arith.linear import INF
+from slipway.arith.linear import INF, Linear
 from slipway.errors import LoweringError, TypeInferenceError
 from slipway.ir import expr as E
 from slipway.ir import ops
@@ -87,13 +87,32 @@ def _comparison(kind: type, word: str) -> Any:
             return self._unknown() if isinstance(other, OpenDim) else NotImplemented
         an = Analyzer()
         given = ops.as_expr(other, self.formula.dtype)
-        found = an.decide(kind, an.recombine(an.linear(self.formula).minus(an.linear(given))))
+        difference = an.recombine(an.linear(self.formula).minus(an.linear(given)))
+        found = an.decide(kind, difference)
+        if found is None:
+            found = _decided_by_extremes(an, kind, difference)
         if found is None:
             both = described([self, other])
             raise TypeInferenceError(f"it is not known whether {self} {word} {other}, with {both}")
         return found
 
     return decide
+
+
+def _decided_by_extremes(an: Analyzer, kind: type, difference: Linear) -> bool | None:
+    """Decide ``difference <kind> 0`` by max(a, b) >= a and min(a, b) <= a; None when unknown."""
+    for atom, factor in difference.terms.items():
+        if atom.kind not in ("min", "max"):
+            continue
+        above = (factor > 0) == (atom.kind == "max")  # of what comes with an argument instead
+        rest = Linear({a: f for a, f in difference.terms.items() if a is not atom},
+                      difference.const, difference.dtype)  # fmt: skip
+        for argument in (atom.arg, atom.other):
+            assert argument is not None  # an extreme has two
+            holds = an.decide(kind, rest.plus(argument, factor))
+            if holds is not None and holds == (above == (kind in (E.GT, E.GE))):
+                return holds
+    return None
 
 
 def _bound(kind: type, other: float) -> int:
@@ -176,6 +195,14 @@ def dim_of(formula: PrimExpr) -> Any:
     return simple.value if isinstance(simple, E.IntImm) else SymbolDim(simple)
 
 
+def smaller(a: Any, b: Any) -> Any:
+    """Return the smaller of two dimensions, as a formula where ranges do not tell which it is."""
+    if not isinstance(a, SymbolDim) and not isinstance(b, SymbolDim):
+        return min(a, b)
+    formulas = (ops.as_expr(getattr(d, "formula", d), "int32") for d in (a, b))
+    return dim_of(ops.minimum(*formulas))
+
+
 def factors(extent: Any) -> list[Any]:
     """Return dimensions whose product is `extent`: those that its formula is a product of."""
     if not isinstance(extent, SymbolDim):
@@ -195,6 +222,8 @@ def size_of(value: Any) -> Any:
 
     Raises LoweringError for one that depends on data.
     """
+    if isinstance(value, SymbolDim):
+        return value
     number = ops.as_int(value)
     if number is not None:
         return number

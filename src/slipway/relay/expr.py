@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, SupportsIndex, TypeAl
 
 import numpy as np
 
+from slipway.classic.names import missing
 from slipway.errors import TypeInferenceError
 from slipway.ir.function import BaseFunc, GlobalVar
 from slipway.ir.node import Node, node
@@ -57,7 +58,7 @@ LANGUAGE = Language()
 def __getattr__(name: str) -> Any:
     if name in ("const", "var", "bind"):  # where classic scripts look for them
         return getattr(LANGUAGE, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(missing(__name__, name, list(globals())))
 
 
 class Expr(Node):
@@ -199,6 +200,8 @@ class Var(Expr):
     type_annotation: Type | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):  # a damaged file's, which is no UTF-8
+            raise TypeInferenceError(f"the variable {self.name!r} has a name that is no text")
         if "\0" in self.name:
             raise TypeInferenceError(
                 f"the variable {self.name!r} cannot have this name: devices know inputs by C "

@@ -33,6 +33,8 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
     """Return (multiplier, shift) of a real factor; a factor below 2**-32 becomes (0, 0)."""
     if real == 0.0:
         return 0, 0
+    if not math.isfinite(real):
+        raise TypeInferenceError(f"the ratio of two scales is {real}")
     fraction, shift = math.frexp(real)
     multiplier = round_half_away(fraction * (1 << 31))
     if multiplier == 1 << 31:

@@ -1,14 +1,19 @@
-"""``relay.vm``: `compile`, whose result `slipway.runtime.vm.VirtualMachine` runs."""
+"""``relay.vm``: `compile` and its classes; `slipway.runtime.vm.VirtualMachine` runs the result."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from slipway.classic_names import REGIONS
+from slipway.classic.names import REGIONS
 from slipway.lazy import by_module, offer
 from slipway.placeholders import placeholder_of
 
-_HOMES = by_module({"slipway.compiler.vm": "Executable compile"})
+_HOMES = by_module(
+    {
+        "slipway.compiler.vm": "VMCompiler VMExecutor compile",
+        "slipway.runtime.vm": "Executable VirtualMachine",
+    }
+)
 _offered, __dir__ = offer(__name__, _HOMES)
 
 

@@ -61,7 +61,7 @@ def comparison_html(found: Comparison) -> str:
 
 def write_comparison(found: Comparison, path: Path) -> Path:
     """Write the page to `path` and return it."""
-    path.write_text(comparison_html(found), encoding="utf-8")
+    path.write_text(comparison_html(found), encoding="utf-8", errors="backslashreplace")
     return path
 
 

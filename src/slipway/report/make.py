@@ -22,7 +22,7 @@ from slipway.report.boards import add_boards
 from slipway.report.collect import collect
 from slipway.report.data import Report
 from slipway.report.measure import add_agreement, add_numbers, add_times, caller_of
-from slipway.report.place import Place, why_not_here
+from slipway.report.place import Place, why_not_here, why_not_on_processor
 from slipway.rpc.client import RPCSession
 
 RUNS = 5
@@ -80,6 +80,9 @@ def make_report(
     hindrance = why_not_here(artifact) if session is None else ""
     if hindrance:
         report.notes.append(f"Nothing was measured, because no device was named: {hindrance}")
+        return report
+    if hindrance := why_not_on_processor(artifact):
+        report.notes.append(f"Nothing was measured: {hindrance}")
         return report
     place = Place(artifact, session, where)
     report.where = where

@@ -29,5 +29,5 @@ def html_of(report: Report) -> str:
 def write_page(report: Report, path: str | Path) -> Path:
     """Write the page to `path` and return it."""
     target = Path(path)
-    target.write_text(html_of(report), encoding="utf-8")
+    target.write_text(html_of(report), encoding="utf-8", errors="backslashreplace")
     return target

@@ -8,9 +8,10 @@ from typing import Any
 
 from slipway.deploy.device import executor_there
 from slipway.errors import ArtifactError
+from slipway.inspect.profile import metadata_of
 from slipway.rpc.client import RPCSession
 from slipway.runtime.artifact import read_artifact
-from slipway.runtime.devices import cpu
+from slipway.runtime.devices import Device, cpu
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.load import load_module
 from slipway.runtime.threads import num_threads
@@ -62,3 +63,16 @@ def why_not_here(artifact: Path) -> str:
     except ArtifactError as error:
         return str(error)
     return ""
+
+
+def why_not_on_processor(artifact: Path) -> str:
+    """Return why the processor alone does not do: kernels that are for a GPU; "" when it does."""
+    metadata = metadata_of(artifact)
+    numbers = metadata.get("device_types") or [int(metadata.get("device_type", 1))]
+    others = [Device(number).type_name for number in numbers if number != 1]
+    if not others:
+        return ""
+    return (
+        f"its kernels are for {' and '.join(others)}, and a report measures on processors; "
+        "`slipway profile` measures each kernel on a device that has one"
+    )

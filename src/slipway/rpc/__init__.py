@@ -6,7 +6,7 @@
 
 from typing import Any
 
-from slipway.classic_names import missing
+from slipway.classic.names import missing
 from slipway.lazy import load
 from slipway.rpc.array import RemoteNDArray
 from slipway.rpc.client import RPCSession, connect

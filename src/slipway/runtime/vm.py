@@ -1,45 +1,216 @@
-"""Running what `relay.vm.compile` made, under the names of Relay's virtual machine (classic).
+"""Relay's virtual machine (classic): an executable, saved and loaded, and what runs it.
 
-    vm = VirtualMachine(relay.vm.compile(mod, "llvm", params), tvm.cpu())
-    result = vm.invoke("main", x)
+    exe = relay.vm.compile(mod, "llvm", params)
+    code, lib = exe.save()
+    lib.export_library("model.so")
+    ...
+    exe = Executable.load_exec(code, tvm.runtime.load_module("model.so"))
+    result = VirtualMachine(exe, tvm.cpu()).invoke("main", x)
 
-There are no instructions to interpret: models of dataflow are compiled whole.
+There are no instructions to interpret: branches and loops are kernels of the library, and `code`
+says how "main" takes its inputs and nests its results.  A library of a device's session runs there.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from slipway.classic_names import REGIONS
-from slipway.errors import ExecutionError
+from slipway.classic.names import REGIONS
+from slipway.errors import ArtifactError, ExecutionError, did_you_mean
 from slipway.placeholders import placeholder_of
-from slipway.runtime.devices import Device
+from slipway.runtime.devices import Device, cpu
+from slipway.runtime.graph.graph_executor import GraphModule
+from slipway.runtime.ndarray import array
+
+FORMAT = 1  # of the bytes that `Executable.save` gives
+Nested = Any  # the number of an output, or a list of such
 
 
-class Runnable(Protocol):
-    """What a virtual machine runs: `slipway.compiler.vm.Executable`."""
+def inputs_by_name(
+    names: Sequence[str], args: Sequence[Any], named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return all inputs by name.  Raises ExecutionError for a missing one.
 
-    def run(self, *args: Any, **named: Any) -> Any:
-        """Run "main" over its inputs, in order or by name."""
+    Names beyond the inputs are let pass where none is missing: scripts give the parameters that an
+    importer returned, and the model has them as constants.
+    """
+    if len(args) > len(names):
+        raise ExecutionError(f"got {len(args)} inputs, but there are {len(names)}")
+    given = {**dict(zip(names, args, strict=False)), **named}
+    for name in given:
+        if name not in names and not given.keys() >= set(names):
+            raise ExecutionError(
+                f"there is no input {name!r}; the inputs are {', '.join(names)}."
+                f"{did_you_mean(name, names)}"
+            )
+    for name in names:
+        if name not in given:
+            raise ExecutionError(f"the input {name!r} is missing")
+    return {name: given[name] for name in names}
+
+
+class Executable:
+    """A compiled model: `lib`, the inputs of its "main" in order, and how its results are nested.
+
+    Models of which each size is compiled when it is met (`relay.Any()`), and functions that call
+    themselves, have no library: they give `run` in its place, and stay in their process.
+    """
+
+    def __init__(
+        self,
+        lib: Any,
+        inputs: Sequence[str],
+        result: Nested,
+        run: Callable[..., Any] | None = None,
+    ) -> None:
+        self._lib, self._inputs, self._result, self._run = lib, tuple(inputs), result, run
+
+    def on(self, devices: Sequence[Any]) -> Callable[..., Any]:
+        """Return what runs "main" on these devices, over its inputs in order or by name."""
+        if self._run is not None:
+            if any(one.device_type != 1 for one in devices):
+                raise ExecutionError(
+                    f"{self._whole()}, which happens on this process's cpu(0), not on {devices[0]}"
+                )
+            return self._run
+        module = GraphModule(self._lib["default"](*devices))
+
+        def run(*args: Any, **named: Any) -> Any:
+            for name, value in inputs_by_name(self._inputs, args, named).items():
+                module.set_input(name, value)
+            module.run()
+            return _nested(self._result, lambda number: array(module.get_output(number).numpy()))
+
+        return run
+
+    def _whole(self) -> str:
+        return (
+            "this model has sizes that are not known before it runs, relay.Any(), or a function "
+            "that calls itself: it is compiled or run where it is called"
+        )
+
+    @property
+    def lib(self) -> Any:
+        """The library, for `export_library`.  Raises ExecutionError where there is none."""
+        if self._lib is None:
+            raise ExecutionError(
+                f"{self._whole()}, so that there is no library to save. Give open dimensions names "
+                'and ranges, as relay.Dim("n", 1, 8), and write loops with relay.while_loop.'
+            )
+        return self._lib
+
+    mod = module = lib
+
+    def save(self) -> tuple[bytearray, Any]:
+        """Return the code, as bytes to write to a file, and the library, for `export_library`."""
+        described = {"slipway_vm": FORMAT, "inputs": list(self._inputs), "result": self._result}
+        lib = self.lib
+        return bytearray(json.dumps(described).encode()), lib
+
+    @staticmethod
+    def load_exec(bytecode: bytes | bytearray | str, lib: Any) -> Executable:
+        """Return the executable of what `save` gave, `lib` being what `load_module` returns.
+
+        Raises ArtifactError for bytes that are none, or belong to another library.
+        """
+        try:
+            found = json.loads(bytes(bytecode) if isinstance(bytecode, bytearray) else bytecode)
+            version, inputs, result = found["slipway_vm"], found["inputs"], found["result"]
+            numbers = _numbers(result)
+            is_one = all(isinstance(name, str) for name in inputs) and numbers == [
+                *range(len(numbers))
+            ]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            is_one, version = False, None
+        if not is_one:
+            raise ArtifactError(
+                "load_exec: the code is not what Executable.save gave; read it as bytes, and give "
+                "it with the library that was exported beside it"
+            )
+        if version != FORMAT:
+            raise ArtifactError(
+                f"load_exec: the code has format {version}, this version reads {FORMAT}: save the "
+                "executable again"
+            )
+        return Executable(lib, inputs, result)
+
+    @property
+    def globals(self) -> list[str]:
+        """The functions that can be invoked."""
+        return ["main"]
+
+    @property
+    def primitive_ops(self) -> list[str]:
+        """The kernels, in the order in which the graph has them."""
+        nodes = json.loads(self.lib.get_graph_json())["nodes"]
+        names = [n["attrs"]["func_name"] for n in nodes if n["op"] == "tvm_op"]
+        return list(dict.fromkeys(names))
+
+    @property
+    def bytecode(self) -> str:
+        """What is run, one kernel a line."""
+        nodes = json.loads(self.lib.get_graph_json())["nodes"]
+        called = [n for n in nodes if n["op"] == "tvm_op"]
+        return "\n".join(
+            f"{n['attrs']['func_name']}({', '.join(nodes[i[0]]['name'] for i in n['inputs'])})"
+            for n in called
+        )
+
+    def as_text(self) -> str:
+        """Return what `bytecode` and `stats` say."""
+        return f"{self.stats}\n{self.bytecode}"
+
+    @property
+    def stats(self) -> str:
+        """How many inputs, kernels and outputs there are."""
+        counts = len(self._inputs), len(self.primitive_ops), len(_numbers(self._result))
+        return "main: {} inputs, {} kernels, {} outputs".format(*counts)
+
+    def get_function_params(self, func_name: str) -> list[str]:
+        """Return the names of the inputs of "main", in order."""
+        _check_main(func_name)
+        return list(self._inputs)
+
+
+def _nested(result: Nested, take: Callable[[int], Any]) -> Any:
+    return [_nested(r, take) for r in result] if isinstance(result, list) else take(result)
+
+
+def _numbers(result: Nested) -> list[int]:
+    """Return the numbers of the outputs in the order in which results nest them."""
+    if isinstance(result, list):
+        return [number for part in result for number in _numbers(part)]
+    if type(result) is not int:
+        raise TypeError("no number of an output")
+    return [result]
 
 
 class VirtualMachine:
-    """An executable on this machine's CPU; results are NDArrays, or lists of them for tuples."""
+    """An executable on devices; results are NDArrays, or lists of them for tuples."""
 
-    def __init__(self, exe: Runnable, device: Any = None, memory_cfg: Any = None) -> None:
+    NAIVE_ALLOCATOR, POOLED_ALLOCATOR = 1, 2  # of TVM; memory is planned when the model is compiled
+
+    def __init__(self, exe: Executable, device: Any = None, memory_cfg: Any = None) -> None:
         del memory_cfg  # of TVM's allocators
-        if not callable(getattr(exe, "run", None)):
+        if not isinstance(exe, Executable):
             raise ExecutionError(
-                f"VirtualMachine takes what relay.vm.compile returns, not {type(exe).__name__}"
+                "VirtualMachine takes what relay.vm.compile or Executable.load_exec returns, not "
+                f"{type(exe).__name__}"
             )
-        devices = device if isinstance(device, (list, tuple)) else [device]
+        devices = list(device) if isinstance(device, list | tuple) else [device]
+        devices = [cpu(0) if one is None else one for one in devices]
         for one in devices:
-            if one is not None and not (isinstance(one, Device) and one.exist):
+            if not hasattr(one, "device_type"):
+                raise ExecutionError(f"VirtualMachine takes a device, as cpu(0), not {one!r}")
+            if isinstance(one, Device) and not one.exist:
                 raise ExecutionError(
-                    f"a VirtualMachine runs on this process's cpu(0), not on {one}: compile for "
-                    "other devices with relay.build, export the library, and use GraphModule there"
+                    f"there is no {one} here: a VirtualMachine runs on devices of this process, or "
+                    "of the session that has loaded the library"
                 )
-        self._exe = exe
+        self._run = exe.on(devices)
+        self._inputs = exe.get_function_params("main")
         self._given: tuple[tuple[Any, ...], dict[str, Any]] | None = None
         self._result: Any = None
 
@@ -48,18 +219,40 @@ class VirtualMachine:
         _check_main(func_name)
         self._given = args, kwargs
 
+    def set_one_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+        """Set one input, by its name or as its number or name and its value."""
+        _check_main(func_name)
+        given = dict(kwargs)
+        if len(args) == 2:
+            key = args[0]
+            given[self._inputs[key] if isinstance(key, int) else key] = args[1]
+        if len(given) != 1 or len(args) not in (0, 2):
+            raise ExecutionError("set_one_input takes one input: a name or number and a value")
+        args, known = self._given or ((), {})
+        inputs = dict(zip(self._inputs, args, strict=False))
+        self._given = (), {**inputs, **known, **given}
+
+    def get_input_index(self, input_name: str, func_name: str = "main") -> int:
+        """Return the place of an input, or -1 for a name that is none."""
+        _check_main(func_name)
+        return self._inputs.index(input_name) if input_name in self._inputs else -1
+
     def invoke(self, func_name: str, *args: Any, **kwargs: Any) -> Any:
         """Run "main" over these inputs, or over those of `set_input`, and return its result."""
         _check_main(func_name)
         if args or kwargs:
             self.set_input(func_name, *args, **kwargs)
         positional, named = self._given or ((), {})
-        self._result = self._exe.run(*positional, **named)
+        self._result = self._run(*positional, **named)
         return self._result
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Run "main"; see `invoke`."""
         return self.invoke("main", *args, **kwargs)
+
+    def invoke_stateful(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+        """Run "main", for `get_outputs` to give the results."""
+        self.invoke(func_name, *args, **kwargs)
 
     def get_outputs(self) -> list[Any]:
         """Return the results of the last run as a list."""

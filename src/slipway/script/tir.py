@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
+from slipway.classic.names import missing
 from slipway.ir import calls, ops
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
@@ -388,7 +389,7 @@ def __getattr__(name: str) -> Any:
         return _Scalar(name)
     if name in _FUNCTIONS:
         return next(getattr(m, name) for m in (_math, ops, calls) if hasattr(m, name))
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(missing(__name__, name, list(globals())))
 
 
 # Functions of `tir` that are T's, too, beside those above.

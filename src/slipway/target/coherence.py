@@ -33,6 +33,8 @@ FPU_FEATURES = {
     ("+fp-armv8d16sp",), "fpv5-d16": ("+fp-armv8d16",), "none": ("-vfp2sp",),
 }  # fmt: skip
 _MODES = ("16bit-mode", "32bit-mode", "64bit-mode")
+# Of x86, what LLVM can do in 64-bit code only, and ends on elsewhere.
+_64_BIT_CODE = ("lvi-cfi", "lvi-load-hardening", "seses", "tagged-globals")
 _FLOAT_ABIS = ("hard", "soft", "softfp")
 _COMPILERS_IN_PROCESS = ("mcjit", "orcjit")
 _LONGEST_VECTOR = 16384  # bits
@@ -65,6 +67,12 @@ def check_options(
             raise TargetError(f"-{name}={attrs[name]}: it must be 1 or more")
     if triple.table == "x86":
         _check_mode(triple, mattr)
+    if triple.table == "riscv":
+        _check_register_bits(triple, cpu, mattr)
+    if triple.table == "arm":
+        _check_version(triple, mattr)
+    if triple.table == "hexagon":
+        _check_vectors(mattr)
     if triple.arch == "x86_64" and (cpu or mattr):
         _check_64_bits(triple, cpu, mattr)
     _check_abi(triple, cpu, mattr, attrs)
@@ -101,10 +109,52 @@ def _check_mode(triple: Triple, mattr: tuple[str, ...]) -> None:
                 f"-mattr={change}: kernels for x86 compute floating point numbers in registers, "
                 "and addresses have the width of the triple. Leave it out"
             )
+        if change[0] == "+" and name in _64_BIT_CODE and triple.arch != "x86_64":
+            raise TargetError(
+                f"-mattr={change} changes 64-bit code, and {triple.text} has none. Leave it out"
+            )
         if name in _MODES and (change[0] == "+") != (name == own):
             raise TargetError(
                 f"-mattr={change}: {triple.text} runs in the {own.removesuffix('-mode')} mode. "
                 "Leave it out, or choose another -mtriple"
+            )
+
+
+def _check_register_bits(triple: Triple, cpu: str, mattr: tuple[str, ...]) -> None:
+    """A RISC-V processor has registers of 32 bits or of 64, and so has the triple."""
+    start = cpu if cpu and cpu != "native" else ""
+    own, other = ("32bit", "64bit") if triple.pointer_bits == 32 else ("64bit", "32bit")
+    if other in cpus.resolve_features("riscv", start, mattr):
+        named = start and other in cpus.resolve_features("riscv", start, ())
+        word = "-mcpu" if named else "-mattr"
+        raise TargetError(
+            f"{f'-mcpu={start}' if named else word} is of {other.removesuffix('bit')} bits, and "
+            f"{triple.text} of {own.removesuffix('bit')}. Choose another {word} or another -mtriple"
+        )
+
+
+def _check_vectors(mattr: tuple[str, ...]) -> None:
+    """Hexagon's vectors have one length of two, which no version of them says."""
+    have = cpus.resolve_features("hexagon", "", mattr)
+    lengths = [f for f in ("hvx-length64b", "hvx-length128b") if f in have]
+    vectors = sorted(f for f in have if f.startswith("hvx"))
+    if vectors and len(lengths) != 1:
+        said = "two lengths" if lengths else "no length"
+        raise TargetError(
+            f"-mattr={','.join(mattr)} says {said} of vectors. "
+            "Add +hvx-length128b or +hvx-length64b, one of them"
+        )
+
+
+def _check_version(triple: Triple, mattr: tuple[str, ...]) -> None:
+    """Of ARM's architecture no older version can be made by taking a part away from a newer."""
+    parts = cpus.resolve_features("arm", "", ("+v6t2",))
+    for change in mattr:
+        if change[0] == "-" and change[1:] in parts:
+            raise TargetError(
+                f"-mattr={change}: which version of the architecture it is, {triple.text} says. "
+                "Leave it out, or choose another -mtriple, armv6-linux-gnueabihf or "
+                "thumbv6m-none-eabi say"
             )
 
 

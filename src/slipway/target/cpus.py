@@ -83,7 +83,7 @@ def resolve_features(table: str, cpu: str, changes: tuple[str, ...]) -> frozense
         name = change[1:]
         if change[0] == "+":
             have |= _closure([name], implied)
-        else:  # what needs the feature goes with it
+        elif name in have:  # what needs the feature goes with it
             have = {f for f in have if name not in _closure([f], implied)}
     return frozenset(have)
 

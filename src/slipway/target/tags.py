@@ -29,6 +29,15 @@ def _cuda(arch: str, host: dict[str, Any] | None = None, shared: int = 49152) ->
     return {**out, "host": host} if host else out
 
 
+def _gpu(kind: str, threads: int, shared: int, warp: int, **more: Any) -> dict[str, Any]:
+    """Return a GPU by the threads of a block, the bytes they share, and those that run in step.
+
+    Where makers' drivers say different limits, the lowest of them.
+    """
+    return {"kind": kind, "max_threads_per_block": threads, "max_shared_memory_per_block": shared,
+            "thread_warp_size": warp, **more}  # fmt: skip
+
+
 _A64, _A32 = "aarch64-linux-gnu", "armv7l-linux-gnueabihf"
 _V7 = {"mattr": "+neon,+vfp4"}
 _JETSON = {"kind": "llvm", "device": "arm_cpu", "mtriple": _A64}
@@ -62,7 +71,28 @@ _TAGS: dict[str, dict[str, Any]] = {
         "2060", "2070", "2070-super", "2080", "2080-super", "2080-ti")},
     **{f"nvidia/geforce-rtx-{name}": _cuda("sm_86") for name in (
         "3060", "3060-ti", "3070", "3080", "3080-ti", "3090", "3090-ti")},
-    "nvidia/geforce-rtx-4090": _cuda("sm_89"),
+    **{f"nvidia/geforce-rtx-{name}": _cuda("sm_89") for name in (
+        "4060", "4060-ti", "4070", "4070-ti", "4080", "4090")},
+    **{f"nvidia/geforce-rtx-{name}": _cuda("sm_120") for name in (
+        "5060", "5070", "5080", "5090")},
+    "nvidia/jetson-orin-nx": _cuda("sm_87", {**_JETSON, "mcpu": "cortex-a78ae", "num-cores": 8}),
+    "nvidia/jetson-xavier-nx": _cuda("sm_72", {**_JETSON, "mcpu": "carmel", "num-cores": 6}),
+    "nvidia/nvidia-a2": _cuda("sm_86"),
+    "nvidia/nvidia-l4": _cuda("sm_89"),
+    "nvidia/nvidia-l40": _cuda("sm_89"),
+    "nvidia/nvidia-b200": _cuda("sm_100"),
+    # Mali has no memory of its own for a block, so its threads do not count as running in step.
+    "arm/mali-bifrost": _gpu("opencl", 256, 32768, 1, device="mali"),
+    "arm/mali-valhall": _gpu("opencl", 256, 32768, 1, device="mali"),
+    "qualcomm/adreno-6xx": _gpu("opencl", 256, 32768, 64, device="adreno"),
+    "qualcomm/adreno-7xx": _gpu("opencl", 256, 32768, 64, device="adreno"),
+    "intel/uhd-630": _gpu("opencl", 256, 65536, 8, device="intel_graphics"),
+    "intel/iris-xe": _gpu("opencl", 512, 65536, 8, device="intel_graphics"),
+    "intel/arc-a770": _gpu("opencl", 1024, 65536, 8, device="intel_graphics"),
+    **{f"amd/radeon-rx-{name}": _gpu("vulkan", 1024, 32768, 32) for name in (
+        "6600", "6800", "6900-xt", "7600", "7800-xt", "7900-xtx")},
+    **{f"apple/{chip}-gpu": _gpu("metal", 1024, 32768, 32) for chip in (
+        "m1", "m2", "m3", "m4", "a14", "a15", "a16", "a17-pro")},
     "nvidia/nvidia-h100": _cuda("sm_90a", shared=232448),
     "nvidia/nvidia-h200": _cuda("sm_90a", shared=232448),
     "arm/cortex-m0": _micro("cortex-m0", "armv6-m"),

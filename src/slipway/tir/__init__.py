@@ -42,7 +42,7 @@ def __getattr__(name: str) -> typing.Any:
         te = load("slipway.te")
         if name in te.__all__:  # functions of elements have the same names there
             return getattr(te, name)
-    from slipway.classic_names import missing
+    from slipway.classic.names import missing
 
     raise AttributeError(missing("slipway.tir", name))
 

@@ -10,7 +10,7 @@ from slipway.lazy import load
 def __getattr__(name: str) -> Any:
     module = load("slipway.transform.loop.classic")
     if name not in module.__all__:
-        from slipway.classic_names import missing
+        from slipway.classic.names import missing
 
         raise AttributeError(missing("slipway.tir.transform", name, module.__all__))
     return getattr(module, name)

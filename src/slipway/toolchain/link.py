@@ -87,7 +87,11 @@ def linked_bytes(
 def write_file(out: Path, content: bytes | Iterable[Any]) -> None:
     """Write a file, of bytes or pieces of them, so that it is there whole or not at all."""
     pieces: Iterable[Any] = (content,) if isinstance(content, bytes) else content
-    handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
+    try:
+        handle, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
+    except OSError as error:
+        error.filename = str(out)
+        raise
     try:
         with os.fdopen(handle, "wb") as file:
             file.writelines(pieces)

@@ -26,6 +26,8 @@ from slipway.toolchain import zig
 LIBRARY_NAME = "libslipway_runtime.so"
 SERVER_NAME = "slipway-server"
 CRT = Path(__file__).resolve().parent.parent / "crt"
+# What the child that opens drivers takes of the runtime.
+_CORE = ("device", "error", "format", "object", "sha256")
 _NOTHING_UNUSED = ("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections")
 _C11 = ("-std=c11", "-D_GNU_SOURCE=", "-pthread")
 _OPTIMISE, _SMALL = ("-O2", *_C11), ("-Os", *_C11)
@@ -200,7 +202,7 @@ def compile_device_child(target: str, out: Path) -> bool:
     if not gnu.startswith(("x86_64-", "aarch64-", "arm-")):
         return False
     drivers = [CRT / "posix" / "devices" / "device_wire.c", *crt_sources("posix/devices/drivers")]
-    core = [CRT / "src" / f"{name}.c" for name in ("device", "error", "format", "object")]
+    core = [CRT / "src" / f"{name}.c" for name in _CORE]
     sources = [*crt_sources("child"), *drivers, *core, CRT / "posix" / "platform.c"]
     flags = [*_SMALL, "-s", *_NOTHING_UNUSED]
     if gnu.startswith("arm-"):
@@ -235,7 +237,12 @@ def _system_compiler() -> list[str] | None:
 def _atomically(out: Path, build: Callable[[Path], object]) -> None:
     """Let `build(path)` write a file beside `out`, then rename it; racing builders both win."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".build-") as folder:
-        made = Path(folder) / out.name
-        build(made)
-        made.replace(out)
+    try:
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix=".build-") as folder:
+            made = Path(folder) / out.name
+            build(made)
+            made.replace(out)
+    except OSError as error:
+        if error.filename is None or ".build-" in str(error.filename):
+            error.filename, error.filename2 = str(out), None  # the one that the caller knows
+        raise

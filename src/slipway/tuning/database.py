@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import sqlite3
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from slipway.backends.choices import key_of, using_records
+from slipway.backends.strategy import Problem
 from slipway.errors import TuningError
 from slipway.tuning.measure import Measured
 from slipway.tuning.space import Candidate
-from slipway.tuning.task import TuningTask
 from slipway.version import VERSION
 
 _TABLES = """
@@ -33,6 +34,18 @@ create table if not exists trial (
 );
 create index if not exists trial_of_task on trial (task, device);
 """
+
+
+class KeptTask(Protocol):
+    """A task whose best is a record: a kernel of a model, or the layout of an operator."""
+
+    @property
+    def key(self) -> str:
+        """What it is found by."""
+
+    @property
+    def problem(self) -> Problem:
+        """What its record is about."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +64,11 @@ class Database:
     """The trials in a file; ``with database:`` lets `relay.build` use the best of them."""
 
     def __init__(self, path: str | Path) -> None:
+        if re.match(r"\w+:/", str(path)):
+            raise TuningError(
+                f"{path} is the address of a database server: trials are kept in an SQLite file. "
+                "Give a path; several searches on this machine may share one file"
+            )
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -70,7 +88,7 @@ class Database:
 
     def add(
         self,
-        task: TuningTask,
+        task: KeptTask,
         device: str,
         measured: Iterable[Measured],
         verified: Candidate | None = None,
@@ -101,7 +119,7 @@ class Database:
         except sqlite3.Error as error:
             raise TuningError(f"a trial cannot be written to {self.path}: {error}") from error
 
-    def trials(self, task: TuningTask, device: str) -> list[TrialRow]:
+    def trials(self, task: KeptTask, device: str) -> list[TrialRow]:
         """Return what is known of a task on a device, in the order in which it was measured."""
         rows = self._connection.execute(
             "select candidate, score, seconds, kind, error, verified from trial "
@@ -115,7 +133,7 @@ class Database:
             for text, score, seconds, kind, error, verified in rows
         ]
 
-    def best(self, task: TuningTask, device: str | None = None) -> TrialRow | None:
+    def best(self, task: KeptTask, device: str | None = None) -> TrialRow | None:
         """Return the best trial of a task, on any device where none is named; None without one."""
         where = "" if device is None else " and device = ?"
         row = self._connection.execute(

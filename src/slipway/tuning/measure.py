@@ -193,7 +193,7 @@ class Bench:
             times = share.session.times(built.path, functions, turns)
         except RPCError as error:
             return error
-        return [_scored(c, times[c], times[self._default]) for c in functions]
+        return [scored(c, times[c], times[self._default]) for c in functions]
 
     def _alone(
         self, candidates: Sequence[Candidate], error: RPCError, turns: int
@@ -201,12 +201,14 @@ class Bench:
         """Return what the candidates of a device that was lost do, each by itself."""
         if len(candidates) <= 1:
             at_fault = candidates or [self._default]
-            return [Measured(c, kind="run", error=_text(error)) for c in at_fault]
+            return [Measured(c, kind="run", error=error_text(error)) for c in at_fault]
         found = []
         for candidate in candidates:
             found += [m for m in self.measure([candidate], turns) if m.candidate == candidate]
         if all(m.kind == "run" for m in found):
-            found[0].error = _text(error)  # no candidate is at fault: what was said first says why
+            found[0].error = error_text(
+                error
+            )  # no candidate is at fault: what was said first says why
         return found
 
     # Numbers.
@@ -224,16 +226,8 @@ class Bench:
         except RPCError as error:
             self._sessions.remove(session)
             session.close()
-            return _text(error)
-        for number, (got, wanted) in enumerate(zip(results, self._wanted, strict=True)):
-            allowed = TOLERANCES.get(str(wanted.dtype), TOLERANCE)
-            found = difference(np.asarray(got), wanted, allowed)
-            if found is not None:
-                return (
-                    f"output {number} is off by {found.error:.3g} at {list(found.index)}: "
-                    f"{found.got:g}, and the reference has {found.wanted:g}"
-                )
-        return ""
+            return error_text(error)
+        return numeric_difference(results, self._wanted)
 
     # Sessions.
 
@@ -253,7 +247,8 @@ def kernel_bench(task: TuningTask, runner: Runner, folder: Path, turns: int = 9)
     return Bench(task, KernelSubject(task), runner, folder, turns)
 
 
-def _scored(candidate: Candidate, seconds: list[float], default: Sequence[float]) -> Measured:
+def scored(candidate: Candidate, seconds: list[float], default: Sequence[float]) -> Measured:
+    """Return a candidate's times with its score, the default having had `default`."""
     ratios = [mine / theirs for mine, theirs in zip(seconds, default, strict=False)]
     return Measured(candidate, seconds, statistics.median(ratios))
 
@@ -277,5 +272,19 @@ def random_array(type_: TensorType, seed: int) -> Array:
     return rng.integers(0, 2, type_.shape).astype(type_.dtype)
 
 
-def _text(error: Exception) -> str:
+def numeric_difference(results: Sequence[Array], wanted: Sequence[Array]) -> str:
+    """Return how results differ from the reference's, "" where they do not."""
+    for number, (got, right) in enumerate(zip(results, wanted, strict=True)):
+        allowed = TOLERANCES.get(str(right.dtype), TOLERANCE)
+        found = difference(np.asarray(got), right, allowed)
+        if found is not None:
+            return (
+                f"output {number} is off by {found.error:.3g} at {list(found.index)}: "
+                f"{found.got:g}, and the reference has {found.wanted:g}"
+            )
+    return ""
+
+
+def error_text(error: Exception) -> str:
+    """Return an error as trials keep it."""
     return f"{type(error).__name__}: {error}"

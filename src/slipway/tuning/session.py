@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from slipway.errors import RPCError
 from slipway.rpc.client import RPCSession
+from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.tuning.space import Candidate
 
 Array = np.ndarray[Any, Any]
@@ -41,27 +42,14 @@ class MeasuringSession:
     def times(
         self, path: Path, functions: Mapping[Candidate, str], turns: int
     ) -> dict[Candidate, list[float]]:
-        """Return the seconds of a run of each candidate, one for each turn that it had.
-
-        What is far slower than the fastest has the first turns alone: it would take most of the
-        time, and more turns would not tell more.
-        """
+        """Return the seconds of a run of each candidate, one for each turn that it had."""
         library, device = self._loaded(path), self._session.cpu(0)
-        # The first runs fill caches and tell how often a candidate runs in its share of a turn.
-        numbers: dict[Candidate, int] = {}
-        for candidate, name in functions.items():
-            once = library.time_evaluator(name, device, number=1)(*self._arguments).mean
-            numbers[candidate] = max(1, min(1000, round(TURN_S / max(once, 1e-7))))
-        times: dict[Candidate, list[float]] = {c: [] for c in functions}
-        for turn in range(turns):
-            fastest = min(map(min, times.values())) if turn >= FIRST_TURNS else 0.0
-            left = [c for c in functions if not fastest or min(times[c]) <= HOPELESS * fastest]
-            for candidate in left if turn % 2 == 0 else left[::-1]:
-                run = library.time_evaluator(
-                    functions[candidate], device, number=numbers[candidate]
-                )
-                times[candidate].append(run(*self._arguments).mean)
-        return times
+
+        def run(candidate: Candidate, number: int) -> float:
+            timer = library.time_evaluator(functions[candidate], device, number=number)
+            return float(timer(*self._arguments).mean)
+
+        return taken_in_turns(run, list(functions), turns)
 
     def results(self, path: Path, function: str) -> list[Array]:
         """Return what a function of a library writes."""
@@ -71,3 +59,68 @@ class MeasuringSession:
     def _loaded(self, path: Path) -> Any:
         self._session.upload(str(path))
         return self._session.load_module(path.name)
+
+
+class ModelSession:
+    """A session on a device, which runs whole models; `inputs` are by name."""
+
+    def __init__(self, session: RPCSession, inputs: Mapping[str, Array]) -> None:
+        self._session, self._inputs = session, inputs
+        self._models: dict[Path, GraphModule] = {}
+
+    def close(self) -> None:
+        """End the session; the device may be gone already."""
+        self._models = {}
+        with contextlib.suppress(RPCError, OSError):
+            self._session.close()
+
+    def times(self, paths: Mapping[Candidate, Path], turns: int) -> dict[Candidate, list[float]]:
+        """Return the seconds of a run of the model with each candidate, one for each turn."""
+        device = self._session.cpu(0)
+
+        def run(candidate: Candidate, number: int) -> float:
+            timer = self._loaded(paths[candidate]).module.time_evaluator(
+                "run", device, number=number
+            )
+            return float(timer().mean)
+
+        return taken_in_turns(run, list(paths), turns)
+
+    def results(self, path: Path) -> list[Array]:
+        """Return the outputs of a model."""
+        model = self._loaded(path)
+        model.run()
+        return [model.get_output(i).numpy() for i in range(model.get_num_outputs())]
+
+    def keep(self, paths: Collection[Path]) -> None:
+        """Forget the models that are not in `paths`: each has its weights on the device."""
+        self._models = {path: model for path, model in self._models.items() if path in paths}
+
+    def _loaded(self, path: Path) -> GraphModule:
+        if path not in self._models:
+            self._session.upload(str(path))
+            library = self._session.load_module(path.name)
+            model = GraphModule(library["default"](self._session.cpu(0)))
+            for name, value in self._inputs.items():
+                model.set_input(name, value)
+            self._models[path] = model
+        return self._models[path]
+
+
+def taken_in_turns(
+    run: Callable[[Candidate, int], float], candidates: Sequence[Candidate], turns: int
+) -> dict[Candidate, list[float]]:
+    """Return the seconds of a run of each candidate, one for each turn that it had.
+
+    ``run(candidate, number)`` is the mean of so many runs.  What is far slower than the fastest has
+    the first turns alone: it would take most of the time, and more turns would not tell more.
+    """
+    # The first runs fill caches and tell how often a candidate runs in its share of a turn.
+    numbers = {c: max(1, min(1000, round(TURN_S / max(run(c, 1), 1e-7)))) for c in candidates}
+    times: dict[Candidate, list[float]] = {c: [] for c in candidates}
+    for turn in range(turns):
+        fastest = min(map(min, times.values())) if turn >= FIRST_TURNS else 0.0
+        left = [c for c in candidates if not fastest or min(times[c]) <= HOPELESS * fastest]
+        for candidate in left if turn % 2 == 0 else left[::-1]:
+            times[candidate].append(run(candidate, numbers[candidate]))
+    return times

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from slipway.errors import SlipwayError, TuningError
+from slipway.ir.function import IRModule
+from slipway.target import Target
 from slipway.toolchain.tempdir import tempdir
 from slipway.tuning.database import Database
+from slipway.tuning.layout_search import LayoutProgress, tune_layouts
 from slipway.tuning.measure import kernel_bench
 from slipway.tuning.runner import Runner
 from slipway.tuning.search import TaskSearch
-from slipway.tuning.task import TuningTask
+from slipway.tuning.task import TuningTask, extract_tasks
 
 FRUITLESS = 3  # batches without a better candidate, after which a task rests
 
@@ -39,6 +43,7 @@ class Progress:
     default_seconds: float
     errors: dict[str, int]
     is_done: bool
+    best: str = ""  # the best candidate, in words
 
 
 Watcher = Callable[[Progress], None]
@@ -84,6 +89,7 @@ def tune_tasks(
                         search.task, searches.index(search), search.trials, search.best_score,
                         search.default_seconds,
                         {kind: n for kind, n in search.errors.items() if kind}, done,
+                        str(search.best),
                     )
                 )  # fmt: skip
             if done:
@@ -92,6 +98,43 @@ def tune_tasks(
             if over or (limit.in_all and spent >= limit.in_all):
                 break
     _expect_measured(searches)
+
+
+def tune_model(
+    module: IRModule,
+    target: Target,
+    params: Mapping[str, Any] | None,
+    runner: Runner,
+    database: Database,
+    budget: Budget | None = None,
+    watcher: Watcher | None = None,
+    *,
+    begun: Callable[[list[TuningTask]], None] | None = None,
+    layout_watcher: Callable[[LayoutProgress], None] | None = None,
+    seed: int = 0,
+) -> list[TuningTask]:
+    """Search the layouts of a model, in half of the seconds at most, then the kernels that follow.
+
+    ``begun(tasks)`` is told the kernels before their search.  Returns them.
+    """
+    limit, start, known = budget or Budget(), time.monotonic(), len(database)
+    # A budget of few trials in all is for the kernels: each layout costs a whole model.
+    if not limit.in_all or limit.in_all > limit.per_task:
+        tune_layouts(
+            module, target, params, runner, database,
+            seconds=limit.seconds / 2, per_task=limit.per_task, watcher=layout_watcher,
+        )  # fmt: skip
+    with database:
+        tasks = extract_tasks(module, target, params)
+    if begun is not None:
+        begun(tasks)
+    if limit.seconds:
+        left = limit.seconds - (time.monotonic() - start)
+        limit = replace(limit, seconds=max(left, 0.001))
+    if limit.in_all:
+        limit = replace(limit, in_all=max(1, limit.in_all - (len(database) - known)))
+    tune_tasks(tasks, runner, database, limit, watcher, seed)
+    return tasks
 
 
 def _expect_measured(searches: Sequence[TaskSearch[TuningTask]]) -> None:

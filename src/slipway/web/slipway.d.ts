@@ -9,13 +9,15 @@ export type TypedArray =
 export type Numbers = number | bigint | boolean | TypedArray | ReadonlyArray<Numbers>;
 /** Elements that were copied out, with what they are. */
 export type HostArray = TypedArray & { shape: number[]; dtype: DType };
-export type Source = string | URL | ArrayBuffer | Uint8Array | Response | WebAssembly.Module;
+export type Bytes = ArrayBufferLike | ArrayBufferView;
+type Given = string | URL | Bytes | Blob | Response;
+export type Source = Given | WebAssembly.Module | Promise<Given | WebAssembly.Module>;
 
 export interface LoadOptions {
   /** Told of bytes as they come; `total` is undefined where the server does not say. */
   onProgress?: (loaded: number, total: number | undefined, file: "model" | "params") => void;
   /** The parameters of a model that was written without them. */
-  params?: Exclude<Source, WebAssembly.Module>;
+  params?: Given | Promise<Given>;
   /** The name of a browser's cache to keep the files in. */
   cache?: string;
   /** How many threads; all where the module and the page allow it, else one, if left out. */
@@ -25,7 +27,16 @@ export interface LoadOptions {
 export interface TensorInfo {
   name: string;
   dtype: DType;
+  /** Its sizes, the largest ones where dimensions are open. */
   shape: number[];
+  /** The same with open dimensions as the model names them: `["n", 3]`. */
+  axes: (number | string)[];
+}
+
+export interface OpenSize {
+  name: string;
+  low: number;
+  high: number;
 }
 
 export class SlipwayError extends Error {
@@ -110,10 +121,16 @@ export class Model implements Disposable {
   readonly module: Module;
   readonly inputs: TensorInfo[];
   readonly outputs: TensorInfo[];
+  /** What lives from run to run; see `reset`, `saveState`. */
+  readonly states: TensorInfo[];
+  readonly openSizes: OpenSize[];
   run(inputs?: Record<string, Numbers | Tensor>): Promise<Record<string, HostArray>>;
   runSync(inputs?: Record<string, Numbers | Tensor>): Record<string, HostArray>;
   setInput(name: string, value: Numbers | Tensor): void;
   getOutput(index: number): HostArray;
+  reset(): void;
+  saveState(): Record<string, HostArray>;
+  loadState(saved: Record<string, Numbers>): void;
   getFunction(name: string): PackedFunc;
   loadParams(bytes: Uint8Array): number;
   profile(repeat?: number): { layer: string; function: string; ms: number }[];
@@ -123,6 +140,6 @@ export class Model implements Disposable {
 /** Load a model. */
 export function load(source: Source, options?: LoadOptions): Promise<Model>;
 /** Load functions at once; for workers, and for small modules. */
-export function instantiateSync(source: Uint8Array | WebAssembly.Module): Runtime;
+export function instantiateSync(source: Bytes | WebAssembly.Module): Runtime;
 /** Load functions; the classic entry. */
 export function instantiate(source: Source, options?: LoadOptions): Promise<Runtime>;

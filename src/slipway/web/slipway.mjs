@@ -251,14 +251,13 @@ export class Runtime {
       throw new SlipwayError("the page has no memory for the stack of a worker", "MemoryError");
     }
     const giveBack = () => this.exports.slw_web_give_memory(stack);
-    const script = new URL("./thread.mjs", import.meta.url);
     try {
-      return await startedWorker(script, { module, memory: this.memory, stack: stack + STACK_BYTES }, giveBack);
+      return await startedWorker({ module, memory: this.memory, stack: stack + STACK_BYTES }, giveBack);
     } catch (cause) {
       giveBack();
       throw new SlipwayError(
-        `a worker for a second thread did not start: ${cause.message}. ${script} must be beside ` +
-          "slipway.mjs, from the same server; load(..., { threads: 1 }) needs none",
+        `a worker for a second thread did not start: ${cause.message}. thread.mjs must be beside ${import.meta.url}, ` +
+          "from the same server; load(..., { threads: 1 }) needs none",
         "UnsupportedError", { cause });
     }
   }
@@ -361,9 +360,10 @@ export class Runtime {
   isPackedFunc(value) {
     return typeof value === "function" && value.tableIndex !== undefined;
   }
-  /** Make a function that compiled code can call, and JavaScript too. */
+  /** Make a function that compiled code can call, and JavaScript too; one of another program is
+   * called there. */
   toPackedFunc(func) {
-    if (this.isPackedFunc(func)) {
+    if (this.isPackedFunc(func) && func.runtime === this) {
       return func;
     }
     if (!this.#packed.has(func)) {
@@ -460,7 +460,7 @@ export class Runtime {
   }
   #blocks = [];
   scratch(count) {
-    const at = (this.#top + 15) & ~15;
+    const at = Math.ceil(this.#top / 16) * 16; // `& ~15` would make it a negative number above 2 GB
     if (at + count <= this.#scratchEnd) {
       this.#top = at + count;
       return at;
@@ -511,7 +511,7 @@ export class Runtime {
       owner?.check?.();
       return this.#call(tableIndex, self, args);
     };
-    return Object.assign(call, { tableIndex, self, owner, dispose() {} });
+    return Object.assign(call, { runtime: this, tableIndex, self, owner, dispose() {} });
   }
   #call(tableIndex, self, args) {
     return this.withScratch(() => {
@@ -582,9 +582,11 @@ export class Runtime {
       view.setInt32(at + 12, value.deviceId, true);
     } else if (value instanceof Tensor) {
       value.check();
+      this.#checkOwn(value, "copy it: `tensor(other.toArray())`");
       this.#writeTensor(at, value, isResult);
     } else if (value instanceof Module) {
       value.check();
+      this.#checkOwn(value, "pass a function that calls it");
       tag(MODULE);
       view.setUint32(at + 8, value.address, true);
       if (isResult) {
@@ -607,6 +609,12 @@ export class Runtime {
         "TypeError");
     }
     return false;
+  }
+  #checkOwn(value, advice) {
+    if (value.runtime !== this) { // its address means something else here
+      throw new SlipwayError(
+        `this ${value.constructor.name} lies in the memory of another program: ${advice}`, "ValueError");
+    }
   }
   #writeFunction(at, { tableIndex, self, owner, object }, isResult) {
     if (object) { // it came from the program as an object, and goes back as the same one
@@ -759,8 +767,11 @@ export class Model {
   constructor(runtime) {
     this.runtime = runtime;
     this.module = runtime.library.getFunction("default")(runtime.cpu());
-    this.inputs = this.#describe("get_input_info");
-    this.outputs = this.#describe("get_output_info");
+    const given = this.#describe("get_input_info", runtime.metadata.inputs);
+    this.inputs = given.filter(({ role }) => role === "input").map(({ role, ...about }) => about);
+    this.states = given.filter(({ role }) => role === "state").map(({ role, ...about }) => about);
+    this.outputs = this.#describe("get_output_info", runtime.metadata.outputs).map(({ role, ...about }) => about);
+    this.openSizes = runtime.metadata.open_sizes ?? [];
     if (this.outputs.length === 1 && this.outputs[0].name === "output0") {
       this.outputs[0].name = "output";
     }
@@ -773,11 +784,13 @@ export class Model {
     }
     return this.#functions.get(name);
   }
-  #describe(name) {
+  #describe(name, known = []) {
     const lines = this.getFunction(name)().split("\n").filter(Boolean);
-    const rows = lines.map((line) => line.split("\t")).filter((row) => !["param", "state"].includes(row[3]));
-    return rows.map(([label, dtype, extents]) => (
-      { name: label, dtype, shape: extents ? extents.split(",").map(Number) : [] }));
+    return lines.map((line) => line.split("\t")).map(([label, dtype, extents, role], i) => {
+      const shape = extents ? extents.split(",").map(Number) : [];
+      const about = role === "output" ? known[i] : known.find((input) => input.name === label);
+      return { name: label, dtype, shape, axes: about?.shape ?? shape, role };
+    });
   }
   /** Set inputs, run, and copy the outputs out: `{name: typed array with shape and dtype}`. */
   async run(inputs = {}) {
@@ -798,21 +811,56 @@ export class Model {
     }
     return found;
   }
+  /** Set an input, or what a state holds; an input of open dimensions takes any of their sizes. */
   setInput(name, value) {
-    const about = this.inputs.find((input) => input.name === name);
+    const about = [...this.inputs, ...this.states].find((input) => input.name === name);
     if (!about) {
       const known = this.inputs.map((input) => `'${input.name}'`).join(", ");
       throw new SlipwayError(`the model has no input '${name}'. Its inputs are: ${known}`, "ValueError");
     }
-    if (value instanceof Tensor) {
+    if (value instanceof Tensor && value.runtime === this.runtime) {
       this.getFunction("set_input")(name, value);
       return;
     }
-    const place = this.getFunction("get_input")(name);
+    const numbers = value instanceof Tensor ? value.toArray() : value;
+    const isOpen = about.axes.some((axis) => typeof axis !== "number");
+    const place = isOpen
+      ? this.runtime.empty(openShape(about, numbers), about.dtype)
+      : this.getFunction("get_input")(name);
     try {
-      fill(place.data, value, place.dtype, place.shape, `input '${name}'`);
+      fill(place.data, numbers, place.dtype, place.shape, `input '${name}'`);
+      if (isOpen) {
+        this.getFunction("set_input")(name, place);
+      }
     } finally {
       place.dispose();
+    }
+  }
+  /** Let the states hold again what they held at first. */
+  reset() {
+    this.getFunction("reset_states")();
+  }
+  /** What the states hold: `{name: typed array with shape and dtype}`, for `loadState`. */
+  saveState() {
+    return Object.fromEntries(this.states.map(({ name }) => {
+      const held = this.getFunction("get_input")(name);
+      try {
+        return [name, held.toArray()];
+      } finally {
+        held.dispose();
+      }
+    }));
+  }
+  loadState(saved) {
+    const names = (list) => [...list].sort().map((name) => `'${name}'`).join(", ") || "none";
+    const [given, own] = [names(Object.keys(saved ?? {})), names(this.states.map(({ name }) => name))];
+    if (given !== own) {
+      throw new SlipwayError(
+        `what was saved has the states ${given}, and this model has ${own}: save them of the same model`,
+        "ValueError");
+    }
+    for (const [name, value] of Object.entries(saved)) {
+      this.setInput(name, value);
     }
   }
   getOutput(index) {
@@ -878,11 +926,14 @@ export class Model {
  */
 export async function load(source, options) {
   options = options ?? {};
-  const model = new Model(await instantiate(source, options));
+  const runtime = await instantiate(source, options);
+  let model;
   try {
+    model = new Model(runtime);
     await loadParamsOf(model, options);
   } catch (cause) {
-    model.dispose();
+    model?.dispose();
+    runtime.stopThreads();
     throw cause;
   }
   return model;
@@ -902,16 +953,17 @@ async function loadParamsOf(model, { params, onProgress, cache }) {
         'export_library(..., params_file=...) wrote beside it, load("model.wasm", { params: "model.params" })',
       "ValueError");
   }
-  const get = (isAnew) => fetched(params, {
+  const source = await params;
+  const get = (isAnew) => fetched(source, {
     cache, isAnew, onProgress: onProgress && ((loaded) => onProgress(loaded, about.bytes, "params")),
   });
   const isRight = (bytes) => bytes.length === about.bytes && model.runtime.sha256(bytes) === about.sha256;
   let bytes = await get(false);
-  if (!isRight(bytes) && isAddress(params)) { // some cache has those of another version of the model
+  if (!isRight(bytes) && isAddress(source)) { // some cache has those of another version of the model
     bytes = await get(true);
   }
   if (!isRight(bytes)) {
-    await forget(params, cache);
+    await forget(source, cache);
     throw new SlipwayError(
       `these are not the parameters of this model: ${bytes.length} bytes with another sum than the ` +
         `${about.bytes} bytes ${about.sha256.slice(0, 12)}... that it was written with. Put both files on the ` +
@@ -933,6 +985,17 @@ async function forget(source, cache) {
 /** A cache of the browser; undefined where it offers none, or refuses (private windows do). */
 async function storeOf(cache) {
   return cache ? globalThis.caches?.open(cache).catch(() => undefined) : undefined;
+}
+
+/** Bytes in any view of them; undefined for everything else. */
+function bytesOf(source) {
+  const isShared = (buffer) => typeof SharedArrayBuffer !== "undefined" && buffer instanceof SharedArrayBuffer;
+  const buffer = ArrayBuffer.isView(source) ? source.buffer : source;
+  if (!(buffer instanceof ArrayBuffer || isShared(buffer))) {
+    return undefined;
+  }
+  const bytes = new Uint8Array(buffer, source.byteOffset ?? 0, source.byteLength);
+  return isShared(buffer) ? bytes.slice() : bytes; // engines compile no memory that may change
 }
 
 /** Compile what is at `source`.  What a cache has of it that is no module is fetched again: it may be
@@ -959,7 +1022,7 @@ async function compiled(source, options) {
 /** Load functions; the classic entry: `const tvm = await instantiate(bytes)`. */
 export async function instantiate(source, options) {
   options = options ?? {};
-  const module = await compiled(source, options);
+  const module = await compiled(await source, options); // `fetch(...)` gives a promise
   const memory = sharedMemory(module);
   const wanted = await threadsFor(memory, options.threads);
   let instance;
@@ -985,9 +1048,13 @@ export async function instantiate(source, options) {
 export function instantiateSync(source) {
   let module = source;
   if (!(source instanceof WebAssembly.Module)) {
-    checkHead(source);
+    const bytes = bytesOf(source);
+    if (!bytes) {
+      throw new SlipwayError("give instantiateSync() bytes or a WebAssembly.Module", "TypeError");
+    }
+    checkHead(bytes);
     try {
-      module = new WebAssembly.Module(source);
+      module = new WebAssembly.Module(bytes);
     } catch (cause) {
       throw refusal(cause);
     }
@@ -1069,15 +1136,16 @@ async function threadsFor(memory, asked) {
   if (asked !== undefined || !memory || !isIsolated || globalThis.Deno) {
     return asked ?? 1; // deno waits for its workers, so that a program would not end
   }
-  const here = globalThis.navigator?.hardwareConcurrency ?? (await import("node:os")).cpus().length;
+  const here = globalThis.navigator?.hardwareConcurrency ?? (await nodeModule("os")).cpus().length;
   return Math.min(here, MOST_THREADS);
 }
 
 /** Start thread.mjs in a worker, and wait until it serves; `ended` is called when it does no more. */
-async function startedWorker(script, about, ended) {
+async function startedWorker(about, ended) {
   const isNode = typeof Worker === "undefined";
-  const Kind = isNode ? (await import("node:worker_threads")).Worker : Worker;
-  const worker = new Kind(script, { type: "module", name: "slipway", execArgv: [] });
+  const worker = isNode
+    ? new (await nodeModule("worker_threads")).Worker(new URL("./thread.mjs", import.meta.url), { execArgv: [] })
+    : new Worker(new URL("./thread.mjs", import.meta.url), { type: "module" }); // as bundlers look for it
   const answered = new Promise((resolve, reject) => {
     const fail = (event) => {
       event.preventDefault?.(); // deno ends a program for it
@@ -1148,16 +1216,19 @@ async function compile(bytes) {
 }
 
 async function fetched(source, { onProgress, cache, isAnew } = {}) {
-  if (source instanceof Uint8Array) {
-    return source;
+  const bytes = bytesOf(source);
+  if (bytes) {
+    return bytes;
   }
-  if (source instanceof ArrayBuffer) {
-    return new Uint8Array(source);
+  if (typeof Blob !== "undefined" && source instanceof Blob) { // a file that was dropped on the page
+    const read = new Uint8Array(await received(source, source.arrayBuffer()));
+    onProgress?.(read.length, read.length, "model");
+    return read;
   }
   let response = source;
   if (typeof source === "string" || source instanceof URL) {
     if (isFile(source)) {
-      const { readFile } = await import("node:fs/promises");
+      const { readFile } = await nodeModule("fs/promises");
       try {
         const bytes = new Uint8Array(await readFile(source));
         onProgress?.(bytes.length, bytes.length, "model");
@@ -1170,7 +1241,7 @@ async function fetched(source, { onProgress, cache, isAnew } = {}) {
   }
   if (typeof response?.arrayBuffer !== "function") {
     throw new SlipwayError(
-      "give load() a URL, a path, bytes, a Response or a WebAssembly.Module", "TypeError");
+      "give load() a URL, a path, bytes, a Blob, a Response or a WebAssembly.Module", "TypeError");
   }
   if (!response.ok) {
     throw new SlipwayError(`${response.url || source}: the server answered ${response.status}`, "OSError");
@@ -1188,9 +1259,15 @@ async function received(response, part) {
     return await part;
   } catch (cause) {
     throw new SlipwayError(
-      `the connection broke while ${response.url || "the answer"} was read: ${cause.message}. Try again`,
+      `the connection broke while ${response.url || response.name || "the answer"} was read: ${cause.message}. Try again`,
       "OSError", { cause });
   }
+}
+
+/** A module of node's own, by a name that bundlers for pages do not look for. */
+function nodeModule(name) {
+  const address = `node:${name}`;
+  return import(/* webpackIgnore: true */ /* @vite-ignore */ address);
 }
 
 function isFile(source) {
@@ -1282,6 +1359,27 @@ function isHalf(dtype) {
   return dtype === "float16" || dtype === "bfloat16";
 }
 
+/** The shape that numbers for an input of open dimensions have: their own; of a flat list, whose
+ * shape is only its length, the one that its single open dimension leaves. */
+function openShape({ name, axes, shape }, values) {
+  if (!["number", "bigint", "boolean"].includes(typeof values) && (typeof values !== "object" || !values)) {
+    throw noNumbers(`input '${name}'`);
+  }
+  const found = shapeOf(values);
+  if (found.length === axes.length && (axes.length > 1 || values?.shape)) {
+    return found;
+  }
+  const count = found.reduce((a, b) => a * b, 1);
+  const open = axes.flatMap((axis, i) => (typeof axis === "number" ? [] : [i]));
+  const rest = axes.reduce((a, axis) => (typeof axis === "number" ? a * axis : a), 1);
+  if (found.length > 1 || open.length > 1 || count % rest) {
+    throw new SlipwayError(
+      `input '${name}' has shape [${axes}], and numbers of shape [${found}] were given: give nested ` +
+        "arrays, or a tensor of that shape", "ValueError");
+  }
+  return shape.map((extent, i) => (i === open[0] ? count / rest : extent));
+}
+
 /** Fill a typed array with numbers in any arrangement that has as many elements. */
 function fill(target, values, dtype, shape, what) {
   const isNested = Array.isArray(values) && values.some((v) => Array.isArray(v) || ArrayBuffer.isView(v));
@@ -1289,7 +1387,7 @@ function fill(target, values, dtype, shape, what) {
     ? [values]
     : isNested ? values.flat(Infinity).flatMap((v) => (ArrayBuffer.isView(v) ? [...v] : [v])) : values;
   if (typeof flat?.length !== "number" || typeof flat === "string") {
-    throw new SlipwayError(`${what} takes numbers: a typed array, an array, or nested arrays`, "TypeError");
+    throw noNumbers(what);
   }
   if (flat.length !== target.length) {
     throw new SlipwayError(
@@ -1299,7 +1397,8 @@ function fill(target, values, dtype, shape, what) {
   const isWide = target instanceof BigInt64Array || target instanceof BigUint64Array;
   const isReal = target instanceof Float32Array || target instanceof Float64Array;
   const isTyped = ArrayBuffer.isView(flat);
-  if (isTyped && (flat.constructor === target.constructor || (isReal && !isWideArray(flat)))) {
+  const isTruth = dtype === "bool"; // other bytes than 0 and 1 are no values of it
+  if (isTyped && !isTruth && (flat.constructor === target.constructor || (isReal && !isWideArray(flat)))) {
     target.set(flat);
     return;
   }
@@ -1315,11 +1414,15 @@ function fill(target, values, dtype, shape, what) {
     } else {
       const whole = isWide ? toBigInt(value, what) : Number(value);
       target[i] = whole;
-      if (target[i] !== whole) {
+      if (target[i] !== whole || (isTruth && whole > 1)) {
         throw new SlipwayError(`${what} is of ${dtype}, which ${value} (element ${i}) does not fit into`, "ValueError");
       }
     }
   }
+}
+
+function noNumbers(what) {
+  return new SlipwayError(`${what} takes numbers: a typed array, an array, or nested arrays`, "TypeError");
 }
 
 function isWideArray(values) {

@@ -1,10 +1,7 @@
 // A thread of a program: the same module over the same memory, with a stack of its own.  slipway.mjs
 // starts it where a page is isolated, and in node; it works on parallel loops until they are over.
 
-const isNode = typeof self === "undefined";
-const port = isNode ? (await import("node:worker_threads")).parentPort : self;
-
-function start({ module, memory, stack }) {
+function start(port, { module, memory, stack }) {
   let exports;
   try {
     exports = new WebAssembly.Instance(module, { env: { memory } }).exports;
@@ -27,8 +24,10 @@ function start({ module, memory, stack }) {
   port.close();
 }
 
-if (isNode) {
-  port.once("message", start);
+if (typeof self === "undefined") { // node; by a name that bundlers for pages do not look for
+  const threads = "node:worker_threads";
+  import(/* webpackIgnore: true */ /* @vite-ignore */ threads)
+    .then(({ parentPort }) => parentPort.once("message", (about) => start(parentPort, about)));
 } else {
-  port.onmessage = ({ data }) => start(data);
+  self.onmessage = ({ data }) => start(self, data);
 }

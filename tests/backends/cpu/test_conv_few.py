@@ -1,4 +1,4 @@
-"""Convolutions with few filters against the reference; which ones are done along rows."""
+"""Convolutions of plain images, positions as lanes, against the reference; which stay plain."""
 
 import pytest
 from kernel_check import TARGETS, run, var
@@ -22,7 +22,26 @@ def test_few_filters(target, shape, filters, kernel, strides, padding, dilation)
     conv = relay.nn.conv2d(
         var("x", *shape), var("w", filters, shape[1], *size), strides, padding, dilation
     )
-    assert run(conv, target) == "conv2d.few_filters"
+    assert run(conv, target) == "conv2d.positions"
+    run(relay.nn.relu(conv + var("b", filters, 1, 1)), target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("shape", "filters", "groups", "kernel", "padding", "dilation"),
+    [
+        ((1, 7, 9, 29), 37, 1, 3, 1, 1), ((2, 6, 7, 53), 9, 3, 3, 1, 1),
+        ((1, 5, 11, 41), 5, 5, 5, 2, 1), ((1, 3, 11, 34), 6, 3, 3, 2, 2),
+        ((1, 19, 5, 17), 23, 1, 1, 0, 1), ((1, 22, 6, 21), 46, 2, (1, 5), (0, 2), 1),
+    ],
+)  # fmt: skip
+def test_any_number_of_filters_and_groups(
+    target, shape, filters, groups, kernel, padding, dilation
+):
+    size = kernel if isinstance(kernel, tuple) else (kernel, kernel)
+    weight = var("w", filters, shape[1] // groups, *size)
+    conv = relay.nn.conv2d(var("x", *shape), weight, 1, padding, dilation, groups)
+    assert run(conv, target) == "conv2d.positions"
     run(relay.nn.relu(conv + var("b", filters, 1, 1)), target)
 
 

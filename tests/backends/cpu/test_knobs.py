@@ -57,7 +57,7 @@ KERNELS = {
     "matmul.rows": lambda: relay.nn.batch_matmul(
         var("x", 2, 3, 19), var("y", 2, 19, 75), transpose_b=False
     ),
-    "conv2d.few_filters": few_filters,
+    "conv2d.positions": few_filters,
     "batch_matmul.tile": lambda: relay.nn.batch_matmul(
         var("x", 2, 13, 19), var("y", 2, 19, 45), transpose_b=False
     ),

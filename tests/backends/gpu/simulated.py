@@ -14,6 +14,7 @@ import subprocess
 from pathlib import Path
 
 from slipway.codegen.llvm.machine import CompiledText
+from slipway.ir.instructions.warp_products import WARP_PRODUCTS
 from slipway.runtime.libraries.native_library import native_runtime
 from slipway.target import Target
 
@@ -237,6 +238,7 @@ def _object_of(text):
     text = re.sub(r"llvm\.nvvm\.read\.ptx\.sreg\.(\w+)\.([xyz])", r"slw_\1_\2", text)
     text = text.replace("llvm.nvvm.barrier.cta.sync.aligned.all", "slw_barrier")
     text = text.replace("ptx_kernel ", "").replace(" addrspace(3)", "")
+    text = _MMA.sub(_model, text).replace("@llvm.nvvm.mma.", "@nvvm.mma.")
     text = _watched(text)
     text = re.sub(
         r"= addrspacecast ptr (@[\w.]+) to ptr", r"= getelementptr i8, ptr \1, i64 0", text
@@ -244,7 +246,43 @@ def _object_of(text):
     return CompiledText(text, Target("llvm"), "kernels").object_bytes
 
 
-_BYTES = {"ptr": 8, "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8}
+_MMA = re.compile(r"^declare (\{.*\}) (@llvm\.nvvm\.mma\.[\w.]+)\((.*)\).*$", re.MULTILINE)
+
+
+def _model(declared):
+    """Return a product of a warp as a function that calls the model in `warp.h`."""
+    result, symbol, given = declared.groups()
+    kinds = given.split(", ")
+    of = {entry.llvm: name for name, entry in WARP_PRODUCTS.items()}
+    name = of[symbol.removeprefix("@llvm.nvvm.mma.")].replace(".", "_")
+    lines, places = ["%r = alloca [10 x i32], align 16"], []
+    for at, kind in enumerate(kinds):
+        lines.append(f"%p{at} = getelementptr i32, ptr %r, i64 {at}")
+        lines.append(f"store {kind} %x{at}, ptr %p{at}")
+    lines.append(f"call void @slw_model_{name}(ptr %r, ptr %p4, ptr %p6)")
+    for at in range(4):
+        lines.append(f"%v{at} = load {kinds[6 + at]}, ptr %p{6 + at}")
+        last = "poison" if at == 0 else f"%s{at - 1}"
+        lines.append(f"%s{at} = insertvalue {result} {last}, {kinds[6 + at]} %v{at}, {at}")
+    body = "\n".join(f"{' ' * 4}{line}" for line in [*lines, f"ret {result} %s3"])
+    places = ", ".join(f"{kind} %x{at}" for at, kind in enumerate(kinds))
+    return (
+        f"declare void @slw_model_{name}(ptr, ptr, ptr)\n"
+        f"define internal {result} @{symbol[6:]}({places}) noinline {{\n{body}\n}}"
+    )
+
+
+_BYTES = {
+    "ptr": 8,
+    "half": 2,
+    "i1": 1,
+    "i8": 1,
+    "i16": 2,
+    "i32": 4,
+    "i64": 8,
+    "float": 4,
+    "double": 8,
+}
 _ACCESS = re.compile(
     r"^  (?:%\w+ = load (?P<loaded>[^,]+)|store (?P<stored><[^>]*>|\S+) [^,]+)"
     r", ptr (?P<at>[%@][\w.]+)",

@@ -5,6 +5,7 @@ import pytest
 
 import slipway as tvm
 from slipway import te, topi
+from slipway.errors import CodegenError
 from slipway.topi import testing
 
 
@@ -37,3 +38,23 @@ def test_the_schedule_of_a_gpu_is_found_by_its_key(device):
         [given], np.exp(given), "opencl", device, topi.exp,
         testing.get_elemwise_schedule("opencl"),
     )  # fmt: skip
+
+
+def test_a_kernel_calls_a_function_of_the_language(device):
+    """As the tutorial about math functions does it with CUDA's `__expf`."""
+    a = te.placeholder((te.var("n"),), name="a")
+    b = te.compute(a.shape, lambda i: tvm.tir.call_pure_extern("float32", "sqrt", a[i]), name="b")
+    schedule = te.create_schedule(b.op)
+    outer, inner = schedule[b].split(b.op.axis[0], factor=32)
+    schedule[b].bind(outer, te.thread_axis("blockIdx.x"))
+    schedule[b].bind(inner, te.thread_axis("threadIdx.x"))
+    built = tvm.build(schedule, [a, b], "opencl")
+    given = np.arange(70, dtype="float32")
+    out = tvm.nd.empty((70,), "float32", device)
+    built(tvm.nd.array(given, device), out)
+    np.testing.assert_allclose(out.numpy(), np.sqrt(given), rtol=1e-6)
+    c = te.compute(a.shape, lambda i: tvm.tir.call_pure_extern("float32", "nowhere", a[i]))
+    schedule = te.create_schedule(c.op)
+    schedule[c].bind(c.op.axis[0], te.thread_axis("threadIdx.x"))
+    with pytest.raises(CodegenError, match="cannot call 'nowhere'"):
+        tvm.build(schedule, [a, c], "opencl")

@@ -7,8 +7,8 @@ import time
 
 import pytest
 import run_kernels
-import test_kernels
 from simulated import _Api
+from tests.backends.gpu import test_kernels
 
 import slipway as tvm
 from slipway.runtime.libraries.native_library import native_runtime

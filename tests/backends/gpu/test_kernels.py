@@ -4,6 +4,7 @@ import hashlib
 
 import numpy as np
 import pytest
+import run_kernels
 from run_kernels import axis, built, random, run, source
 
 import slipway as tvm
@@ -334,3 +335,47 @@ def test_memory_inside_one_axis_of_threads_is_that_threads_row(any_device, virtu
     x, y = random(n, k), random(k, m, seed=1)
     result = run(built(s, [a, b, out]), any_device, (x, y), (n, m))
     np.testing.assert_allclose(result, x @ y * 3 - 1, rtol=1e-4, atol=1e-4)
+
+
+def converted(n, given, made):
+    A = te.placeholder((n,), name="A", dtype=given)
+    B = te.compute((n,), lambda i: A[i].astype(made), name="B")
+    s = te.create_schedule(B.op)
+    block, thread = s[B].split(B.op.axis[0], factor=64)
+    s[B].bind(block, axis("blockIdx.x"))
+    s[B].bind(thread, axis("threadIdx.x"))
+    return s, [A, B]
+
+
+def refuses_halves():
+    """Return whether the language has no values of 16 bits, and says so."""
+    if run_kernels.current[0].kind.name != "webgpu":
+        return False
+    with pytest.raises(CodegenError, match="uint16"):
+        built(*converted(64, "float16", "float32"))
+    return True
+
+
+def test_every_half_is_converted_exactly(any_device):
+    """Subnormal and infinite ones too, and what is read is what is written."""
+    if refuses_halves():
+        return
+    halves = np.arange(1 << 16, dtype="uint16").view("float16")
+    function = built(*converted(1 << 16, "float16", "float32"))
+    found = run(function, any_device, [halves], (1 << 16,))
+    np.testing.assert_array_equal(found, halves.astype("float32"))
+
+
+def test_floats_round_to_halves_as_on_the_processor(any_device):
+    if refuses_halves():
+        return
+    ties = np.arange(0x3800, 0x3C00, dtype="uint16").view("float16").astype("float32")
+    step = np.float32(2.0**-12)
+    tiny = np.linspace(-7e-5, 7e-5, 4096, dtype="float32")  # around the least normal half
+    edges = np.array([65504, 65519.99, 65520, 1e6, np.inf, -np.inf, 0, -0.0, 2.0**-25], "float32")
+    x = np.concatenate([ties, ties + step, ties - step, tiny, edges, random(4000) * 100])
+    with np.errstate(over="ignore"):
+        wanted = x.astype("float16")
+    function = built(*converted(len(x), "float32", "float16"))
+    found = run(function, any_device, [x], (len(x),), "float16")
+    np.testing.assert_array_equal(found.view("uint16"), wanted.view("uint16"))

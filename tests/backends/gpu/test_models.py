@@ -10,6 +10,7 @@ from slipway import relay
 from slipway.contrib import graph_executor
 from slipway.errors import CodegenError, ExecutionError, TargetError
 from slipway.relay.backend import Executor
+from slipway.target import Target
 
 
 def network():
@@ -271,3 +272,22 @@ def test_values_of_four_bits_come_from_the_device_packed(any_device, size):
     module.run(x=values)
     found = np.asarray(module.get_output(0).numpy()).astype("int8")
     np.testing.assert_array_equal(found, values.astype("int8"))
+
+
+def gpus():
+    """Return a tag for each GPU that differs from the others in more than its name."""
+    found = {}
+    for tag in Target.list_tags():
+        target = Target(tag, host="llvm")
+        if "gpu" in target.keys:
+            found.setdefault(str(target), tag)
+    return sorted(found.values())
+
+
+@pytest.mark.parametrize("tag", gpus())
+def test_a_model_compiles_for_every_gpu_that_has_a_name(tag, params):
+    """Its blocks fit what the tag says that the device has."""
+    made = relay.build(
+        tvm.IRModule.from_expr(network()), target=Target(tag, host="llvm"), params=params
+    )
+    assert made.lib.imported_modules[0].get_source()

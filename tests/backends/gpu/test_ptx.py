@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 import run_kernels
-import test_kernels
+from tests.backends.gpu import test_kernels
 
 import slipway as tvm
 from slipway import relay

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import run_kernels
-import test_kernels
 from random_schedules import draw
+from tests.backends.gpu import test_kernels
 
 import slipway as tvm
 from slipway.backends.gpu.lowering import threads

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 from run_kernels import VULKAN, random, run
-from test_kernels import vector_add
+from tests.backends.gpu.test_kernels import vector_add
 
 import slipway as tvm
 from slipway import te

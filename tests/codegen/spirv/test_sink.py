@@ -59,7 +59,7 @@ def checked(module, tmp_path):
 
 
 def test_modules_are_valid_and_their_text_is_the_same_module(tmp_path):
-    import test_kernels
+    from tests.backends.gpu import test_kernels
 
     schedules = {
         "add": test_kernels.vector_add(te.var("n")),
@@ -83,7 +83,7 @@ def test_all_types_and_branches_are_valid(tmp_path):
 
 
 def test_a_barrier_orders_memory_of_the_block_and_of_buffers():
-    import test_kernels
+    from tests.backends.gpu import test_kernels
 
     schedule, args = test_kernels.matmul(64, 64, 32, False)
     text = tvm.build(schedule, args, VULKAN).imported_modules[0].get_source("spirv")

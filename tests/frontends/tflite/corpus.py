@@ -1,9 +1,7 @@
 """Small TFLite files: one per operator and form, and programs of several subgraphs."""
 
-import test_control
-import test_more_operators
-import test_operators
 from builder import const, model, program
+from tests.frontends.tflite import test_control, test_more_operators, test_operators
 
 
 def files():

@@ -219,6 +219,21 @@ def test_programs_of_others_are_refused(name, words):
         from_tflite(data)
 
 
+def test_a_program_of_an_accelerator_is_refused_before_what_it_reads_is_missed():
+    """Vela gives its program memory to work in, a tensor that nothing makes."""
+    x, y, memory = q8(1, 4), q8(1, 4), T((64,), "uint8")
+    data = program(([Node("ethos-u", [x, memory], [y], custom_options=b"\0")], [x], [y]))
+    with pytest.raises(ModelError, match="Ethos-U"):
+        from_tflite(data)
+
+
+def test_the_audio_front_end_is_named():
+    x, y = T((480,), "int16"), T((480,), "int16")
+    data = program(([Node("SignalWindow", [x], [y], custom_options=b"\0")], [x], [y]))
+    with pytest.raises(ModelError, match="audio front end"):
+        from_tflite(data)
+
+
 @pytest.mark.parametrize("version", [4, 5])
 def test_non_max_suppression(version):
     boxes, scores = T((20, 4)), T((20,))

@@ -185,3 +185,61 @@ def test_a_transposed_convolution_whose_size_is_an_input_has_the_stated_one():
         transposed((1, 9, 12, 3)), constants={"size": [1, 7, 11, 3]}
     )
     assert bound["main"].checked_type.ret_type.shape == (1, 7, 11, 3)
+
+
+def test_tensors_of_one_name_get_names_of_their_own():
+    """Also where a name with a number behind it is another tensor's already."""
+    names = ["x", "x_2", "x", "x_4", "x"]
+    tensors = [T((2,), "float32", name=n) for n in names]
+    total = T((2,), "float32", name="y")
+    data = model("ADD_N", tensors, [total], "AddNOptions")
+    mod, _ = relay.frontend.from_tflite(data)
+    given = [p.name for p in mod["main"].params]
+    assert len(set(given)) == 5
+    assert (given[1], given[3]) == ("x_2", "x_4")
+
+
+def q8(*shape, scale=0.05):
+    return T(shape, "int8", scale, 3)
+
+
+REFUSED = {
+    "blocks of no size": (
+        ("DEPTH_TO_SPACE", [f32(1, 2, 2, 4)], [f32(1, 4, 4, 1)], "DepthToSpaceOptions"),
+        {"blockSize": 0}, "blocks of",
+    ),
+    "blocks that leave a rest": (
+        ("SPACE_TO_DEPTH", [f32(1, 3, 4, 1)], [f32(1, 1, 2, 4)], "SpaceToDepthOptions"),
+        {"blockSize": 2}, "blocks of",
+    ),
+    "no batch entries": (
+        ("BATCH_TO_SPACE_ND", [f32(4, 2, 2, 1), const([0, 2]), const([[0, 0], [0, 0]])],
+         [f32(1, 4, 4, 1)], "BatchToSpaceNDOptions"), {}, "blocks of",
+    ),
+    "shapes apart": (
+        ("BROADCAST_ARGS", [const([1, 4]), const([3, 5])], [T((2,), "int32")]), {},
+        "do not broadcast",
+    ),
+    "batches apart": (
+        ("BATCH_MATMUL", [f32(2, 3, 4), f32(3, 4, 5)], [f32(2, 3, 5)], "BatchMatMulOptions"), {},
+        "do not broadcast",
+    ),
+    "a scale of next to nothing": (
+        ("RELU6", [q8(4)], [q8(4, scale=1e-38)]), {}, "the scale of the tensor",
+    ),
+    "places that are no integers": (
+        ("STRIDED_SLICE", [f32(4), const([np.nan], "float32"), const([2]), const([1])], [f32(2)],
+         "StridedSliceOptions"), {}, "where integers go",
+    ),
+    "fewer ends than begins": (
+        ("STRIDED_SLICE", [f32(4, 4), const([0, 0]), const([2]), const([1, 1])], [f32(2, 4)],
+         "StridedSliceOptions"), {}, "not as many",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_parts_that_do_not_fit_are_refused_in_words(name):
+    arguments, fields, words = REFUSED[name]
+    with pytest.raises(ModelError, match=words):
+        relay.frontend.from_tflite(model(*arguments, **fields))

@@ -289,6 +289,12 @@ unary(
 unary("QUANTIZE", "requantize-int8-uint8", q8(4, 300), u8(4, 300), "QuantizeOptions")
 unary("QUANTIZE", "requantize-int8-int16", q8(4, 300), q16(4, 300), "QuantizeOptions")
 unary("QUANTIZE", "requantize-int16-int8", q16(4, 300), q8(4, 300), "QuantizeOptions")
+for factor in (0.5, 1.0, 2.0, 300.7):
+    wide = T((4, 300), "int32", 0.0004 / factor)
+    unary("QUANTIZE", f"requantize-int16-int32-{factor}", q16(4, 300), wide, "QuantizeOptions")
+unary("QUANTIZE", "requantize-int16-int16", q16(4, 300), q16(4, 300, scale=0.003))
+unary("QUANTIZE", "requantize-int32-int8", T((4, 300), "int32", 0.03), q8(4, 300))
+unary("QUANTIZE", "requantize-int32-int16", T((4, 300), "int32", 0.03), q16(4, 300))
 unary("DEQUANTIZE", "dequantize-int8", q8(4, 300), f32(4, 300), "DequantizeOptions")
 unary("DEQUANTIZE", "dequantize-int16", q16(4, 300), f32(4, 300), "DequantizeOptions")
 unary("CAST", "cast", T((4, 30), "int32"), f32(4, 30), "CastOptions", inDataType=2, outDataType=0)

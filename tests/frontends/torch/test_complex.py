@@ -3,7 +3,7 @@
 import pytest
 import torch
 from compare import assert_same, compiled, expected, interpreted
-from test_operators import Several
+from tests.frontends.torch.test_operators import Several
 from torch import nn
 
 from slipway import relay

@@ -108,3 +108,16 @@ def test_a_scalar_beside_the_convolutions(value, count):
     smaller = remove_dead_channels(function)
     for got, want in zip(run(smaller, value), run(function, value), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 4), (2, 0, 5)])
+def test_constants_without_numbers_have_no_range(value, shape):
+    """Beside an integer convolution, whose channels are looked at."""
+    function = network([0, 3])
+    empty = relay.const(np.zeros(shape, np.int32))
+    doubled = relay.add(empty, empty)
+    both = Function(function.params, relay.Tuple([function.body, doubled]))
+    smaller = remove_dead_channels(both)
+    got, rest = run(smaller, value)
+    np.testing.assert_array_equal(got, run(function, value))
+    assert rest.shape == shape

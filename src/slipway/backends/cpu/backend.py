@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from slipway.backends.backend import Backend
-from slipway.backends.c_code import emit_c, emit_c_kernels
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.micro.cores import is_microcontroller
 from slipway.codegen.compiled import CompiledModule
@@ -66,6 +65,8 @@ class CpuBackend(Backend):
     ) -> CompiledModule:
         """Compile through LLVM, or write C."""
         if self.language(target) == "c":
+            from slipway.backends.c_code import emit_c
+
             return emit_c(functions, target, entry, compiler)
         from slipway.codegen.llvm.backend import compile_llvm
 
@@ -81,6 +82,8 @@ class CpuBackend(Backend):
     ) -> CompiledModule:
         """Compile what the cache does not have; with `later` when the objects are asked for."""
         if self.language(target) == "c":
+            from slipway.backends.c_code import emit_c_kernels
+
             return emit_c_kernels(sources, target, entry, compiler)
         from slipway.codegen.llvm.backend import compile_sources
 

@@ -18,6 +18,7 @@ from slipway.backends.cpu.lowering.dot_pairs import (
 )
 from slipway.backends.cpu.lowering.fuse_attention import fills_vectors, fuse_attention
 from slipway.backends.cpu.lowering.integer_products import integer_products
+from slipway.backends.cpu.lowering.layout_wish import layout_wish
 from slipway.backends.cpu.lowering.move_activations import move_activations
 from slipway.backends.cpu.lowering.narrow_rescale import narrow_rescale
 from slipway.backends.cpu.lowering.pack_blocks import pack_blocks
@@ -136,7 +137,8 @@ def _layout(function: Function, setting: Setting) -> Function:
     target, lanes = setting.target, setting.lanes
     units = partial(panel_units, target, lanes)
     winograd = allows_winograd(target)
-    return alter_layout(function, lanes, winograd, units, _pairs(setting), _core(setting))
+    wish = partial(layout_wish, target=target, lanes=max(4, lanes), winograd=winograd)
+    return alter_layout(function, lanes, winograd, units, _pairs(setting), _core(setting), wish)
 
 
 def _costs(setting: Setting) -> Costs:

@@ -46,6 +46,12 @@ class GpuBackend(Backend):
         """Return whether kernels are written in a language that `target` takes."""
         return target.kind.name in WRITERS
 
+    def graph_passes(self, target: Target) -> Sequence[Pass]:
+        """Return the passes that make kernels of a model."""
+        from slipway.backends.gpu.graph import PASSES as GRAPH_PASSES
+
+        return GRAPH_PASSES
+
     def loop_passes(self, target: Target) -> Sequence[Pass]:
         """Return the passes that make kernels of loops over threads."""
         return PASSES

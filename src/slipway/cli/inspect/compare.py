@@ -113,7 +113,7 @@ def compared(
 ) -> Comparison:  # fmt: skip
     """Compile what is not compiled yet, and return how the two differ."""
     from slipway.report.compare import compare as compare_artifacts
-    from slipway.report.place import Place, why_not_here
+    from slipway.report.place import Place, why_not_here, why_not_on_processor
 
     with tempdir() as folder:
         artifacts, names = [], []
@@ -130,6 +130,7 @@ def compared(
         places: list[Any] = []
         for artifact in artifacts:
             hindrance = why_not_here(artifact) if session is None else ""
+            hindrance = hindrance or why_not_on_processor(artifact)
             places.append(hindrance or Place(artifact, session, where))
         with console.step(f"Measuring on {where}, in turns"):
             return compare_artifacts(

@@ -35,7 +35,7 @@ CUDA = Dialect(
     pointer="{type}* {restrict}{name}",
     scalar="{type} {name}",
     spaces={"global": "", "shared": "", "local": ""},
-    shared="__shared__ ",
+    shared="__shared__ __align__(16) ",
     indices={f"{kind}Idx.{a}": f"(int32_t){kind}Idx.{a}" for kind in ("block", "thread")
              for a in AXES},
     barrier="__syncthreads();",
@@ -43,5 +43,6 @@ CUDA = Dialect(
     builtins=MATH,
     function="static __device__ __forceinline__",
     restrict="__restrict__ ",
+    has_warp_products=True,
     reserved=frozenset((CPP_WORDS + _WORDS).split()),
 )  # fmt: skip

@@ -25,9 +25,13 @@ class Dialect:
     - `indices`: the number of a block or a thread along an axis
     - `function`: words in front of a function that kernels call
     - `builtins`: the language's functions for intrinsics on float32 and float64
+    - `externs`: functions of the language that a kernel may call by name (call_extern)
     - `prologue`: defines C's names of types, and whatever else the walk takes for granted
     - `doubles`: stands in front where float64 occurs; None for a language without it
     - `reserved`: words that no variable may have
+    - `halves`: defines ``slw_from_half`` and ``slw_to_half``, the device's own conversions of the
+      16 bits of a float16; None: they are arithmetic on integers
+    - `has_warp_products`: NVIDIA's instructions can be written in it
     """
 
     name: str
@@ -41,10 +45,13 @@ class Dialect:
     barrier: str
     prologue: str
     builtins: Mapping[str, str] = field(default_factory=dict)
+    externs: frozenset[str] = frozenset()
     function: str = "static inline"
     restrict: str = "restrict "
     doubles: str | None = ""
     reserved: frozenset[str] = frozenset()
+    halves: str | None = None
+    has_warp_products: bool = False
 
 
 AXES = ("x", "y", "z")

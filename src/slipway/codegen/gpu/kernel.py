@@ -17,10 +17,12 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
+from slipway.ir.instructions.warp_products import WARP_PRODUCTS, symbol
 from slipway.ir.visit import children, post_order, walk
 
 _SIGNATURE = {("float", 32): "f", ("float", 64): "d"}
 AXES = ("x", "y", "z")
+WARP_HELPER = "warp_product."  # in front of the names of those that a kernel uses
 
 
 @dataclass(frozen=True)
@@ -195,9 +197,22 @@ class KernelEmitter(CFunction):
         if isinstance(value, E.Call) and value.op == "storage_sync":
             self.line(self.dialect.barrier)
             return
+        if isinstance(value, E.Call) and value.op == "warp_product":
+            self._warp_product(value)
+            return
         if isinstance(value, E.Call) and value.op in ("ret", "call_packed"):
             raise CodegenError(f"{self.name}: a kernel cannot {value.op}: {value}")
         super()._evaluate(value)
+
+    def _warp_product(self, node: E.Call) -> None:
+        entry = WARP_PRODUCTS[node.args[0].value]  # type: ignore[attr-defined]
+        if not self.dialect.has_warp_products:
+            raise CodegenError(
+                f"{self.name}: kernels in {self.dialect.name} have no product of a warp "
+                f"({entry.name}). Compile for CUDA, or without that intrinsic"
+            )
+        self.helpers.add(f"{WARP_HELPER}{entry.name}")
+        self.line(f"{symbol(entry)}({', '.join(self.expr(a) for a in node.args[1:])});")
 
     def fail(self, kind: str, message: str) -> None:
         """Refuse: a kernel has no way to report an error."""
@@ -260,10 +275,24 @@ class KernelEmitter(CFunction):
 
     _c_Add = _c_Sub = _c_Mul = _binary
 
+    def _c_Cast(self, node: E.Cast, lane: Lane) -> str:
+        source, target = dtypes.scalar_of(node.value.dtype), dtypes.scalar_of(node.dtype)
+        pair = (source, target)
+        if self.dialect.halves is not None and pair == ("float16", "float32"):
+            return f"slw_from_half({self.expr(node.value, lane)})"
+        if self.dialect.halves is not None and pair == ("float32", "float16"):
+            return f"slw_to_half({self.expr(node.value, lane)})"
+        return super()._c_Cast(node, lane)
+
     def _c_Call(self, node: E.Call, lane: Lane) -> str:
         word = self.dialect.builtins.get(node.op)
         if word is not None and dtypes.scalar_of(node.args[0].dtype) in ("float32", "float64"):
             return f"{word}({', '.join(self.expr(a, lane) for a in node.args)})"
+        if node.op in ("call_extern", "call_pure_extern"):
+            function, *arguments = node.args
+            name = str(getattr(function, "value", function))
+            if name in self.dialect.externs:
+                return f"{name}({', '.join(self.expr(a, lane) for a in arguments)})"
         if node.op in ("call_extern", "call_pure_extern", "call_llvm_intrin", "hardware"):
             raise CodegenError(
                 f"{self.name}: kernels in {self.dialect.name} cannot call {node.args[0]}"

@@ -20,10 +20,12 @@ from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
+from slipway.ir.instructions.warp_products import WARP_PRODUCTS, emit_llvm, llvm_declaration
 from slipway.target import Target
 from slipway.target.capability import Capability, capability_of
 
 _REGISTERS = {"blockIdx": "ctaid", "threadIdx": "tid"}
+_HALVES = 53  # the first sm_ that LLVM keeps float16 in registers for
 _BARRIER = "llvm.nvvm.barrier.cta.sync.aligned.all"
 _ATTRIBUTES = 'nounwind "no-builtins"'
 
@@ -58,7 +60,10 @@ def nvptx_ir(kernels: Iterable[tuple[DeviceKernel, S.For]], target: Target) -> s
 
 def _capability(target: Target) -> Capability:
     has = {"rounding": True, "rounding64": True, "fma": True, "fma64": True}
-    return replace(capability_of(target), **has, in_c=False, shuffles=True)  # type: ignore[arg-type]
+    version = re.match(r"sm_(\d+)", str(target.attrs.get("arch", "")))
+    half = "convert" if version is not None and int(version[1]) >= _HALVES else "soft"
+    found = capability_of(target)
+    return replace(found, **has, half=half, in_c=False, shuffles=True)  # type: ignore[arg-type]
 
 
 def _support(declarations: Iterable[str]) -> list[str]:
@@ -161,6 +166,13 @@ class _Kernel(FunctionEmitter):
     def _call_storage_sync(self, node: E.Call) -> str:
         self.helpers.add(f"declare void @{_BARRIER}(i32)")
         self.w.do(f"call void @{_BARRIER}(i32 0)")
+        return "0"
+
+    def _call_warp_product(self, node: E.Call) -> str:
+        pointers = [self.value(a) for a in node.args[1:]]
+        entry = WARP_PRODUCTS[node.args[0].value]  # type: ignore[attr-defined]
+        self.helpers.add(llvm_declaration(entry))
+        emit_llvm(entry, pointers, self.w.put, self.w.do)
         return "0"
 
     def _keep_failure(self, kind: str, message: str) -> None:

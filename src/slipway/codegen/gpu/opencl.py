@@ -26,6 +26,24 @@ complex imaginary vector image2d_t sampler_t event_t uchar ushort uint ulong siz
 min max clamp mix step sign dot cross length select abs exp log pow sin cos tan sqrt floor ceil
 trunc rint round all any shuffle degrees radians distance normalize hypot atomic
 """
+# OpenCL's own functions, which schedules of that language name.
+_FAST = "cos divide exp exp10 exp2 log log10 log2 powr recip rsqrt sin sqrt tan"
+_EXACT = """
+acos asin atan atan2 cbrt clamp cos cosh erf erfc exp exp10 exp2 expm1 fabs fmax fmin hypot log
+log10 log1p log2 mad mix popcount pow rsqrt sin sinh sqrt tan tanh
+"""
+_EXTERNS = {f"{kind}_{name}" for kind in ("native", "half") for name in _FAST.split()}
+
+# Both are in every OpenCL, also where half is no type to compute with, and exact.
+_HALVES = """static inline float slw_from_half(ushort x) {
+  return vload_half(0, (const __private half*)&x);
+}
+static inline ushort slw_to_half(float x) {
+  ushort made;
+  vstore_half_rte(x, 0, (__private half*)&made);
+  return made;
+}
+"""
 
 OPENCL = Dialect(
     name="opencl",
@@ -42,6 +60,8 @@ OPENCL = Dialect(
     barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
     prologue=_PROLOGUE,
     builtins=MATH,
+    halves=_HALVES,
+    externs=frozenset(_EXTERNS.union(_EXACT.split())),
     doubles="#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n",
     reserved=frozenset(_WORDS.split()),
 )

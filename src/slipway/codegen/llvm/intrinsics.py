@@ -32,7 +32,7 @@ _EXPANDED_ROUNDING = {
 # Intrinsics that work on the bits of a value of any type.
 _ANY_TYPE = {"if_then_else", "likely", "reinterpret", "address_of", "access_ptr", "ret",
              "prefetch", "call_packed", "call_extern", "call_pure_extern", "call_llvm_intrin",
-             "call_llvm_pure_intrin", "tensor_view", "hardware",
+             "call_llvm_pure_intrin", "tensor_view", "hardware", "warp_product",
              "storage_sync"} | {op for op in INTRINSICS if op.startswith("tile_")}  # fmt: skip
 
 

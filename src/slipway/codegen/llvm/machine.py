@@ -29,13 +29,25 @@ def _settings(target: Target) -> dict[str, Any]:
         "abi": abi,
         "level": int(target.attrs.get("opt-level", 3)),
         "portable": triple.table == "wasm",
+        "asked": ",".join(target.mattr),  # for errors
     }
+
+
+_WITHOUT_TIMING: set[str] = set()  # CPUs on which LLVM has ended for want of it
 
 
 def _ask(
     want: str, text: str, target: Target, what: str, task: workers.WorkerTask | None = None
 ) -> bytes:
-    return workers.ask(want, text.encode(), _settings(target), what, task)
+    settings = _settings(target)
+    if settings["cpu"] not in _WITHOUT_TIMING:
+        try:
+            return workers.ask(want, text.encode(), settings, what, task)
+        except workers.IncompleteModelError:
+            _WITHOUT_TIMING.add(settings["cpu"])
+    # The same instructions, in the order that suits any processor with them.
+    settings |= {"cpu": "generic", "features": ",".join(f"+{f}" for f in sorted(target.features))}
+    return workers.ask(want, text.encode(), settings, what, task)
 
 
 class CompiledText:

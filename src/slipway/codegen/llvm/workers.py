@@ -33,7 +33,12 @@ from slipway.version import install_line
 LIMIT_S = 600.0  # of one request; SLIPWAY_COMPILE_LIMIT_S says otherwise
 _INSTALL = f"compiling with target llvm needs llvmlite: {install_line('compile')}"
 # What LLVM says before it gives up on code that it was right not to compile -> what to do.
+_MISFIT = "features of the processor do not fit each other: change -mattr, or -mcpu"
 _REFUSALS = {
+    "is only supported for": _MISFIT,  # 'zclsd' is only supported for 'rv32'
+    "is incompatible with": _MISFIT,
+    "extensions are incompatible": _MISFIT,
+    "to also be specified": _MISFIT,
     "Inline asm not supported": "inline assembler is compiled for this machine's own kind of "
     "processor only. Bring it as C (pragma import_c), which any target compiles",
     "Cannot select": "the processor has no instruction for this. Add the feature with -mattr, or "
@@ -41,6 +46,10 @@ _REFUSALS = {
     "Do not know how to": "the processor has no instruction for this. Use another type or width",
 }
 _ASSERTION = re.compile(r"([\w.]+:\d+): .*(Assertion `.*' failed)")
+
+
+class IncompleteModelError(CodegenError):
+    """LLVM's timing of this processor's instructions has gaps, on which it ends."""
 
 
 class _EndedError(Exception):
@@ -283,13 +292,17 @@ def _error_of(
             f"LLVM was ended by the system while it compiled {where}, most likely because memory "
             "ran out. Make the kernel smaller (fewer unrolled loops), or give it more memory"
         )
+    if any("incomplete machine model" in line for line in lines):
+        return IncompleteModelError(f"LLVM has no timing of some instructions of {where}")
     said = _last_words(lines)
     for words, advice in _REFUSALS.items():
         if words in said:
             return CodegenError(f"LLVM refuses {where}: {said}: {advice}")
     name = signal.Signals(-ended.status).name if ended.status < 0 else f"status {ended.status}"
+    asked = settings.get("asked")
+    perhaps = f"Perhaps -mattr={asked} does not fit this processor: leave it out. " if asked else ""
     return CodegenError(
-        f"LLVM ended with {name} while it compiled {where}{f' ({said})' if said else ''}. "
+        f"LLVM ended with {name} while it compiled {where}{f' ({said})' if said else ''}. {perhaps}"
         "If the kernel calls an intrinsic, assembler or imported IR of yours, look there first; "
         f"otherwise it is a defect of Slipway: please report it{_kept(body)}"
     )

@@ -287,7 +287,8 @@ class _Emitter:
         if self.program.sizes:
             words += ", &sizes"
             lines += [
-                f"  sizes.{size.c_name} = slw_extent_of(&args[{size.port}], {size.axis});"
+                f"  sizes.{size.c_name} = slw_extent_of(&args[{size.port}], {size.axis}, "
+                f"{size.times});"
                 for size in self.program.sizes
             ]
         lines += [f"  return {self.prefix}_run({words});", "}", ""]
@@ -326,12 +327,12 @@ static void *slw_data_of(const struct slw_any *value) {{
 
 
 _EXTENT = """\
-static int32_t slw_extent_of(const struct slw_any *value, int32_t axis) {
+static int32_t slw_extent_of(const struct slw_any *value, int32_t axis, int64_t times) {
   const struct slw_tensor_head *tensor =
       (const struct slw_tensor_head *)(const void *)((const uint8_t *)value->value.pointer +
                                                      (value->type_index == 70 ? 24 : 0));
-  const int64_t extent = tensor->shape[axis];
-  return (extent >= 0 && extent <= 2147483647) ? (int32_t)extent : -1;
+  const int64_t size = (tensor->shape[axis] % times == 0) ? tensor->shape[axis] / times : -1;
+  return (size >= 0 && size <= 2147483647) ? (int32_t)size : -1;
 }
 """
 

@@ -251,6 +251,10 @@ class _Module:
             shape = self._put(f"load ptr, ptr {slot}")
             at = self._put(f"getelementptr i8, ptr {shape}, {self.word} {8 * size.axis}")
             extent = self._put(f"load i64, ptr {at}")
+            if size.times > 1:
+                rest = self._put(f"urem i64 {extent}, {size.times}")
+                self._return_unless(self._put(f"icmp eq i64 {rest}, 0"), _OUT_OF_RANGE)
+                extent = self._put(f"udiv i64 {extent}, {size.times}")
             self._return_unless(self._put(f"icmp ule i64 {extent}, {size.high}"), _OUT_OF_RANGE)
             to = self._put(f"getelementptr i8, ptr %sizes, {self.word} {4 * number}")
             self.lines.append(f"  store i32 {self._put(f'trunc i64 {extent} to i32')}, ptr {to}")

@@ -11,14 +11,17 @@ from dataclasses import dataclass
 
 from slipway import dtypes
 from slipway.compiler.open_sizes import formula_of, open_sizes
-from slipway.relay.dims import SymbolDim, is_open
+from slipway.relay.dims import is_open, times_of
 from slipway.relay.types import TensorType
 from slipway.runtime.graph.graph_sizes import Formula
 
 
 @dataclass(frozen=True)
 class ProgramSize:
-    """A size: the model's name for it, the program's, its range, and an input's axis of it."""
+    """A size: the model's name for it, the program's, its range, and an input's axis.
+
+    The axis has `times` as many elements.
+    """
 
     name: str
     c_name: str
@@ -26,17 +29,19 @@ class ProgramSize:
     high: int
     port: int
     axis: int
+    times: int
 
 
 def program_sizes(
     types: Iterable[TensorType], inputs: Iterable[TensorType], c_name: Callable[[str], str]
 ) -> tuple[ProgramSize, ...]:
-    """Return the sizes that `types` speak of; each is an axis of some input."""
-    places: dict[str, tuple[int, int]] = {}
+    """Return the sizes that `types` speak of; each is an axis of some input, or some times one."""
+    places: dict[str, tuple[int, int, int]] = {}
     for port, type_ in enumerate(inputs):
         for axis, extent in enumerate(type_.shape):
-            if isinstance(extent, SymbolDim) and formula_of(extent) == (str(extent),):
-                places.setdefault(str(extent), (port, axis))
+            variable, times = times_of(getattr(extent, "formula", None))
+            if variable is not None:
+                places.setdefault(variable.name, (port, axis, times))
     found = open_sizes(types)
     return tuple(ProgramSize(s.name, c_name(s.name), s.low, s.high, *places[s.name]) for s in found)
 

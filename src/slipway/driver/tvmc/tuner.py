@@ -11,8 +11,8 @@ from slipway.target import Target
 from slipway.transform.context import PassContext
 from slipway.tuning.database import Database
 from slipway.tuning.runner import LocalRunner, Runner, TrackerRunner
-from slipway.tuning.task import extract_tasks
-from slipway.tuning.tune import Budget, tune_tasks
+from slipway.tuning.tune import Budget
+from slipway.tuning.tune import tune_model as search_model
 
 
 def tune_model(
@@ -64,10 +64,8 @@ def tune_model(
     per_task = min(trials, early_stopping or 64)
     try:
         with PassContext(opt_level=3):
-            tasks = extract_tasks(
-                tvmc_model.mod, Target(target, host=target_host), tvmc_model.params
-            )
-            tune_tasks(tasks, runner, known, Budget(per_task, in_all=trials))
+            chosen, limit = Target(target, host=target_host), Budget(per_task, in_all=trials)
+            search_model(tvmc_model.mod, chosen, tvmc_model.params, runner, known, limit)
     finally:  # what was found is worth keeping, whatever ended the search
         known.write_records(records)
         known.close()

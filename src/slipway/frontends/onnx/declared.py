@@ -21,7 +21,11 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.budget import take_table
+from slipway.frontends.onnx import signals_at_run_time
 from slipway.frontends.onnx.converters import NodeView
+from slipway.frontends.onnx.counted import cut_to_declared
+from slipway.frontends.onnx.operators.control import counted_loop
+from slipway.frontends.onnx.operators.pool_indices import unpooled
 from slipway.frontends.onnx.operators.reduce import reduced
 from slipway.frontends.onnx.operators.resize import resized
 from slipway.frontends.onnx.operators.resize_at_run_time import resized_at_run_time
@@ -136,12 +140,18 @@ def _cumulative(node: NodeView, shapes: Shapes) -> Any:
     ])  # fmt: skip
 
 
+def _is_transformable(node: NodeView, axis: int) -> bool:
+    half = node.attr("inverse", 0) and node.attr("onesided", 0) and not node.has(1)
+    return int(node.type().shape[axis]) > (1 if half else 0)
+
+
 @declared("DFT")
 def _dft(node: NodeView, shapes: Shapes) -> Any:
     if not node.has(2):
         return None
     given = _from_back(relay.reshape(_wide(node.input(2)), ()), node.rank())
-    made = [(a, transformed(node, a)) for a in range(min(node.rank() - 1, MAX_CHOICES))]
+    axes = range(min(node.rank() - 1, MAX_CHOICES))
+    made = [(a, transformed(node, a)) for a in axes if _is_transformable(node, a)]
     cases = [
         (relay.equal(given, _int64(a)), value)
         for a, value in made
@@ -254,6 +264,38 @@ def _per_axis(node: NodeView, values: Expr, axes: Any, axis: int, rank: int, def
     return relay.where(listed, found, _int64(default))
 
 
+@declared("MaxUnpool")
+def _max_unpool(node: NodeView, shapes: Shapes) -> Any:
+    return unpooled(node, shapes[0] or ())
+
+
+@declared("STFT")
+def _stft(node: NodeView, shapes: Shapes) -> Any:
+    return signals_at_run_time.stft(node, shapes[0] or ())
+
+
+@declared("MelWeightMatrix")
+def _mel_weight_matrix(node: NodeView, shapes: Shapes) -> Any:
+    return signals_at_run_time.mel_weight_matrix(node, shapes[0] or ())
+
+
+@declared("Col2Im")
+def _col_to_im(node: NodeView, shapes: Shapes) -> Any:
+    return signals_at_run_time.col_to_im(node, shapes[0] or ())
+
+
+def _loop(node: NodeView, shapes: Shapes) -> Any:
+    """Each scan output has as many rows as are stated; all of them the same number."""
+    scanned = shapes[len(node.inputs) - 2 :]
+    rows = {shape[0] if shape else None for shape in scanned}
+    if None in rows or len(rows) != 1:
+        return None
+    return cut_to_declared(counted_loop(node, rows.pop()), shapes)
+
+
+DECLARED["Loop"] = _loop
+
+
 @declared("Slice")
 def _slice(node: NodeView, shapes: Shapes) -> Any:
     wanted, x, rank = shapes[0] or (), node.input(0), node.rank()
@@ -271,9 +313,18 @@ def _slice(node: NodeView, shapes: Shapes) -> Any:
     return x
 
 
+def _reflected(place: Any, extent: int) -> Any:
+    """Return places mirrored at the first and the last element, as often as it takes."""
+    if extent == 1:
+        return relay.multiply(place, _int64(0))
+    period = _int64(2 * (extent - 1))
+    place = relay.floor_mod(place, period)
+    return relay.minimum(place, relay.subtract(period, place))
+
+
 @declared("Pad")
 def _pad(node: NodeView, shapes: Shapes) -> Any:
-    if node.opset < 11 or node.attr("mode", "constant") not in ("constant", "edge", "wrap"):
+    if node.opset < 11:
         return None
     wanted, x, rank = shapes[0] or (), node.input(0), node.rank()
     pads = _wide(node.input(1))
@@ -288,6 +339,8 @@ def _pad(node: NodeView, shapes: Shapes) -> Any:
             )
             there = relay.reshape(there, [-1 if a == axis else 1 for a in range(rank)])
             inside = there if inside is None else relay.logical_and(inside, there)
+        if mode == "reflect":
+            place = _reflected(place, extent)
         x = relay.take(x, place, axis, mode="wrap" if mode == "wrap" else "clip")
     if inside is None:
         return x

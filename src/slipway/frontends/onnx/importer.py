@@ -40,6 +40,12 @@ from slipway.frontends.onnx.meanings import port_meanings
 from slipway.frontends.onnx.node_check import check_node, check_values, objection_to
 from slipway.frontends.onnx.open_sizes import OpenSizes, SizeTrial, open_sizes, shapes_of_dims
 from slipway.frontends.onnx.reader import array_of, load_model, value_type, weights_bytes
+from slipway.frontends.onnx.settled_values import (
+    Values,
+    presumed,
+    settled_values,
+    unknown_values,
+)
 from slipway.frontends.onnx.size_values import SizeValues
 from slipway.frontends.onnx.stand_in import StandIns
 from slipway.frontends.onnx.values import (
@@ -169,6 +175,7 @@ class _Importer:
         opset: int,
         freeze: bool,
         constants: Constants | None = None,
+        values: Values | None = None,
     ) -> None:
         check_names(proto)
         self.proto = proto
@@ -181,6 +188,9 @@ class _Importer:
         self.param_vars: list[Var] = []
         self.folder = ConstantFolder()
         self.sizes = SizeValues()
+        self.values = values  # of small integer inputs, as far as shapes settle them
+        self.presumes = False  # whether shapes are all that is asked of the nodes
+        self.wants_values = False  # whether a node must know what depends on the inputs
         self.is_open = False  # whether an input has an open dimension
         self.book = ReportBook()
         self.stand_ins = StandIns(proto)
@@ -214,6 +224,50 @@ class _Importer:
         self, shapes: dict[str, Any], overrides: Mapping[str, str]
     ) -> tuple[list[Var], list[Value]]:
         """Convert everything that can be; return the inputs, and the outputs that were made."""
+        inputs, results = self._survey(shapes, overrides)
+        if not self.wants_values or self.values is not None:
+            return inputs, results
+        values = self._settled(unknown_values(inputs), shapes, overrides)
+        if values:
+            other = self._with_values(values)
+            found = other._survey(shapes, overrides)
+            if len(other.book.problems) < len(self.book.problems) and not self._clashes(found[1]):
+                self.__dict__.update(other.__dict__)
+                return found
+        return inputs, results
+
+    def _clashes(self, results: Sequence[Value]) -> bool:
+        """Return whether an output has another shape than the file states."""
+        return any(
+            isinstance(value, Expr)
+            and self.stand_ins.shape(info.name) not in (None, value.tensor_type.shape)
+            for info, value in zip(self.graph.output, results, strict=False)
+        )
+
+    def _with_values(self, values: Values) -> _Importer:
+        other = _Importer(self.proto, self.opset, self.freeze, self.constants, values)
+        other.book.survey = self.book.survey
+        return other
+
+    def _settled(
+        self, unknown: Values, shapes: dict[str, Any], overrides: Mapping[str, str]
+    ) -> Values:
+        """Return the values of small integer inputs that the shapes of the outputs settle."""
+        if not unknown:
+            return {}
+        trial = self._with_values(unknown)
+        trial.presumes = True
+        _, results = trial._survey(shapes, overrides)
+        pairs = []
+        for info, value in zip(self.graph.output, results, strict=False):
+            stated = self.stand_ins.shape(info.name)
+            if isinstance(value, Expr) and stated is not None:
+                pairs.append((value.tensor_type.shape, stated))
+        return settled_values(unknown, pairs)
+
+    def _survey(
+        self, shapes: dict[str, Any], overrides: Mapping[str, str]
+    ) -> tuple[list[Var], list[Value]]:
         graph = self.graph
         values = self._initializers(graph)
         given = self._inputs(graph, values, shapes, overrides)
@@ -222,6 +276,10 @@ class _Importer:
         inputs = [tensor for tensor in tensors if isinstance(tensor, Var)]
         self.stand_ins.shapes = {v.name: v.tensor_type.shape for v in inputs}
         self.is_open = any(is_open(d) for v in inputs for d in v.tensor_type.shape)
+        for var in inputs:
+            if self.values and var.name in self.values:
+                self.sizes.enter(var, self.values[var.name])
+                self.is_open = True
         self._check_operators(graph)
         with levels(min(len(self.functions), MAX_DEPTH)):  # none calls itself, see `_function`
             return inputs, self._nodes(graph, values)
@@ -358,6 +416,7 @@ class _Importer:
             except (ModelError, InternalError, MemoryError):
                 raise
             except SlipwayError as error:
+                self.wants_values |= isinstance(error, DependsOnInputs)
                 self._note(node, str(error))
             except Exception as error:
                 self._note(node, self._misfit(node, values, error))
@@ -436,7 +495,8 @@ class _Importer:
         try:
             if view.kind != "Identity" and any(isinstance(v, Counted) for v in view.inputs):
                 return through_counted(convert, view)
-            made = convert(view)
+            made = presumed(view) if self.presumes else None
+            made = convert(view) if made is None else made
         except DependsOnInputs:
             made = None if settle is None else settle(view, self._declared(view))
             if made is None:

@@ -42,14 +42,15 @@ class SizeValues:
                 "the size of an open dimension is needed here: give the input a fixed shape, or "
                 'the dimension a name and a range, as relay.Dim("n", 1, 8)'
             )
-        return self._enter(relay.shape_of(data, "int64"), _objects(data.tensor_type.shape))
+        return self.enter(relay.shape_of(data, "int64"), _objects(data.tensor_type.shape))
 
     def count(self, data: Expr) -> Expr:
         """Return the number of elements of a tensor as an int64 scalar."""
         made: Expr = relay.prod(self.shape(data))
         return made
 
-    def _enter(self, made: Expr, elements: Known) -> Expr:
+    def enter(self, made: Expr, elements: Known) -> Expr:
+        """Note the elements of an expression, and return it."""
         self.known[id(made)] = elements
         self.keep.append(made)
         return made
@@ -59,7 +60,7 @@ class SizeValues:
         if not _is_small(expr):
             return None
         for each in post_order_by([expr], _below, known=self.known):
-            self._enter(each, _elements(each, self.known))
+            self.enter(each, _elements(each, self.known))
         return self.known[id(expr)]
 
     def settled(self, expr: Expr) -> Expr:
@@ -233,6 +234,7 @@ def _reshape(call: Call, data: Known) -> Known:
 _RULES: dict[str, Callable[..., Any]] = {
     "take": _take, "strided_slice": _slice, "cast": _cast, "prod": _product,
     "reshape": _reshape, "squeeze": _reshape, "expand_dims": _reshape,
+    "split": lambda call, data: np.split(data, call.attrs.indices, call.attrs.axis),
     "concatenate": lambda call, parts: np.concatenate(parts, call.attrs.axis),
     "stack": lambda call, parts: np.stack(parts, call.attrs.axis),
     "add": _numbers(operator.add), "subtract": _numbers(operator.sub),

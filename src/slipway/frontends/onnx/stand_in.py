@@ -37,7 +37,7 @@ class StandIns:
     def of(self, name: str) -> Var | None:
         """Return a variable in the place of the value `name`; None if its type is not known."""
         if self._declared is None:
-            self._declared = _types(self.proto.graph)
+            self._declared = _types(self.proto.graph, self._zeros_are_sizes())
         known = self._declared.get(name)
         if known is None:
             if self._inferred is None:
@@ -67,6 +67,15 @@ class StandIns:
             name = self._users.get(name, name)
         return None
 
+    def _zeros_are_sizes(self) -> bool:
+        """Return whether an extent of 0 is meant; some exporters write it for an open size."""
+        for info in self.proto.graph.input:
+            dims = info.type.tensor_type.shape.dim
+            for dim, size in zip(dims, self.shapes.get(info.name, ()), strict=False):
+                if dim.WhichOneof("value") == "dim_value" and dim.dim_value == 0 and size != 0:
+                    return False
+        return True
+
     def _infer(self) -> dict[str, TensorType]:
         bare = _without_weights(self.proto)
         if bare.ByteSize() > MAX_INFERRED_BYTES:
@@ -77,19 +86,19 @@ class StandIns:
                 if not is_open(size):
                     dim.dim_value = size
         try:
-            return _types(inferred(bare).graph)
+            return _types(inferred(bare).graph, self._zeros_are_sizes())
         except ModelRefused:  # what it finds inconsistent we find too, and say where
             return {}
 
 
-def _types(graph: Any) -> dict[str, TensorType]:
+def _types(graph: Any, zeros: bool) -> dict[str, TensorType]:
     """Return the types of the values of a graph, and of its subgraphs, that are known in full."""
     found: dict[str, TensorType] = {}
     for part in _graphs(graph):
         for info in (*part.value_info, *part.output):
             try:
                 dims, dtype = value_type(info.name, info.type)
-                if all(isinstance(d, int) and d > 0 for d in dims):
+                if all(isinstance(d, int) and (d > 0 or zeros) for d in dims):
                     found.setdefault(info.name, TensorType(dims, dtype))
             except (SlipwayError, UnicodeDecodeError):  # a sequence, or no tensor at all
                 continue

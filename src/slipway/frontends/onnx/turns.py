@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.onnx.converters import DependsOnInputs
 from slipway.frontends.onnx.values import Counted
 from slipway.relay.expr import Constant, Expr, Var
 from slipway.relay.op_registry import const
@@ -55,7 +56,7 @@ def while_turns(
                 "in a loop of unknown length"
             )
     if given and most is None:
-        raise node.unsupported(
+        raise DependsOnInputs(
             "nothing bounds how often it runs, and so the size of its scan outputs: bind the trip "
             "count to a value with constants={...} (--bind NAME=VALUE on the command line)"
         )

@@ -13,11 +13,35 @@ import numpy as np
 
 from slipway.frontends.converter_table import ConverterTable, UnsupportedNode
 from slipway.frontends.tflite.reader import Array, FileTensor, Operator, Quantization, SubGraph
-from slipway.frontends.tflite.schema import ACTIVATIONS, PADDINGS
+from slipway.frontends.tflite.schema import ACTIVATIONS, DTYPES, PADDINGS
 from slipway.relay.expr import Constant, Expr, Var
 from slipway.relay.types import TensorType
 
 Converter = Callable[["NodeView"], Any]
+
+# The ratio of two scales must be a number of float32, and no quantiser comes near these.
+SMALLEST_SCALE = 2.0**-62
+_SIGNAL = (
+    "it is of the audio front end of TensorFlow Lite Micro, which computes features before a "
+    "model; compute them on the device, and import the model behind them"
+)
+REFUSED = {  # known, and nothing that a converter could be written for: why
+    "CUSTOM:ethos-u": "it is a program that Vela compiled for an Ethos-U processor; import the "
+    "model from before that",
+    "CUSTOM:TFLM_DECODE": "it unpacks weights that were compressed for TensorFlow Lite Micro; "
+    "import the model from before the compression",
+    **dict.fromkeys(
+        (
+            "CUSTOM:SignalDelay", "CUSTOM:SignalEnergy", "CUSTOM:SignalFftAutoScale",
+            "CUSTOM:SignalFilterBank", "CUSTOM:SignalFilterBankLog",
+            "CUSTOM:SignalFilterBankSpectralSubtraction", "CUSTOM:SignalFilterBankSquareRoot",
+            "CUSTOM:SignalFramer", "CUSTOM:SignalIrfft", "CUSTOM:SignalOverlapAdd",
+            "CUSTOM:SignalPCAN", "CUSTOM:SignalRfft", "CUSTOM:SignalStacker",
+            "CUSTOM:SignalWindow",
+        ),
+        _SIGNAL,
+    ),
+}  # fmt: skip
 
 TABLE: ConverterTable[NodeView] = ConverterTable(
     "slipway.frontends.tflite.operators",
@@ -144,7 +168,25 @@ class NodeView:
 
     def integers(self, position: int) -> tuple[int, ...]:
         """Return a constant input as a tuple of integers."""
-        return tuple(int(v) for v in self.constant(position).reshape(-1))
+        values = self.constant(position).reshape(-1)
+        if values.dtype.kind not in "iub":
+            raise self.unsupported(
+                f"its input {self.tensor(position).name!r} holds {values.dtype} where integers go"
+            )
+        return tuple(int(v) for v in values)
+
+    def broadcast(self, *shapes: Sequence[int]) -> tuple[int, ...]:
+        """Return the shape that several broadcast to."""
+        try:
+            return np.broadcast_shapes(*map(tuple, shapes))
+        except ValueError:
+            listed = " and ".join(str(tuple(s)) for s in shapes)
+            raise self.unsupported(f"{listed} do not broadcast to one shape") from None
+
+    def blocks(self, sizes: Sequence[int], extents: Sequence[int]) -> None:
+        """Each extent must be cut into blocks of its size without a rest."""
+        if any(size < 1 or extent % size for size, extent in zip(sizes, extents, strict=False)):
+            raise self.unsupported(f"blocks of {tuple(sizes)} do not divide {tuple(extents)}")
 
     def quantization(self, position: int = 0) -> Quantization:
         """Return the per-tensor quantisation of an input."""
@@ -160,6 +202,8 @@ class NodeView:
             raise self.unsupported(f"the {tensor.dtype} tensor {tensor.name!r} has no scale")
         if found.scales.size != 1:
             raise self.unsupported(f"the tensor {tensor.name!r} has a scale for each channel")
+        if not SMALLEST_SCALE <= found.scale <= 1 / SMALLEST_SCALE:
+            raise self.unsupported(f"the scale of the tensor {tensor.name!r} is {found.scale:g}")
         return found
 
     @property
@@ -193,4 +237,6 @@ def same_padding(
 
 def array_constant(array: Any, dtype: str) -> Constant:
     """Return a Constant of `array` in `dtype`."""
+    if dtype not in DTYPES.values():
+        raise UnsupportedNode(f"tensors of type {dtype} are not supported")
     return Constant(np.array(array, dtype, order="C"))

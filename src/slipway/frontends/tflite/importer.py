@@ -27,7 +27,7 @@ from slipway.frontends.budget import ImportBudget, import_budget
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.report import NodeReport, ReportBook
-from slipway.frontends.tflite.converters import NodeView, Program, load_converters
+from slipway.frontends.tflite.converters import REFUSED, NodeView, Program, load_converters
 from slipway.frontends.tflite.reader import FileModel, FileTensor, Operator, SubGraph, load_model
 from slipway.frontends.tflite.schema import DTYPES
 from slipway.ir.function import IRModule
@@ -335,7 +335,7 @@ class _Importer(Program):
             convert = self.converters.get(operator.kind)
         self.budget.take_node(name)
         if convert is None:
-            raise UnsupportedNode("there is no converter for it")
+            raise UnsupportedNode(REFUSED.get(operator.kind, "there is no converter for it"))
         if poisoned.intersection(operator.inputs):
             raise _Poisoned
         for index in operator.inputs:
@@ -392,10 +392,15 @@ def _node_name(graph: SubGraph, operator: Operator) -> str:
 def _unique_names(graph: SubGraph) -> dict[int, str]:
     """Name every tensor; a name that occurs twice gets the tensor's number behind it."""
     taken: set[str] = set()
+    own = {tensor.name for tensor in graph.tensors}  # a number behind another must not make these
     names = {}
     order = (*graph.inputs, *graph.outputs, *range(len(graph.tensors)))
     for index in dict.fromkeys(order):
         name = graph.tensors[index].name
-        names[index] = name if name not in taken else f"{name}_{index}"
-        taken.add(names[index])
+        if name in taken:
+            name = f"{name}_{index}"
+            while name in taken or name in own:
+                name += "_"
+        names[index] = name
+        taken.add(name)
     return names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from slipway.errors import did_you_mean
+from slipway.classic.names import missing
 from slipway.lazy import paths
 from slipway.relay import annotation, composites, image, nn, op_registry, vision
 from slipway.relay.expr import Op
@@ -37,9 +37,7 @@ def __getattr__(name: str) -> Any:
     definition = None if name.startswith("_") else op_registry.load_ops().get(name)
     found = getattr(composites, name, None) if definition is None else definition.make_function
     if found is None:
-        raise AttributeError(
-            f"module 'slipway.relay.op' has no attribute {name!r}.{did_you_mean(name, __dir__())}"
-        )
+        raise AttributeError(missing(__name__, name, __dir__()))
     return found
 
 

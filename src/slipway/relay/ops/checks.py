@@ -25,6 +25,32 @@ def need_rank(argument: str, given: TensorType, *ranks: int) -> None:
         raise BadArgument(argument, f"must have {wanted} axes, got {given}")
 
 
+def need_steps(argument: str, values: Sequence[Any], count: int) -> None:
+    """There must be a number from 1 on for each of `count` axes."""
+    if len(values) != count or any(v < 1 for v in values):
+        raise BadArgument(argument, f"is {values}; it must be {count} numbers from 1 on")
+
+
+def need_count(argument: str, values: Sequence[Any], count: int) -> None:
+    """There must be so many numbers."""
+    if len(values) != count:
+        raise BadArgument(argument, f"is {values}; it must be {count} numbers")
+
+
+def need_window(attrs: Any, count: int) -> None:
+    """What says how a window moves over `count` axes must have a number for each, or two."""
+    for name in ("pool_size", "kernel_size", "strides", "dilation"):
+        values = getattr(attrs, name, None)
+        if values is not None:
+            need_steps(name, values, count)
+    for name, needed in (("padding", 2 * count), ("output_padding", count)):
+        values = getattr(attrs, name, None)
+        if values is not None:
+            need_count(name, values, needed)
+    if getattr(attrs, "groups", 1) < 1:
+        raise BadArgument("groups", f"is {attrs.groups}; there is at least one")
+
+
 def need_float(argument: str, given: TensorType) -> None:
     """The elements must be floating point."""
     if not dtypes.is_float(given.dtype):

@@ -91,11 +91,17 @@ class _Parser:
         self.name = name
         self.text = without_comments(code)
         given = [as_expr(c) for c in table.get("relay.Constant", ())]
-        self.constants = [Constant(a) for a in load_json(data)] if data.strip() else given
+        self.constants = self._metadata(data) if data.strip() else given
         self.tokens = list(tokens(self.text))
         self.at = 0
         self.depth = 0
         self.scopes: list[dict[str, Expr]] = [{}]
+
+    def _metadata(self, data: str) -> list[Constant]:
+        arrays = load_json(data)
+        if isinstance(arrays, list | tuple) and all(isinstance(a, np.ndarray) for a in arrays):
+            return [Constant(array) for array in arrays]
+        raise GraphTextError(f"{self.name}: the metadata behind the text is no list of arrays")
 
     # -- tokens ----------------------------------------------------------------------------------
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import _ctypes
 import ctypes
+import fcntl
 import itertools
 import os
+import resource
 import tempfile
 import weakref
 from pathlib import Path
@@ -82,7 +84,7 @@ def _dlopen(name: str) -> ctypes.CDLL:
 def _load_copy(content: bytes) -> ctypes.CDLL:
     """Load a library from memory."""
     if hasattr(os, "memfd_create"):
-        file = os.memfd_create("slipway-library")
+        file = _at_high_number(os.memfd_create("slipway-library"))
         try:
             with os.fdopen(os.dup(file), "wb") as out:
                 out.write(content)
@@ -98,6 +100,22 @@ def _load_copy(content: bytes) -> ctypes.CDLL:
         return _dlopen(path)
     finally:
         Path(path).unlink()
+
+
+def _at_high_number(file: int) -> int:
+    """Return an open file under a number that no later file is likely to get.
+
+    Whoever looks for the library under its path, as a backtrace does for the names of functions,
+    is to find nothing there once the file is closed, and not another file: systems give the lowest
+    number that is free.
+    """
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    try:
+        high = fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, min(limit, 1 << 20) // 2)
+    except OSError:  # as many are open
+        return file
+    os.close(file)
+    return high
 
 
 def _unused_name(file: int) -> str:

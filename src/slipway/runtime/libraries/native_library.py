@@ -16,6 +16,8 @@ from slipway import errors
 from slipway.errors import SlipwayError, ToolchainError
 from slipway.toolchain import native
 
+_RAISE_SLOT = b"__TVMFFIErrorSetRaisedFromCStr"  # of exported libraries
+
 
 def tvm_ffi() -> Any:
     """Return the tvm_ffi module, which knows our exception classes from then on."""
@@ -35,6 +37,9 @@ def _tvm_ffi() -> Any:
         *(OverflowError, ArithmeticError, LookupError, PermissionError),
     ):
         tvm_ffi.register_error(cls.__name__, cls)
+    # So that errors of exported libraries are raised for its own loader, too.
+    raises = address_of(tvm_ffi.LIB.TVMFFIErrorSetRaisedFromCStr)
+    tvm_ffi.LIB.TVMFFIEnvModRegisterContextSymbol(_RAISE_SLOT, ctypes.c_void_p(raises))
     with suppress(OSError):  # a library of C++ or Rust has brought the runtime into this process
         _share(ctypes.CDLL(native.LIBRARY_NAME, mode=os.RTLD_NOW | os.RTLD_NOLOAD), tvm_ffi)
     return tvm_ffi

@@ -94,7 +94,7 @@ def __getattr__(name: str) -> typing.Any:
         found = importlib.import_module(_OF_GRAPHS)
         if name in found.__all__:
             return getattr(found, name)
-    missing = importlib.import_module("slipway.classic_names").missing
+    missing = importlib.import_module("slipway.classic.names").missing
     raise AttributeError(missing("slipway.topi.nn", name, __dir__()))
 
 

@@ -152,9 +152,13 @@ export class Device {
   }
   stop() {
     this.#isStopped = true;
-    this.served?.end(CANCELLED, "the page was stopped");
-    this.#control?.close();
+    this.leave("the page was stopped");
     this.#wake();
+  }
+  /** End the session and the connection; `run` connects again, if it still runs. */
+  leave(reason) {
+    this.served?.end(CANCELLED, reason);
+    this.#control?.close();
   }
   #tell(change) {
     Object.assign(this.state, change);

@@ -150,6 +150,9 @@ document.addEventListener("visibilitychange", () => {
   }
 });
 window.addEventListener("online", () => device?.wake());
+// A page that is left may be kept whole, in case somebody comes back: its session would hang.
+window.addEventListener("pagehide", () => device?.leave("the page was closed"));
+window.addEventListener("pageshow", ({ persisted }) => persisted && device?.wake());
 setInterval(() => device && draw(), REFRESH_MS);
 
 at("go").disabled = false;

@@ -1,5 +1,5 @@
 /* What a kernel in CUDA C takes for granted. */
-#include "threads.h"
+#include "warp.h"
 
 using std::ceil;
 using std::copysign;
@@ -15,6 +15,7 @@ using std::trunc;
 #define __device__
 #define __forceinline__ inline
 #define __shared__ static
+#define __align__(bytes) __attribute__((aligned(bytes)))
 #define __launch_bounds__(most)
 #define threadIdx slw::now.thread
 #define blockIdx slw::now.block

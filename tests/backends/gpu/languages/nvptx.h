@@ -1,5 +1,6 @@
 /* What kernels in LLVM IR for NVIDIA's GPUs call, under the names that the tests give it. */
 #include "races.h"
+#include "warp.h"
 
 static void watch() {
   slw::seen.clear(); /* of an earlier launch, which may be another library's: all share them */

@@ -3,6 +3,7 @@
  * The threads of a block run one after the other from barrier to barrier.  A barrier that only some
  * of them reach ends the program of the kernel with an error, as it would hang a GPU.
  */
+#pragma once
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -22,11 +22,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from math import gcd, prod
 from typing import Any
 
 from slipway import dtypes
+from slipway.backends.cpu.lowering.blocked_value import (
+    Blocked,
+    as_plain_value,
+    filled,
+    plain_layout,
+    reshaped,
+    transformed,
+)
 from slipway.backends.cpu.lowering.dot_pairs import Instruction, instruction_for, is_paired
 from slipway.backends.cpu.lowering.join_groups import joined_groups, joined_kernel
 from slipway.backends.cpu.lowering.layout_choice import (
@@ -36,6 +43,7 @@ from slipway.backends.cpu.lowering.layout_choice import (
     filled_block,
     row_block,
 )
+from slipway.backends.cpu.lowering.layout_wish import LayoutWish
 from slipway.backends.cpu.lowering.winograd_choice import winograd_tile
 from slipway.errors import TypeInferenceError
 from slipway.ir.instructions.tiles import TileInstruction
@@ -63,27 +71,6 @@ _FINITE = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Blocked:
-    """A value in blocks; `channels` of those in it are the graph's, the others fill it up."""
-
-    expr: Expr
-    layout: str
-    channels: int
-
-    @property
-    def block(self) -> int:
-        return parse_layout(self.layout).block_of("C")
-
-    @property
-    def plain(self) -> str:
-        return self.layout.rstrip("0123456789c")
-
-    @property
-    def is_filled(self) -> bool:
-        return self.channels % self.block != 0
-
-
 def alter_layout(
     function: Function,
     lanes: int,
@@ -91,6 +78,7 @@ def alter_layout(
     panel_units: Callable[[int, int], int] | None = None,
     pairs: Sequence[Instruction] = (),
     core: Core | None = None,
+    wish: Callable[[Call], LayoutWish | None] | None = None,
 ) -> Function:
     """Return `function` with its float32 convolutions on blocks of at most `lanes` channels.
 
@@ -99,10 +87,12 @@ def alter_layout(
     it saves time.
     Products with constant weights take those in blocks of at most ``panel_units(rows of data,
     units)``, if given.  Those of bfloat16 that give float32 take them packed for one of `pairs`.
+    What ``wish(call)`` says comes before all of that.
     """
     lanes = max(4, lanes)
     units = panel_units or (lambda rows, units: lanes)
-    return _AlterLayout(lanes, winograd, units, pairs, core).run(function)
+    wanted = wish or (lambda call: None)
+    return _AlterLayout(lanes, winograd, units, pairs, core, wanted).run(function)
 
 
 class _AlterLayout:
@@ -113,7 +103,9 @@ class _AlterLayout:
         panel_units: Callable[[int, int], int],
         pairs: Sequence[Instruction],
         core: Core | None,
+        wish: Callable[[Call], LayoutWish | None],
     ) -> None:
+        self.wish = wish
         self.core = core
         self.costs = core.costs if core is not None else ANY_CORE
         self.lanes = lanes
@@ -121,11 +113,11 @@ class _AlterLayout:
         self.winograd = winograd
         self.panel_units = panel_units
         self.plain: dict[int, Expr] = {}
-        self.blocked: dict[int, _Blocked] = {}
+        self.blocked: dict[int, Blocked] = {}
         self.packed: dict[tuple[int, str], Expr] = {}
         self.moved: dict[tuple[int, str], tuple[Expr, Expr]] = {}  # what was moved, and the result
         self.made: list[Expr] = []
-        self.rules: dict[str, Callable[[Call], _Blocked | Expr | None]] = {
+        self.rules: dict[str, Callable[[Call], Blocked | Expr | None]] = {
             **dict.fromkeys(_CONVS, self.conv),
             "nn.dense": self.dense,
             "nn.bias_add": self.bias_add,
@@ -142,7 +134,7 @@ class _AlterLayout:
                 break
             if isinstance(expr, Call) and isinstance(expr.op, Op):
                 result = self.visit_call(expr)
-                if isinstance(result, _Blocked):
+                if isinstance(result, Blocked):
                     self.blocked[id(expr)] = result
                     continue
                 if result is not None:
@@ -165,7 +157,7 @@ class _AlterLayout:
         known = self.plain.get(id(expr))
         if known is None:
             if id(expr) in self.blocked:
-                known = _plain(self.blocked[id(expr)])
+                known = as_plain_value(self.blocked[id(expr)])
             else:
                 known = rebuild(expr, self.as_plain)
             self.plain[id(expr)] = known
@@ -184,9 +176,9 @@ class _AlterLayout:
             divides = expr.tensor_type.shape[1] % parse_layout(layout).block_of("C") == 0
             if found is None or found.is_filled or not divides:
                 plain = plain_layout(expr.tensor_type.rank)
-                moved = _fill(self.as_plain(expr), plain, layout)
+                moved = filled(self.as_plain(expr), plain, layout)
             else:
-                moved = _transform(found.expr, found.layout, layout)
+                moved = transformed(found.expr, found.layout, layout)
             self.moved[key] = expr, moved
         return self.moved[key][1]
 
@@ -194,12 +186,12 @@ class _AlterLayout:
         """The weight in another layout, padded; one expression for all its readers."""
         key = id(weight), target
         if key not in self.packed:
-            self.packed[key] = _fill(self.as_plain(weight), source, target)
+            self.packed[key] = filled(self.as_plain(weight), source, target)
         return self.packed[key]
 
     # -- operators -----------------------------------------------------------------------------
 
-    def visit_call(self, call: Call) -> _Blocked | Expr | None:
+    def visit_call(self, call: Call) -> Blocked | Expr | None:
         rule = self.rules.get(call.op.name)
         if rule is None:
             return self.elementwise(call) if op_registry.is_pointwise(call) else None
@@ -209,7 +201,7 @@ class _AlterLayout:
             return rule(call)
         return None
 
-    def conv(self, call: Call) -> _Blocked | Expr | None:
+    def conv(self, call: Call) -> Blocked | Expr | None:
         attrs = call.attrs
         data, kernel = (a.tensor_type for a in call.args)
         plain = plain_layout(data.rank)
@@ -223,11 +215,14 @@ class _AlterLayout:
             or dtypes.canonical(attrs.out_dtype or data.dtype) != data.dtype
         ):
             return None
+        wish = self.wish(call)
+        if wish is not None and wish.is_plain:
+            return None
         if attrs.groups == 1:
-            return self.dense_conv(call, data, kernel)
+            return self.dense_conv(call, data, kernel, wish)
         if attrs.groups == data.shape[1]:
-            return self.depthwise_conv(call, data, kernel)
-        return self.grouped_conv(call, data, kernel)
+            return self.depthwise_conv(call, data, kernel, wish)
+        return self.grouped_conv(call, data, kernel, wish)
 
     def layouts(self, call: Call, in_block: int, read: int, out_block: int) -> tuple[str, str, str]:
         """The layouts of data, kernel and result; the kernel reads `read` channels at a time."""
@@ -246,14 +241,20 @@ class _AlterLayout:
             return held.block
         return 1 if channels < 4 else block_size(channels, self.lanes)
 
-    def dense_conv(self, call: Call, data: TensorType, kernel: TensorType) -> _Blocked | None:
+    def dense_conv(
+        self, call: Call, data: TensorType, kernel: TensorType, wish: LayoutWish | None
+    ) -> Blocked | None:
         # To take blocks apart takes longer than what a window of one gains.
         stays = prod(kernel.shape[2:]) == 1 and id(call.args[0]) in self.blocked
-        if not stays and few_filters(call.attrs, data, kernel, self.lanes):
+        if wish is None and not stays and few_filters(call.attrs, data, kernel, self.lanes):
             return None
         out_block = max(4, best_block(kernel.shape[0], self.lanes))
         in_block = self.block_of_data(call)
-        if self.winograd and (tile := winograd_tile(call, self.lanes, core=self.core)):
+        if wish is not None:
+            in_block, out_block, tile = wish.read or in_block, wish.written or out_block, wish.tile
+        else:
+            tile = winograd_tile(call, self.lanes, core=self.core) if self.winograd else 0
+        if tile:
             if in_block < 4:  # transforms work on vectors of channels
                 in_block = best_block(data.shape[1], self.lanes)
             layouts = self.layouts(call, in_block, in_block, out_block)
@@ -267,7 +268,7 @@ class _AlterLayout:
         types = call.args[0].tensor_type.dtype, call.tensor_type.dtype
         return bool(self.pairs) and types == ("bfloat16", "float32") and is_paired(call, self.costs)
 
-    def paired_conv(self, call: Call) -> _Blocked:
+    def paired_conv(self, call: Call) -> Blocked:
         channels, weight = call.args[0].tensor_type.shape[1], call.args[1]
         entry = instruction_for(self.pairs, prod(call.tensor_type.shape[2:]), costs=self.costs)
         held, depth = self.block_of_data(call), entry.depth
@@ -286,8 +287,8 @@ class _AlterLayout:
         return self.blocked_conv("conv", call, call.args[0], weight, layouts, weights="pairs")
 
     def grouped_conv(
-        self, call: Call, data: TensorType, kernel: TensorType
-    ) -> _Blocked | Expr | None:
+        self, call: Call, data: TensorType, kernel: TensorType, wish: LayoutWish | None
+    ) -> Blocked | Expr | None:
         weight, groups = call.args[1], call.attrs.groups
         is_constant = isinstance(weight, Constant)
         joined = joined_groups(
@@ -301,27 +302,27 @@ class _AlterLayout:
         elif joined.together > 1:
             return None
         parts = groups // joined.together
-        in_block = self.block_of_data(call)
+        in_block = (wish.read if wish is not None else 0) or self.block_of_data(call)
         read = gcd(data.shape[1] // parts, in_block)
         layouts = self.layouts(call, in_block, read, joined.block)
         made = self.blocked_conv("conv", call, call.args[0], weight, layouts, parts)
         return self.without_zeros(made, parts, joined.zeros) if joined.zeros else made
 
-    def without_zeros(self, made: _Blocked, parts: int, zeros: int) -> Expr:
+    def without_zeros(self, made: Blocked, parts: int, zeros: int) -> Expr:
         """The plain value without the last `zeros` channels of each of its `parts`."""
-        plain = _plain(made)
+        plain = as_plain_value(made)
         batch, channels, *image = plain.tensor_type.shape
-        apart = _reshape(plain, (batch, parts, channels // parts, *image))
+        apart = reshaped(plain, (batch, parts, channels // parts, *image))
         make: Any = op_registry.make("strided_slice")
         wanted = make(apart, [0], [channels // parts - zeros], axes=[2])
-        return _reshape(wanted, (batch, channels - parts * zeros, *image))
+        return reshaped(wanted, (batch, channels - parts * zeros, *image))
 
     def keep(self, expr: Constant) -> Constant:
         """Hold on to a new constant: tables here know expressions by their identity."""
         self.made.append(expr)
         return expr
 
-    def winograd_conv(self, call: Call, layouts: tuple[str, str, str], tile: int) -> _Blocked:
+    def winograd_conv(self, call: Call, layouts: tuple[str, str, str], tile: int) -> Blocked:
         definition = op_registry.get("nn.contrib_conv2d_winograd_nchwc")
         attrs_type: Any = definition.attrs_type
         key = id(call.args[1]), f"winograd {tile}"
@@ -334,9 +335,11 @@ class _AlterLayout:
             padding=call.attrs.padding, data_layout=layouts[0], out_layout=layouts[2]
         )
         made = definition(data, self.packed[key], attrs=attrs, span=call.span)
-        return _Blocked(made, layouts[2], call.args[1].tensor_type.shape[0])
+        return Blocked(made, layouts[2], call.args[1].tensor_type.shape[0])
 
-    def depthwise_conv(self, call: Call, data: TensorType, kernel: TensorType) -> _Blocked | None:
+    def depthwise_conv(
+        self, call: Call, data: TensorType, kernel: TensorType, wish: LayoutWish | None
+    ) -> Blocked | None:
         """One filter for each channel; where there are more, the channels are repeated first."""
         filters = kernel.shape[0]
         held = self.blocked.get(id(call.args[0]))
@@ -348,6 +351,8 @@ class _AlterLayout:
             self.made.append(source)
             held = None
         block = held.block if held is not None else best_block(filters, self.lanes)
+        if wish is not None and wish.written:
+            block = wish.written
         if block < 4:
             return None
         layouts = self.layouts(call, block, 1, block)
@@ -362,7 +367,7 @@ class _AlterLayout:
         layouts: tuple[str, str, str],
         groups: int = 1,
         weights: str = "nchwc",
-    ) -> _Blocked:
+    ) -> Blocked:
         """The call of a blocked operator; `groups` 0 are as many as filters."""
         old, rank = call.attrs, call.tensor_type.rank - 2
         definition = op_registry.get(f"nn.contrib_{kind}{rank}d_{weights}")
@@ -376,7 +381,7 @@ class _AlterLayout:
             data_layout=layouts[0], kernel_layout=layouts[1], out_layout=layouts[2],
         )  # type: ignore[call-arg]  # fmt: skip
         made = definition(data, kernel, attrs=attrs, span=call.span)
-        return _Blocked(made, layouts[2], weight.tensor_type.shape[0])
+        return Blocked(made, layouts[2], weight.tensor_type.shape[0])
 
     def dense(self, call: Call) -> Expr | None:
         """A product with constant weights takes them in blocks of units; the data stays plain."""
@@ -385,7 +390,22 @@ class _AlterLayout:
             return None
         if self.takes_pairs(call):
             return self.paired_dense(call)
+        is_float = data.dtype == "float32" == (call.attrs.out_dtype or data.dtype)
+        if not isinstance(call.args[1], Constant) or not is_float:
+            return None
+        wish = self.wish(call)
         units, rows = weight.shape[0], usual(data.shape[0])
+        block = (wish.units if wish is not None else 0) or self.units_of_panel(rows, units)
+        if block < 4 or (wish is not None and wish.is_plain):
+            return None
+        packed = self.pack(call.args[1], "NK", f"NK{block}n")
+        definition = op_registry.get("nn.contrib_dense_pack")
+        attrs_type: Any = definition.attrs_type
+        attrs = attrs_type(units=units if units % block else 0)
+        return definition(self.as_plain(call.args[0]), packed, attrs=attrs, span=call.span)
+
+    def units_of_panel(self, rows: int, units: int) -> int:
+        """The units whose weights lie together in a product of `rows`; less than 4: none do."""
         widest = self.panel_units(rows, units)
         if rows == 1:
             block = row_block(units, widest)
@@ -393,18 +413,7 @@ class _AlterLayout:
             block = widest if units % widest == 0 else block_size(units, widest)
         if block < 4 or (rows > 1 and block < min(widest, self.lanes)):
             block = best_block(units, self.lanes)
-        if (
-            not isinstance(call.args[1], Constant)
-            or data.dtype != "float32"
-            or block < 4
-            or (call.attrs.out_dtype or data.dtype) != data.dtype
-        ):
-            return None
-        packed = self.pack(call.args[1], "NK", f"NK{block}n")
-        definition = op_registry.get("nn.contrib_dense_pack")
-        attrs_type: Any = definition.attrs_type
-        attrs = attrs_type(units=units if units % block else 0)
-        return definition(self.as_plain(call.args[0]), packed, attrs=attrs, span=call.span)
+        return block
 
     def paired_dense(self, call: Call) -> Expr:
         rows, depth = call.args[0].tensor_type.shape
@@ -423,15 +432,15 @@ class _AlterLayout:
         make: Any = op_registry.make("strided_slice")
         return make(made, [0], [units], axes=[1])  # type: ignore[no-any-return]
 
-    def float_parts(self, call: Call) -> _Blocked | None:
+    def float_parts(self, call: Call) -> Blocked | None:
         """Parts along the channels of whole blocks: so many blocks of each."""
         held = self.blocked.get(id(call.args[0]))
         attrs: Any = call.attrs
         if held is None or held.is_filled or attrs.axis != 1:
             return None
-        return _Blocked(call.with_args((held.expr,)), held.layout, held.channels * len(attrs.parts))
+        return Blocked(call.with_args((held.expr,)), held.layout, held.channels * len(attrs.parts))
 
-    def elementwise(self, call: Call) -> _Blocked | None:
+    def elementwise(self, call: Call) -> Blocked | None:
         """Broadcasts over equal layouts: operands of full rank in blocks, scalars as they are."""
         out = call.tensor_type
         held = [a for a in call.args if id(a) in self.blocked]
@@ -448,7 +457,7 @@ class _AlterLayout:
             if converted is None:
                 return None
             args.append(converted)
-        return _Blocked(call.with_args(tuple(args)), layout, out.shape[1])
+        return Blocked(call.with_args(tuple(args)), layout, out.shape[1])
 
     @staticmethod
     def divides_by_scalar(call: Call) -> bool:
@@ -458,32 +467,34 @@ class _AlterLayout:
         given = argument.tensor_type
         if given.size == 1 and (given.shape != out.shape or id(argument) not in self.blocked):
             plain = self.as_plain(argument)
-            return plain if given.rank == 0 else _reshape(plain, ())
+            return plain if given.rank == 0 else reshaped(plain, ())
         shape = (1,) * (out.rank - given.rank) + given.shape
         if shape[1] == out.shape[1]:
             if given.rank == out.rank:
                 return self.as_blocked(argument, layout)
             plain = self.as_plain(argument)
-            return _fill(_reshape(plain, shape), plain_layout(out.rank), layout)
+            return filled(reshaped(plain, shape), plain_layout(out.rank), layout)
         return None  # broadcast along the channels: the plain layout serves better
 
-    def bias_add(self, call: Call) -> _Blocked | None:
+    def bias_add(self, call: Call) -> Blocked | None:
         held = self.blocked.get(id(call.args[0]))
         if held is None or call.attrs.axis not in (1, 1 - len(held.plain)):
             return None
         ones = (1,) * (len(held.plain) - 2)
-        bias = _fill(_reshape(self.as_plain(call.args[1]), (1, -1, *ones)), held.plain, held.layout)
+        bias = filled(
+            reshaped(self.as_plain(call.args[1]), (1, -1, *ones)), held.plain, held.layout
+        )
         added = op_registry.get("add")(held.expr, bias, span=call.span)
-        return _Blocked(added, held.layout, held.channels)
+        return Blocked(added, held.layout, held.channels)
 
-    def pool(self, call: Call) -> _Blocked | None:
+    def pool(self, call: Call) -> Blocked | None:
         held = self.blocked.get(id(call.args[0])) or self.worth_blocking(call)
         if held is None or call.attrs.layout != held.plain:
             return None
         attrs = call.attrs.replace(layout=held.layout)
-        return _Blocked(Call(call.op, (held.expr,), attrs, call.span), held.layout, held.channels)
+        return Blocked(Call(call.op, (held.expr,), attrs, call.span), held.layout, held.channels)
 
-    def worth_blocking(self, call: Call) -> _Blocked | None:
+    def worth_blocking(self, call: Call) -> Blocked | None:
         """The plain data of a pool in blocks, where its windows read each element often enough.
 
         Along an image's rows each tap would ask of each lane whether it is in the padding; the
@@ -496,9 +507,9 @@ class _AlterLayout:
         if block < 4 or 4 * prod(attrs.pool_size) < self.lanes * prod(attrs.strides):
             return None
         layout = f"{plain_layout(data.rank)}{block}c"
-        return _Blocked(self.as_blocked(call.args[0], layout), layout, data.shape[1])
+        return Blocked(self.as_blocked(call.args[0], layout), layout, data.shape[1])
 
-    def resize(self, call: Call) -> _Blocked | None:
+    def resize(self, call: Call) -> Blocked | None:
         """A resampling of spatial axes, whose elements are whole vectors in blocks.
 
         Interpolation pays for bringing plain data into blocks: in a row each lane has its own
@@ -513,12 +524,12 @@ class _AlterLayout:
             if attrs.method == "nearest_neighbor" or not several:
                 return None
             layout = f"{plain_layout(data.rank)}{best_block(data.shape[1], self.lanes)}c"
-            held = _Blocked(self.as_blocked(call.args[0], layout), layout, data.shape[1])
+            held = Blocked(self.as_blocked(call.args[0], layout), layout, data.shape[1])
         scales = (*attrs.scales, 1.0) if attrs.scales else ()
         attrs = attrs.replace(size=(0, 0, *attrs.size[2:], 0), scales=scales)
-        return _Blocked(Call(call.op, (held.expr,), attrs, call.span), held.layout, held.channels)
+        return Blocked(Call(call.op, (held.expr,), attrs, call.span), held.layout, held.channels)
 
-    def reduction(self, call: Call) -> _Blocked | None:
+    def reduction(self, call: Call) -> Blocked | None:
         """A reduction over spatial axes only, which stay where they are."""
         held = self.blocked.get(id(call.args[0]))
         axes = getattr(call.attrs, "axis", None)
@@ -529,9 +540,9 @@ class _AlterLayout:
         if normal & {0, 1}:
             return None
         attrs = call.attrs.replace(axis=tuple(sorted(normal)))
-        return _Blocked(Call(call.op, (held.expr,), attrs, call.span), held.layout, held.channels)
+        return Blocked(Call(call.op, (held.expr,), attrs, call.span), held.layout, held.channels)
 
-    def concatenate(self, call: Call) -> _Blocked | None:
+    def concatenate(self, call: Call) -> Blocked | None:
         (joined,) = call.args
         if not isinstance(joined, Tuple) or call.attrs.axis not in (1, 1 - call.tensor_type.rank):
             return None
@@ -542,40 +553,4 @@ class _AlterLayout:
             return None
         fields = Tuple(tuple(h.expr for h in found))
         made = Call(call.op, (fields,), call.attrs.replace(axis=1), call.span)
-        return _Blocked(made, layouts.pop(), call.tensor_type.shape[1])
-
-
-def plain_layout(rank: int) -> str:
-    """Return the layout of data with `rank` axes, "NCHW" for four."""
-    return "NC" + SPATIAL[rank - 2]
-
-
-def _plain(value: _Blocked) -> Expr:
-    plain = _transform(value.expr, value.layout, value.plain)
-    if not value.is_filled:
-        return plain
-    make: Any = op_registry.make("strided_slice")
-    return make(plain, [0], [value.channels], axes=[1])  # type: ignore[no-any-return]
-
-
-def _fill(expr: Expr, source: str, target: str) -> Expr:
-    """The plain value in blocks, with zeros at the end of axes that they do not divide."""
-    blocks = parse_layout(target)
-    if target == f"{source}1c":  # nothing moves
-        return _reshape(expr, (*expr.tensor_type.shape, 1))
-    sizes = zip(source, expr.tensor_type.shape, strict=True)
-    missing = [-size % blocks.block_of(axis) for axis, size in sizes]
-    if any(missing):
-        make: Any = op_registry.make("nn.pad")
-        expr = make(expr, [(0, more) for more in missing])
-    return _transform(expr, source, target)
-
-
-def _transform(expr: Expr, source: str, target: str) -> Expr:
-    make: Any = op_registry.make("layout_transform")
-    return make(expr, source, target)  # type: ignore[no-any-return]
-
-
-def _reshape(expr: Expr, shape: tuple[int, ...]) -> Expr:
-    make: Any = op_registry.make("reshape")
-    return make(expr, shape)  # type: ignore[no-any-return]
+        return Blocked(made, layouts.pop(), call.tensor_type.shape[1])

@@ -48,6 +48,43 @@ class Stored:
             return 0
         return int(self.zero.array.reshape(())) if isinstance(self.zero, Constant) else None
 
+    def bounds(self) -> tuple[int, int] | None:
+        """Return the smallest and largest value, None where the zero point may be anything."""
+        low, high = dtypes.int_range(self.value.tensor_type.dtype)
+        zeros = (0, 0) if self.zero is None else _range_of_scalar(self.zero)
+        return None if zeros is None else (low - zeros[1], high - zeros[0])
+
+    @property
+    def can_pad(self) -> bool:
+        """Whether the zero point is surely a number that the bytes can hold."""
+        low, high = dtypes.int_range(self.value.tensor_type.dtype)
+        zeros = (0, 0) if self.zero is None else _range_of_scalar(self.zero)
+        return zeros is not None and low <= zeros[0] and zeros[1] <= high
+
+
+def _range_of_scalar(zero: Any) -> tuple[int, int] | None:
+    """Return what a zero point can be: a constant, or bytes made wider; None for anything."""
+    while is_call_of(zero, "cast", "reshape", "squeeze", "expand_dims"):
+        if zero.tensor_type.dtype in BYTES:
+            break
+        zero = zero.args[0]
+        if not dtypes.is_integral(zero.tensor_type.dtype):
+            return None
+    if isinstance(zero, Constant):
+        value = int(zero.array.reshape(()))
+        return value, value
+    dtype = zero.tensor_type.dtype
+    return dtypes.int_range(dtype) if dtype in BYTES else None
+
+
+def _holds(dtype: str, found: Stored) -> bool:
+    """Whether the values stay as they are in `dtype`; int32 wraps as the sums of products do."""
+    if dtype == SUMS:
+        return True
+    low, high = dtypes.int_range(dtype)
+    bounds = found.bounds()
+    return bounds is not None and low <= bounds[0] and bounds[1] <= high
+
 
 def integer_products(function: Function) -> Function:
     """Return a typed `function` with its products of bytes in the form of the packed kernels."""
@@ -95,7 +132,10 @@ def _stored(expr: Any, depth: int = 8) -> Stored | None:
         source: Any = expr.args[0]
         if expr.tensor_type.dtype not in ("int16", "int32"):
             return None
-        return Stored(source) if source.tensor_type.dtype in BYTES else _stored(source, depth - 1)
+        if source.tensor_type.dtype in BYTES:
+            return Stored(source)
+        found = _stored(source, depth - 1)
+        return found if found is not None and _holds(expr.tensor_type.dtype, found) else None
     if is_call_of(expr, "subtract"):
         left, zero = expr.args
         found = _stored(left, depth - 1)
@@ -104,8 +144,10 @@ def _stored(expr: Any, depth: int = 8) -> Stored | None:
         if zero.tensor_type.rank > left.tensor_type.rank:
             return None
         if isinstance(zero, Constant):
-            return Stored(found.value, const(zero.array.reshape(()), SUMS))
-        return Stored(found.value, call_of("reshape", call_of("cast", zero, SUMS), ()))
+            less = Stored(found.value, const(zero.array.reshape(()), SUMS))
+        else:
+            less = Stored(found.value, call_of("reshape", call_of("cast", zero, SUMS), ()))
+        return less if _holds(expr.tensor_type.dtype, less) else None
     if is_call_of(expr, *VIEWS) and len(expr.args) == 1:
         found = _stored(expr.args[0], depth - 1)
         if found is None:
@@ -186,6 +228,8 @@ def _convolution(call: Any, data: Stored, weight: Constant) -> Expr | None:
         return None
     value, padding = data.value, tuple(attrs.padding)
     if any(padding) and data.known_zero != 0:
+        if not data.can_pad:
+            return None  # a border of -1 in unsigned bytes would be one of 255
         value = _padded(data, attrs.data_layout, padding)
         padding = (0, 0, 0, 0)
     plain = attrs.replace(out_dtype=SUMS, padding=padding)
@@ -225,7 +269,10 @@ def _in_float32(call: Any) -> Expr | None:
     sides = [_stored(a) for a in call.args]
     if any(s is None for s in sides):
         return None
-    most = [_largest(s) for s in sides if s is not None]
+    bounds = [s.bounds() for s in sides if s is not None]
+    most = [max(abs(b[0]), abs(b[1])) for b in bounds if b is not None]
+    if len(most) < len(sides):
+        return None  # nobody knows how large its numbers are
     axes = (1 if call.attrs.transpose_a else 2, 2 if call.attrs.transpose_b else 1)
     depth = call.args[0].tensor_type.shape[axes[0]]
     part = EXACT_IN_FLOAT32 // max(most[0] * most[1], 1)
@@ -251,15 +298,6 @@ def _between(value: Any, axis: int, start: int, end: int) -> Any:
     if (start, end) == (0, shape[axis]):
         return value
     return call_of("strided_slice", value, [start], [end], [1], axes=[axis])
-
-
-def _largest(side: Stored) -> int:
-    """Return the largest magnitude of bytes less their zero point."""
-    low, high = dtypes.int_range(side.value.tensor_type.dtype)
-    known = side.known_zero
-    if known is None:
-        return high - low
-    return max(abs(low - known), abs(high - known))
 
 
 # -- convolutions lie channels last --------------------------------------------------------------
@@ -322,6 +360,9 @@ def _around(data: Any) -> tuple[Expr, tuple[int, ...], int] | None:
         return None
     widths = dict(zip(layout, padded.attrs.pad_width, strict=True))
     if any(tuple(widths[letter]) != (0, 0) for letter in "NC"):
+        return None
+    low, high = dtypes.int_range(data.tensor_type.dtype)
+    if not low <= padded.attrs.pad_value <= high:
         return None
     (top, bottom), (left, right) = widths["H"], widths["W"]
     image = padded.args[0]

@@ -64,6 +64,11 @@ def has_threads(node: S.Stmt) -> bool:
     return any(is_thread_loop(n) for n in walk(node))
 
 
+def is_together(node: S.Stmt) -> bool:
+    """Return whether `node` has an instruction that the threads of a warp do together."""
+    return any(isinstance(n, E.Call) and n.op == "warp_product" for n in walk(node))
+
+
 def _classic_extents(node: Any) -> Any:
     """Make thread loops of classic ``thread_extent`` notes."""
     if not isinstance(node, S.Stmt):
@@ -326,6 +331,8 @@ class _Kernel:
         """Return a statement without thread loops, done by the threads that are to do it."""
         if S.is_nop(node):
             return node
+        if is_together(node):  # all threads of a warp come to it, or it hangs; sums are their own
+            at = replace(at, conditions=())
         written = self._written(node)
         at = self._once(node, written, at)
         idle = [

@@ -63,6 +63,11 @@ class _Inward:
             case S.BufferStore():
                 if depends or self._differs(node.value, *node.indices):
                     self.own.add(id(node.buffer.data))
+            case S.Evaluate(E.Call(op="warp_product") as product):
+                _, *operands, first, second = product.args
+                if depends or self._differs(*operands):
+                    sums = [n for at in (first, second) for n in walk(at)]
+                    self.own.update(id(n.buffer.data) for n in sums if isinstance(n, E.BufferLoad))
             case S.For():
                 tag = node.thread.thread_tag if node.thread is not None else ""
                 kept = depends and tag not in active
@@ -131,9 +136,15 @@ class _Inward:
     def _depends(self, node: S.Stmt) -> bool:
         return any(
             n is self.loop.loop_var
-            or (isinstance(n, (S.BufferStore, E.BufferLoad)) and id(n.buffer.data) in self.own)
+            or (isinstance(n, (S.BufferStore, E.BufferLoad)) and self._is_own(n.buffer))
             for n in walk(node)
         )
+
+    def _is_own(self, buffer: Buffer) -> bool:
+        """Return whether each virtual thread has its own memory there, or its own view of it."""
+        begin = buffer.elem_offset
+        differs = begin is not None and any(n is self.loop.loop_var for n in walk(begin))
+        return differs or id(buffer.data) in self.own
 
     def _differs(self, *nodes: E.PrimExpr) -> bool:
         return any(self._depends(S.Evaluate(node)) for node in nodes)
@@ -161,8 +172,23 @@ def with_step(node: Any, old: Any, new: Any, step: E.Var) -> Any:
         value = with_step(node.value, old, new, step)
         return S.BufferStore(new, value, (_as_index(step, indices), *indices))
     if isinstance(node, (E.PrimExpr, S.Stmt)):
-        return map_children(node, lambda child: with_step(child, old, new, step))
+        made = map_children(node, lambda child: with_step(child, old, new, step))
+        if isinstance(made, (E.BufferLoad, S.BufferStore)) and made.buffer.data is old.data:
+            return made.replace(buffer=_view_at(made.buffer, old, step))
+        return made
     return node
+
+
+def _view_at(view: Buffer, whole: Buffer, step: E.Var) -> Buffer:
+    """Return a view of `whole`, as an intrinsic has it, in step `step` of the wider one."""
+    size: E.PrimExpr = ops.const(1)
+    for extent in whole.shape:
+        size = ops.mul(size, extent)
+    if whole.strides:
+        size = ops.mul(whole.strides[0], whole.shape[0])
+    begin = ops.mul(size, _as_index(step, (size,)))
+    known = view.elem_offset
+    return view.replace(elem_offset=begin if known is None else ops.add(known, begin))  # type: ignore[no-any-return]
 
 
 def _as_index(step: E.Var, indices: tuple[E.PrimExpr, ...]) -> E.PrimExpr:

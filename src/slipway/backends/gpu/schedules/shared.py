@@ -74,7 +74,7 @@ class Sizes:
         return min(self.rows, self.columns, self.depth) >= _LEAST
 
 
-def _sizes(in_types: Sequence[Any], attrs: Any) -> Sizes | None:
+def product_sizes(in_types: Sequence[Any], attrs: Any) -> Sizes | None:
     """Return the sizes of a product, where they are known."""
     shapes = [tuple(t.shape) for t in in_types[:2]]
     if not all(isinstance(n, int) for shape in shapes for n in shape):
@@ -101,7 +101,7 @@ def _is_choice(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
 
 
 def _applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
-    sizes = _sizes(in_types, attrs)
+    sizes = product_sizes(in_types, attrs)
     return sizes is not None and sizes.is_large and bool(legal_knobs(in_types[0].dtype, target))
 
 
@@ -136,7 +136,7 @@ def product_cost(sizes: Sizes, knobs: SharedKnobs) -> float:
 
 
 def _cost(problem: Problem, knobs: SharedKnobs) -> float:
-    sizes = _sizes(problem.in_types, problem.attrs)
+    sizes = product_sizes(problem.in_types, problem.attrs)
     assert sizes is not None
     return product_cost(sizes, knobs)
 

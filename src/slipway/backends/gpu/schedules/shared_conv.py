@@ -79,6 +79,17 @@ class Geometry:
         return [letter for letter in self.out if letter != "C"]
 
     @property
+    def fused_pixels(self) -> list[str]:
+        """`pixels` without those of one step in front, which are no part of a fused axis.
+
+        Of the fused axis, the others would be remainders then: past its end they begin again.
+        """
+        letters = self.pixels
+        while len(letters) > 1 and self.out[letters[0]] == 1:
+            letters = letters[1:]
+        return letters
+
+    @property
     def taps(self) -> list[str]:
         """The letters of what a sum runs over, as they lie in the kernel's memory."""
         return [letter for letter in self.kernel if letter != "O"]
@@ -120,18 +131,23 @@ def _together(at: Index, letters: Sequence[str], extents: Index) -> Any:
     return index
 
 
-def compute_product(
-    problem: Problem, inputs: Sequence[te.Tensor], knobs: SharedKnobs
-) -> list[te.Tensor]:
-    """The stages: columns, weights, their product, and the product as the output lies."""
+Element = Callable[[PrimExpr, PrimExpr, PrimExpr], Any]
+
+
+def conv_operands(
+    problem: Problem, inputs: Sequence[te.Tensor]
+) -> tuple[Geometry, Element, Element, Callable[[te.Tensor], Callable[..., Any]]]:
+    """Return a convolution as a product.
+
+    An element of the columns and one of the weights, of group, pixel or channel, and step; and what
+    makes an element of the output of the products' tensor.
+    """
     data, weight = inputs
-    attrs, (out,) = problem.attrs, problem.out_types
+    attrs = problem.attrs
     geometry = Geometry.of(attrs, problem.in_types)
     assert geometry is not None
     spatial = SPATIAL[len(attrs.strides)]
-    count, sizes = len(spatial), geometry.sizes
-    depth, channels = sizes.depth, geometry.out["C"] // attrs.groups
-    pixels = prod(geometry.out[letter] for letter in geometry.pixels)
+    count, channels = len(spatial), geometry.out["C"] // attrs.groups
     pads = dict.fromkeys("NC", (0, 0))
     pads |= {s: (attrs.padding[a], attrs.padding[a + count]) for a, s in enumerate(spatial)}
     before, after = ([pads[letter][side] for letter in attrs.data_layout] for side in (0, 1))
@@ -149,6 +165,30 @@ def compute_product(
         tap = _apart(step, geometry.taps, geometry.kernel)
         return weight(*arrange({**tap, "O": group * channels + channel}, attrs.kernel_layout))
 
+    def output(products: te.Tensor) -> Callable[..., Any]:
+        def element(*indices: PrimExpr) -> Any:
+            at = dict(zip(geometry.out, indices, strict=True))
+            pixel = _together(at, geometry.pixels, geometry.out)
+            group, channel = ops.const(0, "int32"), at["C"]
+            if attrs.groups > 1:
+                group, channel = ops.floordiv(channel, channels), ops.floormod(channel, channels)
+            sides = (pixel, channel) if geometry.channels_last else (channel, pixel)
+            return products(group, *sides)
+
+        return element
+
+    return geometry, column, filters, output
+
+
+def compute_product(
+    problem: Problem, inputs: Sequence[te.Tensor], knobs: SharedKnobs
+) -> list[te.Tensor]:
+    """The stages: columns, weights, their product, and the product as the output lies."""
+    geometry, column, filters, element = conv_operands(problem, inputs)
+    (out,) = problem.out_types
+    sizes = geometry.sizes
+    depth, channels = sizes.depth, geometry.out["C"] // problem.attrs.groups
+    pixels = prod(geometry.out[letter] for letter in geometry.pixels)
     # The last axis of a panel is the one that lies in memory so: neighbours fetch neighbours.
     columns = _panel("columns", sizes.batch, pixels, depth, column, geometry.columns_by_step)
     weights = _panel("weights", sizes.batch, channels, depth, filters, geometry.weights_by_step)
@@ -162,16 +202,7 @@ def compute_product(
 
     products = te.compute((sizes.batch, sizes.rows, sizes.columns), product, name="products")
 
-    def element(*indices: PrimExpr) -> Any:
-        at = dict(zip(geometry.out, indices, strict=True))
-        pixel = _together(at, geometry.pixels, geometry.out)
-        group, channel = ops.const(0, "int32"), at["C"]
-        if attrs.groups > 1:
-            group, channel = ops.floordiv(channel, channels), ops.floormod(channel, channels)
-        sides = (pixel, channel) if geometry.channels_last else (channel, pixel)
-        return products(group, *sides)
-
-    return [te.compute(out.shape, element, name="conv", tag="injective")]
+    return [te.compute(out.shape, element(products), name="conv", tag="injective")]
 
 
 def _panel(
@@ -242,7 +273,8 @@ def schedule_product(
     if problem.attrs.groups > 1:
         group, channel = stage.split(channel, nparts=problem.attrs.groups)
         batch.append(group)
-    pixels = [axes[letter] for letter in geometry.pixels]
+    pixels = [axes[letter] for letter in geometry.fused_pixels]
+    batch += [axes[x] for x in geometry.pixels if x not in geometry.fused_pixels]
     stage.reorder(*batch, channel, *pixels)
     pixel = stage.fuse(*pixels)
     sides = (pixel, channel) if geometry.channels_last else (channel, pixel)

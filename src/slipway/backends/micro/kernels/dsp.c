@@ -53,17 +53,21 @@ static SLW_SHARED int8_t slw_requantize(const struct slw_output *output, int32_t
   return slw_saturate_half(twice > output->high ? output->high : twice);
 }
 
+/* slw_widen, or another with its arguments. */
+typedef uint32_t *slw_widener(uint32_t *to, const int8_t *from, uint32_t count);
+
 /* The window of output pixel (y, x), widened, into `to`; `bytes` holds what cannot be widened in
  * place, or is null where everything can. */
-static void slw_column(const struct slw_layer *layer, const int8_t *data, int32_t y, int32_t x,
-                       uint32_t *to, int8_t *bytes, uint32_t padded) {
+static inline void slw_column(const struct slw_layer *layer, const int8_t *data, int32_t y,
+                              int32_t x, uint32_t *to, int8_t *bytes, uint32_t padded,
+                              slw_widener *widen) {
   const uint32_t channels = layer->in_channels;
   const int32_t top = y * layer->stride_y - layer->pad_top;
   const int32_t left = x * layer->stride_x - layer->pad_left;
   const int32_t last = left + (layer->kernel_width - 1) * layer->dilation_x;
   if (bytes != NULL) {
     /* What is gathered is padded with zeros once, by whoever gave the memory. */
-    (void)slw_widen(to, slw_gather(layer, data, y, x, bytes, 4u), padded);
+    (void)widen(to, slw_gather(layer, data, y, x, bytes, 4u), padded);
     return;
   }
   for (int32_t ky = 0; ky < layer->kernel_height; ++ky) {
@@ -71,13 +75,13 @@ static void slw_column(const struct slw_layer *layer, const int8_t *data, int32_
     const int inside = row >= 0 && row < layer->in_height;
     const int8_t *line = data + (uint32_t)(row * layer->in_width) * channels;
     if (inside && left >= 0 && last < layer->in_width && layer->dilation_x == 1) {
-      to = slw_widen(to, line + (uint32_t)left * channels,
+      to = widen(to, line + (uint32_t)left * channels,
                      (uint32_t)layer->kernel_width * channels);
       continue;
     }
     for (int32_t column = left; column <= last; column += layer->dilation_x) {
       if (inside && column >= 0 && column < layer->in_width) {
-        to = slw_widen(to, line + (uint32_t)column * channels, channels);
+        to = widen(to, line + (uint32_t)column * channels, channels);
       } else {
         const uint32_t pad = ((uint32_t)layer->pad_value & 0xFFFFu) * 0x10001u;
         for (uint32_t i = 0; i < channels; i += 4u, to += 6) {
@@ -133,19 +137,22 @@ static inline void slw_store_channels(const struct slw_output *output, const int
   out[3] = slw_requantize(output, s3, c + 3u);
 }
 
-/* A product of one row of a multiple of 8 elements.  weights: for each four output channels their
- * words in turn, a word being 4 elements of the row; padded with zeros, as are the biases. */
-static SLW_SHARED void slw_dense_int8(const struct slw_layer *layer, const int8_t *data,
-                                      const uint32_t *weights, const struct slw_scales *scales,
-                                      int8_t *out, uint8_t *workspace) {
+/* Four output channels of one row: slw_dot_4x1, or another with its arguments. */
+typedef const uint32_t *slw_dot_row(const uint32_t *weights, const int8_t *row, uint32_t size,
+                                    int32_t *sums);
+
+/* A product of one row of a multiple of 8 elements, whose sums `dot` computes.  Weights and biases
+ * are padded with zeros to groups of four channels. */
+static inline void slw_dense_with(slw_dot_row *dot, const struct slw_layer *layer,
+                                  const int8_t *data, const uint32_t *weights,
+                                  const struct slw_scales *scales, int8_t *out) {
   const struct slw_output output = slw_output_of(layer, scales);
   const uint32_t channels = layer->out_channels;
   const uint32_t size = layer->in_channels;
   const int32_t *bias = scales->bias;
-  (void)workspace;
   for (uint32_t c = 0; c < channels; c += 4u, bias += 4) {
     int32_t sums[4] = {bias[0], bias[1], bias[2], bias[3]};
-    weights = slw_dot_4x1(weights, data, size, sums);
+    weights = dot(weights, data, size, sums);
     if (channels - c >= 4u) {
       slw_store_channels(&output, output.multiplier + c * output.step,
                          output.right + c * output.step, output.twice_zero, c, sums[0], sums[1],
@@ -158,12 +165,26 @@ static SLW_SHARED void slw_dense_int8(const struct slw_layer *layer, const int8_
   }
 }
 
-/* weights: for each pair of output channels the words of both in turn, a word being 4 elements of
- * the window, which is padded to a multiple of 8; biases for pairs.
+/* weights: for each four output channels their words in turn, a word being 4 elements of the row. */
+static SLW_SHARED void slw_dense_int8(const struct slw_layer *layer, const int8_t *data,
+                                      const uint32_t *weights, const struct slw_scales *scales,
+                                      int8_t *out, uint8_t *workspace) {
+  (void)workspace;
+  slw_dense_with(slw_dot_4x1, layer, data, weights, scales, out);
+}
+
+/* Two output channels of three pixels: slw_dot_2x3, or another with its arguments. */
+typedef void slw_dot_pair(const uint32_t *weights, const uint32_t *columns, uint32_t words,
+                          const int32_t *bias, int32_t *sums);
+
+/* A convolution whose sums `dot` computes, from `words` of weights for each 4 elements of the window
+ * of a pair of output channels.  The window is padded to a multiple of 8; biases are for pairs.
  * workspace: 6 bytes per element, and 1 more where channels are no multiple of 4. */
-static SLW_SHARED void slw_conv_int8(const struct slw_layer *layer, const int8_t *data,
-                                     const uint32_t *weights, const struct slw_scales *scales,
-                                     int8_t *out, uint8_t *workspace) {
+static inline void slw_conv_with(slw_dot_pair *dot, uint32_t words, slw_widener *widen,
+                                 const struct slw_layer *layer,
+                                 const int8_t *data, const uint32_t *weights,
+                                 const struct slw_scales *scales, int8_t *out,
+                                 uint8_t *workspace) {
   const uint32_t size =
       (uint32_t)(layer->kernel_height * layer->kernel_width) * layer->in_channels;
   const uint32_t padded = (size + 7u) & ~7u;
@@ -188,15 +209,15 @@ static SLW_SHARED void slw_conv_int8(const struct slw_layer *layer, const int8_t
     const uint32_t count = pixels - pixel < 3u ? pixels - pixel : 3u;
     const uint32_t *w = weights;
     for (uint32_t i = 0; i < count; ++i) {
-      slw_column(layer, data, y, x, columns + 2u * i, bytes, padded);
+      slw_column(layer, data, y, x, columns + 2u * i, bytes, padded, widen);
       if (++x == layer->out_width) {
         x = 0;
         ++y;
       }
     }
-    for (uint32_t c = 0; c < channels; c += 2u, w += padded / 2u) {
+    for (uint32_t c = 0; c < channels; c += 2u, w += words * (padded / 4u)) {
       int32_t sums[6];
-      slw_dot_2x3(w, columns, padded / 4u, scales->bias + c, sums);
+      dot(w, columns, padded / 4u, scales->bias + c, sums);
       slw_store_pixels(&output, c, sums, count, channels, out + c);
       if (c + 1u < channels) {
         slw_store_pixels(&output, c + 1u, sums + 1, count, channels, out + c + 1u);
@@ -206,12 +227,19 @@ static SLW_SHARED void slw_conv_int8(const struct slw_layer *layer, const int8_t
   }
 }
 
+/* weights: for each pair of output channels the words of both in turn, a word being 4 elements of
+ * the window. */
+static SLW_SHARED void slw_conv_int8(const struct slw_layer *layer, const int8_t *data,
+                                     const uint32_t *weights, const struct slw_scales *scales,
+                                     int8_t *out, uint8_t *workspace) {
+  slw_conv_with(slw_dot_2x3, 2u, slw_widen, layer, data, weights, scales, out, workspace);
+}
+
 /* weights: [channels / 4][kernel][4] int16, each four channels in the order 0, 2, 1, 3, padded
  * with zeros.  workspace: channels bytes of padding, then a pointer for each kernel element. */
-static SLW_SHARED void slw_depthwise_int8(const struct slw_layer *layer, const int8_t *data,
-                                          const uint32_t *weights,
-                                          const struct slw_scales *scales, int8_t *out,
-                                          uint8_t *workspace) {
+static inline void slw_depthwise_with(const struct slw_layer *layer, const int8_t *data,
+                                      const uint32_t *weights, const struct slw_scales *scales,
+                                      int8_t *out, uint8_t *workspace) {
   const struct slw_output output = slw_output_of(layer, scales);
   const uint32_t channels = layer->in_channels;
   const uint32_t line = (uint32_t)layer->in_width * channels;
@@ -266,4 +294,11 @@ static SLW_SHARED void slw_depthwise_int8(const struct slw_layer *layer, const i
       }
     }
   }
+}
+
+static SLW_SHARED void slw_depthwise_int8(const struct slw_layer *layer, const int8_t *data,
+                                          const uint32_t *weights,
+                                          const struct slw_scales *scales, int8_t *out,
+                                          uint8_t *workspace) {
+  slw_depthwise_with(layer, data, weights, scales, out, workspace);
 }

@@ -52,7 +52,7 @@ def helper_text(families: tuple[str, ...]) -> str:
     """Return the C functions that the kernels of these families call."""
     folder = resources.files("slipway.backends.micro.kernels")
     shared = ["layer", "gather"] if set(families) - {"addition"} else ["layer"]
-    files = [*shared, *(file for family in families for file in _FILES[family])]
+    files = dict.fromkeys([*shared, *(file for family in families for file in _FILES[family])])
     parts = [folder.joinpath(f"{name}.c").read_text() for name in files]
     return "\n".join([_SHARED, *parts])
 
@@ -60,11 +60,12 @@ def helper_text(families: tuple[str, ...]) -> str:
 _FILES = {
     "addition": ("addition",),
     "dsp": ("dsp_words", "dsp"),
+    "dsp_wide": ("dsp_words", "dsp", "dsp_wide"),
     "mve": ("mve",),
     "scalar": ("scalar_sums", "scalar"),
 }
 # Bytes of the stack that a function's own assembly takes, which gcc does not know.
-PUSHED_BYTES = {"slw_dot_2x3": 8}
+PUSHED_BYTES = {"slw_dot_2x3": 8, "slw_dot_2x3_wide": 8}
 _SHARED = """\
 /* Functions that several layers call stay functions of their own. */
 #if defined(__GNUC__)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from slipway.backends.micro.kernels.addition import match_addition
-from slipway.backends.micro.kernels.dsp import dsp_kernel
+from slipway.backends.micro.kernels.dsp import dsp_kernel, wide_kernel
 from slipway.backends.micro.kernels.layer import match_layer, scale_step, type_of
 from slipway.backends.micro.kernels.library import LibraryKernel
 from slipway.backends.micro.kernels.mve import mve_kernel
 from slipway.backends.micro.kernels.scalar import scalar_kernel
+from slipway.backends.micro.kernels.wish import wanted_kernels
 from slipway.relay.expr import Function
 from slipway.target import Target
 
@@ -29,7 +30,9 @@ def match_kernel(name: str, function: Function, target: Target) -> list[LibraryK
     elif not _has_pairs(target):
         families.insert(0, scalar_kernel)
     found = [family(name, function, layer) for family in families]
-    return [kernel for kernel in found if kernel is not None]
+    kernels = [kernel for kernel in found if kernel is not None]
+    wide = wide_kernel(name, function, layer) if families == [dsp_kernel] else None
+    return wanted_kernels(layer.sums, target, kernels, [wide] if wide is not None else [])
 
 
 def _has_pairs(target: Target) -> bool:

@@ -81,6 +81,16 @@ def loop(node: NodeView) -> Any:
         found = _unrolled(node, going, MAX_STEPS + 1 if most is None else most)
         if found is not None:
             return found
+    return _counted_turns(node, limit, going, most)
+
+
+def counted_loop(node: NodeView, rows: int | None) -> list[Any]:
+    """Return a Loop that runs as often as its inputs say, with room for so many rows."""
+    limit = node.input(0) if node.has(0) else None
+    return _counted_turns(node, limit, node.input(1) if node.has(1) else const(True, "bool"), rows)
+
+
+def _counted_turns(node: NodeView, limit: Any, going: Any, most: int | None) -> list[Any]:
     if most is not None and most > MAX_STEPS and len(node.outputs) > len(node.inputs) - 2:
         raise node.unsupported(f"it takes more than {MAX_STEPS} steps")
     number = None if limit is None else relay.reshape(relay.cast(limit, "int64"), ())

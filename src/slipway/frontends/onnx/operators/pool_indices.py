@@ -31,6 +31,11 @@ def max_pool_with_indices(node: NodeView) -> list[Any]:
 @converter("MaxUnpool")
 def max_unpool(node: NodeView) -> Any:
     """Values put back where MaxPool took them from, zero elsewhere."""
+    return unpooled(node, node.ints(2, "the output shape") if node.has(2) else None)
+
+
+def unpooled(node: NodeView, wanted: tuple[int, ...] | None) -> Any:
+    """Return the result of a MaxUnpool of a shape; None stands for the smallest that fits."""
     kernel = tuple(node.attr("kernel_shape"))
     count = len(kernel)
     strides = tuple(node.attr("strides", (1,) * count))
@@ -49,9 +54,8 @@ def max_unpool(node: NodeView) -> Any:
         0,
     )
     result = relay.reshape(flat, inferred)
-    if not node.has(2):
+    if wanted is None:
         return result
-    wanted = node.ints(2, "the output shape")
     widths = [(0, w - d) for w, d in zip(wanted, inferred, strict=True)]
     if any(after < 0 for _, after in widths):
         raise node.unsupported(f"the output shape {wanted} is smaller than {inferred}")

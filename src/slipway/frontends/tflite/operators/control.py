@@ -38,6 +38,11 @@ def if_(node: NodeView) -> Any:
     for number in numbers:
         program.variables = {**program.first, **before}
         branches.append(program.call(number, inputs))
+        if len(branches[-1]) != len(node.operator.outputs):
+            raise node.unsupported(
+                f"its subgraph {number} gives {len(branches[-1])} results in place of "
+                f"{len(node.operator.outputs)}"
+            )
         after.append(dict(program.variables))
     names = list(dict.fromkeys((*after[0], *after[1])))
     after = [{n: held.get(n, program.first[n]) for n in names} for held in after]
@@ -163,21 +168,3 @@ def circular_buffer(node: NodeView) -> Any:
     moved = relay.concatenate([kept, fresh], 1) if shape[1] > part[1] else fresh
     node.program.variables[name] = moved
     return moved
-
-
-@converter("CUSTOM:ethos-u")
-def ethos_u(node: NodeView) -> Any:
-    """A command stream for Arm's NPU: there is nothing left to compile."""
-    raise node.unsupported(
-        "it is a program that Vela compiled for an Ethos-U processor; import the model from "
-        "before that"
-    )
-
-
-@converter("CUSTOM:TFLM_DECODE")
-def decode(node: NodeView) -> Any:
-    """Weights compressed for TensorFlow Lite Micro."""
-    raise node.unsupported(
-        "it unpacks weights that were compressed for TensorFlow Lite Micro; import the model from "
-        "before the compression"
-    )

@@ -29,8 +29,10 @@ def rounded(value: Expr) -> Any:
 def quantize(node: NodeView) -> Any:
     """Real numbers to integers, or integers of one scale to another."""
     target = node.out_quantization()
-    low, high = out_range(node)
     dtype = node.out().dtype
+    # Of 32 bits there is nothing to clamp, and no peer makes them from real numbers.
+    wide_out = dtype == "int32" and not node.is_float
+    low, high = (0, 0) if wide_out else out_range(node)
     if node.is_float:
         scaled = rounded(relay.divide(node[0], const(target.scale, "float32")))
         # The zero point is added as an integer; 2**24 keeps the conversion defined.
@@ -41,6 +43,9 @@ def quantize(node: NodeView) -> Any:
     if source.zero_point:
         wide = relay.subtract(wide, const(source.zero_point, "int32"))
     scaled = rescale_by(wide, source.scale / target.scale)
+    if wide_out:
+        zero = const(target.zero_point, "int32")
+        return relay.add(scaled, zero) if target.zero_point else scaled
     return stored(scaled, target.zero_point, low, high, dtype)
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @converter("BATCH_MATMUL")
 def batch_matmul(node: NodeView) -> Any:
     """Matrix products over broadcast batches; either side may come transposed."""
-    batch = np.broadcast_shapes(node.shape(0)[:-2], node.shape(1)[:-2])
+    batch = node.broadcast(node.shape(0)[:-2], node.shape(1)[:-2])
 
     def rows(value: Expr) -> Any:
         shape = value.tensor_type.shape

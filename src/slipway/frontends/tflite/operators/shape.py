@@ -140,9 +140,13 @@ def strided_slice(node: NodeView) -> Any:
     places = range(len(begin))
     if dots & (dots - 1):
         raise node.unsupported("ellipsis_mask has several bits")
+    if not len(begin) == len(end) == len(strides):
+        raise node.unsupported("its begins, ends and strides are not as many as each other")
     if node.option("offset"):  # `end` counts from `begin`
         end = [b + e for b, e in zip(begin, end, strict=True)]
     named = sum(not (new >> i & 1) and not (dots >> i & 1) for i in places)
+    if named > rank:
+        raise node.unsupported(f"it has more places than the {rank} axes of its data")
     index: list[Any] = []  # for each axis of the data a range, or one place; None is a new axis
     axis = 0
     for i in places:
@@ -252,7 +256,7 @@ def broadcast_to(node: NodeView) -> Any:
 @converter("BROADCAST_ARGS")
 def broadcast_args(node: NodeView) -> Any:
     """The shape that two shapes broadcast to."""
-    shape = np.broadcast_shapes(node.integers(0), node.integers(1))
+    shape = node.broadcast(node.integers(0), node.integers(1))
     return array_constant(shape, node.out().dtype)
 
 
@@ -314,6 +318,7 @@ def space_to_depth(node: NodeView) -> Any:
     """Blocks of positions become channels."""
     n, h, w, c = node.shape()
     block = node.option("block_size")
+    node.blocks((block, block), (h, w))
     split_ = relay.reshape(node[0], (n, h // block, block, w // block, block, c))
     moved = relay.transpose(split_, (0, 1, 3, 2, 4, 5))
     return relay.reshape(moved, (n, h // block, w // block, block * block * c))
@@ -324,6 +329,7 @@ def depth_to_space(node: NodeView) -> Any:
     """Channels become blocks of positions."""
     n, h, w, c = node.shape()
     block = node.option("block_size")
+    node.blocks((block, block * block), (block, c))
     depth = c // (block * block)
     split_ = relay.reshape(node[0], (n, h, w, block, block, depth))
     moved = relay.transpose(split_, (0, 1, 3, 2, 4, 5))
@@ -341,6 +347,7 @@ def space_to_batch(node: NodeView) -> Any:
     value = node.out_quantization().zero_point if is_quantized(node) else 0
     data = relay.nn.pad(node[0], widths, value)
     batch, *rest = data.tensor_type.shape
+    node.blocks(blocks, rest)
     cut: list[int] = [batch]
     for extent, block in zip(rest[:count], blocks, strict=True):
         cut += [extent // block, block]
@@ -359,6 +366,7 @@ def batch_to_space(node: NodeView) -> Any:
     blocks, crops = node.integers(1), node.constant(2).reshape(-1, 2)
     batch, *rest = node.shape()
     count, total = len(blocks), int(np.prod(blocks))
+    node.blocks((*blocks, total), (*blocks, batch))
     data = relay.reshape(node[0], (*blocks, batch // total, *rest))
     order = [count]
     for axis in range(count):

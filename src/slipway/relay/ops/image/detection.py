@@ -12,7 +12,7 @@ import numpy as np
 
 from slipway.ir import builder
 from slipway.ir.node import node
-from slipway.relay.dims import size_of
+from slipway.relay.dims import SymbolDim, size_of, smaller
 from slipway.relay.expr import Call, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, make, register_op
 from slipway.relay.ops.checks import need_dtype, need_rank, need_shape
@@ -40,7 +40,7 @@ SELECT = register_op(
 
 def _room(attrs: SelectBoxesAttrs, scores: Any) -> Any:
     batch, classes, count = (size_of(d) for d in scores.shape)
-    return batch * classes * (min(attrs.limit, count) if attrs.limit else count)
+    return batch * classes * (smaller(attrs.limit, count) if attrs.limit else count)
 
 
 @SELECT.type_relation
@@ -97,6 +97,8 @@ def _select_compute(
     rows_type, count_type = out_types
     batch, classes, total = (size_of(d) for d in inputs[2].shape)
     room = rows_type.shape[0]
+    formula = room.formula if isinstance(room, SymbolDim) else te().const(room, "int32")
+    space = formula.astype("int64")
 
     def statements(ins: list[Any], outs: list[Any]) -> Any:
         ib = builder.create()
@@ -128,7 +130,7 @@ def _select_compute(
             first[0] = count[0]
             with ib.for_range(0, total, "i") as i:
                 box = order[b, k, i].astype("int32")
-                limit = te().min(most[()] + first[0], te().const(room, "int64"))
+                limit = te().min(most[()] + first[0], space)
                 wanted = te().all(scores[b, k, i] > least[()], count[0] < limit)
                 with ib.if_scope(wanted):
                     free[0] = te().const(True, "bool")

@@ -14,7 +14,14 @@ from slipway.ir.node import node
 from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, make, register_op
-from slipway.relay.ops.checks import as_tuple, need_float, need_rank, need_shape, pad_amounts
+from slipway.relay.ops.checks import (
+    as_tuple,
+    need_float,
+    need_rank,
+    need_shape,
+    need_window,
+    pad_amounts,
+)
 from slipway.relay.ops.image.sample import NumpyArithmetic, TeArithmetic, working_dtype
 from slipway.relay.ops.tensor.small_types import to_integer
 from slipway.relay.ops.tensor.tensors import te
@@ -236,6 +243,7 @@ def _out_size(attrs: DeformableIm2colAttrs, size: tuple[int, ...]) -> tuple[int,
 def _im2col_type(
     attrs: DeformableIm2colAttrs, data: TensorType, offset: TensorType, mask: TensorType
 ) -> Type:
+    need_window(attrs, 2)
     need_rank("data", data, 4)
     for name, given in (("data", data), ("offset", offset), ("mask", mask)):
         need_float(name, given)

@@ -54,6 +54,8 @@ class ConvAttrs(Attrs):
 
 def conv_relation(attrs: ConvAttrs, data: TensorType, weight: TensorType) -> Type:
     """The type rule of the family; the number of spatial axes is that of the strides."""
+    if len(attrs.strides) not in SPATIAL:
+        raise BadArgument("strides", f"is {attrs.strides}; it must be 1, 2 or 3 numbers")
     spatial = SPATIAL[len(attrs.strides)]
     check_layout("data", attrs.data_layout, "NC" + spatial, data, "data_layout")
     check_layout("weight", attrs.kernel_layout, "OI" + spatial, weight, "kernel_layout")

@@ -23,7 +23,14 @@ from slipway.relay.op_registry import (
     as_expr,
     register_op,
 )
-from slipway.relay.ops.checks import as_tuple, need_dtype, need_number, need_rank, pad_amounts
+from slipway.relay.ops.checks import (
+    as_tuple,
+    need_dtype,
+    need_number,
+    need_rank,
+    need_window,
+    pad_amounts,
+)
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
@@ -62,6 +69,7 @@ def _extents(attrs: ConvTransposeAttrs, size: Sequence[int], kernel: Sequence[in
 
 def _relation(attrs: ConvTransposeAttrs, data: TensorType, weight: TensorType) -> Type:
     count = len(attrs.strides)
+    need_window(attrs, count)
     need_number("data", data)
     need_rank("data", data, count + 2)
     need_rank("weight", weight, count + 2)

@@ -21,7 +21,7 @@ from slipway.relay.op_registry import (
     OpPattern,
     register_op,
 )
-from slipway.relay.ops.checks import as_tuple, need_number, pad_amounts
+from slipway.relay.ops.checks import as_tuple, need_number, need_window, pad_amounts
 from slipway.relay.ops.nn.windows import SPATIAL, pad_array, pad_stage, window_extent, windows
 from slipway.relay.ops.tensor.tensors import number, te, wide
 from slipway.relay.types import TensorType, Type
@@ -100,6 +100,9 @@ def _spatial_axes(layout: str, given: TensorType | None, count: int) -> list[int
 
 
 def _pool_relation(attrs: PoolAttrs, data: TensorType) -> Type:
+    if len(attrs.pool_size) not in SPATIAL:
+        raise BadArgument("pool_size", f"is {attrs.pool_size}; it must be 1, 2 or 3 numbers")
+    need_window(attrs, len(attrs.pool_size))
     spatial = _spatial_axes(attrs.layout, data, len(attrs.pool_size))
     need_number("data", data)
     shape = list(data.shape)
@@ -222,7 +225,8 @@ def sum_dtype(dtype: str, terms: int) -> str:
     """
     if dtypes.is_float(dtype):
         return wide(dtype)
-    if dtypes.bits_of(dtype) + (terms - 1).bit_length() < 32:
+    most = getattr(terms, "high", terms)  # an open size has an upper end, or none
+    if most is not None and dtypes.bits_of(dtype) + (most - 1).bit_length() < 32:
         return "int32"
     return "uint64" if dtype == "uint64" else "int64"
 

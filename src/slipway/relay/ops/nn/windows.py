@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.relay.op_registry import BadArgument
-from slipway.relay.ops.checks import need_rank
+from slipway.relay.ops.checks import need_count, need_rank, need_steps
 from slipway.relay.ops.tensor.tensors import shape_of, te
 from slipway.relay.types import TensorType
 
@@ -58,6 +58,10 @@ def conv_extents(
 ) -> tuple[int, ...]:
     """Return the output's spatial extents.  Raises BadArgument when a window does not fit."""
     count = len(spatial)
+    need_count("padding", padding, 2 * count)
+    need_count("kernel_size", kernel, count)
+    need_steps("strides", strides, count)
+    need_steps("dilation", dilation, count)
     out = []
     for a in range(count):
         padded = spatial[a] + padding[a] + padding[a + count]

@@ -23,7 +23,7 @@ import numpy as np
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import BadArgument, OpDefinition, OpPattern, get, register_op
-from slipway.relay.ops.checks import as_tuple, need_integral, need_rank, pad_amounts
+from slipway.relay.ops.checks import as_tuple, need_integral, need_rank, need_window, pad_amounts
 from slipway.relay.ops.nn.windows import conv_extents, pad_stage
 from slipway.relay.ops.packed.qnn_packed import data_kind
 from slipway.relay.ops.qnn.conv import IntegerConvAttrs
@@ -70,6 +70,7 @@ def pack_weights(weight: Array, stride: int, depth: int, results: int) -> Array:
 @PACKED.type_relation
 def packed_type(attrs: PackedDepthwiseAttrs, data: TensorType, weight: TensorType) -> Type:
     """The channels of data and weight agree."""
+    need_window(attrs, 2)
     need_integral("data", data)
     need_integral("weight", weight)
     need_rank("data", data, 4)

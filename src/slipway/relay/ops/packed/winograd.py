@@ -23,7 +23,7 @@ from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.layout import transform_array
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
-from slipway.relay.ops.checks import need_dtype, need_rank, need_shape, pad_amounts
+from slipway.relay.ops.checks import need_dtype, need_rank, need_shape, need_window, pad_amounts
 from slipway.relay.ops.packed.blocked_conv import BlockedConvAttrs, padded
 from slipway.relay.ops.packed.winograd_transforms import FILTERINGS, row_of
 from slipway.relay.ops.tensor.tensors import shape_of, te
@@ -66,16 +66,19 @@ def weight_type(attrs: WinogradWeightAttrs, kernel: TensorType) -> Type:
 
 @WEIGHT.reference
 def weight_reference(attrs: WinogradWeightAttrs, kernel: Array) -> Any:
-    """Both products with G as one, in float64, one output block after the other."""
+    """Both products with G as one, in float64, one pair of blocks after the other.
+
+    So small that BLAS takes one thread: on a busy machine the others cost fifty times the products.
+    """
     matrix = FILTERINGS[attrs.tile_size].kernel
     side = len(matrix)
     outer, inner, _, _, ic, oc = kernel.shape
     both = np.kron(matrix, matrix)  # of 9 elements
-    out = np.empty((outer, side, side, inner, ic, oc), kernel.dtype)
-    for o in range(outer):
-        window = kernel[o].transpose(1, 2, 0, 3, 4).reshape(9, -1).astype(np.float64)
-        out[o] = (both @ window).reshape(side, side, inner, ic, oc)
-    return out
+    out = np.empty((outer, side * side, inner, ic * oc), kernel.dtype)
+    windows = kernel.reshape(outer, inner, 9, ic * oc)
+    for o, i in np.ndindex(outer, inner):
+        out[o, :, i] = both @ windows[o, i].astype(np.float64)
+    return out.reshape(outer, side, side, inner, ic, oc)
 
 
 @WEIGHT.compute
@@ -137,6 +140,7 @@ CONV = register_op(
 @CONV.type_relation
 def conv_type(attrs: WinogradAttrs, data: TensorType, kernel: TensorType) -> Type:
     """Channels of data and kernel must agree block by block."""
+    need_window(attrs, 2)
     need_rank("data", data, 5)
     need_rank("kernel", kernel, 6)
     need_dtype("kernel", kernel, data.dtype, "data")

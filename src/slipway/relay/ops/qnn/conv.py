@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.ir.node import node
 from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
@@ -51,6 +52,11 @@ def _check(attrs: Any, data: TensorType, weight: TensorType) -> None:
     need_integral("weight", weight)
     if attrs.out_dtype not in ACCUMULATORS:
         raise BadArgument("out_dtype", f"is {attrs.out_dtype!r}; sums are int32 or int64")
+    if not isinstance(attrs, IntegerConvAttrs) or not any(attrs.padding):
+        return
+    low, high = dtypes.int_range(data.dtype)
+    if not low <= attrs.pad_value <= high:
+        raise BadArgument("pad_value", f"is {attrs.pad_value}, which {data.dtype} data cannot hold")
 
 
 def _extents(attrs: IntegerConvAttrs, data: TensorType, weight: TensorType) -> tuple[int, ...]:

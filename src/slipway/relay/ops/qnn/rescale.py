@@ -30,6 +30,13 @@ def doubling_high_multiply(a: Any, b: Any) -> Any:
     return (nudged >> te().const(31, "int64")).astype("int32")
 
 
+def saturating_shift_left(value: Any, amount: int) -> Any:
+    """Return an int32 times 2**amount, the nearest end of int32 where that is beyond it."""
+    wide = value.astype("int64") << te().const(amount, "int64")
+    low, high = (te().const(v, "int64") for v in (quantization.INT32_MIN, quantization.INT32_MAX))
+    return te().min(te().max(wide, low), high).astype("int32")
+
+
 def rounding_divide_by_power_of_two(x: Any, exponent: Any) -> Any:
     """The te expression of `quantization.rounding_divide_by_power_of_two`."""
     one, zero = te().const(1, "int32"), te().const(0, "int32")

@@ -14,7 +14,11 @@ from slipway.relay import quantization as rule
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import OpDefinition, OpPattern, register_op
 from slipway.relay.ops.checks import need_dtype
-from slipway.relay.ops.qnn.rescale import doubling_high_multiply, rounding_divide_by_power_of_two
+from slipway.relay.ops.qnn.rescale import (
+    doubling_high_multiply,
+    rounding_divide_by_power_of_two,
+    saturating_shift_left,
+)
 from slipway.relay.ops.tensor.tensors import elementwise, te
 from slipway.relay.types import TensorType, Type
 
@@ -26,12 +30,6 @@ HALF_SQRT_TWO = 1518500250
 
 def _const(value: int) -> Any:
     return te().const(value, "int32")
-
-
-def _shifted_left(value: Array, amount: int) -> Any:
-    wide = value.astype("int64") << te().const(amount, "int64")
-    low, high = (te().const(v, "int64") for v in (rule.INT32_MIN, rule.INT32_MAX))
-    return te().min(te().max(wide, low), high).astype("int32")
 
 
 def _normalized(value: Array) -> tuple[Any, Any]:
@@ -58,9 +56,9 @@ def _multiplier(value: Array) -> Any:
     half = name(half)
     for _ in range(5):
         square = doubling_high_multiply(x, x)
-        cube = _shifted_left(doubling_high_multiply(square, x), 6)
+        cube = saturating_shift_left(doubling_high_multiply(square, x), 6)
         grown = doubling_high_multiply(_const((1 << 28) + (1 << 27)), x)
-        x = name(_shifted_left(grown - doubling_high_multiply(half, cube), 3))
+        x = name(saturating_shift_left(grown - doubling_high_multiply(half, cube), 3))
     x = doubling_high_multiply(x, _const(HALF_SQRT_TWO))
     for variable, meaning in reversed(named):
         x = E.Let(variable, meaning, x)

@@ -20,7 +20,11 @@ from slipway.relay import quantization as rule
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import broadcast_shapes, need_dtype
-from slipway.relay.ops.qnn.rescale import doubling_high_multiply, rounding_divide_by_power_of_two
+from slipway.relay.ops.qnn.rescale import (
+    doubling_high_multiply,
+    rounding_divide_by_power_of_two,
+    saturating_shift_left,
+)
 from slipway.relay.ops.tensor.tensors import elementwise, read_broadcast, te
 from slipway.relay.types import TensorType, Type
 
@@ -56,11 +60,6 @@ def _reciprocal_compute(attrs: None, inputs: list[Any], out_types: list[TensorTy
     def const(value: int) -> Any:
         return te().const(value, "int32")
 
-    def shifted_left(value: PrimExpr, amount: int) -> Any:
-        wide = value.astype("int64") << te().const(amount, "int64")
-        low, high = (te().const(v, "int64") for v in (rule.INT32_MIN, rule.INT32_MAX))
-        return te().min(te().max(wide, low), high).astype("int32")
-
     def element(*i: PrimExpr) -> Any:
         value = x(*i)
         # The top bit falls out of the shift: what stays is the fraction, in Q0.31.
@@ -70,8 +69,8 @@ def _reciprocal_compute(attrs: None, inputs: list[Any], out_types: list[TensorTy
         y = const(rule.NEWTON_CONSTANT) + doubling_high_multiply(half, const(rule.NEWTON_SLOPE))
         for _ in range(3):
             error = const(1 << 29) - doubling_high_multiply(half, y)
-            y = y + shifted_left(doubling_high_multiply(y, error), 2)
-        return shifted_left(y, 1)
+            y = y + saturating_shift_left(doubling_high_multiply(y, error), 2)
+        return saturating_shift_left(y, 1)
 
     return [elementwise("T_reciprocal", x.shape, element)]
 

@@ -58,6 +58,8 @@ def _spans(attrs: StridedSliceAttrs, shape: Sequence[int]) -> list[Span]:
         )
     found = [Span(0, d, 1) for d in shape]
     steps = attrs.strides or (1,) * len(axes)
+    if len(steps) != len(axes):
+        raise BadArgument("strides", f"is {attrs.strides}, for {len(axes)} axes")
     for axis, begin, end, step in zip(axes, attrs.begin, attrs.end, steps, strict=True):
         if step == 0:
             raise BadArgument("strides", f"{attrs.strides} has a zero")

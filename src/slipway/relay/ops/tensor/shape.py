@@ -14,7 +14,7 @@ from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import extents, integers, normal_axes
 from slipway.relay.ops.tensor.tensors import injective, number, reshape_indices, shape_of, te
-from slipway.relay.types import TensorType, Type, is_open
+from slipway.relay.types import MAX_RANK, TensorType, Type, is_open
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Array, Axes, ExprLike, Extents
@@ -304,6 +304,8 @@ EXPAND_DIMS = register_op(
 def _expanded(attrs: ExpandDimsAttrs, shape: Sequence[int]) -> tuple[int, ...]:
     if not -len(shape) - 1 <= attrs.axis <= len(shape):
         raise BadArgument("axis", f"is {attrs.axis}, but the data has {len(shape)} axes")
+    if not 0 <= attrs.num_newaxis <= MAX_RANK:
+        raise BadArgument("num_newaxis", f"is {attrs.num_newaxis}; it must be 0 to {MAX_RANK}")
     at = attrs.axis if attrs.axis >= 0 else attrs.axis + len(shape) + 1
     return (*shape[:at], *(1,) * attrs.num_newaxis, *shape[at:])
 

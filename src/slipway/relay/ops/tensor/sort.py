@@ -14,7 +14,7 @@ import numpy as np
 from slipway import dtypes
 from slipway.ir import builder, ops
 from slipway.ir.node import node
-from slipway.relay.dims import size_of
+from slipway.relay.dims import size_of, usual
 from slipway.relay.expr import Call, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
 from slipway.relay.ops.checks import need_number, normal_axis
@@ -133,7 +133,7 @@ def _topk_compute(attrs: TopKAttrs, inputs: list[Any], out_types: list[TensorTyp
     def statements(ins: list[Any], outs: list[Any]) -> Any:
         ib = builder.create()
         x, values, positions = (ib.buffer_ptr(b) for b in (*ins, *outs))
-        shared = prod(shape) >= WORTH_SHARING
+        shared = prod(map(usual, shape)) >= WORTH_SHARING
         if not prod(values_type.shape):
             return ib.get()
         with nest(ib, others, shared) as row:

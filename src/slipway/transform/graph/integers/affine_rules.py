@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.relay.expr import Call, Constant, Expr
 from slipway.relay.op_registry import const
 from slipway.relay.ops.qnn.rescale import rescale_by
@@ -35,9 +36,9 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return enter
 
 
-def _factor(found: Affine | None, *dtypes: str) -> Affine | None:
+def _factor(found: Affine | None, *kinds: str) -> Affine | None:
     """Return what is multiplied or added: one scale, of a stored dtype, nothing pending."""
-    if found is None or not found.uniform or found.dtype not in (dtypes or (*BYTES, "int16")):
+    if found is None or not found.uniform or found.dtype not in (kinds or (*BYTES, "int16")):
         return None
     return found.settled()
 
@@ -51,6 +52,12 @@ def _weights(found: Affine | None, axis: int) -> Array | None:
     whole = found.value.array.astype(np.int32) - found.shaped(found.zero)
     fits = whole.size == 0 or (whole.min() >= -128 and whole.max() <= 127)
     return whole.astype(np.int8 if fits else np.int16)
+
+
+def _can_hold(data: Affine, number: int) -> bool:
+    """Return whether the stored integers may be `number`: a zero point need not be among them."""
+    low, high = dtypes.int_range(data.dtype)
+    return low <= number <= high
 
 
 def _sums_dtype(data: Affine) -> str:
@@ -77,6 +84,8 @@ def conv2d(call: Call, known: Known) -> Affine | None:
     if data is None or weights is None or attrs.data_layout + attrs.kernel_layout != "NCHWOIHW":
         return None
     if data.dtype == "int16" and int(data.zero):
+        return None
+    if any(attrs.padding) and not _can_hold(data, int(data.zero)):
         return None
     dtype = _sums_dtype(data)
     plain = data.channels_last()
@@ -384,7 +393,7 @@ def pad(call: Call, known: Known) -> Affine | None:
     plain = found.channels_second()
     if attrs.pad_mode == "constant":
         place = attrs.pad_value / float(found.scale) + int(found.zero)
-        if place != round(place):
+        if place != round(place) or not _can_hold(found, round(place)):
             return None
         attrs = attrs.replace(pad_value=float(round(place)))
     return replace(plain, value=Call(call.op, (plain.value,), attrs, call.span))

@@ -48,10 +48,12 @@ def _range_of(expr: Expr, found: dict[int, ChannelRange]) -> ChannelRange | None
     kind = expr.type
     if not isinstance(kind, TensorType) or not kind.rank or not _is_integer(kind.dtype):
         return None
+    if 0 in kind.shape:
+        return None  # of no numbers there is no range
     channels = kind.shape[-1]
     if isinstance(expr, Constant):
         values = expr.array.astype(np.int64).reshape(-1, channels)
-        return ChannelRange(values.min(0), values.max(0)) if values.size else None
+        return ChannelRange(values.min(0), values.max(0))
     whole = _whole(kind.dtype, channels)
     if isinstance(expr, Call) and isinstance(expr.op, Op):
         rule = RULES.get(expr.op.name)

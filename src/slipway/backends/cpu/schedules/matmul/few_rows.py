@@ -15,6 +15,7 @@ from slipway import dtypes, te
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.parts import worth_sharing
 from slipway.backends.cpu.predict import tile_cost
+from slipway.backends.cpu.schedules.matmul.dense import packed_sides, packed_space
 from slipway.backends.cpu.schedules.matmul.gemm import (
     PanelTile,
     fills_vector,
@@ -35,7 +36,6 @@ from slipway.backends.cpu.tile import (
     dividing,
     fma,
     step_cost,
-    tile_space,
     vector_registers,
     widest_tile,
 )
@@ -92,21 +92,14 @@ register_strategy(
 )(schedule_batch_matmul)  # fmt: skip
 
 
-def _cut_sides(problem: Problem) -> tuple[int, int, int]:
-    """Return rows, blocks of units, and vectors in a block."""
-    (out,) = problem.out_types
-    blocks, _, lanes = problem.in_types[1].shape
-    return out.shape[0], blocks, max(1, lanes // vector_lanes(problem.target, out.dtype))
-
-
 def _cut_default(problem: Problem) -> Tile:
-    rows, blocks, width = _cut_sides(problem)
+    rows, blocks, width = packed_sides(problem)
     return choose_tile(fma(problem.target, width), rows, blocks, legal=dividing(blocks))
 
 
 def _cut_space(problem: Problem) -> Space:
-    rows, blocks, width = _cut_sides(problem)
-    space = dict(tile_space(rows, blocks, problem.target, width))
+    _, blocks, _ = packed_sides(problem)
+    space = dict(packed_space(problem))
     space["vectors"] = [v for v in space["vectors"] if blocks % v == 0]
     return space
 

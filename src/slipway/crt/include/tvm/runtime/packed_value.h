@@ -12,6 +12,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "tvm/runtime/module.h"
 #include "tvm/runtime/ndarray.h"
@@ -29,6 +30,8 @@ inline const char *ArgTypeCode2Str(int type_code) {
 class TVMRetValue;
 template <typename T>
 class Optional; /* container/optional.h */
+template <typename K, typename V>
+class Map; /* container/map.h */
 template <typename Signature>
 class TypedPackedFunc;
 
@@ -248,7 +251,7 @@ struct ValueAs<Module, void> {
 
 }  // namespace detail
 
-/** Fills the arrays that TVMArgs is made of. What it is given must outlive the call. */
+/** Fills the arrays that TVMArgs is made of. It and what it is given must outlive the call. */
 class TVMArgsSetter {
  public:
   TVMArgsSetter(TVMValue *values, int *type_codes) : values_(values), type_codes_(type_codes) {}
@@ -303,6 +306,8 @@ class TVMArgsSetter {
   }
   template <typename T>
   void operator()(std::size_t i, const Optional<T> &value) const;
+  template <typename K, typename V>
+  void operator()(std::size_t i, const Map<K, V> &value) const;
   template <typename Signature>
   void operator()(std::size_t i, const TypedPackedFunc<Signature> &value) const {
     (*this)(i, value.packed());
@@ -316,6 +321,7 @@ class TVMArgsSetter {
 
   TVMValue *values_;
   int *type_codes_;
+  mutable std::vector<ObjectRef> kept_; /* objects that were made for the call */
 };
 
 }  // namespace runtime

@@ -39,7 +39,8 @@ class TVMRetValue {
     TVMValue classic;
     int type_code = kTVMNullptr;
     TVMFFIAny made = TVMFFIAny();
-    TVMArgsSetter(&classic, &type_code)(0, value);
+    const TVMArgsSetter set(&classic, &type_code);
+    set(0, value);
     if (detail::Succeeded(slw_classic_result(&classic, type_code, &made))) {
       Take(&made);
     }
@@ -107,6 +108,31 @@ class TVMRetValue {
 
   friend class TVMArgsSetter;
 };
+
+namespace detail {
+
+/** A value of any type, which shares or copies what somebody else holds. */
+template <>
+struct ValueAs<TVMRetValue, void> {
+  static TVMRetValue From(const TVMPODValue_ &value) {
+    TVMRetValue made;
+    made = value;
+    return made;
+  }
+};
+
+/** The object that a result holds, shared; none where it holds no object. */
+class Holder : public ObjectRef {
+ public:
+  explicit Holder(const TVMRetValue &value) {
+    if (value.type_code() == kTVMObjectHandle) {
+      object_ = Shared(value.ptr<TVMFFIObject>());
+    }
+  }
+};
+inline ObjectRef ObjectOf(const TVMRetValue &value) { return Holder(value); }
+
+}  // namespace detail
 
 /* A result as an argument must be alive until the call: it is when it stands in the call. Bytes are
  * passed as the object that holds them. */

@@ -31,6 +31,8 @@ enum {
   CL_DEVICE_NAME = 0x102B,
   CL_DRIVER_VERSION = 0x102D,
   CL_DEVICE_VERSION = 0x102F,
+  CL_PROGRAM_BINARY_SIZES = 0x1165,
+  CL_PROGRAM_BINARIES = 0x1166,
   CL_PROGRAM_BUILD_LOG = 0x1183,
   CL_QUEUE_PROFILING_ENABLE = 2,
   CL_PROFILING_COMMAND_END = 0x1283,
@@ -65,6 +67,9 @@ typedef struct {
                                 const cl_object *, cl_object *))                                  \
   X(CreateProgramWithSource, cl_object, (cl_object, cl_uint, const char **, const size_t *,       \
                                          cl_int *))                                               \
+  X(CreateProgramWithBinary, cl_object, (cl_object, cl_uint, const cl_object *, const size_t *,   \
+                                         const uint8_t *const *, cl_int *, cl_int *))             \
+  X(GetProgramInfo, cl_int, (cl_object, cl_uint, size_t, void *, size_t *))                       \
   X(BuildProgram, cl_int, (cl_object, cl_uint, const cl_object *, const char *, void *, void *))  \
   X(GetProgramBuildInfo, cl_int, (cl_object, cl_object, cl_uint, size_t, void *, size_t *))       \
   X(ReleaseProgram, cl_int, (cl_object))                                                          \

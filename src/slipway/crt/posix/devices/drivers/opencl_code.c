@@ -2,8 +2,10 @@
 /* OpenCL C to programs, and their kernels. */
 #include "opencl.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "device_store.h"
 #include "slipway/format.h"
 
 #define LOG_BYTES 1200
@@ -45,28 +47,104 @@ static void write_options(const slw_opencl_device *device, const char *text,
                    is_plain ? " -cl-opt-disable" : "");
 }
 
+/* All that a compiled program depends on. */
+typedef struct {
+  char digest[SLW_DIGEST_CHARS + 1];
+  char version[128];
+  char driver[128];
+  const char *words[7];
+} program_key;
+
+static void make_key(const slw_opencl_device *device, const slw_device_text *code,
+                     const char *options, program_key *key) {
+  memset(key, 0, sizeof *key);
+  memcpy(key->digest, code->digest, SLW_DIGEST_CHARS);
+  (void)slw_cl.GetDeviceInfo(device->id, CL_DEVICE_VERSION, sizeof key->version - 1, key->version,
+                             NULL);
+  (void)slw_cl.GetDeviceInfo(device->id, CL_DRIVER_VERSION, sizeof key->driver - 1, key->driver,
+                             NULL);
+  key->words[0] = "opencl";
+  key->words[1] = key->digest;
+  key->words[2] = device->name;
+  key->words[3] = key->version;
+  key->words[4] = key->driver;
+  key->words[5] = options;
+}
+
+/* The program of an earlier process, or NULL: none, or one that the driver does not take. */
+static cl_object kept_program(const slw_opencl_device *device, const program_key *key,
+                              const char *options) {
+  size_t size_bytes = 0;
+  cl_int status = CL_SUCCESS;
+  cl_int error = CL_SUCCESS;
+  cl_object program = NULL;
+  uint8_t *bytes = slw_device_store_read(key->words, &size_bytes);
+  const uint8_t *given = bytes;
+  if (bytes == NULL) {
+    return NULL;
+  }
+  program = slw_cl.CreateProgramWithBinary(device->context, 1, &device->id, &size_bytes, &given,
+                                           &status, &error);
+  free(bytes);
+  if (error != CL_SUCCESS || status != CL_SUCCESS) {
+    if (program != NULL) {
+      (void)slw_cl.ReleaseProgram(program);
+    }
+    return NULL;
+  }
+  if (slw_cl.BuildProgram(program, 1, &device->id, options, NULL, NULL) != CL_SUCCESS) {
+    (void)slw_cl.ReleaseProgram(program);
+    return NULL;
+  }
+  return program;
+}
+
+static void keep_program(cl_object program, const program_key *key) {
+  size_t size_bytes = 0;
+  uint8_t *bytes;
+  if (slw_cl.GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size_bytes, &size_bytes,
+                            NULL) != CL_SUCCESS ||
+      size_bytes == 0U) {
+    return;
+  }
+  bytes = malloc(size_bytes);
+  if (bytes != NULL && slw_cl.GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof bytes, &bytes,
+                                             NULL) == CL_SUCCESS) {
+    slw_device_store_write(key->words, bytes, size_bytes);
+  }
+  free(bytes);
+}
+
 slw_status slw_opencl_program(int32_t device_id, const slw_device_text *code, const char *kernel,
                               uint64_t *handle) {
   const slw_opencl_device *device = slw_opencl_device_of(device_id);
   const char *text = code->text;
   char options[OPTIONS_BYTES];
   cl_int error = CL_SUCCESS;
+  program_key key;
   slw_status status;
   cl_object program;
   if (device == NULL) {
     return SLW_ERROR_CALL;
   }
+  write_options(device, text, options);
+  make_key(device, code, options, &key);
+  program = kept_program(device, &key, options);
+  if (program != NULL) {
+    *handle = (uint64_t)(uintptr_t)program;
+    return SLW_OK;
+  }
   program = slw_cl.CreateProgramWithSource(device->context, 1, &text, &code->size_bytes, &error);
   if (error != CL_SUCCESS) {
     return slw_opencl_failed(device_id, "taking a program", error);
   }
-  write_options(device, text, options);
   error = slw_cl.BuildProgram(program, 1, &device->id, options, NULL, NULL);
   if (error != CL_SUCCESS) {
     status = tell_build_log(device, device_id, program, kernel, error);
     (void)slw_cl.ReleaseProgram(program);
     return status;
   }
+  keep_program(program, &key);
   *handle = (uint64_t)(uintptr_t)program;
   return SLW_OK;
 }

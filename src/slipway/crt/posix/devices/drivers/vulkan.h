@@ -52,6 +52,7 @@ enum { /* sType */
   VK_TYPE_FENCE = 8,
   VK_TYPE_BUFFER = 12,
   VK_TYPE_SHADER = 16,
+  VK_TYPE_PIPELINE_CACHE = 17,
   VK_TYPE_STAGE = 18,
   VK_TYPE_PIPELINE = 29,
   VK_TYPE_LAYOUT = 30,
@@ -216,6 +217,14 @@ typedef struct {
   size_t size_bytes;
   const uint32_t *code;
 } vk_shader_info;
+
+typedef struct {
+  uint32_t type;
+  const void *next;
+  uint32_t flags;
+  size_t size_bytes;
+  const void *kept;
+} vk_pipeline_cache_info;
 
 typedef struct {
   uint32_t binding;
@@ -384,6 +393,10 @@ typedef struct {
                                            vk_object *))                                          \
   X(CreatePipelineLayout, vk_result, (vk_handle, const vk_layout_info *, const void *,            \
                                       vk_object *))                                               \
+  X(CreatePipelineCache, vk_result, (vk_handle, const vk_pipeline_cache_info *, const void *,     \
+                                     vk_object *))                                                \
+  X(GetPipelineCacheData, vk_result, (vk_handle, vk_object, size_t *, void *))                    \
+  X(DestroyPipelineCache, void, (vk_handle, vk_object, const void *))                             \
   X(CreateComputePipelines, vk_result, (vk_handle, vk_object, uint32_t, const vk_pipeline_info *, \
                                         const void *, vk_object *))                               \
   X(CreateDescriptorPool, vk_result, (vk_handle, const vk_descriptor_pool_info *, const void *,   \

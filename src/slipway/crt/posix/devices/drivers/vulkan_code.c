@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The code that kernels come from: SPIR-V under its SHA-256.  A kernel is an entry point, compiled
  * by a device's driver when it is first launched there, and kept for the life of the process. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "device_store.h"
 #include "slipway/error.h"
+#include "slipway/format.h"
 #include "vulkan.h"
 
 #define HEAD_WORDS 5
@@ -103,11 +106,75 @@ static vk_result make_layouts(const slw_vulkan_device *device, const char *signa
              : code;
 }
 
+/* All that a compiled kernel depends on. */
+typedef struct {
+  char digest[SLW_DIGEST_CHARS + 1];
+  char driver[96];
+  const char *words[6];
+} kernel_key;
+
+static void make_key(const slw_vulkan_device *device, const slw_device_launch *launch,
+                     kernel_key *key) {
+  const vk_properties *about = &device->properties;
+  size_t used;
+  memset(key, 0, sizeof *key);
+  memcpy(key->digest, launch->digest, SLW_DIGEST_CHARS);
+  used = slw_format(key->driver, sizeof key->driver, "%u.%u.%u.%u.", about->api, about->driver,
+                    about->vendor, about->device);
+  for (size_t i = 0; i < sizeof about->uuid; ++i) {
+    used += slw_format(key->driver + used, sizeof key->driver - used, "%x.", about->uuid[i]);
+  }
+  key->words[0] = "vulkan";
+  key->words[1] = key->digest;
+  key->words[2] = launch->kernel;
+  key->words[3] = about->name;
+  key->words[4] = key->driver;
+}
+
+/* The driver's cache with what an earlier process kept in it; `is_new`: nothing was. */
+static vk_object open_cache(const slw_vulkan_device *device, const kernel_key *key, int *is_new) {
+  vk_pipeline_cache_info info = {VK_TYPE_PIPELINE_CACHE, NULL, 0, 0, NULL};
+  vk_object made = 0;
+  size_t size_bytes = 0;
+  void *kept = slw_device_store_read(key->words, &size_bytes);
+  info.kept = kept;
+  info.size_bytes = (kept != NULL) ? size_bytes : 0U;
+  *is_new = kept == NULL;
+  if (slw_vk.CreatePipelineCache(device->device, &info, NULL, &made) != VK_SUCCESS) {
+    made = 0; /* kernels are compiled without one */
+  }
+  free(kept);
+  return made;
+}
+
+static void close_cache(const slw_vulkan_device *device, const kernel_key *key, vk_object cache,
+                        int is_new) {
+  size_t size_bytes = 0;
+  void *bytes = NULL;
+  if (cache == 0U) {
+    return;
+  }
+  if (is_new && slw_vk.GetPipelineCacheData(device->device, cache, &size_bytes, NULL) ==
+                    VK_SUCCESS &&
+      size_bytes > 0U) {
+    bytes = malloc(size_bytes);
+  }
+  if (bytes != NULL && slw_vk.GetPipelineCacheData(device->device, cache, &size_bytes, bytes) ==
+                           VK_SUCCESS) {
+    slw_device_store_write(key->words, bytes, size_bytes);
+  }
+  free(bytes);
+  slw_vk.DestroyPipelineCache(device->device, cache, NULL);
+}
+
 slw_status slw_vulkan_kernel(int32_t device_id, uint64_t program, const slw_device_launch *launch,
                              slw_device_kernel *out) {
   const slw_vulkan_device *device = slw_vulkan_device_of(device_id);
   vk_pipeline_info info;
+  kernel_key key;
+  vk_object cache;
   vk_result error;
+  int is_new = 0;
   if (device == NULL) {
     return SLW_ERROR_CALL;
   }
@@ -121,8 +188,11 @@ slw_status slw_vulkan_kernel(int32_t device_id, uint64_t program, const slw_devi
   error = make_layouts(device, launch->signature, out->handles);
   info.layout = out->handles[SLW_VULKAN_LAYOUT];
   if (error == VK_SUCCESS) {
-    error = slw_vk.CreateComputePipelines(device->device, 0, 1, &info, NULL,
+    make_key(device, launch, &key);
+    cache = open_cache(device, &key, &is_new);
+    error = slw_vk.CreateComputePipelines(device->device, cache, 1, &info, NULL,
                                           &out->handles[SLW_VULKAN_PIPELINE]);
+    close_cache(device, &key, cache, is_new && error == VK_SUCCESS);
   }
   return (error == VK_SUCCESS)
              ? SLW_OK

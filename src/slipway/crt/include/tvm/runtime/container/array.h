@@ -52,22 +52,24 @@ class Array : public ObjectRef {
     int64_t at_;
   };
 
-  Array() = default;
+  /** An empty list; one of nullptr is None. */
+  Array() { MakeOwn(0); }
   Array(std::nullptr_t) {}  // NOLINT(*)
   Array(std::initializer_list<T> items) : Array(items.begin(), items.end()) {}
   Array(const std::vector<T> &items) : Array(items.begin(), items.end()) {}  // NOLINT(*)
   Array(std::size_t count, const T &value) {
+    MakeOwn(count);
     for (std::size_t i = 0; i < count; ++i) push_back(value);
   }
   template <typename Iterator,
             typename = typename std::iterator_traits<Iterator>::iterator_category>
-  Array(Iterator begin, Iterator end) {
+  Array(Iterator begin, Iterator end) : Array() {
     for (; begin != end; ++begin) push_back(*begin);
   }
 
   /** Share a list that somebody else holds. */
   static Array Borrowed(TVMFFIObject *object) {
-    Array made;
+    Array made(nullptr);
     made.object_ = Shared(object);
     return made;
   }
@@ -162,7 +164,7 @@ template <typename T>
 struct ValueAs<Array<T>> {
   static Array<T> From(const TVMPODValue_ &value) {
     if (value.type_code() == kTVMNullptr) {
-      return Array<T>();
+      return nullptr;
     }
     if (value.type_code() != kTVMObjectHandle ||
         slw_object_array(value.ptr<TVMFFIObject>()) == nullptr) {

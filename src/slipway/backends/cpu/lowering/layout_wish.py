@@ -1,0 +1,129 @@
+"""What a record or a user wants the layout pass to make of a convolution or a product.
+
+    {"op": "layout:nn.conv2d", "attrs": ..., "inputs": [...], "target": ...,
+     "strategy": "blocked", "knobs": {"read": 1, "written": 16}}
+
+"plain" leaves it as it is; "blocked" brings its data into blocks of `read` channels and its result
+into blocks of `written`; "winograd" the same for F(tile x tile, 3x3); "panels" is a product whose
+weights lie in blocks of `units`.  Without a wish the pass decides by itself, from the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from slipway.backends.choices import LAYOUT, forced_for
+from slipway.backends.strategy import Problem
+from slipway.errors import ScheduleError, did_you_mean
+from slipway.relay.expr import Call, Constant
+from slipway.target import Target
+from slipway.transform.graph.precision.widen_products import has_known_weight
+
+LayoutSpace = Mapping[str, Mapping[str, Sequence[int]]]
+
+
+@dataclass(frozen=True)
+class LayoutWish:
+    """A strategy, and what it is to use; 0: what the pass would take."""
+
+    strategy: str
+    read: int = 0
+    written: int = 0
+    tile: int = 0
+    units: int = 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the operator stays as it is."""
+        return self.strategy == "plain"
+
+
+@dataclass(frozen=True)
+class LayoutProblem:
+    """An operator that the layout pass met, and what could be wanted of it."""
+
+    problem: Problem
+    space: LayoutSpace
+
+
+_MET: ContextVar[list[LayoutProblem] | None] = ContextVar("met by the layout pass", default=None)
+
+
+@contextmanager
+def layouts_met() -> Iterator[list[LayoutProblem]]:
+    """Collect what layout passes in the block meet and could be told something about."""
+    met: list[LayoutProblem] = []
+    token = _MET.set(met)
+    try:
+        yield met
+    finally:
+        _MET.reset(token)
+
+
+def layout_wish(call: Call, target: Target | None, lanes: int, winograd: bool) -> LayoutWish | None:
+    """Return what is wanted for a call that the layout pass may change, None for nothing.
+
+    Raises ScheduleError for what does not apply to it.
+    """
+    if target is None:
+        return None
+    types = [a.checked_type for a in call.args]
+    problem = Problem(LAYOUT + call.op.name, call.attrs, types, (call.checked_type,), target)
+    if problem.is_open:
+        return None
+    space = layout_space(call, lanes, winograd)
+    met = _MET.get()
+    if met is not None and len(space) > 1:
+        met.append(LayoutProblem(problem, space))
+    forced = forced_for(problem)
+    if forced is None:
+        return None
+    _check(problem, forced.strategy, forced.knobs, space)
+    return LayoutWish(forced.strategy, **forced.knobs)
+
+
+def layout_space(call: Call, lanes: int, winograd: bool) -> LayoutSpace:
+    """Return the strategies for a call and the legal values of their knobs."""
+    blocks = [n for n in (4, 8, 16, 32, 64) if n <= lanes]
+    if call.op.name == "nn.dense":
+        panels = {"units": [*blocks, 2 * lanes, 4 * lanes]}
+        return {"plain": {}, **({"panels": panels} if isinstance(call.args[1], Constant) else {})}
+    kernel, groups = call.args[1].tensor_type, call.attrs.groups
+    space: dict[str, dict[str, Sequence[int]]] = {"plain": {}}
+    if groups == 1:
+        space["blocked"] = {"read": (1, *blocks), "written": blocks}
+        small = kernel.shape[2:] == (3, 3) and {*call.attrs.strides, *call.attrs.dilation} == {1}
+        if winograd and small and has_known_weight(call):
+            space["winograd"] = {"tile": (2, 4), "read": blocks, "written": blocks}
+    elif kernel.shape[1] == 1:
+        space["blocked"] = {"written": blocks}
+    elif isinstance(call.args[1], Constant):
+        space["blocked"] = {"read": (1, *blocks)}
+    return space
+
+
+def _check(
+    problem: Problem, strategy: str, knobs: Mapping[str, object], space: LayoutSpace
+) -> None:
+    if strategy not in space:
+        raise ScheduleError(
+            f"{strategy!r} cannot be wanted of the layout of this "
+            f"{problem.op.removeprefix(LAYOUT)}.{did_you_mean(strategy, space)} It can be "
+            f"{', '.join(space)}"
+        )
+    for name, value in knobs.items():
+        legal = space[strategy].get(name)
+        if legal is None:
+            raise ScheduleError(
+                f"the layout {strategy} has no knob {name!r}."
+                f"{did_you_mean(name, space[strategy])} It has: "
+                f"{', '.join(space[strategy]) or 'none'}"
+            )
+        if value not in legal:
+            raise ScheduleError(
+                f"the knob {name} of the layout {strategy} cannot be {value!r} here: its legal "
+                f"values are {', '.join(map(str, legal))}"
+            )

@@ -1,0 +1,149 @@
+"""Convolutions of plain images: neighbouring positions of a row are the lanes.
+
+Nothing is moved into blocks and back, and no channel is padded.  A tile is some filters of a group
+by some vectors of positions; each of these is loaded once for all of its filters, whose weights are
+broadcast.  It is what few filters (an image's three, say) get, which would leave most lanes of a
+block idle, and what the layout pass leaves plain because a record says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.knobs import vector_lanes
+from slipway.backends.cpu.parts import rows_per_part, worth_sharing
+from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
+from slipway.backends.cpu.tile import all_rows, step_cost, vector_registers, widest_tile
+from slipway.backends.stages import extent_of, inline_injective, new_schedule, shape_of
+from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
+from slipway.relay.dims import is_open
+from slipway.relay.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from slipway.relay.ops.nn.conv import ConvAttrs
+    from slipway.target import Target
+
+MOST_FILTERS = 16  # of a tile: their weights are read from as many places
+
+
+def _applies(attrs: ConvAttrs, in_types: Sequence[Type], target: Target) -> bool:
+    """Plain float images, whose rows have a vector at least, without gaps between positions."""
+    data, kernel = in_types
+    assert isinstance(data, TensorType)
+    assert isinstance(kernel, TensorType)
+    plain = (attrs.data_layout, attrs.kernel_layout) == ("NCHW", "OIHW")
+    same = attrs.out_layout in ("", "NCHW") and attrs.out_dtype in ("", data.dtype)
+    if not plain or not same or data.dtype != "float32" or attrs.strides[-1] != 1:
+        return False
+    if any(map(is_open, (*data.shape, *kernel.shape))):
+        return False
+    lanes = vector_lanes(target, data.dtype)
+    span = (kernel.shape[-1] - 1) * attrs.dilation[-1]
+    return 4 <= lanes <= data.shape[-1] + attrs.padding[1] + attrs.padding[3] - span
+
+
+@dataclass(frozen=True)
+class PositionKnobs(Knobs):
+    """`filters` by `vectors` of neighbouring positions in a tile, `rows` of the image in a task."""
+
+    filters: int
+    vectors: int
+    rows: int
+
+
+def _group(problem: Problem) -> int:
+    """Return the filters of a group."""
+    return int(problem.out_types[0].shape[1] // problem.attrs.groups)
+
+
+def _tile(problem: Problem, filters: int) -> int:
+    """Return the vectors beside `filters`: sums in three quarters of the registers."""
+    target = problem.target
+    kernel = all_rows(target, spare=-(-vector_registers(target) // 4))
+    return widest_tile(kernel, filters, _whole_vectors(problem)).vectors
+
+
+def _whole_vectors(problem: Problem) -> int:
+    """Return the vectors that a row fills; a last tile overlaps the one before it."""
+    (out,) = problem.out_types
+    return max(1, int(out.shape[-1]) // vector_lanes(problem.target, out.dtype))
+
+
+def _default(problem: Problem) -> PositionKnobs:
+    """All filters of a group where they are few, else as many as it takes least time with."""
+    (out,), target = problem.out_types, problem.target
+    images, _, height, _ = out.shape
+    rows = min(height, rows_per_part(height, images, target, each=4))
+    room = vector_registers(target) * 3 // 4
+
+    def knobs(filters: int) -> PositionKnobs:
+        return PositionKnobs(filters, _tile(problem, filters), rows)
+
+    legal = [n for n in _filters(problem) if n <= room] or [1]
+    return min(map(knobs, reversed(legal)), key=lambda k: _cost(problem, k))
+
+
+def _filters(problem: Problem) -> list[int]:
+    """Return the heights that a tile may have: its filters are of one group."""
+    group = _group(problem)
+    return [n for n in range(1, min(group, MOST_FILTERS) + 1) if group % n == 0 or n > 3]
+
+
+def _space(problem: Problem) -> Space:
+    height = problem.out_types[0].shape[2]
+    vectors = range(1, min(_whole_vectors(problem), vector_registers(problem.target)) + 1)
+    return {"filters": _filters(problem), "vectors": vectors, "rows": range(1, height + 1)}
+
+
+def _cost(problem: Problem, knobs: PositionKnobs) -> float:
+    (out,), target = problem.out_types, problem.target
+    images, _, height, width = out.shape
+    runs = -(-width // (vector_lanes(target, out.dtype) * knobs.vectors))
+    tiles = problem.attrs.groups * -(-_group(problem) // knobs.filters)
+    taps = prod(problem.in_types[1].shape[1:])
+    step = step_cost(knobs.filters, knobs.vectors, target, from_l1=True)
+    each = knobs.filters * knobs.vectors * step
+    return float(images * height * runs * tiles * taps * each)
+
+
+@register_strategy(
+    "nn.conv2d", name="conv2d.positions", applies=_applies, default=_default, space=_space,
+    cost=_cost,
+)  # fmt: skip
+def schedule_positions(
+    problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, knobs: PositionKnobs
+) -> te.Schedule:
+    """Some rows at a time, with the padding beside them."""
+    target, vectors = problem.target, knobs.vectors
+    schedule, output = new_schedule(outs)
+    pad = [t for t in conv.op.input_tensors if "pad" in getattr(t.op, "tag", "")]
+    inline_injective(schedule, outs, keep=[conv, *pad])
+    sums = sums_in_registers(schedule, output, conv)
+    lanes = vector_lanes(target, output.dtype)
+    stage: Any = schedule[output]
+    n, oc, h, w = stage.op.axis
+    group, filters = stage.split(oc, factor=_group(problem))
+    block, filter_ = stage.split(filters, factor=knobs.filters, tail="shift")
+    part, row = stage.split(h, factor=knobs.rows, tail="shift")
+    run, inside = stage.split(w, factor=lanes * vectors, tail="shift")
+    vector, lane = stage.split(inside, factor=lanes)
+    register_tile(stage, [n, part, group, block, row, run], [filter_, vector], lane)
+    task = stage.fuse(n, part)
+    products = prod(extent_of(axis) for axis in conv.op.reduce_axis)
+    if worth_sharing(prod(shape_of(output)) * products, target):
+        stage.parallel(task)
+    for tensor in pad:
+        schedule[tensor].compute_at(stage, task)
+        schedule[tensor].vectorize(tensor.op.axis[-1])
+
+    registers: Any = schedule[sums]
+    registers.compute_at(stage, run)
+    n, oc, h, w = registers.op.axis
+    channel, *taps, tap = registers.op.reduce_axis
+    vector, lane = registers.split(w, factor=lanes)
+    register_tile(registers, [n, h, channel, *taps], [tap, vector, oc], lane)
+    return schedule

@@ -1,0 +1,407 @@
+"""Products and convolutions on NVIDIA's matrix units (``mma.sync``), from sm_80 on.
+
+As `shared.py` does it, a block computes a tile of the output from panels in shared memory; its
+warps divide the tile, and a warp adds products of whole matrices of 16 x 32 bytes by 32 bytes x 8
+to sums in the registers of its threads (`ir/instructions/warp_products.py`)::
+
+    float16, bfloat16 -> float32        int8, uint8 -> int32
+
+Panels are padded with zeros to whole tiles: every extent will do.  Their rows are apart such
+that the threads of a warp fetch eight bytes each from different banks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+from slipway import dtypes, te
+from slipway.backends.gpu.limits import most_threads, shared_bytes
+from slipway.backends.gpu.schedules.generic import (
+    ThreadKnobs,
+    only_reader,
+    readers_of,
+    schedule_elements,
+)
+from slipway.backends.gpu.schedules.shared import Sizes, product_sizes
+from slipway.backends.gpu.schedules.shared_conv import Geometry, conv_operands
+from slipway.backends.gpu.schedules.warp_product import product_of_target, warp_intrinsic
+from slipway.backends.stages import inline_injective, producers
+from slipway.backends.strategy import Knobs, Problem, register_strategy
+from slipway.ir import ops
+from slipway.ir.expr import PrimExpr
+from slipway.ir.instructions.warp_products import COLUMNS, ROWS, WARP, WarpProduct, warp_product
+from slipway.target import Target
+
+_BLOCKS = (32, 64, 128)
+_TILES = (2, 4, 8)
+_WARP_ROWS, _WARP_COLUMNS = 16, 8  # of one instruction
+_PANEL_BYTES = 64  # of a panel's row
+_LEFT_PAD, _RIGHT_PAD = 16, 32  # bytes between rows: banks of four threads' rows and columns
+_FETCHED_BYTES = 16  # by a thread from global memory at once
+_LEAST = 32  # rows, columns and depth of a product that is worth it
+_MOST_THREADS = 256  # of a block: more wait for each other at every barrier
+_BUSY_WARPS = 512  # warps that a GPU of some size keeps busy
+_MOST_SUMS = 64  # of a thread: with what it fetches, all stay in registers
+# What it costs to fetch eight bytes from shared memory, and from global memory into it, beside a
+# product of a warp.
+_SHARED_COST, _GLOBAL_COST = 0.5, 2.0
+
+
+@dataclass(frozen=True)
+class MatrixKnobs(Knobs):
+    """A block's tile, and a thread's part of it."""
+
+    block_rows: int
+    block_columns: int
+    rows: int
+    columns: int
+
+    @property
+    def warps(self) -> tuple[int, int]:
+        """Warps of a block along the rows and the columns of its tile."""
+        across = self.rows // ROWS * _WARP_ROWS, self.columns // COLUMNS * _WARP_COLUMNS
+        return self.block_rows // across[0], self.block_columns // across[1]
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return WARP * self.warps[0] * self.warps[1]
+
+
+@lru_cache(maxsize=16)
+def legal_knobs(target: Target) -> tuple[MatrixKnobs, ...]:
+    """Return the knobs whose blocks fit a device of the target."""
+    found = []
+    for values in product(_BLOCKS, _BLOCKS, _TILES, _TILES):
+        knobs = MatrixKnobs(*values)
+        left, right = _PANEL_BYTES + _LEFT_PAD, _PANEL_BYTES + _RIGHT_PAD
+        shared = knobs.block_rows * left + knobs.block_columns * right
+        most = min(most_threads(target), _MOST_THREADS)
+        fits = 0 < knobs.threads <= most and shared <= shared_bytes(target)
+        if fits and knobs.rows * knobs.columns <= _MOST_SUMS:
+            found.append(knobs)
+    return tuple(found)
+
+
+def matrix_cost(sizes: Sizes, knobs: MatrixKnobs) -> float:
+    """Return the products of warps that the work is worth, where enough of them run."""
+    blocks = sizes.batch * -(-sizes.rows // knobs.block_rows)
+    blocks *= -(-sizes.columns // knobs.block_columns)
+    rows, columns = knobs.rows // ROWS, knobs.columns // COLUMNS
+    step = rows * columns + _SHARED_COST * (2 * rows + columns)
+    fetched = (knobs.block_rows + knobs.block_columns) * 4 / knobs.threads  # eight bytes each
+    step += (_GLOBAL_COST + _SHARED_COST) * fetched
+    running = blocks * knobs.threads / WARP
+    busy = min(1.0, running / _BUSY_WARPS) * min(1.0, knobs.threads / 128)
+    return running * step / busy
+
+
+# -- what is multiplied ----------------------------------------------------------------------------
+
+Element = Callable[[PrimExpr, PrimExpr, PrimExpr], Any]  # of batch, row or column, and step
+
+
+@dataclass(frozen=True)
+class MatrixSides:
+    """A product's rows and columns."""
+
+    left: Element
+    right: Element
+
+
+def _entry(in_types: Sequence[Any], out: str, target: Target, swap: bool) -> WarpProduct | None:
+    first, second = (t.dtype for t in in_types[:2])
+    return product_of_target(target, *((second, first) if swap else (first, second)), out)
+
+
+def _product_sizes(attrs: Any, in_types: Sequence[Any]) -> tuple[Sizes, bool] | None:
+    sizes = product_sizes(in_types, attrs)
+    return None if sizes is None else (sizes, False)
+
+
+def _conv_sizes(attrs: Any, in_types: Sequence[Any]) -> tuple[Sizes, bool] | None:
+    geometry = Geometry.of(attrs, in_types)
+    return None if geometry is None else (geometry.sizes, not geometry.channels_last)
+
+
+def _sizes_of(attrs: Any, in_types: Sequence[Any]) -> tuple[Sizes, bool] | None:
+    """Return the sizes of a product, and whether the second operand has its rows."""
+    is_conv = hasattr(attrs, "kernel_layout")
+    return (_conv_sizes if is_conv else _product_sizes)(attrs, in_types)
+
+
+def applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
+    """Return whether the target's matrix units compute a call, and it is worth their tiles."""
+    if target.kind.name != "cuda":
+        return False
+    found = _sizes_of(attrs, in_types)
+    if found is None:
+        return False
+    sizes, swap = found
+    out = getattr(attrs, "out_dtype", "") or in_types[0].dtype
+    entry = _entry(in_types, out, target, swap)
+    is_large = min(sizes.rows, sizes.columns, sizes.depth) >= _LEAST
+    return entry is not None and is_large and bool(legal_knobs(target))
+
+
+def _cost(problem: Problem, knobs: MatrixKnobs) -> float:
+    found = _sizes_of(problem.attrs, problem.in_types)
+    assert found is not None
+    return matrix_cost(found[0], knobs)
+
+
+def _knobs(problem: Problem) -> MatrixKnobs:
+    return min(legal_knobs(problem.target), key=lambda knobs: _cost(problem, knobs))
+
+
+def _space(problem: Problem) -> dict[str, Sequence[Any]]:
+    return {
+        "block_rows": _BLOCKS, "block_columns": _BLOCKS, "rows": _TILES, "columns": _TILES,
+    }  # fmt: skip
+
+
+# -- the stages ------------------------------------------------------------------------------------
+
+
+def _stages(sizes: Sizes, sides: MatrixSides, entry: WarpProduct, knobs: MatrixKnobs) -> te.Tensor:
+    """Return the product of panels that are padded with zeros to whole tiles."""
+    depth = _round_up(sizes.depth, _PANEL_BYTES // dtypes.bytes_of(entry.a_dtype))
+
+    def panel(name: str, element: Element, count: int, tile: int, dtype: str) -> te.Tensor:
+        whole = _round_up(count, tile)
+
+        def at(g: PrimExpr, i: PrimExpr, k: PrimExpr) -> Any:
+            inside = []
+            if whole != count:
+                inside.append(i < count)
+            if depth != sizes.depth:
+                inside.append(k < sizes.depth)
+            value = element(g, i, k)
+            if not inside:
+                return value
+            return te.if_then_else(ops.all_of(inside), value, ops.const(0, dtype))
+
+        return te.compute((sizes.batch, whole, depth), at, name=name)  # type: ignore[no-any-return]
+
+    left = panel("left", sides.left, sizes.rows, knobs.block_rows, entry.a_dtype)
+    right = panel("right", sides.right, sizes.columns, knobs.block_columns, entry.b_dtype)
+    k = te.reduce_axis((0, depth), name="k")
+    of = entry.c_dtype
+    shape = (sizes.batch, left.shape[1], right.shape[1])
+    return te.compute(  # type: ignore[no-any-return]
+        shape,
+        lambda g, i, j: te.sum(left(g, i, k).astype(of) * right(g, j, k).astype(of), axis=k),
+        name="products",
+    )
+
+
+def _round_up(count: int, step: int) -> int:
+    return -(-count // step) * step
+
+
+def compute_matrix(
+    problem: Problem, inputs: Sequence[te.Tensor], knobs: MatrixKnobs
+) -> list[te.Tensor]:
+    """The stages of a dense layer or a batch of products."""
+    sizes = product_sizes(problem.in_types, problem.attrs)
+    (out,) = problem.out_types
+    entry = _entry(problem.in_types, out.dtype, problem.target, False)
+    assert sizes is not None
+    assert entry is not None
+
+    def element(of: te.Tensor) -> Element:
+        if of.ndim == 2:
+            return lambda g, i, k: of(i, k)
+        alone = ops.as_int(of.shape[0]) == 1
+        return lambda g, i, k: of(0 if alone else g, i, k)
+
+    left, right = inputs
+    products = _stages(sizes, MatrixSides(element(left), element(right)), entry, knobs)
+
+    def at(*index: PrimExpr) -> Any:
+        return products(*([0] * (3 - len(index))), *index)
+
+    return [te.compute(out.shape, at, name="product", tag="injective")]
+
+
+def compute_conv(
+    problem: Problem, inputs: Sequence[te.Tensor], knobs: MatrixKnobs
+) -> list[te.Tensor]:
+    """The stages of a convolution: the product of its weights with the image's columns."""
+    (out,) = problem.out_types
+    geometry, column, filters, element = conv_operands(problem, inputs)
+    swap = not geometry.channels_last
+    entry = _entry(problem.in_types, out.dtype, problem.target, swap)
+    assert entry is not None
+    left, right = (filters, column) if swap else (column, filters)
+    products = _stages(geometry.sizes, MatrixSides(left, right), entry, knobs)
+    return [te.compute(out.shape, element(products), name="conv", tag="injective")]
+
+
+# -- the schedule ----------------------------------------------------------------------------------
+
+
+def _schedule(
+    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: MatrixKnobs
+) -> te.Schedule:
+    """A tile for each block; a thread for each element where the kernel does more than that."""
+    sums = [op for op in producers(outs) if isinstance(op, te.ComputeOp) and op.reduce_axis]
+    (products,) = anchor.op.input_tensors
+    panels = list(products.op.input_tensors)
+    schedule = te.create_schedule([t.op for t in outs])
+    inline_injective(schedule, outs, keep=[anchor, *panels])
+    is_result = any(t.op is anchor.op for t in outs)
+    out = anchor if is_result else only_reader(readers_of(schedule, outs), anchor.op, outs)
+    if len(outs) != 1 or sums != [products.op] or out is None or len(panels) != 2:
+        return schedule_elements(problem, outs, anchor, ThreadKnobs(64))
+    if not is_result:
+        schedule[anchor].compute_inline()
+    batch, rows, columns = _sides(schedule, out, problem)
+    _Tiles(schedule, out, products, knobs).bind(batch, rows, columns, panels, _fetches(problem))
+    return schedule
+
+
+def _sides(
+    schedule: te.Schedule, out: te.Tensor, problem: Problem
+) -> tuple[list[te.IterVar], te.IterVar, te.IterVar]:
+    """Return the axes of the output beside each other, its rows and its columns."""
+    stage = schedule[out]
+    if not hasattr(problem.attrs, "kernel_layout"):
+        *batch, rows, columns = stage.op.axis
+        return batch, rows, columns
+    geometry = Geometry.of(problem.attrs, problem.in_types)
+    assert geometry is not None
+    axes = dict(zip(geometry.out, stage.op.axis, strict=True))
+    batch, channel = [], axes["C"]
+    if problem.attrs.groups > 1:
+        group, channel = stage.split(channel, nparts=problem.attrs.groups)
+        batch.append(group)
+    pixels = [axes[letter] for letter in geometry.fused_pixels]
+    batch += [axes[x] for x in geometry.pixels if x not in geometry.fused_pixels]
+    stage.reorder(*batch, channel, *pixels)
+    pixel = stage.fuse(*pixels)
+    return batch, *((pixel, channel) if geometry.channels_last else (channel, pixel))
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """How a panel lies in memory: whether steps lie beside each other, and how many are one."""
+
+    by_step: bool
+    together: int
+
+
+def _fetches(problem: Problem) -> tuple[Fetch, Fetch]:
+    """Return how the panels of rows and of columns are fetched."""
+    found = _sizes_of(problem.attrs, problem.in_types)
+    assert found is not None
+    sizes, swap = found
+    if hasattr(problem.attrs, "kernel_layout"):
+        geometry = Geometry.of(problem.attrs, problem.in_types)
+        assert geometry is not None
+        pair = Fetch(geometry.columns_by_step, 1), Fetch(geometry.weights_by_step, 1)
+        return pair[::-1] if swap else pair
+    size = dtypes.bytes_of(problem.in_types[0].dtype)
+    # Whole panels of rows that begin at such addresses; sixteen bytes are one instruction.
+    together = _FETCHED_BYTES // size if sizes.depth % (_PANEL_BYTES // size) == 0 else 1
+    return Fetch(True, together), Fetch(True, together)
+
+
+class _Tiles:
+    """The loops of a product whose warps each have a part of a block's tile."""
+
+    def __init__(
+        self, schedule: te.Schedule, out: te.Tensor, products: te.Tensor, knobs: MatrixKnobs
+    ) -> None:
+        self.schedule, self.out, self.products, self.knobs = schedule, out, products, knobs
+        self.warp, self.lane = te.thread_axis("threadIdx.y"), te.thread_axis("threadIdx.x")
+
+    def bind(
+        self,
+        batch: Sequence[te.IterVar],
+        rows: te.IterVar,
+        columns: te.IterVar,
+        panels: Sequence[te.Tensor],
+        fetches: Sequence[Fetch],
+    ) -> None:
+        """Bind the loops to blocks, warps and threads, and compute the rest in them."""
+        stage, knobs = self.schedule[self.out], self.knobs
+        block_y, rows = stage.split(rows, factor=knobs.block_rows)
+        rows, row = stage.split(rows, factor=ROWS)
+        rows, group = stage.split(rows, factor=_WARP_ROWS // ROWS)
+        down, warp_y = stage.split(rows, nparts=knobs.rows // ROWS)
+        block_x, columns = stage.split(columns, factor=knobs.block_columns)
+        columns, column = stage.split(columns, factor=COLUMNS)
+        columns, member = stage.split(columns, factor=_WARP_COLUMNS // COLUMNS)
+        across, warp_x = stage.split(columns, nparts=knobs.columns // COLUMNS)
+        parts = (down, across, warp_y, warp_x, group, member, row, column)
+        stage.reorder(*batch, block_y, block_x, *parts)
+        if batch:
+            each = batch[0] if len(batch) == 1 else stage.fuse(*batch)
+            stage.bind(each, te.thread_axis("blockIdx.z"))
+        stage.bind(block_y, te.thread_axis("blockIdx.y"))
+        stage.bind(block_x, te.thread_axis("blockIdx.x"))
+        for strip in (down, across):
+            stage.bind(strip, te.thread_axis("vthread"))
+        warp, lane = stage.fuse(warp_y, warp_x), stage.fuse(group, member)
+        stage.bind(warp, self.warp)
+        stage.bind(lane, self.lane)
+        stage.unroll(row)
+        stage.unroll(column)
+        outer = self._sum_up(lane)
+        for panel, pad, fetch in zip(panels, (_LEFT_PAD, _RIGHT_PAD), fetches, strict=True):
+            self._share(panel, outer, pad, fetch)
+
+    def _sum_up(self, lane: te.IterVar) -> te.IterVar:
+        """Compute a thread's sums in its registers; return the loop over panels."""
+        first, second = (t.dtype for t in self.products.op.input_tensors)
+        entry = warp_product(first, second, self.products.dtype)
+        assert entry is not None
+        stage = self.schedule[self.products]
+        stage.set_scope("local")
+        stage.compute_at(self.schedule[self.out], lane)
+        *batch, rows, columns = stage.op.axis
+        (step,) = stage.op.reduce_axis
+        outer, step = stage.split(step, factor=_PANEL_BYTES // dtypes.bytes_of(entry.a_dtype))
+        step, inner = stage.split(step, factor=entry.depth)
+        rows, row = stage.split(rows, factor=ROWS)
+        columns, column = stage.split(columns, factor=COLUMNS)
+        stage.reorder(*batch, outer, step, rows, columns, row, column, inner)
+        stage.unroll(step)
+        stage.unroll(rows)
+        stage.unroll(columns)
+        stage.tensorize(row, warp_intrinsic(entry, self.lane))
+        return outer
+
+    def _share(self, panel: te.Tensor, outer: te.IterVar, pad: int, fetch: Fetch) -> None:
+        """Let all threads of a block fetch a panel, neighbours what lies beside each other."""
+        stage = self.schedule[panel]
+        stage.set_scope("shared")
+        stage.compute_at(self.schedule[self.products], outer)
+        size = dtypes.bytes_of(panel.dtype)
+        batch, number, step = stage.op.axis
+        stage.storage_align(number, _PANEL_BYTES // size, pad // size)
+        if not fetch.by_step:
+            number, step = step, number
+        stage.reorder(batch, number, step)
+        fused = stage.fuse(batch, number, step)
+        if fetch.together > 1:
+            fused, several = stage.split(fused, factor=fetch.together)
+            stage.vectorize(several)
+        fused, lane = stage.split(fused, factor=WARP)
+        _, warp = stage.split(fused, factor=self.knobs.warps[0] * self.knobs.warps[1])
+        stage.bind(warp, self.warp)
+        stage.bind(lane, self.lane)
+
+
+_PRODUCTS, _CONVOLUTIONS = ("nn.dense", "nn.batch_matmul"), ("nn.conv1d", "nn.conv2d", "nn.conv3d")
+OPERATORS = (*_PRODUCTS, *_CONVOLUTIONS)
+for _names, _compute in ((_PRODUCTS, compute_matrix), (_CONVOLUTIONS, compute_conv)):
+    register_strategy(
+        *_names, name="threads.matrix", priority=30, applies=applies, compute=_compute,
+        default=_knobs, space=_space, cost=_cost,
+    )(_schedule)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Names of classic TVM: modules divided otherwise, and why a name is not there."""

@@ -1,0 +1,305 @@
+"""The search over layouts: the whole model is timed with each candidate, beside the model as it is.
+
+What a convolution gets changes what its neighbours get, the copies between them, and what is fused
+with what; so nothing less than the model tells what is faster.  A candidate stays when the model
+is faster with it in a batch and again in a second one, alone with the model as it was, and the
+model's outputs are those of the operators' NumPy definitions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slipway.backends.choices import using_records
+from slipway.compiler.relay_build import build
+from slipway.errors import RPCError, SlipwayError, TuningError
+from slipway.ir.function import IRModule
+from slipway.relay.expr import Function
+from slipway.relay.interpret import interpret
+from slipway.relay.open_dims import has_open
+from slipway.relay.types import TensorType
+from slipway.target import Target
+from slipway.toolchain.tempdir import tempdir
+from slipway.tuning.database import Database
+from slipway.tuning.layouts import LayoutTask, extract_layouts, write_choices
+from slipway.tuning.measure import (
+    Measured,
+    error_text,
+    is_faster,
+    numeric_difference,
+    random_array,
+    scored,
+)
+from slipway.tuning.runner import Runner
+from slipway.tuning.search import SAME_ERRORS
+from slipway.tuning.session import Array, ModelSession
+from slipway.tuning.space import Candidate
+
+BATCH = 6
+TURNS = 7
+PROMISING = 0.97  # of the present model's time, in a batch; it must be shown once more
+FRUITLESS = 1  # batches without a gain, after which a layer is done
+
+
+@dataclass(frozen=True)
+class LayoutProgress:
+    """Where a task stands after its batches: `score` is the model's time over that at first."""
+
+    task: LayoutTask
+    number: int
+    trials: int
+    score: float
+    default_seconds: float
+
+
+class ModelBench:
+    """Times a model compiled with records, on one device; a context that ends the session."""
+
+    def __init__(
+        self,
+        module: IRModule,
+        target: Target,
+        params: Mapping[str, Any],
+        runner: Runner,
+        folder: Path,
+    ) -> None:
+        self.module, self.target, self.params = module, target, dict(params)
+        self.runner, self.folder = runner, folder
+        main = module["main"]
+        assert isinstance(main, Function)
+        given = [p for p in main.params if p.name_hint not in self.params]
+        types = {p.name_hint: p.checked_type for p in given}
+        self.inputs = {
+            name: random_array(t, i)
+            for i, (name, t) in enumerate(types.items())
+            if isinstance(t, TensorType)
+        }
+        self._session: ModelSession | None = None
+        self._wanted: list[Array] | None = None
+        self._number = 0
+
+    def __enter__(self) -> ModelBench:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def build(self, choices: Mapping[LayoutTask, Candidate]) -> Path:
+        """Compile the model with some choices; SlipwayError where one is refused."""
+        self._number += 1
+        path = self.folder / f"model_{self._number}.tar"
+        records = write_choices(path.with_suffix(".records"), choices.items())
+        with using_records(str(records)):
+            build(self.module, self.target, params=self.params).export_library(str(path))
+        return path
+
+    def times(self, paths: Mapping[Candidate, Path], turns: int) -> dict[Candidate, list[float]]:
+        """Return the seconds of a run with each candidate; RPCError when the device is lost."""
+        session = self._open()
+        try:
+            times = session.times(paths, turns)
+        except RPCError:
+            self.__exit__()
+            raise
+        session.keep(set(paths.values()))
+        return times
+
+    def verify(self, path: Path) -> str:
+        """Return how the outputs on the device differ from the reference's; "" if not."""
+        if self._wanted is None:
+            found = interpret(self.module, params=self.params, **self.inputs)
+            self._wanted = [np.asarray(a) for a in (found if isinstance(found, tuple) else [found])]
+        try:
+            results = self._open().results(path)
+        except RPCError as error:
+            self.__exit__()
+            return error_text(error)
+        return numeric_difference(results, self._wanted)
+
+    def _open(self) -> ModelSession:
+        if self._session is None:
+            self._session = ModelSession(self.runner.open(), self.inputs)
+        return self._session
+
+
+class LayoutSearch:
+    """The search over the layouts of one model; `step` makes a batch for one task."""
+
+    def __init__(self, tasks: Sequence[LayoutTask], database: Database, bench: ModelBench) -> None:
+        self.tasks, self.database, self.bench = list(tasks), database, bench
+        self.device = bench.runner.device
+        self.chosen: dict[str, Candidate] = {}
+        self.tried: dict[str, set[Candidate]] = {}
+        for task in tasks:
+            best, default = database.best(task, self.device), task.space.default
+            assert default is not None
+            self.chosen[task.key] = default if best is None else best.candidate
+            known = database.trials(task, self.device)
+            self.tried[task.key] = {trial.candidate for trial in known}
+        self.fruitless = dict.fromkeys(self.chosen, 0)
+        self.score, self.seconds = 1.0, 0.0
+        self._present: Path | None = None
+        self._failures: list[str] = []  # of the device, in a row
+
+    def step(self, task: LayoutTask, size: int = BATCH) -> int:
+        """Try some candidates of a task and return how many there were; 0: none is left."""
+        tried = self.tried[task.key]
+        batch = [c for c in task.candidates() if c not in tried][:size]
+        if not batch:
+            return 0
+        present, errors = self.chosen[task.key], []
+        paths = {present: self._present or self.bench.build(self._with(task, present))}
+        for candidate in batch:
+            tried.add(candidate)
+            try:
+                paths[candidate] = self.bench.build(self._with(task, candidate))
+            except SlipwayError as error:
+                errors.append(Measured(candidate, kind="build", error=error_text(error)))
+        self._present = paths[present]
+        measured = errors + self._measured(paths, present, TURNS)
+        trials = [m for m in measured if m.candidate != present]
+        self.database.add(task, self.device, trials)
+        won = self._crown(task, present, paths, trials)
+        self.fruitless[task.key] = 0 if won else self.fruitless[task.key] + 1
+        return len(batch)
+
+    def is_done(self, task: LayoutTask) -> bool:
+        """Return whether the last batches of a task brought nothing."""
+        return self.fruitless[task.key] >= FRUITLESS
+
+    def _with(self, task: LayoutTask, candidate: Candidate) -> dict[LayoutTask, Candidate]:
+        return {t: candidate if t is task else self.chosen[t.key] for t in self.tasks}
+
+    def _measured(
+        self, paths: Mapping[Candidate, Path], present: Candidate, turns: int
+    ) -> list[Measured]:
+        """Return the times of candidates; where a device is lost, of each by itself."""
+        try:
+            times = self.bench.times(paths, turns)
+        except RPCError as error:
+            if len(paths) > 2:
+                return self._alone(paths, present, turns)
+            self._failures.append(error_text(error))
+            if len(self._failures) >= SAME_ERRORS:
+                raise TuningError(
+                    f"{SAME_ERRORS} models on {self.device} failed one after the other; the first: "
+                    f"{self._failures[0]}"
+                ) from error
+            at_fault = [c for c in paths if c != present]
+            return [Measured(c, kind="run", error=error_text(error)) for c in at_fault]
+        self._failures = []
+        self.seconds = sorted(times[present])[len(times[present]) // 2]
+        return [scored(c, times[c], times[present]) for c in times]
+
+    def _alone(
+        self, paths: Mapping[Candidate, Path], present: Candidate, turns: int
+    ) -> list[Measured]:
+        """Return what candidates do, each by itself: a device did not survive their batch."""
+        found: list[Measured] = []
+        for candidate in paths:
+            if candidate != present:
+                pair = {present: paths[present], candidate: paths[candidate]}
+                measured = self._measured(pair, present, turns)
+                found += [m for m in measured if m.candidate == candidate]
+        return found
+
+    def _crown(
+        self,
+        task: LayoutTask,
+        present: Candidate,
+        paths: Mapping[Candidate, Path],
+        trials: Sequence[Measured],
+    ) -> bool:
+        """Let the fastest meet the present model once more; return whether it stays."""
+        better = sorted(
+            (m for m in trials if not m.kind and m.score < PROMISING), key=lambda m: m.score
+        )
+        for challenger in better[:2]:
+            pair = {present: paths[present], challenger.candidate: paths[challenger.candidate]}
+            again = {m.candidate: m for m in self._measured(pair, present, 2 * TURNS)}
+            one, other = again.get(challenger.candidate), again.get(present)
+            if one is None or other is None or one.kind or not is_faster(one, other):
+                continue
+            wrong = self.bench.verify(paths[one.candidate])
+            if wrong:
+                one.kind, one.error, one.score = "wrong", wrong, float("inf")
+            score = one.score
+            one.score = score if wrong else self._score_of(task) * score
+            self.database.add(task, self.device, [one], verified=None if wrong else one.candidate)
+            if not wrong:
+                self.chosen[task.key], self._present = one.candidate, paths[one.candidate]
+                self.score *= score
+                return True
+        return False
+
+    def _score_of(self, task: LayoutTask) -> float:
+        """Return the score of what a task has now; each later winner is below it."""
+        known = self.database.best(task, self.device)
+        return 1.0 if known is None else known.score
+
+
+def tune_layouts(
+    module: IRModule,
+    target: Target,
+    params: Mapping[str, Any] | None,
+    runner: Runner,
+    database: Database,
+    *,
+    seconds: float = 0.0,
+    per_task: int = 0,
+    watcher: Callable[[LayoutProgress], None] | None = None,
+) -> float:
+    """Search the layouts of a model; return its time with the best over that at first.
+
+    `seconds` and the trials of a task end it; 0: any.  A model with open sizes has no layouts to
+    search.  What is found is in the database, after Ctrl-C and errors too.  Raises TuningError when
+    the device fails.
+    """
+    start, tasks = time.monotonic(), extract_layouts(module, target, params)
+    if not tasks or not is_timed_whole(module):
+        return 1.0
+    with (
+        tempdir() as folder,
+        ModelBench(module, target, params or {}, runner, Path(folder.path)) as bench,
+    ):
+        search = LayoutSearch(tasks, database, bench)
+        for task in sorted(tasks, key=lambda task: -task.weight):
+            _search_one(search, task, per_task)
+            if watcher is not None:
+                number, trials = tasks.index(task), len(search.tried[task.key])
+                watcher(LayoutProgress(task, number, trials, search.score, search.seconds))
+            if seconds and time.monotonic() - start > seconds:
+                break
+    return search.score
+
+
+def is_timed_whole(module: IRModule) -> bool:
+    """Return whether "main" takes tensors of fixed sizes, for which values can be made up."""
+    main = module["main"]
+    types = [p.checked_type for p in main.params] if isinstance(main, Function) else []
+    return bool(types) and all(isinstance(t, TensorType) and not has_open(t) for t in types)
+
+
+def _search_one(search: LayoutSearch, task: LayoutTask, per_task: int) -> None:
+    """Search one task until nothing is gained any more, in `per_task` trials if that is not 0."""
+    left = per_task or len(task.space)
+    while left > 0 and not search.is_done(task):
+        try:
+            made = search.step(task, min(BATCH, left))
+        except RPCError as error:
+            raise TuningError(f"no session with {search.device} for {task}: {error}") from error
+        except SlipwayError as error:
+            if isinstance(error, TuningError):
+                raise
+            raise TuningError(f"{task}: {error}") from error
+        if not made:
+            break
+        left -= made

@@ -1,0 +1,195 @@
+"""Products on NVIDIA's matrix units, against a model of the instruction that PTX describes."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+import run_kernels
+import test_ptx
+
+import slipway as tvm
+from slipway import relay
+from slipway.backends.gpu.schedules import matrix
+from slipway.backends.gpu.schedules.matrix import MatrixKnobs, legal_knobs
+from slipway.contrib import graph_executor
+from slipway.ir.instructions.warp_products import WARP_PRODUCTS
+from slipway.target import Target
+
+TARGET = Target("cuda -arch=sm_80 -thread_warp_size=32 -max_threads_per_block=1024", host="llvm")
+DTYPES = {"bfloat16": ml_dtypes.bfloat16}
+
+
+@pytest.fixture(params=["cuda", "ll"])
+def simulated(request, simulators, monkeypatch):
+    """A simulated GPU with matrix units."""
+    found = simulators(request.param)
+    monkeypatch.setattr(run_kernels, "current", (TARGET, found))
+    found.enter()
+    found.launched.clear()
+    yield found
+    found.leave()
+
+
+def array(rng, shape, dtype):
+    if "int" in dtype:
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max + 1, shape).astype(dtype)
+    return rng.standard_normal(shape).astype(DTYPES.get(dtype, dtype))
+
+
+def built(body, target=TARGET):
+    given = relay.analysis.free_vars(body)
+    return relay.build(tvm.IRModule.from_expr(relay.Function(given, body)), target=target)
+
+
+def run(simulated, body, **inputs):
+    """Return what `body` computes on the simulated GPU; its kernels are checked for races."""
+    library = built(body)
+    code = library.lib.imported_modules[0]
+    simulated.learn(code)
+    assert "mma.sync" in code.get_source("ptx")
+    module = graph_executor.GraphModule(library["default"](tvm.cuda(0)))
+    module.run(**inputs)
+    return module.get_output(0).numpy()
+
+
+def var(name, *shape, dtype):
+    return relay.var(name, shape=shape, dtype=dtype)
+
+
+def close(found, wanted):
+    if found.dtype.kind == "i":
+        np.testing.assert_array_equal(found, wanted)
+    else:
+        scale = np.abs(wanted.astype("float32")).max()
+        np.testing.assert_allclose(
+            found.astype("float32") / scale, wanted.astype("float32") / scale, atol=2e-6
+        )
+
+
+@pytest.mark.parametrize("kind", sorted(WARP_PRODUCTS))
+def test_every_instruction_computes_a_product(simulated, kind):
+    entry = WARP_PRODUCTS[kind]
+    rng = np.random.default_rng(0)
+    x, w = array(rng, (48, 72), entry.a_dtype), array(rng, (40, 72), entry.b_dtype)
+    given = var("x", *x.shape, dtype=entry.a_dtype), var("w", *w.shape, dtype=entry.b_dtype)
+    wide = np.int64 if "int" in entry.a_dtype else np.float64
+    wanted = (x.astype(wide) @ w.astype(wide).T).astype(entry.c_dtype)
+    close(run(simulated, relay.nn.dense(*given, out_dtype=entry.c_dtype), x=x, w=w), wanted)
+
+
+@pytest.mark.parametrize(
+    "size", [(1, 64, 64, 64), (1, 33, 100, 40), (3, 65, 33, 129), (2, 200, 32, 32)]
+)
+def test_products_of_any_extents(simulated, size):
+    batch, rows, columns, depth = size
+    rng = np.random.default_rng(1)
+    x, w = array(rng, (batch, rows, depth), "int8"), array(rng, (batch, columns, depth), "int8")
+    given = var("x", *x.shape, dtype="int8"), var("w", *w.shape, dtype="int8")
+    wanted = x.astype("int32") @ w.astype("int32").transpose(0, 2, 1)
+    close(run(simulated, relay.nn.batch_matmul(*given, out_dtype="int32"), x=x, w=w), wanted)
+
+
+@pytest.mark.parametrize(
+    "knobs", [(64, 64, 8, 8), (128, 32, 4, 8), (32, 128, 4, 4), (64, 64, 2, 8)]
+)
+@pytest.mark.parametrize("dtype", ["int8", "float16"])
+def test_threads_with_several_sums(simulated, monkeypatch, dtype, knobs):
+    """Each of a thread's parts has registers of its own, whatever the tile."""
+    out = "int32" if dtype == "int8" else "float32"
+    chosen = MatrixKnobs(*knobs)
+    assert chosen in legal_knobs(TARGET)
+    monkeypatch.setattr(matrix, "legal_knobs", lambda target: (chosen,))
+    rng = np.random.default_rng(4)
+    x, w = array(rng, (150, 96), dtype), array(rng, (140, 96), dtype)
+    given = var("x", *x.shape, dtype=dtype), var("w", *w.shape, dtype=dtype)
+    wide = x.astype("float64") @ w.astype("float64").T
+    close(run(simulated, relay.nn.dense(*given, out_dtype=out), x=x, w=w), wide.astype(out))
+
+
+def test_what_follows_a_product_is_in_its_kernel(simulated):
+    """And a model in float16 sums in float32, rounds once, and converts nothing before."""
+    rng = np.random.default_rng(2)
+    x, w, b = (array(rng, shape, "float16") for shape in ((50, 96), (70, 96), (70,)))
+    given = [var(n, *a.shape, dtype="float16") for n, a in (("x", x), ("w", w), ("b", b))]
+    body = relay.nn.relu(relay.nn.bias_add(relay.nn.dense(*given[:2]), given[2]))
+    found = run(simulated, body, x=x, w=w, b=b)
+    assert len(simulated.launched) == 1
+    product = (x.astype("float32") @ w.astype("float32").T).astype("float16")
+    assert found.dtype == "float16"
+    wanted = np.maximum(product + b, 0).astype("float32")
+    np.testing.assert_allclose(found.astype("float32"), wanted, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize(("dtype", "groups"), [("int8", 2), ("float16", 1)])
+def test_convolutions(simulated, layout, dtype, groups):
+    rng = np.random.default_rng(3)
+    out = "int32" if dtype == "int8" else "float32"
+    x = array(rng, (2, 32 * groups, 9, 8), dtype)
+    w = array(rng, (32 * groups, 32, 3, 3), dtype)
+    kernel = {"NCHW": "OIHW", "NHWC": "HWIO"}[layout]
+
+    def call(shape_x, shape_w, dtype, out, layout, kernel):
+        return relay.nn.conv2d(
+            var("x", *shape_x, dtype=dtype), var("w", *shape_w, dtype=dtype), padding=(1, 1),
+            strides=(2, 1), groups=groups, channels=32 * groups, kernel_size=(3, 3),
+            data_layout=layout, kernel_layout=kernel, out_dtype=out,
+        )  # fmt: skip
+
+    plain = built(call(x.shape, w.shape, "float32", "float32", "NCHW", "OIHW"), Target("llvm"))
+    module = graph_executor.GraphModule(plain["default"](tvm.cpu(0)))
+    module.run(x=x.astype("float32"), w=w.astype("float32"))
+    wanted = module.get_output(0).numpy().astype(out)
+    if layout == "NHWC":
+        x, w = x.transpose(0, 2, 3, 1).copy(), w.transpose(2, 3, 1, 0).copy()
+        wanted = wanted.transpose(0, 2, 3, 1)
+    close(run(simulated, call(x.shape, w.shape, dtype, out, layout, kernel), x=x, w=w), wanted)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_86", "sm_90a", "sm_100"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
+@pytest.mark.parametrize("kind", ["dense", "convolution"])
+def test_kernels_are_assembled_without_spills(kind, dtype, arch, tmp_path):
+    out = "int32" if dtype == "int8" else "float32"
+    if kind == "dense":
+        given = var("x", 512, 512, dtype=dtype), var("w", 512, 512, dtype=dtype)
+        body = relay.nn.dense(*given, out_dtype=out)
+    else:
+        given = var("x", 1, 64, 28, 28, dtype=dtype), var("w", 64, 64, 3, 3, dtype=dtype)
+        body = relay.nn.conv2d(*given, padding=(1, 1), out_dtype=out)
+    target = Target(f"cuda -arch={arch} -max_threads_per_block=1024", host="llvm")
+    ptx = built(body, target).lib.imported_modules[0].get_source("ptx")
+    assert "mma.sync" in ptx
+    assert test_ptx.spilt(test_ptx.assembled(ptx, arch, tmp_path)) == 0
+
+
+def test_older_devices_have_none():
+    body = relay.nn.dense(
+        var("x", 64, 64, dtype="int8"), var("w", 64, 64, dtype="int8"), out_dtype="int32"
+    )
+    ptx = built(body, Target("cuda -arch=sm_75", host="llvm")).lib.imported_modules[0]
+    assert "mma.sync" not in ptx.get_source("ptx")
+
+
+def test_blocks_fit_the_device():
+    small = Target("cuda -arch=sm_80 -max_threads_per_block=64 -max_shared_memory_per_block=8192")
+    knobs = legal_knobs(small)
+    assert knobs
+    assert all(k.threads <= 64 for k in knobs)
+    assert MatrixKnobs(32, 32, 4, 4) in knobs
+    assert MatrixKnobs(128, 128, 8, 8) not in knobs
+
+
+def test_an_image_smaller_than_a_tile_with_more_in_the_kernel(simulated):
+    """The pixels of one image are the fused axis itself, also past its end."""
+    rng = np.random.default_rng(5)
+    x, w = array(rng, (1, 40, 7, 7), "float16"), array(rng, (64, 40, 1, 1), "float16")
+    b = array(rng, (64, 1, 1), "float32")
+    product = relay.nn.conv2d(
+        var("x", *x.shape, dtype="float16"), var("w", *w.shape, dtype="float16"),
+        out_dtype="float32",
+    )  # fmt: skip
+    found = run(simulated, relay.add(product, var("b", 64, 1, 1, dtype="float32")), x=x, w=w, b=b)
+    assert len(simulated.launched) == 1
+    wanted = np.einsum("oc,cyx->oyx", w[:, :, 0, 0].astype("float64"), x[0].astype("float64")) + b
+    close(found[0], wanted.astype("float32"))

@@ -1,0 +1,216 @@
+"""Programs with open dimensions: one run function for every size, in C and as LLVM's object."""
+
+import ctypes
+import subprocess
+
+import numpy as np
+import pytest
+from tests.compiler.aot.test_aot import compile_shared
+from tests.compiler.test_open_sizes import attention, cnn, mlp, values, var, weights
+
+from slipway import relay
+from slipway.errors import LoweringError
+from slipway.ir.function import IRModule
+from slipway.micro import export_model_library_format
+from slipway.relay.dims import Dim, at
+from slipway.relay.interpret import interpret
+from slipway.runtime.load import load_module
+from slipway.runtime.ndarray import array
+from slipway.toolchain import emulators, zig
+
+
+def compiled(mod, target, api="c"):
+    return relay.build(
+        mod,
+        target=target,
+        executor=relay.backend.Executor("aot", {"interface-api": api}),
+        runtime=relay.backend.Runtime("crt"),
+    )
+
+
+def pointers(arrays):
+    return (ctypes.c_void_p * max(1, len(arrays)))(*(a.ctypes.data for a in arrays))
+
+
+class Program:
+    """A program as a shared library, with memory of the largest sizes around it."""
+
+    def __init__(self, lib, folder):
+        self.lib, self.program = lib, lib.program
+        self.library = compile_shared(lib, folder)
+
+    def run(self, sizes, **inputs):
+        """Return (status, outputs), each output in memory of exactly its size."""
+        table = {size.name: sizes[size.name] for size in self.program.sizes}
+        known = {v: table[str(v.name)] for v in self._variables()}
+        given = [np.ascontiguousarray(inputs[p.name]) for p in self.program.inputs]
+        made = [
+            np.zeros([at(d, known) for d in p.type.shape], p.type.dtype)
+            for p in self.program.outputs
+        ]
+        words = (ctypes.c_int32 * len(table))(*table.values())
+        run = getattr(self.library, f"tvmgen_{self.program.name}_run")
+        return run(pointers(given), pointers(made), words), made
+
+    def _variables(self):
+        types = [p.type for p in (*self.program.inputs, *self.program.outputs)]
+        return {v for t in types for d in t.shape if hasattr(d, "variables") for v in d.variables}
+
+
+def small():
+    x = relay.nn.relu(relay.nn.dense(var("x", Dim("n", 1, 3), 8), weights(6, 8)))
+    return IRModule.from_expr(relay.nn.softmax(x))
+
+
+SLOW = pytest.mark.long
+EVERY = [
+    (small, (8,), "n", (3, 1)),
+    pytest.param(mlp, (32,), "n", (8, 1, 3), marks=SLOW),
+    pytest.param(cnn, (3, 8, 8), "n", (5, 1), marks=SLOW),
+    pytest.param(attention, (32,), "s", (4, 17), marks=SLOW),
+]
+
+
+@pytest.mark.parametrize("target", ["c", "llvm"])
+@pytest.mark.parametrize(("make", "shape", "name", "sizes"), EVERY)
+def test_a_program_runs_every_size(target, make, shape, name, sizes, tmp_path):
+    mod = make()
+    program = Program(compiled(mod, target), tmp_path)
+    for size in sizes:
+        x = values(size, *shape)
+        status, (found,) = program.run({name: size}, x=x)
+        assert status == 0
+        np.testing.assert_allclose(found, interpret(mod, x=x), rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", ["c", "llvm"])
+def test_formulas_copies_and_two_sizes(target, tmp_path):
+    """Shapes that are formulas, an input that is returned, and sizes outside of their ranges."""
+    n, h = Dim("n", 1, 3), Dim("h", 5, 12)
+    x, y = var("x", n, 2, h, 6), var("y", h)
+    pooled = relay.nn.max_pool2d(x, (3, 3), (2, 2), padding=(1, 1))
+    mod = IRModule.from_expr(relay.Function([x, y], relay.Tuple([pooled, y])))
+    program = Program(compiled(mod, target), tmp_path)
+    for sizes in ({"n": 2, "h": 5}, {"n": 3, "h": 12}, {"n": 1, "h": 8}):
+        given = {"x": values(sizes["n"], 2, sizes["h"], 6), "y": values(sizes["h"])}
+        status, found = program.run(sizes, **given)
+        assert status == 0
+        for one, wanted in zip(found, interpret(mod, **given), strict=True):
+            np.testing.assert_array_equal(one, wanted)
+    for sizes in ({"n": 0, "h": 5}, {"n": 3, "h": 13}):
+        assert program.run({**sizes}, x=values(3, 2, 12, 6), y=values(12))[0] == -3
+    header = program.lib.sources.header
+    assert "int32_t h; /* 5..12 */" in header
+    assert "#define TVMGEN_DEFAULT_X_SIZE 1728" in header
+
+
+@pytest.mark.parametrize("architecture", ["aarch64", "arm"])
+def test_a_program_runs_every_size_on_a_device(architecture, tmp_path):
+    """One executable, on an emulated processor, for the size that its arguments say."""
+    emulator = emulators.find(architecture)
+    if emulator is None or zig.find_zig() is None:
+        pytest.skip(f"{emulators.install_hint(architecture)}, and ziglang")
+    mod = small()
+    sources = compiled(mod, "c").sources
+    (tmp_path / sources.header_name).write_text(sources.header)
+    (tmp_path / sources.source_name).write_text(sources.source)
+    (tmp_path / "main.c").write_text(MAIN)
+    # The targets of the static server, for which zig has built musl once.
+    triple = {"aarch64": ["aarch64-linux-musl"], "arm": ["arm-linux-musleabihf", "-mcpu=cortex_a7"]}
+    words = ["cc", "-target", *triple[architecture], "-Os", "-static"]
+    words += ["-o", str(tmp_path / "program")]
+    files = [str(tmp_path / name) for name in ("main.c", sources.source_name)]
+    zig.run_zig([*words, *files], purpose="a program")
+    for size in (1, 3):
+        x = values(size, 8)
+        command = [*emulator, tmp_path / "program", str(size)]
+        out = subprocess.run(command, input=x.tobytes(), capture_output=True, check=True).stdout
+        found = np.frombuffer(out, "float32").reshape(size, 6)
+        np.testing.assert_allclose(found, interpret(mod, x=x), rtol=2e-5, atol=1e-5)
+
+
+MAIN = """
+#include <stdio.h>
+#include <stdlib.h>
+#include "tvmgen_default.h"
+static _Alignas(16) float x[TVMGEN_DEFAULT_X_SIZE / 4], y[TVMGEN_DEFAULT_OUTPUT_SIZE / 4];
+int main(int argc, char **argv) {
+  struct tvmgen_default_sizes sizes = {argc > 1 ? atoi(argv[1]) : 0};
+  struct tvmgen_default_inputs in = {x};
+  struct tvmgen_default_outputs out = {y};
+  size_t rows = (size_t)sizes.n;
+  if (fread(x, 32, rows, stdin) != rows || tvmgen_default_run(&in, &out, &sizes) != 0) return 1;
+  return fwrite(y, 24, rows, stdout) == rows ? 0 : 2;
+}
+"""
+
+
+def test_the_calling_convention_takes_sizes_from_shapes(tmp_path):
+    mod = small()
+    for target in ("llvm", "c"):
+        lib = compiled(mod, target, "packed")
+        folder = tmp_path / target
+        folder.mkdir()
+        compile_shared(lib, folder)
+        run = load_module(folder / "model.so")[f"tvmgen_{lib.program.name}_run"]
+        for size in (1, 3):
+            x, out = values(size, 8), array(np.zeros((size, 6), np.float32))
+            run(array(x), out)
+            np.testing.assert_allclose(out.numpy(), interpret(mod, x=x), rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_an_axis_of_some_times_a_size_tells_it(target, tmp_path):
+    x = var("x", 4 * Dim("n", 1, 3), 2)
+    mod = IRModule.from_expr(relay.Function([x], relay.sum(relay.reshape(x, (-1, 8)), 1)))
+    lib = compiled(mod, target, "packed")
+    compile_shared(lib, tmp_path)
+    run = load_module(tmp_path / "model.so")[f"tvmgen_{lib.program.name}_run"]
+    for size in (1, 3):
+        given, out = values(4 * size, 2), array(np.zeros(size, np.float32))
+        run(array(given), out)
+        np.testing.assert_allclose(out.numpy(), interpret(mod, x=given), rtol=1e-5)
+    function = getattr(ctypes.CDLL(str(tmp_path / "model.so")), f"__tvm_ffi_{run_name(lib)}")
+    for rows in (6, 16, 0):  # no four times a size, or too large or small a size
+        given, out = values(16, 2), np.zeros(4, np.float32)
+        args = (Any * 2)(of_tensor(given, rows, 2), of_tensor(out, 4))
+        assert function(None, args, 2, None) == -3
+        np.testing.assert_array_equal(out, 0)
+
+
+class Any(ctypes.Structure):
+    """A value of the calling convention."""
+
+    _fields_ = (
+        ("type", ctypes.c_int32), ("padding", ctypes.c_int32), ("pointer", ctypes.c_void_p),
+    )  # fmt: skip
+
+
+class Tensor(ctypes.Structure):
+    """A DLTensor."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("rank", ctypes.c_int32),
+        ("dtype", ctypes.c_uint8 * 4), ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.c_void_p), ("offset", ctypes.c_uint64),
+    )  # fmt: skip
+
+
+def of_tensor(data, *shape):
+    """Return a value that says of an array what shape it has, true or not."""
+    made = Tensor(data.ctypes.data, (1, 0), len(shape), (2, 32, 1, 0),
+                  (ctypes.c_int64 * len(shape))(*shape))  # fmt: skip
+    KEPT.append(made)
+    return Any(7, 0, ctypes.addressof(made))
+
+
+KEPT = []  # what values point at
+
+
+def run_name(lib):
+    return f"tvmgen_{lib.program.name}_run"
+
+
+def test_firmware_has_fixed_sizes(tmp_path):
+    with pytest.raises(LoweringError, match=r"firmware's model has fixed.*n in 1\.\.3.*Export"):
+        export_model_library_format(compiled(small(), "c"), tmp_path / "model.tar")

@@ -1,0 +1,70 @@
+"""Folders of tests and benchmarks: short enough to read, and no file taken for another."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+MAX_ENTRIES = 30  # as of the package's folders (test_layering.py)
+# Folders with more: how many they may have, and why they are not divided.
+WIDE_FOLDERS = {
+    "tests": (50, "a folder for each part of the package, under the part's name"),
+    "tests/frontends": (38, "27 of them one importer's, and what they share"),
+    "tests/relay": (40, "a file for each part of the graph language"),
+    "benchmarks": (56, "each is a command of that name: python -m benchmarks NAME"),
+}
+
+
+def python_files():
+    """Return every Python file of the tests."""
+    return [path for path in (ROOT / "tests").rglob("*.py") if "__pycache__" not in path.parts]
+
+
+def is_kept(path):
+    """Return whether a file or folder is no leftover of tools."""
+    return path.name != "__pycache__" and not path.name.startswith(".")
+
+
+def test_folders_can_be_taken_in_at_a_glance():
+    folders = [p for top in ("tests", "benchmarks") for p in (ROOT / top, *(ROOT / top).rglob("*"))]
+    counts = {
+        folder.relative_to(ROOT).as_posix(): len(
+            {p.name for p in folder.iterdir()} - {"__pycache__"}
+        )
+        for folder in folders
+        if folder.is_dir() and not {"__pycache__", "seeds", "data"} & set(folder.parts)
+    }
+    too_wide = {
+        folder: count
+        for folder, count in counts.items()
+        if count > WIDE_FOLDERS.get(folder, (MAX_ENTRIES, ""))[0]
+    }
+    assert not too_wide, f"divide by meaning what has more than {MAX_ENTRIES} entries: {too_wide}"
+    needless = [folder for folder in WIDE_FOLDERS if counts[folder] <= MAX_ENTRIES]
+    assert not needless, f"take these out of WIDE_FOLDERS: {needless}"
+
+
+def test_no_file_is_taken_for_another_of_its_name():
+    """`import name` finds the first on a path that conftest files extend as folders are read.
+
+    So a file of the tests is imported by a bare name only where no other has this name; else it is
+    `from tests.folder import name`.
+    """
+    places = defaultdict(list)
+    for path in python_files():
+        places[path.stem].append(path)
+    unclear = []
+    for path in python_files():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module]
+            else:
+                continue
+            unclear += [
+                f"{path.relative_to(ROOT)}:{node.lineno}: {name}"
+                for name in names
+                if len(places[name]) > 1 or (places[name] and name.startswith("test_"))
+            ]
+    assert not unclear, "import by the whole name, from tests.…:\n" + "\n".join(unclear)

@@ -1,0 +1,81 @@
+// What a model may be loaded from, and several programs beside each other.  FOLDER has what
+// test_kinds_of_models.py exported.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+import { pathToFileURL } from "node:url";
+
+const { SLIPWAY_JS, FOLDER } = process.env;
+const { instantiateSync, load } = await import(pathToFileURL(SLIPWAY_JS));
+const bytes = await readFile(`${FOLDER}/branch.wasm`);
+const buffer = () => bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length);
+const shared = () => {
+  const made = new SharedArrayBuffer(bytes.length);
+  new Uint8Array(made).set(bytes);
+  return made;
+};
+
+test("every form that bytes come in", async () => {
+  const forms = [
+    bytes, buffer(), shared(), new Uint8Array(shared()), new DataView(buffer()), new Blob([bytes]),
+    new File([bytes], "model.wasm"), new Response(bytes), new Response(bytes, { headers: { "Content-Type": "text/plain" } }),
+    Promise.resolve(bytes), Promise.resolve(new Response(bytes)), readFile(`${FOLDER}/branch.wasm`),
+    pathToFileURL(`${FOLDER}/branch.wasm`), WebAssembly.compile(bytes),
+  ];
+  for (const form of forms) {
+    assert.equal((await load(form)).inputs.length, 2);
+  }
+  for (const form of [bytes, buffer(), shared(), new DataView(buffer())]) {
+    assert.equal(instantiateSync(form).numThreads, 1);
+  }
+  const seen = [];
+  await load(new Blob([bytes]), { onProgress: (...given) => seen.push(given) });
+  assert.deepEqual(seen, [[bytes.length, bytes.length, "model"]]);
+});
+
+test("what is no module", async () => {
+  for (const form of [undefined, null, {}, [], 7, () => bytes]) {
+    await assert.rejects(load(form), { name: "TypeError", message: /a Blob, a Response/ });
+    assert.throws(() => instantiateSync(form), { name: "TypeError" });
+  }
+  await assert.rejects(load(new Blob(["<html>"])), { name: "ArtifactError", message: /no WebAssembly/ });
+  await assert.rejects(load(new Blob([bytes.subarray(0, 4000)])), { name: "ArtifactError", message: /cut off/ });
+  await assert.rejects(load(Promise.reject(new Error("gone"))), { message: "gone" });
+});
+
+test("two models side by side: what lies in the other's memory", async () => {
+  const [a, b] = [await load(bytes), await load(bytes)];
+  a.runtime.empty([100_000]); // addresses differ from here on
+  const y = a.runtime.tensor([1, 2, 3, 4]);
+  const { output } = await b.run({ flag: false, y });
+  assert.deepEqual([...output], [2, 3, 4, 5]);
+  assert.throws(() => b.getFunction("set_input")("y", y), { name: "ValueError", message: /another program: copy it/ });
+  assert.throws(() => b.getFunction("run")(a.module), { name: "ValueError", message: /another program/ });
+  b.runtime.registerFunc("inputs of a", a.getFunction("get_num_inputs"));
+  assert.equal(b.runtime.getGlobalFunc("inputs of a")(), 2);
+  const own = b.runtime.toPackedFunc(a.getFunction("get_num_inputs"));
+  assert.equal(own(), 2);
+  a.dispose();
+  a.dispose();
+  assert.throws(() => own(), { name: "ReferenceError" });
+  assert.equal((await b.run({ flag: true, y: [1, 2, 3, 4] })).output[3], 8);
+});
+
+test("a tensor that no memory holds is an error, and the program lives on", async () => {
+  const model = await load(bytes);
+  for (const shape of [[2 ** 31], [2 ** 40], [2 ** 20, 2 ** 20, 2 ** 20], [-1]]) {
+    assert.throws(() => model.runtime.empty(shape), { name: "ValueError", message: /no tensor of shape/ });
+  }
+  assert.equal((await model.run({ flag: true, y: [1, 2, 3, 4] })).output[3], 8);
+});
+
+test("workers end where a model cannot be made", async () => {
+  const threaded = await readFile(`${FOLDER}/threaded.wasm`);
+  const active = () => process.getActiveResourcesInfo().filter((kind) => kind === "MessagePort").length;
+  const before = active();
+  await assert.rejects(load(threaded, { threads: 3, params: new Uint8Array(3) }), { name: "ValueError" });
+  for (let tries = 0; active() > before && tries < 100; ++tries) {
+    await new Promise((done) => setTimeout(done, 50));
+  }
+  assert.equal(active(), before);
+});
