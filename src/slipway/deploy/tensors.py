@@ -135,9 +135,9 @@ def batches_in(
             f"{'; '.join(map(str, inputs))}"
         )
     count = counts.pop() if counts else 1
-    rows = {spec.shape[0] for spec in inputs if spec.shape}
+    all_rows = {spec.shape[0] for spec in inputs if spec.shape}
     for spec in outputs if count != 1 else ():
-        if not spec.shape or {spec.shape[0]} != rows:
+        if not spec.shape or {spec.shape[0]} != all_rows:
             raise ExecutionError(
                 f"{count} batches cannot be run one after the other: the output {spec} does not "
                 "have the inputs' rows along its first axis. Compile the model for this batch: "

@@ -104,6 +104,6 @@ def test_a_choice_that_needs_the_size_is_made_for_the_smallest():
     graph = kernel_graph(slipway.IRModule.from_expr(function), target, {})
     (kernel,) = graph.kernels.values()
     made = schedule_primitive(kernel, target)
-    assert made.implementation == "conv2d.few_filters"
+    assert made.implementation == "conv2d.positions"
     assert made.choice.knobs.rows <= 16
     assert made.choice.cycles > 0  # told for the usual sizes
