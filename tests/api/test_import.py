@@ -22,7 +22,8 @@ def test_import_loads_nothing(facade):
     assert not loaded.intersection(COMPILER)
     own = {name for name in loaded if name.partition(".")[0] == "slipway"}
     tables = {"slipway", "slipway.lazy", "slipway.ir", "slipway.ir.offered"}
-    assert own <= {*tables, "slipway.relay.composites", f"slipway{facade}"}
+    finders = {"slipway.classic", "slipway.classic.modules"}
+    assert own <= {*tables, *finders, "slipway.relay.composites", f"slipway{facade}"}
 
 
 def test_import_loads_little_of_pythons_library():

@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from slipway.classic.names import NOT_THERE, missing, rule_of
-from slipway.lazy import offered
+from slipway.lazy import load, offered
 
 # Package -> the modules that it had beside what holds their names here.
 FOLDED: dict[str, str] = {
@@ -141,6 +140,11 @@ def _further() -> dict[str, str]:
 _FURTHER = _further()
 
 
+def _missing(module: str, name: str, known: list[str]) -> str:
+    """Return why a name is not there; the rules are loaded for that alone."""
+    return str(load("slipway.classic.names:missing")(module, name, known))
+
+
 def _complete(module: ModuleType, home: str) -> None:
     """Let a module have the further names of another one; a name that neither has is explained."""
 
@@ -150,7 +154,7 @@ def _complete(module: ModuleType, home: str) -> None:
             package = package or importlib.import_module(home)
             if home != "slipway" and hasattr(package, name):
                 return getattr(package, name)
-        raise AttributeError(missing(module.__name__, name, list(vars(module))))
+        raise AttributeError(_missing(module.__name__, name, list(vars(module))))
 
     module.__dict__.setdefault("__getattr__", get)
     module.__dict__.setdefault("__path__", [])
@@ -194,7 +198,7 @@ class Folded(ModuleType):
         try:
             return getattr(home, name)
         except AttributeError:
-            raise AttributeError(missing(self.__name__, name, dir(home))) from None
+            raise AttributeError(_missing(self.__name__, name, dir(home))) from None
 
     def __dir__(self) -> list[str]:
         return dir(importlib.import_module(self.__name__.rpartition(".")[0]))
@@ -235,10 +239,11 @@ class _Folder:
             function = offered(package, last)
             return importlib.machinery.ModuleSpec(name, loader, loader_state=function)
         classic = name.replace("slipway", "tvm", 1)
-        rule = rule_of(classic)
+        rule = load("slipway.classic.names:rule_of")(classic)
         if rule == classic or (rule.count(".") >= 2 and classic.startswith(f"{rule}.")):
             raise ModuleNotFoundError(
-                f"No module named {name!r}. Of classic TVM's it is not there: {NOT_THERE[rule]}.",
+                f"No module named {name!r}. Of classic TVM's it is not there: "
+                f"{load('slipway.classic.names:NOT_THERE')[rule]}.",
                 name=name,
             )
         return None

@@ -77,14 +77,6 @@ def size_text(size_bytes: float) -> str:
     return f"{size_bytes:.1f} GB"
 
 
-def time_text(seconds: float) -> str:
-    """Return a duration for people: 730 ns, 12.3 µs, 4.56 ms, 1.23 s."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds * 1e9:.0f} ns"
-
-
 def age_text(seconds: float) -> str:
     """Return an age for people: 12 s, 3 min 04 s, 5 h 10 min, 2 d 3 h."""
     whole = max(0, round(seconds))

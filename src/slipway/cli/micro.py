@@ -16,6 +16,7 @@ import typer
 from slipway import errors
 from slipway.cli import console
 from slipway.cli.exit_codes import LIMIT
+from slipway.cli.firmware_text import readable
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import AsJson, Bindings, DenseRounding, InputShapes, ModelFormat
 from slipway.errors import ExecutionError, ModelError, RPCTimeoutError, SlipwayError, ToolchainError
@@ -307,22 +308,25 @@ def run(
 ) -> None:
     """Start a project's firmware and print what it sends, to its end.
 
-    A board that sends nothing at all is an error.
+    The bytes of outputs are shown as values. A board that sends nothing at all is an error.
     """
     from slipway.micro.project_api.server import IoTimeoutError, TransportClosedError
 
     options = given_options(option) | ({"port": port} if port else {})
-    heard = 0
+    heard, begun = 0, b""  # a line that is not at its end
     with _opened(directory, options) as project, project.transport() as transport:
         try:
             while True:
                 data = transport.read(256, timeout)
                 heard += len(data)
-                print(data.decode("utf-8", "replace"), end="", flush=True)
+                *lines, begun = (begun + data).split(b"\n")
+                for line in lines:
+                    print(readable(line.decode("utf-8", "replace")), flush=True)
         except TransportClosedError:
-            pass
+            print(readable(begun.decode("utf-8", "replace")), end="", flush=True)
         except IoTimeoutError:
             if heard:
+                print(readable(begun.decode("utf-8", "replace")), flush=True)
                 console.out.print(f"[dim]nothing more within {timeout:g} s[/dim]")
                 return
     if not heard:

@@ -29,6 +29,7 @@ from slipway.cli.options import (
 from slipway.deploy.model_file import FORMATS
 from slipway.dtypes import why_unreadable
 from slipway.errors import ExecutionError, did_you_mean
+from slipway.inspect.units import time_text
 from slipway.runtime.devices import Device
 
 FILL_MODES = ("random", "zeros", "ones")
@@ -256,5 +257,5 @@ def print_times(module: Any, device: Any, repeat: int, number: int) -> None:
     values = (timing.mean, timing.median, timing.min, timing.max, timing.std)
     console.table(
         ("per run", "mean", "median", "min", "max", "std"),
-        [(f"{repeat} x {number}", *(console.time_text(value) for value in values))],
+        [(f"{repeat} x {number}", *(time_text(value) for value in values))],
     )

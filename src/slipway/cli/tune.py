@@ -23,6 +23,7 @@ from slipway.cli.options import (
     Tracker,
 )
 from slipway.errors import ExecutionError
+from slipway.inspect.units import time_text
 
 
 def tune(
@@ -168,7 +169,7 @@ def print_report(report: list[dict[str, Any]]) -> None:
     rows = [
         (
             line["layer"], line["operator"], str(line["calls"]),
-            console.time_text(line["default_seconds"]), f"{line['score']:.2f}",
+            time_text(line["default_seconds"]), f"{line['score']:.2f}",
             str(line["trials"]), str(sum(line["errors"].values())),
         )
         for line in report
@@ -179,6 +180,5 @@ def print_report(report: list[dict[str, Any]]) -> None:
     after = sum(line["calls"] * line["default_seconds"] * line["score"] for line in report)
     if before:
         console.out.print(
-            f"All kernels searched: {console.time_text(before)} by default, "
-            f"{console.time_text(after)} tuned"
+            f"All kernels searched: {time_text(before)} by default, {time_text(after)} tuned"
         )

@@ -58,7 +58,9 @@ def _installed(package: str) -> str:
     """
     from importlib.util import find_spec
 
-    spec = find_spec(package)
+    spec = None
+    with suppress(ImportError):
+        spec = find_spec(package)
     if spec is None:
         return ""
     roots = [Path(place).parent for place in spec.submodule_search_locations or ()]

@@ -20,6 +20,7 @@ from slipway.errors import ExecutionError
 from slipway.inspect.profile import ModelProfile, profile_model
 from slipway.report.make import make_report
 from slipway.report.page import write_page
+from slipway.report.place import why_not_here
 from slipway.rpc.client import RPCSession
 from slipway.runtime.artifact import Artifact, read_artifact
 from slipway.runtime.devices import cpu
@@ -68,6 +69,7 @@ class Model:
         self._quiet = quiet
         self._folder = folder  # holds `artifact` as long as this model lives
         self._session: RPCSession | None = None
+        self._owns_session = False
         self._executor: GraphModule | None = None
 
     # Running.
@@ -153,7 +155,23 @@ class Model:
             quiet=self._quiet,
         )
         there._session, there.where = session, name
+        there._owns_session = session is not where
         return there
+
+    def close(self) -> None:
+        """End the session that `on` opened, so that others can have the device.
+
+        Also at the end of ``with m.on("pi4", tracker=...) as there:``.
+        """
+        self._executor = None
+        if self._session is not None and self._owns_session:
+            self._session.close()
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     # Questions.
 
@@ -245,9 +263,14 @@ class Model:
 
     # Showing.
 
+    def _loads_here(self) -> bool:
+        return not why_not_here(self.artifact)
+
     def _rows(self) -> list[tuple[str, str]]:
         memory = self._contents.metadata.get("memory", {})
-        rows = [("target", self.target), ("runs on", self.where)]
+        is_here = self._session is not None or self._loads_here()
+        place = self.where if is_here else 'a device: m.on("host:port")'
+        rows = [("target", self.target), ("runs on", place)]
         rows += [("input", str(spec)) for spec in self.inputs]
         rows += [("output", str(spec)) for spec in self.outputs]
         if memory:

@@ -13,6 +13,7 @@ from typing import Any
 from slipway.compiler.graph import COPY, NOP
 from slipway.inspect.limits import SIZES, Limits, Probes, best_levels
 from slipway.inspect.traffic import Traffic, traffic_of
+from slipway.inspect.units import time_text
 from slipway.runtime.artifact import Artifact, read_artifact
 from slipway.runtime.graph.graph_format import GraphTables
 
@@ -74,11 +75,11 @@ class ModelProfile:
         """Return a table of the operators, the slowest first."""
         whole = self.seconds or 1.0
         rows = [
-            f"{o.seconds * 1e3:10.4f} ms {o.seconds / whole:7.1%}  {o.name}: "
+            f"{time_text(o.seconds):>8} {o.seconds / whole:6.1%}  {o.name}: "
             f"{operators_in(o.kernel)}"
             for o in sorted(self.operators, key=lambda o: -o.seconds)
         ]
-        return "\n".join([*rows, f"{self.seconds * 1e3:10.4f} ms  all {len(rows)} operators"])
+        return "\n".join([*rows, f"{time_text(self.seconds):>8}  all {len(rows)} operators"])
 
     @property
     def limits(self) -> Limits | None:

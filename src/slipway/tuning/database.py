@@ -12,6 +12,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -190,8 +191,9 @@ class Database:
 
     def __enter__(self) -> Database:
         """Let every compilation in the block use the best choices."""
-        path = self.write_records(self.path.with_suffix(".records"))
-        context = using_records(str(path))
+        context: AbstractContextManager[Any] = nullcontext()
+        if self.records():
+            context = using_records(str(self.write_records(self.path.with_suffix(".records"))))
         context.__enter__()
         self._active.append(context)
         return self

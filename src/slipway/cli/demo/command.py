@@ -26,6 +26,7 @@ from slipway.cli.inspect.profile_table import profile_rows
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFormat
 from slipway.errors import ExecutionError, ModelError
+from slipway.inspect.units import time_text
 from slipway.toolchain import emulators, native
 from slipway.toolchain.tempdir import tempdir
 from slipway.version import VERSION
@@ -203,8 +204,8 @@ def report(
     console.table(columns, rows, title=f"{len(case.inputs)} inputs")
     timing = results.seconds
     console.out.print(
-        f"Time per run, measured on the device: [bold]{console.time_text(timing.median)}[/] "
-        f"(min {console.time_text(timing.min)}, max {console.time_text(timing.max)})"
+        f"Time per run, measured on the device: [bold]{time_text(timing.median)}[/] "
+        f"(min {time_text(timing.min)}, max {time_text(timing.max)})"
     )
     if emulated:
         console.out.print("[dim]An emulator's time says nothing about a real board's.[/]")

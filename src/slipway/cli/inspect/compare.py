@@ -15,6 +15,7 @@ from slipway.cli.inspect.report import WantedDevice
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFormat, Timeout
 from slipway.errors import ExecutionError
+from slipway.inspect.units import time_text
 from slipway.toolchain.tempdir import tempdir
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def print_comparison(found: Comparison) -> None:
         if name in b.sizes
     ]  # fmt: skip
     if a.median_s is not None and b.median_s is not None and found.slower is not None:
-        times = console.time_text(a.median_s), console.time_text(b.median_s)
+        times = time_text(a.median_s), time_text(b.median_s)
         rows.append(("time per run", *times, f"{found.slower:+.1%}"))
     console.table(("", "A", "B", "B beside A"), rows)
     print_layers(found)
@@ -180,7 +181,7 @@ def print_layers(found: Comparison) -> None:
     times = layer_times(found)[:SHOWN]
     if times:
         rows = [
-            (escape(name), console.time_text(one), console.time_text(other), changed(one, other))
+            (escape(name), time_text(one), time_text(other), changed(one, other))
             for name, one, other in times
         ]
         console.table(("layer", "A", "B", "B beside A"), rows, title="Layers that changed most")

@@ -7,8 +7,8 @@ from typing import Any
 from rich.markup import escape
 
 from slipway.cli import console
-from slipway.cli.console import time_text
 from slipway.inspect.profile import operators_text
+from slipway.inspect.units import time_text
 
 
 def profile_rows(report: Any, limit: int | None = None) -> list[tuple[str, str, str]]:

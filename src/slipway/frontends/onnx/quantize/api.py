@@ -37,6 +37,11 @@ class QuantizedModel:
     def __iter__(self) -> Iterator[Any]:
         return iter((self.module, self.params))
 
+    def __repr__(self) -> str:
+        kinds = [node.op_type for node in self.onnx.graph.node]
+        pairs = kinds.count("QuantizeLinear")
+        return f"<quantised model {self.onnx.graph.name}: {len(kinds)} nodes, {pairs} quantised>"
+
     def save(self, path: str | Path) -> None:
         """Write the QDQ ONNX file."""
         target = Path(path)
