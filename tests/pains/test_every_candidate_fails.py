@@ -13,6 +13,7 @@ from slipway.cli.exit_codes import code_of
 from slipway.errors import RPCError, TuningError
 from slipway.tuning import search
 from slipway.tuning.database import Database
+from slipway.tuning.layout_search import ModelBench
 from slipway.tuning.session import MeasuringSession
 
 PAGE = ("--report", "search.html")
@@ -40,10 +41,14 @@ def test_it_stops_with_the_first_error_in_full_and_no_best(model, monkeypatch, t
     monkeypatch.setattr(search, "SAME_ERRORS", 3)  # 16 otherwise
     told = iter(["the fan stopped, and with it the board"])
 
-    def broken(self, path, functions, turns):
+    def broken(self, *what):
         raise RPCError(next(told, "it is still hot"))
 
+    def no_layout(self, *what):
+        raise RPCError("no layout can be measured either")
+
     monkeypatch.setattr(MeasuringSession, "times", broken)
+    monkeypatch.setattr(ModelBench, "times", no_layout)
     done = CliRunner().invoke(app, ["tune", "m.onnx", "--trials", str(trials), *PAGE])
     assert isinstance(done.exception, TuningError)
     assert code_of(done.exception) != 0
