@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import run_kernels
-import test_ptx
+from tests.backends.gpu import test_ptx
 
 import slipway as tvm
 from slipway import relay
