@@ -387,6 +387,7 @@ LATE_MODULES = {
     ("slipway.relay.ops.tensor.tensors", "slipway.te"): "a graph is built without loops",
     ("slipway.relay.op", "slipway.relay.op"): "its name op is the module itself",
     ("slipway.rpc.client", "slipway.runtime.load"): "a session may upload nothing",
+    ("slipway.rpc.tracker_client", "slipway.micro.device_rpc"): "few devices are firmware",
     ("slipway.runtime.load", "slipway.toolchain"): "a device links nothing",
     ("slipway.runtime.module", "slipway.toolchain"): "a device links nothing",
     (

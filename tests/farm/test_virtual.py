@@ -78,7 +78,7 @@ def test_what_fails_leaves_nothing(folder, monkeypatch):
     ("kinds", "words"),
     [
         (["arch64"], "Did you mean 'aarch64'"),
-        (["cortex-m4"], "slipway micro run"),
+        (["cortex-m0"], "no board of this core"),
         ([], "name kinds"),
     ],
 )

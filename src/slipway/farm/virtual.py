@@ -14,7 +14,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from slipway.errors import ExecutionError, RPCTimeoutError, ToolchainError, did_you_mean
+from slipway.farm.boards import BOARDS, build_firmware, checked_board, why_no_board
 from slipway.farm.process import Running, start
+from slipway.micro.board import find_board
 from slipway.rpc.tracker_client import connect_tracker
 from slipway.toolchain import emulators, native
 
@@ -74,15 +76,16 @@ def load(folder: Path | None = None) -> VirtualFarm | None:
 def checked_kinds(kinds: Sequence[str]) -> list[str]:
     """Return the kinds; ExecutionError, ToolchainError for what cannot be a virtual device here."""
     for kind in kinds:
-        if kind.startswith("cortex-m"):
-            raise ExecutionError(
-                f"{kind}: a microcontroller has no network to register with; "
-                "`slipway micro create --board mps2-an386` and `slipway micro run` emulate one"
-            )
+        if kind in BOARDS:
+            checked_board(kind)
+            continue
+        if problem := why_no_board(kind):
+            raise ExecutionError(problem)
         if kind not in KINDS:
+            every = (*KINDS, *BOARDS)
             raise ExecutionError(
-                f"{kind!r} is no kind of virtual device; there are {', '.join(KINDS)}."
-                f"{did_you_mean(kind, KINDS)}"
+                f"{kind!r} is no kind of virtual device; there are {', '.join(every)}."
+                f"{did_you_mean(kind, every)}"
             )
         if emulators.find(kind) is None:
             raise ToolchainError(emulators.install_hint(kind))
@@ -109,7 +112,9 @@ def up(
                 f"a farm runs already, at port {old.port}; `slipway farm down` ends it"
             )
         down(place)
-    servers = {kind: native.build_device_server(f"{kind}-linux") for kind in wanted}
+    servers = {
+        kind: native.build_device_server(f"{kind}-linux") for kind in wanted if kind in KINDS
+    }
     place.mkdir(parents=True, exist_ok=True)
     place.chmod(0o700)
     farm = VirtualFarm(str(place))
@@ -117,6 +122,8 @@ def up(
         path.touch(mode=0o600)
         path.write_text(secrets.token_hex(16) + "\n", encoding="ascii")
     try:
+        for kind in set(wanted) & set(BOARDS):
+            servers[kind] = build_firmware(find_board(BOARDS[kind]), place / f"firmware-{kind}")
         _start_tracker(farm, port, page)
         for kind in wanted:
             for number in range(each):
@@ -179,11 +186,17 @@ def _listening(log: Path, process: Running, count: int) -> list[int]:
     raise ExecutionError(f"the {process.name} did not start; it said: {said[-800:]}")
 
 
-def _start_device(farm: VirtualFarm, kind: str, number: int, server: Path) -> None:
-    emulator = emulators.find(kind)
-    assert emulator is not None  # `checked_kinds` has looked
+def _start_device(farm: VirtualFarm, kind: str, number: int, program: Path) -> None:
+    """Start a device; `program` is its server, or the firmware of a board."""
     name = f"{kind}-{number}"
-    command = [*emulator, str(server), "--host", "127.0.0.1", "--port", "0", "--key", kind]
+    if kind in BOARDS:
+        command = [sys.executable, "-m", "slipway.exec.board_server"]
+        command += ["--board", BOARDS[kind], "--image", str(program)]
+    else:
+        emulator = emulators.find(kind)
+        assert emulator is not None  # `checked_kinds` has looked
+        command = [*emulator, str(program)]
+    command += ["--host", "127.0.0.1", "--port", "0", "--key", kind]
     command += ["--tracker", f"127.0.0.1:{farm.port}", "--token-file", str(farm.token_file)]
     farm.processes.append(start(name, command, Path(farm.folder), _environment()))
     farm.save()

@@ -7,10 +7,10 @@ import os
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from slipway.errors import RemoteError, RPCError
-from slipway.micro.board import Board
+from slipway.errors import RemoteError, RPCConnectionError, RPCError
+from slipway.micro.board import Board, find_board
 from slipway.micro.image import CodeSpace, ImageLinker, ImageParts, parse_code_space
 from slipway.rpc.client import RPCSession
 from slipway.rpc.module import RemoteModule
@@ -30,6 +30,20 @@ class DeviceRPCSession(RPCSession):
 
     find_board: Callable[[], Board | None]
     reset_device: Callable[[], None]
+
+    @classmethod
+    def of_board(cls, session: RPCSession) -> DeviceRPCSession:
+        """Return a session over the connection of another one, with the board that it names."""
+        timeout_ms = round(session.session_timeout_s * 1000)
+        made = cls(session.link, session.key, session.description, timeout_ms)
+        made.find_board = lambda: find_board(session.key)
+        made.reset_device = made._end_by_reset
+        return made
+
+    def _end_by_reset(self) -> NoReturn:
+        """Close: who stands in front of the board resets it before the next session."""
+        self.close()
+        raise RPCConnectionError(f"{self.key}: the device was reset; request a new session")
 
     def get_function(self, name: str) -> Any:
         """Return a global function of the device, or one of classic's that works from here."""

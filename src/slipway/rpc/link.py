@@ -68,6 +68,7 @@ class Link:
         self._fd = -1
         self.peer = peer
         self.frame_bytes = welcome.frame_bytes
+        self.features = welcome.features
         self.lock = threading.RLock()
         self.timeout_s = 0.0
         self._garbage: list[int] = []

@@ -94,6 +94,7 @@ class Feature(enum.IntFlag):
     OUTPUT = 8
     CALLBACKS = 16
     PROOF = 32  # in a HELLO: the peer has a token, and wants it proved
+    LINKED = 64  # in a WELCOME: code is linked by the client, for the device's memory
 
 
 class Tag(enum.IntEnum):
@@ -327,6 +328,7 @@ class Hello:
     key: str
     name: str
     features: int = 0
+    timeout_ms: int = 0  # longest session that it wants, 0: as the device allows
 
 
 def key_problem(key: str) -> str:
@@ -349,7 +351,8 @@ def read_hello(payload: bytes) -> Hello | None:
     """Take a HELLO apart; None if it is none."""
     if len(payload) < _HELLO.size or payload[:8] != MAGIC:
         return None
-    _, low, high, role, features, _, _, key_size, name_size, _ = _HELLO.unpack_from(payload)
+    fields = _HELLO.unpack_from(payload)
+    _, low, high, role, features, _, timeout_ms, key_size, name_size, _ = fields
     at = _HELLO.size
     key = payload[at : at + key_size]
     name = payload[at + key_size + 1 : at + key_size + 1 + name_size]
@@ -360,7 +363,7 @@ def read_hello(payload: bytes) -> Hello | None:
         return None
     # What is no UTF-8 stays visible, and is refused as a key.
     text = key.decode("utf-8", "surrogateescape")
-    return Hello(low, high, role, text, name.decode("utf-8", "replace"), features)
+    return Hello(low, high, role, text, name.decode("utf-8", "replace"), features, timeout_ms)
 
 
 def hello_payload(
@@ -397,6 +400,21 @@ def read_proof(payload: bytes) -> bytes | None:
         return None
     proof: bytes = _WELCOME.unpack_from(payload)[7]
     return proof
+
+
+def with_welcome(welcome: bytes, proof: bytes, features: int) -> bytes:
+    """Return a device's WELCOME as this process gives it: its proof, features and version.
+
+    Raises struct.error where it is none.
+    """
+    fields = list(_WELCOME.unpack_from(welcome))
+    texts = welcome[_WELCOME.size :]
+    key, name = texts[: fields[8] + 1], texts[fields[8] + 1 :][: fields[9]]
+    name = f"slipway {VERSION} ".encode() + name.removeprefix(b"slipway ")
+    fields[4] |= features
+    fields[7] = proof
+    fields[9] = len(name)
+    return _WELCOME.pack(*fields) + key + name + b"\0"
 
 
 def welcome_payload(role: int, proof: bytes, name: str) -> bytes:

@@ -19,6 +19,7 @@ from slipway.rpc.protocol import (
     HEADER,
     Code,
     Failure,
+    Feature,
     Role,
     frame,
     greet,
@@ -112,11 +113,12 @@ class TrackerSession:
                 break
             address, port, lease = self._request(key, priority, left)
             try:
-                return connect(
+                session = connect(
                     address, port, f"{key}:{lease}", session_timeout,
                     session_constructor_args, token=self._token,
                     tls=self._tls or False, tls_name=self._tls_name,
                 )  # fmt: skip
+                return _with_linker(session)
             except RPCError as error:
                 failure = error
         raise RPCConnectionError(
@@ -260,6 +262,15 @@ class TrackerSession:
             kind = RPCTimeoutError if is_wait else RPCError
             raise kind(f"{self}: {message}.")
         return content
+
+
+def _with_linker(session: RPCSession) -> RPCSession:
+    """Return the session; one whose uploads are linked here where the device wants that."""
+    if not session.link.features & Feature.LINKED:
+        return session
+    from slipway.micro.device_rpc import DeviceRPCSession
+
+    return DeviceRPCSession.of_board(session)
 
 
 def _is_summary(found: Any) -> bool:

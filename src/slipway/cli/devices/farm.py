@@ -19,7 +19,7 @@ app = typer.Typer(
 def up(
     virtual: Annotated[int, typer.Option(min=1, max=64, help="Devices of each kind.")] = 1,
     kinds: Annotated[
-        str, typer.Option(help="Kinds, with commas: aarch64, armv7, riscv64, x86_64.")
+        str, typer.Option(help="Kinds, with commas: aarch64, armv7, riscv64, x86_64, cortex-m4 ...")
     ] = "aarch64",
     port: Annotated[int, typer.Option(help="The tracker's; the next free one if taken.")] = 9190,
     web: Annotated[int, typer.Option(help="The page's port.")] = 8190,

@@ -123,13 +123,14 @@ class Gate:
         # Sessions are proved by the device behind a proxy, to which this HELLO goes on.
         wants_proof = bool(hello.features & Feature.PROOF) and hello.role != Role.SESSION
         if hello.role == Role.ADMIN or not is_local or (wants_proof and self.token):
-            proof = await self._challenge(streams, number, hello.role)
+            proof = await self.challenge(streams, number, hello.role)
         if hello.role != Role.SESSION:
             name = f"slipway {self.what} {VERSION}"
             send(streams[1], Code.WELCOME, number, welcome_payload(hello.role, proof, name))
         return hello, payload
 
-    async def _challenge(self, streams: Streams, number: int, role: int) -> bytes:
+    async def challenge(self, streams: Streams, number: int, role: int) -> bytes:
+        """Let the peer prove the token; return the proof of this end.  Raises Refused."""
         is_admin = role == Role.ADMIN
         token = self.admin_token if is_admin else self.token
         if not token and is_admin:
