@@ -67,7 +67,7 @@ class Schedule:
             raise ScheduleError(
                 f"tir.Schedule takes a function of loops or a module, not a {type(mod).__name__}"
             )
-        self.mod = IRModule({"main": mod}) if isinstance(mod, PrimFunc) else mod
+        self.mod = IRModule((("main", mod),)) if isinstance(mod, PrimFunc) else mod
         names = [name for name, func in self.mod.items() if isinstance(func, PrimFunc)]
         if not names:
             raise ScheduleError("tir.Schedule needs a function of loops; the module has none")
