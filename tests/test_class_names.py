@@ -15,6 +15,7 @@ SHARED = {
     "Schedule": "tensor expressions (te) and blocks (tir): classic names of both",
     "Block": "classic tir.Block; and what is placed in memory",
     "Constant": "relay's, and MXNet's initialiser of that name",
+    "Instruction": "classic tir.schedule.Instruction, a step of a trace; and of SPIR-V",
     "Value": "classic relay.backend.interpreter.Value; and a value of a kernel in SSA form",
     # The classic tuners, whose scripts import these from each of them.
     **dict.fromkeys(

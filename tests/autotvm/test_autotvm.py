@@ -306,3 +306,9 @@ def test_a_kernel_that_moves_elements_has_a_speed_too():
     tasks = autotvm.task.extract_from_program(module["main"], {}, "llvm")
     assert any("layout_transform" in str(task) for task in tasks)
     assert all(task.flop > 0 for task in tasks)
+
+
+def test_an_empty_log_has_no_configuration_of_a_template():
+    """A template's arguments are numbers, which are no tensors' shapes."""
+    task = autotvm.task.create("test/matmul", args=SIZES, target="llvm")
+    assert autotvm.apply_history_best(None).query(task.target, task.workload) is None

@@ -23,6 +23,7 @@ from typing import Any
 
 from slipway.blocks import blockize, layout, loops, move, rfactor, tensorize, tree
 from slipway.blocks.tensor_intrin import BlockIntrin
+from slipway.blocks.trace import Instruction, InstructionKind, SampledInt, Trace, recorded
 from slipway.errors import ScheduleError
 from slipway.ir import ops
 from slipway.ir import stmt as S
@@ -30,12 +31,14 @@ from slipway.ir.buffer import Buffer
 from slipway.ir.expr import Var
 from slipway.ir.function import IRModule, PrimFunc
 
+__all__ = ["BlockRV", "Instruction", "InstructionKind", "LoopRV", "Schedule", "Trace"]
+
 
 class LoopRV:
     """A loop of a schedule."""
 
-    def __init__(self, var: Var) -> None:
-        self.var = var
+    def __init__(self, var: Var | None = None) -> None:
+        self.var = Var("loop") if var is None else var
 
     def __repr__(self) -> str:
         return f"LoopRV({self.var.name})"
@@ -44,15 +47,16 @@ class LoopRV:
 class BlockRV:
     """A block of a schedule."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str = "") -> None:
         self.name = name
 
     def __repr__(self) -> str:
         return f"BlockRV({self.name})"
 
 
+@recorded
 class Schedule:
-    """A module of block functions under rewriting; `mod` is what it is now.
+    """A module of block functions under rewriting; `mod` is what it is now, `trace` the steps.
 
     Primitives work on the function "main", or the only one; `work_on` chooses another.  Each
     either rewrites it or raises ScheduleError and leaves it as it was.
@@ -63,12 +67,13 @@ class Schedule:
             raise ScheduleError(
                 f"tir.Schedule takes a function of loops or a module, not a {type(mod).__name__}"
             )
-        self.mod = IRModule.from_expr(mod) if isinstance(mod, PrimFunc) else mod
+        self.mod = IRModule((("main", mod),)) if isinstance(mod, PrimFunc) else mod
         names = [name for name, func in self.mod.items() if isinstance(func, PrimFunc)]
         if not names:
             raise ScheduleError("tir.Schedule needs a function of loops; the module has none")
         self.func_working_on = "main" if "main" in names or len(names) > 1 else names[0]
         self._random = random.Random(seed)
+        self.trace = Trace()
 
     def seed(self, seed: int) -> None:
         """Let choices at random begin anew."""
@@ -93,7 +98,12 @@ class Schedule:
 
     def copy(self) -> Schedule:
         """Return a schedule of its own in this one's state."""
-        return copy.copy(self)
+        made = copy.copy(self)
+        made.trace = self.trace.copy()
+        return made
+
+    def enter_postproc(self) -> None:
+        """Mark in the trace that what follows is postprocessing."""
 
     def show(self, *_: Any) -> None:
         """Print the module."""
@@ -168,11 +178,11 @@ class Schedule:
         self._set(body)
         return [LoopRV(var) for var in made]
 
-    def fuse(self, *given: LoopRV, preserve_unit_iters: bool = True) -> LoopRV:
+    def fuse(self, *fused: LoopRV, preserve_unit_iters: bool = True) -> LoopRV:
         """Make one loop of nested ones, outermost first."""
-        if not given:
+        if not fused:
             raise ScheduleError("fuse takes loops, outermost first")
-        body, made = loops.fuse(self.func.body, [self._loop(x) for x in given])
+        body, made = loops.fuse(self.func.body, [self._loop(x) for x in fused])
         self._set(body)
         return LoopRV(made)
 
@@ -365,7 +375,7 @@ class Schedule:
     ) -> list[int]:
         """Return `n` factors of a loop's extent at random, or `decision`."""
         if decision is not None:
-            return [int(d) for d in decision]
+            return [SampledInt(d) for d in decision]
         left = ops.as_int(self._loop(loop).extent)
         if left is None:
             raise ScheduleError(f"the extent of loop {loop} is not known")
@@ -376,15 +386,15 @@ class Schedule:
                 self._random.choice([f for f in range(1, min(limit, left) + 1) if left % f == 0])
             )
             left //= found[-1]
-        return [left, *found[::-1]]
+        return [SampledInt(factor) for factor in (left, *found[::-1])]
 
     def sample_categorical(
         self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
     ) -> int:
         """Return one of the candidates at random, or that of number `decision`."""
         if decision is not None:
-            return candidates[decision]
-        return self._random.choices(list(candidates), list(probs))[0]
+            return SampledInt(candidates[decision])
+        return SampledInt(self._random.choices(list(candidates), list(probs))[0])
 
 
 def _need_own_place(index: int) -> None:

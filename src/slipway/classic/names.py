@@ -33,7 +33,7 @@ NOT_THERE: dict[str, str] = {
     "tvm.tir": CPP, "tvm.tir.transform": INSIDE,
     "tvm.tir.analysis": "modules are verified before code is made: PassContext(instruments=["
     "slipway.transform.instruments.VerifyEachPass()])",
-    "tvm.tir.schedule": "a schedule of blocks keeps no trace: keep the function that makes it",
+    "tvm.tir.schedule": "a schedule of blocks has its functions and a trace",
     "tvm.tir.ptx": GPU_MATRIX, "tvm.tir.mma": GPU_MATRIX, "tvm.tir.tvm_": INSIDE,
     "tvm.tir.tvm_bmma": GPU_MATRIX, "tvm.tir.tvm_fill_fragment": GPU_MATRIX,
     "tvm.tir.tvm_load_matrix": GPU_MATRIX, "tvm.tir.tvm_mma": GPU_MATRIX,
@@ -114,7 +114,7 @@ NOT_THERE: dict[str, str] = {
 
 # Names that are there and do something else than classic TVM's in some case.
 DIFFERENT: dict[str, str] = {
-    "tvm.tir.Schedule": "no trace; memory of a block that moved into a loop keeps its size; "
+    "tvm.tir.Schedule": "memory of a block that moved into a loop keeps its size; "
     "what blockize makes of block B is called B_o",
     "tvm.relay.quantize.quantize": "between products every value is int8; partition_conversions "
     "is refused",

@@ -12,7 +12,7 @@ from slipway.relay import op_registry
 from slipway.relay.expr import Constant, Expr, Function, Var
 from slipway.relay.op_registry import as_expr
 from slipway.relay.types import IncompleteType, TensorType, Type
-from slipway.relay.visit import substitute
+from slipway.relay.visit import free_vars, substitute
 
 
 def var(
@@ -55,14 +55,22 @@ def const(value: Any, dtype: str | None = None) -> Constant:
     return op_registry.const(value, dtype)
 
 
-def bind(function: Function, values: Mapping[Any, Any]) -> Function:
-    """Return `function` with some parameters (by name or Var) replaced by constants.
+def bind(function: Expr, values: Mapping[Any, Any]) -> Any:
+    """Return `function` with some parameters (by name or Var) replaced by values or expressions.
+
+    An expression that is no Function has its free variables replaced.  Variables that a function's
+    values bring with them become parameters of it, after its own.
 
     Raises TypeInferenceError when a value does not have its parameter's type.  Names that are no
     parameter are left out: a parameter file may hold more than the graph uses.
     """
-    named = {p.name: p for p in function.params}
-    names = [p.name for p in function.params]
+    if not isinstance(function, Expr):
+        raise TypeInferenceError(
+            f"relay.bind takes an expression or a Function, not a {type(function).__name__}"
+        )
+    own = list(function.params) if isinstance(function, Function) else free_vars(function)
+    named = {p.name: p for p in own}
+    names = [p.name for p in own]
     table: dict[Var, Expr] = {}
     for key, value in values.items():
         if isinstance(key, str) and names.count(key) > 1:
@@ -73,6 +81,11 @@ def bind(function: Function, values: Mapping[Any, Any]) -> Function:
         target = named.get(key) if isinstance(key, str) else key
         if target is None:
             continue
+        if not isinstance(target, Var):
+            raise TypeInferenceError(
+                f"relay.bind replaces variables, and {target!r} is a {type(target).__name__}: give "
+                "names, or what relay.var returned"
+            )
         bound = value if isinstance(value, Expr) else _as_constant(value)
         if target.type is not None and bound.type != target.type:
             raise TypeInferenceError(
@@ -81,8 +94,13 @@ def bind(function: Function, values: Mapping[Any, Any]) -> Function:
         table[target] = bound
     if not table:
         return function
-    kept = tuple(p for p in function.params if p not in table)
-    return Function(kept, substitute(function.body, table), None, function.attrs)
+    if not isinstance(function, Function):
+        return substitute(function, table)
+    kept = [p for p in own if p not in table]
+    body = substitute(function.body, table)
+    before = {*own, *free_vars(function)}
+    brought = [v for v in free_vars(body) if v not in before]
+    return Function((*kept, *brought), body, None, function.attrs)
 
 
 def distinct_names(function: Function) -> Function:

@@ -4,6 +4,7 @@ from slipway.relay.ops.image.detection import all_class_non_max_suppression
 from slipway.relay.ops.image.regions import roi_align
 from slipway.relay.ops.vision.counts import get_valid_counts, roi_pool, yolo_reorg
 from slipway.relay.ops.vision.multibox import multibox_prior, multibox_transform_loc
+from slipway.relay.ops.vision.proposals import proposal
 from slipway.relay.ops.vision.suppression import non_max_suppression
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "multibox_prior",
     "multibox_transform_loc",
     "non_max_suppression",
+    "proposal",
     "roi_align",
     "roi_pool",
     "yolo_reorg",

@@ -41,6 +41,8 @@ class ApplyHistoryBest:
         known = self._config(key_of_template(name, serialized(args), compile_target(target)))
         if known is not None:
             return known
+        if not all(isinstance(arg, tuple | list) and len(arg) == 3 for arg in args):
+            return None  # a template's arguments, and the log has no trial of it
         tensors = [f"{dtype}[{', '.join(map(str, shape))}]" for _, shape, dtype in args]
         for inp, _ in self._best.values():
             if inp.task.name == name and list(inp.task.args) == tensors:

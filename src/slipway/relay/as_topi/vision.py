@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from slipway.relay.ops.image import detection, regions
-from slipway.relay.ops.vision import counts, multibox, suppression
+from slipway.relay.ops.vision import counts, multibox, proposals, suppression
 from slipway.relay.over_tensors import over_tensors
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "all_class_non_max_suppression", "get_valid_counts", "multibox_detection", "multibox_prior",
-    "multibox_transform_loc", "non_max_suppression", "reorg", "roi_align_nchw", "roi_align_nhwc",
-    "roi_pool_nchw",
+    "multibox_transform_loc", "non_max_suppression", "proposal", "reorg", "roi_align_nchw",
+    "roi_align_nhwc", "roi_pool_nchw",
 ]  # fmt: skip
 
 
@@ -49,6 +49,18 @@ def all_class_non_max_suppression(
     return over_tensors(detection.all_class_non_max_suppression)(
         boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold
     )
+
+
+def proposal(
+    cls_prob: Tensor, bbox_pred: Tensor, im_info: Tensor, scales: Sequence[float],
+    ratios: Sequence[float], feature_stride: int, threshold: float, rpn_pre_nms_top_n: int,
+    rpn_post_nms_top_n: int, rpn_min_size: int, iou_loss: bool,
+) -> Any:  # fmt: skip
+    """Return the best regions of a region proposal network."""
+    return over_tensors(proposals.proposal)(
+        cls_prob, bbox_pred, im_info, scales, ratios, feature_stride, threshold,
+        rpn_pre_nms_top_n, rpn_post_nms_top_n, rpn_min_size, iou_loss,
+    )  # fmt: skip
 
 
 def multibox_prior(

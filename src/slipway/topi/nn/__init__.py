@@ -35,6 +35,11 @@ from slipway.topi.nn.layers import batch_matmul, dense, flatten, log_softmax, so
 from slipway.topi.nn.padding import dilate, pad
 from slipway.topi.nn.pooling import adaptive_pool, global_pool, pool, pool2d
 from slipway.topi.nn.utils import get_pad_tuple, get_pad_tuple3d
+from slipway.topi.nn.winograd import (
+    conv2d_winograd_nhwc,
+    conv2d_winograd_nhwc_without_weight_transform,
+    conv2d_winograd_weight_transform,
+)
 from slipway.topi.products import matmul
 from slipway.topi.sparse.products import (
     sparse_add,
@@ -55,6 +60,9 @@ __all__ = [
     "conv2d_hwcn",
     "conv2d_nchw",
     "conv2d_nhwc",
+    "conv2d_winograd_nhwc",
+    "conv2d_winograd_nhwc_without_weight_transform",
+    "conv2d_winograd_weight_transform",
     "conv3d_ncdhw",
     "conv3d_ndhwc",
     "dense",

@@ -57,6 +57,9 @@ from slipway.topi.nn.pooling import pool as pool
 from slipway.topi.nn.pooling import pool2d as pool2d
 from slipway.topi.nn.utils import get_pad_tuple as get_pad_tuple
 from slipway.topi.nn.utils import get_pad_tuple3d as get_pad_tuple3d
+from slipway.topi.nn.winograd import conv2d_winograd_nhwc as conv2d_winograd_nhwc
+from slipway.topi.nn.winograd import conv2d_winograd_nhwc_without_weight_transform as conv2d_winograd_nhwc_without_weight_transform
+from slipway.topi.nn.winograd import conv2d_winograd_weight_transform as conv2d_winograd_weight_transform
 from slipway.topi.products import matmul as matmul
 from slipway.topi.sparse.products import sparse_add as sparse_add
 from slipway.topi.sparse.products import sparse_dense as sparse_dense
@@ -80,6 +83,9 @@ __all__ = [
     "conv2d_nchw",
     "conv2d_nhwc",
     "conv2d_transpose_nchw",
+    "conv2d_winograd_nhwc",
+    "conv2d_winograd_nhwc_without_weight_transform",
+    "conv2d_winograd_weight_transform",
     "conv3d_ncdhw",
     "conv3d_ndhwc",
     "conv3d_transpose_ncdhw",

@@ -230,20 +230,20 @@ def non_max_suppression(
         there = call("greater_equal", positions, scalar(0, "int32"))
         own_places = call("maximum", positions, scalar(0, "int32"))
         found = call("gather", indices, 1, own_places)
-        front, count = _to_front(there, total)
+        front, count = to_front(there, total)
         found = call("gather", call("where", there, found, scalar(-1, "int32")), 1, front)
         return TupleWrapper(Tuple((found, count)), 2)
     if not invalid_to_bottom:
         return rows
     first = call("squeeze", call("strided_slice", rows, [0], [1], None, [2]), [2])
     there = call("greater_equal", first, scalar(0, own.dtype))
-    front, count = _to_front(there, total)
+    front, count = to_front(there, total)
     inside = call("expand_dims", call("less", number, count), 2)
     moved = call("gather", rows, 1, call("broadcast_to", call("expand_dims", front, 2), own.shape))
     return call("where", inside, moved, scalar(-1, own.dtype))
 
 
-def _to_front(there: Any, total: int) -> tuple[Any, Any]:
+def to_front(there: Any, total: int) -> tuple[Any, Any]:
     """Return the places that bring what is there to the front, in order, and its number (N, 1)."""
     number = const(np.arange(total, dtype="int32"))
     key = call("where", there, number, call("add", number, scalar(total, "int32")))
