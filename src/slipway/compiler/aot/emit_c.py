@@ -15,7 +15,7 @@ from slipway.codegen.c.spelling import c_string, c_type
 from slipway.codegen.c.unpacked import constant_text
 from slipway.codegen.packed import c_words
 from slipway.compiler.aot.emit_header import emit_header, in_workspace, run_parameters
-from slipway.compiler.aot.packed_entry import FAILED, packed_entry
+from slipway.compiler.aot.packed_entry import FAILED, NO_POOLS, packed_entry
 from slipway.compiler.aot.program import Argument, KernelCall, Location
 from slipway.compiler.aot.sizes import bytes_formula, c_text, dim_formula
 from slipway.compiler.aot.sources import AotSources, ProgramParts, element_bytes
@@ -300,8 +300,11 @@ class _Emitter:
             side = "inputs" if number < len(self.program.inputs) else "outputs"
             lines.append(f"  {side}.{port.c_name} = (void *)(uintptr_t)values[{number}];")
         words = "&inputs, &outputs" + (", &sizes" if self.program.sizes else "")
-        failed = f"{run}({words}) != {self.upper}_STATUS_OK"
-        lines += _refuse_if(failed, "RuntimeError", f"{run}: {FAILED}")
+        failed, why = f"{run}({words}) != {self.upper}_STATUS_OK", FAILED
+        if not self.parts.own_workspace:
+            failed, why = "1", NO_POOLS
+            lines += [f"  (void){word[1:]};" for word in words.split(", ")]
+        lines += _refuse_if(failed, "RuntimeError", f"{run}: {why}")
         return "\n".join([*lines, "  return 0;", "}", ""])
 
 

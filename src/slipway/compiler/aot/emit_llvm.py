@@ -12,7 +12,7 @@ import numpy as np
 
 from slipway.codegen.llvm.module import argument_checks
 from slipway.compiler.aot.emit_header import emit_header
-from slipway.compiler.aot.packed_entry import FAILED, packed_entry
+from slipway.compiler.aot.packed_entry import FAILED, NO_POOLS, packed_entry
 from slipway.compiler.aot.program import Location
 from slipway.compiler.aot.sizes import bytes_formula, dim_formula, llvm_value
 from slipway.compiler.aot.sources import AotSources, ProgramParts, element_bytes
@@ -262,9 +262,11 @@ class _Module:
             slot = self._put(f"getelementptr i8, ptr {struct}, {offset}")
             self.lines.append(f"  store ptr {address}, ptr {slot}")
         words = "ptr %inputs, ptr %outputs" + (", ptr %sizes" if program.sizes else "")
-        status = self._put(f"call i32 @{run}({words})")
-        done = self._put(f"icmp eq i32 {status}, 0")
-        self._raise_unless(done, "RuntimeError", f"{run}: {FAILED}")
+        done, why = "false", NO_POOLS
+        if self.parts.own_workspace:
+            status = self._put(f"call i32 @{run}({words})")
+            done, why = self._put(f"icmp eq i32 {status}, 0"), FAILED
+        self._raise_unless(done, "RuntimeError", f"{run}: {why}")
         spec = ", ".join(f"i32 {word}" for word in entry.words)
         return "\n".join([
             argument_checks(self.parts.target),

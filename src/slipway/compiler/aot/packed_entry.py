@@ -15,6 +15,7 @@ from slipway.relay.dims import is_open
 from slipway.runtime.graph.graph_sizes import Formula
 
 FAILED = "a kernel found its input unusable"
+NO_POOLS = "the workspace is the caller's, which only the C interface can give"
 
 
 @dataclass(frozen=True)
