@@ -73,6 +73,7 @@ def survey_model(
     shapes: Shapes | None = None,
     model_format: str | None = None,
     constants: Mapping[str, Any] | None = None,
+    dims: Mapping[str, Any] | None = None,
 ) -> list[Any]:
     """Return the `NodeReport` of every node of the model at `path`, supported or not.
 
@@ -83,7 +84,7 @@ def survey_model(
         case "onnx":
             from slipway.frontends.onnx.importer import check_onnx
 
-            return check_onnx(path, shapes, constants=bound)
+            return check_onnx(path, shapes, constants=bound, dims=dims)
         case "pytorch":
             from slipway.frontends.torch.importer import check_pytorch
 

@@ -29,6 +29,12 @@ class Signature:
     conditions: list[tuple[int, PrimExpr, str]] = field(default_factory=list)
 
 
+def c_words(words: list[int]) -> str:
+    """Return a signature's words as C spells 32-bit integers."""
+    text = ", ".join(str(w - (1 << 32) if w >= 1 << 31 else w) for w in words)
+    return text.replace("-2147483648", "(-2147483647 - 1)")
+
+
 def signature_of(func: PrimFunc, device_type: int = 1) -> Signature:
     """Describe `func`'s parameters; raises CodegenError for one that has no calling form.
 
@@ -70,6 +76,29 @@ def signature_of(func: PrimFunc, device_type: int = 1) -> Signature:
     return out
 
 
+@dataclass(frozen=True)
+class TensorParameter:
+    """A compact tensor that a function takes; a dimension -1 - k is whatever slot k binds."""
+
+    name: str
+    dtype: str
+    dims: list[int]
+
+
+def tensors_signature(
+    name: str, parameters: list[TensorParameter], device_type: int = 1
+) -> Signature:
+    """Describe a function that takes tensors only; its dimensions' slots are the caller's."""
+    out = Signature(name)
+    rows: list[list[int]] = []
+    dims: list[int] = []
+    for parameter in parameters:
+        rows.append(_row(parameter.dtype, len(parameter.dims), device_type, len(dims)))
+        dims += parameter.dims
+    _lay_out(out, rows, [parameter.name for parameter in parameters], dims)
+    return out
+
+
 def _scalar_row(func: PrimFunc, param: Var) -> list[int]:
     code, bits, lanes = dtypes.parse(param.dtype)
     if lanes != 1:
@@ -79,10 +108,14 @@ def _scalar_row(func: PrimFunc, param: Var) -> list[int]:
 
 
 def _tensor_row(buffer: Buffer, device_type: int, first: int) -> list[int]:
-    code, bits, lanes = dtypes.parse(buffer.dtype)
+    return _row(buffer.dtype, len(buffer.shape), device_type, first, len(buffer.strides))
+
+
+def _row(dtype: str, rank: int, device_type: int, first: int, strides: int = 0) -> list[int]:
+    code, bits, lanes = dtypes.parse(dtype)
     align = 1 << max(0, (max(1, bits // 8)).bit_length() - 1)
-    return [KIND_TENSOR, 0, dtypes.DLPACK_CODE[code], bits, lanes, len(buffer.shape),
-            device_type, align, first, len(buffer.strides)]  # fmt: skip
+    return [KIND_TENSOR, 0, dtypes.DLPACK_CODE[code], bits, lanes, rank,
+            device_type, align, first, strides]  # fmt: skip
 
 
 def _lay_out(out: Signature, rows: list[list[int]], names: list[str], dims: list[int]) -> None:

@@ -15,6 +15,7 @@ from slipway.compiler.aot.factory import AotExecutorFactoryModule
 from slipway.compiler.graph import NOP, GraphNode, ModelGraph
 from slipway.compiler.memory_plan import Plan
 from slipway.compiler.model_factory import ModelFactory
+from slipway.compiler.open_sizes import open_sizes
 from slipway.inspect.coverage import kernel_schedules
 from slipway.inspect.profile import operators_text
 from slipway.report.data import ArenaPlan, ArenaTensor, KernelRow, Report, Rewritten
@@ -39,6 +40,14 @@ def collect(factory: ModelFactory, name: str, artifact: Path | None = None) -> R
     described = factory.metadata
     report.inputs = [port_text(port) for port in described["inputs"]]
     report.outputs = [port_text(port) for port in described["outputs"]]
+    if sizes := open_sizes(
+        type_ for node in graph.nodes if not node.function for type_ in node.types
+    ):
+        ranges = ", ".join(f"{size.name} from {size.low} to {size.high}" for size in sizes)
+        report.notes.append(
+            f"Open sizes: {ranges}. Memory is that of the upper ends; so is what was measured, "
+            "where no inputs were given."
+        )
     report.before = graph_before(factory.ir_mod, graph.params)
     report.after = graph_after(graph)
     report.memory = memory_of(plan, graph)
@@ -116,8 +125,10 @@ def name_of(node: GraphNode) -> str:
 
 
 def port_text(port: dict[str, Any]) -> str:
-    """Return an input or output in words."""
-    return f"{port['name']}: {port['dtype']}[{', '.join(map(str, port['shape']))}]"
+    """Return an input or output in words; of open sizes the upper ends too."""
+    shape, largest = (port["shape"], port.get("largest", port["shape"]))
+    most = "" if [*shape] == [*largest] else f", at most [{', '.join(map(str, largest))}]"
+    return f"{port['name']}: {port['dtype']}[{', '.join(map(str, shape))}]{most}"
 
 
 def rewritten_of(entries: Sequence[Any]) -> list[Rewritten]:

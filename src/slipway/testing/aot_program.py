@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.codegen.c.spelling import c_type
 from slipway.codegen.c.unpacked import constant_text
 
@@ -20,8 +21,8 @@ SUCCESS = "AOT_TEST_SUCCESS"
 FAILURE = "AOT_TEST_FAILURE"
 _FLOAT_TOLERANCE = 0.001
 _TENSOR = """\
-    {{.data = {data}, .device = {{kDLCPU, 0}}, .ndim = {ndim}, .dtype = {{0, 8, 1}}, \
-.shape = aot_no_shape}},"""
+    {{.data = {data}, .device = {{kDLCPU, 0}}, .ndim = {ndim}, \
+.dtype = {{{code}, {bits}, {lanes}}}, .shape = {shape}}},"""
 
 
 def program_text(
@@ -63,7 +64,6 @@ def program_text(
         "#include <math.h>", "#include <stdint.h>", "#include <stdio.h>", "#include <stdlib.h>",
         '#include "slipway/abi.h"',
         *includes,
-        "static int64_t aot_no_shape[1] __attribute__((unused));",
         *data,
         "int main(void) {",
         runner.prologue,
@@ -110,10 +110,10 @@ def _status(call: str, prefix: str) -> list[str]:
 
 
 def _packed_call(prefix: str, model: Any) -> list[str]:
-    """Return C that calls the packed function with tensors, of which only the data counts."""
-    arrays = [f"{prefix}_input_data_{_word(name)}" for name in model.inputs]
-    arrays += [f"{prefix}_output_data_{_word(name)}" for name in model.outputs]
-    tensors = [_TENSOR.format(data=name, ndim=0) for name in arrays]
+    """Return C that calls the packed function with tensors."""
+    arrays = {f"{prefix}_input_data_{_word(n)}": v for n, v in model.inputs.items()}
+    arrays |= {f"{prefix}_output_data_{_word(n)}": v for n, v in model.outputs.items()}
+    tensors = [_tensor(name, np.asarray(value)) for name, value in arrays.items()]
     values = [
         f"    {{.type_index = kTVMFFIDLTensorPtr, .v_ptr = &{prefix}_tensors[{i}]}},"
         for i in range(len(arrays))
@@ -125,6 +125,16 @@ def _packed_call(prefix: str, model: Any) -> list[str]:
         *_status(f"__tvm_ffi_{prefix}_run(NULL, {prefix}_values, {len(arrays)}, "
                  f"&{prefix}_result)", prefix),
     ]  # fmt: skip
+
+
+def _tensor(name: str, value: np.ndarray[Any, Any]) -> str:
+    """Return C that describes the array `name`, whose values are these."""
+    code, bits, lanes = dtypes.parse(str(value.dtype))
+    extents = ", ".join(map(str, value.shape)) or "0"
+    return _TENSOR.format(
+        data=name, ndim=value.ndim, shape=f"(int64_t[]){{{extents}}}",
+        code=dtypes.DLPACK_CODE[code], bits=bits, lanes=lanes,
+    )  # fmt: skip
 
 
 def _c_call(

@@ -329,6 +329,17 @@ def test_packed_entry_takes_tensors(target, tmp_path):
         np.testing.assert_allclose(ours.numpy(), theirs, rtol=2e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_packed_entry_cannot_give_the_callers_pools(target, tmp_path):
+    pools = WorkspaceMemoryPools([pool(WorkspacePoolInfo, "sram")])
+    lib = build(residual_net(), target=target, interface="packed", workspace_memory_pools=pools)
+    library = tvm.runtime.load_module(lib.export_library(tmp_path / "model.o"))
+    ports = [*lib.program.inputs, *lib.program.outputs]
+    tensors = [tvm.nd.array(np.zeros(p.type.shape, "float32")) for p in ports]
+    with pytest.raises(RuntimeError, match="only the C interface can give"):
+        library["tvmgen_default_run"](*tensors)
+
+
 def pool(kind, name, size=-1):
     return kind(name, pool_info_properties=PoolInfoProperties(size_hint_bytes=size))
 

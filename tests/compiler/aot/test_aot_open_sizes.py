@@ -170,41 +170,49 @@ def test_an_axis_of_some_times_a_size_tells_it(target, tmp_path):
         given, out = values(4 * size, 2), array(np.zeros(size, np.float32))
         run(array(given), out)
         np.testing.assert_allclose(out.numpy(), interpret(mod, x=given), rtol=1e-5)
-    function = getattr(ctypes.CDLL(str(tmp_path / "model.so")), f"__tvm_ffi_{run_name(lib)}")
+    refused = r"_run: argument 0 \(x\): shape\[0\] is not 4 times n, which is from 1 to 3"
     for rows in (6, 16, 0):  # no four times a size, or too large or small a size
-        given, out = values(16, 2), np.zeros(4, np.float32)
-        args = (Any * 2)(of_tensor(given, rows, 2), of_tensor(out, 4))
-        assert function(None, args, 2, None) == -3
-        np.testing.assert_array_equal(out, 0)
+        out = array(np.zeros(4, np.float32))
+        with pytest.raises(ValueError, match=refused):
+            run(array(values(rows, 2)), out)
+        np.testing.assert_array_equal(out.numpy(), 0)
 
 
-class Any(ctypes.Structure):
-    """A value of the calling convention."""
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_the_calling_convention_refuses_with_errors(target, tmp_path):
+    """Whatever a program refuses is raised in Python, and the process goes on."""
+    n, h = Dim("n", 1, 3), Dim("h", 5, 12)
+    x, y = var("x", n, 2, h, 6), var("y", h)
+    pooled = relay.nn.max_pool2d(x, (3, 3), (2, 2), padding=(1, 1))
+    lib = compiled(IRModule.from_expr(relay.Function([x, y], relay.Tuple([pooled, y]))), target,
+                   "packed")  # fmt: skip
+    compile_shared(lib, tmp_path)
+    run = load_module(tmp_path / "model.so")[run_name(lib)]
 
-    _fields_ = (
-        ("type", ctypes.c_int32), ("padding", ctypes.c_int32), ("pointer", ctypes.c_void_p),
-    )  # fmt: skip
+    def call(x=(2, 2, 7, 6), y=(7,), pooled=(2, 2, 4, 3), out=(7,), dtype="float32"):
+        shapes = (x, y, pooled, out)
+        return run(*[array(np.zeros(shape, dtype)) for shape in shapes if shape is not None])
 
-
-class Tensor(ctypes.Structure):
-    """A DLTensor."""
-
-    _fields_ = (
-        ("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("rank", ctypes.c_int32),
-        ("dtype", ctypes.c_uint8 * 4), ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.c_void_p), ("offset", ctypes.c_uint64),
-    )  # fmt: skip
-
-
-def of_tensor(data, *shape):
-    """Return a value that says of an array what shape it has, true or not."""
-    made = Tensor(data.ctypes.data, (1, 0), len(shape), (2, 32, 1, 0),
-                  (ctypes.c_int64 * len(shape))(*shape))  # fmt: skip
-    KEPT.append(made)
-    return Any(7, 0, ctypes.addressof(made))
-
-
-KEPT = []  # what values point at
+    for _ in range(2):  # an error leaves nothing behind
+        call()
+        for wrong, kind, message in (
+            ({"x": (4, 2, 7, 6), "pooled": (4, 2, 4, 3)}, ValueError,
+             r"argument 0 \(x\): shape\[0\] is not n, which is from 1 to 3"),
+            ({"x": (2, 2, 13, 6), "y": (13,), "out": (13,)}, ValueError,
+             r"shape\[2\] is not h, which is from 5 to 12"),
+            ({"y": (8,)}, ValueError, r"argument 1 \(y\) has shape\[0\] = 8, expected 7"),
+            ({"x": (2, 2, 7, 5)}, ValueError, r"argument 0 \(x\) has shape\[3\] = 5, expected 6"),
+            ({"x": (2, 2, 7)}, ValueError, "has 3 dimensions, expected 4"),
+            ({"pooled": (2, 2, 3, 3)}, ValueError, r"argument 2 .*shape\[2\] is not"),
+            ({"dtype": "int32"}, TypeError, "has dtype int32, expected float32"),
+            ({"out": None}, TypeError, "got 3 arguments, expected 4"),
+        ):  # fmt: skip
+            with pytest.raises(kind, match=message):
+                call(**wrong)
+    with pytest.raises(TypeError, match=r"argument 1 \(y\) must be a tensor"):
+        run(array(np.zeros((2, 2, 7, 6), "float32")), 1, 2, 3)
+    with pytest.raises(ValueError, match="make it contiguous"):
+        run(*[np.zeros(shape, "float32").T for shape in ((6, 7, 2, 2), (7,), (3, 4, 2, 2), (7,))])
 
 
 def run_name(lib):

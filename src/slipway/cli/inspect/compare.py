@@ -13,7 +13,7 @@ from slipway.cli.exit_codes import LIMIT
 from slipway.cli.inspect.profile import ARTIFACTS, compile_for_profile
 from slipway.cli.inspect.report import WantedDevice
 from slipway.cli.model_file import ModelOptions
-from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFormat, Timeout
+from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFormat, Timeout
 from slipway.errors import ExecutionError
 from slipway.inspect.units import time_text
 from slipway.toolchain.tempdir import tempdir
@@ -40,6 +40,7 @@ def compare(
     tracker: Annotated[str | None, typer.Option(help="The tracker that has the device.")] = None,
     timeout: Timeout = None,
     input_shapes: InputShapes = None,
+    dim: Dims = None,
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
@@ -76,7 +77,7 @@ def compare(
         )
     for path in (a, b or a):
         path.stat()
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
     wanted = WantedDevice(device, tracker, timeout)
     found = compared((a, b or a), (targets[0], targets[-1]), wanted, options)
     found.judge(*limits)

@@ -16,6 +16,7 @@ from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import (
     Bindings,
     DenseRounding,
+    Dims,
     Inputs,
     InputShapes,
     ModelFormat,
@@ -40,6 +41,7 @@ def profile(
         "llvm"
     ),
     input_shapes: InputShapes = None,
+    dim: Dims = None,
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
@@ -91,7 +93,7 @@ def profile(
             artifact = compile_for_profile(
                 model,
                 target,
-                ModelOptions(input_shapes, bind, model_format, dense_rounding),
+                ModelOptions(input_shapes, bind, model_format, dense_rounding, dim),
                 folder.path,
             )
         report = measure(artifact, connection, inputs, limits, number, repeat)

@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipway.cli import console
-from slipway.cli.model_file import ModelOptions, parse_bindings, parse_shapes, survey_model
+from slipway.cli.model_file import (
+    ModelOptions,
+    parse_bindings,
+    parse_dims,
+    parse_shapes,
+    survey_model,
+)
 from slipway.cli.options import (
     Bindings,
     DenseRounding,
+    Dims,
     Inputs,
     InputShapes,
     ModelFile,
@@ -73,6 +80,7 @@ def report(
     ] = None,
     inputs: Inputs = None,
     input_shapes: InputShapes = None,
+    dim: Dims = None,
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
@@ -101,7 +109,7 @@ def report(
 
         slipway report kws.tflite --target arm/cortex-m4 -o kws.html
     """
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
     wanted = WantedDevice(device, tracker, timeout)
     found = reported(model, target, wanted, options, inputs, numbers, limits)
     if as_json:
@@ -135,7 +143,7 @@ def reported(
         module, parameters = options.read(model, chosen)
         entries = survey_model(
             model, parse_shapes(options.input_shapes), options.model_format,
-            parse_bindings(options.bind),
+            parse_bindings(options.bind), parse_dims(options.dim),
         )  # fmt: skip
     kind: dict[str, Any] = {}
     if bare:

@@ -146,6 +146,15 @@ def emit_part(part: str, target: Target) -> str:
     return text + "".join(f"@{name} = weak hidden global ptr null, align 8\n" for name in kept)
 
 
+def argument_checks(target: Target) -> str:
+    """Return slw_check_args and slw_raise as a part of another module, which alone sees them."""
+    text = _glue("packed", target.pointer_bits).replace("define weak hidden ", "define internal ")
+    for plain in ("@.str", "%struct.", "%union."):  # names that the other module may have, too
+        text = text.replace(plain, f"{plain[0]}slw.{plain[1:].lstrip('.')}")
+    exported = _exported(target)
+    return text + "".join(f"@{s} = {exported} global ptr null, align 8\n" for s in SLOTS[:2])
+
+
 def metadata_json(names: list[str], entry: str, target: Target, compiler: str) -> str:
     """Return the text of ``__slipway_metadata``."""
     return json.dumps(

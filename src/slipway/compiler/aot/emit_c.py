@@ -10,9 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from slipway import dtypes
-from slipway.codegen.c.spelling import c_type
+from slipway.codegen.c.module import argument_checks
+from slipway.codegen.c.spelling import c_string, c_type
 from slipway.codegen.c.unpacked import constant_text
+from slipway.codegen.packed import c_words
 from slipway.compiler.aot.emit_header import emit_header, in_workspace, run_parameters
+from slipway.compiler.aot.packed_entry import FAILED, NO_POOLS, packed_entry
 from slipway.compiler.aot.program import Argument, KernelCall, Location
 from slipway.compiler.aot.sizes import bytes_formula, c_text, dim_formula
 from slipway.compiler.aot.sources import AotSources, ProgramParts, element_bytes
@@ -256,85 +259,67 @@ class _Emitter:
     def _packed(self) -> str:
         """The run function in the calling convention: a DLTensor for each input, then output."""
         ports = [*self.program.inputs, *self.program.outputs]
-        lines = [_PACKED_TYPES.format(upper=self.upper)]
-        if self.program.sizes:
-            lines += [_EXTENT]
-        name = f"__tvm_ffi_{self.prefix}_run"
-        lines += [
-            f"int32_t {name}(void *self, const struct slw_any *args, int32_t count,",
-            "    struct slw_any *result);",
-            f"int32_t {name}(void *self, const struct slw_any *args, int32_t count,",
-            "    struct slw_any *result) {",
+        run = f"{self.prefix}_run"
+        entry = packed_entry(self.program, run)
+        name = f"__tvm_ffi_{run}"
+        head = f"int32_t {name}(void *self, const SlwAny *args, int32_t count, SlwAny *result)"
+        slots = max(1, entry.slots)
+        zeros = ", ".join(["0"] * slots)
+        lines = [
+            _SLOT,
+            argument_checks(),
+            f"static const slw_i32 slw_spec[{len(entry.words)}] = {{{c_words(entry.words)}}};",
+            f"{head};",
+            f"{head} {{",
             f"  struct {self.prefix}_inputs inputs;",
             f"  struct {self.prefix}_outputs outputs;",
             *([f"  struct {self.prefix}_sizes sizes;"] if self.program.sizes else []),
-            "  int32_t i;",
+            f"  slw_i64 values[{max(1, len(ports))}];",
+            f"  slw_i64 symbols[{slots}] = {{{zeros}}};",
+            f"  slw_u8 bound[{slots}] = {{{zeros}}};",
+            "  int32_t status =",
+            "      slw_check_args(slw_spec, args, count, values, symbols, bound, result);",
             "  (void)self;",
-            "  (void)result;",
-            f"  if (count != {len(ports)}) {{",
-            f"    return {self.upper}_STATUS_FAILED;",
-            "  }",
-            f"  for (i = 0; i < {len(ports)}; ++i) {{",
-            "    if (args[i].type_index != 7 && args[i].type_index != 70) {",
-            f"      return {self.upper}_STATUS_FAILED;",
-            "    }",
+            "  if (status != 1) {",
+            "    return status;",
             "  }",
         ]
+        for size, check in zip(self.program.sizes, entry.sizes, strict=True):
+            extent = f"symbols[{check.slot}]"
+            test = f"{extent} < {check.low * check.times}LL"
+            test += f" || {extent} > {check.high * check.times}LL"
+            if check.times > 1:
+                test += f" || {extent} % {check.times} != 0"
+            lines += _refuse_if(test, "ValueError", check.message)
+            lines.append(f"  sizes.{size.c_name} = (int32_t)({extent} / {check.times});")
+        names = {size.name: f"(int64_t)sizes.{size.c_name}" for size in self.program.sizes}
+        for other in entry.formulas:
+            value = c_text(other.formula, names.__getitem__)
+            lines += _refuse_if(f"symbols[{other.slot}] != {value}", "ValueError", other.message)
         for number, port in enumerate(ports):
             side = "inputs" if number < len(self.program.inputs) else "outputs"
-            lines.append(f"  {side}.{port.c_name} = slw_data_of(&args[{number}]);")
-        words = "&inputs, &outputs"
-        if self.program.sizes:
-            words += ", &sizes"
-            lines += [
-                f"  sizes.{size.c_name} = slw_extent_of(&args[{size.port}], {size.axis}, "
-                f"{size.times});"
-                for size in self.program.sizes
-            ]
-        lines += [f"  return {self.prefix}_run({words});", "}", ""]
-        return "\n".join(lines)
+            lines.append(f"  {side}.{port.c_name} = (void *)(uintptr_t)values[{number}];")
+        words = "&inputs, &outputs" + (", &sizes" if self.program.sizes else "")
+        failed, why = f"{run}({words}) != {self.upper}_STATUS_OK", FAILED
+        if not self.parts.own_workspace:
+            failed, why = "1", NO_POOLS
+            lines += [f"  (void){word[1:]};" for word in words.split(", ")]
+        lines += _refuse_if(failed, "RuntimeError", f"{run}: {why}")
+        return "\n".join([*lines, "  return 0;", "}", ""])
 
 
-_PACKED_TYPES = """\
-/* The calling convention's value and the head of a DLTensor. */
-struct slw_any {{
-  int32_t type_index;
-  uint32_t padding;
-  union {{
-    int64_t integer;
-    void *pointer;
-  }} value;
-}};
-
-struct slw_tensor_head {{
-  uint8_t *data;
-  int32_t device_type;
-  int32_t device_id;
-  int32_t ndim;
-  uint32_t dtype;
-  int64_t *shape;
-  int64_t *strides;
-  uint64_t byte_offset;
-}};
-
-static void *slw_data_of(const struct slw_any *value) {{
-  const struct slw_tensor_head *tensor =
-      (const struct slw_tensor_head *)(const void *)((const uint8_t *)value->value.pointer +
-                                                     (value->type_index == 70 ? 24 : 0));
-  return tensor->data + tensor->byte_offset;
-}}
+_SLOT = """\
+#if defined(__GNUC__)
+#define SLW_SLOT __attribute__((weak))
+#else
+#define SLW_SLOT
+#endif
 """
 
 
-_EXTENT = """\
-static int32_t slw_extent_of(const struct slw_any *value, int32_t axis, int64_t times) {
-  const struct slw_tensor_head *tensor =
-      (const struct slw_tensor_head *)(const void *)((const uint8_t *)value->value.pointer +
-                                                     (value->type_index == 70 ? 24 : 0));
-  const int64_t size = (tensor->shape[axis] % times == 0) ? tensor->shape[axis] / times : -1;
-  return (size >= 0 && size <= 2147483647) ? (int32_t)size : -1;
-}
-"""
+def _refuse_if(test: str, kind: str, message: str) -> list[str]:
+    text = f'slw_raise(result, "{kind}", {c_string(message)})'
+    return [f"  if ({test}) {{", f"    return {text};", "  }"]
 
 
 def _attribute(name: str) -> str:

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from slipway.codegen.llvm.module import argument_checks
 from slipway.compiler.aot.emit_header import emit_header
+from slipway.compiler.aot.packed_entry import FAILED, NO_POOLS, packed_entry
 from slipway.compiler.aot.program import Location
 from slipway.compiler.aot.sizes import bytes_formula, dim_formula, llvm_value
 from slipway.compiler.aot.sources import AotSources, ProgramParts, element_bytes
@@ -20,7 +22,6 @@ from slipway.runtime.graph.graph_sizes import Formula
 _MISALIGNED, _FAILED, _OUT_OF_RANGE = -1, -2, -3
 # How LLVM IR spells each byte of a string: quotes and backslashes by their numbers.
 _BYTES = [chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in range(256)]
-_OBJECT_BYTES = 24  # the head of a counted object, in front of the DLTensor of a Tensor
 
 
 def emit_llvm(parts: ProgramParts) -> AotSources:
@@ -38,6 +39,7 @@ class _Module:
         self.prefix = parts.prefix
         self.constant_names = {n: f"@{spelled}" for n, spelled in parts.constant_names.items()}
         self.lines: list[str] = []
+        self.texts: list[str] = []
         self.count = 0
 
     def text(self) -> str:
@@ -213,57 +215,93 @@ class _Module:
 
     def _packed(self) -> str:
         """The run function in the calling convention: a tensor for each input, then output."""
-        program = self.program
-        self.lines, self.count = [], 0
-        ports = [*program.inputs, *program.outputs]
-        self._return_unless(self._put(f"icmp eq i32 %count, {len(ports)}"), _FAILED)
-        structs, tensors = [], []
-        for side, count in (("inputs", len(program.inputs)), ("outputs", len(program.outputs))):
-            self.lines.append(f"  %{side} = alloca [{max(1, count)} x ptr]")
-            structs += [(f"%{side}", i) for i in range(count)]
-        for number, (struct, index) in enumerate(structs):
-            at = self._put(f"getelementptr i8, ptr %args, {self.word} {16 * number}")
-            kind = self._put(f"load i32, ptr {at}")
-            is_tensor = self._put(f"icmp eq i32 {kind}, 70")
-            is_view = self._put(f"icmp eq i32 {kind}, 7")
-            self._return_unless(self._put(f"or i1 {is_tensor}, {is_view}"), _FAILED)
-            cell = self._put(f"getelementptr i8, ptr %args, {self.word} {16 * number + 8}")
-            value = self._put(f"load ptr, ptr {cell}")
-            skip = self._put(f"select i1 {is_tensor}, {self.word} {_OBJECT_BYTES}, {self.word} 0")
-            tensor = self._put(f"getelementptr i8, ptr {value}, {self.word} {skip}")
-            tensors.append(tensor)
-            data = self._put(f"load ptr, ptr {tensor}")
-            field = 40 if self.word_bytes == 8 else 32
-            address = self._put(f"getelementptr i8, ptr {tensor}, {self.word} {field}")
-            offset = self._put(f"load i64, ptr {address}")
-            first = self._put(f"getelementptr i8, ptr {data}, i64 {offset}")
-            slot = self._put(
-                f"getelementptr i8, ptr {struct}, {self.word} {index * self.word_bytes}"
-            )
-            self.lines.append(f"  store ptr {first}, ptr {slot}")
-        words = "ptr %inputs, ptr %outputs"
-        if program.sizes:
-            words += ", ptr %sizes"
-            self.lines.append(f"  %sizes = alloca [{len(program.sizes)} x i32]")
-        for number, size in enumerate(program.sizes):
-            field = self.word_bytes * 2 + 8 if self.word_bytes == 8 else 20
-            slot = self._put(f"getelementptr i8, ptr {tensors[size.port]}, {self.word} {field}")
-            shape = self._put(f"load ptr, ptr {slot}")
-            at = self._put(f"getelementptr i8, ptr {shape}, {self.word} {8 * size.axis}")
-            extent = self._put(f"load i64, ptr {at}")
-            if size.times > 1:
-                rest = self._put(f"urem i64 {extent}, {size.times}")
-                self._return_unless(self._put(f"icmp eq i64 {rest}, 0"), _OUT_OF_RANGE)
-                extent = self._put(f"udiv i64 {extent}, {size.times}")
-            self._return_unless(self._put(f"icmp ule i64 {extent}, {size.high}"), _OUT_OF_RANGE)
+        program, run = self.program, f"{self.prefix}_run"
+        entry = packed_entry(program, run)
+        self.lines, self.count, self.texts = [], 0, []
+        slots, ports = max(1, entry.slots), [*program.inputs, *program.outputs]
+        self.lines += [
+            f"  %values = alloca [{max(1, len(ports))} x i64], align 8",
+            f"  %symbols = alloca [{slots} x i64], align 8",
+            f"  %bound = alloca [{slots} x i8], align 8",
+            f"  store [{slots} x i8] zeroinitializer, ptr %bound",
+            f"  %inputs = alloca [{max(1, len(program.inputs))} x ptr]",
+            f"  %outputs = alloca [{max(1, len(program.outputs))} x ptr]",
+            f"  %sizes = alloca [{max(1, len(program.sizes))} x i32]",
+            "  %ok = call i32 @slw_check_args(ptr @slw_spec, ptr %args, i32 %count, ptr %values, "
+            "ptr %symbols, ptr %bound, ptr %result)",
+            "  %good = icmp eq i32 %ok, 1",
+            "  br i1 %good, label %checked, label %refused",
+            "refused:",
+            "  ret i32 %ok",
+            "checked:",
+        ]
+        extents = [self._cell("%symbols", slot) for slot in range(entry.slots)]
+        known = {}
+        for number, (size, check) in enumerate(zip(program.sizes, entry.sizes, strict=True)):
+            extent = extents[check.slot]
+            for test, bound in (("sge", check.low), ("sle", check.high)):
+                fits = self._put(f"icmp {test} i64 {extent}, {bound * check.times}")
+                self._raise_unless(fits, "ValueError", check.message)
+            if check.times > 1:
+                rest = self._put(f"urem i64 {extent}, {check.times}")
+                whole = self._put(f"icmp eq i64 {rest}, 0")
+                self._raise_unless(whole, "ValueError", check.message)
+                extent = self._put(f"udiv i64 {extent}, {check.times}")
+            known[size.name] = extent
             to = self._put(f"getelementptr i8, ptr %sizes, {self.word} {4 * number}")
             self.lines.append(f"  store i32 {self._put(f'trunc i64 {extent} to i32')}, ptr {to}")
-        status = self._put(f"call i32 @{self.prefix}_run({words})")
-        return (
-            f"define i32 @__tvm_ffi_{self.prefix}_run(ptr %self, ptr %args, i32 %count, "
-            "ptr %result) nounwind {\nentry:\n"
-            + "\n".join([*self.lines, f"  ret i32 {status}", "}", ""])
-        )
+        for other in entry.formulas:
+            value = llvm_value(other.formula, self._put, known.__getitem__)
+            same = self._put(f"icmp eq i64 {extents[other.slot]}, {value}")
+            self._raise_unless(same, "ValueError", other.message)
+        structs = [("%inputs", i) for i in range(len(program.inputs))]
+        structs += [("%outputs", i) for i in range(len(program.outputs))]
+        for number, (struct, index) in enumerate(structs):
+            address = self._put(f"inttoptr i64 {self._cell('%values', number)} to ptr")
+            offset = f"{self.word} {index * self.word_bytes}"
+            slot = self._put(f"getelementptr i8, ptr {struct}, {offset}")
+            self.lines.append(f"  store ptr {address}, ptr {slot}")
+        words = "ptr %inputs, ptr %outputs" + (", ptr %sizes" if program.sizes else "")
+        done, why = "false", NO_POOLS
+        if self.parts.own_workspace:
+            status = self._put(f"call i32 @{run}({words})")
+            done, why = self._put(f"icmp eq i32 {status}, 0"), FAILED
+        self._raise_unless(done, "RuntimeError", f"{run}: {why}")
+        spec = ", ".join(f"i32 {word}" for word in entry.words)
+        return "\n".join([
+            argument_checks(self.parts.target),
+            f"@slw_spec = internal constant [{len(entry.words)} x i32] [{spec}], align 8",
+            *self.texts,
+            f"define i32 @__tvm_ffi_{run}(ptr %self, ptr %args, i32 %count, ptr %result) "
+            "nounwind {",
+            "entry:",
+            *self.lines,
+            "  ret i32 0",
+            "}",
+            "",
+        ])  # fmt: skip
+
+    def _cell(self, array: str, number: int) -> str:
+        """Load a cell of an array of i64."""
+        at = self._put(f"getelementptr i64, ptr {array}, {self.word} {number}")
+        return self._put(f"load i64, ptr {at}")
+
+    def _raise_unless(self, test: str, kind: str, message: str) -> None:
+        """Leave the packed function with an error."""
+        self.count += 1
+        good, bad = f"good{self.count}", f"bad{self.count}"
+        self.lines += [f"  br i1 {test}, label %{good}, label %{bad}", f"{bad}:"]
+        words = [f"ptr {self._text(text)}" for text in (kind, message)]
+        status = self._put(f"call i32 @slw_raise(ptr %result, {', '.join(words)})")
+        self.lines += [f"  ret i32 {status}", f"{good}:"]
+
+    def _text(self, text: str) -> str:
+        """Return the name of a string that ends with a zero."""
+        data = text.encode() + b"\0"
+        name = f"@slw_message_{len(self.texts)}"
+        body = "".join(map(_BYTES.__getitem__, data))
+        self.texts.append(f'{name} = private unnamed_addr constant [{len(data)} x i8] c"{body}"')
+        return name
 
 
 _CLEAR = """\

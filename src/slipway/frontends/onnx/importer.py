@@ -138,6 +138,7 @@ def check_onnx(
     opset: int | None = None,
     *,
     constants: Constants | None = None,
+    dims: Mapping[str, Any] | None = None,
 ) -> list[NodeReport]:
     """Return what the importer makes of every node of a model, without stopping at any.
 
@@ -148,8 +149,9 @@ def check_onnx(
     with import_budget(weights_bytes(proto)):
         importer = _Importer(proto, opset_of(proto, opset), freeze=True, constants=constants)
         importer.book.survey = True
-        with open_sizes(proto, shape, lambda shapes: _trial(importer, shapes, overrides)):
-            importer.survey(dict(shape or {}), overrides)
+        given = shapes_of_dims(proto, shape, dims)
+        with open_sizes(proto, given, lambda shapes: _trial(importer, shapes, overrides)):
+            importer.survey(dict(given or {}), overrides)
     return importer.book.entries
 
 

@@ -1,0 +1,89 @@
+"""A program's function in the calling convention: the tensors it takes, and what it refuses.
+
+The arguments are checked by the code that checks those of kernels (codegen/glue), so that a wrong
+one is an error with a message; what the two languages say here is what comes after it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slipway.codegen.packed import TensorParameter, tensors_signature
+from slipway.compiler.aot.program import AotProgram
+from slipway.compiler.aot.sizes import dim_formula
+from slipway.relay.dims import is_open
+from slipway.runtime.graph.graph_sizes import Formula
+
+FAILED = "a kernel found its input unusable"
+NO_POOLS = "the workspace is the caller's, which only the C interface can give"
+
+
+@dataclass(frozen=True)
+class SizeCheck:
+    """A size that is `times` smaller than extent `slot`, what it must lie in, and the refusal."""
+
+    slot: int
+    times: int
+    low: int
+    high: int
+    message: str
+
+
+@dataclass(frozen=True)
+class FormulaCheck:
+    """An extent that must be what its formula says once the sizes are known."""
+
+    slot: int
+    formula: Formula
+    message: str
+
+
+@dataclass(frozen=True)
+class PackedEntry:
+    """What the function checks: `words` for packed.c, then sizes, then formulas.
+
+    `slots` extents are bound by the first check: each formula has one.
+    """
+
+    name: str
+    words: list[int]
+    slots: int
+    sizes: list[SizeCheck]
+    formulas: list[FormulaCheck]
+
+
+def packed_entry(program: AotProgram, name: str) -> PackedEntry:
+    """Return the checks of the function `name`: a tensor for each input, then each output."""
+    ports = [*program.inputs, *program.outputs]
+    slots: dict[Formula, int] = {}
+    formulas: list[FormulaCheck] = []
+    parameters = []
+    for number, port in enumerate(ports):
+        dims = []
+        for axis, extent in enumerate(port.type.shape):
+            if not is_open(extent):
+                dims.append(int(extent))
+                continue
+            formula = dim_formula(extent)
+            if formula not in slots:
+                slots[formula] = len(slots)
+                message = f"{_place(name, number, port.name, axis)} is not {extent}"
+                formulas.append(FormulaCheck(slots[formula], formula, message))
+            dims.append(-1 - slots[formula])
+        parameters.append(TensorParameter(port.name, port.type.dtype, dims))
+    sizes = []
+    for size in program.sizes:
+        port = ports[size.port]
+        slot = slots[dim_formula(port.type.shape[size.axis])]
+        where = _place(name, size.port, port.name, size.axis)
+        times = f"{size.times} times " if size.times > 1 else ""
+        told = f"{times}{size.name}, which is from {size.low} to {size.high}"
+        sizes.append(SizeCheck(slot, size.times, size.low, size.high, f"{where} is not {told}"))
+    told_by = {size.slot for size in sizes}
+    words = tensors_signature(name, parameters).words
+    rest = [check for check in formulas if check.slot not in told_by]
+    return PackedEntry(name, words, len(slots), sizes, rest)
+
+
+def _place(name: str, number: int, port: str, axis: int) -> str:
+    return f"{name}: argument {number} ({port}): shape[{axis}]"
