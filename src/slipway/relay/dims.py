@@ -338,6 +338,18 @@ def usual(extent: Any) -> int:
     return at(extent, {v: _upper(v) for v in extent.variables})
 
 
+def largest_divisor(extent: Any, most: int) -> int:
+    """Return the largest number up to `most`, 1 at least, that certainly divides a dimension.
+
+    Of an open dimension the factor that its formula has is looked at, once: a formula for each
+    remainder that might be would be kept, and compared with every later one.
+    """
+    if isinstance(extent, SymbolDim):
+        step, rest = Analyzer().modular_set(extent.formula)
+        extent = math.gcd(step, rest)
+    return next((f for f in range(min(most, extent), 1, -1) if extent % f == 0), 1)
+
+
 def least(extent: Any) -> int:
     """Return the lower end of a dimension's range; of a number itself."""
     return extent.low if isinstance(extent, SymbolDim) else int(extent)
