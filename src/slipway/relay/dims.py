@@ -93,7 +93,10 @@ def _comparison(kind: type, word: str) -> Any:
             found = _decided_by_extremes(an, kind, difference)
         if found is None:
             both = described([self, other])
-            raise TypeInferenceError(f"it is not known whether {self} {word} {other}, with {both}")
+            raise TypeInferenceError(
+                f"it is not known whether {self} {word} {other}, with {both}: give the dimension a "
+                "range in which it always is, or never, or a fixed size"
+            )
         return found
 
     return decide
