@@ -10,6 +10,7 @@ from slipway import libinfo
 from slipway.toolchain import native
 
 HERE = Path(__file__).parent
+CPP = HERE / "cpp"  # programs in C++, and scripts that run in one process with them
 
 
 def needed(tool):

@@ -24,7 +24,7 @@ def test_pieces_from_a_file_and_linked_in(model, tmp_path):
     """Both run the model; what is no graph is refused in words, and never ends the program."""
     name = deployed(model, tmp_path)
     compiler = foreign.needed("g++")
-    source = foreign.HERE / "cpp_classic_deploy.cc"
+    source = foreign.CPP / "cpp_classic_deploy.cc"
     flags = ["-std=c++14", "-Wall", "-Wextra", "-Werror", f'-DLINKED_FUNCTION="{name}"']
     command = [compiler, *flags, *foreign.compile_flags(), str(source), str(tmp_path / "kernels.o")]
     program = str(tmp_path / "program")

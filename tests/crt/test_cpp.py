@@ -29,7 +29,7 @@ def test_program_runs_a_model_and_survives_misuse(compiler, model, tmp_path):
     """What it prints is the model's output three times, and one clear error for each mistake."""
     damaged = tmp_path / "damaged.so"
     damaged.write_bytes(model.library.read_bytes()[:3000])
-    program = build(compiler, foreign.HERE / "cpp_program.cc", tmp_path / "program", "-pthread")
+    program = build(compiler, foreign.CPP / "cpp_program.cc", tmp_path / "program", "-pthread")
     for path in (model.library, model.archive):
         printed = foreign.run([program, path, damaged]).splitlines()
         outputs = " ".join(f"{value:.6f}" for value in model.output) + " "
@@ -56,8 +56,8 @@ def test_one_table_with_python(model, tmp_path, order):
     """What C++ registers Python finds, and the reverse, whoever came first."""
     compiler = foreign.needed("g++")
     flags = ["-fPIC", "-shared"]
-    library = build(compiler, foreign.HERE / "cpp_functions.cc", tmp_path / "lib.so", *flags)
-    script = foreign.HERE / "cpp_beside_python.py"
+    library = build(compiler, foreign.CPP / "cpp_functions.cc", tmp_path / "lib.so", *flags)
+    script = foreign.CPP / "cpp_beside_python.py"
     assert foreign.run([sys.executable, script, order, library, model.library]).endswith("done\n")
 
 
@@ -78,7 +78,7 @@ name it was given; compare with nullptr before the call]
 
 
 def test_without_exceptions(compiler, tmp_path):
-    source = foreign.HERE / "cpp_without_exceptions.cc"
+    source = foreign.CPP / "cpp_without_exceptions.cc"
     program = build(compiler, source, tmp_path / "program", "-fno-exceptions", "-fno-rtti")
     assert foreign.run([program]) == WITHOUT_EXCEPTIONS
 
@@ -93,11 +93,11 @@ def test_on_a_cortex_m4(tmp_path):
     sources = [native.CRT / "src" / f"{part}.c" for part in parts.split()]
     parts = "function value array module keep"
     sources += [native.CRT / "classic" / f"classic_{part}.c" for part in parts.split()]
-    sources += [foreign.HERE / "cpp_platform.c", foreign.HERE / "cpp_vectors.c"]
+    sources += [foreign.CPP / "cpp_platform.c", foreign.CPP / "cpp_vectors.c"]
     compile_c = ["arm-none-eabi-gcc", "-std=c11", *flags, "-c", *map(str, sources)]
     subprocess.run(compile_c, check=True, cwd=tmp_path)
     link = ["--specs=rdimon.specs", "-Wl,--gc-sections,-u,vectors,--section-start=.vectors=0"]
-    program = str(foreign.HERE / "cpp_without_exceptions.cc")
+    program = str(foreign.CPP / "cpp_without_exceptions.cc")
     no_exceptions = ["-fno-exceptions", "-fno-rtti", "-Wno-psabi"]
     compile_cpp = ["arm-none-eabi-g++", "-std=c++14", *no_exceptions, *flags, *link, program]
     objects = [path.name for path in tmp_path.glob("*.o")]
@@ -114,21 +114,21 @@ def test_on_a_cortex_m4(tmp_path):
 
 def test_containers(tmp_path):
     """Lists, texts and missing values: alone, and as Python's own beside it."""
-    source = foreign.HERE / "cpp_containers.cc"
+    source = foreign.CPP / "cpp_containers.cc"
     program = build(foreign.needed("clang++"), source, tmp_path / "program", "-DALONE")
     assert foreign.run([program]) == "done\n"
     library = build(foreign.needed("g++"), source, tmp_path / "lib.so", "-fPIC", "-shared")
-    script = foreign.HERE / "containers_beside_python.py"
+    script = foreign.CPP / "containers_beside_python.py"
     assert foreign.run([sys.executable, script, library]) == "done\n"
 
 
 def test_maps(compiler, tmp_path):
     """Tables: alone, without exceptions, and as Python's own beside it."""
-    source = foreign.HERE / "cpp_map.cc"
+    source = foreign.CPP / "cpp_map.cc"
     program = build(compiler, source, tmp_path / "program", "-DALONE", "-fsanitize=address")
     assert foreign.run([program]) == "done\n"
     library = build(compiler, source, tmp_path / "lib.so", "-fPIC", "-shared")
-    script = foreign.HERE / "map_beside_python.py"
+    script = foreign.CPP / "map_beside_python.py"
     assert foreign.run([sys.executable, script, library]) == "done\n"
     without = ["-fno-exceptions", "-fno-rtti", "-fPIC", "-shared"]
     build(compiler, source, tmp_path / "nothing", *without)
@@ -137,9 +137,9 @@ def test_maps(compiler, tmp_path):
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_modules_of_its_own(compiler, tmp_path):
     """A class derived from ModuleNode: what Python gets of it, and how long it lives."""
-    source = foreign.HERE / "cpp_module_node.cc"
+    source = foreign.CPP / "cpp_module_node.cc"
     library = build(foreign.needed(compiler), source, tmp_path / "lib.so", "-fPIC", "-shared")
-    script = foreign.HERE / "beside_module_node.py"
+    script = foreign.CPP / "beside_module_node.py"
     assert foreign.run([sys.executable, script, library]) == "done\n"
 
 
@@ -147,7 +147,7 @@ def test_registered_code_outlives_its_module(tmp_path):
     """A library that load_module loaded for what it registers may be dropped by its user."""
     compiler = foreign.needed("clang++")  # g++ marks symbols that keep a library in any case
     flags = ["-fPIC", "-shared"]
-    library = build(compiler, foreign.HERE / "cpp_functions.cc", tmp_path / "lib.so", *flags)
+    library = build(compiler, foreign.CPP / "cpp_functions.cc", tmp_path / "lib.so", *flags)
     script = (
         "import sys, gc, slipway as tvm\n"
         "tvm.runtime.load_module(sys.argv[1])\n"

@@ -317,7 +317,7 @@ def test_on_a_cortex_m4(model, tmp_path):
     sources = write_firmware(model, "c -mcpu=cortex-m4", tmp_path)
     link = ["--specs=rdimon.specs", "-Wl,--gc-sections,-u,vectors,--section-start=.vectors=0"]
     machine = ["-mcpu=cortex-m4", "-mthumb", "-Os", *foreign.compile_flags(), *link]
-    parts = [*sources, foreign.HERE / "cpp_vectors.c", tmp_path / "libfirmware.a", "-lm"]
+    parts = [*sources, foreign.CPP / "cpp_vectors.c", tmp_path / "libfirmware.a", "-lm"]
     foreign.run(["arm-none-eabi-gcc", *machine, *parts, "-o", tmp_path / "firmware"])
     board = [qemu, "-M", "mps2-an386", "-nographic", "-monitor", "none", "-serial", "none"]
     check_firmware(foreign.run([*board, "-semihosting", "-kernel", tmp_path / "firmware"]), model)

@@ -8,7 +8,8 @@ import pytest
 from slipway import relay, te
 from slipway.errors import TypeInferenceError
 from slipway.ir.ops import as_expr, maximum, minimum
-from slipway.relay.dims import Dim, SymbolDim, at, dim_of, usual
+from slipway.relay import dims
+from slipway.relay.dims import Dim, SymbolDim, at, dim_of, largest_divisor, usual
 
 N, M = Dim("n", 1, 8), Dim("m", 2, 5)
 
@@ -137,3 +138,26 @@ def test_a_float_has_no_size_in_it():
     for compute in (lambda: n * 0.5, lambda: 2.0 + n, lambda: divmod(n, 4)):
         with pytest.raises(TypeInferenceError, match="the size of an open dimension is needed"):
             compute()
+
+
+@pytest.mark.parametrize(
+    ("extent", "most", "expected"),
+    [
+        (24, 100, 24), (24, 7, 6), (7, 6, 1), (0, 4, 1), (N, 8, 1), (N * 12, 100, 12),
+        (N * 12, 5, 4), (N * M * 6, 4, 3), (N * 4 + 2, 8, 2), (N * 4 + 3, 8, 1),
+        (N // 2 * 8, 64, 8),
+    ],
+)  # fmt: skip
+def test_what_certainly_divides_a_dimension(extent, most, expected):
+    assert largest_divisor(extent, most) == expected
+    if isinstance(extent, SymbolDim):
+        sizes = [{N.formula: n, M.formula: m} for n in range(1, 9) for m in range(2, 6)]
+        assert not any(at(extent, size) % expected for size in sizes)
+
+
+def test_looking_for_a_divisor_keeps_no_formulas():
+    """Each kept one is compared with every later one: thousands of remainders took minutes."""
+    extent = N * N * M * M
+    before = sum(map(len, dims._FORMULAS.values()))
+    assert largest_divisor(extent, 100_000) == 1
+    assert sum(map(len, dims._FORMULAS.values())) == before

@@ -53,6 +53,16 @@ def test_types_follow_through_operators():
     assert shape_of(pooled) == (1, 3, ANY, 10)
 
 
+@pytest.mark.parametrize("size", [ANY, Dim("n", 1, 9)])
+def test_what_needs_no_size_takes_an_open_one(size):
+    """One section is all there is, and a batch beside one of 1 is the product's."""
+    x = relay.var("x", shape=(size, 6, 2))
+    assert [shape_of(p) for p in relay.split(x, 1, 0)] == [(size, 6, 2)]
+    w, v = relay.var("w", shape=(1, 2, 3)), relay.var("v", shape=(1, 4, 2))
+    assert shape_of(relay.nn.batch_matmul(x, w, transpose_b=False)) == (size, 6, 3)
+    assert shape_of(relay.nn.batch_matmul(v, x, transpose_b=True)) == (size, 4, 6)
+
+
 def test_what_is_fixed_only_for_great_sizes_stays_open():
     x = relay.var("x", shape=(ANY, 6))
     assert shape_of(relay.strided_slice(x, [0], [100], axes=[0])) == (ANY, 6)

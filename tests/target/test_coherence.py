@@ -43,6 +43,7 @@ RISCV = "-mtriple=riscv64-linux-gnu"
         (f"{RISCV} -mattr=+32bit", "-mattr is of 32 bits"),
         ("-mtriple=riscv32-unknown-elf -mattr=+rva22u64", "-mattr is of 64 bits"),
         ("-mtriple=armv7a-linux-gnueabihf -mattr=-v6t2", "which version of the architecture"),
+        ("-mtriple=armv7a-linux-gnueabihf -mattr=-vfp2sp", "no floating point registers"),
         ("-mtriple=armv7a-linux-gnueabihf -mattr=-thumb2", "choose another -mtriple"),
         ("-mtriple=thumbv7em-none-eabi -mattr=-v4t", "choose another -mtriple"),
         ("-mtriple=armv7l-linux-gnueabihf -mfloat-abi=hrad", "Did you mean 'hard'"),

@@ -93,7 +93,10 @@ def _comparison(kind: type, word: str) -> Any:
             found = _decided_by_extremes(an, kind, difference)
         if found is None:
             both = described([self, other])
-            raise TypeInferenceError(f"it is not known whether {self} {word} {other}, with {both}")
+            raise TypeInferenceError(
+                f"it is not known whether {self} {word} {other}, with {both}: give the dimension a "
+                "range in which it always is, or never, or a fixed size"
+            )
         return found
 
     return decide
@@ -336,6 +339,18 @@ def usual(extent: Any) -> int:
     if not isinstance(extent, SymbolDim):
         return int(extent)
     return at(extent, {v: _upper(v) for v in extent.variables})
+
+
+def largest_divisor(extent: Any, most: int) -> int:
+    """Return the largest number up to `most`, 1 at least, that certainly divides a dimension.
+
+    Of an open dimension the factor that its formula has is looked at, once: a formula for each
+    remainder that might be would be kept, and compared with every later one.
+    """
+    if isinstance(extent, SymbolDim):
+        step, rest = Analyzer().modular_set(extent.formula)
+        extent = math.gcd(step, rest)
+    return next((f for f in range(min(most, extent), 1, -1) if extent % f == 0), 1)
 
 
 def least(extent: Any) -> int:

@@ -150,6 +150,11 @@ def _check_version(triple: Triple, mattr: tuple[str, ...]) -> None:
     """Of ARM's architecture no older version can be made by taking a part away from a newer."""
     parts = cpus.resolve_features("arm", "", ("+v6t2",))
     for change in mattr:
+        if change == "-vfp2sp" and triple.text.endswith("hf"):
+            raise TargetError(
+                f"-mattr={change} leaves no floating point registers, in which {triple.text} "
+                "passes floating point numbers. Leave it out, or choose a -mtriple without hf"
+            )
         if change[0] == "-" and change[1:] in parts:
             raise TargetError(
                 f"-mattr={change}: which version of the architecture it is, {triple.text} says. "

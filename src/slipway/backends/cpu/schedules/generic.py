@@ -26,7 +26,7 @@ from slipway.backends.strategy import Problem, register_pattern
 from slipway.codegen.math.table import constants_of
 from slipway.ir.expr import Call, ProducerLoad
 from slipway.ir.visit import children, walk
-from slipway.relay.dims import is_open, usual
+from slipway.relay.dims import is_open, largest_divisor, usual
 from slipway.relay.op_registry import OpPattern
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def vectorize(stage: Any, outer: list[Loop], inner: Loop, lanes: int) -> Loop:
 
 def _unroll_steps(stage: Any, loop: Loop, most: int) -> None:
     """Unroll some steps of a loop, as many as divide it: counting them takes instructions too."""
-    factor = max(f for f in range(1, max(1, min(most, 4)) + 1) if loop.extent % f == 0)
+    factor = largest_divisor(loop.extent, min(most, 4))
     if factor > 1:
         stage.unroll(split(stage, loop, factor)[1].axis)
 
@@ -179,9 +179,7 @@ def parallel_outer(stage: Any, loops: Sequence[Loop], total: int, each: int) -> 
     fused = fuse(stage, loops[:count])
     steps = usual(fused.extent)
     per_step = max(1, total // steps)
-    factor = max(1, min(each // per_step, steps))
-    while fused.extent % factor:  # of an open one until it is certain
-        factor -= 1
+    factor = largest_divisor(fused.extent, min(each // per_step, steps))
     inside = list(loops[count:])
     if factor > 1:
         fused, step = split(stage, fused, factor)

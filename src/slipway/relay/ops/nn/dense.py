@@ -201,12 +201,12 @@ def _batch_matmul_type(attrs: MatmulAttrs, tensor_a: TensorType, tensor_b: Tenso
     need_rank("tensor_a", tensor_a, 3)
     need_rank("tensor_b", tensor_b, 3)
     rows, columns, _ = _matmul_extents(attrs, tensor_a, tensor_b, ("tensor_a", "tensor_b"))
-    batches = {tensor_a.shape[0], tensor_b.shape[0]}
-    if len(batches - {1}) > 1:
+    batches = {tensor_a.shape[0], tensor_b.shape[0]} - {1}
+    if len(batches) > 1:
         raise BadArgument(
             "tensor_b", f"is {tensor_b}: its batch does not match 'tensor_a', {tensor_a}"
         )
-    batch = max(batches) if 0 not in batches else 0
+    batch = batches.pop() if batches else 1  # an open one beside 1, too
     return TensorType((batch, rows, columns), attrs.out_dtype or tensor_a.dtype)
 
 

@@ -215,11 +215,12 @@ def split(data: ExprLike, indices_or_sections: Extents, axis: int = 0) -> TupleW
     extent = given.tensor_type.shape[position]
     sections = one_integer(indices_or_sections)
     if sections is not None:
-        if sections < 1 or extent % sections:
+        if sections < 1 or (sections > 1 and extent % sections):
             raise BadArgument(
                 "indices_or_sections", f"is {sections}, which does not divide the extent {extent}"
             )
-        cuts = tuple(range(extent // sections, extent, extent // sections)) if extent else ()
+        one = sections == 1 or (isinstance(extent, int) and extent == 0)  # of an open extent, too
+        cuts = () if one else tuple(range(extent // sections, extent, extent // sections))
     else:
         cuts = integers("indices_or_sections", indices_or_sections)
     return TupleWrapper(SPLIT(given, attrs=SplitAttrs(cuts, position)), len(cuts) + 1)
