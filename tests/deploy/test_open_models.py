@@ -73,6 +73,14 @@ def test_it_is_saved_loaded_and_run_elsewhere(model, net, tmp_path):
         session.cpu(0)  # a session that was given is its owner's to close
 
 
+def test_its_report_holds_numbers(model, tmp_path):
+    page = model.report(tmp_path / "report.html").read_text()
+    assert "agree" in page
+    (spec,) = model.inputs
+    small = {spec.name: np.ones((1, 3, 9, 12), "float32")}
+    assert "agree" in model.report(tmp_path / "small.html", **small).read_text()
+
+
 def test_samples_are_validated_row_by_row(model, net):
     (spec,) = model.inputs
     images = np.random.default_rng(0).standard_normal((6, 3, 24, 12)).astype("float32")

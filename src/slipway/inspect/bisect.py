@@ -20,9 +20,12 @@ from typing import Any
 import numpy as np
 
 from slipway.compiler.graph import NOP, GraphNode, ModelGraph
+from slipway.relay.dims import at, times_of
 from slipway.relay.expr import Call, Expr, Function, Op, Tuple, TupleGetItem
 from slipway.relay.interpret import evaluate_call, interpret
-from slipway.relay.types import TupleType
+from slipway.relay.narrowed import narrowed
+from slipway.relay.open_dims import has_open
+from slipway.relay.types import TupleType, flatten
 from slipway.relay.visit import post_order
 
 Array = np.ndarray[Any, Any]
@@ -120,19 +123,48 @@ def find_pass(
 
 
 def trace_of(graph: ModelGraph, inputs: Mapping[str, Array]) -> list[list[Array]]:
-    """Return the results of every step of a model's graph, by the NumPy references."""
+    """Return the results of every step of a model's graph, by the NumPy references.
+
+    The inputs tell the sizes that the graph leaves open.
+    """
     values: list[list[Array]] = []
+    sizes: dict[Any, int] = {}
     for node in graph.nodes:
         if not node.function:
             given = inputs.get(node.name)
-            values.append([graph.params[node.name] if given is None else np.asarray(given)])
+            value = graph.params[node.name] if given is None else np.asarray(given)
+            values.append([value])
+            sizes.update(_told(node.types[0], value))
             continue
         arguments = arguments_of(node, values)
         if node.function == NOP:
-            values.append([arguments[0].reshape(node.types[0].shape)])
+            shape = tuple(at(extent, sizes) for extent in node.types[0].shape)
+            values.append([arguments[0].reshape(shape)])
         else:
-            values.append(kernel_reference(graph.kernels[node.function], arguments))
+            kernel = graph.kernels[node.function]
+            values.append(kernel_reference(_at_sizes(kernel, arguments, sizes), arguments))
     return values
+
+
+def _told(type_: Any, value: Array) -> dict[Any, int]:
+    """Return the open sizes that the shape of a tensor's value tells."""
+    found = {}
+    for extent, size in zip(type_.shape, value.shape, strict=True):
+        variable, times = times_of(getattr(extent, "formula", None))
+        if variable is not None:
+            found[variable] = size // times
+    return found
+
+
+def _at_sizes(kernel: Function, arguments: Sequence[Array], sizes: Mapping[Any, int]) -> Function:
+    """Return a kernel for the sizes of its arguments: attributes may hold open ones."""
+    if not any(has_open(param.checked_type) for param in kernel.params):
+        return kernel
+    own = dict(sizes)
+    types = [type_ for param in kernel.params for type_ in flatten(param.checked_type)]
+    for type_, value in zip(types, arguments, strict=True):
+        own.update(_told(type_, value))
+    return narrowed(kernel, own)
 
 
 def arguments_of(node: GraphNode, values: Sequence[Sequence[Array]]) -> list[Array]:
