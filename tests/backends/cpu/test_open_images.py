@@ -57,6 +57,34 @@ def test_numbers_beside_pytorch(name, target):
         assert error < 1e-5, (n, h, w)
 
 
+POOLS = {
+    "3x3, overlapping": torch.nn.MaxPool2d(3, 2, 1),
+    "2x2": torch.nn.MaxPool2d(2),
+    "dilated": torch.nn.MaxPool2d(3, 1, 1, dilation=2),
+    "5x5, stride 3": torch.nn.MaxPool2d(5, 3, 2),
+    "mean of 2x2": torch.nn.AvgPool2d(2),
+    "mean of 3x3": torch.nn.AvgPool2d(3, 2, 1),
+    "mean without padding": torch.nn.AvgPool2d(3, 2, 1, count_include_pad=False),
+}
+
+
+@pytest.mark.parametrize("blocked", [False, True])
+@pytest.mark.parametrize("name", POOLS)
+def test_pools(name, blocked):
+    """Alone, and between convolutions, whose channels lie in blocks."""
+    torch.manual_seed(0)
+    module = POOLS[name]
+    if blocked:
+        first, last = torch.nn.Conv2d(8, 32, 3, padding=1), torch.nn.Conv2d(32, 8, 1)
+        module = torch.nn.Sequential(first, module, last)
+    model = slipway.compile(exported(module, (2, 8, 24, 28), SHAPE), quiet=True)
+    for n, h, w in [*SIZES, (1, 10, 12), (1, 11, 64)]:
+        x = torch.randn(n, 8, h, w)
+        with torch.no_grad():
+            wanted = module(x).numpy()
+        assert abs(model(x) - wanted).max() / abs(wanted).max() < 1e-5, (n, h, w)
+
+
 @pytest.mark.parametrize("kind", [torch.nn.Conv1d, torch.nn.Conv3d])
 def test_other_numbers_of_axes(kind):
     torch.manual_seed(0)

@@ -46,9 +46,12 @@ def _in_turn(problem: Problem, inputs: Sequence[te.Tensor], knobs: RunKnobs) -> 
     width = out.rank - 2
 
     axes = [
-        Along(extents[a], attrs.strides[a], attrs.dilation[a], attrs.padding[a], size[a])
+        Along(
+            extents[a], attrs.strides[a], attrs.dilation[a], attrs.padding[a], size[a],
+            attrs.padding[count + a],
+        )
         for a in range(count)
-    ]
+    ]  # fmt: skip
 
     def rows(*indices: Any) -> Any:
         place = zip(indices[first:width], axes, strict=False)

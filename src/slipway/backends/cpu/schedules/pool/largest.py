@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slipway import te
+from slipway.relay.dims import is_open
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Along:
     dilation: int
     before: int  # padding
     size: int  # of the data
+    after: int  # padding; no window passes it where the size is open
 
     def shift(self, tap: int) -> int:
         """Return where a tap of the first window lies."""
@@ -31,6 +33,15 @@ class Along:
     def last(self) -> int:
         """Where the last window begins, as seen from the first one."""
         return (self.extent - 1) * self.stride
+
+    def beyond(self, shift: int, last: int) -> int:
+        """Return how many positions a tap may be behind the data; `last` is the last tap's shift.
+
+        Exact where the size is known, else what the padding allows.
+        """
+        if is_open(self.extent) or is_open(self.size):
+            return self.after - (last - shift)
+        return self.last + shift + 1 - self.size
 
 
 def largest(
@@ -46,15 +57,17 @@ def largest(
     What `merge` makes of two values need not be the largest; `neutral` changes nothing in it.
     """
     values = []
+    ends = [max(tap[i] for tap in taps) for i in range(len(windows))]
+    lasts = [axis.shift(end) for end, (_, axis) in zip(ends, windows, strict=True)]
     for tap in taps:
         place, tests = [], []
-        for at, (index, axis) in zip(tap, windows, strict=True):
+        for at, (index, axis), last in zip(tap, windows, lasts, strict=True):
             shift = axis.shift(at)
             position = index * axis.stride + shift
             place.append(position)
             if shift < 0:
                 tests.append(position >= 0)
-            if axis.last + shift >= axis.size:
+            if axis.beyond(shift, last) > 0:
                 tests.append(position < axis.size)
         value = read(place)
         if tests:

@@ -53,9 +53,12 @@ def _in_turn(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowKnobs) -> 
     count = len(attrs.pool_size)
     size, extents = shape_of(data)[-count:], out.shape[-count:]
     *others, along = (
-        Along(extents[a], attrs.strides[a], attrs.dilation[a], attrs.padding[a], size[a])
+        Along(
+            extents[a], attrs.strides[a], attrs.dilation[a], attrs.padding[a], size[a],
+            attrs.padding[count + a],
+        )
         for a in range(count)
-    )
+    )  # fmt: skip
 
     def rows(*indices: Any) -> Any:
         taps = list(product(*map(range, attrs.pool_size[:-1])))
@@ -68,11 +71,12 @@ def _in_turn(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowKnobs) -> 
 
     tall = te.compute((*out.shape[:-1], size[-1]), rows, "tall", "pool_rows")
     taps = [(n,) for n in range(attrs.pool_size[-1])]
-    beyond = along.last + along.shift(taps[-1][0]) + 1 - along.size
+    end = along.shift(taps[-1][0])
+    beyond = max(0, along.beyond(end, end))
     zeros = [0] * (out.rank - 1)
     fill: Any = neutral(kind)
-    padded = pad_stage(tall, [*zeros, along.before], [*zeros, max(0, beyond)], fill.value)
-    inside = replace(along, before=0, size=along.size + along.before + max(0, beyond))
+    padded = pad_stage(tall, [*zeros, along.before], [*zeros, beyond], fill.value)
+    inside = replace(along, before=0, size=along.size + along.before + beyond, after=0)
 
     def columns(*indices: Any) -> Any:
 
