@@ -68,6 +68,31 @@ POOLS = {
 }
 
 
+TRANSPOSED = {
+    "2x2, stride 2": torch.nn.ConvTranspose2d(16, 24, 2, 2),
+    "4x4, stride 2": torch.nn.ConvTranspose2d(16, 8, 4, 2, 1),
+    "3x3, output padding": torch.nn.ConvTranspose2d(16, 16, 3, 2, 1, output_padding=1),
+    "5x5, stride 3": torch.nn.ConvTranspose2d(8, 16, 5, 3),
+    "stride 1": torch.nn.ConvTranspose2d(8, 16, 3, 1, 1),
+    "dilated": torch.nn.ConvTranspose2d(8, 16, 3, 1, 2, dilation=2),
+    "uneven strides": torch.nn.ConvTranspose2d(8, 8, 3, (2, 1), 1),
+    "grouped": torch.nn.ConvTranspose2d(16, 16, 4, 2, 1, groups=4),
+}
+
+
+@pytest.mark.parametrize("name", TRANSPOSED)
+def test_transposed(name):
+    torch.manual_seed(0)
+    module = TRANSPOSED[name]
+    program = exported(module, (2, module.in_channels, 24, 28), SHAPE)
+    model = slipway.compile(program, quiet=True)
+    for n, h, w in [*SIZES, (1, 10, 12)]:
+        x = torch.randn(n, module.in_channels, h, w)
+        with torch.no_grad():
+            wanted = module(x).numpy()
+        assert abs(model(x) - wanted).max() / abs(wanted).max() < 1e-5, (n, h, w)
+
+
 @pytest.mark.parametrize("blocked", [False, True])
 @pytest.mark.parametrize("name", POOLS)
 def test_pools(name, blocked):

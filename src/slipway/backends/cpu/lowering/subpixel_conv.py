@@ -17,16 +17,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from slipway.errors import TypeInferenceError
 from slipway.relay import op_registry
-from slipway.relay.dims import is_open
+from slipway.relay.dims import usual
 from slipway.relay.expr import Call, Constant, Expr, Function
 from slipway.relay.op_registry import is_call_of
+from slipway.relay.open_dims import has_open
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.visit import rewrite
 from slipway.target.costs import ANY_CORE, Costs
@@ -43,10 +46,16 @@ def subpixel_conv(function: Function, lanes: int = 1, costs: Costs = ANY_CORE) -
 def _rule(call: Expr, lanes: int, costs: Costs) -> Expr | None:
     if not is_call_of(call, *(f"nn.conv{n}d_transpose" for n in SPATIAL)):
         return None
+    if not has_open(call.args[0].tensor_type):
+        return _as_convolutions(call, lanes, costs)
+    with suppress(TypeInferenceError):  # where it depends on the size, it stays as it is
+        return _as_convolutions(call, lanes, costs)
+    return None
+
+
+def _as_convolutions(call: Call, lanes: int, costs: Costs) -> Expr | None:
     attrs, kernel = call.attrs, call.args[1]
     if not isinstance(kernel, Constant):
-        return None
-    if any(map(is_open, call.args[0].tensor_type.shape[2:])):
         return None
     strides, window = attrs.strides, kernel.array.shape[2:]
     spans = [1 + (k - 1) * d for k, d in zip(window, attrs.dilation, strict=True)]
@@ -181,8 +190,8 @@ class _Axis:
         """What is multiplied for all rests: one by one, and with taps and places as for all."""
         longest = -(-self.window // self.stride)
         one_by_one = sum(len(self.taps(r)) for r in range(self.stride))
-        positions = self.data + longest - 1
-        return one_by_one * self.positions, longest * self.stride * positions
+        positions = usual(self.data) + longest - 1
+        return one_by_one * usual(self.positions), longest * self.stride * positions
 
 
 def _worth_splitting(geometry: Sequence[_Axis], gain: float) -> bool:

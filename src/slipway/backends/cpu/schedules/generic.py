@@ -106,7 +106,7 @@ def reading_of(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> Read
         else:
             producer = node.producer
             own = [axis.var for axis in op.axis]
-            if prod(shape_of(producer)) > 1:
+            if usual(prod(shape_of(producer))) > 1:
                 shape = shape_of(producer)
                 positions = zip(node.indices, own, shape, strict=False)
                 elsewhere = any(i is not v and extent > 1 for i, v, extent in positions)
