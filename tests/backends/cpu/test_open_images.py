@@ -68,6 +68,28 @@ POOLS = {
 }
 
 
+WHOLE = {
+    "mean": torch.nn.AdaptiveAvgPool2d(1),
+    "largest": torch.nn.AdaptiveMaxPool2d(1),
+    "group norm": torch.nn.GroupNorm(4, 16),
+    "instance norm": torch.nn.InstanceNorm2d(16, affine=True),
+    "softmax over a row": torch.nn.Softmax(-1),
+    "softmax over channels": torch.nn.Softmax(1),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_reductions_of_whole_images(name):
+    torch.manual_seed(0)
+    module = WHOLE[name]
+    model = slipway.compile(exported(module, (2, 16, 24, 28), SHAPE), quiet=True)
+    for n, h, w in [*SIZES, (1, 10, 12), (2, 9, 10)]:
+        x = torch.randn(n, 16, h, w)
+        with torch.no_grad():
+            wanted = module(x).numpy()
+        assert abs(model(x) - wanted).max() / abs(wanted).max() < 1e-5, (n, h, w)
+
+
 TRANSPOSED = {
     "2x2, stride 2": torch.nn.ConvTranspose2d(16, 24, 2, 2),
     "4x4, stride 2": torch.nn.ConvTranspose2d(16, 8, 4, 2, 1),

@@ -41,7 +41,7 @@ from slipway.backends.strategy import Problem, register_pattern
 from slipway.ir.expr import ProducerLoad
 from slipway.ir.ops import as_int
 from slipway.ir.visit import walk
-from slipway.relay.dims import usual
+from slipway.relay.dims import is_open, least, usual
 from slipway.relay.op_registry import OpPattern
 
 if TYPE_CHECKING:
@@ -124,8 +124,10 @@ def _cut_among_tasks(
     """Reduce parts of a row first, if there are enough: each core then has some of its own."""
     stage = schedule[tensor]
     loops = Loop.of(stage.op.axis)
+    if total < 2 * share_from or is_open(row.extent):
+        return row, tensor, loops
     parts = [p for p in range(8 * target.num_cores, 1, -1) if row.extent % p == 0]
-    if total < 2 * share_from or not parts:
+    if not parts:
         return row, tensor, loops
     part, rest = stage.split(row.axis, nparts=parts[0])
     partial = schedule.rfactor(tensor, part)
@@ -175,11 +177,12 @@ def reduce_row(
         unrolled = each
         if not number:
             unrolled = []
-            count = -(-row.extent // first)  # of the steps along memory, the innermost ones
+            # Of the steps along memory, the innermost ones; how many is open where the row is.
+            count = 0 if is_open(row.extent) else -(-row.extent // first)
             if count >= 4 * steps and count % steps == 0:
                 each[-1:] = part.split(each[-1], factor=steps)
                 unrolled = each[-1:]
-            elif len(each) > 1 and count <= steps:
+            elif len(each) > 1 and 0 < count <= steps:
                 unrolled = each[-1:]
         part.reorder(*axes, *each, lane_axis)
         part.vectorize(lane_axis)
@@ -190,6 +193,8 @@ def reduce_row(
 
 def _width(extent: int, lanes: int, sums: int) -> int:
     """Return how many partial results a row has: of some vectors, which divide it if any do."""
+    if is_open(extent):  # the last step is not longer than the shortest row
+        return lanes * sums if least(extent) >= 2 * lanes * sums else min(lanes, least(extent))
     if extent < 2 * lanes * sums:
         return lanes
     vectors, rest = divmod(extent, lanes)
