@@ -1,0 +1,93 @@
+"""What one library for all sizes takes longer than a build for a size, operator by operator.
+
+    python -m benchmarks open_sizes [NAME ...] [--repeat 7]
+
+Each PyTorch module is compiled twice, for its example and with open batch, height and width, or
+length; both run on the example in turns, on one thread, and the shortest times count.  Prints a
+table, the worst ratio first; outputs are compared with PyTorch's.
+"""
+
+import argparse
+import os
+
+ROWS = 64  # and columns of the images, of 32 to 96
+
+
+def modules():
+    """Return {name: (module, shape, open axes)}: "i" of images, "t" lengths, "n" batches."""
+    import torch
+    from torch import nn
+
+    torch.manual_seed(0)
+    image, wide = (1, 32, ROWS, ROWS), (1, 64, ROWS, ROWS)
+    every = {0: "n", 2: "i", 3: "i"}
+    encoder = nn.TransformerEncoderLayer(128, 4, 256, batch_first=True)
+    return {
+        "convolution 7x7, stride 2, of 3 channels": (
+            nn.Conv2d(3, 64, 7, 2, 3), (1, 3, ROWS, ROWS), every),
+        "convolution 3x3": (nn.Conv2d(32, 64, 3, padding=1), image, every),
+        "convolution 1x1": (nn.Conv2d(64, 128, 1), wide, every),
+        "depthwise 3x3": (nn.Conv2d(64, 64, 3, padding=1, groups=64), wide, every),
+        "convolution to 3 channels": (nn.Conv2d(64, 3, 3, padding=1), wide, every),
+        "convolution of a sequence, 5 wide": (
+            nn.Conv1d(40, 64, 5, padding=2), (1, 40, 100), {0: "n", 2: "t"}),
+        "transposed 2x2, stride 2": (nn.ConvTranspose2d(32, 16, 2, 2), image, every),
+        "transposed 4x4, stride 2": (nn.ConvTranspose2d(32, 16, 4, 2, 1), image, every),
+        "maximum of 2x2": (nn.MaxPool2d(2), image, every),
+        "maximum of 3x3, stride 2": (nn.MaxPool2d(3, 2, 1), image, every),
+        "mean of 2x2": (nn.AvgPool2d(2), image, every),
+        "mean of an image": (nn.AdaptiveAvgPool2d(1), image, every),
+        "group norm": (nn.GroupNorm(8, 64), wide, every),
+        "resize to twice the size, bilinear": (
+            nn.Upsample(scale_factor=2, mode="bilinear"), image, every),
+        "dense 256 to 512": (nn.Linear(256, 512), (1, 100, 256), {0: "n", 1: "t"}),
+        "layer norm": (nn.LayerNorm(256), (1, 100, 256), {0: "n", 1: "t"}),
+        "encoder layer of a transformer": (encoder, (1, 100, 128), {0: "n", 1: "t"}),
+    }  # fmt: skip
+
+
+def compare(module, shape, axes, repeat):
+    """Return (milliseconds of the fixed build, of the open one, largest error beside PyTorch)."""
+    import torch
+
+    import slipway
+
+    ranges = {"n": (1, 4), "i": (32, 96), "t": (1, 128)}
+    dims = {
+        axis: torch.export.Dim(f"{kind}{axis}", min=ranges[kind][0], max=ranges[kind][1])
+        for axis, kind in axes.items()
+    }
+    example = torch.randn(2, *shape[1:])
+    program = torch.export.export(
+        module.eval(), (example,), dynamic_shapes=(dims,), strict=False
+    )  # a batch of one would be taken for a constant
+    x = torch.randn(*shape)
+    fixed = slipway.compile(module, example=x, quiet=True)
+    every = slipway.compile(program, quiet=True)
+    name = every.inputs[0].name
+    with torch.no_grad():
+        wanted = module(x).numpy()
+    error = abs(every(x) - wanted).max() / abs(wanted).max()
+    fixed_s = open_s = float("inf")
+    for _ in range(repeat):
+        fixed_s = min(fixed_s, fixed.benchmark(number=5, repeat=1).min)
+        open_s = min(open_s, every.benchmark(number=5, repeat=1, **{name: x}).min)
+    return fixed_s * 1e3, open_s * 1e3, error
+
+
+def main():
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="parts of the names of those to run; all if none")
+    parser.add_argument("--repeat", type=int, default=7)
+    args = parser.parse_args()
+    os.environ["SLIPWAY_NUM_THREADS"] = "1"
+    rows = []
+    for name, (module, shape, axes) in modules().items():
+        if not args.names or any(part in name for part in args.names):
+            fixed, every, error = compare(module, shape, axes, args.repeat)
+            rows.append((every / fixed, name, fixed, every, error))
+    print("| operator | fixed, ms | open, ms | ratio |\n| --- | --- | --- | --- |")
+    for ratio, name, fixed, every, error in sorted(rows, reverse=True):
+        assert error < 1e-4, f"{name}: {error}"
+        print(f"| {name} | {fixed:.3g} | {every:.3g} | {ratio:.2f} |")
