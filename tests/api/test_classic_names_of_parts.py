@@ -1,5 +1,8 @@
 """Functions that converters and code generators of classic scripts are written with."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -99,3 +102,16 @@ def test_kinds_under_their_names_of_tvm_0_8():
     assert "crt" in runtime.list_runtimes()
     with pytest.raises(tvm.TVMError, match='"woof" is not defined'):
         runtime.list_runtime_options("woof")
+
+
+def test_a_module_that_is_imported_first_is_still_the_function_of_its_name():
+    """Functions that a package makes when they are asked for are in no table."""
+    program = (
+        "import slipway.topi.scatter\n"
+        "from slipway import te, topi\n"
+        "a, i, u = te.placeholder((4, 5)), te.placeholder((4, 2), dtype='int64'), "
+        "te.placeholder((4, 2))\n"
+        "print(topi.scatter(a, i, u, 1).shape, topi.scatter.scatter(a, i, u, 1).shape)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "[4, 5] [4, 5]\n", done.stderr

@@ -192,8 +192,8 @@ class Folded(ModuleType):
         if name.startswith("__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         package, _, last = self.__name__.rpartition(".")
-        if name == last and self.__spec__ is not None and self.__spec__.loader_state is not None:
-            return self.__spec__.loader_state
+        if name == last and (function := self._function()) is not None:
+            return function
         home = importlib.import_module(package)
         try:
             return getattr(home, name)
@@ -205,9 +205,22 @@ class Folded(ModuleType):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function that the package has under this module's name."""
-        if self.__spec__ is None or self.__spec__.loader_state is None:
+        function = self._function()
+        if function is None:
             raise TypeError(f"{self.__name__} is a module: call one of its functions")
-        return self.__spec__.loader_state(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    def _function(self) -> Any:
+        """Return what the package called by this module's name before it was imported, or None."""
+        if self.__spec__ is not None and self.__spec__.loader_state is not None:
+            return self.__spec__.loader_state
+        package, _, last = self.__name__.rpartition(".")
+        look_up = vars(importlib.import_module(package)).get("__getattr__")
+        try:
+            found = look_up(last) if look_up is not None else None
+        except AttributeError:
+            return None
+        return None if isinstance(found, ModuleType) else found
 
 
 class _Loader:
