@@ -11,6 +11,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,9 +36,9 @@ DIGITS = Path(str(files("slipway"))) / "models" / "digits" / "digits.onnx"
 COLUMNS = 100
 COLOURS = 64  # of a picture's palette: pages are flat
 TERMINALS = {
-    "check": ["check", str(DIGITS), "--target", "raspberry-pi/4b-aarch64"],
-    "fit": ["fit", str(DIGITS), "--all-boards"],
-    "profile": ["profile", str(DIGITS)],
+    "check": ["check", "digits.onnx", "--target", "raspberry-pi/4b-aarch64"],
+    "fit": ["fit", "digits.onnx", "--all-boards"],
+    "profile": ["profile", "digits.onnx"],
 }
 
 
@@ -129,8 +130,9 @@ def _terminal(command: list[str], folder: str) -> str:
 def take_terminals(_: webdriver.Chrome) -> None:
     """Commands with what they print, as SVG that fetches no font."""
     with tempfile.TemporaryDirectory() as folder:
+        shutil.copyfile(DIGITS, Path(folder) / "digits.onnx")
         for name, command in TERMINALS.items():
-            shown = ["slipway", *(Path(w).name if w.endswith(".onnx") else w for w in command)]
+            shown = ["slipway", *command]
             console = Console(record=True, width=COLUMNS, file=StringIO())
             console.print(Text.from_ansi(f"$ {' '.join(shown)}\n{_terminal(command, folder)}"))
             svg = console.export_svg(title="", unique_id=name)
