@@ -45,7 +45,7 @@ define float @f(double %x) {
 }
 """
 NO_ASSEMBLER = 'define void @f() {\n  call void asm sideeffect "bogus %rax", ""()\n  ret void\n}\n'
-# Two elements side by side, which are loaded as a pair.
+# Two contiguous elements, which are loaded as a pair.
 WITHOUT_TIMING = """
 define void @f(ptr %p, ptr %q, i64 %n) {
 start:

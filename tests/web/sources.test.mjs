@@ -43,7 +43,7 @@ test("what is no module", async () => {
   await assert.rejects(load(Promise.reject(new Error("gone"))), { message: "gone" });
 });
 
-test("two models side by side: what lies in the other's memory", async () => {
+test("two models in one program: what lies in the other's memory", async () => {
   const [a, b] = [await load(bytes), await load(bytes)];
   a.runtime.empty([100_000]); // addresses differ from here on
   const y = a.runtime.tensor([1, 2, 3, 4]);

@@ -13,7 +13,7 @@ TVM_REGISTER_GLOBAL("map.total").set_body_typed([](Map<String, NDArray> all) {
   for (const auto &entry : all) sum += static_cast<float *>(entry.second->data)[0];
   return sum;
 });
-TVM_REGISTER_GLOBAL("map.turned").set_body_typed([](Map<String, int> all) {
+TVM_REGISTER_GLOBAL("map.swapped").set_body_typed([](Map<String, int> all) {
   Map<int, String> made;
   for (const auto &entry : all) made.Set(entry.second, entry.first);
   return made;
@@ -69,17 +69,17 @@ int main() {
   Map<NDArray, int> by_object{{one, 1}, {two, 2}, {one, 3}};
   EXPECT(by_object.size() == 2 && by_object[one] == 3);
 
-  const PackedFunc turned = *Registry::Get("map.turned");
-  Map<int, String> back = turned(some);
+  const PackedFunc swapped = *Registry::Get("map.swapped");
+  Map<int, String> back = swapped(some);
   EXPECT(back.size() == 2 && back[1] == "b" && back[2] == "a");
-  Array<Array<TVMRetValue>> pairs = turned(some); /* no tvm-ffi is here */
+  Array<Array<TVMRetValue>> pairs = swapped(some); /* no tvm-ffi is here */
   EXPECT(pairs.size() == 2 && pairs[0][0].operator int() == 1);
-  EXPECT(ErrorOf([&] { turned(Array<int>{1, 2}); }) == "TypeError: item 0: expected a list, got int");
-  EXPECT(ErrorOf([&] { turned(Array<Array<int>>{{1, 2, 3}}); }) ==
+  EXPECT(ErrorOf([&] { swapped(Array<int>{1, 2}); }) == "TypeError: item 0: expected a list, got int");
+  EXPECT(ErrorOf([&] { swapped(Array<Array<int>>{{1, 2, 3}}); }) ==
          "TypeError: argument 0: expected a map, or a list of pairs, got Object");
-  EXPECT(ErrorOf([&] { turned(1); }) == "TypeError: argument 0: expected a map, got int");
-  EXPECT(ErrorOf([&] { turned(back); }) == "TypeError: key 0: expected str, got int");
-  EXPECT((Map<int, String>(turned(nullptr)).empty()));
+  EXPECT(ErrorOf([&] { swapped(1); }) == "TypeError: argument 0: expected a map, got int");
+  EXPECT(ErrorOf([&] { swapped(back); }) == "TypeError: key 0: expected str, got int");
+  EXPECT((Map<int, String>(swapped(nullptr)).empty()));
   EXPECT((Map<int, int>().defined() && !Map<int, int>(nullptr).defined()));
   Map<String, int> none = nullptr;
   none.Set("x", 1);
@@ -91,7 +91,7 @@ int main() {
   const PackedFunc &size = *Registry::Get("map.size_or_none");
   EXPECT(size(some).operator int() == 2 && size(nullptr).type_code() == kTVMNullptr);
   for (int i = 0; i < 20000; ++i) {
-    Map<int, String> again = turned(some);
+    Map<int, String> again = swapped(some);
     EXPECT(again.size() == 2);
   }
   const int before = threading::NumThreads();
