@@ -275,16 +275,7 @@ def _sides(
         return batch, rows, columns
     geometry = Geometry.of(problem.attrs, problem.in_types)
     assert geometry is not None
-    axes = dict(zip(geometry.out, stage.op.axis, strict=True))
-    batch, channel = [], axes["C"]
-    if problem.attrs.groups > 1:
-        group, channel = stage.split(channel, nparts=problem.attrs.groups)
-        batch.append(group)
-    pixels = [axes[letter] for letter in geometry.fused_pixels]
-    batch += [axes[x] for x in geometry.pixels if x not in geometry.fused_pixels]
-    stage.reorder(*batch, channel, *pixels)
-    pixel = stage.fuse(*pixels)
-    return batch, *((pixel, channel) if geometry.channels_last else (channel, pixel))
+    return geometry.sides(stage, problem.attrs.groups)
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,21 @@ class Geometry:
             letters = letters[1:]
         return letters
 
+    def sides(
+        self, stage: te.Stage, groups: int
+    ) -> tuple[list[te.IterVar], te.IterVar, te.IterVar]:
+        """Return the axes of the output beside each other, its rows and its columns."""
+        axes = dict(zip(self.out, stage.op.axis, strict=True))
+        batch, channel = [], axes["C"]
+        if groups > 1:
+            group, channel = stage.split(channel, nparts=groups)
+            batch.append(group)
+        pixels = [axes[letter] for letter in self.fused_pixels]
+        batch += [axes[x] for x in self.pixels if x not in self.fused_pixels]
+        stage.reorder(*batch, channel, *pixels)
+        pixel = stage.fuse(*pixels)
+        return batch, *((pixel, channel) if self.channels_last else (channel, pixel))
+
     @property
     def taps(self) -> list[str]:
         """The letters of what a sum runs over, as they lie in the kernel's memory."""
@@ -267,20 +282,10 @@ def schedule_product(
         schedule[anchor].compute_inline()
     geometry = Geometry.of(problem.attrs, problem.in_types)
     assert geometry is not None
-    axes = dict(zip(geometry.out, schedule[out].op.axis, strict=True))
-    stage = schedule[out]
-    batch, channel = [], axes["C"]
-    if problem.attrs.groups > 1:
-        group, channel = stage.split(channel, nparts=problem.attrs.groups)
-        batch.append(group)
-    pixels = [axes[letter] for letter in geometry.fused_pixels]
-    batch += [axes[x] for x in geometry.pixels if x not in geometry.fused_pixels]
-    stage.reorder(*batch, channel, *pixels)
-    pixel = stage.fuse(*pixels)
-    sides = (pixel, channel) if geometry.channels_last else (channel, pixel)
+    batch, rows, columns = geometry.sides(schedule[out], problem.attrs.groups)
     schedule[products].set_scope("local")
     tiling = Tiling(schedule, knobs)
-    tiling.bind(out, batch, *sides)
+    tiling.bind(out, batch, rows, columns)
     step = tiling.sum_up(products)
     for panel in panels:
         schedule[panel].set_scope("shared")
