@@ -34,7 +34,11 @@ def tune(
         typer.Option("--output", "-o", help="The best choices. [default: MODEL.records]"),
     ] = None,
     database: Annotated[
-        Path | None, typer.Option(help="Keeps every trial. [default: MODEL.tuning.sqlite]")
+        str | None,
+        typer.Option(
+            help="Keeps every trial: a file, or postgresql://USER@HOST/DATABASE. "
+            "[default: MODEL.tuning.sqlite]"
+        ),
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="Trials of each kernel at most.")] = 64,
     board: Annotated[
@@ -90,8 +94,7 @@ def tune(
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
     records = output or Path(f"{model.stem}.records")
-    trials_file = database or Path(f"{model.stem}.tuning.sqlite")
-    known = Database(trials_file)
+    known = Database(database or f"{model.stem}.tuning.sqlite")
     runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout)
     tasks: list[Any] = []
     view = TuneView(seconds)
@@ -123,7 +126,7 @@ def tune(
         print_report(lines)
         console.out.print(
             f"{records}: {len(known.records())} choices better than the default; "
-            f"{trials_file}: {len(known)} trials"
+            f"{known.where}: {len(known)} trials"
         )
     if ended == "interrupted":
         raise typer.Exit(130)
