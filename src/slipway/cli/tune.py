@@ -45,6 +45,12 @@ def tune(
         str | None,
         typer.Option(help="A microcontroller's board: count instructions in its emulator."),
     ] = None,
+    core: Annotated[
+        str | None,
+        typer.Option(
+            help="Measure on a modelled AArch64 core, without a device: cortex-a53, -a72, -a76."
+        ),
+    ] = None,
     report: Annotated[
         Path | None, typer.Option(help="A page about the search: curves, what failed, what won.")
     ] = None,
@@ -73,6 +79,8 @@ def tune(
 
         slipway compile mobilenet.onnx --tuning-records mobilenet.records
 
+        slipway tune mobilenet.onnx --core cortex-a53
+
         slipway tune keywords.tflite --board mps2-an386
     """
     from slipway.cli.tune_view import TuneView
@@ -80,6 +88,7 @@ def tune(
     from slipway.transform.context import PassContext
     from slipway.tuning.database import Database
     from slipway.tuning.picture import write_search_page
+    from slipway.tuning.runner import ModelledRunner
     from slipway.tuning.tune import Budget, tune_model
 
     model.stat()
@@ -89,13 +98,15 @@ def tune(
         options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
         tune_on_board(model, board, output or Path(f"{model.stem}.records"), options, as_json)
         return
+    runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout, core)
+    if isinstance(runner, ModelledRunner):
+        target = runner.target if target == "llvm" else target
     chosen = Target(target)
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
     records = output or Path(f"{model.stem}.records")
     known = Database(database or f"{model.stem}.tuning.sqlite")
-    runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout)
     tasks: list[Any] = []
     view = TuneView(seconds)
     ended = "done"
@@ -133,11 +144,25 @@ def tune(
 
 
 def runner_of(
-    host: str | None, port: int, key: str, tracker: str | None, timeout: float | None
+    host: str | None,
+    port: int,
+    key: str,
+    tracker: str | None,
+    timeout: float | None,
+    core: str | None = None,
 ) -> Any:
-    """Return where candidates run.  Raises ExecutionError for a tracker that cannot be read."""
-    from slipway.tuning.runner import DeviceRunner, LocalRunner, TrackerRunner
+    """Return where candidates run.
 
+    Raises ExecutionError for a tracker that cannot be read, ToolchainError for an unknown core.
+    """
+    from slipway.toolchain.core_clock import modelled
+    from slipway.tuning.runner import DeviceRunner, LocalRunner, ModelledRunner, TrackerRunner
+
+    if core is not None:
+        if host is not None or tracker is not None:
+            raise ExecutionError("--core is a model here: leave --rpc-host and --tracker out")
+        modelled(core)
+        return ModelledRunner(core)
     if tracker is not None:
         address, _, number = tracker.rpartition(":")
         if not address or not number.isdigit():
