@@ -18,10 +18,10 @@ from typing import Any, Protocol
 
 from slipway.backends.choices import key_of, using_records
 from slipway.backends.strategy import Problem
-from slipway.toolchain.tempdir import tempdir
+from slipway.toolchain.tempdir import TempDirectory, tempdir
 from slipway.tuning.measure import Measured
 from slipway.tuning.space import Candidate
-from slipway.tuning.store import store_at
+from slipway.tuning.store import FileStore, store_at
 from slipway.version import VERSION
 
 
@@ -58,6 +58,7 @@ class Database:
     def __init__(self, place: str | Path) -> None:
         self._store = store_at(place)
         self._active: list[ExitStack] = []
+        self._folder: TempDirectory | None = None
 
     @property
     def where(self) -> str:
@@ -164,13 +165,18 @@ class Database:
         """Let go of the file or the server."""
         self._store.close()
 
+    def _records_file(self) -> Path:
+        """Return where records lie for compilations, which may read them when the block is left."""
+        if isinstance(self._store, FileStore):
+            return self._store.path.with_suffix(".records")
+        self._folder = self._folder or tempdir()
+        return Path(self._folder.path) / "best.records"
+
     def __enter__(self) -> Database:
         """Let every compilation in the block use the best choices."""
         contexts = ExitStack()
         if self.records():
-            folder = contexts.enter_context(tempdir())
-            records = self.write_records(Path(folder.path) / "best.records")
-            contexts.enter_context(using_records(str(records)))
+            contexts.enter_context(using_records(str(self.write_records(self._records_file()))))
         self._active.append(contexts)
         return self
 
