@@ -2,7 +2,7 @@
 
     python -m benchmarks tuning [--seconds 120] [--only NAME ...] [--turns 41] [--json FILE]
                                 [--database FILE] [--target TARGET] [--layouts-only]
-                                [--core cortex-a53]
+                                [--core cortex-a53] [--transfer FILE]
 
 Thirty layers of odd channels, skinny products, depthwise and grouped convolutions, each a model of
 one layer with plain inputs and outputs, share the seconds: first their layouts, then the kernels
@@ -33,6 +33,7 @@ from slipway.tuning.layout_search import ModelBench, tune_layouts
 from slipway.tuning.runner import LocalRunner, ModelledRunner
 from slipway.tuning.space import candidate_of
 from slipway.tuning.task import extract_tasks
+from slipway.tuning.transfer import transfer
 from slipway.tuning.tune import Budget, tune_tasks
 
 # name: (kind, data shape, weight shape, stride, groups, dtype); products have no stride
@@ -161,6 +162,7 @@ def main():
     parser.add_argument("--target", help="default: this machine, or the core")
     parser.add_argument("--core", help="a modelled core: cortex-a53, cortex-a72, cortex-a76")
     parser.add_argument("--database", help="keep the trials here, and go on with what it has")
+    parser.add_argument("--transfer", metavar="FILE", help="no search: trials of another target")
     parser.add_argument("--layouts-only", action="store_true", help="search no kernels")
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
@@ -174,7 +176,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder, PassContext(opt_level=3):
         database = Database(options.database or Path(folder) / "trials.sqlite")
         start = time.monotonic()
-        search(layers, target, database, runner, options.seconds, options.layouts_only)
+        if options.transfer:
+            known = Database(options.transfer)
+            for layer in layers.values():
+                transfer(module_of(layer)[0], target, module_of(layer)[1], known, database)
+        else:
+            search(layers, target, database, runner, options.seconds, options.layouts_only)
         searched = time.monotonic() - start
         for name, layer in layers.items():
             milliseconds, ratio, wrong = compared(

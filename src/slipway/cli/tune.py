@@ -51,6 +51,10 @@ def tune(
             help="Measure on a modelled AArch64 core, without a device: cortex-a53, -a72, -a76."
         ),
     ] = None,
+    transfer: Annotated[
+        str | None,
+        typer.Option(help="No trial: take what this database's trials of other targets foretell."),
+    ] = None,
     report: Annotated[
         Path | None, typer.Option(help="A page about the search: curves, what failed, what won.")
     ] = None,
@@ -81,6 +85,8 @@ def tune(
 
         slipway tune mobilenet.onnx --core cortex-a53
 
+        slipway tune mobilenet.onnx --target "llvm -mcpu=cortex-a72" --transfer a53.sqlite
+
         slipway tune keywords.tflite --board mps2-an386
     """
     from slipway.cli.tune_view import TuneView
@@ -106,6 +112,9 @@ def tune(
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
     records = output or Path(f"{model.stem}.records")
+    if transfer is not None:
+        write_foretold(module, chosen, parameters, transfer, records)
+        return
     known = Database(database or f"{model.stem}.tuning.sqlite")
     tasks: list[Any] = []
     view = TuneView(seconds)
@@ -141,6 +150,21 @@ def tune(
         )
     if ended == "interrupted":
         raise typer.Exit(130)
+
+
+def write_foretold(module: Any, target: Any, params: Any, place: str, records: Path) -> None:
+    """Write the records that another target's trials foretell, and say how many there are."""
+    from slipway.transform.context import PassContext
+    from slipway.tuning.database import Database
+    from slipway.tuning.transfer import records_foretold
+
+    with PassContext(opt_level=3):
+        found = records_foretold(module, target, params, Database(place))
+    records.write_text("".join(json.dumps(record) + "\n" for record in found))
+    console.out.print(
+        f"{records}: {len(found)} choices that trials of other targets speak for; none was "
+        "measured on this one"
+    )
 
 
 def runner_of(

@@ -125,6 +125,22 @@ class Database:
             _candidate(text), score, tuple(json.loads(seconds)), kind, error, bool(verified)
         )
 
+    def elsewhere(
+        self, op: str, attrs: str, inputs: str, target: str
+    ) -> list[tuple[Candidate, float, str]]:
+        """Return verified trials of an operator's problem on other targets: choice, score, target.
+
+        `inputs` are the types as JSON.  Of one candidate on a target the last trial counts.
+        """
+        rows = self._store.read(
+            "select candidate, score, target from trial join task on trial.task = task.key "
+            "where op = ? and attrs = ? and inputs = ? and target <> ? and kind = '' "
+            "and verified = 1 order by number",
+            (op, attrs, inputs, target),
+        )
+        latest = {(text, where): score for text, score, where in rows}
+        return [(_candidate(text), score, where) for (text, where), score in latest.items()]
+
     def records(self) -> list[dict[str, Any]]:
         """Return the best of each task as records, which "schedules.records" takes.
 
