@@ -93,6 +93,7 @@ def tune(
     from slipway.target import Target
     from slipway.transform.context import PassContext
     from slipway.tuning.database import Database
+    from slipway.tuning.explain import explain_task
     from slipway.tuning.picture import write_search_page
     from slipway.tuning.runner import ModelledRunner
     from slipway.tuning.tune import Budget, tune_model
@@ -136,7 +137,10 @@ def tune(
             if known.records():  # what was found before an error, too
                 known.write_records(records)
             if report is not None:
-                write_search_page(report, tasks, known, runner.device, f"Tuning {model.name}")
+                with known:
+                    why = {t.key: explain_task(t, known, runner.device).paragraph for t in tasks}
+                title = f"Tuning {model.name}"
+                write_search_page(report, tasks, known, runner.device, title, why)
     if not records.exists():
         known.write_records(records)
     lines = [line_of(view.rows[number]) for number in sorted(view.rows)]
