@@ -255,6 +255,7 @@ class Analyzer:
                 low, high = _times((low, high), (factor.low, factor.high))
             atom = self._atoms[key] = Atom("product", self._next(), expr, low, high)
             atom.factors = factors
+            atom.remainders = tuple(f for f in factors if f.remainders)
             atom.variables = frozenset().union(*(f.variables for f in factors))
             atom.pure = all(f.pure for f in factors)
         return atom
@@ -362,16 +363,49 @@ class Analyzer:
         return atom
 
     def recombine(self, x: Linear) -> Linear:
-        """Undo ``c * (y // c) + y % c`` to y, wherever both are in the sum."""
+        """Undo ``c * (y // c) + y % c`` to y, wherever both, or both times the same, are in x."""
         for atom, k in x.terms.items():
-            if atom.kind == "mod" and (found := self._dividend_in(x, atom, k)) is not None:
-                quotient, y = found
-                parts = Linear({atom: 1}, 0, x.dtype).plus(quotient, atom.divisor)
-                return self.recombine(x.minus(parts.scaled(k)).plus(y, k))
+            for remainder in atom.remainders:
+                if atom is remainder and atom.kind == "mod":
+                    found = self._dividend_in(x, atom, k)
+                else:
+                    found = self._open_dividend_in(x, atom, remainder, k)
+                if found is not None:
+                    whole, y = found
+                    parts = Linear({atom: 1}, 0, x.dtype).plus(whole)
+                    return self.recombine(x.minus(parts.scaled(k)).plus(y, k))
         return x
 
+    def _open_dividend_in(
+        self, x: Linear, atom: Atom, mod: Atom, k: int
+    ) -> tuple[Linear, Linear] | None:
+        """Return (t * d * (y // d), t * y) for the atom t * (y % d) where x has k times the former.
+
+        Here d, t or both are no numbers.  A floored quotient and remainder make the dividend up
+        whatever the signs of y and d are, and no program divides by zero.
+        """
+        if mod.kind == "mod":
+            assert mod.arg is not None
+            y, whole = mod.arg, self.floordiv(mod.arg, mod.divisor).scaled(mod.divisor)
+        else:
+            y, whole = self._open_parts(mod)
+        if atom is not mod:
+            for factor in _without(atom.factors, mod):
+                times = Linear({factor: 1}, 0, x.dtype)
+                y, whole = self.multiply(y, times), self.multiply(whole, times)
+        return (whole, y) if whole.scaled(k).terms.items() <= x.terms.items() else None
+
+    def _open_parts(self, mod: Atom) -> tuple[Linear, Linear]:
+        """Return y and d * (y // d) of the atom y % d, whose d is no number."""
+        if mod.arg is None or mod.other is None:
+            expr: Any = mod.expr
+            mod.arg = self.linear(expr.a)
+            quotient = self.linear(E.FloorDiv(expr.a, expr.b))
+            mod.other = self.multiply(quotient, self.linear(expr.b))
+        return mod.arg, mod.other
+
     def _dividend_in(self, x: Linear, mod: Atom, k: int) -> tuple[Linear, Linear] | None:
-        """Return (y // c, y) for the atom y % c where x has k * c times that quotient.
+        """Return (c * (y // c), y) for the atom y % c where x has k times the former.
 
         A remainder is kept with coefficients below c, so its y may differ from the quotient's.
         """
@@ -379,13 +413,13 @@ class Analyzer:
         factor = k * mod.divisor
         quotient = self.floordiv(mod.arg, mod.divisor)
         if quotient.scaled(factor).terms.items() <= x.terms.items():
-            return quotient, mod.arg
+            return quotient.scaled(mod.divisor), mod.arg
         remainder = Linear({mod: 1}, 0, x.dtype)
         for div, n in x.terms.items():
             if div.kind == "div" and div.divisor == mod.divisor and n == factor:
                 assert div.arg is not None
                 if self.floormod(div.arg, div.divisor).key == remainder.key:
-                    return Linear({div: 1}, 0, x.dtype), div.arg
+                    return Linear({div: mod.divisor}, 0, x.dtype), div.arg
         return None
 
     def minimum(self, x: Linear, y: Linear) -> Linear:
@@ -533,6 +567,12 @@ class Analyzer:
         if same is None:
             return None
         return same if kind is E.EQ else not same
+
+
+def _without(factors: tuple[Atom, ...], one: Atom) -> tuple[Atom, ...]:
+    """Return factors of a product but `one`, once."""
+    at = factors.index(one)
+    return factors[:at] + factors[at + 1 :]
 
 
 def _times(one: tuple[Bound, Bound], other: tuple[Bound, Bound]) -> tuple[Bound, Bound]:
