@@ -16,6 +16,7 @@ from slipway import dtypes
 from slipway.arith.linear import INF, Atom, Bound, Linear
 from slipway.arith.rules import BUILDERS as _BUILDERS
 from slipway.arith.rules import RULES as _RULES
+from slipway.arith.verdicts import decide
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir.visit import children, map_children, substitute, walk
@@ -149,6 +150,8 @@ class Analyzer:
             low, high = self._opaque_bounds(expr)
             atom = self._atoms[key] = Atom("other", self._next(), expr, low, high)
             atom.variables = self._variables_in(expr)
+            if isinstance(expr, (E.FloorDiv, E.FloorMod)):
+                atom.arg, atom.other = self.linear(expr.a), self.linear(expr.b)
         return Linear({atom: 1}, 0, expr.dtype)
 
     def _variables_in(self, expr: Node) -> frozenset[Atom]:
@@ -206,6 +209,11 @@ class Analyzer:
                 mask = expr.args[1].value
                 if mask >= 0:
                     return 0, mask
+        if isinstance(expr, (E.FloorDiv, E.FloorMod)) and self.linear(expr.b).low > 0:
+            divisor = self.linear(expr.b)
+            if isinstance(expr, E.FloorMod):
+                return 0, divisor.high - 1
+            return _quotients(self.linear(expr.a).bounds(), *divisor.bounds())
         if isinstance(expr, E.Mod) and isinstance(expr.b, E.IntImm):
             size = abs(expr.b.value) - 1
             return -size, size
@@ -388,21 +396,16 @@ class Analyzer:
             assert mod.arg is not None
             y, whole = mod.arg, self.floordiv(mod.arg, mod.divisor).scaled(mod.divisor)
         else:
-            y, whole = self._open_parts(mod)
+            assert mod.arg is not None
+            assert mod.other is not None
+            expr: Any = mod.expr
+            quotient = self.opaque(E.FloorDiv(expr.a, expr.b))
+            y, whole = mod.arg, self.multiply(quotient, mod.other)
         if atom is not mod:
             for factor in _without(atom.factors, mod):
                 times = Linear({factor: 1}, 0, x.dtype)
                 y, whole = self.multiply(y, times), self.multiply(whole, times)
         return (whole, y) if whole.scaled(k).terms.items() <= x.terms.items() else None
-
-    def _open_parts(self, mod: Atom) -> tuple[Linear, Linear]:
-        """Return y and d * (y // d) of the atom y % d, whose d is no number."""
-        if mod.arg is None or mod.other is None:
-            expr: Any = mod.expr
-            mod.arg = self.linear(expr.a)
-            quotient = self.linear(E.FloorDiv(expr.a, expr.b))
-            mod.other = self.multiply(quotient, self.linear(expr.b))
-        return mod.arg, mod.other
 
     def _dividend_in(self, x: Linear, mod: Atom, k: int) -> tuple[Linear, Linear] | None:
         """Return (c * (y // c), y) for the atom y % c where x has k times the former.
@@ -537,36 +540,13 @@ class Analyzer:
                 return ops.TRUE if _COMPARE[type(expr)](a.value, b.value) else ops.FALSE
             return expr if a is expr.a and b is expr.b else type(expr)(a, b)
         x, y = self.linear(expr.a), self.linear(expr.b)
-        verdict = self.decide(type(expr), self.recombine(x.minus(y)))
+        verdict = decide(type(expr), self.recombine(x.minus(y)))
         if verdict is not None:
             return ops.TRUE if verdict else ops.FALSE
         a, b = self.to_expr(x), self.to_expr(y)
         return expr if a is expr.a and b is expr.b else type(expr)(a, b)
 
-    @staticmethod
-    def decide(kind: Any, difference: Linear) -> bool | None:
-        """Decide ``difference <kind> 0`` from bounds and divisibility; None when unknown."""
-        low, high = difference.bounds()
-        if kind is E.LT:
-            return True if high < 0 else False if low >= 0 else None
-        if kind is E.LE:
-            return True if high <= 0 else False if low > 0 else None
-        if kind is E.GT:
-            return True if low > 0 else False if high <= 0 else None
-        if kind is E.GE:
-            return True if low >= 0 else False if high < 0 else None
-        same: bool | None = None
-        if low == 0 and high == 0:
-            same = True
-        elif low > 0 or high < 0:
-            same = False
-        else:
-            m, r = difference.modular()
-            if m and r:
-                same = False
-        if same is None:
-            return None
-        return same if kind is E.EQ else not same
+    decide = staticmethod(decide)
 
 
 def _without(factors: tuple[Atom, ...], one: Atom) -> tuple[Atom, ...]:
@@ -579,6 +559,12 @@ def _times(one: tuple[Bound, Bound], other: tuple[Bound, Bound]) -> tuple[Bound,
     """Return the bounds of a product; zero times what has no end is zero."""
     ends = [0 if p == 0 or q == 0 else p * q for p in one for q in other]
     return min(ends), max(ends)
+
+
+def _quotients(ends: tuple[Bound, Bound], low: Bound, high: Bound) -> tuple[Bound, Bound]:
+    """Return the bounds of floored quotients of what lies between `ends` by `low` to `high` > 0."""
+    found = [end if abs(end) == INF else end // d for end in ends for d in (low, high)]
+    return min(found), max(found)
 
 
 _COMPARE: dict[type, Callable[[Any, Any], bool]] = {
