@@ -11,6 +11,7 @@ from slipway.ir import ops
 from slipway.ir.expr import SizeVar, Var
 
 COMPARISONS = {E.LT: operator.lt, E.LE: operator.le, E.GT: operator.gt, E.GE: operator.ge}
+SWAPPED = {E.LT: E.GT, E.LE: E.GE, E.GT: E.LT, E.GE: E.LE}
 W_LOW, W_HIGH = 4, 11
 
 
@@ -98,3 +99,86 @@ def test_equality_is_not_decided_by_an_end():
     i, w = sizes()
     assert not isinstance(Analyzer().simplify(E.EQ(ops.minimum(i, w), w)), E.IntImm)
     assert not isinstance(Analyzer().simplify(E.NE(ops.minimum(i, w), w)), E.IntImm)
+
+
+# -- quotients by what they divide, and loops of open numbers of steps -----------------------------
+
+
+@pytest.mark.parametrize("kind", COMPARISONS)
+@pytest.mark.parametrize("shift", [-2, -1, 0, 1, 2])
+def test_quotients_are_compared_by_what_is_divided(kind, shift):
+    """q = (c + min(8 * i, h * w - 8)) // w with c in 0..7 is below h, and nothing closer."""
+    c, i, w = Var("c"), Var("i"), SizeVar("w", "int32", 3, -1)
+    h = SizeVar("h", "int32", 3, -1)
+    an = Analyzer()
+    an.bind(c, 0, 7)
+    an.bind(i, 0, 99)
+    quotient = E.FloorDiv(c + ops.minimum(i * 8, h * w - 8), w)
+    for left, right, how in ((quotient, h, kind), (h, quotient, SWAPPED[kind])):
+        simple = an.simplify(how(left, right + shift))
+        found = bool(simple.value) if isinstance(simple, E.IntImm) else None
+        answers = {
+            how_(left_, right_ + shift)
+            for a, b, p, q in itertools.product(range(8), range(0, 60, 7), (3, 5, 9), (3, 4, 8))
+            if p * q >= 8
+            for at in [(a + min(8 * b, p * q - 8)) // q]
+            for how_ in [COMPARISONS[how]]
+            for left_, right_ in [(at, p) if left is quotient else (p, at)]
+        }
+        assert found is None or answers == {found}
+        side = shift if left is quotient else -shift
+        decided = side >= 0 if kind in (E.LT, E.GE) else side >= -1
+        assert (found is not None) == decided
+
+
+def test_a_loop_of_an_open_number_of_steps_ends_before_it():
+    an = Analyzer()
+    k, n, h = Var("k"), SizeVar("n", "int32", 1, -1), SizeVar("h", "int32", 1, -1)
+    an.bind_range(k, E.Range(ops.const(0), n * h * 4))
+    assert an.can_prove(k < n * h * 4)
+    assert an.can_prove(E.FloorDiv(k, h * 4) < n)
+    assert an.can_prove(E.FloorDiv(E.FloorDiv(k, h), 4) < n)
+    assert an.can_prove(E.FloorDiv(E.FloorDiv(k, 4), h) < n)
+    assert not an.can_prove(k + 1 < n * h * 4)
+    assert not an.can_prove(E.FloorDiv(k, h) < n)
+    assert not an.can_prove(E.FloorDiv(k, 2) < n)
+
+
+def test_a_loop_that_begins_elsewhere():
+    an = Analyzer()
+    k, n = Var("k"), SizeVar("n", "int32", 1, -1)
+    an.bind_range(k, E.Range(ops.const(3), n))
+    assert an.can_prove(k < n + 3)
+    assert not an.can_prove(k < n + 2)
+
+
+def test_another_loop_of_the_same_variable_has_its_own_end():
+    an = Analyzer()
+    k, n, m = Var("k"), SizeVar("n", "int32", 1, -1), SizeVar("m", "int32", 1, -1)
+    an.bind_range(k, E.Range(ops.const(0), n))
+    assert an.can_prove(k < n)
+    an.bind_range(k, E.Range(ops.const(0), m))
+    assert an.can_prove(k < m)
+    assert not an.can_prove(k < n)
+    an.bind(k, 0, 7)
+    assert not an.can_prove(k < m)
+    an.bind_range(k, E.Range(ops.const(0), n))
+    an.bind_value(k, ops.const(5))
+    assert not an.can_prove(k < n)
+
+
+def test_an_end_without_sizes_is_not_kept():
+    an = Analyzer()
+    k, j = Var("k"), Var("j")
+    an.bind(j, 0, 9)
+    an.bind_range(k, E.Range(ops.const(0), j + 1))
+    assert not an.can_prove(k <= j)  # a loop inside of another: as ever
+
+
+def test_steps_come_to_an_end():
+    """Nothing is decided of what would take more replacements than are tried."""
+    an, w = Analyzer(), SizeVar("w", "int32", 1, -1)
+    deep = Var("i")
+    for number in range(12):
+        deep = ops.minimum(deep + 1, Var(f"x{number}") + w)
+    assert not isinstance(an.simplify(deep < w), E.IntImm)

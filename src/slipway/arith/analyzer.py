@@ -43,6 +43,7 @@ class Analyzer:
         self._remainders: dict[Any, Linear] = {}
         self._ranges: dict[int, tuple[E.Var, Bound, Bound]] = {}
         self._values: dict[int, tuple[E.Var, Linear]] = {}
+        self._lasts: dict[int, tuple[E.Var, Linear]] = {}
         self._count = 0
 
     # -- facts ---------------------------------------------------------------------------------
@@ -54,6 +55,7 @@ class Analyzer:
             return
         if known is not None:
             self._forget(var)
+            self._lasts.pop(id(var), None)
         self._ranges[id(var)] = (var, low, high)
         if low == high:
             self._values[id(var)] = (var, Linear({}, int(low), var.dtype))
@@ -67,12 +69,23 @@ class Analyzer:
             return
         last = first.plus(extent).shifted(-1)
         self.bind(var, first.low, max(last.high, first.low))
+        self.bind_last(var, last)
+
+    def bind_last(self, var: E.Var, last: Linear) -> None:
+        """State that `var` is at most a sum, which counts where it has open sizes in it."""
+        if not any(isinstance(v.expr, E.SizeVar) for a in last.terms for v in a.variables):
+            return
+        known = self._lasts.get(id(var))
+        if known is None or known[1].key != last.key:
+            self._forget(var)
+            self._lasts[id(var)] = (var, last)
 
     def bind_value(self, var: E.Var, value: Any) -> None:
         """State that `var` equals `value` (an expression or Linear): it is replaced by it."""
         linear = value if isinstance(value, Linear) else self.linear(value)
         if id(var) in self._ranges:
             self._forget(var)
+            self._lasts.pop(id(var), None)
         self._ranges[id(var)] = (var, linear.low, linear.high)
         self._values[id(var)] = (var, linear)
 
@@ -132,6 +145,8 @@ class Analyzer:
                     low, high = var.low, var.high if var.high >= 0 else INF
                 self._ranges[id(var)] = (var, low, high)  # keeps the id alive
             atom = self._atoms[key] = Atom("var", self._next(), var, low, high)
+            if id(var) in self._lasts:
+                atom.arg = self._lasts[id(var)][1]
         return atom
 
     def _from_var(self, expr: Any) -> Linear:
@@ -152,6 +167,7 @@ class Analyzer:
             atom.variables = self._variables_in(expr)
             if isinstance(expr, (E.FloorDiv, E.FloorMod)):
                 atom.arg, atom.other = self.linear(expr.a), self.linear(expr.b)
+                atom.pure = all(a.pure for a in (*atom.arg.terms, *atom.other.terms))
         return Linear({atom: 1}, 0, expr.dtype)
 
     def _variables_in(self, expr: Node) -> frozenset[Atom]:
@@ -540,13 +556,15 @@ class Analyzer:
                 return ops.TRUE if _COMPARE[type(expr)](a.value, b.value) else ops.FALSE
             return expr if a is expr.a and b is expr.b else type(expr)(a, b)
         x, y = self.linear(expr.a), self.linear(expr.b)
-        verdict = decide(type(expr), self.recombine(x.minus(y)))
+        verdict = decide(self, type(expr), self.recombine(x.minus(y)))
         if verdict is not None:
             return ops.TRUE if verdict else ops.FALSE
         a, b = self.to_expr(x), self.to_expr(y)
         return expr if a is expr.a and b is expr.b else type(expr)(a, b)
 
-    decide = staticmethod(decide)
+    def decide(self, kind: Any, difference: Linear) -> bool | None:
+        """Decide ``difference <kind> 0`` for all values of the variables; None when unknown."""
+        return decide(self, kind, difference)
 
 
 def _without(factors: tuple[Atom, ...], one: Atom) -> tuple[Atom, ...]:

@@ -57,7 +57,7 @@ class Atom:
         self.arg: Linear | None = None
         self.other: Linear | None = None
         self.factors: tuple[Atom, ...] = ()
-        self.pure = kind != "other"
+        self.pure: bool = kind != "other"
         is_remainder = kind == "mod" or (kind == "other" and type(expr) is E.FloorMod)
         self.remainders: tuple[Atom, ...] = (self,) if is_remainder else ()
         self.variables: frozenset[Atom] = frozenset((self,)) if kind == "var" else frozenset()
