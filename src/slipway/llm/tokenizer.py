@@ -142,12 +142,14 @@ def tokenizer_of_folder(folder: Path) -> Tokenizer | None:
     if settings.exists():
         try:
             more = json.loads(settings.read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise ModelError(f"{settings} cannot be read: {error}") from None
+        if not isinstance(more, dict):
+            raise ModelError(f"{settings} holds no settings of a tokenizer")
     template = more.get("chat_template") or ""
     if isinstance(template, list):  # several, by name
-        named = {t.get("name"): t.get("template") for t in template}
-        template = named.get("default") or ""
+        named = [t for t in template if isinstance(t, dict) and t.get("name") == "default"]
+        template = named[-1].get("template") or "" if named else ""
     apart = folder / "chat_template.jinja"
     if apart.exists():
         template = apart.read_text(encoding="utf-8")
