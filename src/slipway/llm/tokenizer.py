@@ -70,14 +70,20 @@ class Tokenizer:
 
     def encode(self, text: str, special: bool = True) -> list[int]:
         """Return the tokens of a text, with those that begin it if `special`."""
-        found = list(self.inner.encode(text, add_special_tokens=special).ids)
+        try:
+            found = list(self.inner.encode(text, add_special_tokens=special).ids)
+        except Exception as error:  # the library's own class: Exception
+            raise ModelError(f"the model's tokenizer cannot take {text[:60]!r}: {error}") from None
         if special and self.begin is not None and found[:1] != [self.begin]:
             found.insert(0, self.begin)
         return found
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, special ones left out."""
-        return str(self.inner.decode(list(tokens), skip_special_tokens=True))
+        try:
+            return str(self.inner.decode(list(tokens), skip_special_tokens=True))
+        except (TypeError, OverflowError) as error:  # what is no number of a token
+            raise ModelError(f"there are no such tokens ({error}): {list(tokens)[:8]}") from None
 
     def pieces(self, tokens: Iterable[int]) -> Iterator[str]:
         """Yield the text of tokens as they come; characters of several tokens when complete."""
