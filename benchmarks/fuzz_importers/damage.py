@@ -1,5 +1,6 @@
 """Damaged files: changed bytes of anything, changed fields of ONNX models."""
 
+import contextlib
 import copy
 import random
 
@@ -153,6 +154,12 @@ def _other_json(old, texts, rng):
 def mutate_json(document, rng):
     """Change values inside a JSON document: another one, one of another kind, none, or two."""
     document = copy.deepcopy(document)
+    with contextlib.suppress(RecursionError):  # no copy of what this nests too deeply
+        _change_json(document, rng)
+    return document
+
+
+def _change_json(document, rng):
     for _ in range(rng.choice((1, 1, 1, 2, 3, 6))):
         places = _places(document, [])
         if not places:
@@ -171,4 +178,3 @@ def mutate_json(document, rng):
             parent[key] = copy.deepcopy(other[place])
         else:
             parent[key] = _other_json(parent[key], texts, rng)
-    return document

@@ -212,3 +212,12 @@ def test_an_expansion_that_does_not_fit_says_so():
     proto = model([node], {"x": ("float32", (8, 3))}, ["y"], {"s": np.array([2, 3])})
     with pytest.raises(ModelError, match=r"\(8, 3\) does not broadcast with \(2, 3\)"):
         relay.frontend.from_onnx(proto)
+
+
+def test_a_node_without_results_ends_in_words():
+    nodes = [
+        node("ReduceSum", ["x", "axes"], ["y"]), node("Log", ["y"], ["z"]), node("Log", ["z"], []),
+    ]  # fmt: skip
+    proto = model(nodes, {"x": ("float32", (2, 3)), "axes": ("int64", (1,))}, ["z"])
+    with pytest.raises(ModelError, match=r"axes|output"):
+        relay.frontend.from_onnx(proto)
