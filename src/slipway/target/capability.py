@@ -59,6 +59,15 @@ class Capability:
         """
         return self.target.parsed_triple.table == "wasm" and bits in (32, 64) and lanes > 1
 
+    def fused_lanes(self, bits: int) -> int:
+        """Return the lanes of the longest vector whose product and sum LLVM fuses; 0: any.
+
+        Relaxed SIMD has the instruction, which LLVM takes for one register but not for several.
+        """
+        has = self.target.features.__contains__
+        is_relaxed = self.target.parsed_triple.table == "wasm" and has("relaxed-simd")
+        return 128 // bits if is_relaxed and bits in (32, 64) else 0
+
     def combines_extremes(self, bits: int) -> bool:
         """Return whether LLVM makes maximum, comparison and choice of a maximum with NaN.
 

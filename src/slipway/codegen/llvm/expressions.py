@@ -13,6 +13,7 @@ Integer arithmetic wraps, except inside buffer indices (see llvm.address).
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import reduce
 from itertools import zip_longest
 from math import nan
@@ -162,11 +163,35 @@ class ExpressionEmitter:
                 other = self.w.put(f"fneg {ty} {other}")
             else:
                 x = self.w.put(f"fneg {ty} {x}")
-        symbol = f"llvm.fmuladd.{mangle(ty)}"
-        self.helpers.add(f"declare {ty} @{symbol}({ty}, {ty}, {ty})")
+        lanes = dtypes.lanes_of(node.dtype)
+        most = self.capability.fused_lanes(dtypes.bits_of(dtypes.scalar_of(node.dtype)))
+        if most and lanes > most and lanes % most == 0:
+            return self._fused_in_parts(node.dtype, most, (y, x, other))
         # Tiles multiply data by weights, which the next rows need again: x86 overwrites one of the
         # three registers, and LLVM takes the second factor where the sum must stay.
-        return self.w.put(f"call {ty} @{symbol}({ty} {y}, {ty} {x}, {ty} {other})")
+        return self._fused("llvm.fmuladd", ty, (y, x, other))
+
+    def _fused(self, name: str, ty: str, operands: Sequence[str]) -> str:
+        symbol = f"{name}.{mangle(ty)}"
+        self.helpers.add(f"declare {ty} @{symbol}({ty}, {ty}, {ty})")
+        return self.w.put(f"call {ty} @{symbol}({', '.join(f'{ty} {o}' for o in operands)})")
+
+    def _fused_in_parts(self, dtype: str, most: int, operands: Sequence[str]) -> str:
+        """Emit a fused product and sum of vectors as those of their parts of `most` lanes.
+
+        By the instruction's own name: LLVM would join calls of fmuladd to one of all lanes.
+        """
+        lanes, ty = dtypes.lanes_of(dtype), self.ty(dtype)
+        part_ty = self.ty(dtypes.with_lanes(dtypes.scalar_of(dtype), most))
+        whole = "poison"
+        for first in range(0, lanes, most):
+            own = range(first, first + most)
+            parts = [self._shuffle(ty, o, "poison", own) for o in operands]
+            part = self._fused("llvm.wasm.relaxed.madd", part_ty, parts)
+            wide = self._shuffle(part_ty, part, "poison", [i % most for i in range(lanes)])
+            put = [lanes + i if i in own else i for i in range(lanes)]
+            whole = self._shuffle(ty, whole, wide, put)
+        return whole
 
     def _bool_arithmetic(self, node: E.BinaryOp) -> str:
         word = {"Add": "or", "Mul": "and", "Sub": "xor"}[type(node).__name__]
@@ -423,7 +448,7 @@ class ExpressionEmitter:
         )
         return self.w.put(f"load {ty}, ptr {symbol}, align {whole // 8}, !invariant.load !{{}}")
 
-    def _shuffle(self, ty: str, a: str, b: str, picks: list[int]) -> str:
+    def _shuffle(self, ty: str, a: str, b: str, picks: Sequence[int]) -> str:
         mask = ", ".join(f"i32 {i}" for i in picks)
         return self.w.put(f"shufflevector {ty} {a}, {ty} {b}, <{len(picks)} x i32> <{mask}>")
 
