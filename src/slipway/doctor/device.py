@@ -206,9 +206,12 @@ def _link(session: RPCSession) -> Finding:
             took = time.perf_counter() - start
             session.remove("slipway-doctor.bin")
         except RPCError as error:
-            return wrong(
-                "link", f"{text}; an upload of {size >> 10} KB fails: {error}", "make room there"
+            advice = (
+                "the line loses what is sent, or the device's machine is busy: try again"
+                if isinstance(error, RPCTimeoutError)
+                else "make room there"
             )
+            return wrong("link", f"{text}; an upload of {size >> 10} KB fails: {error}", advice)
         rate = size / took
         if took > PROBE_S:
             break
