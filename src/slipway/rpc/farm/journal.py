@@ -65,7 +65,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Job:
+class FinishedJob:
     """A session or an administrator's command that is over; `words` say why, or what it printed.
 
     `kind` is "session" or the command's name, `result` ok, failed, kicked, lost or timeout.
@@ -94,13 +94,13 @@ class Journal:
         self.lengths = Durations(SESSION_BOUNDS_S)
         self.troubles: deque[Trouble] = deque(maxlen=_TROUBLES)
         self.samples: deque[Sample] = deque(maxlen=_SAMPLES)
-        self.jobs: deque[Job] = deque(maxlen=_JOBS)
+        self.jobs: deque[FinishedJob] = deque(maxlen=_JOBS)
         self._finished = 0
         # What no store has taken yet; a tracker without one forgets the oldest.
         self._new_samples: deque[Sample] = deque(maxlen=_SAMPLES)
-        self._new_jobs: deque[Job] = deque(maxlen=_NEW_JOBS)
+        self._new_jobs: deque[FinishedJob] = deque(maxlen=_NEW_JOBS)
 
-    def take_new(self) -> tuple[list[Sample], list[Job]]:
+    def take_new(self) -> tuple[list[Sample], list[FinishedJob]]:
         """Return samples and jobs since the last call."""
         found = list(self._new_samples), list(self._new_jobs)
         self._new_samples.clear()
@@ -189,7 +189,7 @@ class Journal:
     ) -> None:  # fmt: skip
         name, session = (device.name, device.session) if device is not None else ("", "")
         who = who or (device.holder if device is not None else "")
-        job = Job(time.time(), round(length_s, 3), kind, name, session, who, result, words)
+        job = FinishedJob(time.time(), round(length_s, 3), kind, name, session, who, result, words)
         self.jobs.append(job)
         self._new_jobs.append(job)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slipway.errors import SlipwayError
-from slipway.rpc.farm.journal import Job, Sample
+from slipway.rpc.farm.journal import FinishedJob, Sample
 
 if TYPE_CHECKING:
     from slipway.rpc.farm.remarks import Remarks
@@ -66,7 +66,7 @@ class Store:
         rows = self._file.execute(
             "select * from jobs order by at desc limit ?", (SHOWN_JOBS,)
         ).fetchall()
-        journal.jobs.extend(Job(*row) for row in reversed(rows))
+        journal.jobs.extend(FinishedJob(*row) for row in reversed(rows))
         for place, said in self._file.execute("select place, said from remarks"):
             farm.remember_remarks(_place(place), json.loads(said))
 
