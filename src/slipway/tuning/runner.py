@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from slipway.errors import RPCError
 from slipway.rpc.client import CONNECT_TIMEOUT_S, RPCSession, connect
 from slipway.rpc.local import PopenSession
+from slipway.rpc.modelled import ModelledSession
 from slipway.rpc.tracker_client import REQUEST_TIMEOUT_S, connect_tracker
 
 FREE_S = 2.0  # how long a device that was free a moment ago is waited for
@@ -46,6 +48,33 @@ class LocalRunner:
         """There is one device."""
         del most, held
         return []
+
+
+@dataclass(frozen=True)
+class ModelledRunner:
+    """An AArch64 core that QEMU and a model of it play (`toolchain.core_clock`): no device."""
+
+    core: str
+    timeout_s: float = 300.0
+
+    @property
+    def device(self) -> str:
+        """The core, which is none that anybody has."""
+        return f"modelled {self.core}"
+
+    @property
+    def target(self) -> str:
+        """What is compiled for the core."""
+        return f"llvm -mtriple=aarch64-linux-gnu -mcpu={self.core}"
+
+    def open(self) -> RPCSession:
+        """Start an emulator."""
+        return _limited(ModelledSession(self.core), self.timeout_s)
+
+    def open_more(self, most: int, held: int) -> list[RPCSession]:
+        """Start as many as there are processors here: the model's clock stands while one waits."""
+        count = min(most, (os.cpu_count() or 1) - held)
+        return [self.open() for _ in range(count)]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from slipway import te
 from slipway.compiler.driver import build, lower
-from slipway.errors import SlipwayError, TuningError
+from slipway.errors import TuningError
 from slipway.ir.expr import IntImm
 from slipway.ir.function import BaseFunc, IRModule
 from slipway.relay.types import TensorType
@@ -45,7 +45,10 @@ class ScheduledTask:
         return Bench(self, self, runner, folder, turns)
 
     def build(self, candidates: Sequence[Candidate], path: Path) -> Built:
-        """Compile candidates into one library; one that is refused is its own error."""
+        """Compile candidates into one library; one that is refused is its own error.
+
+        So is one for which the user's own function raises: other candidates may be right.
+        """
         built = Built(None)
         loops: dict[str, BaseFunc] = {}
         for number, candidate in enumerate(candidates):
@@ -53,7 +56,7 @@ class ScheduledTask:
             try:
                 loops[name] = self.lowered(candidate, name)
                 built.functions[candidate] = name
-            except SlipwayError as error:
+            except Exception as error:
                 built.errors[candidate] = f"{type(error).__name__}: {error}"
         compile_together(
             built, loops, path,
