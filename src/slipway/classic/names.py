@@ -9,7 +9,7 @@ from __future__ import annotations
 from slipway.errors import did_you_mean
 
 TUNER = "the search is over strategies and templates: see docs/tuning.md"
-GPU = "of GPUs there are OpenCL C, PTX, CUDA C, SPIR-V, WGSL and Metal: docs/gpu.md"
+GPU = "of GPUs there are OpenCL C, PTX, CUDA C, code for AMD, SPIR-V, WGSL, Metal: docs/gpu.md"
 GPU_SCHEDULE = "relay.build schedules models for GPUs; bind loops of te schedules to threads"
 GPU_MATRIX = "matrix units of GPUs are not used: products are multiplied in registers"
 ACCELERATOR = "there is no code generator for this accelerator: compile for its CPU"

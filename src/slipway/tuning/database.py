@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +18,14 @@ from typing import Any, Protocol
 
 from slipway.backends.choices import key_of, using_records
 from slipway.backends.strategy import Problem
+from slipway.errors import TuningError
 from slipway.toolchain.tempdir import TempDirectory, tempdir
 from slipway.tuning.measure import Measured
-from slipway.tuning.space import Candidate
+from slipway.tuning.space import Candidate, candidate_of
 from slipway.tuning.store import FileStore, store_at
 from slipway.version import VERSION
+
+_TRIAL = "select candidate, score, seconds, kind, error, verified from trial"
 
 
 class KeptTask(Protocol):
@@ -98,32 +101,22 @@ class Database:
 
     def trials(self, task: KeptTask, device: str) -> list[TrialRow]:
         """Return what is known of a task on a device, in the order in which it was measured."""
-        rows = self._store.read(
-            "select candidate, score, seconds, kind, error, verified from trial "
-            "where task = ? and device = ? order by number",
-            (task.key, device),
-        )
         return [
-            TrialRow(
-                _candidate(text), score, tuple(json.loads(seconds)), kind, error, bool(verified)
+            self._trial(row)
+            for row in self._rows(
+                f"{_TRIAL} where task = ? and device = ? order by number", (task.key, device)
             )
-            for text, score, seconds, kind, error, verified in rows
         ]
 
     def best(self, task: KeptTask, device: str | None = None) -> TrialRow | None:
         """Return the best trial of a task, on any device where none is named; None without one."""
         where = "" if device is None else " and device = ?"
-        rows = self._store.read(
-            "select candidate, score, seconds, kind, error, verified from trial where task = ? "
-            f"and kind = '' and verified = 1{where} order by score, number limit 1",
+        rows = self._rows(
+            f"{_TRIAL} where task = ? and kind = '' and verified = 1{where} "
+            "order by score, number limit 1",
             (task.key, *([] if device is None else [device])),
         )
-        if not rows:
-            return None
-        text, score, seconds, kind, error, verified = rows[0]
-        return TrialRow(
-            _candidate(text), score, tuple(json.loads(seconds)), kind, error, bool(verified)
-        )
+        return self._trial(rows[0]) if rows else None
 
     def elsewhere(
         self, op: str, attrs: str, inputs: str, target: str
@@ -132,21 +125,21 @@ class Database:
 
         `inputs` are the types as JSON.  Of one candidate on a target the last trial counts.
         """
-        rows = self._store.read(
+        rows = self._rows(
             "select candidate, score, target from trial join task on trial.task = task.key "
             "where op = ? and attrs = ? and inputs = ? and target <> ? and kind = '' "
             "and verified = 1 order by number",
             (op, attrs, inputs, target),
         )
         latest = {(text, where): score for text, score, where in rows}
-        return [(_candidate(text), score, where) for (text, where), score in latest.items()]
+        return [(self._candidate(text), score, where) for (text, where), score in latest.items()]
 
     def records(self) -> list[dict[str, Any]]:
         """Return the best of each task as records, which "schedules.records" takes.
 
         Of several devices the last one that was tuned counts.
         """
-        rows = self._store.read(
+        rows = self._rows(
             "select task.op, attrs, inputs, target, candidate, score, workload from task join "
             "(select trial.*, row_number() over (partition by task order by score, number) as rank "
             "from trial where kind = '' and verified = 1 and device = (select device from trial t "
@@ -155,15 +148,54 @@ class Database:
         )
         found = []
         for op, attrs, inputs, target, text, score, workload in rows:
-            candidate = _candidate(text)
+            candidate, types = self._candidate(text), self._json(inputs, list)
+            texts = all(isinstance(t, str) for t in (op, attrs, target, workload, *types))
+            if not texts or not isinstance(score, int | float):
+                raise self._damaged(f"a task is {op!r} of {inputs!r}, its score {score!r}")
             found.append(
                 {
-                    "op": op, "attrs": attrs, "inputs": json.loads(inputs), "target": target,
+                    "op": op, "attrs": attrs, "inputs": types, "target": target,
                     "strategy": candidate.strategy, "knobs": dict(candidate.knobs),
                     "score": score, "workload": workload,
                 }
             )  # fmt: skip
         return found
+
+    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return what the store has.  Raises TuningError for one that is damaged."""
+        try:
+            return self._store.read(query, values)
+        except UnicodeDecodeError as error:
+            raise self._damaged(str(error)) from error
+
+    def _trial(self, row: tuple[Any, ...]) -> TrialRow:
+        text, score, seconds, kind, error, verified = row
+        times = self._json(seconds, list)
+        numbers = [score, *times]
+        if any(isinstance(n, bool) or not isinstance(n, int | float) for n in numbers):
+            raise self._damaged(f"the times of a trial are {seconds!r}, its score {score!r}")
+        return TrialRow(self._candidate(text), score, tuple(times), kind, error, bool(verified))
+
+    def _candidate(self, text: Any) -> Candidate:
+        given = self._json(text, list)
+        if len(given) != 2 or not isinstance(given[0], str) or not isinstance(given[1], dict):
+            raise self._damaged(f"a choice is {text!r}")
+        return candidate_of(*given)
+
+    def _json(self, text: Any, kind: type) -> Any:
+        try:
+            found = json.loads(text)
+        except (TypeError, ValueError, RecursionError):
+            found = None
+        if not isinstance(found, kind):
+            raise self._damaged(f"a value is {str(text)[:80]!r}")
+        return found
+
+    def _damaged(self, why: str) -> TuningError:
+        return TuningError(
+            f"{self.where} is damaged, or another program has written it: {why}. Move it away, or "
+            "give the tuner another place: the next search begins anew"
+        )
 
     def write_records(self, path: str | Path) -> Path:
         """Write the best of each task as lines of JSON, whole or not at all."""
@@ -175,7 +207,7 @@ class Database:
 
     def __len__(self) -> int:
         """Return the number of trials."""
-        return int(self._store.read("select count(*) from trial")[0][0])
+        return int(self._rows("select count(*) from trial")[0][0])
 
     def close(self) -> None:
         """Let go of the file or the server."""
@@ -203,8 +235,3 @@ class Database:
         trace: TracebackType | None,
     ) -> None:
         self._active.pop().__exit__(kind, error, trace)
-
-
-def _candidate(text: str) -> Candidate:
-    strategy, knobs = json.loads(text)
-    return Candidate(strategy, tuple(sorted(knobs.items())))
