@@ -31,7 +31,7 @@ SCHEMES = ("postgresql", "postgres")
 _LOCK = 7_355_608  # of the server, while tables are made: any number that others do not use
 
 
-class Store(Protocol):
+class TrialStore(Protocol):
     """Tables of trials.  Each method raises TuningError where the rows cannot be had."""
 
     where: str  # as errors and reports name it, without a password
@@ -46,7 +46,7 @@ class Store(Protocol):
         """Let go of the file or the server."""
 
 
-def store_at(place: str | Path) -> Store:
+def store_at(place: str | Path) -> TrialStore:
     """Open the file or the server at `place`.  Raises TuningError where that is not possible."""
     # A Path has lost one of the slashes.
     url = re.sub(r"^(\w+):/+", r"\1://", str(place))

@@ -47,7 +47,7 @@ Axes = Callable[[Any, int], Sequence[int]]  # that an operator reduces, of its a
 
 
 @dataclass(frozen=True)
-class RowKnobs(Knobs):
+class RowOfThreadsKnobs(Knobs):
     """`lanes` threads share a row; a block has `rows`."""
 
     lanes: int
@@ -71,7 +71,7 @@ class Rows:
         return Rows(prod(shape) // length, length, len(shape) - 1 in axes)
 
 
-def row_cost(rows: Rows, knobs: RowKnobs) -> float:
+def row_cost(rows: Rows, knobs: RowOfThreadsKnobs) -> float:
     """Return the elements that the work of all threads is worth, where enough of them run."""
     blocks, threads = -(-rows.count // knobs.rows), knobs.rows * knobs.lanes
     near = knobs.lanes / 32 if rows.together else (1.0 if knobs.lanes == 1 else 0.0)
@@ -81,15 +81,15 @@ def row_cost(rows: Rows, knobs: RowKnobs) -> float:
     return running * steps / (min(1.0, running / _BUSY_THREADS) * min(1.0, threads / _FULL_BLOCK))
 
 
-def legal_knobs(target: Target) -> list[RowKnobs]:
+def legal_knobs(target: Target) -> list[RowOfThreadsKnobs]:
     """Return the knobs whose blocks a device of the target runs."""
     most = most_threads(target)
     lanes = _LANES if runs_in_step(target) else (1,)
-    return [RowKnobs(n, r) for n, r in product(lanes, _ROWS) if n * r <= most]
+    return [RowOfThreadsKnobs(n, r) for n, r in product(lanes, _ROWS) if n * r <= most]
 
 
 def schedule_rows(
-    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RowKnobs
+    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RowOfThreadsKnobs
 ) -> te.Schedule:
     """Rows of a block each; a thread for each element where the kernel does more than that."""
     sums = [op for op in producers(outs) if isinstance(op, te.ComputeOp) and op.reduce_axis]
@@ -129,7 +129,7 @@ def schedule_rows(
 
 
 def _one_row(
-    schedule: te.Schedule, sums: Sequence[te.ComputeOp], out: te.Tensor, knobs: RowKnobs
+    schedule: te.Schedule, sums: Sequence[te.ComputeOp], out: te.Tensor, knobs: RowOfThreadsKnobs
 ) -> te.Schedule:
     """One number: each reduction is a block's, and what is computed of it one thread's."""
     for op in sums:
@@ -212,12 +212,12 @@ def _register(names: Sequence[str], axes: Axes, reads: int) -> None:
             return near and rows.length >= _LEAST_LENGTH
         return reads > 1 and rows.count >= _LEAST_ROWS
 
-    def cost(problem: Problem, knobs: RowKnobs) -> float:
+    def cost(problem: Problem, knobs: RowOfThreadsKnobs) -> float:
         rows = rows_of(problem.attrs, problem.in_types)
         assert rows is not None
         return row_cost(rows, knobs)
 
-    def default(problem: Problem) -> RowKnobs:
+    def default(problem: Problem) -> RowOfThreadsKnobs:
         return min(legal_knobs(problem.target), key=lambda knobs: cost(problem, knobs))
 
     def space(problem: Problem) -> dict[str, Sequence[Any]]:
