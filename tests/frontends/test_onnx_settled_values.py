@@ -221,3 +221,15 @@ def test_a_node_without_results_ends_in_words():
     proto = model(nodes, {"x": ("float32", (2, 3)), "axes": ("int64", (1,))}, ["z"])
     with pytest.raises(ModelError, match=r"axes|output"):
         relay.frontend.from_onnx(proto)
+
+
+@pytest.mark.parametrize("kind", ["Slice", "Pad"])
+@pytest.mark.parametrize("listed", [(), (1, 2)])
+def test_places_that_are_no_list_end_in_words(kind, listed):
+    info = helper.make_tensor_value_info
+    names = ["x", "a", "b"] if kind == "Slice" else ["x", "a"]
+    given = [info("x", 1, (4, 5)), *(info(n, 7, listed) for n in names[1:])]
+    graph = helper.make_graph([node(kind, names, ["y"])], "g", given, [info("y", 1, (2, 5))])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    with pytest.raises(ModelError):
+        relay.frontend.from_onnx(proto)

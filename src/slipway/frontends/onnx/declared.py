@@ -306,8 +306,15 @@ def _loop(node: NodeView, shapes: Shapes) -> Any:
 DECLARED["Loop"] = _loop
 
 
+def _are_vectors(node: NodeView, *indices: int) -> bool:
+    """Return whether the inputs that list something, where they are given, have one axis."""
+    return all(node.rank(i) == 1 for i in indices if node.has(i))
+
+
 @declared("Slice", same_rank=True)
 def _slice(node: NodeView, shapes: Shapes) -> Any:
+    if not _are_vectors(node, 1, 3, 4):
+        return None
     wanted, x, rank = shapes[0] or (), node.input(0), node.rank()
     starts = _wide(node.input(1))
     axes = _wide(node.input(3)) if node.has(3) else None
@@ -334,7 +341,7 @@ def _reflected(place: Any, extent: int) -> Any:
 
 @declared("Pad", same_rank=True)
 def _pad(node: NodeView, shapes: Shapes) -> Any:
-    if node.opset < 11:
+    if node.opset < 11 or not _are_vectors(node, 1, 3):
         return None
     wanted, x, rank = shapes[0] or (), node.input(0), node.rank()
     pads = _wide(node.input(1))

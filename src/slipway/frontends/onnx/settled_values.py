@@ -91,13 +91,15 @@ def presumed(node: NodeView) -> Var | None:
     if node.kind not in ("Reshape", "Pad", "Slice") or node.opset < 11:
         return None
     firsts = node.sizes.of(node.input(1))
-    if firsts is None or not any(map(is_open, firsts.flat)):
+    if firsts is None or firsts.ndim != 1 or not any(map(is_open, firsts.flat)):
         return None
     shape, rank = list(node.type().shape), node.rank()
     if node.kind == "Reshape":
         shape = list(firsts)
     else:
         axes = node.ints(3, "the axes") if node.has(3) else tuple(range(rank))
+        if any(not -rank <= axis < rank for axis in axes):
+            return None
         if node.kind == "Pad":
             count = len(firsts) // 2
             for axis, low, high in zip(axes, firsts[:count], firsts[count:], strict=False):
