@@ -21,7 +21,7 @@ _NAMES = {
 }
 _MODULES = (
     "analysis annotation backend build_module data_dep_optimization dataflow_pattern expr "
-    "expr_functor frontend image interpret nn op op_registry parser qnn quantization "
+    "expr_functor frontend image interpret loops nn op op_registry parser qnn quantization "
     "quantize testing text transform types vision visit vm"
 )
 # Name -> "module" or "module:attribute" that holds it.

@@ -16,6 +16,7 @@ from slipway.relay import expr_functor as expr_functor
 from slipway.relay import frontend as frontend
 from slipway.relay import image as image
 from slipway.relay import interpret as interpret
+from slipway.relay import loops as loops
 from slipway.relay import nn as nn
 from slipway.relay import op as op
 from slipway.relay import op_registry as op_registry
@@ -330,6 +331,7 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "logsumexp",
+    "loops",
     "matrix_set_diag",
     "max",
     "maximum",

@@ -13,8 +13,9 @@ are added, say, must have equal sizes when the model runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -27,6 +28,7 @@ from slipway.relay.visit import substitute
 
 SIZES = (211, 307)  # primes: a rule that divides or splits a size by a number refuses them
 PRIMES = ((211, 223, 227, 229, 233, 239, 241, 251), (307, 311, 313, 317, 331, 337, 347, 349))
+MOST_UNIFIED = 4  # unknown dimensions, and known ones that these may be
 SMALL = 2  # asked too, if the rule takes it: `min(size, 100)` is no fixed 100
 
 Rule = Callable[[Sequence[Type]], Type]
@@ -70,10 +72,47 @@ def infer_open(rule: Rule, types: Sequence[Type], attrs: Any = None) -> Type:
             factor = _divisor(attrs)
             return _asked(rule, types, [dict.fromkeys(symbols, s * factor) for s in SIZES])
         except TypeInferenceError:
+            unified = _unified(rule, types)
+            if unified is not None:
+                return unified
             given = ", ".join(str(t) for t in types)
             raise TypeInferenceError(
                 f"it does not allow the open dimension of {given}: with {SIZES[0]} for it, {error}"
             ) from None
+
+
+def _unified(rule: Rule, types: Sequence[Type]) -> Type | None:
+    """Return the result where some dimensions that nothing is known of are as long as known ones.
+
+    A product of (?, ?) and (5, 12) has 12 for the second, and the sum of (?,) and (4,) four
+    elements, as in classic Relay: other lengths are refused when the sizes are known.  As few as
+    can be are fixed.
+    """
+    leaves = _all_flat(types)
+    unknown = sum(d is ANY for leaf in leaves for d in leaf.shape)
+    known = sorted({d for leaf in leaves for d in leaf.shape if type(d) is int and d > 0})
+    if not 1 <= unknown <= MOST_UNIFIED or not 1 <= len(known) <= MOST_UNIFIED:
+        return None
+    choices = product(range(len(known) + 1), repeat=unknown)
+    for choice in sorted(choices, key=lambda c: sum(map(bool, c))):
+        found = []
+        with suppress(TypeInferenceError):
+            for primes in PRIMES:
+                extents = iter(
+                    [known[c - 1] if c else p for c, p in zip(choice, primes, strict=False)]
+                )
+                found.append(rule([_filled(t, extents) for t in types]))
+            return _common(found, [{}, {}])
+    return None
+
+
+def _filled(type_: Type, extents: Iterator[int]) -> Type:
+    """Return a type with the next extents for its unknown dimensions."""
+    if isinstance(type_, TensorType):
+        return TensorType(tuple(next(extents) if d is ANY else d for d in type_.shape), type_.dtype)
+    if isinstance(type_, TupleType):
+        return TupleType(tuple(_filled(f, extents) for f in type_.fields))
+    return type_
 
 
 def _open_of(types: Sequence[Type]) -> list[Any]:

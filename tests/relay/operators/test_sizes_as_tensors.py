@@ -139,6 +139,46 @@ def test_compositions_wait_for_shapes_that_are_not_known():
         np.testing.assert_array_equal(found, np.maximum(data, 0).reshape(shape))
 
 
+def test_what_follows_a_size_takes_it_for_the_length_that_fits():
+    """A product with a matrix of 12 columns, and a sum with 4 elements, allow no other length."""
+    x, s = relay.var("x", shape=(2, 3, 4)), relay.var("s", shape=(2,), dtype="int64")
+    w, bias = relay.var("w", shape=(5, 12)), relay.var("bias", shape=(5,))
+    product = relay.nn.dense(relay.reshape(x, s), w)
+    assert str(product.checked_type.shape) == "(Any(), 5)"
+    run = relay.create_executor(
+        "vm", mod=relay.Function([x, s, w, bias], relay.nn.bias_add(product, bias))
+    ).evaluate()
+    matrix = np.arange(60, dtype="float32").reshape(5, 12)
+    found = run(X, ints(-1, 12), matrix, np.ones(5, "float32")).numpy()
+    np.testing.assert_array_equal(found, X.reshape(2, 12) @ matrix.T + 1)
+    with pytest.raises(TypeInferenceError, match="weight"):
+        run(X, ints(3, 8), matrix, np.ones(5, "float32"))
+    y = relay.var("y", shape=(relay.Any(),))
+    assert relay.add(y, relay.var("z", shape=(4,))).checked_type.shape == (4,)
+
+
+def test_boxes_that_are_kept_are_cut_to_their_number():
+    """The thresholds are constants, as in detectors that came from PyTorch."""
+    boxes = relay.var("boxes", shape=(1, 6, 5))
+    places = relay.const(np.arange(6, dtype="int32")[None])
+    kept = relay.vision.non_max_suppression(
+        boxes, relay.const([6]), places, relay.const(-1), relay.const(0.5), force_suppress=True,
+        coord_start=1, score_index=0, id_index=-1,
+    )  # fmt: skip
+    first = relay.strided_slice(
+        relay.squeeze(kept[0], [0]), relay.const([0]), relay.reshape(kept[1], (1,))
+    )
+    run = relay.create_executor("vm", mod=relay.Function([boxes], first)).evaluate()
+    corners = np.float32(
+        [[0, 0, 2, 2], [0, 0, 2, 1.9], [5, 5, 6, 6], [5, 5, 6, 6.1], [9, 9, 10, 10]]
+    )
+    rows = np.concatenate([np.float32([[0.9], [0.8], [0.3], [0.7], [0.5]]), corners], 1)
+    rows = np.concatenate([rows, np.float32([[0.6, 9, 9, 10, 9.9]])], 0)
+    assert run(rows[None]).numpy().tolist() == [0, 3, 5]
+    rows[:, 1:] += np.arange(6, dtype="float32")[:, None] * 20
+    assert run(rows[None]).numpy().tolist() == [0, 1, 3, 5, 4, 2]
+
+
 def test_work_before_a_size_is_done_once():
     """What decides a size and what lies beside it are one stage, the remainder another."""
     x = relay.var("x", shape=(64, 64))

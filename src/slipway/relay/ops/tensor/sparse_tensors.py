@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipway.relay.expr import TupleWrapper
+from slipway.relay.expr import Tuple, TupleWrapper
 from slipway.relay.op_registry import as_expr, const
 from slipway.relay.ops.build import call, typed
 from slipway.relay.ops.checks import need_integral, need_rank
@@ -66,16 +66,13 @@ def _filled_any(sparse_indices: TensorType, sparse_values: TensorType) -> Type:
     result=_filled_any,
     needs_shapes=True,
 )
-def sparse_fill_empty_rows(
+def fill_empty_rows(
     sparse_indices: ExprLike,
     sparse_values: ExprLike,
     dense_shape: ExprLike,
     default_value: ExprLike,
 ) -> Any:
-    """Put the default into the first column of each row that has no element.
-
-    Returns the positions, ordered by row, the values, and for each row whether it had none.
-    """
+    """Return what `sparse_fill_empty_rows` does, for a shape that is known."""
     places, kind = typed(sparse_indices)
     rows = int(np.ravel(np.asarray(dense_shape))[0])
     row = call("cast", call("take", places, const(0), 1), "int32")
@@ -85,6 +82,19 @@ def sparse_fill_empty_rows(
     is_empty = call("equal", counts, const(0, "int32"))
     count = call("sum", call("cast", is_empty, "int32"))
     return filled_rows(places, sparse_values, is_empty, default_value, count)
+
+
+def sparse_fill_empty_rows(
+    sparse_indices: ExprLike,
+    sparse_values: ExprLike,
+    dense_shape: ExprLike,
+    default_value: ExprLike,
+) -> Tuple:
+    """Put the default into the first column of each row that has no element.
+
+    Returns the positions, ordered by row, the values, and for each row whether it had none.
+    """
+    return Tuple(tuple(fill_empty_rows(sparse_indices, sparse_values, dense_shape, default_value)))
 
 
 def _rows_filled_any(

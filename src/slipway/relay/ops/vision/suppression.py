@@ -13,7 +13,7 @@ from slipway.ir import builder, ops
 from slipway.ir.node import node
 from slipway.relay.expr import Call, Tuple, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, const, register_op
-from slipway.relay.ops.build import call, known_ints, scalar, typed
+from slipway.relay.ops.build import call, known, known_ints, scalar, typed
 from slipway.relay.ops.checks import need_dtype, need_float, need_rank, need_shape
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, TupleType, Type
@@ -198,7 +198,7 @@ def non_max_suppression(
     valid_count: ExprLike,
     indices: ExprLike | None,
     max_output_size: ExprLike = -1,
-    iou_threshold: float = 0.5,
+    iou_threshold: ExprLike = 0.5,
     force_suppress: bool = False,
     top_k: int = -1,
     coord_start: int = 2,
@@ -214,6 +214,7 @@ def non_max_suppression(
     """
     (x, own), (counts, _) = typed(data), typed(valid_count)
     (most,) = known_ints("max_output_size", max_output_size)
+    threshold = float(known("iou_threshold", iou_threshold).item())
     total = own.shape[1]
     scores = call("strided_slice", x, [score_index], [score_index + 1], None, [2])
     number = const(np.arange(total, dtype="int32"))
@@ -222,7 +223,7 @@ def non_max_suppression(
     scores = call("where", valid, call("squeeze", scores, [2]), scalar(-np.inf, own.dtype))
     order = call("topk", scores, total, -1, "indices", False, "int32")
     rows, positions = suppress_boxes(
-        x, counts, order, max_output_size=most, iou_threshold=float(iou_threshold),
+        x, counts, order, max_output_size=most, iou_threshold=threshold,
         any_class=bool(force_suppress), top_k=int(top_k), coord_start=int(coord_start),
         score_index=int(score_index), id_index=int(id_index),
     )  # fmt: skip
