@@ -18,6 +18,7 @@ class Capability:
     to bfloat16, perhaps with zero for denormal numbers.  `shuffles`: the code generator spells
     shuffles of vectors.  `chooses_addresses`: it makes one load of a choice between loads at one
     place of several memories.  `in_c`: what it writes is C, with C's rules for names.
+    `wide_constant_bits`: of vectors whose repeated numbers are better loaded whole, 0 for none.
     """
 
     target: Target
@@ -31,6 +32,7 @@ class Capability:
     shuffles: bool = False
     chooses_addresses: bool = False
     in_c: bool = False
+    wide_constant_bits: int = 0
 
     def extremes(self, bits: int, lanes: int) -> frozenset[str]:
         """Return the instructions for a maximum of floats of `bits`, by what they do with a NaN.
@@ -103,7 +105,12 @@ def _processor(target: Target) -> Capability:
             "convert" if has("f16c") else "soft")  # fmt: skip
         sse4 = has("sse4.1")
         rounds = has("avx512bf16") and not target.is_strict
-        return Capability(target, bits, half, sse4, sse4, has("fma"), has("fma"), rounds)
+        # AVX-512 repeats a number inside the instruction that takes it; SSE's are loaded whole.
+        whole = 256 if has("avx2") and not has("avx512vl") else 0
+        return Capability(
+            target, bits, half, sse4, sse4, has("fma"), has("fma"), rounds,
+            wide_constant_bits=whole,
+        )  # fmt: skip
     if table == "aarch64":
         half = "native" if has("fullfp16") else "convert"
         return Capability(target, bits, half, True, True, True, True, has("bf16"))

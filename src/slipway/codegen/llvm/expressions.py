@@ -12,6 +12,7 @@ Integer arithmetic wraps, except inside buffer indices (see llvm.address).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import reduce
 from itertools import zip_longest
@@ -200,6 +201,11 @@ class ExpressionEmitter:
 
     def _emit_Div(self, node: E.Div) -> str:
         if dtypes.is_float(node.dtype):
+            b = node.b
+            if isinstance(b, E.Broadcast) and isinstance(b.value, E.FloatImm):
+                # LLVM divides by powers of two with a product, if it sees them.
+                splat = f"splat ({self.ty(b.value.dtype)} {self.value(b.value)})"
+                self.memo[-1][id(b)] = (b, splat)
             return self._binary(node)
         return self.value(divide.truncated(node, self.bounds))
 
@@ -409,7 +415,8 @@ class ExpressionEmitter:
         lanes = dtypes.lanes_of(node.value.dtype)
         if lanes == 1:
             if isinstance(node.value, (E.IntImm, E.FloatImm)):
-                return f"splat ({inner} {value})"
+                splat = f"splat ({inner} {value})"
+                return self._wide_constant(node, ty, splat) or splat
             first = self.w.put(f"insertelement {ty} poison, {inner} {value}, i64 0")
             total = node.num_lanes
             return self.w.put(
@@ -417,6 +424,29 @@ class ExpressionEmitter:
             )
         picks = [i % lanes for i in range(lanes * node.num_lanes)]
         return self._shuffle(inner, value, "poison", picks)
+
+    def _wide_constant(self, node: E.Broadcast, ty: str, splat: str) -> str:
+        """Return a repeated number as a load of the whole vector, where that is better; else "".
+
+        LLVM repeats what has 32 bits by an instruction of its own, which AVX2 cannot make part of
+        the one that computes.  A load of the vector is part of it; zero needs neither.
+        """
+        bits = dtypes.bits_of(node.value.dtype)
+        whole = self.capability.wide_constant_bits
+        if not (
+            whole
+            and isinstance(node.value, E.FloatImm)
+            and bits >= 32
+            and bits * node.num_lanes == whole
+            and node.value.value != 0
+        ):
+            return ""
+        number = re.sub(r"\W", "_", splat.split()[-1].rstrip(")"))
+        symbol = f"@slw.splat.{node.num_lanes}x{bits}.{number}"
+        self.helpers.add(
+            f"{symbol} = internal externally_initialized constant {ty} {splat}, align {whole // 8}"
+        )
+        return self.w.put(f"load {ty}, ptr {symbol}, align {whole // 8}, !invariant.load !{{}}")
 
     def _shuffle(self, ty: str, a: str, b: str, picks: Sequence[int]) -> str:
         mask = ", ".join(f"i32 {i}" for i in picks)
