@@ -46,15 +46,15 @@ def samples(op, dtype, seed):
     return x
 
 
-def function(op, dtype):
+def function(op, dtype, length=N):
     count = 2 if op in TWO_ARGUMENTS else 1
-    buffers = [decl_buffer((N,), dtype, name) for name in "xyz"[: count + 1]]
+    buffers = [decl_buffer((length,), dtype, name) for name in "xyz"[: count + 1]]
     i = E.Var("i")
     lanes = VECTOR_BITS // dtypes.bits_of(dtype)
     at = kernels.ramp(i * lanes, lanes)
     value = E.Call(buffers[-1][at].dtype, op, tuple(b[at] for b in buffers[:-1]))
     body = S.BufferStore(buffers[-1], value, (at,))
-    return kernels.prim_func(op, buffers, kernels.loop(i, N // lanes, body))
+    return kernels.prim_func(op, buffers, kernels.loop(i, length // lanes, body))
 
 
 def error_in_ulp(op, got, args):

@@ -109,6 +109,7 @@ _TAGS: dict[str, dict[str, Any]] = {
     "nordic/nrf52840": _board("nrf52840", "cortex-m4", "armv7e-m", "fpv4-sp-d16"),
     "nordic/nrf5340": _board("nrf5340", "cortex-m33", "armv8-m.main", "fpv5-sp-d16"),
     "raspberry-pi/pico": _board("rp2040", "cortex-m0plus", "armv6-m"),
+    "pjrc/teensy41": _board("imxrt1062", "cortex-m7", "armv7e-m", "fpv5-d16"),
     "raspberry-pi/pico2": _board("rp2350", "cortex-m33", "armv8-m.main", "fpv5-sp-d16"),
     "arduino/nano-33-ble": _board("nrf52840", "cortex-m4", "armv7e-m", "fpv4-sp-d16"),
     "rockchip/rk3399": _arm(_A64, "cortex-a72", 6, "rk3399"),

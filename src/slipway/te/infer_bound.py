@@ -115,6 +115,8 @@ class Bounds:
         for tensor, region in regions.items():
             # One that nobody reads is computed where its neighbours are.
             self.regions[tensor] = region or read or self._whole(tensor)
+            if isinstance(stage.op, ExternOp):  # its body writes all of it, wherever it stands
+                self.regions[tensor] = self._whole(tensor)
         nest = LoopNest(an, stage)
         nest.path = path
         nest.build(self._root_ranges(stage))

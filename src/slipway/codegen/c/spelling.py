@@ -119,7 +119,7 @@ static inline {ty} {name}({ty} x) {{
   __asm__("fsqrt.{r} %0, %1" : "=f"(y) : "f"(x));
   return y;
 #else
-  uint{bits}_t word = {to}(x), sign = word >> ({bits} - 1), exponent, root = 0, bit;
+  uint{bits}_t word = {to}(x), sign = word >> ({bits} - 1), exponent, root = 0, bit, trial;
   int64_t power;
   if ((word << 1) == 0 || word == {inf} || (word << 1) > ({inf} << 1)) {{
     return x + x;
@@ -144,15 +144,16 @@ static inline {ty} {name}({ty} x) {{
     --power;
   }}
   word <<= 1;
-  for (bit = {one} << ({mant} + 1); bit != 0; bit >>= 1) {{
-    exponent = root + bit;
-    if (exponent <= word) {{
-      root = exponent + bit;
-      word -= exponent;
+  for (bit = {one} << ({mant} + 1); bit != 0; bit >>= 1) {{ /* root: twice what is known of it */
+    trial = root + bit;
+    if (trial <= word) {{
+      root = trial + bit;
+      word -= trial;
     }}
     word <<= 1;
   }}
-  root += root & (word != 0);
+  root >>= 1; /* one bit more than the result has; it is never half way between two */
+  root += root & 1;
   return {of}((root >> 1) + (((uint{bits}_t)(power / 2 + {bias} - 1)) << {mant}));
 #endif
 }}
