@@ -34,7 +34,6 @@ from slipway.backends.gpu.schedules.shared_conv import (
     Geometry,
     conv_knobs,
     conv_operands,
-    conv_space,
 )
 from slipway.backends.stages import inline_injective, producers
 from slipway.backends.strategy import Problem, register_strategy
@@ -87,11 +86,6 @@ def _legal(attrs: Any, in_types: Sequence[Any], target: Target) -> list[SharedKn
     geometry = Geometry.of(attrs, in_types)
     assert geometry is not None
     return conv_knobs(geometry, "int32", target)
-
-
-def _space(problem: Problem) -> dict[str, Sequence[Any]]:
-    is_conv = hasattr(problem.attrs, "kernel_layout")
-    return (conv_space if is_conv else shared_space)(problem)
 
 
 def _cost(problem: Problem, knobs: SharedKnobs) -> float:
@@ -239,5 +233,5 @@ _PRODUCTS, _CONVOLUTIONS = ("nn.dense", "nn.batch_matmul"), ("nn.conv1d", "nn.co
 for _names, _compute in ((_PRODUCTS, compute_product), (_CONVOLUTIONS, compute_conv)):
     register_strategy(
         *_names, name="threads.dot", priority=25, applies=_applies, compute=_compute,
-        default=_knobs, space=_space, cost=_cost,
+        default=_knobs, space=shared_space, cost=_cost,
     )(schedule_dots)  # fmt: skip

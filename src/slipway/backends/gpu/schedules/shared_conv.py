@@ -242,32 +242,30 @@ def _applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
     geometry = Geometry.of(attrs, in_types)
     if geometry is None or not geometry.sizes.is_large:
         return False
-    return bool(conv_knobs(geometry, in_types[0].dtype, target))
+    return bool(legal_knobs(in_types[0].dtype, target))
 
 
 def conv_knobs(geometry: Geometry, dtype: str, target: Target) -> list[SharedKnobs]:
-    """Return the knobs with which a block is of one group, and fits a device of the target."""
+    """Return the knobs with which a block is of one group, and fits a device of the target.
+
+    A tile in two groups can be asked for; it is not always found to be right, and then refused.
+    """
     return [
         k for k in legal_knobs(dtype, target) if geometry.divides(k.block_rows, k.block_columns)
     ]
 
 
-def conv_space(problem: Problem) -> dict[str, Sequence[Any]]:
-    """Return the legal knobs."""
-    geometry = Geometry.of(problem.attrs, problem.in_types)
-    assert geometry is not None
-    space = dict(shared_space(problem))
-    side = "block_columns" if geometry.channels_last else "block_rows"
-    space[side] = tuple(n for n in space[side] if geometry.divides(n, n))
-    return space
-
-
 def _is_default(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
-    return runs_in_step(target) and _applies(attrs, in_types, target)
+    if not runs_in_step(target) or not _applies(attrs, in_types, target):
+        return False
+    geometry = Geometry.of(attrs, in_types)
+    assert geometry is not None
+    return bool(conv_knobs(geometry, in_types[0].dtype, target))
 
 
 def _is_choice(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
-    return not runs_in_step(target) and _applies(attrs, in_types, target)
+    default = _is_default(attrs, in_types, target)
+    return not default and _applies(attrs, in_types, target)
 
 
 def _cost(problem: Problem, knobs: SharedKnobs) -> float:
@@ -279,17 +277,18 @@ def _cost(problem: Problem, knobs: SharedKnobs) -> float:
 def _knobs(problem: Problem) -> SharedKnobs:
     geometry = Geometry.of(problem.attrs, problem.in_types)
     assert geometry is not None
-    legal = conv_knobs(geometry, problem.in_types[0].dtype, problem.target)
+    dtype, target = problem.in_types[0].dtype, problem.target
+    legal = conv_knobs(geometry, dtype, target) or legal_knobs(dtype, target)
     return min(legal, key=lambda knobs: _cost(problem, knobs))
 
 
 @register_strategy(
     "nn.conv1d", "nn.conv2d", "nn.conv3d", name="threads.shared", priority=20,
-    applies=_is_default, compute=compute_product, default=_knobs, space=conv_space, cost=_cost,
+    applies=_is_default, compute=compute_product, default=_knobs, space=shared_space, cost=_cost,
 )  # fmt: skip
 @register_strategy(
     "nn.conv1d", "nn.conv2d", "nn.conv3d", name="threads.shared", priority=5,
-    applies=_is_choice, compute=compute_product, default=_knobs, space=conv_space, cost=_cost,
+    applies=_is_choice, compute=compute_product, default=_knobs, space=shared_space, cost=_cost,
 )  # fmt: skip
 def schedule_product(
     problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: SharedKnobs

@@ -1,7 +1,8 @@
 """Products on a GPU: each thread computes a tile of the output in registers.
 
 What a step of the reduction reads of one side serves all rows of the tile, and of the other side
-all columns.  A tile divides the output, so that no thread asks whether its elements are there.
+all columns.  A tile divides the output, so that no thread asks whether its elements are there; what
+a step reads of a padded image is put into registers first.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from slipway.backends.gpu.schedules.generic import (
     thread_knobs,
     thread_space,
 )
-from slipway.backends.stages import extent_of, inline_injective, producers
+from slipway.backends.stages import extent_of, inline_injective, is_injective, producers
 from slipway.backends.strategy import Problem, register_strategy
 from slipway.relay.types import flatten
 
 _SIDE = (1, 2, 3, 4, 5, 6, 7, 8)
-_ENOUGH_THREADS = 2048
+_ENOUGH_THREADS = 1024
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,8 @@ def schedule_tiles(
     """A tile for each thread; a thread for each element where the kernel does more than that."""
     sums = [op for op in producers(outs) if isinstance(op, te.ComputeOp) and op.reduce_axis]
     schedule = te.create_schedule([t.op for t in outs])
-    inline_injective(schedule, outs)
+    padded = _padded(problem, anchor)
+    inline_injective(schedule, outs, keep=padded)
     is_result = any(t.op is anchor.op for t in outs)
     out = anchor if is_result else only_reader(readers_of(schedule, outs), anchor.op, outs)
     if len(outs) != 1 or len(sums) != 1 or sums[0] is not anchor.op or out is None:
@@ -119,7 +121,21 @@ def schedule_tiles(
     stage.reorder(*rest, *stage.op.reduce_axis, *inner)
     for axis in inner:
         stage.unroll(axis)
+    for operand in padded:  # whether an element is inside is asked once for all rows
+        part = schedule[operand]
+        part.compute_at(stage, stage.op.reduce_axis[-1])
+        part.set_scope("local")
+        for axis in part.op.axis:
+            part.unroll(axis)
     return schedule
+
+
+def _padded(problem: Problem, anchor: te.Tensor) -> list[te.Tensor]:
+    """Return the padded image of a convolution, which all rows of a tile read."""
+    if getattr(problem.attrs, "groups", 0) != 1:
+        return []  # a tile's rows may be of several groups
+    image = anchor.op.input_tensors[0]
+    return [image] if is_injective(image.op) and image.op.name == "pad_temp" else []
 
 
 def _bind_tiles(
