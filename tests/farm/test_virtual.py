@@ -139,6 +139,8 @@ def test_the_commands(tmp_path):
         up = json.loads(farm("up", "--kinds", HERE, "--port", "0", "--web", "0", "--json"))
         assert up["devices"] == {HERE: 1}
         assert f"1 x {HERE}" in farm("status")
+        assert farm("add", HERE) == f"2 x {HERE}\n"
+        assert json.loads(farm("status", "--json"))["devices"] == {HERE: 2}
     finally:
         assert "ended" in farm("down")
     assert json.loads(farm("status", "--json")) is None

@@ -8,7 +8,7 @@ import slipway as tvm
 from slipway import relay
 from slipway.contrib import graph_executor
 from slipway.errors import OpNotImplemented
-from slipway.frontends.onnx.size_values import SizeValues
+from slipway.relay.analysis.size_values import SizeValues
 from slipway.relay.op_registry import const
 
 onnxruntime = pytest.importorskip("onnxruntime")

@@ -2,8 +2,7 @@
 
 `vendor_registers.toml` was made from those files (its first lines name them): a name in a step's
 comment is looked up there, and the step has to touch that address and, where the comment names
-bits, those and no others.  pico2 (RP2350) is not in it; its steps run on the model of
-`test_board_registers.py` only.
+bits, those and no others.
 """
 
 import re
@@ -55,6 +54,10 @@ def test_registers_are_those_of_the_vendor(board):
         ("nrf52840", 0x40002000),  # UART0
         ("microbit-v2", 0x40002000),  # UART0
         ("rp2040", 0x40034000),  # UART0
+        ("pico2", 0x40070000),  # UART0
+        ("nrf5340", 0x50008000),  # UARTE0, secure
+        ("teensy41", 0x40198000),  # LPUART6
+        ("esp32c3", 0x60000000),  # UART0
     ],
 )
 def test_the_serial_line_is_where_the_vendor_says(board, base):

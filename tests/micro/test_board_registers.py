@@ -41,8 +41,13 @@ class Chip:
                     self.words[step.address] = word & ~step.mask
                 case "field":
                     self.words[step.address] = (word & ~step.mask) | step.value
+                case "call":
+                    self.call(step)
                 case "wait":
                     assert word & step.mask == step.value, f"{step}: it would wait for ever"
+
+    def call(self, step):
+        raise AssertionError(f"{step}: this chip's ROM has no functions that a board calls")
 
 
 def bits(word, low, count):
@@ -229,6 +234,114 @@ def raspberry_chip(resets, all_blocks, crystal, pll, clocks):
     )
 
 
+IMX, IMX_PLL, IMX_POWER = 0x400FC000, 0x400D8000, 0x40080000
+RT1062 = Chip(
+    {IMX + 0x10: 1, IMX + 0x14: 0x000A8200, IMX + 0x18: 0x75AE8304, IMX + 0x24: 0x06490B00,
+     IMX_PLL: 0x80002042, IMX_POWER + 0xC: 0x0E},
+    {
+        # The voltage is there once DCDC has its clock, the PLL locked while it is on.
+        IMX_POWER: [(1 << 31, lambda w: 1 << 31 if w.get(IMX + 0x80, 0) & 0xC0 else 0)],
+        IMX_PLL: [(1 << 31, lambda w: 1 << 31 if w[IMX_PLL] & 0x3000 == 0x2000 else 0)],
+        IMX + 0x48: [(0xFFFFFFFF, lambda w: 0)],
+    },
+)  # fmt: skip
+
+
+class TeensyChip(Chip):
+    """The ARM PLL may change only while the core runs from another clock, at enough voltage."""
+
+    def run(self, steps):
+        for step in steps:
+            if step.address == IMX_PLL and step.kind == "write":
+                assert self.words[IMX + 0x14] & 1 << 25, "the PLL changes under the core"
+                assert self.words[IMX_POWER + 0xC] & 0x1F >= 18, "1.25 V come first"
+            super().run([step])
+
+
+def imxrt(chip):
+    assert not chip.read(IMX + 0x14) & 1 << 25  # PERIPH_CLK_SEL: from the PLL again
+    assert bits(chip.read(IMX + 0x18), 18, 2) == 3  # PRE_PERIPH_CLK_SEL: divided PLL1
+    pll = chip.read(IMX_PLL)
+    assert not pll & 1 << 16  # BYPASS
+    assert 54 <= bits(pll, 0, 7) <= 108
+    core = 24 * MHZ * bits(pll, 0, 7) // 2 // (bits(chip.read(IMX + 0x10), 0, 3) + 1)
+    core //= bits(chip.read(IMX + 0x14), 10, 3) + 1
+    assert core // (bits(chip.read(IMX + 0x14), 8, 2) + 1) <= 150 * MHZ  # IPG
+    assert 800 + 25 * bits(chip.read(IMX_POWER + 0xC), 0, 5) == 1250
+    serial = chip.read(IMX + 0x24)
+    assert bits(serial, 6, 1)  # the crystal
+    return core, 24 * MHZ // (bits(serial, 0, 6) + 1)
+
+
+C3_CPU, C3_SYSTEM, C3_BUS, C3_POWER = 0x600C0008, 0x600C0058, 0x6000E040, 0x60008000
+
+
+C3_KEYS = {0x60008090: (0x600080A8, 0x50D83AA1), 0x600080AC: (0x600080B0, 0x8F1D312A),
+           0x6001F048: (0x6001F064, 0x50D83AA1)}  # fmt: skip
+
+
+class EspressifChip(Chip):
+    """ESP32-C3: watchdogs behind keys, and a PLL whose registers functions of the ROM write."""
+
+    def run(self, steps):
+        self.analog = dict.fromkeys(range(11), 0)
+        for step in steps:
+            if step.address in C3_KEYS:
+                at, key = C3_KEYS[step.address]
+                assert self.words.get(at) == key, f"{step}: it is locked"
+            super().run([step])
+
+    def call(self, step):
+        block, host, register, *others = (step.mask | step.value << 32).to_bytes(6, "little")
+        assert (block, host) == (0x66, 0)
+        assert not self.words[C3_POWER] & 0x540, "the PLL has no power yet"
+        if step.address == 0x4000195C:
+            self.analog[register] = others[0]
+        else:
+            assert step.address == 0x40001960
+            high, low, value = others
+            mask = (1 << (high - low + 1)) - 1
+            assert value <= mask
+            self.analog[register] = self.analog[register] & ~(mask << low) | value << low
+
+
+C3 = EspressifChip(
+    {C3_POWER: 0x1C00A540, 0x60008090: 0x80013214, 0x600080AC: 0x04B00000, 0x6001F048: 0x8004C000,
+     0x6000E044: 0x20000, C3_BUS: 0x4, C3_CPU: 0xC, C3_SYSTEM: 1},
+    {
+        # Calibration is over only where it was started, and nothing holds the PLL.
+        C3_BUS: [(1 << 24, lambda w: 1 << 24 if w[C3_BUS] & 12 == 8
+                  and not w[0x6000E044] & 0x20000 else 0)],
+    },
+)  # fmt: skip
+
+
+def esp32c3(chip):
+    assert not chip.read(0x60008090) >> 31  # both watchdogs are off
+    assert not chip.read(0x6001F048) >> 31
+    assert chip.read(0x600080AC) >> 31  # the third feeds itself
+    # The PLL's own registers: those of ESP-IDF for 480 MHz of a crystal of 40.
+    assert chip.analog[4] == 0x6B
+    assert (chip.analog[2], chip.analog[3], chip.analog[5]) == (0x50, 8, 0)
+    assert (chip.analog[6], chip.analog[9]) == (0x63, 2)
+    assert bits(chip.read(C3_SYSTEM), 10, 2) == 1
+    assert bits(chip.read(C3_SYSTEM), 0, 10) == 0
+    pll = 480 * MHZ if chip.read(C3_CPU) & 4 else 320 * MHZ
+    divider = {480: (6, 3), 320: (4, 2)}[pll // MHZ][bits(chip.read(C3_CPU), 0, 2)]
+    return pll // divider, 40 * MHZ
+
+
+NRF53 = Chip(
+    {0x50005558: 1},
+    {0x50005100: [(1, lambda w: w.get(0x50005000, 0) | w.get(0x50005100, 0))]},
+)
+
+
+def nrf5340(chip):
+    core = 128 * MHZ >> bits(chip.read(0x50005558), 0, 2)
+    return core, core
+
+
 NRF = Chip(
     {}, {0x40000100: [(1, lambda w: w.get(0x40000000, 0) | w.get(0x40000100, 0))]}
 )  # fmt: skip
@@ -247,6 +360,9 @@ CASES = {
     "pico2": (raspberry_chip(*RP2350), lambda c: raspberry(c, *RP2350[2:])),
     "nrf52840": (NRF, lambda c: (64 * MHZ, 64 * MHZ)),
     "microbit-v2": (NRF, lambda c: (64 * MHZ, 64 * MHZ)),
+    "nrf5340": (NRF53, nrf5340),
+    "teensy41": (TeensyChip(RT1062.words, RT1062.follow), imxrt),
+    "esp32c3": (C3, esp32c3),
     "microbit": (NRF, lambda c: (16 * MHZ, 16 * MHZ)),
 }
 
@@ -255,9 +371,8 @@ CASES = {
 def test_registers_give_the_clocks_that_the_description_states(name):
     board = find_board(name)
     model, clocks = CASES[name]
-    chip = Chip(model.words, model.follow)
-    chip.run(board.clock)
-    chip.run(board.pins)
+    chip = type(model)(model.words, model.follow)
+    chip.run([*board.clock, *board.pins])
     core, serial = clocks(chip)
     assert core == board.clock_hz
     assert serial == (board.uart.clock_hz or board.clock_hz)
@@ -309,13 +424,15 @@ def test_descriptions_survive_being_written(tmp_path):
         path.write_text(board_toml(board))
         again = find_board(str(path))
         assert (again.clock, again.pins, again.uart) == (board.clock, board.pins, board.uart)
-        assert again.boot_block == board.boot_block
+        assert (again.boot, again.boot_block) == (board.boot, board.boot_block)
+        assert (again.timer, again.read_at) == (board.timer, board.read_at)
 
 
 @pytest.mark.parametrize(
     "step",
     ["write 0x40000000", "poke 0x40000000 1", "set 0x40000001 1", "field 0x40000000 1 2",
-     "wait 0x100000000 1 1", "", "set 0 1"],
+     "wait 0x100000000 1 1", "", "set 0 1", "call 0x40000000", "call 0x40000000 256",
+     "call 0 1", "call 0x40000000 1 2 3 4 5 6 7"],
 )  # fmt: skip
 def test_steps_that_are_none(step, tmp_path):
     with pytest.raises(ValueError, match="the step"):

@@ -117,6 +117,30 @@ def test_pyocd_is_told_the_chip(tmp_path, monkeypatch):
         flash_board(find_board("mps2-an386"), tmp_path / "x.elf")
 
 
+@pytest.mark.parametrize(
+    ("name", "tool", "words", "form"),
+    [
+        ("teensy41", "teensy_loader_cli", "--mcu=TEENSY41 -w -v {}.hex", "ihex"),
+        ("esp32c3", "esptool", "--chip esp32c3 --port /dev/x write_flash 0x0 {}.bin", "binary"),
+    ],
+)
+def test_other_loaders_get_the_image_in_their_form(name, tool, words, form, tmp_path, monkeypatch):
+    board, stem = find_board(name), str(tmp_path / "firmware")
+    elf = tmp_path / "firmware.elf"
+    elf.write_bytes(image_of(*SEGMENTS))
+    objcopy = board.compiler.replace("gcc", "objcopy")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    fake_tool(tmp_path, objcopy)
+    with pytest.raises(ToolchainError, match=rf"{tool} is not installed.*install "):
+        flash_board(board, elf)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    fake_tool(tmp_path, tool)
+    flash_board(board, elf, port="/dev/x")
+    converted, called = (tmp_path / "called").read_text().splitlines()[-2:]
+    assert converted.endswith(f"{objcopy} -O {form} {elf} {words.format(stem).split()[-1]}")
+    assert called.endswith(f"{tool} {words.format(stem)}")
+
+
 def test_a_board_that_is_silent_is_an_error(project):
     master, slave = pty.openpty()
     try:

@@ -1,6 +1,9 @@
 """Boards: those that are only built, one of a user's own, and what a wrong description says."""
 
 import re
+import struct
+import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ from firmware_tools import needs
 import slipway as tvm
 from slipway import micro, te
 from slipway.errors import SlipwayError
-from slipway.micro.board import DEVICES, find_board
+from slipway.micro.board import DEVICES, BootPart, Memory, board_toml, find_board
 from slipway.micro.emulator import run_image
 from slipway.toolchain.elf import ElfFile
 
@@ -34,6 +37,9 @@ def make(board, kind, folder, target=None, **options):
         ("stm32f746", "example_project"),
         ("nucleo-u575zi", "example_project"),
         ("rp2040", "host_driven"),
+        pytest.param("nrf5340", "example_project", marks=pytest.mark.long),
+        ("teensy41", "host_driven"),
+        ("esp32c3", "example_project"),
     ],
 )
 def test_firmware_of_real_boards_links_and_lies_in_their_memories(name, kind, tmp_path):
@@ -45,16 +51,64 @@ def test_firmware_of_real_boards_links_and_lies_in_their_memories(name, kind, tm
     project.close()
     elf = ElfFile((tmp_path / "p/build/firmware.elf").read_bytes(), "the firmware")
     loaded = [s for s in elf.segments if s.type == PT_LOAD and s.memory_bytes]
+    flash = board.memory("FLASH")
+    places = [(m.origin, m.size) for m in board.memories]
+    if board.read_at:
+        places.append((board.read_at, flash.size))
     for segment in loaded:
         assert any(
-            m.origin <= segment.address
-            and segment.address + segment.memory_bytes <= m.origin + m.size
-            for m in board.memories
+            origin <= segment.address and segment.address + segment.memory_bytes <= origin + size
+            for origin, size in places
         ), hex(segment.address)
-    flash = board.memory("FLASH")
     assert any(s.address == flash.origin for s in loaded)  # the vectors
     content = (tmp_path / "p/build/firmware.map").read_text()
     assert re.search(rf"\.vectors\s+0x0*{flash.origin:x}\b", content)
+
+
+def image_bytes(folder, board):
+    """The image as it lies in flash, from its first byte."""
+    objcopy = board.compiler.replace("gcc", "objcopy")
+    subprocess.run(
+        [objcopy, "-O", "binary", folder / "build/firmware.elf", folder / "image"], check=True
+    )
+    return (folder / "image").read_bytes()
+
+
+def test_image_of_esp32c3_is_one_that_its_rom_starts(tmp_path):
+    """Direct boot: the magic number twice, then code; constants where the data bus sees them."""
+    board = find_board("esp32c3")
+    needs(board)
+    make("esp32c3", "example_project", tmp_path / "p").close()
+    image = image_bytes(tmp_path / "p", board)
+    assert image[:8] == struct.pack("<2I", 0xAEDB041D, 0xAEDB041D)
+    elf = ElfFile((tmp_path / "p/build/firmware.elf").read_bytes(), "the firmware")
+    assert struct.unpack("<I", elf.data[24:28]) == (0x42000008,)  # where the ROM jumps to
+    (constants,) = (s for s in elf.segments if s.address >> 24 == 0x3C)
+    assert constants.address - 0x3C000000 == constants.load_address - 0x42000000
+    at = constants.address - 0x3C000000
+    content = elf.data[constants.offset : constants.offset + constants.file_bytes]
+    assert image[at : at + len(content)] == content
+    assert any(content)
+
+
+def test_image_of_teensy_has_the_tables_that_its_rom_reads(tmp_path):
+    """i.MX RT1060: the flash's configuration, then the image vector table at 0x1000."""
+    board = find_board("teensy41")
+    needs(board)
+    make("teensy41", "example_project", tmp_path / "p").close()
+    image = image_bytes(tmp_path / "p", board)
+    assert image[:4] == b"FCFB"
+    assert struct.unpack_from("<I", image, 0x50) == (8 << 20,)
+    header, entry, _, _, data, this = struct.unpack_from("<6I", image, 0x1000)
+    assert header == 0x402000D1  # tag 0xD1, 32 bytes, version 4.0
+    assert (this, data, entry) == (0x60001000, 0x60001020, 0x60002000)
+    begin, size = struct.unpack_from("<2I", image, 0x1020)
+    assert begin == 0x60000000
+    assert len(image) <= size <= 8 << 20
+    stack, reset = struct.unpack_from("<2I", image, 0x2000)
+    assert 0x20200000 < stack <= 0x20280000
+    assert reset & 1
+    assert 0x60002000 < reset < 0x60000000 + len(image)
 
 
 OWN_BOARD = """
@@ -101,6 +155,38 @@ def test_board_of_a_data_file_outside_of_the_package(tmp_path):
         "baremetal", tmp_path / "f", {"board": str(tmp_path / "moved.toml"), "heap_bytes": 16384}
     )
     firmware.build()
+    a = te.placeholder((8,), name="a")
+    b = te.compute((8,), lambda i: a[i] + 1.0, name="b")
+    kernel = tvm.build(te.create_schedule(b.op), [a, b], board.target, name="more")
+    with micro.Session(firmware.transport()) as session:
+        module = session.load(kernel)
+        x = tvm.nd.array(np.arange(8, dtype="float32"), session.device)
+        y = tvm.nd.array(np.zeros(8, "float32"), session.device)
+        module["more"](x, y)
+        assert y.numpy().tolist() == list(range(1, 9))
+    firmware.close()
+
+
+def test_caches_and_a_boot_rom_of_ones_own(tmp_path):
+    """What only Teensy's description uses: the data cache, and a start with another's stack."""
+    needs("mps2-an500")
+    board = find_board("mps2-an500")
+    flash = board.memory("FLASH")
+    table = BootPart(flash.origin + flash.size - 0x100, 0x100, ((0x10, 0xCAFE),))
+    memories = [replace(m, size=m.size - 0x100) if m is flash else m for m in board.memories]
+    path = tmp_path / "ours.toml"
+    path.write_text(board_toml(replace(
+        board, data_cache=True, instruction_cache=True, boot=(table,),
+        memories=(*memories, Memory("BOOT", table.at, table.size)),
+    )))  # fmt: skip
+    firmware = micro.generate_firmware(
+        "baremetal", tmp_path / "f", {"board": str(path), "heap_bytes": 16384}
+    )
+    firmware.build()
+    image = ElfFile((tmp_path / "f/build/firmware.elf").read_bytes(), "the firmware")
+    (boot,) = (s for s in image.segments if s.load_address == table.at and s.file_bytes)
+    content = image.data[boot.offset : boot.offset + boot.file_bytes]
+    assert content == bytes(0x10) + struct.pack("<I", 0xCAFE) + bytes(0x100 - 0x14)
     a = te.placeholder((8,), name="a")
     b = te.compute((8,), lambda i: a[i] + 1.0, name="b")
     kernel = tvm.build(te.create_schedule(b.op), [a, b], board.target, name="more")

@@ -12,10 +12,12 @@ import pytest
 import slipway
 from slipway import relay
 from slipway.cli.inspect.compare import part_of
+from slipway.deploy.reference import random_inputs
 from slipway.errors import ExecutionError
 from slipway.report import compare
 from slipway.report.compare_page import comparison_html
 from slipway.report.place import Place
+from slipway.report.real_values import shared_inputs
 
 DIGITS = Path(str(files("slipway"))) / "models" / "digits" / "digits.onnx"
 
@@ -149,3 +151,57 @@ def test_one_model_and_one_target_are_too_little():
     done = command(DIGITS)
     assert done.returncode == 1
     assert "--target twice" in done.stderr
+
+
+def quantised(scale, zero, entry):
+    """A model that takes float pixels and quantises them, or (entry) takes the integers."""
+    x = relay.var("x", shape=(1, 64), dtype="uint8" if entry else "float32")
+    affine = [relay.const(scale, "float32"), relay.const(zero, "int32")]
+    q = x if entry else relay.qnn.quantize(relay.reshape(x, (1, 64)), *affine, out_dtype="uint8")
+    weight = relay.const(np.linspace(-1, 1, 4 * 64, dtype="float32").reshape(4, 64))
+    y = relay.nn.dense(relay.qnn.dequantize(q, *affine), weight)
+    rows = [("in", "x", scale, zero, True, ())] if entry else []
+    return relay.Function([x], y, None, (("meanings", tuple(rows)),) if rows else ())
+
+
+def saved(function, folder, name):
+    return slipway.compile(function, name=name, quiet=True).save(folder / f"{name}.tar")
+
+
+def test_floats_that_are_quantised_first_get_values_of_their_range(tmp_path):
+    """Pixels: normal values would all become 0 or 1, and say nothing of the model."""
+    path = saved(quantised(1.0, 3, entry=False), tmp_path, "pixels")
+    (spec,) = slipway.load(path).inputs
+    assert spec.values == (-3.0, 252.0)
+    value = random_inputs([spec], seed=1)["x"]
+    assert value.dtype == np.float32
+    assert -3 <= value.min() < 5
+    assert 240 < value.max() <= 252
+
+
+def test_float_and_integer_models_get_the_same_real_values(tmp_path):
+    """B takes the integers that A makes of its floats: the outputs must be equal."""
+    a = saved(quantised(0.5, 7, entry=False), tmp_path, "floats")
+    b = saved(quantised(0.5, 7, entry=True), tmp_path, "integers")
+    places = (Place(a, None, "here"), Place(b, None, "here"))
+    found = compare.compare(a, b, ("A", "B"), places)
+    assert [output.agrees for output in found.numbers] == [True]
+    assert not found.notes
+    ((_, one),), ((_, other),) = (side.items() for side in shared_inputs(*ports(a, b)))
+    assert other.dtype == np.uint8
+    assert len(np.unique(other)) > 50
+    np.testing.assert_array_equal(one, (other - 7.0) * 0.5)
+
+
+def ports(*paths):
+    return [compare.open_artifact(path).metadata["inputs"] for path in paths]
+
+
+def test_a_tolerance_of_ones_own(tmp_path):
+    a = saved(quantised(2.0, 3, entry=False), tmp_path, "coarse")
+    x = relay.var("x", shape=(1, 64))
+    weight = relay.const(np.linspace(-1, 1, 4 * 64, dtype="float32").reshape(4, 64))
+    b = saved(relay.Function([x], relay.nn.dense(x, weight)), tmp_path, "fine")
+    places = (Place(a, None, "here"), Place(b, None, "here"))
+    assert not compare.compare(a, b, ("A", "B"), places).numbers[0].agrees
+    assert compare.compare(a, b, ("A", "B"), places, tolerance=0.1).numbers[0].agrees

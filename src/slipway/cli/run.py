@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from rich.markup import escape
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
@@ -107,10 +108,13 @@ def run(
     else:
         dump_layers(module, dump_tensors)
     results = [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
+    names = module.get_output_names()
     if outputs is not None:
         np.savez(outputs, **{f"output_{i}": value for i, value in enumerate(results)})
     if as_json:
         found = run_values(results, print_top or 0)
+        for one, name in zip(found["outputs"], names, strict=True):
+            one["tensor"] = name
         if print_time:
             timing = module.module.time_evaluator(
                 "run", connection.device, number=number, repeat=repeat
@@ -124,7 +128,9 @@ def run(
         console.out.print(f"{outputs}: {', '.join(describe_array(a) for a in results)}")
     elif print_top is None:
         for index, value in enumerate(results):
-            console.out.print(f"output_{index}: {describe_array(value)}")
+            console.out.print(
+                f"output_{index}, {escape(names[index])}: {describe_array(value)}", soft_wrap=True
+            )
     if print_top is not None:
         for index, value in enumerate(results):
             print_largest(f"output_{index}", value, print_top)

@@ -66,6 +66,7 @@ class ModelGraph:
     outputs: list[TensorRef] = field(default_factory=list)
     output_names: tuple[str, ...] = ()  # of all outputs, where the model names them
     meanings: Meanings = NO_MEANINGS  # scales and labels, where its file tells them
+    input_values: dict[str, dict[str, Any]] = field(default_factory=dict)  # see input_values.py
     kernels: dict[str, Function] = field(default_factory=dict)
     states: list[str] = field(default_factory=list)  # inputs that a run writes: compiler/states.py
     initial: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)  # of states, not zeros

@@ -14,6 +14,7 @@ from slipway.compiler.cost import kernel_cost
 from slipway.compiler.export import ModelParts, export
 from slipway.compiler.graph import ModelGraph, StoragePlan
 from slipway.compiler.imported import with_imports
+from slipway.compiler.input_values import scale_of
 from slipway.compiler.open_sizes import formula_of, largest_bytes, largest_shape, open_sizes
 from slipway.compiler.operator_module import OperatorModule
 from slipway.compiler.system_library import with_runtime
@@ -236,15 +237,17 @@ def _metadata(graph: ModelGraph, storage: StoragePlan, mod_name: str) -> dict[st
         return {"name": name, "shape": shape, "dtype": type_.dtype, **bound}
 
     inputs = [
-        described(node.name, node.types[0])
+        described(node.name, node.types[0]) | graph.input_values.get(node.name, {})
         for node in graph.nodes
         if not node.function and node.name not in graph.params and node.name not in graph.states
     ]
     states = [described(n.name, n.types[0]) for n in graph.nodes if n.name in graph.states]
     plans = list(storage.by_device.values()) or [storage.plan]
     names = graph.output_names or tuple(graph.nodes[ref.node].name for ref in graph.outputs)
+    known = graph.meanings.outputs or (None,) * len(graph.outputs)
     outputs = [
-        described(name, graph.type_of(ref)) for name, ref in zip(names, graph.outputs, strict=True)
+        described(name, graph.type_of(ref)) | scale_of(meaning)
+        for name, ref, meaning in zip(names, graph.outputs, known, strict=True)
     ]
     return {
         "module_name": mod_name,

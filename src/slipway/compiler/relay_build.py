@@ -9,6 +9,7 @@ from typing import Any
 from slipway.backends.backend import backend_of, compile_target
 from slipway.codegen.names import check_names
 from slipway.compiler.graph import ModelGraph, build_graph, plan_storage
+from slipway.compiler.input_values import input_values
 from slipway.compiler.kernels import compile_kernels
 from slipway.compiler.model_factory import ModelFactory, device_alignment
 from slipway.compiler.optimize import optimize
@@ -147,6 +148,8 @@ def kernel_graph(
     graph.output_names = _output_names(module, len(graph.outputs))
     given = module["main"]
     graph.meanings = meanings_of(given.attr("meanings"), len(graph.outputs))
+    if isinstance(given, Function):
+        graph.input_values = input_values(given, graph.meanings)
     return bind_states(graph, state, values, mod_name) if state else graph
 
 

@@ -125,18 +125,25 @@ def _of_torch(module: Any) -> Reference:
 
 
 def random_inputs(specs: Sequence[TensorSpec], seed: int) -> dict[str, Array]:
-    """Return an array for each input: normal values for floats, [0, 128) for integers.
+    """Return an array for each input, of values that mean something to the model.
 
-    Open dimensions have their upper bounds.
+    Those of its range where it tells one (pixels, quantised integers), else normal values for
+    floats, all for 8 bits, [0, 128) for wider integers.  Open dimensions have their upper bounds.
     """
     rng = np.random.default_rng(seed)
     arrays: dict[str, Array] = {}
     for spec in specs:
         if spec.dtype.startswith(("float", "bfloat")):
-            arrays[spec.name] = rng.standard_normal(spec.largest).astype(
-                "float32" if spec.dtype == "bfloat16" else spec.dtype
+            drawn = (
+                rng.uniform(*spec.values, spec.largest)
+                if spec.values
+                else rng.standard_normal(spec.largest)
             )
+            dtype = "float32" if spec.dtype == "bfloat16" else spec.dtype
+            arrays[spec.name] = drawn.astype(dtype)
         else:
-            high = 2 if spec.dtype == "bool" else 128
-            arrays[spec.name] = rng.integers(0, high, spec.largest).astype(spec.dtype)
+            low, high = spec.values or (0, 1 if spec.dtype == "bool" else 127)
+            arrays[spec.name] = rng.integers(int(low), int(high) + 1, spec.largest).astype(
+                spec.dtype
+            )
     return arrays

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.errors import ExecutionError, did_you_mean
 
 Array = np.ndarray[Any, Any]
@@ -24,6 +25,8 @@ class TensorSpec:
     shape: tuple[int | str, ...]
     dtype: str
     largest: tuple[int, ...]
+    # (low, high) of the values that mean something, where the model quantises what it is given.
+    values: tuple[float, float] | None = None
 
     @property
     def is_open(self) -> bool:
@@ -44,9 +47,23 @@ class TensorSpec:
 def specs_of(described: Sequence[Mapping[str, Any]]) -> tuple[TensorSpec, ...]:
     """Return the specs that an artifact's metadata lists."""
     return tuple(
-        TensorSpec(d["name"], tuple(d["shape"]), d["dtype"], tuple(d.get("largest", d["shape"])))
+        TensorSpec(
+            *(d["name"], tuple(d["shape"]), d["dtype"], tuple(d.get("largest", d["shape"]))),
+            _values(d),
+        )
         for d in described
     )
+
+
+def _values(described: Mapping[str, Any]) -> tuple[float, float] | None:
+    if "range" in described:
+        low, high = described["range"]
+        return float(low), float(high)
+    dtype = described["dtype"]
+    # A quantised integer uses all its values, and 8 bits are a picture's or quantised.
+    if dtypes.is_integral(dtype) and ("scale" in described or dtype in ("int8", "uint8")):
+        return dtypes.int_range(dtype)
+    return None
 
 
 def as_array(value: Any) -> Array:

@@ -19,7 +19,9 @@ from slipway.version import VERSION
 
 TIMEOUT_S = 5.0  # for each step
 PINGS = 7
-PROBE_BYTES = 1 << 20
+# An upload to measure the rate with: it grows until it takes long enough to tell.
+PROBE_BYTES = (4 << 10, 32 << 10, 256 << 10, 1 << 20)
+PROBE_S = 0.2
 LITTLE_DISK_BYTES = 64 << 20
 LITTLE_MEMORY_BYTES = 32 << 20
 CLOCK_APART_S = 60.0  # from here on, certificates and logs suffer
@@ -196,14 +198,25 @@ def _link(session: RPCSession) -> Finding:
         session.ping()
         times.append(time.perf_counter() - start)
     text = f"{statistics.median(times) * 1e3:.2f} ms there and back"
-    try:
-        start = time.perf_counter()
-        session.upload(bytes(PROBE_BYTES), "slipway-doctor.bin")
-        rate = PROBE_BYTES / (time.perf_counter() - start)
-        session.remove("slipway-doctor.bin")
-    except RPCError as error:
-        return wrong("link", f"{text}; an upload of 1 MB fails: {error}", "make room there")
-    return ok("link", f"{text}, {rate / 1e6:.1f} MB/s upwards")
+    rate = 0.0
+    for size in PROBE_BYTES:
+        try:
+            start = time.perf_counter()
+            session.upload(bytes(size), "slipway-doctor.bin")
+            took = time.perf_counter() - start
+            session.remove("slipway-doctor.bin")
+        except RPCError as error:
+            advice = (
+                "the line loses what is sent, or the device's machine is busy: try again"
+                if isinstance(error, RPCTimeoutError)
+                else "make room there"
+            )
+            return wrong("link", f"{text}; an upload of {size >> 10} KB fails: {error}", advice)
+        rate = size / took
+        if took > PROBE_S:
+            break
+    speed = f"{rate / 1e6:.1f} MB/s" if rate >= 1e5 else f"{rate / 1e3:.1f} KB/s"
+    return ok("link", f"{text}, {speed} upwards")
 
 
 def _kernel(session: RPCSession, about: Mapping[str, str], where: str) -> Finding:

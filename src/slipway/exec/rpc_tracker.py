@@ -25,6 +25,8 @@ from slipway.exec.arguments import (
     words_of,
 )
 from slipway.rpc import log
+from slipway.rpc.farm.commands import read_commands
+from slipway.rpc.farm.store import Store
 from slipway.rpc.server import listen
 from slipway.rpc.tracker import TrackerServer
 from slipway.version import install_line
@@ -53,6 +55,14 @@ def _parser() -> argparse.ArgumentParser:
         "--web-name", action="append", default=[], metavar="NAME",
         help="host name under which the page is asked for, beside this machine's own",
     )  # fmt: skip
+    parser.add_argument(
+        "--state", type=Path, metavar="FILE",
+        help="keep a day's history, jobs and what is said of devices in this SQLite file",
+    )  # fmt: skip
+    parser.add_argument(
+        "--commands", type=Path, metavar="FILE",
+        help="commands that administrators may run from the page, as docs/farm.md says",
+    )  # fmt: skip
     add_log_format(parser)
     parser.add_argument("--silent", action="store_true", help="write no log")
     parser.add_argument("--listen-fd", type=int, default=-1, help=argparse.SUPPRESS)
@@ -68,7 +78,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.admin_token_file is not None:
             admin_token = arguments.admin_token_file.read_text().strip()
         tls = own_tls(arguments)
-        tracker = TrackerServer(read_token(arguments), admin_token, tls=tls)
+        commands = read_commands(arguments.commands) if arguments.commands is not None else []
+        store = Store(arguments.state)
+        tracker = TrackerServer(read_token(arguments), admin_token, tls=tls, store=store)
         if arguments.listen_fd >= 0:
             listener = socket.socket(fileno=arguments.listen_fd)
         else:
@@ -86,7 +98,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         announce("RPCTracker", arguments, "bind to", address_text(listener, arguments.host))
     serving = [tracker.serve(listener)]
     if page is not None:
-        serving.append(serve_page(tracker.farm, page, admin_token, arguments.web_name, tls))
+        serving.append(
+            serve_page(tracker.farm, page, admin_token, arguments.web_name, tls, store, commands)
+        )
         scheme = "http" if tls is None else "https"
         address = address_text(page, arguments.web_host)
         announce("RPCTracker", arguments, "page at", f"{scheme}://{address}/")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import secrets
+import shlex
 import shutil
 import sys
 import time
@@ -23,6 +25,7 @@ from slipway.toolchain import emulators, native
 KINDS = ("aarch64", "armv7", "riscv64", "x86_64")
 START_S = 60.0
 STATE = "farm.json"
+COMMANDS = "commands.toml"
 
 
 @dataclass
@@ -112,9 +115,7 @@ def up(
                 f"a farm runs already, at port {old.port}; `slipway farm down` ends it"
             )
         down(place)
-    servers = {
-        kind: native.build_device_server(f"{kind}-linux") for kind in wanted if kind in KINDS
-    }
+    servers = {kind: _built_server(kind) for kind in wanted if kind in KINDS}
     place.mkdir(parents=True, exist_ok=True)
     place.chmod(0o700)
     farm = VirtualFarm(str(place))
@@ -123,7 +124,8 @@ def up(
         path.write_text(secrets.token_hex(16) + "\n", encoding="ascii")
     try:
         for kind in set(wanted) & set(BOARDS):
-            servers[kind] = build_firmware(find_board(BOARDS[kind]), place / f"firmware-{kind}")
+            servers[kind] = _built_firmware(kind, place)
+        _write_commands(place, wanted)
         _start_tracker(farm, port, page)
         for kind in wanted:
             for number in range(each):
@@ -136,6 +138,51 @@ def up(
     farm.devices = {kind: each for kind in wanted}
     farm.save()
     return farm
+
+
+def add(kind: str, folder: Path | None = None) -> VirtualFarm:
+    """Start one more device of a kind in the farm that runs; return when it is registered.
+
+    Raises ExecutionError where no farm runs.
+    """
+    (wanted,) = checked_kinds([kind])
+    place = folder or farm_folder()
+    if load(place) is None:
+        raise ExecutionError("there is no farm; `slipway farm up` starts one")
+    program = _built_server(kind) if kind in KINDS else _built_firmware(kind, place)
+    with (place / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two may be added at the same time
+        farm = load(place)
+        if farm is None or not any(process.is_alive for process in farm.processes):
+            raise ExecutionError("the farm is down; `slipway farm up` starts it")
+        count = farm.devices.get(wanted, 0)
+        _start_device(farm, wanted, count, program)
+        farm.devices[wanted] = count + 1
+        farm.save()
+    _wait_for_devices(farm, {wanted: count + 1}, may_be_busy=True)
+    return farm
+
+
+def _built_server(kind: str) -> Path:
+    return native.build_device_server(f"{kind}-linux")
+
+
+def _built_firmware(kind: str, place: Path) -> Path:
+    folder = place / f"firmware-{kind}"
+    image = folder / "build" / "firmware.elf"
+    return image if image.is_file() else build_firmware(find_board(BOARDS[kind]), folder)
+
+
+def _write_commands(place: Path, kinds: Sequence[str]) -> None:
+    """Write the page's commands: one more device of each kind."""
+    every = list(dict.fromkeys([*kinds, "aarch64"]))
+    lines = []
+    for kind in every:
+        words = [sys.executable, "-m", "slipway", "farm", "add", kind]
+        run = json.dumps(shlex.join(words))
+        lines += ["[[command]]", f'name = "Start one more {kind}"', f"run = {run}", "farm = true"]
+        lines.append("timeout_s = 300")
+    (place / COMMANDS).write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 def down(folder: Path | None = None) -> int:
@@ -159,6 +206,8 @@ def _start_tracker(farm: VirtualFarm, port: int, page: int | None) -> None:
     command = [sys.executable, "-m", "slipway.exec.rpc_tracker", "--log-format", "json"]
     command += ["--port", str(port), "--port-end", str(port + 100 if port else 1)]
     command += ["--token-file", str(farm.token_file), "--admin-token-file", str(farm.admin_file)]
+    command += ["--state", str(Path(farm.folder) / "farm.sqlite")]
+    command += ["--commands", str(Path(farm.folder) / COMMANDS)]
     with_page = page is not None and find_spec("starlette") is not None
     if with_page:
         command += ["--web", str(page)]
@@ -202,15 +251,16 @@ def _start_device(farm: VirtualFarm, kind: str, number: int, program: Path) -> N
     farm.save()
 
 
-def _wait_for_devices(farm: VirtualFarm, wanted: dict[str, int]) -> None:
+def _wait_for_devices(farm: VirtualFarm, wanted: dict[str, int], may_be_busy: bool = False) -> None:
+    which = "total" if may_be_busy else "free"
     token = farm.token_file.read_text(encoding="ascii").strip()
     deadline = time.monotonic() + START_S
     with connect_tracker("127.0.0.1", farm.port, token=token) as tracker:
         while time.monotonic() < deadline:
             queues = tracker.summary()["queue_info"]
-            if all(queues.get(kind, {}).get("free", 0) >= n for kind, n in wanted.items()):
+            if all(queues.get(kind, {}).get(which, 0) >= n for kind, n in wanted.items()):
                 return
-            for process in farm.processes:
+            for process in farm.processes[-1:] if may_be_busy else farm.processes:
                 if not process.is_alive:
                     log = Path(farm.folder) / f"{process.name}.log"
                     said = log.read_text(encoding="utf-8", errors="replace").strip() or "nothing"

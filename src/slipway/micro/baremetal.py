@@ -181,9 +181,9 @@ class BaremetalHandler(server.ProjectAPIHandler):
             self._make()
             return
         self._make("STACK_BYTES=256")  # to learn the bound, also where the RAM is small
-        # RISC-V's reset handler is assembler, which jumps to board_start with an empty stack.
-        bounds = (stack_bound(self.folder / "build", e) for e in ("Reset_Handler", "board_start"))
-        bound = next((b for b in bounds if b is not None), None)
+        # Where the reset handler is assembler, it goes on in C with an empty stack.
+        entry = "Reset_Handler" if not board.boot else "start"
+        bound = stack_bound(self.folder / "build", entry if board.is_arm else "board_start")
         reserved = _STACK_BYTES if bound is None else -(-(bound + _STACK_BESIDE) // 64) * 64
         (self.folder / "stack.mk").write_text(f"STACK_BYTES = {reserved}\n")
         self._make()
@@ -203,7 +203,7 @@ class BaremetalHandler(server.ProjectAPIHandler):
         if command:
             run_tool([word.format(elf=elf) for word in shlex.split(command)], "programming", 300)
         elif board.emulator is None or chosen.get("port"):
-            flash_board(board, elf, chosen.get("drive"))
+            flash_board(board, elf, chosen.get("drive"), chosen.get("port"))
 
     def open_transport(self, options: dict[str, Any]) -> server.TransportTimeouts:
         """Open the board's serial port, or start the emulator with its line on a pipe."""
@@ -260,6 +260,12 @@ def board_config(board: Board) -> str:
         "#define BOARD_BAUD 115200u",
         "#endif",
         f"#define BOARD_HAS_ICACHE {int(board.instruction_cache)}",
+        f"#define BOARD_HAS_DCACHE {int(board.data_cache)}",
+        f"#define BOARD_HAS_BOOT_ROM {int(bool(board.boot))}",
+        f"#define BOARD_HAS_SETUP {int(bool(board.clock or board.pins))}",
+        f"#define BOARD_HAS_CALLS {int(any(s.kind == 'call' for s in board.clock))}",
+        f"#define BOARD_RUNS_FROM_RAM {int(not board.read_shift)}",
+        f"#define BOARD_TIMER_BASE {board.timer_base:#x}u",
         _step_table("BOARD_CLOCK_STEPS", board.clock),
         _step_table("BOARD_PIN_STEPS", board.pins),
         "#define BOARD_BOOT_WORDS "
@@ -267,10 +273,15 @@ def board_config(board: Board) -> str:
             _words(".boot2", "board_boot_words", checked_boot_block(board.boot_block))
             + " "
             + _words(".vectors.block", "board_image_block", board.image_block)
+            + " ".join(
+                _words(f".boot.{i}", f"board_boot_{i}", part.all_words())
+                for i, part in enumerate(board.boot)
+            )
         ).strip(),
         f"#define BOARD_HAS_FPU {int(has_fpu)}",
         "#define BOARD_COPIED_MEMORIES(X) " + " ".join(f"X({m})" for m in copied_memories(board)),
         f"#define BOARD_EXIT_SEMIHOSTING {int(board.exit == 'semihosting')}",
+        f"#define BOARD_EXIT_SIFIVE_TEST {int(board.exit == 'sifive_test')}",
         "#endif",
         "",
     ]
@@ -337,8 +348,10 @@ def copy_board(source: Path, target: Path, board: Board, kind: str) -> None:
 
 def _board_sources(board: Board, kind: str) -> list[str]:
     main = {"bench": "main_bench.c", "example_project": "main_example.c"}.get(kind, "main_rpc.c")
-    setup = ["setup.c"] if board.is_arm else []
-    return [main, "print.c", *setup, f"startup_{board.startup}.c", f"uart_{board.uart.kind}.c"]
+    setup = ["setup.c"] if board.is_arm or board.clock or board.pins else []
+    timer = [f"timer_{board.timer}.c"] if board.timer else []
+    own = [f"startup_{board.startup}.c", *timer, f"uart_{board.uart.kind}.c"]
+    return [main, "print.c", *setup, *own]
 
 
 def copy_runtime(runtime: Path, target: Path) -> None:

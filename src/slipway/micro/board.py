@@ -39,6 +39,7 @@ class Uart:
 
 
 STEP_KINDS = {"write": 1, "set": 1, "clear": 1, "field": 2, "wait": 2}  # with so many numbers
+_CALL_NUMBERS = range(1, 7)  # of a function in ROM, each of 8 bits
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,28 @@ class RegisterStep:
     """One register of the start: "write a v", "set a m", "clear a m", "field a m v", "wait a m v".
 
     All are 32-bit words; "field" replaces the bits of the mask, "wait" waits until they are so.
+    "call a n ..." calls a function of the chip's ROM on up to six bytes, the first four of
+    which are the mask's, from its low end.
     """
 
     kind: str
     address: int
     mask: int
     value: int
+
+
+@dataclass(frozen=True)
+class BootPart:
+    """Bytes that a boot ROM reads at a fixed address: the words that are not 0, by their offset."""
+
+    at: int
+    size: int
+    words: tuple[tuple[int, int], ...]
+
+    def all_words(self) -> list[int]:
+        """Return every word, in order."""
+        given = dict(self.words)
+        return [given.get(offset, 0) for offset in range(0, self.size, 4)]
 
 
 @dataclass(frozen=True)
@@ -85,7 +102,12 @@ class Board:
     pins: tuple[RegisterStep, ...] = ()
     boot_block: tuple[int, ...] = ()  # RP2040's second boot stage, in the memory named BOOT
     image_block: tuple[int, ...] = ()  # words that the boot ROM looks for behind the vectors
-    flash_tool: str = ""  # "pyocd CHIP" or "uf2 FAMILY": what programs it, see `board_tools`
+    boot: tuple[BootPart, ...] = ()  # what other boot ROMs read, in the memory named BOOT
+    flash_tool: str = ""  # what programs it: "pyocd CHIP", "uf2 FAMILY", ..., see `board_tools`
+    data_cache: bool = False
+    timer: str = ""  # the driver of its clock where the core has none, and its registers
+    timer_base: int = 0
+    read_at: int = 0  # where the bytes of FLASH are read as data; 0: where code runs from them
 
     def memory(self, name: str) -> Memory:
         """Return one memory by name; raises ValueError with the names there are."""
@@ -109,6 +131,11 @@ class Board:
         return self.memory("RAM").size
 
     @property
+    def read_shift(self) -> int:
+        """What to add to an address of FLASH to read there."""
+        return self.read_at - self.memory("FLASH").origin if self.read_at else 0
+
+    @property
     def is_arm(self) -> bool:
         """Whether the core is a Cortex-M."""
         return self.startup == "cortex_m"
@@ -121,7 +148,8 @@ def _read(path: Path) -> Board:
     for name in ("FLASH", "RAM"):
         if all(m.name != name for m in board.memories):
             raise SlipwayError(f"{path}: a board needs a memory {name}; see the files in {DEVICES}")
-    for prefix, value in (("startup", board.startup), ("uart", board.uart.kind)):
+    parts = [("startup", board.startup), ("uart", board.uart.kind)]
+    for prefix, value in [*parts, *([("timer", board.timer)] if board.timer else [])]:
         known = sorted(p.stem.removeprefix(f"{prefix}_") for p in _SOURCES.glob(f"{prefix}_*.c"))
         if value not in known:
             raise SlipwayError(
@@ -157,7 +185,12 @@ def _parse(path: Path) -> Board:
             pins=tuple(map(parse_step, data.get("pins", ()))),
             boot_block=tuple(map(int, data.get("boot_block", ()))),
             image_block=tuple(map(int, data.get("image_block", ()))),
+            boot=tuple(map(_boot_part, data.get("boot", ()))),
             flash_tool=str(data.get("flash_tool", "")),
+            data_cache=bool(data.get("data_cache", False)),
+            timer=str(data.get("timer", "instret" if data["startup"] == "riscv" else "")),
+            timer_base=int(data.get("timer_base", 0)),
+            read_at=int(data.get("read_at", 0)),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
@@ -169,8 +202,14 @@ def _parse(path: Path) -> Board:
 def parse_step(text: str) -> RegisterStep:
     """Read one step: a kind, numbers, and behind # what it is for."""
     kind, *words = text.partition("#")[0].split() or [""]
+    if kind == "call" and len(words) - 1 in _CALL_NUMBERS:
+        address, *numbers = (int(word, 0) for word in words)
+        if not 0 < address < 1 << 32 or any(not 0 <= n < 256 for n in numbers):
+            raise ValueError(f"the step {text!r} calls no function on numbers below 256")
+        packed = int.from_bytes(bytes(numbers), "little")
+        return RegisterStep(kind, address, packed & 0xFFFFFFFF, packed >> 32)
     if STEP_KINDS.get(kind) != len(words) - 1:
-        forms = "write A V, set A M, clear A M, field A M V, wait A M V"
+        forms = "write A V, set A M, clear A M, field A M V, wait A M V, call A N..."
         raise ValueError(f"the step {text!r} is none of {forms}")
     address, *rest = (int(word, 0) for word in words)
     if any(not 0 <= n < 1 << 32 for n in (address, *rest)) or address % 4 or not address:
@@ -181,8 +220,22 @@ def parse_step(text: str) -> RegisterStep:
     return RegisterStep(kind, address, 0xFFFFFFFF if kind == "write" else mask, value)
 
 
+def _boot_part(given: dict[str, Any]) -> BootPart:
+    """Read an entry of ``boot``: at, size, and words as "OFFSET WORD  # what it is"."""
+    words = []
+    for text in given["words"]:
+        offset, word = (int(number, 0) for number in text.partition("#")[0].split())
+        if offset % 4 or not 0 <= offset < given["size"] or not 0 <= word < 1 << 32:
+            raise ValueError(f"the word {text!r} is none of the {given['size']} bytes")
+        words.append((offset, word))
+    return BootPart(int(given["at"]), int(given["size"]), tuple(words))
+
+
 def step_text(step: RegisterStep) -> str:
     """Return a step as a description holds it; the inverse of `parse_step`."""
+    if step.kind == "call":
+        numbers = list((step.mask | step.value << 32).to_bytes(6, "little"))
+        return " ".join([step.kind, *(f"{n:#x}" for n in (step.address, *numbers))])
     numbers = [step.value] if STEP_KINDS[step.kind] == 1 else [step.mask, step.value]
     return " ".join([step.kind, *(f"{n:#x}" for n in (step.address, *numbers))])
 
@@ -205,12 +258,16 @@ def board_toml(board: Board) -> str:
     names = (
         *("title", "core", "startup", "compiler", "cflags", "target", "clock_hz", "exit"),
         *("reset_hz", "instruction_cache", "boot_block", "image_block", "flash_tool"),
+        *("data_cache", "timer", "timer_base", "read_at"),
     )
     lines = [f"{name} = {text(getattr(board, name))}" for name in names]
     for name in ("clock", "pins"):
         lines.append(f"{name} = {text([step_text(s) for s in getattr(board, name)])}")
     uart = ", ".join(f"{f.name} = {text(getattr(board.uart, f.name))}" for f in fields(board.uart))
     lines.append(f"uart = {{ {uart} }}")
+    for part in board.boot:
+        words = [f"{offset:#x} {word:#010x}" for offset, word in part.words]
+        lines += ["[[boot]]", f"at = {part.at}", f"size = {part.size}", f"words = {text(words)}"]
     for m in board.memories:
         lines += ["[[memory]]", f"name = {text(m.name)}", f"origin = {m.origin}"]
         lines.append(f"size = {m.size}")

@@ -52,11 +52,13 @@ def need_tools(board: Board) -> None:
         )
 
 
-def flash_board(board: Board, elf: Path, drive: str | None = None) -> None:
+def flash_board(board: Board, elf: Path, drive: str | None = None, port: str | None = None) -> None:
     """Program a board with an image by the tool that its description names.
 
     ``pyocd CHIP`` runs pyOCD, which knows most debuggers; ``uf2 FAMILY`` copies the image to the
-    drive that the board's boot loader shows.  Raises ToolchainError or RPCConnectionError.
+    drive that the board's boot loader shows; ``teensy MODEL`` runs teensy_loader_cli on the image
+    as Intel HEX; ``esptool CHIP OFFSET`` writes the image's bytes by esptool.
+    Raises ToolchainError or RPCConnectionError.
     """
     tool, _, what = board.flash_tool.partition(" ")
     if tool == "pyocd":
@@ -65,11 +67,31 @@ def flash_board(board: Board, elf: Path, drive: str | None = None) -> None:
     elif tool == "uf2":
         image = uf2_image(elf.read_bytes(), int(what, 0))
         (_uf2_drive(board, drive) / "firmware.uf2").write_bytes(image)
+    elif tool == "teensy":
+        image_file = _converted(board, elf, "ihex", ".hex")
+        command = [find_tool("teensy_loader_cli"), f"--mcu={what}", "-w", "-v", str(image_file)]
+        run_tool(command, f"programming {board.name}", timeout_s=FLASH_TIMEOUT_S)
+    elif tool == "esptool":
+        chip, offset = what.split()
+        at = ["--port", port] if port else []
+        image_file = _converted(board, elf, "binary", ".bin")
+        command = [find_tool("esptool"), "--chip", chip, *at, "write_flash", offset]
+        run_tool(
+            [*command, str(image_file)], f"programming {board.name}", timeout_s=FLASH_TIMEOUT_S
+        )
     else:
         raise ArgumentValueError(
             f"{board.title}: say how to program it with the option flash_command, for "
             "example 'openocd -f board/st_nucleo_l4.cfg -c \"program {elf} verify reset exit\"'"
         )
+
+
+def _converted(board: Board, elf: Path, form: str, suffix: str) -> Path:
+    """Return the image in another form, beside it."""
+    path = elf.with_suffix(suffix)
+    tool = find_tool(board.compiler.removesuffix("gcc") + "objcopy")
+    run_tool([tool, "-O", form, str(elf), str(path)], f"writing {path.name}")
+    return path
 
 
 _PT_LOAD = 1

@@ -13,9 +13,11 @@ ENTRY(Reset_Handler)
 PROVIDE(__stack_bytes = {stack}); /* the Makefile's STACK_BYTES goes before */
 SECTIONS {{
 {boot}  .vectors : {{ KEEP(*(.vectors)) KEEP(*(.vectors.block)) }} > FLASH
-  .text : {{ *(.text .text.*) }} > FLASH
-  .rodata : {{ . = ALIGN(8); *(.rodata .rodata.* .srodata .srodata.*) . = ALIGN(4); }} > FLASH
-  .ARM.extab : {{ *(.ARM.extab*) }} > FLASH
+  .text : {{ *(.text .text.*){text_end} }} > FLASH
+  .rodata {rodata_at}: {rodata_lma}{{
+    . = ALIGN(8); *(.rodata .rodata.* .srodata .srodata.*) . = ALIGN(4);
+  }} > {rodata}
+{hole}  .ARM.extab : {{ *(.ARM.extab*) }} > FLASH
   .ARM.exidx : {{ *(.ARM.exidx*) }} > FLASH
   .eh_frame : {{ KEEP(*(.eh_frame)) }} > FLASH
   .data : {{
@@ -25,7 +27,7 @@ SECTIONS {{
     __global_pointer$ = . + 0x800; *(.sdata .sdata.*)
     . = ALIGN(4); __data_end = .;
   }} > RAM AT > FLASH
-  __data_load = LOADADDR(.data);
+  __data_load = LOADADDR(.data){shift};
   .bss (NOLOAD) : {{
     . = ALIGN(8); __bss_start = .;
     *(.sbss .sbss.* .bss .bss.*) *(COMMON)
@@ -59,11 +61,19 @@ def linker_script(board: Board, stack_bytes: int) -> str:
         for m in board.memories
         if m.name not in ("FLASH", "BOOT")
     )
-    boots = any(m.name == "BOOT" for m in board.memories)
+    boots = any(m.name == "BOOT" for m in board.memories) and not board.boot
+    boot = "  .boot2 : { KEEP(*(.boot2)) } > BOOT\n" if boots else ""
+    for i, part in enumerate(board.boot):
+        boot += f"  .boot.{i} {part.at:#x} : {{ KEEP(*(.boot.{i})) }} > BOOT\n"
+    shift = f" + {board.read_shift}" if board.read_shift else ""
+    if board.read_shift:
+        flash = board.memory("FLASH")
+        origin = flash.origin + board.read_shift
+        memories += f"\n  FLASH_DATA (r) : ORIGIN = {origin:#x}, LENGTH = {flash.size:#x}"
     constants = "".join(
         f"  .constants.{m} : {{ . = ALIGN(16); __{m}_start = .; *(.slipway.constant.{m}) "
         f". = ALIGN(4); __{m}_end = .; }} > {m} AT > FLASH\n"
-        f"  __{m}_load = LOADADDR(.constants.{m});\n"
+        f"  __{m}_load = LOADADDR(.constants.{m}){shift};\n"
         for m in copied_memories(board)
     )
     return _TEMPLATE.format(
@@ -72,8 +82,26 @@ def linker_script(board: Board, stack_bytes: int) -> str:
         pools=pools,
         constants=constants,
         stack=stack_bytes,
-        boot="  .boot2 : { KEEP(*(.boot2)) } > BOOT\n" if boots else "",
+        boot=boot,
+        shift=shift,
+        **_constants_in(board),
     )
+
+
+def _constants_in(board: Board) -> dict[str, str]:
+    """Where constants lie: in FLASH, or at the same bytes of it as the data bus sees them.
+
+    Then the section has another address than its place in the image, which a hole keeps free.
+    """
+    if not board.read_shift:
+        return {"text_end": "", "rodata_at": "", "rodata_lma": "", "rodata": "FLASH", "hole": ""}
+    return {
+        "text_end": " . = ALIGN(16); __text_end = .;",
+        "rodata_at": f"(__text_end + {board.read_shift}) ",
+        "rodata_lma": "AT(__text_end) ",
+        "rodata": "FLASH_DATA",
+        "hole": "  .hole (NOLOAD) : { . = . + SIZEOF(.rodata); } > FLASH\n",
+    }
 
 
 def copied_memories(board: Board) -> list[str]:

@@ -27,6 +27,8 @@ _PACKAGES = {
 _ELSEWHERE = {
     "arduino-cli": "See https://arduino.github.io/arduino-cli/latest/installation",
     "pyocd": "It programs most boards: pip install pyocd",
+    "esptool": "It programs Espressif's chips: pip install esptool",
+    "teensy_loader_cli": "It programs Teensy boards: sudo apt-get install teensy-loader-cli",
     "pio": "It comes with PlatformIO: pip install platformio",
     "idf.py": "It comes with ESP-IDF: https://docs.espressif.com, Get Started",
     "west": "It comes with Zephyr: pip install west",

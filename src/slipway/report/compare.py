@@ -14,11 +14,12 @@ import numpy as np
 
 from slipway.deploy.agreement import TOLERANCE, Agreement, agreement_of
 from slipway.deploy.reference import random_inputs
-from slipway.deploy.tensors import specs_of
+from slipway.deploy.tensors import Array, specs_of
 from slipway.errors import ExecutionError
 from slipway.inspect.profile import open_artifact, operators_text
 from slipway.report.collect import now, port_text, sizes_of, versions
 from slipway.report.place import Place
+from slipway.report.real_values import real_outputs, shared_inputs
 from slipway.runtime.artifact import Artifact
 from slipway.runtime.graph.graph_format import GraphTables
 
@@ -222,9 +223,14 @@ def kernel_text(kernel: ComparedKernel | None) -> str:
 
 
 def compare(
-    a: Path, b: Path, names: tuple[str, str], places: tuple[Place | str, Place | str]
-) -> Comparison:
-    """Return how two exported models differ; a place that is a text says why one cannot run."""
+    a: Path, b: Path, names: tuple[str, str], places: tuple[Place | str, Place | str],
+    tolerance: float = TOLERANCE,
+) -> Comparison:  # fmt: skip
+    """Return how two exported models differ; a place that is a text says why one cannot run.
+
+    Both get the same values, quantised for a model that takes integers.  `tolerance` is the share
+    of A's largest value that B's outputs may be off.
+    """
     found = Comparison(side_of(a, names[0]), side_of(b, names[1]), now(), versions=versions())
     found.changes = changes_of(found.a.kernels, found.b.kernels)
     found.same = same_parts(a, b)
@@ -233,23 +239,31 @@ def compare(
         if isinstance(place, str):
             side.why_not_run = f"{side.name} did not run: {place}"
             found.notes.append(side.why_not_run)
-    if found.a.inputs != found.b.inputs:
+    said = [open_artifact(path).metadata for path in (a, b)]
+    shared = shared_inputs(said[0]["inputs"], said[1]["inputs"])
+    if shared is None:
         found.notes.append("the inputs differ, so that numbers cannot be compared")
-    running = [(s, p) for s, p in zip(sides, places, strict=True) if isinstance(p, Place)]
-    inputs = [_filled(place) for _, place in running]
+        shared = tuple(random_inputs(specs_of(own["inputs"]), seed=0) for own in said)
+        can_compare = False
+    else:
+        can_compare = True
+    running, results = [], []
+    for side, place, inputs in zip(sides, places, shared, strict=True):
+        if isinstance(place, Place):
+            running.append((side, place))
+            results.append(_outputs(place, inputs))
     _measure(running)
-    if len(running) == 2 and found.a.inputs == found.b.inputs:
-        _add_numbers(found, [place for _, place in running], inputs[0])
+    if len(running) == 2 and can_compare:
+        _add_numbers(found, results, (said[0]["outputs"], said[1]["outputs"]), tolerance)
     return found
 
 
-def _filled(place: Place) -> Mapping[str, Any]:
-    specs = specs_of(open_artifact(place.artifact).metadata["inputs"])
-    arrays = random_inputs(specs, seed=0)
-    for name, value in arrays.items():
+def _outputs(place: Place, inputs: Mapping[str, Any]) -> list[Array]:
+    for name, value in inputs.items():
         place.executor.set_input(name, np.asarray(value, order="C"))
     place.executor.run()
-    return arrays
+    count = place.executor.get_num_outputs()
+    return [np.array(place.executor.get_output(i).numpy()) for i in range(count)]
 
 
 def _measure(running: Sequence[tuple[Side, Place]]) -> None:
@@ -271,21 +285,18 @@ def _measure(running: Sequence[tuple[Side, Place]]) -> None:
                 kernel.seconds = min(kernel.seconds or seconds, seconds)
 
 
-def _add_numbers(found: Comparison, places: Sequence[Place], inputs: Mapping[str, Any]) -> None:
-    results = []
-    for place in places:
-        for name, value in inputs.items():
-            place.executor.set_input(name, np.asarray(value, order="C"))
-        place.executor.run()
-        count = place.executor.get_num_outputs()
-        results.append([np.array(place.executor.get_output(i).numpy()) for i in range(count)])
+def _add_numbers(
+    found: Comparison, results: Sequence[list[Array]],
+    ports: tuple[Sequence[Any], Sequence[Any]], tolerance: float,
+) -> None:  # fmt: skip
     if [r.shape for r in results[0]] != [r.shape for r in results[1]]:
         found.notes.append("the outputs have other shapes, so that numbers cannot be compared")
         return
+    results = real_outputs(results[0], results[1], ports)
     outputs = [text.partition(":")[0] for text in found.b.outputs]
     agreement: Agreement = agreement_of(
         dict(zip(outputs, results[1], strict=True)), dict(zip(outputs, results[0], strict=True)),
-        found.a.name, TOLERANCE,
+        found.a.name, tolerance,
     )  # fmt: skip
     found.numbers = [Numbers(o.name, o.error, o.sqnr_db, o.agrees) for o in agreement.outputs]
 

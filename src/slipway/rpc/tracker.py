@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import logging
 import socket
+import sqlite3
 import ssl
 import struct
 from typing import Any
@@ -28,7 +30,9 @@ from slipway.rpc.connections.greeting import (
 from slipway.rpc.connections.reception import GREETING_TIMEOUT_S, Guest, Streams, receive_guests
 from slipway.rpc.farm.journal import SAMPLE_S
 from slipway.rpc.farm.state import Farm, FarmDevice, Grant
+from slipway.rpc.farm.store import Store
 from slipway.rpc.farm.view import classic_summary, take_sample, why_not
+from slipway.rpc.log import tell
 from slipway.rpc.protocol import (
     NAME_MAX_BYTES,
     REGISTER_BUSY,
@@ -47,6 +51,7 @@ from slipway.rpc.tracker_process import Tracker as Tracker  # classic TVM's plac
 SILENCE_TIMEOUT_S = 12.0  # devices send a heartbeat every 3 s
 ASSIGN_TIMEOUT_S = 5.0
 _REGISTER = struct.Struct("<IIII")
+_log = logging.getLogger("slipway.rpc.tracker")
 _REQUEST = struct.Struct("<iIII")
 
 
@@ -95,8 +100,9 @@ class TrackerServer:
     """The tracker's connections; run it with `serve`.  Its state is `farm`."""
 
     def __init__(
-        self, token: str = "", admin_token: str = "", *, tls: ssl.SSLContext | None = None
-    ) -> None:
+        self, token: str = "", admin_token: str = "", *, tls: ssl.SSLContext | None = None,
+        store: Store | None = None,
+    ) -> None:  # fmt: skip
         self._tls = tls
         self._gate = Gate(
             "tracker",
@@ -106,6 +112,9 @@ class TrackerServer:
             admin_token,
         )
         self.farm = Farm()
+        self.store = store or Store()
+        self.store.load(self.farm)
+        self.farm.keep = self.store.keep
 
     async def serve(self, listener: socket.socket) -> None:
         """Serve on a listening socket until cancelled."""
@@ -118,6 +127,11 @@ class TrackerServer:
     async def _sample(self) -> None:
         while True:
             take_sample(self.farm)
+            self.farm.end_reservations()
+            try:
+                self.store.write(self.farm)
+            except sqlite3.Error as error:  # a full disk: the farm goes on
+                tell(_log, "history", f"the history cannot be written: {error}")
             await asyncio.sleep(SAMPLE_S)
 
     # Connections

@@ -5,7 +5,7 @@ import pytest
 from kernel_check import TARGETS, run, var
 
 import slipway
-from slipway import relay
+from slipway import IRModule, relay
 from slipway.compiler.kernels import lower_kernel
 from slipway.ir import expr as E
 from slipway.ir.visit import walk
@@ -35,10 +35,34 @@ TURNED = {
 }
 
 
+# Planes that become the few channels of pixels.
+NARROW = {
+    "an image": lambda: relay.transpose(var("x", 1, 3, 17, 29), (0, 2, 3, 1)),
+    "a long image": lambda: relay.transpose(var("x", 3, 131, 96), (1, 2, 0)),
+    "pairs": lambda: relay.transpose(var("x", 2, 301), (1, 0)),
+    "with arithmetic": lambda: (
+        relay.transpose(var("x", 2, 3, 20, 33), (0, 2, 3, 1)) * var("y", 3) + var("z", 3)
+    ),
+    "with a function": lambda: relay.exp(relay.transpose(var("x", 3, 20, 33), (1, 2, 0))),
+    "reversed": lambda: relay.transpose(var("x", 3, 20, 33), (2, 1, 0)),
+}
+
+
 @pytest.mark.parametrize("target", [*TARGETS, "c"])
-@pytest.mark.parametrize("name", TURNED)
+@pytest.mark.parametrize("name", [*TURNED, *NARROW])
 def test_numbers(name, target):
-    run(TURNED[name](), target)
+    run((TURNED | NARROW)[name](), target)
+
+
+@pytest.mark.parametrize("cpu", ["haswell", "x86-64-v4"])
+@pytest.mark.parametrize("name", ["an image", "a long image", "pairs", "with arithmetic"])
+def test_pixels_are_stored_without_looking_for_each_element(name, cpu):
+    """Vectors over several pixels would take a division for each lane."""
+    module = IRModule.from_expr(NARROW[name]())
+    library = relay.build(module, target=f"llvm -mcpu={cpu}")
+    assembly = library.get_lib().get_source("asm")
+    assert "\tvdivp" not in assembly
+    assert "\tvgather" not in assembly
 
 
 @pytest.mark.parametrize("name", TURNED)

@@ -4,13 +4,16 @@ import asyncio
 import http.client
 import json
 import socket
+import sys
 import threading
 import time
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from slipway.rpc.farm.commands import Command
 from slipway.rpc.farm.state import Farm
+from slipway.rpc.farm.store import Store
 from slipway.rpc.farm.view import take_sample
 from slipway.rpc.web import auth as web_auth
 from slipway.rpc.web import feed as web_feed
@@ -39,14 +42,14 @@ class Link:
 class Site:
     """The page of a farm, served by a thread; `run` calls a function in its loop."""
 
-    def __init__(self, token=TOKEN, names=()):
+    def __init__(self, token=TOKEN, names=(), store=None, commands=()):
         self.farm = Farm()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self.loop = asyncio.new_event_loop()
         self.cookie = ""
         self._serving = self.loop.create_task(
-            serve_page(self.farm, self._listener, token, names), name="page"
+            serve_page(self.farm, self._listener, token, names, None, store, commands), name="page"
         )
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -375,3 +378,95 @@ def test_guesses_are_slow_and_few(monkeypatch):
         assert 429 in answers
     finally:
         running.stop()
+
+
+COMMANDS = [
+    Command("power cycle", (sys.executable, "-c", "import sys; print(sys.argv[1:])", "{address}"),
+            kinds=("board",)),
+    Command("break", (sys.executable, "-c", "raise SystemExit('no relay')")),
+    Command("one more", (sys.executable, "-c", "print('started')"), farm=True),
+]  # fmt: skip
+
+
+@pytest.fixture
+def equipped(monkeypatch, tmp_path):
+    monkeypatch.setattr(web_auth, "_WRONG_TOKEN_DELAY_S", 0.0)
+    store = Store(tmp_path / "farm.sqlite")
+    running = Site(store=store, commands=COMMANDS)
+    running.store = store
+    yield running
+    running.stop()
+    store.close()
+
+
+def test_notes_tags_and_reservations(equipped):
+    number = equipped.add().number
+    path = f"/api/devices/{number}"
+    body = {"note": "keep the\ncable free", "tags": "camera, rack 2"}
+    assert equipped.ask("POST", f"{path}/describe", body)[0] == 401
+    csrf = equipped.sign_in()
+
+    def act(name, body):
+        return equipped.ask("POST", f"{path}/{name}", body, X_CSRF_Token=csrf)[0]
+
+    assert act("describe", body) == 200
+    assert act("reserve", {"who": "ana", "minutes": 30}) == 200
+    (device,) = equipped.state()["devices"]
+    assert (device["note"], device["tags"]) == ("keep the cable free", ["camera", "rack 2"])
+    assert device["reserved_for"] == "ana"
+    assert device["reserved_until"] == pytest.approx(time.time() + 1800, abs=60)
+    assert equipped.hand_out().holder.startswith("slipway 0.1 ana")
+    assert act("reserve", {"who": "ana", "minutes": 0}) == 200
+    assert equipped.state()["devices"][0]["reserved_for"] == ""
+    for name, wrong in (
+        ("describe", {"note": 3}), ("describe", {"note": "x" * 500}), ("describe", {"tags": []}),
+        ("reserve", {"who": "ana", "minutes": "soon"}), ("reserve", {"who": 1, "minutes": 5}),
+        ("reserve", {"who": "ana", "minutes": -1}), ("reserve", {"who": "ana", "minutes": 1e9}),
+        ("reserve", {"who": "ana", "minutes": True}),
+    ):  # fmt: skip
+        assert act(name, wrong) == 400, (name, wrong)
+    assert equipped.ask(
+        "POST", "/api/devices/77/describe", {"note": "x"}, X_CSRF_Token=csrf
+    )[0] == 409  # fmt: skip
+
+
+def test_commands_of_the_trackers_file(equipped):
+    number = equipped.add().number
+    other = equipped.add("phone", 9091).number
+    assert equipped.ask("POST", "/api/command", {"name": "one more"})[0] == 401
+    assert json.loads(equipped.ask("GET", "/api/me")[2]).get("commands") == []
+    csrf = equipped.sign_in()
+    names = [c["name"] for c in json.loads(equipped.ask("GET", "/api/me")[2])["commands"]]
+    assert names == ["power cycle", "break", "one more"]
+    assert "argv" not in equipped.ask("GET", "/api/me")[2]  # what they run is not told
+
+    def act(path, name):
+        status, _, text = equipped.ask("POST", path, {"name": name}, X_CSRF_Token=csrf)
+        return status, json.loads(text)
+
+    status, said = act(f"/api/devices/{number}/command", "power cycle")
+    assert (status, said["result"], said["text"]) == (200, "ok", "['10.0.0.1']")
+    assert act(f"/api/devices/{number}/command", "break")[1]["text"] == "exit code 1: no relay"
+    assert act("/api/command", "one more")[1]["text"] == "started"
+    for path, name in (
+        (f"/api/devices/{other}/command", "power cycle"),  # of another kind
+        (f"/api/devices/{number}/command", "one more"), ("/api/command", "power cycle"),
+        (f"/api/devices/{number}/command", "no such"), ("/api/devices/77/command", "power cycle"),
+    ):  # fmt: skip
+        assert act(path, name)[0] == 404, (path, name)
+    jobs = equipped.state()["jobs"]
+    assert [(j["kind"], j["result"]) for j in jobs] == [
+        ("one more", "ok"), ("break", "failed"), ("power cycle", "ok"),
+    ]  # fmt: skip
+    assert jobs[2]["device"] == "board at 10.0.0.1:9090"
+
+
+def test_a_day_of_history(equipped):
+    equipped.add()
+    equipped.run(take_sample, equipped.farm)
+    equipped.run(equipped.store.write, equipped.farm)
+    ((at, online, used, waiting, finished),) = json.loads(equipped.ask("GET", "/api/day")[2])[
+        "history"
+    ]
+    assert at == pytest.approx(time.time(), abs=60)
+    assert (online, used, waiting, finished) == (1, 0, 0, 0)

@@ -168,6 +168,36 @@ def test_administrator_at_work(browser, site):
     page.wait(lambda: page.find("#rows button") == [])
 
 
+def test_notes_reservations_and_a_day(browser, site):
+    page = Page(browser, site)
+    assert "a board" in page.rows()[0]  # the device's own description
+    sign_in(page)
+    page.wait(lambda: page.text("admin") == "Sign out")
+    page.button(1, "Manage").click()
+    page.wait(lambda: page.find("#manage")[0].is_displayed())
+    for name, text in (("note", "keep the <b>cable</b> free"), ("tags", "camera, rack 2")):
+        page.find(f"#{name}")[0].send_keys(text)
+    page.find("#who")[0].send_keys("ana")
+    page.find("#manage-form [type=submit]")[0].click()
+    page.wait(lambda: "for ana until" in page.rows()[0])
+    assert "keep the <b>cable</b> free" in page.rows()[0]
+    assert [tag.text for tag in page.find("#rows .tag")] == ["camera", "rack 2"]
+    page.find("#find")[0].send_keys("rack 2")
+    page.wait(lambda: len(page.rows()) == 1)
+    page.find("#find")[0].send_keys(Keys.BACKSPACE * 10)
+    page.button(1, "Manage").click()
+    assert page.run("return document.getElementById('who').value") == "ana"
+    page.run("document.getElementById('who').value = ''")
+    page.find("#manage-form [type=submit]")[0].click()
+    page.wait(lambda: "for ana" not in page.rows()[0])
+    page.find("#spans button")[1].click()
+    page.wait(lambda: page.text("chart-title") == "Last day")
+    page.wait(lambda: "24 h ago" in page.find("#chart")[0].text)
+    assert "session failed" not in page.text("jobs")
+    (job,) = page.find("#jobs li")
+    assert "SIGSEGV in <b>conv2d</b>" in job.text
+
+
 CONTRAST = """
 const light = (c) => { const [r, g, b] = c.match(/[\\d.]+/g).map(Number).slice(0, 3)
   .map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);

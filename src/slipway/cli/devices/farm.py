@@ -11,7 +11,7 @@ from slipway.cli import console
 from slipway.cli.options import AsJson
 
 app = typer.Typer(
-    help="A farm of virtual devices on this machine: up, status, down.", no_args_is_help=True
+    help="A farm of virtual devices on this machine: up, add, status, down.", no_args_is_help=True
 )
 
 
@@ -44,6 +44,27 @@ def up(
     with console.step("Starting the farm (a device server is built once for each kind)"):
         farm = start(names, virtual, port, web)
     show(values_of(farm), as_json)
+
+
+@app.command("add")
+def add(
+    kind: Annotated[str, typer.Argument(help="A kind: aarch64, armv7, cortex-m4 ...")],
+    as_json: AsJson = False,
+) -> None:
+    """Start one more virtual device in the farm that runs.
+
+    For example:
+
+        slipway farm add aarch64
+    """
+    from slipway.farm.virtual import add as start
+
+    with console.step(f"Starting one more {kind}"):
+        farm = start(kind)
+    if as_json:
+        print(json.dumps(values_of(farm), indent=1))
+    else:
+        console.out.print(f"{farm.devices[kind]} x {kind}")
 
 
 @app.command("status")

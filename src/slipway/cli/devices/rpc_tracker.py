@@ -25,6 +25,14 @@ def rpc_tracker(
     web_name: Annotated[
         list[str] | None, typer.Option(help="A host name under which the page is asked for.")
     ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(help="A SQLite file for a day's history, and what is said of devices."),
+    ] = None,
+    commands: Annotated[
+        Path | None,
+        typer.Option(help="A file of commands that administrators may run from the page."),
+    ] = None,
     tls_cert: Certificate = None,
     tls_key: CertificateKey = None,
     log_format: Annotated[str, typer.Option(help="text, or json for JSON lines.")] = "text",
@@ -48,6 +56,8 @@ def rpc_tracker(
         "--token-file": token_file,
         "--admin-token-file": admin_token_file,
         "--web": web,
+        "--state": state,
+        "--commands": commands,
         "--tls-cert": tls_cert,
         "--tls-key": tls_key,
     }

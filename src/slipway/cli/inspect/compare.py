@@ -50,6 +50,12 @@ def compare(
     bigger_than: Annotated[
         str | None, typer.Option(help="Fail when B's file is larger by more: 2%, or 0.")
     ] = None,
+    tolerance: Annotated[
+        str | None,
+        typer.Option(
+            help="Fail when outputs are off by more of A's largest value. [default: 1e-4]"
+        ),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Also write a page of it (.html).")
     ] = None,
@@ -68,6 +74,7 @@ def compare(
 
         slipway compare float.tflite int8.tflite --target raspberry-pi/4b-aarch64 --device pi:9090
     """
+    allowed = part_of(tolerance, "--tolerance")
     limits = part_of(slower_than, "--slower-than"), part_of(bigger_than, "--bigger-than")
     targets = [*(target or ["llvm"])]
     if len(targets) > 2 or (b is None and len(targets) != 2):
@@ -79,7 +86,7 @@ def compare(
         path.stat()
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
     wanted = WantedDevice(device, tracker, timeout)
-    found = compared((a, b or a), (targets[0], targets[-1]), wanted, options)
+    found = compared((a, b or a), (targets[0], targets[-1]), wanted, options, allowed)
     found.judge(*limits)
     if output is not None:
         from slipway.report.compare_page import write_comparison
@@ -111,9 +118,10 @@ def part_of(text: str | None, option: str) -> float | None:
 
 def compared(
     paths: tuple[Path, Path], targets: tuple[str, str], wanted: WantedDevice,
-    options: ModelOptions,
+    options: ModelOptions, tolerance: float | None = None,
 ) -> Comparison:  # fmt: skip
     """Compile what is not compiled yet, and return how the two differ."""
+    from slipway.deploy.agreement import TOLERANCE
     from slipway.report.compare import compare as compare_artifacts
     from slipway.report.place import Place, why_not_here, why_not_on_processor
 
@@ -136,8 +144,9 @@ def compared(
             places.append(hindrance or Place(artifact, session, where))
         with console.step(f"Measuring on {where}, in turns"):
             return compare_artifacts(
-                artifacts[0], artifacts[1], (names[0], names[1]), (places[0], places[1])
-            )
+                artifacts[0], artifacts[1], (names[0], names[1]), (places[0], places[1]),
+                tolerance=TOLERANCE if tolerance is None else tolerance,
+            )  # fmt: skip
 
 
 def print_comparison(found: Comparison) -> None:
@@ -166,7 +175,10 @@ def print_comparison(found: Comparison) -> None:
         console.out.print(f"The same {len(a.kernels)} kernels{same}")
     for output in found.numbers:
         verdict = "agrees" if output.agrees else "[red]DIFFERS[/]"
-        console.out.print(f"output {escape(output.output)}: {verdict}, error {output.error:.2g}")
+        more = "" if output.sqnr_db is None else f", SQNR {output.sqnr_db:.1f} dB"
+        console.out.print(
+            f"output {escape(output.output)}: {verdict}, error {output.error:.2g}{more}"
+        )
     for note in found.notes:
         console.out.print(f"[yellow]{escape(note)}[/]")
     for fault in found.faults:

@@ -18,6 +18,8 @@ _log = logging.getLogger("slipway.rpc.tracker")
 SAMPLE_S = 5.0
 _SAMPLES = 720  # an hour
 _TROUBLES = 50
+_JOBS = 50
+_NEW_JOBS = 10_000
 _MAX_KINDS = 1000  # of one count; later ones share the name "", so that nobody fills the memory
 WAIT_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 600.0)
 SESSION_BOUNDS_S = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0)
@@ -62,6 +64,23 @@ class Sample:
     finished: int
 
 
+@dataclass(frozen=True)
+class FinishedJob:
+    """A session or an administrator's command that is over; `words` say why, or what it printed.
+
+    `kind` is "session" or the command's name, `result` ok, failed, kicked, lost or timeout.
+    """
+
+    at: float
+    length_s: float
+    kind: str
+    device: str
+    session: str
+    who: str
+    result: str
+    words: str
+
+
 class Journal:
     """Counts since the tracker's start; keys are (kind of device, result)."""
 
@@ -75,7 +94,18 @@ class Journal:
         self.lengths = Durations(SESSION_BOUNDS_S)
         self.troubles: deque[Trouble] = deque(maxlen=_TROUBLES)
         self.samples: deque[Sample] = deque(maxlen=_SAMPLES)
+        self.jobs: deque[FinishedJob] = deque(maxlen=_JOBS)
         self._finished = 0
+        # What no store has taken yet; a tracker without one forgets the oldest.
+        self._new_samples: deque[Sample] = deque(maxlen=_SAMPLES)
+        self._new_jobs: deque[FinishedJob] = deque(maxlen=_NEW_JOBS)
+
+    def take_new(self) -> tuple[list[Sample], list[FinishedJob]]:
+        """Return samples and jobs since the last call."""
+        found = list(self._new_samples), list(self._new_jobs)
+        self._new_samples.clear()
+        self._new_jobs.clear()
+        return found
 
     def registered(self, device: FarmDevice, returns: bool) -> None:
         """A device came, or came back."""
@@ -122,6 +152,7 @@ class Journal:
             device.failures += 1
             device.last_error = reason
             self._trouble(result, device.name, device.session, reason)
+        self._job("session", length_s, device, result, reason)
         text = f"session {device.session} on {device.name} ended: {reason or result}"
         tell(
             _log, "ended", text,
@@ -143,6 +174,25 @@ class Journal:
         """An administrator did something to a device."""
         tell(_log, act, f"an administrator: {act} {device.name}", **_names(device))
 
+    def command_ended(
+        self, name: str, device: FarmDevice | None, length_s: float, result: str, words: str
+    ) -> None:
+        """A command that an administrator started is over."""
+        self._job(name, length_s, device, result, words, "administrator")
+        where = f" for {device.name}" if device is not None else ""
+        names = _names(device) if device is not None else {}
+        tell(_log, "command", f"{name}{where}: {result}. {words}".strip(), **names, result=result)
+
+    def _job(
+        self, kind: str, length_s: float, device: FarmDevice | None, result: str, words: str,
+        who: str = "",
+    ) -> None:  # fmt: skip
+        name, session = (device.name, device.session) if device is not None else ("", "")
+        who = who or (device.holder if device is not None else "")
+        job = FinishedJob(time.time(), round(length_s, 3), kind, name, session, who, result, words)
+        self.jobs.append(job)
+        self._new_jobs.append(job)
+
     def _trouble(self, kind: str, device: str, session: str, text: str) -> None:
         self.troubles.append(Trouble(time.time(), kind, device, session, text))
 
@@ -150,6 +200,7 @@ class Journal:
         """Add a point to the chart; call it every `SAMPLE_S` seconds."""
         finished, self._finished = self._finished, 0
         self.samples.append(Sample(time.time(), total, busy, waiting, finished))
+        self._new_samples.append(self.samples[-1])
         return self.samples[-1]
 
 

@@ -13,15 +13,17 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from slipway.rpc.farm.journal import Journal
+from slipway.rpc.farm.remarks import NO_REMARKS, Remarks, remarks_of
 
 FREE, ASSIGNED, BUSY, OFFLINE = "free", "assigned", "busy", "offline"
 _MAX_OFFLINE = 1000  # devices remembered after they have gone
 _OFFLINE_KEPT_S = 24 * 3600.0
 _MAX_TEXT = 120
+Place = tuple[str, str, int, str]  # by what a device is known again: kind, address, port, which
 
 
 class DeviceLink(Protocol):
@@ -76,7 +78,7 @@ class FarmDevice:
     link: DeviceLink | None
     behind: str = ""  # which one it is behind the proxy at its address
     state: str = FREE
-    is_drained: bool = False
+    remarks: Remarks = NO_REMARKS
     lease: str = ""
     holder: str = ""
     since: float = field(default_factory=time.time)  # of the state
@@ -93,7 +95,12 @@ class FarmDevice:
         return session_name(self.lease)
 
     @property
-    def place(self) -> tuple[str, str, int, str]:
+    def is_drained(self) -> bool:
+        """Whether it finishes its session and gets no other."""
+        return self.remarks.is_drained
+
+    @property
+    def place(self) -> Place:
         """By what it is known again when it comes back."""
         return self.key, self.address, self.port, self.behind
 
@@ -108,10 +115,10 @@ def session_name(lease: str) -> str:
     return hashlib.sha256(lease.encode()).hexdigest()[:12] if lease else ""
 
 
-def clean_text(text: str) -> str:
+def clean_text(text: str, longest: int = _MAX_TEXT) -> str:
     """Return a peer's words on one line and of bounded length, for logs and pages."""
     shown = "".join(c if c.isprintable() else " " for c in text)
-    return shown if len(shown) <= _MAX_TEXT else shown[: _MAX_TEXT - 1] + "…"
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 class Farm:
@@ -120,9 +127,11 @@ class Farm:
     def __init__(self) -> None:
         self.journal = Journal()
         self.devices: dict[int, FarmDevice] = {}  # those connected
-        self.offline: dict[tuple[str, str, int, str], FarmDevice] = {}
+        self.offline: dict[Place, FarmDevice] = {}
         self.waiting: dict[str, list[Request]] = {}
-        self._places: dict[tuple[str, str, int, str], FarmDevice] = {}  # of the connected
+        self._places: dict[Place, FarmDevice] = {}  # of the connected
+        self._remarks: dict[Place, Remarks] = {}  # of devices that have not come yet
+        self.keep: Callable[[Place, Remarks], None] = lambda place, remarks: None
         self._free: dict[str, dict[FarmDevice, None]] = {}  # the longest free one first
         self._held: Counter[str] = Counter()
         self._numbers = itertools.count(1)
@@ -155,6 +164,7 @@ class Farm:
         if device is None:
             description = clean_text(description)
             device = FarmDevice(next(self._numbers), key, address, port, description, link, behind)
+            device.remarks = self._remarks.pop(place, device.remarks)
         device.link = link
         self.devices[device.number] = self._places[place] = device
         self.journal.registered(device, returns)
@@ -271,6 +281,45 @@ class Farm:
         device.link.release(device.lease, "an administrator of the tracker ended the session")
         return True
 
+    def describe(self, number: int, note: str, tags: tuple[str, ...]) -> bool:
+        """Say what people should know of a device; False if it is not known."""
+        return self._remark(number, "describe", note=note, tags=tags)
+
+    def reserve(self, number: int, who: str, until: float) -> bool:
+        """Keep a device for a person until then; "" ends that.  False if it is not known.
+
+        A session of somebody else goes on to its end.
+        """
+        until = until if who else 0.0
+        return self._remark(number, "reserve", reserved_for=who, reserved_until=until)
+
+    def end_reservations(self) -> None:
+        """Hand out what nobody has reserved any longer; to be called every few seconds."""
+        for device in (*self.devices.values(), *self.offline.values()):
+            if device.remarks.reserved_for and not device.remarks.is_reserved:
+                self._remark(device.number, "reserve", reserved_for="", reserved_until=0.0)
+
+    def device_of(self, number: int) -> FarmDevice | None:
+        """Return a device by its number, also one that is offline."""
+        gone = (d for d in self.offline.values() if d.number == number)
+        return self.devices.get(number) or next(gone, None)
+
+    def remember_remarks(self, place: Place, said: Any) -> None:
+        """Take what was said of a device before the tracker's start."""
+        self._remarks[place] = remarks_of(said)
+
+    def _remark(self, number: int, act: str, **changes: Any) -> bool:
+        device = self.device_of(number)
+        if device is None:
+            return False
+        device.remarks, device.view = replace(device.remarks, **changes), None
+        self.journal.administered(device, act)
+        self.keep(device.place, device.remarks)
+        if device.state == FREE:
+            self._become(device, FREE)
+            self._match(device.key)
+        return True
+
     # Matching
 
     def _enqueue(self, request: Request, look: bool = True) -> None:
@@ -282,8 +331,10 @@ class Farm:
         """Hand free devices of a kind to those who wait for it."""
         free = self._free.get(key)
         while free and (queue := self.waiting.get(key)):
-            device = next(iter(free))
-            request = self._first(queue)
+            pair = self._pair(free, queue)
+            if pair is None:
+                break  # what is free is kept for others
+            device, request = pair
             queue.remove(request)
             if not queue:
                 del self.waiting[key]
@@ -292,9 +343,24 @@ class Farm:
             if device.link is not None:
                 device.link.assign(device.lease)
 
-    def _first(self, queue: Iterable[Request]) -> Request:
+    def _pair(
+        self, free: Iterable[FarmDevice], queue: Iterable[Request]
+    ) -> tuple[FarmDevice, Request] | None:
+        """Return who is served next, and with what: a device kept for them before another."""
+        reserved = [device for device in free if device.remarks.is_reserved]
+        if not reserved:
+            return next(iter(free)), min(queue, key=self._rank)
+        others = [device for device in free if not device.remarks.is_reserved]
+        for request in sorted(queue, key=self._rank):
+            own = (d for d in reserved if d.remarks.allows(request.holder))
+            device = next(own, None) or next(iter(others), None)
+            if device is not None:
+                return device, request
+        return None
+
+    def _rank(self, request: Request) -> tuple[int, int, int]:
         """Highest priority; among equals who holds the fewest devices, then who came first."""
-        return min(queue, key=lambda r: (-r.priority, self._held[r.holder], r.number))
+        return -request.priority, self._held[request.holder], request.number
 
     def _become(self, device: FarmDevice, state: str, lease: str = "", holder: str = "") -> None:
         if device.holder:
@@ -317,16 +383,8 @@ class Farm:
             device.request, device.kicked = None, ""
 
     def _set_drained(self, number: int, is_drained: bool) -> bool:
-        gone = (d for d in self.offline.values() if d.number == number)
-        device = self.devices.get(number) or next(gone, None)
-        if device is None:
-            return False
-        device.is_drained, device.view = is_drained, None
-        self.journal.administered(device, "drain" if is_drained else "resume")
-        if device.state == FREE:
-            self._become(device, FREE)
-            self._match(device.key)
-        return True
+        act = "drain" if is_drained else "resume"
+        return self._remark(number, act, is_drained=is_drained)
 
     def _remember(self, device: FarmDevice) -> None:
         self.offline[device.place] = device

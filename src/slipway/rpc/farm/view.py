@@ -43,6 +43,10 @@ def _shown(device: FarmDevice) -> dict[str, Any]:
         "failures": device.failures,
         "last_error": device.last_error,
         "description": device.description,
+        "note": device.remarks.note,
+        "tags": list(device.remarks.tags),
+        "reserved_for": device.remarks.reserved_for,
+        "reserved_until": round(device.remarks.reserved_until, 3),
     }
 
 
@@ -94,6 +98,19 @@ def snapshot(farm: Farm) -> dict[str, Any]:
             "registrations": _by_result(journal.registrations),
             "refused_peers": journal.refused_peers,
         },
+        "jobs": [
+            {
+                "at": round(job.at, 3),
+                "length_s": job.length_s,
+                "kind": job.kind,
+                "device": job.device,
+                "session": job.session,
+                "who": job.who,
+                "result": job.result,
+                "text": job.words,
+            }
+            for job in reversed(journal.jobs)
+        ],
         "errors": [
             {
                 "at": round(trouble.at, 3),
@@ -155,7 +172,9 @@ def why_not(farm: Farm, key: str) -> str:
     now = time.time()
     texts = [f"{d.address}:{d.port} since {now - d.since:.0f} s" for d in devices if d.holder]
     drained = sum(device.is_drained for device in devices)
+    kept = [f"{d.remarks.reserved_for}" for d in devices if d.remarks.is_reserved]
     text = f"{len(devices)} registered, in use: {', '.join(texts) or 'none'}"
+    text += f", reserved for: {', '.join(kept)}" if kept else ""
     return f"{text}, taken out of service: {drained}" if drained else text
 
 

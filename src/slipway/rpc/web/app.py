@@ -11,6 +11,7 @@ import asyncio
 import json
 import socket
 import ssl
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,11 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from slipway.rpc.farm.commands import Command, run_command
 from slipway.rpc.farm.metrics import CONTENT_TYPE, metrics_text
-from slipway.rpc.farm.state import Farm
+from slipway.rpc.farm.remarks import MAX_NOTE, tags_of
+from slipway.rpc.farm.state import Farm, FarmDevice, clean_text
+from slipway.rpc.farm.store import Store
 from slipway.rpc.farm.view import history, snapshot
 from slipway.rpc.web.auth import COOKIE, LIFETIME_S, Administrators
 from slipway.rpc.web.feed import Feed
@@ -40,6 +44,8 @@ _FILES = {
     "/icon.svg": "icon.svg",
 }
 _MAX_BODY_BYTES = 8192
+_MAX_RESERVED_MIN = 7 * 24 * 60
+_SHOWN_WORDS = 400
 
 
 class _Events(StreamingResponse):
@@ -62,8 +68,14 @@ class _Events(StreamingResponse):
 class Page:
     """The routes over one farm."""
 
-    def __init__(self, farm: Farm, admin_token: str = "") -> None:
+    def __init__(
+        self, farm: Farm, admin_token: str = "", store: Store | None = None,
+        commands: Iterable[Command] = (),
+    ) -> None:  # fmt: skip
         self._farm = farm
+        self._store = store
+        self._commands = {command.name: command for command in commands}
+        self._running: set[tuple[str, int]] = set()
         self._administrators = Administrators(admin_token)
         self.feed = Feed(farm)
 
@@ -73,6 +85,8 @@ class Page:
         routes += [
             Route("/api/farm", self._state),
             Route("/api/events", self._events),
+            Route("/api/day", self._day),
+            Route("/api/command", self._farm_command, methods=["POST"]),
             Route("/api/me", self._me),
             Route("/api/login", self._sign_in, methods=["POST"]),
             Route("/api/logout", self._sign_out, methods=["POST"]),
@@ -95,6 +109,10 @@ class Page:
     async def _events(self, _request: Request) -> Response:
         return _Events(self.feed)
 
+    async def _day(self, _request: Request) -> Response:
+        points = self._store.day() if self._store is not None else history(self._farm)
+        return JSONResponse({"history": points})
+
     async def _metrics(self, _request: Request) -> Response:
         return Response(metrics_text(self._farm), headers={"Content-Type": CONTENT_TYPE})
 
@@ -103,7 +121,14 @@ class Page:
 
     def _standing(self, csrf: str) -> dict[str, Any]:
         can_sign_in = self._administrators.can_sign_in
-        return {"can_sign_in": can_sign_in, "is_admin": bool(csrf), "csrf": csrf}
+        commands = [
+            {"name": command.name, "kinds": list(command.kinds), "farm": command.farm}
+            for command in self._commands.values()
+        ]
+        return {
+            "can_sign_in": can_sign_in, "is_admin": bool(csrf), "csrf": csrf,
+            "commands": commands if csrf else [],
+        }  # fmt: skip
 
     async def _sign_in(self, request: Request) -> Response:
         token = (await _body(request)).get("token")
@@ -127,20 +152,60 @@ class Page:
     async def _act(self, request: Request) -> Response:
         await self._administrators.admit(request)
         number, act = _number(request.path_params["number"]), request.path_params["act"]
-        session = (await _body(request)).get("session", "")
-        if not isinstance(session, str):
-            raise HTTPException(400, "A session is named by a text.")
+        body = await _body(request)
         if act == "drain":
             done = self._farm.drain(number)
         elif act == "resume":
             done = self._farm.resume(number)
         elif act == "kick":
-            done = self._farm.kick(number, session)
+            done = self._farm.kick(number, _word(body, "session", 80))
+        elif act == "describe":
+            note = clean_text(_word(body, "note", MAX_NOTE), MAX_NOTE)
+            done = self._farm.describe(number, note, tags_of(_word(body, "tags", 600)))
+        elif act == "reserve":
+            minutes = body.get("minutes", 0)
+            if isinstance(minutes, bool) or not isinstance(minutes, int | float):
+                raise HTTPException(400, "minutes is a number.")
+            if not 0 <= minutes <= _MAX_RESERVED_MIN:
+                raise HTTPException(400, f"A reservation ends after {_MAX_RESERVED_MIN} minutes.")
+            who = clean_text(_word(body, "who", 80).strip()) if minutes else ""
+            done = self._farm.reserve(number, who, time.time() + 60 * minutes)
+        elif act == "command":
+            return await self._command(_word(body, "name", 80), self._farm.device_of(number))
         else:
             raise HTTPException(404, f"There is no act {act[:40]!r}.")
         if not done:
             raise HTTPException(409, "There is no such device, or its session has ended.")
         return JSONResponse({"done": act})
+
+    async def _farm_command(self, request: Request) -> Response:
+        await self._administrators.admit(request)
+        return await self._command(_word(await _body(request), "name", 80), None)
+
+    async def _command(self, name: str, device: FarmDevice | None) -> Response:
+        """Run a command of the tracker's file and answer with its result."""
+        command = self._commands.get(name)
+        offered = command is not None and (
+            command.farm if device is None else command.serves(device.key)
+        )
+        if command is None or not offered:
+            raise HTTPException(404, "There is no such command, or no such device.")
+        running = (name, device.number if device is not None else 0)
+        if running in self._running:
+            raise HTTPException(409, f"{name} runs already.")
+        values = {}
+        if device is not None:
+            values = {"key": device.key, "address": device.address, "port": str(device.port)}
+        self._running.add(running)
+        start = time.monotonic()
+        try:
+            result, words = await run_command(command, values)
+        finally:
+            self._running.discard(running)
+        words = clean_text(words, _SHOWN_WORDS)
+        took_s = time.monotonic() - start
+        self._farm.journal.command_ended(name, device, took_s, result, words)
+        return JSONResponse({"done": name, "result": result, "text": words})
 
 
 async def _explain(_request: Request, error: Exception) -> Response:
@@ -152,6 +217,16 @@ async def _fail(request: Request, _error: Exception) -> Response:
     """Answer for a defect of ours; Starlette raises it again, so that it is in the log."""
     words = f"The tracker failed at {request.method} {request.url.path[:80]!r}; see its log."
     return JSONResponse({"error": words}, 500)
+
+
+def _word(body: dict[str, Any], name: str, longest: int) -> str:
+    value = body.get(name, "")
+    if not isinstance(value, str):
+        what = "A session is named by a text." if name == "session" else f"{name} is a text."
+        raise HTTPException(400, what)
+    if len(value) > longest:
+        raise HTTPException(400, f"{name} has more than {longest} characters.")
+    return value
 
 
 def _number(text: str) -> int:
@@ -184,9 +259,11 @@ async def serve_page(
     admin_token: str = "",
     names: Iterable[str] = (),
     tls: ssl.SSLContext | None = None,
+    store: Store | None = None,
+    commands: Iterable[Command] = (),
 ) -> None:
     """Serve the page of `farm` on a listening socket until cancelled."""
-    page = Page(farm, admin_token)
+    page = Page(farm, admin_token, store, commands)
     feeding = asyncio.ensure_future(page.feed.run())
     try:
         await serve_application(page.application(names), listener, tls)

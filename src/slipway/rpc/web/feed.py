@@ -85,7 +85,7 @@ class Feed:
         removed = [number for number in old if number not in now["devices"]]
         message = {
             name: now[name]
-            for name in ("kinds", "waiting", "queue", "totals", "errors")
+            for name in ("kinds", "waiting", "queue", "totals", "errors", "jobs")
             if now[name] != before[name]
         }
         samples = self._farm.journal.samples

@@ -383,8 +383,12 @@ class GraphModule:
 
     def get_output_info(self) -> list[tuple[tuple[int, ...], str]]:
         """Return (shape, dtype) of each output."""
-        lines = _parse_lines(str(self.module["get_output_info"]()))
-        return [(shape, dtype) for shape, dtype, _ in lines.values()]
+        lines = _read_lines(str(self.module["get_output_info"]()))
+        return [(shape, dtype) for _, shape, dtype, _ in lines]
+
+    def get_output_names(self) -> list[str]:
+        """Return what the model calls its outputs, in order."""
+        return [name for name, *_ in _read_lines(str(self.module["get_output_info"]()))]
 
     def node_names(self) -> list[tuple[str, str]]:
         """Return (layer, function) of every step in order; function "" for inputs."""
@@ -506,13 +510,19 @@ def create(graph_json: str, lib: Any, device: Any = None, *, ctx: Any = None) ->
     return GraphModule(make(sent, *devices) if tables.arenas else make(sent))
 
 
-def _parse_lines(text: str) -> dict[str, tuple[tuple[int, ...], str, str]]:
-    """Parse "name<TAB>dtype<TAB>1,3<TAB>role" lines into {name: (shape, dtype, role)}."""
-    parsed: dict[str, tuple[tuple[int, ...], str, str]] = {}
+def _read_lines(text: str) -> list[tuple[str, tuple[int, ...], str, str]]:
+    """Parse "name<TAB>dtype<TAB>1,3<TAB>role" lines into (name, shape, dtype, role)."""
+    parsed = []
     for line in text.splitlines():
         name, dtype, shape, role = line.split("\t")
-        parsed[name] = (tuple(int(extent) for extent in shape.split(",") if extent), dtype, role)
+        extents = tuple(int(extent) for extent in shape.split(",") if extent)
+        parsed.append((name, extents, dtype, role))
     return parsed
+
+
+def _parse_lines(text: str) -> dict[str, tuple[tuple[int, ...], str, str]]:
+    """Return the same as {name: (shape, dtype, role)}, where names occur once."""
+    return {name: tuple(found) for name, *found in _read_lines(text)}  # type: ignore[misc]
 
 
 def _differ_by_ones(given: Sequence[int], wanted: Sequence[int]) -> bool:

@@ -65,7 +65,7 @@ def schedule_transposed(
         lanes = min(lanes, NEON_LANES)  # SVE has no exchange of parts beyond 128 bits
     found = find_tile(schedule, tensor.op, lanes)
     if found is None:
-        return False
+        return _schedule_narrow(schedule, tensor, target, lanes)
     stage: Any = schedule[tensor]
     axes = list(stage.op.axis)
     across = stage.fuse(*(axes[p] for p in found.across))
@@ -84,6 +84,38 @@ def schedule_transposed(
     stage.vectorize(v_inner)
     if usual(prod(extent_of(axis) for axis in axes)) >= target.core.costs.share_elements:
         stage.parallel(stage.fuse(*others, u_outer))
+    return True
+
+
+def _schedule_narrow(schedule: te.Schedule, tensor: te.Tensor, target: Target, lanes: int) -> bool:
+    """Schedule a stage whose last axis, too short for a tile, reads across memory.
+
+    Planes become the channels of pixels: a step stores all of a pixel, one by one.  Vectors over
+    several pixels would take a division for each lane to find its place.
+    """
+    op = tensor.op
+    if op.num_outputs != 1 or lanes < SIZES[-1] or not op.axis:
+        return False
+    extents = [_extent(axis.extent) for axis in op.axis]
+    total = usual(prod(extents))
+    if is_open(extents[-1]) or not 1 < extents[-1] < SIZES[-1] or total < SIZES[0] * SIZES[0]:
+        return False
+    load = _only_large_load(schedule, op, calls=False)
+    if load is None:
+        return False
+    reading = _Reading(op, extents, load)
+    along = [
+        axis
+        for axis, variable in enumerate(reading.variables)
+        if reading.steps(variable, reading.flat).key == _ONE
+    ]
+    if along != [len(extents) - 2] or usual(extents[-2]) < SIZES[-1]:
+        return False
+    stage: Any = schedule[tensor]
+    *others, pixels, channels = stage.op.axis
+    stage.unroll(channels)
+    if total >= target.core.costs.share_elements:
+        stage.parallel(stage.fuse(*others) if others else pixels)
     return True
 
 
@@ -161,10 +193,13 @@ def _extent(extent: Any) -> Any:
         return 0
 
 
-def _only_large_load(schedule: te.Schedule, op: te.ComputeOp) -> ProducerLoad | None:
+def _only_large_load(
+    schedule: te.Schedule, op: te.ComputeOp, calls: bool = True
+) -> ProducerLoad | None:
     """The load of as many elements as are made, with what is inlined expanded.
 
-    None where there are several, or where a condition guards loads.
+    None where there are several, where a condition guards loads, or, without `calls`, where a
+    function is computed.
     """
     size = usual(prod(_extent(axis.extent) for axis in op.axis))
     found: list[ProducerLoad] = []
@@ -172,7 +207,7 @@ def _only_large_load(schedule: te.Schedule, op: te.ComputeOp) -> ProducerLoad | 
     inlined = 0
     while stack:
         node = stack.pop()
-        if isinstance(node, Call) and node.op == "if_then_else":
+        if isinstance(node, Call) and (node.op == "if_then_else" or not calls):
             return None
         if not isinstance(node, ProducerLoad):
             stack.extend(children(node))

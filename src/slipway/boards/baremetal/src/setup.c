@@ -10,7 +10,7 @@
 
 #define WAIT_ROUNDS 200000u
 
-enum { WRITE, SET, CLEAR, FIELD, WAIT };
+enum { WRITE, SET, CLEAR, FIELD, WAIT, CALL };
 
 struct step {
   uint32_t kind;
@@ -37,6 +37,17 @@ static int wait_for(volatile uint32_t *at, uint32_t mask, uint32_t value) {
   return 0;
 }
 
+#if BOARD_HAS_CALLS
+typedef void function(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+
+/* A function of the chip's ROM, on numbers of 8 bits: the first four in the mask. */
+static void call(const struct step *step) {
+  function *target = (function *)(uintptr_t)step->address;
+  target(step->mask & 0xFFu, step->mask >> 8 & 0xFFu, step->mask >> 16 & 0xFFu, step->mask >> 24,
+         step->value & 0xFFu, step->value >> 8 & 0xFFu);
+}
+#endif
+
 static int run(const struct step *step) {
   for (; step->address != 0u; ++step) {
     volatile uint32_t *at = (volatile uint32_t *)(uintptr_t)step->address;
@@ -54,6 +65,11 @@ static int run(const struct step *step) {
     case FIELD:
       *at = (*at & ~step->mask) | step->value;
       break;
+#if BOARD_HAS_CALLS
+    case CALL:
+      call(step);
+      break;
+#endif
     default:
       if (!wait_for(at, step->mask, step->value)) {
         return 0;

@@ -27,6 +27,10 @@ void Reset_Handler(void);
 #define CCR REGISTER(0xE000ED14u)
 #define ICIALLU REGISTER(0xE000EF50u)
 #define CFSR REGISTER(0xE000ED28u)
+#define CCSIDR REGISTER(0xE000ED80u)
+#define CSSELR REGISTER(0xE000ED84u)
+#define DCISW REGISTER(0xE000EF60u)
+#define DCCMVAU REGISTER(0xE000EF64u)
 #define SYST_MASK 0xFFFFFFu
 
 static volatile uint32_t wraps;
@@ -78,10 +82,19 @@ void board_code_space(uint8_t **begin, uint8_t **end) {
   *end = __code_end;
 }
 
-/* The data cache of a Cortex-M7 stays off; the instructions' holds none of what was just written. */
+/* What was written leaves the data cache, where that is on, and the instructions' holds none of it. */
 void board_code_written(void *begin, size_t size_bytes) {
+#if BOARD_HAS_DCACHE
+  const uint32_t end = (uint32_t)begin + size_bytes;
+  uint32_t line;
+  __asm__ volatile("dsb" ::: "memory");
+  for (line = (uint32_t)begin & ~31u; line < end; line += 32u) {
+    DCCMVAU = line;
+  }
+#else
   (void)begin;
   (void)size_bytes;
+#endif
 #if BOARD_HAS_ICACHE
   __asm__ volatile("dsb" ::: "memory");
   ICIALLU = 0;
@@ -89,7 +102,44 @@ void board_code_written(void *begin, size_t size_bytes) {
   __asm__ volatile("dsb\n isb" ::: "memory");
 }
 
-void Reset_Handler(void) {
+#if BOARD_HAS_DCACHE
+static void data_cache_on(void) {
+  uint32_t set;
+  uint32_t way;
+  uint32_t size;
+  CSSELR = 0;
+  __asm__ volatile("dsb" ::: "memory");
+  size = CCSIDR;
+  for (set = 0; set <= (size >> 13 & 0x7FFFu); ++set) {
+    for (way = 0; way <= (size >> 3 & 0x3FFu); ++way) {
+      DCISW = way << 30 | set << 5; /* four ways of lines of 32 bytes, as every Cortex-M7 has */
+    }
+  }
+  __asm__ volatile("dsb" ::: "memory");
+  CCR |= 1u << 16;
+  __asm__ volatile("dsb\n isb" ::: "memory");
+}
+#endif
+
+#if BOARD_HAS_BOOT_ROM
+/* A boot ROM may come here with a stack and vectors of its own. */
+static void start(void) __attribute__((used, noreturn));
+__attribute__((naked)) void Reset_Handler(void) {
+  __asm__ volatile(
+      "ldr r0, =board_vectors\n"
+      "ldr r1, =0xE000ED08\n"
+      "str r0, [r1]\n"
+      "ldr r0, [r0]\n"
+      "mov sp, r0\n"
+      "b start\n"
+      ".ltorg\n");
+}
+#define RESET static void start(void)
+#else
+#define RESET void Reset_Handler(void)
+#endif
+
+RESET {
   uint32_t *to;
   const uint32_t *from = __data_load;
 #if BOARD_HAS_FPU
@@ -113,6 +163,9 @@ void Reset_Handler(void) {
   __asm__ volatile("dsb\n isb" ::: "memory");
 #endif
   board_setup();
+#if BOARD_HAS_DCACHE
+  data_cache_on();
+#endif
   SYST_RVR = SYST_MASK;
   SYST_CVR = 0;
   SYST_CSR = 7; /* on, with interrupt, from the processor's clock */

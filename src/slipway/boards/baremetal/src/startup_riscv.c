@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * RISC-V, machine mode: entry, memory set-up, traps, the instruction counter and the exit.
+ * RISC-V, machine mode: entry, memory set-up, traps and the exit.
  */
 #include "board.h"
 #include "board_config.h"
@@ -27,17 +27,28 @@ __asm__(
     "la sp, __stack_top\n"
     "la t0, board_trap_entry\ncsrw mtvec, t0\n"
     "j board_start\n"
-    ".align 2\nboard_trap_entry:\n"
+    ".option pop\n.section .text.board_trap_entry, \"ax\"\n"
+    /* A core that knows a table of vectors only jumps to its first entry for a trap. */
+    ".balign 256\nboard_trap_entry:\n"
     "la sp, __stack_top\n"
     "j board_trap\n"
-    ".option pop\n.text\n");
+    ".text\n");
 
+#if BOARD_EXIT_SIFIVE_TEST
 _Noreturn void board_exit(int status) {
   volatile uint32_t *test = (volatile uint32_t *)0x100000u;
   *test = status == 0 ? 0x5555u : ((uint32_t)status << 16) | 0x3333u;
   for (;;) {
   }
 }
+#else
+_Noreturn void board_exit(int status) {
+  (void)status;
+  for (;;) {
+    __asm__ volatile("wfi");
+  }
+}
+#endif
 
 static uintptr_t read_mcause(void) {
   uintptr_t value;
@@ -54,35 +65,8 @@ void board_trap(void) {
   board_exit(100);
 }
 
-#define READ_CSR(name, value) \
-  __asm__ volatile(".option push\n.option arch, +zicsr\ncsrr %0, " name "\n.option pop" \
-                   : "=r"(value))
-
-static uint64_t instructions(void) {
-#if __riscv_xlen == 32
-  uint32_t high;
-  uint32_t low;
-  uint32_t again;
-  do {
-    READ_CSR("minstreth", high);
-    READ_CSR("minstret", low);
-    READ_CSR("minstreth", again);
-  } while (high != again);
-  return ((uint64_t)high << 32) | low;
-#else
-  uint64_t value;
-  READ_CSR("minstret", value);
-  return value;
-#endif
-}
-
-uint64_t board_time_ns(void) {
-  uint64_t count = instructions();
-  return count / BOARD_CLOCK_HZ * 1000000000u + count % BOARD_CLOCK_HZ * 1000000000u / BOARD_CLOCK_HZ;
-}
-
 void board_code_space(uint8_t **begin, uint8_t **end) {
-  *begin = __code_start;
+  *begin = BOARD_RUNS_FROM_RAM ? __code_start : __code_end;
   *end = __code_end;
 }
 
@@ -102,6 +86,10 @@ void board_start(void) {
     *to++ = 0;
   }
   BOARD_COPIED_MEMORIES(COPY_MEMORY)
+#if BOARD_HAS_SETUP
+  board_setup();
+#endif
   board_uart_init();
   board_exit(main());
 }
+BOARD_BOOT_WORDS

@@ -11,6 +11,7 @@ from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
 from slipway.relay.ops.checks import extents, normal_axis
+from slipway.relay.ops.dyn import length_of, of_rank, sizes_may_be_tensors
 from slipway.relay.ops.tensor.tensors import injective, read_broadcast, shape_of, te
 from slipway.relay.types import TensorType, Type
 
@@ -59,6 +60,9 @@ def _broadcast_to_compute(
 
 
 @BROADCAST_TO.make
+@sizes_may_be_tensors(
+    "shape", result=lambda data, shape: of_rank(length_of("shape", shape), data.dtype)
+)
 def broadcast_to(data: ExprLike, shape: Extents) -> Call:
     """Repeat the tensor along axes of extent 1 until it has `shape`."""
     return BROADCAST_TO(data, attrs=ShapeAttrs(extents("shape", shape)))
@@ -115,6 +119,10 @@ def _tile_compute(attrs: TileAttrs, inputs: list[Any], out_types: list[TensorTyp
 
 
 @TILE.make
+@sizes_may_be_tensors(
+    "reps",
+    result=lambda data, reps: of_rank(max(data.rank, length_of("reps", reps)), data.dtype),
+)
 def tile(data: ExprLike, reps: Extents) -> Call:
     """Repeat the whole tensor `reps` times along each axis."""
     return TILE(data, attrs=TileAttrs(extents("reps", reps)))

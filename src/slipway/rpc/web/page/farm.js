@@ -6,13 +6,18 @@ const $ = (id) => document.getElementById(id);
 const STATES = ["free", "busy", "drained", "offline"];
 const WORDS = { free: "free", assigned: "handing out", busy: "in use", drained: "out of service", offline: "offline" };
 const KINDS = { offline: "went offline", lost: "session lost", failed: "session failed", kicked: "ended", timeout: "waited too long", refused: "refused a session", peer: "turned away" };
+const RESULTS = { ok: "done", failed: "failed", kicked: "ended", lost: "lost", timeout: "took too long" };
 const devices = new Map(); // id -> what the tracker says of it
 const rows = new Map(); // id -> its row
-let farm = { kinds: {}, queue: [], errors: [], totals: {}, waiting: 0, started: 0 };
+let farm = { kinds: {}, queue: [], errors: [], jobs: [], totals: {}, waiting: 0, started: 0 };
 let points = []; // [Unix time, online, in use, waiting, sessions finished]
+let day = []; // the same of the last day, in steps of minutes
+let span = 3600; // seconds that the chart shows
+let managed = 0; // the device that the dialog is about
+let managedUntil = 0; // its reservation's end when the dialog was opened
 let skew = 0; // seconds that the tracker's clock is ahead of ours
 let shown = "all";
-let admin = { can_sign_in: false, is_admin: false, csrf: "" };
+let admin = { can_sign_in: false, is_admin: false, csrf: "", commands: [] };
 let cursor = -1;
 
 const person = (holder) => holder.replace(/^slipway \S+ /, "");
@@ -38,6 +43,7 @@ function ageText(seconds) {
 }
 
 const clock = (at) => new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+const when = (at) => (at - now() < 20 * 3600 ? clock(at) : `${new Date(at * 1000).toLocaleDateString([], { weekday: "short", day: "numeric", month: "short" })}, ${clock(at)}`);
 const inUse = (state) => state === "busy" || state === "assigned";
 
 // --- Figures -------------------------------------------------------------------------------------
@@ -113,8 +119,9 @@ function showChart() {
   const width = box.clientWidth, height = box.clientHeight;
   if (!width) return;
   const left = 34, right = 6, top = 8, bottom = 22;
-  const end = now(), span = 3600;
-  const seen = points.filter((point) => point[0] > end - span);
+  const end = now();
+  const whole = span > 3600 ? [...day, ...points.filter((point) => point[0] > (day.at(-1)?.[0] ?? 0))] : points;
+  const seen = whole.filter((point) => point[0] > end - span);
   const ceiling = niceTop(Math.max(1, ...seen.map((p) => Math.max(p[1], p[3]))));
   const x = (at) => left + (width - left - right) * (1 - (end - at) / span);
   const y = (value) => top + (height - top - bottom) * (1 - value / ceiling);
@@ -124,9 +131,10 @@ function showChart() {
     svg.append(draw("line", { class: "grid", x1: left, x2: width - right, y1: at, y2: at }));
     svg.append(draw("text", { x: left - 7, y: at + 4, "text-anchor": "end" }, String((ceiling * part) / 4)));
   }
-  for (const minutes of width < 500 ? [60, 30, 0] : [60, 45, 30, 15, 0]) {
-    const anchor = minutes === 60 ? "start" : minutes ? "middle" : "end";
-    svg.append(draw("text", { x: x(end - minutes * 60), y: height - 4, "text-anchor": anchor }, minutes ? `${minutes} min ago` : "now"));
+  for (const part of width < 500 ? [4, 2, 0] : [4, 3, 2, 1, 0]) {
+    const anchor = part === 4 ? "start" : part ? "middle" : "end";
+    const ago = span > 3600 ? `${part * 6} h ago` : `${part * 15} min ago`;
+    svg.append(draw("text", { x: x(end - (part * span) / 4), y: height - 4, "text-anchor": anchor }, part ? ago : "now"));
   }
   const path = (column) => seen.map((p, i) => `${i ? "L" : "M"}${x(p[0]).toFixed(1)} ${y(p[column]).toFixed(1)}`).join("");
   if (seen.length > 1) {
@@ -136,7 +144,7 @@ function showChart() {
   }
   const last = seen.at(-1);
   box.setAttribute("aria-label", last
-    ? `Devices over the last hour. Now ${last[1]} online, ${last[2]} in use, ${last[3]} waiting. At most ${Math.max(...seen.map((p) => p[2]))} in use and ${Math.max(...seen.map((p) => p[3]))} waiting.`
+    ? `Devices over the last ${span > 3600 ? "day" : "hour"}. Now ${last[1]} online, ${last[2]} in use, ${last[3]} waiting. At most ${Math.max(...seen.map((p) => p[2]))} in use and ${Math.max(...seen.map((p) => p[3]))} waiting.`
     : "No history yet");
   const point = cursor >= 0 ? seen[Math.min(cursor, seen.length - 1)] : undefined;
   if (point) svg.append(draw("line", { class: "cursor", x1: x(point[0]), x2: x(point[0]), y1: top, y2: height - bottom }));
@@ -164,13 +172,31 @@ $("chart").addEventListener("keydown", (event) => {
 });
 new ResizeObserver(() => showChart()).observe($("chart"));
 
+async function loadDay() {
+  if (span <= 3600) return;
+  const answer = await fetch("api/day").then((response) => response.json()).catch(() => undefined);
+  if (answer) { day = answer.history; showChart(); }
+}
+
+for (const button of $("spans").children) {
+  button.addEventListener("click", () => {
+    span = Number(button.dataset.span);
+    cursor = -1;
+    for (const other of $("spans").children) other.setAttribute("aria-pressed", String(other === button));
+    setText($("chart-title"), span > 3600 ? "Last day" : "Last hour");
+    showChart();
+    loadDay();
+  });
+}
+setInterval(loadDay, 60000);
+
 // --- Devices -------------------------------------------------------------------------------------
 
 function matches(device) {
   const words = $("find").value.trim().toLowerCase();
   const state = inUse(device.state) ? "busy" : device.state;
   if (shown !== "all" && shown !== state) return false;
-  return !words || `${device.key} ${device.address}:${device.port} ${device.holder} ${device.session} ${device.description}`.toLowerCase().includes(words);
+  return !words || `${device.key} ${device.address}:${device.port} ${device.holder} ${device.session} ${device.description} ${device.note} ${device.tags.join(" ")} ${device.reserved_for}`.toLowerCase().includes(words);
 }
 
 function newRow(device) {
@@ -193,8 +219,18 @@ function fillRow(device) {
   const place = make("span", "place", `${device.address}:${device.port}`);
   place.title = device.description;
   parts.device.replaceChildren(name, place);
+  if (device.tags.length) {
+    const tags = make("span", "tags");
+    tags.append(...device.tags.map((tag) => make("span", "tag", tag)));
+    parts.device.append(tags);
+  }
+  if (device.description) parts.device.append(make("span", "place", device.description));
+  if (device.note) parts.device.append(make("span", "note", device.note));
   parts.state.replaceChildren(make("span", `badge ${device.state}`, WORDS[device.state] || device.state));
   if (device.drained && inUse(device.state)) parts.state.append(make("span", "place", "then out of service"));
+  if (device.reserved_for && device.reserved_until > now()) {
+    parts.state.append(make("span", "place reserved", `for ${device.reserved_for} until ${when(device.reserved_until)}`));
+  }
   const session = [];
   if (device.session) session.push(make("code", "", device.session), make("span", "holder", person(device.holder)));
   if (device.last_error && device.state !== "busy") session.push(make("span", "fault", device.last_error));
@@ -211,6 +247,7 @@ function fillRow(device) {
     };
     if (device.session) act("End session", "kick");
     if (device.drained) act("Resume", "resume"); else act("Drain", "drain");
+    act("Manage", "manage");
   }
   parts.acts.replaceChildren(...acts);
   parts.row.hidden = !matches(device);
@@ -294,12 +331,29 @@ function showErrors() {
   $("no-errors").hidden = farm.errors.length > 0;
 }
 
+function showJobs() {
+  $("jobs").replaceChildren(...farm.jobs.map((job) => {
+    const item = make("li");
+    const row = make("div", "row");
+    row.append(make("span", `badge ${job.result === "ok" ? "free" : job.result}`, RESULTS[job.result] || job.result));
+    if (job.kind !== "session") row.append(make("b", "", job.kind));
+    row.append(make("span", "", job.device));
+    if (job.session) row.append(make("code", "", job.session));
+    row.append(make("span", "quiet", `${ageText(job.length_s)} long`), since(job.at, " ago"));
+    item.append(row, make("span", "holder", person(job.who)));
+    if (job.text) item.append(make("span", job.result === "ok" ? "holder" : "fault", job.text));
+    return item;
+  }));
+  $("no-jobs").hidden = farm.jobs.length > 0;
+}
+
 // --- What the tracker sends ----------------------------------------------------------------------
 
 function show() {
   showKinds();
   showQueue();
   showErrors();
+  showJobs();
   showCount();
   showTiles();
   showAges();
@@ -375,15 +429,77 @@ async function post(path, body) {
 }
 
 function showAdmin(state) {
-  admin = state;
+  admin = { commands: [], ...state };
   $("admin").hidden = !admin.can_sign_in;
   setText($("admin"), admin.is_admin ? "Sign out" : "Sign in");
   document.body.classList.toggle("admin", admin.is_admin);
   for (const device of devices.values()) fillRow(device);
+  $("farm-commands").replaceChildren(...admin.commands.filter((one) => one.farm).map((one) => commandButton(one.name, async (button) => {
+    button.disabled = true;
+    toast(`${one.name}: started.`);
+    const answer = await post("api/command", { name: one.name }).catch((error) => ({ result: "failed", text: error.message }));
+    button.disabled = false;
+    toast(commandText(one.name, answer));
+  })));
 }
+
+function commandButton(name, run) {
+  const button = make("button", "plain", name);
+  button.type = "button";
+  button.addEventListener("click", () => run(button));
+  return button;
+}
+
+const commandText = (name, answer) => `${name}: ${RESULTS[answer.result] || answer.result}${answer.text ? `. ${answer.text}` : "."}`;
+
+function manage(device) {
+  managed = device.id;
+  setText($("manage-title"), device.key);
+  setText($("manage-place"), `${device.address}:${device.port}${device.description ? ` · ${device.description}` : ""}`);
+  const reserved = device.reserved_for && device.reserved_until > now();
+  $("note").value = device.note;
+  $("tags").value = device.tags.join(", ");
+  $("who").value = reserved ? device.reserved_for : "";
+  for (const option of $("until").querySelectorAll(".kept")) option.remove();
+  managedUntil = reserved ? device.reserved_until : 0;
+  if (reserved) {
+    const kept = make("option", "kept", `at ${when(device.reserved_until)}`);
+    kept.value = "kept";
+    $("until").prepend(kept);
+  }
+  $("until").selectedIndex = reserved ? 0 : 1;
+  setText($("manage-said"), "");
+  $("manage-commands").replaceChildren(...admin.commands
+    .filter((one) => !one.farm && (!one.kinds.length || one.kinds.includes(device.key)))
+    .map((one) => commandButton(one.name, async (button) => {
+      button.disabled = true;
+      setText($("manage-said"), `${one.name} …`);
+      const answer = await post(`api/devices/${device.id}/command`, { name: one.name }).catch((error) => ({ result: "failed", text: error.message }));
+      button.disabled = false;
+      setText($("manage-said"), commandText(one.name, answer));
+    })));
+  $("manage").showModal();
+}
+
+$("manage-cancel").addEventListener("click", () => $("manage").close());
+$("manage-form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const device = devices.get(managed);
+  const kept = $("until").value === "kept";
+  const who = $("who").value.trim();
+  const minutes = !who ? 0 : kept ? Math.max(0, (managedUntil - now()) / 60) : Number($("until").value);
+  try {
+    await post(`api/devices/${managed}/describe`, { note: $("note").value, tags: $("tags").value });
+    if (!kept || !device || who !== device.reserved_for) await post(`api/devices/${managed}/reserve`, { who, minutes });
+    $("manage").close();
+  } catch (error) {
+    setText($("manage-said"), error.message);
+  }
+});
 
 async function perform(device, verb) {
   const name = `${device.key} at ${device.address}:${device.port}`;
+  if (verb === "manage") return manage(devices.get(device.id) || device);
   if (verb === "kick") {
     setText($("confirm-title"), `End the session on ${device.key}?`);
     setText($("confirm-text"), `${person(device.holder)} has ${name} and loses what runs there.`);

@@ -1,0 +1,65 @@
+"""Which values a model's inputs take, as far as it tells: for those who must make some up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slipway import dtypes
+from slipway.relay.expr import Call, Constant, Expr, Function, Op, Var
+from slipway.relay.meaning import Meaning, Meanings
+from slipway.relay.visit import post_order
+
+# What moves or repeats the elements of its first argument, and computes nothing.
+_MOVES = ("reshape", "transpose", "layout_transform", "squeeze", "expand_dims", "nn.pad",
+          "nn.batch_flatten", "strided_slice")  # fmt: skip
+
+
+def input_values(main: Function, meanings: Meanings) -> dict[str, dict[str, Any]]:
+    """Return what is known of the values of inputs by name, as metadata holds it.
+
+    ``scale`` and ``zero_point`` of quantised integers; ``range`` (low, high) of floats that
+    the model quantises before it computes anything with them.
+    """
+    found: dict[str, dict[str, Any]] = {
+        name: known for name, meaning in meanings.inputs.items() if (known := scale_of(meaning))
+    }
+    params = {id(param) for param in main.params}
+    for expr in post_order(main.body, into_functions=False):
+        if not isinstance(expr, Call) or not isinstance(expr.op, Op):
+            continue
+        if expr.op.name != "qnn.quantize":
+            continue
+        source, limits = _source(expr.args[0]), _limits(expr)
+        if isinstance(source, Var) and id(source) in params and limits is not None:
+            found.setdefault(source.name_hint, {"range": limits})
+    return found
+
+
+def scale_of(meaning: Meaning | None) -> dict[str, Any]:
+    """Return scale and zero point of a quantised tensor, as metadata holds them; else nothing."""
+    if meaning is None or meaning.scale <= 0:
+        return {}
+    return {"scale": meaning.scale, "zero_point": meaning.zero_point}
+
+
+def _source(expr: Expr) -> Expr:
+    while isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in _MOVES:
+        expr = expr.args[0]
+    return expr
+
+
+def _limits(quantize: Call) -> list[float] | None:
+    """Return the real values that the smallest and the largest integer stand for."""
+    scale, zero = quantize.args[1], quantize.args[2]
+    dtype = str(quantize.attrs.out_dtype)
+    if not isinstance(scale, Constant) or not isinstance(zero, Constant):
+        return None
+    if not dtypes.is_integral(dtype) or dtypes.bits_of(dtype) > 16:
+        return None
+    scales = np.asarray(scale.array, np.float64)
+    zeros = np.asarray(zero.array, np.float64)
+    low, high = ((end - zeros) * scales for end in dtypes.int_range(dtype))
+    limits = [float(low.max()), float(high.min())]  # one scale a channel: what all of them hold
+    return limits if np.isfinite(limits).all() and limits[0] < limits[1] else None
