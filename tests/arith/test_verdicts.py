@@ -182,3 +182,58 @@ def test_steps_come_to_an_end():
     for number in range(12):
         deep = ops.minimum(deep + 1, Var(f"x{number}") + w)
     assert not isinstance(an.simplify(deep < w), E.IntImm)
+
+
+def blocks(t, number):
+    return E.FloorDiv(t + (number - 1), ops.const(number))
+
+
+def test_a_loop_over_blocks_of_a_shifted_axis():
+    """The last of its vectors lies inside of the padded blocks, whose number is computed apart."""
+    an, i, v = Analyzer(), Var("i"), Var("v")
+    t = SizeVar("t", "int32", 8, -1)
+    an.bind(v, 0, 1)
+    last = ops.minimum(blocks(t, 8) * 8 - 8, t - 8)
+    an.bind_range(i, E.Range(ops.const(0), E.FloorDiv(last + 7, ops.const(16)) + 1))
+    assert an.can_prove(i * 2 + v < blocks(t, 16) * 2)
+    assert an.can_prove(i * 2 + 1 < blocks(t, 16) * 2)
+    assert an.can_prove(i * 2 + v < 0 - E.FloorDiv(0 - t, ops.const(16)) * 2)
+    assert not an.can_prove(i * 2 + v + 1 < blocks(t, 16) * 2)
+    assert not an.can_prove(i * 2 + v < blocks(t, 16))
+
+
+@pytest.mark.parametrize("kind", COMPARISONS)
+@pytest.mark.parametrize("shift", range(-5, 6))
+def test_common_factors_and_variables_with_ends(kind, shift):
+    """2 q + v + shift against 2 h, where q is a quotient below h and v is 0 or 1."""
+    an, k, v, h, w = Analyzer(), Var("k"), Var("v"), SizeVar("h", "int32", 1, -1), Var("w")
+    an.bind(v, 0, 1)
+    an.bind(w, 2, 5)
+    an.bind_range(k, E.Range(ops.const(0), h * 4))
+    quotient = E.FloorDiv(k, ops.const(4))
+    simple = an.simplify(kind(quotient * 2 + v + shift, h * 2))
+    found = bool(simple.value) if isinstance(simple, E.IntImm) else None
+    answers = {
+        COMPARISONS[kind](a // 4 * 2 + b + shift, c * 2)
+        for c in (1, 2, 5) for a in range(c * 4) for b in (0, 1)
+    }  # fmt: skip
+    assert found is None or answers == {found}
+    below = shift <= 0 if kind in (E.LT, E.GE) else shift <= 1
+    assert (found is not None) == below
+
+
+@pytest.mark.parametrize("number", [2, 3, 16])
+def test_rounded_down_and_up(number):
+    """c * (t // c) is at most t, and more than t - c; rounding up is rounding down of less."""
+    an, t = Analyzer(), SizeVar("t", "int32", 1, -1)
+    down, up = E.FloorDiv(t, ops.const(number)) * number, blocks(t, number) * number
+    assert an.can_prove(down <= t)
+    assert an.can_prove(t - number < down)
+    assert an.can_prove(t <= up)
+    assert an.can_prove(up < t + number)
+    assert not an.can_prove(down < t)
+    assert not an.can_prove(t < up)
+    assert not an.can_prove(up < t + number - 1)
+    negative = 0 - E.FloorDiv(0 - t, ops.const(number)) * number
+    assert an.can_prove(t <= negative)
+    assert an.can_prove(negative < t + number)

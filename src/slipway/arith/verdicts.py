@@ -11,9 +11,10 @@ with these sizes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
-from slipway.arith.linear import Atom, Linear
+from slipway.arith.linear import INF, Atom, Linear
 from slipway.ir import expr as E
 
 if TYPE_CHECKING:
@@ -27,6 +28,12 @@ def decide(an: Analyzer, kind: Any, difference: Linear, steps: int = _STEPS) -> 
     found = _decided_by_bounds(kind, difference)
     if found is not None or kind is E.EQ or kind is E.NE or not steps:
         return found
+    if not any(atom.kind in ("min", "max") or _is_open(atom) for atom in difference.terms):
+        return None
+    found = _by_bounded(an, kind, difference, steps)
+    if found is not None:
+        return found
+    difference = _reduced(kind, difference)
     for atom, factor in difference.terms.items():
         found = _without(an, kind, difference, atom, factor, steps)
         if found is not None:
@@ -58,6 +65,36 @@ def _decided_by_bounds(kind: Any, difference: Linear) -> bool | None:
     return same if kind is E.EQ else not same
 
 
+def _by_bounded(an: Analyzer, kind: Any, difference: Linear, steps: int) -> bool | None:
+    """Decide with the ends of all variables that have constant ones, and nothing closer."""
+    ends = {
+        atom: factor
+        for atom, factor in difference.terms.items()
+        if atom.kind == "var" and atom.arg is None and not isinstance(atom.expr, E.SizeVar)
+    }
+    low, high = Linear(ends, 0, difference.dtype).bounds()
+    if not ends or low == -INF or high == INF:
+        return None
+    rest = {a: f for a, f in difference.terms.items() if a not in ends}
+    for end, wanted in ((high, kind in (E.LT, E.LE)), (low, kind in (E.GT, E.GE))):
+        moved = Linear(rest, difference.const + int(end), difference.dtype)
+        if decide(an, kind, moved, steps) is wanted:
+            return wanted
+    return None
+
+
+def _reduced(kind: Any, difference: Linear) -> Linear:
+    """Return the same comparison without a common factor: 2 a - 2 b + 1 < 0 where a - b < 0."""
+    common = gcd(*difference.terms.values())
+    if common < 2:
+        return difference
+    terms = {atom: factor // common for atom, factor in difference.terms.items()}
+    # Of integers, g y + c < 0 where y < ceil(-c / g), and g y + c <= 0 where y <= floor(-c / g).
+    up = kind is E.LT or kind is E.GE
+    const = -(-difference.const // common) if not up else difference.const // common
+    return Linear(terms, const, difference.dtype)
+
+
 def _without(
     an: Analyzer, kind: Any, difference: Linear, atom: Atom, factor: int, steps: int
 ) -> bool | None:
@@ -65,18 +102,26 @@ def _without(
     divisor = _divisor(an, atom, difference.dtype, steps)
     if divisor is not None and abs(factor) == 1:
         return _by_dividend(an, kind, difference, atom, divisor, steps)
-    for end, is_upper in _ends(atom):
+    for end, is_upper in _ends(atom, factor):
         # What comes is at least the difference where both agree, and at most it elsewhere.
         above = (factor > 0) == is_upper
         rest = difference.plus(Linear({atom: 1}, 0, difference.dtype), -factor)
-        holds = decide(an, kind, an.recombine(rest.plus(end, factor)), steps - 1)
+        times = factor // atom.divisor if atom.kind == "div" else factor
+        holds = decide(an, kind, an.recombine(rest.plus(end, times)), steps - 1)
         if holds is not None and holds == (above == (kind in (E.LT, E.LE))):
             return holds
     return None
 
 
-def _ends(atom: Atom) -> Iterator[tuple[Linear, bool]]:
-    """Yield sums that an atom never exceeds (True), or never falls below (False)."""
+def _ends(atom: Atom, factor: int) -> Iterator[tuple[Linear, bool]]:
+    """Yield sums that an atom never exceeds (True), or never falls below (False).
+
+    Of a quotient y // c that comes some times c, what c of it do: y - c + 1 to y.
+    """
+    if atom.kind == "div" and factor % atom.divisor == 0 and _is_open(atom):
+        assert atom.arg is not None
+        yield atom.arg, True
+        yield atom.arg.shifted(1 - atom.divisor), False
     if atom.kind == "var" and atom.arg is not None:
         yield atom.arg, True
     if atom.arg is None or atom.other is None:
@@ -88,14 +133,18 @@ def _ends(atom: Atom) -> Iterator[tuple[Linear, bool]]:
         yield atom.other.shifted(-1), True
 
 
+def _is_open(atom: Atom) -> bool:
+    """Return whether an atom depends on sizes, or on a loop whose end does."""
+    return any(isinstance(v.expr, E.SizeVar) or v.arg is not None for v in atom.variables)
+
+
 def _divisor(an: Analyzer, atom: Atom, dtype: str, steps: int) -> Linear | None:
     """Return what an atom is the floored quotient by, if that is positive.
 
     Quotients by numbers have constant bounds of their own: they are looked into only on the way
     from or to open sizes.
     """
-    is_open = steps < _STEPS or not atom.pure or any(v.arg is not None for v in atom.variables)
-    if atom.kind == "div" and is_open:
+    if atom.kind == "div" and (steps < _STEPS or not atom.pure or _is_open(atom)):
         return an.constant(atom.divisor, dtype)
     if atom.kind == "other" and type(atom.expr) is E.FloorDiv:
         return atom.other if atom.other is not None and atom.other.low > 0 else None

@@ -51,6 +51,7 @@ class _Simplifier:
         start, steps = an.linear(first), an.linear(extent)
         last = start.plus(steps).shifted(-1)
         an.bind(node.loop_var, start.low, max(last.high, start.low))
+        an.bind_last(node.loop_var, last)
         body = self.visit(node.body)
         if S.is_nop(body) and node.kind != S.ForKind.THREAD:
             return S.NOP
