@@ -30,7 +30,7 @@ from slipway.target import Target
 from slipway.transform.context import PassContext
 from slipway.tuning.database import Database
 from slipway.tuning.layout_search import ModelBench, tune_layouts
-from slipway.tuning.runner import LocalRunner, ModelledRunner
+from slipway.tuning.runner import LocalRunner, ModelledRunner, NodeRunner
 from slipway.tuning.space import candidate_of
 from slipway.tuning.task import extract_tasks
 from slipway.tuning.transfer import transfer
@@ -128,7 +128,7 @@ def compared(layer, target, database, turns, runner, folder):
         paths = {before: bench.build({})}
         with database:
             module, params = module_of(layer)
-            paths[after] = folder / "after.tar"
+            paths[after] = folder / f"after{target.upload_suffix}"
             relay.build(module, target, params=params).export_library(str(paths[after]))
         times = bench.times(paths, turns)
         wrong = bench.verify(paths[after])
@@ -160,7 +160,7 @@ def main():
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these layers")
     parser.add_argument("--turns", type=int, default=41, help="of the comparison")
     parser.add_argument("--target", help="default: this machine, or the core")
-    parser.add_argument("--core", help="a modelled core: cortex-a53, cortex-a72, cortex-a76")
+    parser.add_argument("--core", help="a modelled core: cortex-a53, -a72, -a76; or node")
     parser.add_argument("--database", help="keep the trials here, and go on with what it has")
     parser.add_argument("--transfer", metavar="FILE", help="no search: trials of another target")
     parser.add_argument("--layouts-only", action="store_true", help="search no kernels")
@@ -170,7 +170,9 @@ def main():
     if unknown:
         parser.error(f"no layer {', '.join(unknown)}; there are {', '.join(LAYERS)}")
     layers = {name: LAYERS[name] for name in options.only or LAYERS}
-    runner = ModelledRunner(options.core) if options.core else LocalRunner()
+    runner = LocalRunner()
+    if options.core:
+        runner = NodeRunner() if options.core == "node" else ModelledRunner(options.core)
     given = options.target or (runner.target if options.core else "llvm -mcpu=native")
     target, rows = Target(given), []
     with tempfile.TemporaryDirectory() as folder, PassContext(opt_level=3):

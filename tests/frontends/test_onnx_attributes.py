@@ -171,3 +171,9 @@ def test_an_attribute_whose_name_is_no_text_is_named():
     data = proto.SerializeToString().replace(b"odd", b"o\xffd")
     with pytest.raises(ModelError, match=r"the attribute b'o.*d', which Relu"):
         relay.frontend.from_onnx(data)
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_a_triangle_needs_two_axes(shape):
+    with pytest.raises(ModelError, match="a triangle needs two"):
+        imported("Trilu", {}, shape=shape)

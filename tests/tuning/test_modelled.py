@@ -1,4 +1,4 @@
-"""Tuning on a modelled core: the search needs no device, and its times have no noise."""
+"""Tuning without a device: on a modelled core, whose times have no noise, and in node."""
 
 import shutil
 
@@ -10,7 +10,7 @@ from slipway.cli.tune import runner_of
 from slipway.errors import ExecutionError, ToolchainError
 from slipway.tuning.database import Database
 from slipway.tuning.measure import kernel_bench
-from slipway.tuning.runner import ModelledRunner
+from slipway.tuning.runner import ModelledRunner, NodeRunner
 from slipway.tuning.search import TaskSearch
 from slipway.tuning.task import extract_tasks
 
@@ -57,6 +57,21 @@ def test_a_longer_loop_takes_longer_and_another_core_another_time(task, tmp_path
     short, long = seconds(CORE, 8), seconds(CORE, 64)
     assert 5 < long / short < 10
     assert seconds(ModelledRunner("cortex-a76"), 64) < long / 3
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node (apt install nodejs) is missing")
+def test_webassembly_is_measured_in_node(tmp_path):
+    runner = NodeRunner()
+    x, w = relay.var("x", shape=(5, 48)), relay.var("w", shape=(56, 48))
+    module = tvm.IRModule.from_expr(relay.Function([x, w], relay.nn.dense(x, w)))
+    task = next(t for t in extract_tasks(module, runner.target) if "dense" in t.op)
+    others = list(task.space.neighbours(task.space.default))[:2]
+    with kernel_bench(task, runner, tmp_path, turns=3) as bench:
+        measured = {m.candidate: m for m in bench.measure(others)}
+        assert bench.verify(others[0]) == ""
+    assert set(measured) == {task.space.default, *others}
+    assert all(len(m.seconds) >= 2 and m.score > 0 for m in measured.values())
+    assert runner_of(None, 9090, "", None, None, "node") == runner
 
 
 def test_a_core_is_asked_for_alone_and_by_a_known_name():

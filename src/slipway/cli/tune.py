@@ -48,7 +48,7 @@ def tune(
     core: Annotated[
         str | None,
         typer.Option(
-            help="Measure on a modelled AArch64 core, without a device: cortex-a53, -a72, -a76."
+            help="Without a device: a modelled cortex-a53, cortex-a72 or cortex-a76; or node."
         ),
     ] = None,
     transfer: Annotated[
@@ -95,7 +95,7 @@ def tune(
     from slipway.tuning.database import Database
     from slipway.tuning.explain import explain_task
     from slipway.tuning.picture import write_search_page
-    from slipway.tuning.runner import ModelledRunner
+    from slipway.tuning.runner import ModelledRunner, NodeRunner
     from slipway.tuning.tune import Budget, tune_model
 
     model.stat()
@@ -106,7 +106,7 @@ def tune(
         tune_on_board(model, board, output or Path(f"{model.stem}.records"), options, as_json)
         return
     runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout, core)
-    if isinstance(runner, ModelledRunner):
+    if isinstance(runner, ModelledRunner | NodeRunner):
         target = runner.target if target == "llvm" else target
     chosen = Target(target)
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
@@ -184,11 +184,19 @@ def runner_of(
     Raises ExecutionError for a tracker that cannot be read, ToolchainError for an unknown core.
     """
     from slipway.toolchain.core_clock import modelled
-    from slipway.tuning.runner import DeviceRunner, LocalRunner, ModelledRunner, TrackerRunner
+    from slipway.tuning.runner import (
+        DeviceRunner,
+        LocalRunner,
+        ModelledRunner,
+        NodeRunner,
+        TrackerRunner,
+    )
 
     if core is not None:
         if host is not None or tracker is not None:
             raise ExecutionError("--core is a model here: leave --rpc-host and --tracker out")
+        if core == "node":
+            return NodeRunner()
         modelled(core)
         return ModelledRunner(core)
     if tracker is not None:

@@ -335,6 +335,7 @@ FAMILIES = (
     "qnn.rsqrt", "image.sample", "tensor.scan", "tensor.scatter", "tensor.shape", "nn.softmax",
     "qnn.softmax", "tensor.sort", "vision.suppression", "qnn.table", "tensor.unary",
     "tensor.update", "packed.winograd", "qnn.words",
+    "tensor.einsum", "tensor.indexing", "tensor.sets", "tensor.sparse_tensors", "tensor.spectral",
 )  # fmt: skip
 _loaded = False
 

@@ -319,6 +319,11 @@ class Target:
             return 1024 if has("hvx-length128b") else 512 if has("hvx-length64b") else 0
         return 0
 
+    @property
+    def upload_suffix(self) -> str:
+        """The ending of a library that a device of this target loads."""
+        return ".wasm" if self.parsed_triple.table == "wasm" else ".tar"
+
     @cached_property
     def core(self) -> Core:
         """What a core can do in a cycle and what its caches hold: see target/cores.py."""

@@ -36,6 +36,11 @@ class ScheduledTask:
         """All candidates."""
         raise NotImplementedError
 
+    @property
+    def suffix(self) -> str:
+        """The ending of a library of the task's target."""
+        return self.target.upload_suffix
+
     def scheduled(self, candidate: Candidate) -> tuple[te.Schedule, list[Any]]:
         """Return (schedule, arguments) of a candidate."""
         raise NotImplementedError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -113,13 +114,23 @@ def taken(
     turns: int,
     session: RPCSession,
 ) -> dict[Candidate, list[float]]:
-    """Return the seconds of a run of each candidate, once where the clock has no noise."""
+    """Return the seconds of a run of each candidate, once where the clock has no noise.
+
+    Raises RPCError for a device whose times are none: not a number, endless, nothing or less.
+    """
+
+    def sensible(candidate: Candidate, number: int) -> float:
+        seconds = run(candidate, number)
+        if not 0 < seconds < math.inf:
+            raise RPCError(f"the device says that a run of {candidate} took {seconds} seconds")
+        return seconds
+
     if not session.has_exact_clock:
-        return taken_in_turns(run, candidates, turns)
+        return taken_in_turns(sensible, candidates, turns)
     times = {}
     for candidate in candidates:
-        run(candidate, 1)  # fills the caches
-        times[candidate] = [run(candidate, 1)]
+        sensible(candidate, 1)  # fills the caches
+        times[candidate] = [sensible(candidate, 1)]
     return times
 
 
