@@ -100,7 +100,8 @@ def choose_knobs(
 
     most = max(1, min(rows, target.core.costs.query_rows) // lanes)
     vectors = min(range(1, most + 1), key=busiest)
-    chunks = max(1, ceil(keys * vectors * lanes * 4 / score_bytes(target)))
+    fitting = max(1, score_bytes(target) // (vectors * lanes * 4))  # keys whose scores do
+    chunks = max(1, ceil(keys / fitting))
     return AttentionKnobs(vectors * lanes, ceil(keys / chunks))
 
 
