@@ -21,11 +21,15 @@ import numpy as np  # noqa: E402  (the thread limits above must be set first)
 import slipway as tvm  # noqa: E402
 from slipway import te  # noqa: E402
 
-LANES = 16
 TARGET = "llvm -mcpu=native"
+LANES = tvm.target.Target(TARGET).vector_bits // 32
+# AVX-512 and ARM have 32 registers, in which larger tiles fit than in AVX2's 16: accumulators of
+# the loop of multiply-adds, (rows, vectors) of the product's tile, (columns, vectors) of the
+# convolution's.
+CHAINS, TILE, STRIP = (12, (6, 2), (4, 2)) if LANES == 8 else (24, (4, 4), (14, 2))
 
 
-def peak_kernel(accumulators=24, steps=20000):
+def peak_kernel(accumulators=CHAINS, steps=20000):
     """Independent chains acc = acc * x + y: as many fused multiply-adds as the core can do."""
     x = te.placeholder((LANES,), name="x")
     k = te.reduce_axis((0, steps), "k")
@@ -43,8 +47,9 @@ def peak_kernel(accumulators=24, steps=20000):
     return tvm.build(s, [x, c], TARGET), flop, (LANES,), (accumulators, LANES)
 
 
-def gemm(m, n, depth, rows=4, vectors=4, unroll=2):
-    """C = A @ B: a tile of 4 rows by 64 columns in registers, each column panel of B packed."""
+def gemm(m, n, depth, tile=TILE, unroll=2):
+    """C = A @ B: a tile of a few rows by vectors in registers, each column panel of B packed."""
+    rows, vectors = tile
     width = vectors * LANES
     a, b = te.placeholder((m, depth), name="A"), te.placeholder((depth, n), name="B")
     panel = te.compute(
@@ -56,25 +61,26 @@ def gemm(m, n, depth, rows=4, vectors=4, unroll=2):
     )
     # schedule
     s = te.create_schedule(c.op)
-    tile = s.cache_write(c, "local")
+    sums = s.cache_write(c, "local")
     io, jo, ii, ji = s[c].tile(*c.op.axis, rows, width)
     s[c].reorder(jo, io, ii, ji)
     s[c].unroll(ii)
     s[c].vectorize(ji)
     s[panel].compute_at(s[c], jo)  # a panel stays in the L2 cache while all rows go past it
     s[panel].vectorize(panel.op.axis[2])
-    s[tile].compute_at(s[c], io)
-    ic, jc = s[tile].op.axis
-    ko, ki = s[tile].split(k, unroll)
-    s[tile].reorder(ko, ki, ic, jc)
-    s[tile].unroll(ki)
-    s[tile].unroll(ic)
-    s[tile].vectorize(jc)
+    s[sums].compute_at(s[c], io)
+    ic, jc = s[sums].op.axis
+    ko, ki = s[sums].split(k, unroll)
+    s[sums].reorder(ko, ki, ic, jc)
+    s[sums].unroll(ki)
+    s[sums].unroll(ic)
+    s[sums].vectorize(jc)
     return s, [a, b, c]
 
 
-def conv2d(channels=64, size=56, columns=14, vectors=2, unroll=2):
-    """A 3x3 convolution in NCHW16c: `columns` points by 2 x 16 channels are summed in registers."""
+def conv2d(channels=64, size=56, strip=STRIP, unroll=2):
+    """A 3x3 convolution in blocks of channels: points by vectors are summed in registers."""
+    columns, vectors = strip
     blocks, edge = channels // LANES, size + 2
     data = te.placeholder((blocks, edge, edge, LANES), name="data")
     kernel = te.placeholder((blocks, blocks, 3, 3, LANES, LANES), name="kernel")

@@ -13,8 +13,41 @@ import os
 ROWS = 64  # and columns of the images, of 32 to 96
 
 
+class _Do:
+    """A function that `modules` makes a module of."""
+
+    def __init__(self, function):
+        self.function = function
+
+
+def _embedded(torch):
+    table = torch.randn(200, 64)
+
+    def rows(x):
+        return table[(x.abs() * 60).long().clamp(max=199)]
+
+    return rows
+
+
 def modules():
     """Return {name: (module, shape, open axes)}: "i" of images, "t" lengths, "n" batches."""
+    from torch import nn
+
+    class Done(nn.Module):
+        def __init__(self, function):
+            super().__init__()
+            self.function = function
+
+        def forward(self, x):
+            return self.function(x)
+
+    return {
+        name: (Done(module.function) if isinstance(module, _Do) else module, shape, axes)
+        for name, (module, shape, axes) in _cases().items()
+    }
+
+
+def _cases():
     import torch
     from torch import nn
 
@@ -42,6 +75,24 @@ def modules():
             nn.Upsample(scale_factor=2, mode="bilinear"), image, every),
         "dense 256 to 512": (nn.Linear(256, 512), (1, 100, 256), {0: "n", 1: "t"}),
         "layer norm": (nn.LayerNorm(256), (1, 100, 256), {0: "n", 1: "t"}),
+        "softmax over a length": (nn.Softmax(-1), (1, 64, 100), {0: "n", 2: "t"}),
+        "softmax over channels": (nn.Softmax(1), image, every),
+        "batch norm and a sigmoid": (
+            nn.Sequential(nn.BatchNorm2d(32), nn.SiLU()), image, every),
+        "images to rows of channels": (_Do(lambda x: x.flatten(2).mT.contiguous()), image, every),
+        "channels last": (_Do(lambda x: x.permute(0, 2, 3, 1).contiguous()), image, every),
+        "concatenate": (_Do(lambda x: torch.cat([x, x * 2], 1)), image, every),
+        "concatenate along the length": (
+            _Do(lambda x: torch.cat([x, x * 2], 1)), (1, 100, 64), {0: "n", 1: "t"}),
+        "every other column": (_Do(lambda x: x[..., ::2] + 1), image, every),
+        "the length reversed": (_Do(lambda x: x.flip(1) * 2), (1, 100, 64), {0: "n", 1: "t"}),
+        "embedding": (_Do(_embedded(torch)), (1, 100), {0: "n", 1: "t"}),
+        "product of two computed matrices": (
+            _Do(lambda x: x @ x.mT), (1, 100, 64), {0: "n", 1: "t"}),
+        "sum over the length": (_Do(lambda x: x.sum(1)), (1, 100, 64), {0: "n", 1: "t"}),
+        "largest of a row": (_Do(lambda x: x.amax(-1)), (1, 64, 100), {0: "n", 2: "t"}),
+        "running sum": (_Do(lambda x: x.cumsum(1)), (1, 100, 64), {0: "n", 1: "t"}),
+        "padding of an image": (nn.ReflectionPad2d(1), image, every),
         "encoder layer of a transformer": (encoder, (1, 100, 128), {0: "n", 1: "t"}),
     }  # fmt: skip
 

@@ -27,7 +27,7 @@ from benchmarks._sweep_cases import CASES
 from benchmarks.cpu import Worker, difference
 
 PAGE = Path(__file__).parent.parent / "docs" / "performance_operators.md"
-BEGIN, END = "<!-- sweep: begin -->\n", "<!-- sweep: end -->\n"
+PART = "sweep"  # of the page, between comments of that name; machines have one each
 GOAL, WORST = 1.5, 20
 FLOAT = ("slipway", "onnxruntime", "openvino")
 BFLOAT = ("slipway-bfloat16", "openvino-bfloat16")
@@ -159,13 +159,16 @@ def table(found, threads):
     return [*lines, ""]
 
 
-def write_page(found):
+def write_page(found, part):
+    begin, end = (f"<!-- {part}: {edge} -->\n" for edge in ("begin", "end"))
     text = PAGE.read_text()
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
+    if begin not in text or end not in text:
+        raise SystemExit(f"{PAGE.name} has no lines {begin.strip()} and {end.strip()}")
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
     counts = sorted({threads for _, threads in found})
     lines = [line for threads in counts for line in table(found, threads)]
-    PAGE.write_text(before + BEGIN + "\n".join(lines) + END + after)
+    PAGE.write_text(before + begin + "\n".join(lines) + end + after)
 
 
 def main():
@@ -178,11 +181,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.005, help="of each round and engine")
     parser.add_argument("--table", action="store_true", help="write the page, measure nothing")
+    parser.add_argument("--part", default=PART, help="of the page that --table writes")
     arguments = parser.parse_args()
     file = figures_file()
     found = read(file)
     if arguments.table:
-        write_page(found)
+        write_page(found, arguments.part)
         return 0
     names = [n for n in CASES if not arguments.only or any(n.startswith(p) for p in arguments.only)]
     if arguments.behind is not None:

@@ -2,13 +2,14 @@
 
     python -m benchmarks tuning [--seconds 120] [--only NAME ...] [--turns 41] [--json FILE]
                                 [--database FILE] [--target TARGET] [--layouts-only]
+                                [--core cortex-a53] [--transfer FILE]
 
 Thirty layers of odd channels, skinny products, depthwise and grouped convolutions, each a model of
 one layer with plain inputs and outputs, share the seconds: first their layouts, then the kernels
 that come of them.  Then each model compiled with what was found and without tuning run in turns, in
 a process of their own; the ratio is the median of the turns', with the middle half of them.
 Outputs are held against the operators' NumPy definitions before a candidate may win, and once more
-at the end.  One thread.
+at the end.  One thread.  With --core all is timed by the clock of a modelled core, without noise.
 """
 
 import argparse
@@ -29,9 +30,10 @@ from slipway.target import Target
 from slipway.transform.context import PassContext
 from slipway.tuning.database import Database
 from slipway.tuning.layout_search import ModelBench, tune_layouts
-from slipway.tuning.runner import LocalRunner
+from slipway.tuning.runner import LocalRunner, ModelledRunner, NodeRunner
 from slipway.tuning.space import candidate_of
 from slipway.tuning.task import extract_tasks
+from slipway.tuning.transfer import transfer
 from slipway.tuning.tune import Budget, tune_tasks
 
 # name: (kind, data shape, weight shape, stride, groups, dtype); products have no stride
@@ -113,20 +115,20 @@ def quartiles(ratios):
     return statistics.median(ordered), ordered[count // 4], ordered[(3 * count) // 4]
 
 
-def layer_bench(layer, target, folder):
+def layer_bench(layer, target, runner, folder):
     """Return what times a layer as a model of its own."""
     module, params = module_of(layer)
-    return ModelBench(module, target, params, LocalRunner(60.0), folder)
+    return ModelBench(module, target, params, runner, folder)
 
 
-def compared(layer, target, database, turns, folder):
+def compared(layer, target, database, turns, runner, folder):
     """Return milliseconds without tuning, and the best's ratio to it, in a fresh process."""
     before, after = candidate_of("before", {}), candidate_of("after", {})
-    with layer_bench(layer, target, folder) as bench:
+    with layer_bench(layer, target, runner, folder) as bench:
         paths = {before: bench.build({})}
         with database:
             module, params = module_of(layer)
-            paths[after] = folder / "after.tar"
+            paths[after] = folder / f"after{target.upload_suffix}"
             relay.build(module, target, params=params).export_library(str(paths[after]))
         times = bench.times(paths, turns)
         wrong = bench.verify(paths[after])
@@ -134,7 +136,7 @@ def compared(layer, target, database, turns, folder):
     return statistics.median(times[before]) * 1e3, quartiles(ratios), wrong
 
 
-def search(layers, target, database, seconds, layouts_only):
+def search(layers, target, database, runner, seconds, layouts_only):
     """Search the layouts of all layers in half of the time, then their kernels."""
     start = time.monotonic()
     for number, layer in enumerate(layers.values()):
@@ -142,14 +144,14 @@ def search(layers, target, database, seconds, layouts_only):
         module, params = module_of(layer)
         share = left / (len(layers) - number)
         if share > 0:
-            tune_layouts(module, target, params, LocalRunner(), database, seconds=share)
+            tune_layouts(module, target, params, runner, database, seconds=share)
     left = seconds - (time.monotonic() - start)
     if layouts_only or left <= 0:
         return
     with database:
         found = {t.key: t for layer in layers.values() for t in tasks_of(layer, target)}
     tasks = sorted(found.values(), key=lambda task: -task.flops)
-    tune_tasks(tasks, LocalRunner(), database, Budget(per_task=2000, seconds=left))
+    tune_tasks(tasks, runner, database, Budget(per_task=2000, seconds=left))
 
 
 def main():
@@ -157,8 +159,10 @@ def main():
     parser.add_argument("--seconds", type=float, default=120.0, help="of search, in all")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these layers")
     parser.add_argument("--turns", type=int, default=41, help="of the comparison")
-    parser.add_argument("--target", default="llvm -mcpu=native")
+    parser.add_argument("--target", help="default: this machine, or the core")
+    parser.add_argument("--core", help="a modelled core: cortex-a53, -a72, -a76; or node")
     parser.add_argument("--database", help="keep the trials here, and go on with what it has")
+    parser.add_argument("--transfer", metavar="FILE", help="no search: trials of another target")
     parser.add_argument("--layouts-only", action="store_true", help="search no kernels")
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
@@ -166,15 +170,24 @@ def main():
     if unknown:
         parser.error(f"no layer {', '.join(unknown)}; there are {', '.join(LAYERS)}")
     layers = {name: LAYERS[name] for name in options.only or LAYERS}
-    target, rows = Target(options.target), []
+    runner = LocalRunner()
+    if options.core:
+        runner = NodeRunner() if options.core == "node" else ModelledRunner(options.core)
+    given = options.target or (runner.target if options.core else "llvm -mcpu=native")
+    target, rows = Target(given), []
     with tempfile.TemporaryDirectory() as folder, PassContext(opt_level=3):
         database = Database(options.database or Path(folder) / "trials.sqlite")
         start = time.monotonic()
-        search(layers, target, database, options.seconds, options.layouts_only)
+        if options.transfer:
+            known = Database(options.transfer)
+            for layer in layers.values():
+                transfer(module_of(layer)[0], target, module_of(layer)[1], known, database)
+        else:
+            search(layers, target, database, runner, options.seconds, options.layouts_only)
         searched = time.monotonic() - start
         for name, layer in layers.items():
             milliseconds, ratio, wrong = compared(
-                layer, target, database, options.turns, Path(folder)
+                layer, target, database, options.turns, runner, Path(folder)
             )
             rows.append(
                 {

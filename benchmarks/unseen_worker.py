@@ -10,7 +10,10 @@ import warnings
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
-from benchmarks._unseen_networks import NETWORKS
+from benchmarks._unseen_networks import NETWORKS as FIRST
+from benchmarks._unseen_third import NETWORKS as THIRD
+
+NETWORKS = FIRST | THIRD
 
 
 def main():

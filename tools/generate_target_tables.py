@@ -24,6 +24,7 @@ ARCHES = {
     "wasm": ("wasm32-unknown-unknown", "wasm"),
     "hexagon": ("hexagon-unknown-linux-musl", "hexagon"),
     "nvptx": ("nvptx64-nvidia-cuda", "nvptx"),
+    "amdgcn": ("amdgcn-amd-amdhsa", "amdgcn"),
 }
 # Floating point units that LLVM gives these CPUs by default and Zig leaves out.
 EXTRA = {

@@ -312,3 +312,34 @@ def test_an_empty_log_has_no_configuration_of_a_template():
     """A template's arguments are numbers, which are no tensors' shapes."""
     task = autotvm.task.create("test/matmul", args=SIZES, target="llvm")
     assert autotvm.apply_history_best(None).query(task.target, task.workload) is None
+
+
+@autotvm.template("test/raises")
+def raises_from(n, least):
+    """Raise for every part of `least` or more."""
+    a = te.placeholder((n,), name="A")
+    b = te.compute((n,), lambda i: a[i] + 1, name="B")
+    s = te.create_schedule(b.op)
+    cfg = autotvm.get_config()
+    cfg.define_split("part", s[b].op.axis[0], num_outputs=2)
+    if cfg["part"].size[1] >= least:
+        raise IndexError(f"no part of {cfg['part'].size[1]}")
+    cfg["part"].apply(s, b, s[b].op.axis[0])
+    return s, [a, b]
+
+
+def test_an_error_of_a_template_is_that_of_one_trial():
+    task = autotvm.task.create("test/raises", args=(64, 4), target="llvm")
+    results = []
+    tuner = autotvm.tuner.GridSearchTuner(task)
+    tuner.tune(7, OPTION, callbacks=[lambda _, inputs, found: results.extend(found)])
+    failed = [r.costs[0] for r in results if r.error_no]
+    assert failed == [f"IndexError: no part of {n}" for n in (4, 8, 16, 32, 64)]
+    assert len(results) == 7
+
+
+def test_a_template_that_raises_again_and_again_ends_the_search_with_the_first_error():
+    task = autotvm.task.create("test/raises", args=(3 * 5 * 7 * 11 * 13, 2), target="llvm")
+    tuner = autotvm.tuner.GridSearchTuner(task)
+    with pytest.raises(TuningError, match=r"16 trials.*the first: IndexError: no part of 3"):
+        tuner.tune(31, OPTION)

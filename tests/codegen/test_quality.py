@@ -94,3 +94,27 @@ def test_high_products_with_a_factor_outside_the_loop_multiply_twice(cpu):
     block = inner_loop(module.get_source("asm"), "vpmuldq")
     assert "vpmuludq" not in module.get_source("asm")
     assert block.count("vpmuldq") % 2 == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "whole"),
+    [
+        ("llvm -mcpu=haswell", True),
+        ("llvm -mcpu=znver3", True),
+        ("llvm -mcpu=skylake-avx512", False),
+    ],
+)
+def test_constants_of_a_function_cost_no_instructions(target, whole):
+    """AVX2 repeats a constant by an instruction of its own; loaded whole, most are operands."""
+    a, b = (decl_buffer((4096,), "float32", name) for name in "AB")
+    k = E.Var("k")
+    at = kernels.ramp(k * 8, 8)
+    body = S.BufferStore(b, call_intrin("float32x8", "erf", a[at]), (at,))
+    func = kernels.prim_func("erf", [a, b], kernels.loop(k, 512, body))
+    text = build_module({"erf": func}, Target(target)).get_source("ll")
+    assert ("@slw.splat.8x32" in text) is whole
+    if whole:
+        assembly = build_module({"erf": func}, Target(target)).get_source("asm")
+        loop = inner_loop(assembly, "vfmadd")
+        assert loop.count("vbroadcastss") <= 1
+        assert len(re.findall(r"vfmadd\w+\t\.L|vfmadd\w+\t\S*\(%rip\)", loop)) >= 6

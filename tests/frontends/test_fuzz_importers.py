@@ -17,9 +17,12 @@ def fuzz(kind, *options):
     return json.loads(run.stdout)
 
 
-@pytest.mark.parametrize("kind", ["onnx", "tflite", "artifacts", "relay"])
+KINDS = ("onnx", "tflite", "artifacts", "relay", "records", "language", "programs")
+
+
+@pytest.mark.parametrize("kind", KINDS[:-1])
 def test_damaged_files_are_read_or_refused(kind):
-    result = fuzz(kind, "--cases", "300")
+    result = fuzz(kind, "--cases", "150" if kind in ("records", "language") else "300")
     assert result["found"] == []
     assert result["counts"]["refused"] > 50  # the files are damaged
     assert result["counts"]["read"] > 20  # but not all beyond the first check
@@ -27,6 +30,7 @@ def test_damaged_files_are_read_or_refused(kind):
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("kind", ["onnx", "tflite", "artifacts", "relay"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_many_damaged_files_are_read_or_refused(kind):
-    assert fuzz(kind, "--cases", "10000", "--seed", "1")["found"] == []
+    cases = "1000" if kind == "programs" else "10000"
+    assert fuzz(kind, "--cases", cases, "--seed", "1")["found"] == []

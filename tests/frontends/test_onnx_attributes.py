@@ -158,3 +158,22 @@ def test_an_axis_is_one_that_the_data_has(kind, constants, axis):
     attributes = {} if kind in ("ReduceSum", "CumSum") else {"axis": axis}
     with pytest.raises(ModelError, match=rf"{kind} x 1 \(n0\): .*ax(is|es)"):
         imported(kind, attributes, constants=constants)
+
+
+def test_an_attribute_whose_name_is_no_text_is_named():
+    node = helper.make_node("Relu", ["x"], ["y"], odd=1)
+    proto = helper.make_model(
+        helper.make_graph(
+            [node], "g", [helper.make_tensor_value_info("x", 1, (2,))],
+            [helper.make_tensor_value_info("y", 1, (2,))],
+        )
+    )  # fmt: skip
+    data = proto.SerializeToString().replace(b"odd", b"o\xffd")
+    with pytest.raises(ModelError, match=r"the attribute b'o.*d', which Relu"):
+        relay.frontend.from_onnx(data)
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_a_triangle_needs_two_axes(shape):
+    with pytest.raises(ModelError, match="a triangle needs two"):
+        imported("Trilu", {}, shape=shape)

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from benchmarks._damage import mutate_bytes
+from benchmarks.fuzz_importers.damage import mutate_bytes
 from graphs import helper, model, small_cnn
 
 from slipway import relay

@@ -4,8 +4,10 @@ import numpy as np
 import onnxruntime
 import pytest
 from graphs import helper, model
+from onnx import numpy_helper
 
 from slipway import relay, runtime
+from slipway.errors import ModelError
 from slipway.relay.interpret import interpret
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.transform.context import PassContext
@@ -145,3 +147,20 @@ def test_the_graph_does_not_grow_with_the_steps():
         mod, _ = relay.frontend.from_onnx(Layer("LSTM", steps, direction="bidirectional").proto)
         sizes.add(str(mod).count("\n"))
     assert len(sizes) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["W", "R", "B", "h", "lengths"])
+@pytest.mark.parametrize("change", [lambda a: a[0], lambda a: a[..., None], lambda a: a[:, :-1]])
+def test_weights_of_other_shapes_are_refused(kind, name, change):
+    proto = Layer(kind, lengths=[5, 3, 4]).proto
+    for tensor in proto.graph.initializer:
+        if tensor.name == name:
+            array = numpy_helper.to_array(tensor)
+            if array.ndim == 1:
+                array = array[None]
+            tensor.CopyFrom(
+                numpy_helper.from_array(np.ascontiguousarray(change(array)[..., :2]), name)
+            )
+    with pytest.raises(ModelError, match=r"is of shape|axes and R"):
+        relay.frontend.from_onnx(proto)

@@ -1,11 +1,13 @@
 """Values that the stated shapes of a model's outputs settle, and steps that a run computes."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from graphs import helper, model, numpy_helper
 
 from slipway import relay
-from slipway.errors import OpNotImplemented
+from slipway.errors import ModelError, OpNotImplemented, TypeInferenceError
 from slipway.relay.interpret import interpret
 
 RNG = np.random.default_rng(3)
@@ -170,3 +172,52 @@ def test_a_stated_extent_of_zero_is_a_size_unless_an_input_has_another():
     inputs = {"x": ("float32", (0, 3)), **places}  # an exporter that writes 0 for an open size
     with pytest.raises(OpNotImplemented, match="starts"):
         read(nodes, inputs, {"y": (0, 0)}, weights=weights, shape={"x": (2, 3)})
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "count"),
+    [("TopK", 1, 2), ("Split", 1, 2), ("Slice", 2, 1), ("Pad", 1, 1), ("Tile", 1, 1),
+     ("NonZero", 0, 1), ("Compress", 1, 1), ("Unique", 0, 4), ("Expand", 1, 1), ("OneHot", 2, 1),
+     ("ConstantOfShape", 0, 1), ("Range", 2, 1), ("Squeeze", 1, 1), ("ReduceSum", 1, 1),
+     ("CumSum", 1, 1), ("MaxUnpool", 2, 1), ("Col2Im", 2, 1)],
+)  # fmt: skip
+def test_a_stated_shape_of_another_rank_ends_in_words(kind, inputs, count):
+    """Whatever a file states of results, its import ends as a module or in one ModelError."""
+    names, outputs = ["x", *(f"i{n}" for n in range(inputs))], [f"y{n}" for n in range(count)]
+    info = helper.make_tensor_value_info
+    for shape in ((2, 3, 4), (), (1,)):
+        for stated in ((), (2,), (2, 3, 4, 5), (7, 7, 7)):
+            graph = helper.make_graph(
+                [helper.make_node(kind, names, outputs)], "g",
+                [info("x", 1, shape), *(info(n, 7, (2,)) for n in names[1:])],
+                [info(n, 1, stated) for n in outputs],
+            )  # fmt: skip
+            proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+            with suppress(ModelError, TypeInferenceError):
+                relay.frontend.from_onnx(proto)
+
+
+def test_open_sizes_of_an_optional_input_are_asked_for():
+    node = helper.make_node("OptionalHasElement", ["x"], ["y"])
+    inner = helper.make_tensor_type_proto(1, ("n", 3))
+    given = helper.make_value_info("x", helper.make_optional_type_proto(inner))
+    graph = helper.make_graph([node], "g", [given], [helper.make_tensor_value_info("y", 9, ())])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    with pytest.raises(ModelError, match=r"leaves sizes of its inputs open: x \(n, 3\)"):
+        relay.frontend.from_onnx(proto)
+
+
+def test_an_expansion_that_does_not_fit_says_so():
+    node = helper.make_node("Expand", ["x", "s"], ["y"])
+    proto = model([node], {"x": ("float32", (8, 3))}, ["y"], {"s": np.array([2, 3])})
+    with pytest.raises(ModelError, match=r"\(8, 3\) does not broadcast with \(2, 3\)"):
+        relay.frontend.from_onnx(proto)
+
+
+def test_a_node_without_results_ends_in_words():
+    nodes = [
+        node("ReduceSum", ["x", "axes"], ["y"]), node("Log", ["y"], ["z"]), node("Log", ["z"], []),
+    ]  # fmt: skip
+    proto = model(nodes, {"x": ("float32", (2, 3)), "axes": ("int64", (1,))}, ["z"])
+    with pytest.raises(ModelError, match=r"axes|output"):
+        relay.frontend.from_onnx(proto)

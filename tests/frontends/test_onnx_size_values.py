@@ -8,7 +8,7 @@ import slipway as tvm
 from slipway import relay
 from slipway.contrib import graph_executor
 from slipway.errors import OpNotImplemented
-from slipway.frontends.onnx.size_values import SizeValues
+from slipway.relay.analysis.size_values import SizeValues
 from slipway.relay.op_registry import const
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -185,3 +185,21 @@ def test_a_problem_of_an_open_model_is_named_with_its_node():
     proto = model(nodes, {"x": ("float32", ("n", 4))}, ["y"])
     with pytest.raises(OpNotImplemented, match="Mystery x 1"):
         relay.frontend.from_onnx(proto, dims={"n": (1, 4)})
+
+
+def test_tiles_of_a_computed_number():
+    """A constant row for each row of the data, and whole copies along both axes."""
+    node = helper.make_node
+    row = np.arange(12, dtype=np.float32).reshape(1, 12)
+    weights = {"row": row, **constants(first=[0], one=[1], two=[2])}
+    nodes = [
+        node("Shape", ["x"], ["shape"]), node("Gather", ["shape", "first"], ["n"]),
+        node("Concat", ["n", "one"], ["times"], axis=0), node("Tile", ["row", "times"], ["rows"]),
+        node("Add", ["x", "rows"], ["sum"]), node("Concat", ["two", "n"], ["more"], axis=0),
+        node("Tile", ["sum", "more"], ["y"]),
+    ]  # fmt: skip
+    agrees(
+        model(nodes, {"x": ("float32", ("n", 12))}, ["y"], weights), [(1,), (6,), (4,)],
+        {"n": (1, 6)},
+        lambda n: {"x": np.random.default_rng(0).normal(size=(n, 12)).astype(np.float32)},
+    )  # fmt: skip

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from benchmarks._damage import mutate_bytes
+from benchmarks.fuzz_importers.damage import mutate_bytes
 
 from slipway import relay, te
 from slipway.errors import ModelError, SlipwayError

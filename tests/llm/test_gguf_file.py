@@ -13,7 +13,7 @@ from slipway.llm.config import from_transformers
 from slipway.llm.gguf_file import GGUFFile
 from slipway.llm.gguf_model import model_of
 from slipway.llm.model import Source
-from slipway.llm.tokenizer import tokenizer_of_gguf
+from slipway.llm.tokenizer import Tokenizer, tokenizer_of_gguf
 from slipway.relay.ops.nn.block_dense import random_rows
 from slipway.relay.ops.packed.block_formats import FORMATS, decode, encode
 
@@ -153,3 +153,18 @@ def test_what_is_wrong_is_said(tmp_path):
                  "llama.attention.head_count": 2}, {})  # fmt: skip
     with pytest.raises(ModelError, match=r"no tensor 'token_embd.weight'"):
         model_of(GGUFFile(path))
+
+
+@pytest.mark.skipif(not _has_tokenizers(), reason="needs the library tokenizers")
+def test_a_tokenizer_says_what_it_cannot_take():
+    """The library raises bare Exceptions, and an OverflowError for a number that is no token's."""
+    from tokenizers import Tokenizer as Inner
+    from tokenizers.models import BPE
+
+    tokenizer = Tokenizer(Inner(BPE({"a": 0, "b": 1}, [], unk_token="x")))
+    assert tokenizer.encode("ab") == [0, 1]
+    with pytest.raises(ModelError, match=r"cannot take 'a z'.*Unk token"):
+        tokenizer.encode("a z")
+    for tokens in ([-1], [2**40], ["x"]):
+        with pytest.raises(ModelError, match="there are no such tokens"):
+            tokenizer.decode(tokens)

@@ -123,6 +123,26 @@ def test_what_a_configuration_lacks_is_named(wrong, problem):
         from_transformers({"model_type": "llama", **SIZES, **wrong})
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("rope_scaling", ["x"]), ("rope_parameters", "x"), ("rope_scaling", {"rope_type": "llama3"}),
+     ("rope_scaling", {"rope_type": "linear", "factor": 0}), ("rms_norm_eps", 10**400),
+     ("rms_norm_eps", float("nan")), ("rope_theta", -1.0), ("partial_rotary_factor", 2.0),
+     ("eos_token_id", [[2]]), ("eos_token_id", {"a": 2}), ("bos_token_id", "x"),
+     ("layer_types", 3), ("layer_types", ["full_attention"] * 9), ("no_rope_layers", {"a": 1}),
+     ("no_rope_layers", [1] * 9), ("sliding_window", "x"), ("num_hidden_layers", 10**9),
+     ("hidden_size", 10**30), ("hidden_act", ["silu"]), ("head_dim", [])],
+)  # fmt: skip
+@pytest.mark.parametrize("family", ["llama", "qwen3", "gemma2", "smollm3"])
+def test_values_of_other_kinds_are_refused_in_words(family, key, value):
+    given = {
+        "model_type": family, "vocab_size": 24, "hidden_size": 16, "intermediate_size": 32,
+        "num_hidden_layers": 2, "num_attention_heads": 4,
+    }  # fmt: skip
+    with pytest.raises(ModelError, match=r"a\.json"):
+        from_transformers({**given, key: value}, "a.json")
+
+
 def test_a_weight_of_another_shape_is_named():
     given, weights = source("llama")
     weights["model.layers.1.mlp.up_proj.weight"] = np.zeros((3, 4), np.float32)

@@ -10,7 +10,7 @@ import tracemalloc
 import ml_dtypes
 import numpy as np
 import pytest
-from benchmarks._damage import mutate_bytes
+from benchmarks.fuzz_importers.damage import mutate_bytes
 
 from slipway.errors import ArtifactError, ScheduleError, SlipwayError, TargetError
 from slipway.micro.board import _parse as parse_board

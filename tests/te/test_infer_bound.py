@@ -1,8 +1,10 @@
 """Regions that bound inference finds for stages computed outside their consumers' loops."""
 
 import numpy as np
+import pytest
 
 from slipway import te
+from slipway.ir import builder
 from slipway.ir.interpreter.interpret import run
 
 
@@ -43,3 +45,26 @@ def test_an_output_that_nobody_reads_is_computed_where_its_neighbours_are():
     got = np.zeros(6, "float32")
     assert run(func, x, got) == 0
     np.testing.assert_allclose(got, 2 * x.sum(1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_an_extern_stage_inside_a_loop_has_room_for_all_it_writes(which):
+    """Its body writes whole tensors wherever it stands: the consumer's element is not enough."""
+
+    def both(ins, outs):
+        ib = builder.create()
+        x, first, second = (ib.buffer_ptr(b) for b in (*ins, *outs))
+        with ib.for_range(0, 6, "i") as i:
+            first[i] = x[i] + 1.0
+            second[i] = first[i] * 2.0
+        return ib.get()
+
+    a = te.placeholder((6,), name="A")
+    made = te.extern([(6,), (6,)], [a], both, dtype=["float32", "float32"], name="both")
+    out = te.compute((6,), lambda i: made[which][i] - a[i], name="out")
+    s = te.create_schedule(out.op)
+    s[made[0]].compute_at(s[out], out.op.axis[0])
+    x = np.arange(6, dtype="float32")
+    got = np.zeros(6, "float32")
+    assert run(te.lower(s, [a, out]), x, got) == 0
+    np.testing.assert_array_equal(got, [x + 1, (x + 1) * 2][which] - x)

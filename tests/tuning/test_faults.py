@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +12,8 @@ from slipway import relay
 from slipway.errors import TuningError
 from slipway.tuning.database import Database
 from slipway.tuning.measure import kernel_bench
-from slipway.tuning.runner import TrackerRunner
+from slipway.tuning.runner import LocalRunner, TrackerRunner
+from slipway.tuning.search import TaskSearch
 from slipway.tuning.task import extract_tasks
 
 WRITER = """
@@ -75,6 +77,45 @@ def test_a_tuner_that_is_killed_loses_no_trial(tmp_path):
     process.stderr.close()
     process.stdout.close()
     expect_kept(tmp_path / "t.sqlite", int([last, *rest][-1]) + 1)
+
+
+class LyingRunner(LocalRunner):
+    """This machine, whose clock says `said` of every candidate but the default."""
+
+    def __init__(self, said):
+        super().__init__()
+        object.__setattr__(self, "said", said)
+
+    def open(self):
+        session, said = super().open(), self.said
+        load = session.load_module
+
+        def lying(name):
+            module = load(name)
+
+            def time_evaluator(function, device, number):
+                if function == "candidate_0":
+                    return lambda *args: SimpleNamespace(mean=1e-5)
+                return lambda *args: SimpleNamespace(mean=said)
+
+            return SimpleNamespace(time_evaluator=time_evaluator, get_function=module.get_function)
+
+        session.load_module = lying
+        return session
+
+
+@pytest.mark.parametrize("said", [float("nan"), float("inf"), 0.0, -1e-6])
+def test_times_that_are_none_are_errors_and_no_best(said, tmp_path):
+    """NaN is neither slower nor faster, and a negative time would be the best for ever."""
+    task, database = dense_task(), Database(tmp_path / "t.sqlite")
+    with kernel_bench(task, LyingRunner(said), tmp_path, turns=1) as bench:
+        search = TaskSearch(task, database, bench)
+        search.step(3)
+    assert search.best == task.space.default
+    assert database.best(task) is None
+    kept = [t for t in database.trials(task, "local") if t.candidate != task.space.default]
+    assert kept
+    assert all(t.kind == "run" and "the device says that a run of" in t.error for t in kept)
 
 
 def test_a_full_disk_ends_the_search_with_what_is_kept(tmp_path):

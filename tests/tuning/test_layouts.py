@@ -8,7 +8,7 @@ import pytest
 
 import slipway as tvm
 from slipway import relay
-from slipway.errors import RPCError, ScheduleError, TuningError
+from slipway.errors import RPCError, ScheduleError
 from slipway.relay.interpret import interpret
 from slipway.target import Target
 from slipway.transform.context import PassContext
@@ -167,10 +167,3 @@ def test_two_searches_share_one_file(tasks, tmp_path):
     assert again.chosen[task.key].strategy == "plain"
     again.step(task, 2)
     assert len(one) == len(other) == len({t.candidate for t in one.trials(task, "local")}) + 1
-
-
-@pytest.mark.parametrize("address", ["postgresql://me@host/trials", "mysql://host/trials"])
-def test_the_address_of_a_server_is_refused_in_words(address):
-    for given in (address, Path(address)):
-        with pytest.raises(TuningError, match="SQLite file"):
-            Database(given)

@@ -39,8 +39,14 @@ def test_only_what_was_verified_brings_the_curve_down():
 
 
 def test_the_page_tells_trials_failures_and_the_winner():
-    tasks = [Task(name="good", layers=["<script>x</script>"]), Task(name="idle", layers=[])]
-    page = search_page(tasks, Known(), "pi", "Tuning m.onnx")
+    tasks = [
+        Task(name="good", key="a", layers=["<script>x</script>"]),
+        Task(name="idle", key="b", layers=[]),
+    ]
+    why = {"a": "Its limit is arithmetic & <its> tile 4 by 3."}
+    page = search_page(tasks, Known(), "pi", "Tuning m.onnx", why)
+    assert "<summary>Why</summary><p>Its limit is arithmetic &amp; &lt;its&gt; tile 4 by 3." in page
+    assert page.count("<summary>") == 1
     assert "<script" not in page
     assert "6 trials; 1 failed (build); 1 failed (run); the best takes 0.70" in page
     assert "The first failure: RPCError: &lt;the board&gt; caught fire" in page

@@ -5,6 +5,7 @@ import math
 import random
 import sqlite3
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import slipway as tvm
 from slipway import meta_schedule as ms
 from slipway import relay
 from slipway.errors import RPCTimeoutError, ScheduleError, TuningError
+from slipway.transform.context import PassContext
 from slipway.tuning import search
 from slipway.tuning.build import build_candidates
 from slipway.tuning.database import Database
@@ -170,8 +172,7 @@ def test_a_search_goes_on_where_it_was(task, tmp_path):
     assert again.best == first.best
     assert again.trials == first.trials
     again.step(8)
-    tried = [c for c in bench.measured if c not in (task.space.default, again.best)]
-    assert not set(tried[:8]) & set(first.scores)
+    assert not set(bench.measured[1:9]) & set(first.scores)  # behind the default, before duels
 
 
 def test_noise_is_no_progress():
@@ -281,6 +282,36 @@ def test_a_damaged_database_is_said(tmp_path):
     (tmp_path / "t.sqlite").write_bytes(b"no database at all" * 100)
     with pytest.raises(TuningError, match="no database of trials"):
         Database(tmp_path / "t.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [("trial", "candidate", "[1, 2]"), ("trial", "candidate", "x"), ("trial", "score", "x"),
+     ("trial", "candidate", "[" * 2000), ("task", "inputs", '{"a": 1}'),
+     ("task", "inputs", b"\xff"),
+     ("task", "op", b"\xff\x00"), ("trial", "seconds", None), ("task", "inputs", "[3]")],
+)  # fmt: skip
+def test_a_changed_value_of_a_database_is_said(task, tmp_path, table, column, value):
+    path = tmp_path / "trials.db"
+    with closing(Database(path)) as database:
+        best = task.space.default
+        database.add(task, "here", [Measured(best, [0.1], 0.5)], verified=best)
+        assert database.best(task).score == 0.5
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(f"update {table} set {column} = ?", (value,))
+        with pytest.raises(TuningError, match="is damaged, or another program"):
+            _ = database.records(), database.best(task), database.trials(task, "here")
+
+
+def test_a_file_of_records_that_is_no_text_is_said(tmp_path):
+    path = tmp_path / "records"
+    for content in (b"\xff\xfe", b'{"op": [], "attrs": "", "inputs": [], "target": "llvm"}'):
+        path.write_bytes(content)
+        with (
+            PassContext(opt_level=3, config={"schedules.records": str(path)}),
+            pytest.raises(ScheduleError, match="records"),
+        ):
+            relay.build(dense(), "llvm")
 
 
 def test_trials_go_where_the_time_is(tmp_path):

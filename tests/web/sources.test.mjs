@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 
 const { SLIPWAY_JS, FOLDER } = process.env;
-const { instantiateSync, load } = await import(pathToFileURL(SLIPWAY_JS));
+const { byFeature, hasFeature, instantiateSync, load } = await import(pathToFileURL(SLIPWAY_JS));
 const bytes = await readFile(`${FOLDER}/branch.wasm`);
 const buffer = () => bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length);
 const shared = () => {
@@ -78,4 +78,27 @@ test("workers end where a model cannot be made", async () => {
     await new Promise((done) => setTimeout(done, 50));
   }
   assert.equal(active(), before);
+});
+
+test("an engine chooses among modules by what it has", () => {
+  assert.equal(hasFeature("simd128"), true);
+  assert.equal(hasFeature("atomics"), true);
+  const fast = hasFeature("relaxed-simd") ? "a" : "b"; // a flag of node 20
+  assert.equal(byFeature({ "relaxed-simd": "a", simd128: "b", "": "c" }), fast);
+  assert.equal(byFeature({ "simd128+atomics": 1, "": 2 }), 1);
+  assert.equal(byFeature({ "": 3 }), 3);
+  const without = { name: "UnsupportedError", message: /none of "relaxed-simd".*-mattr=-simd128/ };
+  const validate = WebAssembly.validate;
+  WebAssembly.validate = () => false; // as an engine of 2019
+  try {
+    assert.throws(() => byFeature({ "relaxed-simd": 1, simd128: 2 }), without);
+    assert.equal(byFeature({ "relaxed-simd": 1, "": 2 }), 2);
+  } finally {
+    WebAssembly.validate = validate;
+  }
+  assert.throws(() => byFeature({}), { name: "UnsupportedError" });
+  assert.throws(() => byFeature(undefined), { name: "UnsupportedError" });
+  for (const name of ["simd", "toString", 7]) {
+    assert.throws(() => hasFeature(name), { name: "TypeError", message: /relaxed-simd/ });
+  }
 });

@@ -53,6 +53,8 @@ JUDGES: dict[str, tuple[str, ...]] = {
     "slipway.arith.analyzer": _ARITH,
     "slipway.arith.interval": _ARITH,
     "slipway.arith.rules": _ARITH,
+    "slipway.arith.slope": _ARITH,
+    "slipway.arith.verdicts": _ARITH,
     "slipway.backends.in_place": ("tests/compiler/memory/test_in_place.py",),
     "slipway.compiler.aot.overlap": ("tests/compiler/memory/test_overlap.py",),
     "slipway.compiler.memory_plan.block": _PLANS,

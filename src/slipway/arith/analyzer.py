@@ -16,6 +16,7 @@ from slipway import dtypes
 from slipway.arith.linear import INF, Atom, Bound, Linear
 from slipway.arith.rules import BUILDERS as _BUILDERS
 from slipway.arith.rules import RULES as _RULES
+from slipway.arith.verdicts import decide
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir.visit import children, map_children, substitute, walk
@@ -42,6 +43,7 @@ class Analyzer:
         self._remainders: dict[Any, Linear] = {}
         self._ranges: dict[int, tuple[E.Var, Bound, Bound]] = {}
         self._values: dict[int, tuple[E.Var, Linear]] = {}
+        self._lasts: dict[int, tuple[E.Var, Linear]] = {}
         self._count = 0
 
     # -- facts ---------------------------------------------------------------------------------
@@ -53,6 +55,7 @@ class Analyzer:
             return
         if known is not None:
             self._forget(var)
+            self._lasts.pop(id(var), None)
         self._ranges[id(var)] = (var, low, high)
         if low == high:
             self._values[id(var)] = (var, Linear({}, int(low), var.dtype))
@@ -66,12 +69,23 @@ class Analyzer:
             return
         last = first.plus(extent).shifted(-1)
         self.bind(var, first.low, max(last.high, first.low))
+        self.bind_last(var, last)
+
+    def bind_last(self, var: E.Var, last: Linear) -> None:
+        """State that `var` is at most a sum, which counts where it has open sizes in it."""
+        if not any(isinstance(v.expr, E.SizeVar) for a in last.terms for v in a.variables):
+            return
+        known = self._lasts.get(id(var))
+        if known is None or known[1].key != last.key:
+            self._forget(var)
+            self._lasts[id(var)] = (var, last)
 
     def bind_value(self, var: E.Var, value: Any) -> None:
         """State that `var` equals `value` (an expression or Linear): it is replaced by it."""
         linear = value if isinstance(value, Linear) else self.linear(value)
         if id(var) in self._ranges:
             self._forget(var)
+            self._lasts.pop(id(var), None)
         self._ranges[id(var)] = (var, linear.low, linear.high)
         self._values[id(var)] = (var, linear)
 
@@ -131,6 +145,8 @@ class Analyzer:
                     low, high = var.low, var.high if var.high >= 0 else INF
                 self._ranges[id(var)] = (var, low, high)  # keeps the id alive
             atom = self._atoms[key] = Atom("var", self._next(), var, low, high)
+            if id(var) in self._lasts:
+                atom.arg = self._lasts[id(var)][1]
         return atom
 
     def _from_var(self, expr: Any) -> Linear:
@@ -149,6 +165,9 @@ class Analyzer:
             low, high = self._opaque_bounds(expr)
             atom = self._atoms[key] = Atom("other", self._next(), expr, low, high)
             atom.variables = self._variables_in(expr)
+            if isinstance(expr, (E.FloorDiv, E.FloorMod)):
+                atom.arg, atom.other = self.linear(expr.a), self.linear(expr.b)
+                atom.pure = all(a.pure for a in (*atom.arg.terms, *atom.other.terms))
         return Linear({atom: 1}, 0, expr.dtype)
 
     def _variables_in(self, expr: Node) -> frozenset[Atom]:
@@ -206,6 +225,11 @@ class Analyzer:
                 mask = expr.args[1].value
                 if mask >= 0:
                     return 0, mask
+        if isinstance(expr, (E.FloorDiv, E.FloorMod)) and self.linear(expr.b).low > 0:
+            divisor = self.linear(expr.b)
+            if isinstance(expr, E.FloorMod):
+                return 0, divisor.high - 1
+            return _quotients(self.linear(expr.a).bounds(), *divisor.bounds())
         if isinstance(expr, E.Mod) and isinstance(expr.b, E.IntImm):
             size = abs(expr.b.value) - 1
             return -size, size
@@ -255,6 +279,7 @@ class Analyzer:
                 low, high = _times((low, high), (factor.low, factor.high))
             atom = self._atoms[key] = Atom("product", self._next(), expr, low, high)
             atom.factors = factors
+            atom.remainders = tuple(f for f in factors if f.remainders)
             atom.variables = frozenset().union(*(f.variables for f in factors))
             atom.pure = all(f.pure for f in factors)
         return atom
@@ -362,16 +387,44 @@ class Analyzer:
         return atom
 
     def recombine(self, x: Linear) -> Linear:
-        """Undo ``c * (y // c) + y % c`` to y, wherever both are in the sum."""
+        """Undo ``c * (y // c) + y % c`` to y, wherever both, or both times the same, are in x."""
         for atom, k in x.terms.items():
-            if atom.kind == "mod" and (found := self._dividend_in(x, atom, k)) is not None:
-                quotient, y = found
-                parts = Linear({atom: 1}, 0, x.dtype).plus(quotient, atom.divisor)
-                return self.recombine(x.minus(parts.scaled(k)).plus(y, k))
+            for remainder in atom.remainders:
+                if atom is remainder and atom.kind == "mod":
+                    found = self._dividend_in(x, atom, k)
+                else:
+                    found = self._open_dividend_in(x, atom, remainder, k)
+                if found is not None:
+                    whole, y = found
+                    parts = Linear({atom: 1}, 0, x.dtype).plus(whole)
+                    return self.recombine(x.minus(parts.scaled(k)).plus(y, k))
         return x
 
+    def _open_dividend_in(
+        self, x: Linear, atom: Atom, mod: Atom, k: int
+    ) -> tuple[Linear, Linear] | None:
+        """Return (t * d * (y // d), t * y) for the atom t * (y % d) where x has k times the former.
+
+        Here d, t or both are no numbers.  A floored quotient and remainder make the dividend up
+        whatever the signs of y and d are, and no program divides by zero.
+        """
+        if mod.kind == "mod":
+            assert mod.arg is not None
+            y, whole = mod.arg, self.floordiv(mod.arg, mod.divisor).scaled(mod.divisor)
+        else:
+            assert mod.arg is not None
+            assert mod.other is not None
+            expr: Any = mod.expr
+            quotient = self.opaque(E.FloorDiv(expr.a, expr.b))
+            y, whole = mod.arg, self.multiply(quotient, mod.other)
+        if atom is not mod:
+            for factor in _without(atom.factors, mod):
+                times = Linear({factor: 1}, 0, x.dtype)
+                y, whole = self.multiply(y, times), self.multiply(whole, times)
+        return (whole, y) if whole.scaled(k).terms.items() <= x.terms.items() else None
+
     def _dividend_in(self, x: Linear, mod: Atom, k: int) -> tuple[Linear, Linear] | None:
-        """Return (y // c, y) for the atom y % c where x has k * c times that quotient.
+        """Return (c * (y // c), y) for the atom y % c where x has k times the former.
 
         A remainder is kept with coefficients below c, so its y may differ from the quotient's.
         """
@@ -379,13 +432,13 @@ class Analyzer:
         factor = k * mod.divisor
         quotient = self.floordiv(mod.arg, mod.divisor)
         if quotient.scaled(factor).terms.items() <= x.terms.items():
-            return quotient, mod.arg
+            return quotient.scaled(mod.divisor), mod.arg
         remainder = Linear({mod: 1}, 0, x.dtype)
         for div, n in x.terms.items():
             if div.kind == "div" and div.divisor == mod.divisor and n == factor:
                 assert div.arg is not None
                 if self.floormod(div.arg, div.divisor).key == remainder.key:
-                    return Linear({div: 1}, 0, x.dtype), div.arg
+                    return Linear({div: mod.divisor}, 0, x.dtype), div.arg
         return None
 
     def minimum(self, x: Linear, y: Linear) -> Linear:
@@ -503,42 +556,33 @@ class Analyzer:
                 return ops.TRUE if _COMPARE[type(expr)](a.value, b.value) else ops.FALSE
             return expr if a is expr.a and b is expr.b else type(expr)(a, b)
         x, y = self.linear(expr.a), self.linear(expr.b)
-        verdict = self.decide(type(expr), self.recombine(x.minus(y)))
+        verdict = decide(self, type(expr), self.recombine(x.minus(y)))
         if verdict is not None:
             return ops.TRUE if verdict else ops.FALSE
         a, b = self.to_expr(x), self.to_expr(y)
         return expr if a is expr.a and b is expr.b else type(expr)(a, b)
 
-    @staticmethod
-    def decide(kind: Any, difference: Linear) -> bool | None:
-        """Decide ``difference <kind> 0`` from bounds and divisibility; None when unknown."""
-        low, high = difference.bounds()
-        if kind is E.LT:
-            return True if high < 0 else False if low >= 0 else None
-        if kind is E.LE:
-            return True if high <= 0 else False if low > 0 else None
-        if kind is E.GT:
-            return True if low > 0 else False if high <= 0 else None
-        if kind is E.GE:
-            return True if low >= 0 else False if high < 0 else None
-        same: bool | None = None
-        if low == 0 and high == 0:
-            same = True
-        elif low > 0 or high < 0:
-            same = False
-        else:
-            m, r = difference.modular()
-            if m and r:
-                same = False
-        if same is None:
-            return None
-        return same if kind is E.EQ else not same
+    def decide(self, kind: Any, difference: Linear) -> bool | None:
+        """Decide ``difference <kind> 0`` for all values of the variables; None when unknown."""
+        return decide(self, kind, difference)
+
+
+def _without(factors: tuple[Atom, ...], one: Atom) -> tuple[Atom, ...]:
+    """Return factors of a product but `one`, once."""
+    at = factors.index(one)
+    return factors[:at] + factors[at + 1 :]
 
 
 def _times(one: tuple[Bound, Bound], other: tuple[Bound, Bound]) -> tuple[Bound, Bound]:
     """Return the bounds of a product; zero times what has no end is zero."""
     ends = [0 if p == 0 or q == 0 else p * q for p in one for q in other]
     return min(ends), max(ends)
+
+
+def _quotients(ends: tuple[Bound, Bound], low: Bound, high: Bound) -> tuple[Bound, Bound]:
+    """Return the bounds of floored quotients of what lies between `ends` by `low` to `high` > 0."""
+    found = [end if abs(end) == INF else end // d for end in ends for d in (low, high)]
+    return min(found), max(found)
 
 
 _COMPARE: dict[type, Callable[[Any, Any], bool]] = {

@@ -28,7 +28,8 @@ class Atom:
 
     `kind` is "var", "div" (arg // divisor), "mod" (arg % divisor), "min", "max" (of arg and
     other), "product" (of `factors`) or "other".  `variables` are the "var" atoms inside; `pure`
-    tells that no "other" is.
+    tells that no "other" is.  `remainders` are the floored remainders that it is, or is a product
+    of: those by a number ("mod"), and by what is none ("other").
     """
 
     __slots__ = (
@@ -41,6 +42,7 @@ class Atom:
         "low",
         "other",
         "pure",
+        "remainders",
         "uid",
         "variables",
     )
@@ -55,7 +57,9 @@ class Atom:
         self.arg: Linear | None = None
         self.other: Linear | None = None
         self.factors: tuple[Atom, ...] = ()
-        self.pure = kind != "other"
+        self.pure: bool = kind != "other"
+        is_remainder = kind == "mod" or (kind == "other" and type(expr) is E.FloorMod)
+        self.remainders: tuple[Atom, ...] = (self,) if is_remainder else ()
         self.variables: frozenset[Atom] = frozenset((self,)) if kind == "var" else frozenset()
 
 

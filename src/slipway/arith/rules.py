@@ -31,7 +31,7 @@ def _sub(an: Analyzer, e: Any) -> Linear:
 
 def _merged(an: Analyzer, x: Linear) -> Linear:
     for atom in x.terms:
-        if atom.kind == "mod":
+        if atom.remainders:
             return an.recombine(x)
     return x
 

@@ -101,7 +101,15 @@ def load_record_from_string(line: str) -> Trial:
         )  # fmt: skip
         if not isinstance(steps, list):
             raise TypeError("steps")
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        RecursionError,
+        OverflowError,
+    ) as error:
         raise TuningError(f"this is no line of a schedule's log ({error!r}): {line[:80]}") from None
     inp = MeasureInput.__new__(MeasureInput)
     inp.task, inp.state = task, LoggedState(steps, candidate)  # type: ignore[assignment]

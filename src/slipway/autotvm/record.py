@@ -82,7 +82,14 @@ def decode(line: str) -> tuple[MeasureInput, MeasureResult]:
             tuple(costs), int(error_no), float(all_cost), float(timestamp),
             float("inf") if score is None else float(score), verified and error_no == 0,
         )  # fmt: skip
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        OverflowError,
+    ) as error:
         raise TuningError(f"this is no trial of a tuner's log ({error!r}): {line[:80]}") from None
     return MeasureInput(target, task, config), result
 

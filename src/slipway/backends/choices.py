@@ -136,13 +136,23 @@ def records_digest(path: str) -> str:
 @lru_cache(maxsize=8)
 def _records(path: str, digest: str) -> Mapping[tuple[str, ...], Mapping[str, Any]]:
     found: dict[tuple[str, ...], Mapping[str, Any]] = {}
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScheduleError(
+            f"the option {RECORDS!r} names {path}, which cannot be read: {error}"
+        ) from None
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             record = json.loads(line)
             key = (record["op"], record["attrs"], *record["inputs"], record["target"])
             record["strategy"].strip()
+            if not all(isinstance(text, str) for text in key):
+                raise TypeError("operator, attributes, types and target are texts")
+            if not isinstance(record.get("knobs") or {}, Mapping):
+                raise TypeError("knobs is no object")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ScheduleError(
                 f"{path}, line {number}: this is no record of a strategy ({error!r}); `slipway "

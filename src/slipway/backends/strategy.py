@@ -116,13 +116,23 @@ class Strategy:
         """Yield all legal knobs, the default first."""
         first = self.knobs_for(problem)
         yield first
-        if self.space is None:
+        space = self.legal(problem)
+        if not space:
             return
-        space = self.space(problem)
         for values in product(*space.values()):
             knobs = type(first)(**dict(zip(space, values, strict=True)))
             if knobs != first:
                 yield knobs
+
+    def legal(self, problem: Problem) -> dict[str, tuple[Any, ...]]:
+        """Return the values that each knob may have; those that the default has are among them."""
+        if self.space is None:
+            return {}
+        found, first = {}, self._default_knobs(problem)
+        for name, values in self.space(problem).items():
+            own = getattr(first, name)
+            found[name] = tuple(values) if own in values else (*values, own)
+        return found
 
     def knobs_for(self, problem: Problem, wanted: Mapping[str, Any] | None = None) -> Knobs:
         """Return the default knobs with those of `wanted` in place of them.
@@ -132,7 +142,7 @@ class Strategy:
         knobs = self._default_knobs(problem)
         if not wanted:
             return knobs
-        space = self.space(problem) if self.space is not None else {}
+        space = self.legal(problem)
         for name, value in wanted.items():
             if name not in space:
                 raise ScheduleError(

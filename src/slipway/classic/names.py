@@ -9,7 +9,7 @@ from __future__ import annotations
 from slipway.errors import did_you_mean
 
 TUNER = "the search is over strategies and templates: see docs/tuning.md"
-GPU = "of GPUs there are OpenCL C, PTX, CUDA C, SPIR-V, WGSL and Metal: docs/gpu.md"
+GPU = "of GPUs there are OpenCL C, PTX, CUDA C, code for AMD, SPIR-V, WGSL, Metal: docs/gpu.md"
 GPU_SCHEDULE = "relay.build schedules models for GPUs; bind loops of te schedules to threads"
 GPU_MATRIX = "matrix units of GPUs are not used: products are multiplied in registers"
 ACCELERATOR = "there is no code generator for this accelerator: compile for its CPU"
@@ -50,6 +50,14 @@ NOT_THERE: dict[str, str] = {
     "tvm.relay": "no counterpart here",
     "tvm.relay.adt": "algebraic data types are not there: use tuples",
     "tvm.relay.Ref": "references are not there: models are functions",
+    "tvm.relay.frontend.from_keras": 'Keras 3 writes ONNX itself: model.export("model.onnx", '
+    'format="onnx"), then relay.frontend.from_onnx',
+    "tvm.relay.frontend.from_tensorflow": "convert the SavedModel or graph with tf2onnx "
+    "(python -m tf2onnx.convert) or tf.lite.TFLiteConverter, then from_onnx or from_tflite",
+    "tvm.relay.frontend.from_mxnet": "mxnet.onnx.export_model writes ONNX: then from_onnx",
+    "tvm.relay.frontend.from_paddle": "paddle2onnx writes ONNX: then from_onnx",
+    "tvm.relay.frontend.from_oneflow": "oneflow_onnx writes ONNX: then from_onnx",
+    "tvm.relay.frontend.from_coreml": "convert the model that it was made from to ONNX",
     "tvm.relay.frontend.from_": FRAMEWORK, "tvm.relay.vm.": REGIONS,
     "tvm.relay.analysis": "walk the graph with relay.visit.post_order, and look for yourself",
     "tvm.relay.transform": "this pass is not a step of the compiler here: leave it out",

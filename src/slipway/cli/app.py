@@ -25,6 +25,7 @@ from slipway.cli.inspect.compare import compare
 from slipway.cli.inspect.profile import profile
 from slipway.cli.inspect.report import report
 from slipway.cli.inspect.validate import validate
+from slipway.cli.inspect.why import explain
 from slipway.cli.language.chat import chat
 from slipway.cli.language.serve import serve
 from slipway.cli.quantize import quantize
@@ -59,6 +60,7 @@ app = typer.Typer(
 )
 app.command("compile")(compile_model)
 app.command("check")(check)
+app.command("explain")(client(explain))
 app.command("run")(client(run))
 app.command("profile")(client(profile))
 app.command("tune")(client(tune))

@@ -34,12 +34,26 @@ def tune(
         typer.Option("--output", "-o", help="The best choices. [default: MODEL.records]"),
     ] = None,
     database: Annotated[
-        Path | None, typer.Option(help="Keeps every trial. [default: MODEL.tuning.sqlite]")
+        str | None,
+        typer.Option(
+            help="Keeps every trial: a file, or postgresql://USER@HOST/DATABASE. "
+            "[default: MODEL.tuning.sqlite]"
+        ),
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="Trials of each kernel at most.")] = 64,
     board: Annotated[
         str | None,
         typer.Option(help="A microcontroller's board: count instructions in its emulator."),
+    ] = None,
+    core: Annotated[
+        str | None,
+        typer.Option(
+            help="Without a device: a modelled cortex-a53, cortex-a72 or cortex-a76; or node."
+        ),
+    ] = None,
+    transfer: Annotated[
+        str | None,
+        typer.Option(help="No trial: take what this database's trials of other targets foretell."),
     ] = None,
     report: Annotated[
         Path | None, typer.Option(help="A page about the search: curves, what failed, what won.")
@@ -69,13 +83,19 @@ def tune(
 
         slipway compile mobilenet.onnx --tuning-records mobilenet.records
 
+        slipway tune mobilenet.onnx --core cortex-a53
+
+        slipway tune mobilenet.onnx --target "llvm -mcpu=cortex-a72" --transfer a53.sqlite
+
         slipway tune keywords.tflite --board mps2-an386
     """
     from slipway.cli.tune_view import TuneView
     from slipway.target import Target
     from slipway.transform.context import PassContext
     from slipway.tuning.database import Database
+    from slipway.tuning.explain import explain_task
     from slipway.tuning.picture import write_search_page
+    from slipway.tuning.runner import ModelledRunner, NodeRunner
     from slipway.tuning.tune import Budget, tune_model
 
     model.stat()
@@ -85,14 +105,18 @@ def tune(
         options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
         tune_on_board(model, board, output or Path(f"{model.stem}.records"), options, as_json)
         return
+    runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout, core)
+    if isinstance(runner, ModelledRunner | NodeRunner):
+        target = runner.target if target == "llvm" else target
     chosen = Target(target)
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
     records = output or Path(f"{model.stem}.records")
-    trials_file = database or Path(f"{model.stem}.tuning.sqlite")
-    known = Database(trials_file)
-    runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout)
+    if transfer is not None:
+        write_foretold(module, chosen, parameters, transfer, records)
+        return
+    known = Database(database or f"{model.stem}.tuning.sqlite")
     tasks: list[Any] = []
     view = TuneView(seconds)
     ended = "done"
@@ -113,7 +137,10 @@ def tune(
             if known.records():  # what was found before an error, too
                 known.write_records(records)
             if report is not None:
-                write_search_page(report, tasks, known, runner.device, f"Tuning {model.name}")
+                with known:
+                    why = {t.key: explain_task(t, known, runner.device).paragraph for t in tasks}
+                title = f"Tuning {model.name}"
+                write_search_page(report, tasks, known, runner.device, title, why)
     if not records.exists():
         known.write_records(records)
     lines = [line_of(view.rows[number]) for number in sorted(view.rows)]
@@ -123,18 +150,55 @@ def tune(
         print_report(lines)
         console.out.print(
             f"{records}: {len(known.records())} choices better than the default; "
-            f"{trials_file}: {len(known)} trials"
+            f"{known.where}: {len(known)} trials"
         )
     if ended == "interrupted":
         raise typer.Exit(130)
 
 
-def runner_of(
-    host: str | None, port: int, key: str, tracker: str | None, timeout: float | None
-) -> Any:
-    """Return where candidates run.  Raises ExecutionError for a tracker that cannot be read."""
-    from slipway.tuning.runner import DeviceRunner, LocalRunner, TrackerRunner
+def write_foretold(module: Any, target: Any, params: Any, place: str, records: Path) -> None:
+    """Write the records that another target's trials foretell, and say how many there are."""
+    from slipway.transform.context import PassContext
+    from slipway.tuning.database import Database
+    from slipway.tuning.transfer import records_foretold
 
+    with PassContext(opt_level=3):
+        found = records_foretold(module, target, params, Database(place))
+    records.write_text("".join(json.dumps(record) + "\n" for record in found))
+    console.out.print(
+        f"{records}: {len(found)} choices that trials of other targets speak for; none was "
+        "measured on this one"
+    )
+
+
+def runner_of(
+    host: str | None,
+    port: int,
+    key: str,
+    tracker: str | None,
+    timeout: float | None,
+    core: str | None = None,
+) -> Any:
+    """Return where candidates run.
+
+    Raises ExecutionError for a tracker that cannot be read, ToolchainError for an unknown core.
+    """
+    from slipway.toolchain.core_clock import modelled
+    from slipway.tuning.runner import (
+        DeviceRunner,
+        LocalRunner,
+        ModelledRunner,
+        NodeRunner,
+        TrackerRunner,
+    )
+
+    if core is not None:
+        if host is not None or tracker is not None:
+            raise ExecutionError("--core is a model here: leave --rpc-host and --tracker out")
+        if core == "node":
+            return NodeRunner()
+        modelled(core)
+        return ModelledRunner(core)
     if tracker is not None:
         address, _, number = tracker.rpartition(":")
         if not address or not number.isdigit():

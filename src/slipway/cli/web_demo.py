@@ -20,6 +20,7 @@ from slipway.version import VERSION
 
 PAGE = ("index.html", "demo.mjs", "worker.mjs", "demo.css")
 IMAGE_DTYPES = ("float32", "float16", "uint8", "int8")
+TARGETS = ("web/wasm", "llvm -mtriple=wasm32 -mattr=+relaxed-simd")
 # The means and deviations of the pictures that classifiers of ImageNet are trained on.
 IMAGENET = ("0.485,0.456,0.406", "0.229,0.224,0.225")
 
@@ -48,8 +49,13 @@ def web_demo(
         bool, typer.Option("--imagenet", help="ImageNet's usual --mean and --std.")
     ] = False,
     target: Annotated[
-        str, typer.Option("--target", help="Which WebAssembly to compile for.")
-    ] = "web/wasm",
+        str | None,
+        typer.Option(
+            "--target",
+            help="Which WebAssembly to compile for. [default: web/wasm, and once more with "
+            "relaxed SIMD for browsers that have it]",
+        ),
+    ] = None,
     input_shapes: InputShapes = None,
     bind: Bindings = None,
     dense_rounding: DenseRounding = None,
@@ -68,7 +74,8 @@ def web_demo(
     import slipway
     from slipway import relay
 
-    chosen = slipway.target.Target(target)
+    targets = [slipway.target.Target(t) for t in ([target] if target else TARGETS)]
+    chosen = targets[0]
     if chosen.parsed_triple.object_format != "wasm":
         raise ModelError(f"--target {target}: a page runs WebAssembly; write web/wasm.")
     if imagenet and (mean is not None or std is not None):
@@ -93,22 +100,22 @@ def web_demo(
     if image is not None:
         means, deviations = IMAGENET if imagenet else (mean, std)
         image |= scaling(str(shown["dtype"]), image["channels"], scale, means, deviations)
-    with console.step(f"Compiling for {chosen}"), slipway.transform.PassContext(opt_level=3):
-        library = relay.build(module, target=chosen, params=parameters)
     folder = output or Path(f"{model.stem}-web")
     folder.mkdir(parents=True, exist_ok=True)
-    written = folder / "model.wasm"
-    library.export_library(str(written))
-    digest = hashlib.sha256(written.read_bytes()).hexdigest()[:12]
-    named = written.replace(folder / f"model-{digest}.wasm")  # caches keep it for ever
+    written = []
+    for one in targets:
+        with console.step(f"Compiling for {one}"), slipway.transform.PassContext(opt_level=3):
+            library = relay.build(module, target=one, params=parameters)
+            written.append(export(library, folder))
     for old in folder.glob("model-????????????.wasm"):
-        if old != named:
+        if old not in written:
             old.unlink()
     about = {
         "title": title or model.stem,
         "version": VERSION,
-        "model": named.name,
-        "bytes": named.stat().st_size,
+        "model": written[0].name,
+        "relaxed": written[1].name if len(written) > 1 else None,
+        "bytes": written[0].stat().st_size,
         "input": shown,
         "others": [one for one in inputs if one is not shown],
         "image": image,
@@ -126,6 +133,14 @@ def web_demo(
     size = sum(path.stat().st_size for path in folder.iterdir())
     console.out.print(f"{folder}: {console.size_text(size)}; serve it with any web server:")
     console.out.print(f"  python -m http.server --directory {folder}")
+
+
+def export(library: Any, folder: Path) -> Path:
+    """Write a model under a name of its content, so that caches may keep it for ever."""
+    written = folder / "model.wasm"
+    library.export_library(str(written))
+    digest = hashlib.sha256(written.read_bytes()).hexdigest()[:12]
+    return written.replace(folder / f"model-{digest}.wasm")
 
 
 def image_of(parameter: dict[str, Any]) -> dict[str, Any] | None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway.compiler.by_values import MAX_SIZES, Stages, can_be_staged
 from slipway.compiler.relay_build import build
 from slipway.errors import LoweringError, TargetError, did_you_mean
 from slipway.ir.function import GlobalVar, IRModule
@@ -33,6 +34,7 @@ from slipway.runtime.graph import graph_executor
 from slipway.runtime.graph.input_values import IN_MODEL, converted
 from slipway.runtime.ndarray import array
 from slipway.runtime.vm import Executable, inputs_by_name
+from slipway.transform.graph.dynamic_to_static import dynamic_calls
 from slipway.transform.graph.infer_type import infer_type
 from slipway.transform.graph.inline import inline
 from slipway.transform.graph.pipeline import main_function
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 KINDS = ("graph", "vm", "debug", "aot")
-MAX_SIZES = 16  # compiled libraries that a model with open dimensions keeps
 
 
 class RelayExecutor:
@@ -76,7 +77,7 @@ class RelayExecutor:
         """Return the module's main for a `runtime.vm.VirtualMachine`."""
         mod, main = self._bound(None, None)
         names = [p.name for p in main.params]
-        if _is_unbounded(main) or _calls_itself(mod, main):
+        if _is_unbounded(main) or dynamic_calls(main) or _calls_itself(mod, main):
             return Executable(None, names, 0, self._runner(mod, main))
         mod, main, factory = self._built(mod, main)
         numbers = count()
@@ -97,10 +98,10 @@ class RelayExecutor:
     def _runner(self, mod: IRModule, main: Function) -> Callable[..., Any]:
         if self.kind == "vm" and _is_unbounded(main):
             return self._compiling(mod, main)
+        if self.kind == "vm" and dynamic_calls(main) and not _calls_itself(mod, main):
+            return self._staged(mod, main)
         if self.kind == "debug" or (self.kind == "vm" and _calls_itself(mod, main)):
-            return lambda *args, **named: _wrapped(
-                interpret(mod, *_as_asked(main, args), **_as_asked_by_name(main, named))
-            )
+            return self._by_references(mod, main)
         return self._compiled(mod, main)
 
     def _compiling(self, mod: IRModule, main: Function) -> Callable[..., Any]:
@@ -124,6 +125,32 @@ class RelayExecutor:
             return known[key](**given)
 
         return run
+
+    def _staged(self, mod: IRModule, main: Function) -> Callable[..., Any]:
+        """Return what compiles the module for the sizes that values of its inputs give."""
+        main = infer_type(inline(main, mod))
+        if not can_be_staged(main):
+            return self._by_references(mod, main)
+
+        def compiled(function: Function) -> Any:
+            function = distinct_names(function)
+            run = self._compiled(IRModule((("main", function),)), function)
+            return lambda values: run(*values)
+
+        stages = Stages(main, compiled)
+        names = [p.name for p in main.params]
+        types = {p.name: getattr(p.type, "dtype", None) for p in main.params}
+
+        def run(*args: Any, **named: Any) -> Any:
+            given = _by_name(names, args, named)
+            return stages([_array(given[name], types[name]) for name in names])
+
+        return run
+
+    def _by_references(self, mod: IRModule, main: Function) -> Callable[..., Any]:
+        return lambda *args, **named: _wrapped(
+            interpret(mod, *_as_asked(main, args), **_as_asked_by_name(main, named))
+        )
 
     def _built(self, mod: IRModule, main: Function) -> tuple[IRModule, Function, Any]:
         """Return the module and its main with their types, and what `relay.build` makes of it."""
@@ -180,6 +207,11 @@ def _by_name(names: Sequence[str], args: Sequence[Any], named: Mapping[str, Any]
     """Return all inputs by name, constants as their arrays.  Raises ExecutionError."""
     given = inputs_by_name(names, args, named)
     return {name: _plain(value) for name, value in given.items()}
+
+
+def _array(value: Any, dtype: str | None) -> np.ndarray[Any, Any]:
+    value = value.numpy() if hasattr(value, "numpy") else value
+    return np.asarray(value, None if hasattr(value, "dtype") else dtype)
 
 
 def _plain(value: Any) -> Any:

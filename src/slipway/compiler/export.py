@@ -71,21 +71,23 @@ def export(
         return _write_tar(out, compiled, model, cc, options)
     is_object = suffix in (".o", ".obj")
     objects = list(compiled.objects if is_object else compiled.library_objects)
+    if suffix not in (".wasm", ".o", ".obj", ".a"):
+        parts = [*objects, *(model_objects(compiled, model) if model is not None else ())]
+        link_shared(parts, compiled.target.triple, out, cc=cc, options=options)
+        return out
     if suffix == ".wasm":
         objects += _objects_of_page(out, compiled, model)
     elif model is not None:
-        objects += model_objects(compiled, model)
+        objects += map(b"".join, model_objects(compiled, model))
     if suffix == ".wasm":
         metadata = _whole_metadata(compiled, model)
         write_page(out, objects, compiled.target, metadata, cc, options)
     elif is_object:
         objects = linkable_objects(compiled, objects)
         write_file(out, objects[0] if len(objects) == 1 else _merged(compiled, objects))
-    elif suffix == ".a":
+    else:
         objects = linkable_objects(compiled, objects)
         write_file(out, write_archive({f"slipway{i}.o": data for i, data in enumerate(objects)}))
-    else:
-        link_shared(objects, compiled.target.triple, out, cc=cc, options=options)
     return out
 
 
@@ -138,17 +140,22 @@ def metadata_object(text: str, target: Target) -> bytes:
     return data_object({METADATA_SYMBOL: text.encode() + b"\0"}, target)
 
 
-def model_objects(compiled: CompiledModule, model: ModelParts) -> list[bytes]:
+def model_objects(compiled: CompiledModule, model: ModelParts) -> list[Sequence[Any]]:
     """Return objects that hold the model's graph, parameters and metadata as exported data.
 
-    The metadata lies in a section of its own: no device reads it, and firmware leaves it out.
+    Each is in pieces: the parameters are not copied.  The metadata lies in a section of its own:
+    no device reads it, and firmware leaves it out.
     """
-    from slipway.codegen.llvm.data import data_object
+    from slipway.codegen.llvm.data import data_pieces
     from slipway.runtime.libraries.library import GRAPH_SYMBOL, MODEL_METADATA_SYMBOL, PARAMS_SYMBOL
 
-    blobs = {GRAPH_SYMBOL: model.graph_binary, PARAMS_SYMBOL: model.params}
-    text = json.dumps(_whole_metadata(compiled, model), separators=(",", ":")).encode()
+    blobs = {GRAPH_SYMBOL: (model.graph_binary,), PARAMS_SYMBOL: model.param_pieces}
+    about = {
+        MODEL_METADATA_SYMBOL: (
+            json.dumps(_whole_metadata(compiled, model), separators=(",", ":")).encode(),
+        )
+    }
     return [
-        data_object(blobs, compiled.target),
-        data_object({MODEL_METADATA_SYMBOL: text}, compiled.target, ".rodata.slipway_metadata"),
+        data_pieces(blobs, compiled.target),
+        data_pieces(about, compiled.target, ".rodata.slipway_metadata"),
     ]

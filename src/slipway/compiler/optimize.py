@@ -18,6 +18,7 @@ from slipway.relay.construct import bind, distinct_names
 from slipway.relay.expr import Function
 from slipway.relay.open_dims import need_fixed
 from slipway.transform.graph.classic import Legalize
+from slipway.transform.graph.dynamic_to_static import dynamic_to_static, need_static
 from slipway.transform.graph.inline import inline
 from slipway.transform.graph.loop_invariants import optimize_loops
 from slipway.transform.graph.pipeline import FOLD_CONSTANT, main_function
@@ -63,6 +64,8 @@ def optimize_steps(
     """Yield (name of the pass, "main" after it) for each step of `optimize`, in order."""
     setting = Setting(target, level=-1 if opt_level is None else opt_level, lanes=layout_lanes)
     start = _inlined(mod.update("main", bind(main_function(mod), params or {})), setting)
+    start = start.update("main", dynamic_to_static(main_function(start)))
+    need_static(main_function(start))
     need_fixed(main_function(start))
     yield INLINE.name, main_function(start)
     passes = [*rule_passes(), *passes_for(target)]

@@ -437,7 +437,10 @@ class Call(PrimExpr):
     def __post_init__(self) -> None:
         if type(self.args) is not tuple:  # as a script writes it: a list, with numbers in it
             object.__setattr__(self, "args", tuple(map(BUILDERS.as_expr, self.args)))
-            object.__setattr__(self, "op", str(self.op).removeprefix("tir."))
+            op = str(self.op).removeprefix("tir.").removeprefix("tvm_")
+            object.__setattr__(self, "op", op)
+            if self.dtype is None:  # of a call for its effect
+                object.__setattr__(self, "dtype", "int32")
 
     @property
     def name(self) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 from slipway import dtypes
 from slipway.ir.expr import Call, PrimExpr, StringImm
 from slipway.ir.instructions.taps import (
+    WASM_PAIRS_IN_C,
     bytes_in_c,
     bytes_text,
     c_text,
@@ -122,6 +123,7 @@ class HardwareIntrinsic:
 
 _X86, _ARM64, _RISCV, _HEXAGON = ("x86_64",), ("aarch64",), ("riscv64", "riscv32"), ("hexagon",)
 _ARM32 = ("arm", "armv7", "thumb", "armv7l")
+_WASM = ("wasm32",)
 _HELIUM = ("thumb", "thumbv8.1m.main", "arm")
 
 
@@ -187,30 +189,44 @@ def _signed(name: str, bits: int, features: tuple[str, ...], call: str) -> Hardw
 # Products of pairs, added; LLVM joins the two into vpdpwssd where the processor has it.  `widened`
 # makes `factor` of weights that are bytes in memory.
 _PMADDWD = """\
-declare <{n} x i32> @llvm.x86.{name}(<{two} x i16>, <{two} x i16>)
+declare <{n} x i32> @llvm.{name}(<{two} x i16>, <{two} x i16>)
 word = bitcast <2 x i16> {{a}} to i32
 one = insertelement <{n} x i32> poison, i32 {{word}}, i32 0
 all = shufflevector <{n} x i32> {{one}}, <{n} x i32> poison, <{n} x i32> zeroinitializer
 pairs = bitcast <{n} x i32> {{all}} to <{two} x i16>
-{widened}sums = call <{n} x i32> @llvm.x86.{name}(<{two} x i16> {{pairs}}, <{two} x i16> {factor})
+{widened}sums = call <{n} x i32> @llvm.{name}(<{two} x i16> {{pairs}}, <{two} x i16> {factor})
 add <{n} x i32> {{c}}, {{sums}}"""
+
+
+def _pairs(name: str, n: int, weights: str) -> str:
+    """Return the instructions that add products of pairs to `n` sums; `name` is the intrinsic's."""
+    widened, factor = "", "{b}"
+    if weights == "int8":
+        widened, factor = f"wide = sext <{2 * n} x i8> {{b}} to <{2 * n} x i16>\n", "{wide}"
+    return _PMADDWD.format(n=n, two=2 * n, name=name, widened=widened, factor=factor)
 
 
 def _pmaddwd(name: str, feature: str, bits: int, weights: str = "int16") -> HardwareIntrinsic:
     n, mm, si = bits // 32, "_mm256" if bits == 256 else "_mm", f"si{bits}"
     at = f"(const __m{bits}i*)"
-    widened, factor, loaded = "", "{b}", f"{mm}_loadu_{si}({at}b)"
+    loaded = f"{mm}_loadu_{si}({at}b)"
     if weights == "int8":
-        widened, factor = f"wide = sext <{2 * n} x i8> {{b}} to <{2 * n} x i16>\n", "{wide}"
         loaded = f"{mm}_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)b))"
-    llvm = _PMADDWD.format(
-        n=n, two=2 * n, name=f"{feature}.pmadd.wd", widened=widened, factor=factor
-    )
     return HardwareIntrinsic(
-        name, llvm, "immintrin.h",
+        name, _pairs(f"x86.{feature}.pmadd.wd", n, weights), "immintrin.h",
         f"{mm}_storeu_{si}((__m{bits}i*)c, {mm}_add_epi32({mm}_loadu_{si}({at}c), "
         f"{mm}_madd_epi16({mm}_set1_epi32(slw_word32(a)), {loaded})));",
         _X86, (feature,), 0, n, 2, "int16", weights, "int32", temporaries=1,
+    )  # fmt: skip
+
+
+def _wasm_dot(name: str, weights: str) -> HardwareIntrinsic:
+    loaded = "wasm_v128_load(b)" if weights == "int16" else "wasm_i16x8_load8x8(b)"
+    return HardwareIntrinsic(
+        name, _pairs("wasm.dot", 4, weights), "wasm_simd128.h",
+        "wasm_v128_store(c, wasm_i32x4_add(wasm_v128_load(c), "
+        f"wasm_i32x4_dot_i16x8(wasm_v128_load32_splat(a), {loaded})));",
+        _WASM, ("simd128",), 0, 4, 2, "int16", weights, "int32", temporaries=1,
     )  # fmt: skip
 
 
@@ -438,12 +454,12 @@ HARDWARE: dict[str, HardwareIntrinsic] = {
         _taps("x86.taps.vnni.256", 256, ("avx512vnni", "avx512vl"), "_mm256_dpbusd_epi32"),
         _taps("x86.taps.avxvnni", 256, ("avxvnni",), "_mm256_dpbusd_avx_epi32"),
         HardwareIntrinsic(
-            "x86.taps.pmaddwd", pairs_text(32), "immintrin.h", pairs_in_c(32),
+            "x86.taps.pmaddwd", pairs_text(32, "x86.avx2.pmadd.wd"), "immintrin.h", pairs_in_c(32),
             _X86, ("avx2",), 0, 16, 2, "int16", "int16", "int32", taps=True,
         ),
         HardwareIntrinsic(
-            "x86.taps.pmaddwd.sse", pairs_text(16), "immintrin.h", pairs_in_c(16),
-            _X86, ("sse2",), 0, 8, 2, "int16", "int16", "int32", taps=True,
+            "x86.taps.pmaddwd.sse", pairs_text(16, "x86.sse2.pmadd.wd"), "immintrin.h",
+            pairs_in_c(16), _X86, ("sse2",), 0, 8, 2, "int16", "int16", "int32", taps=True,
         ),
         _pmaddwd("x86.pmaddwd", "avx2", 256),
         _pmaddwd("x86.pmaddwd.sse", "sse2", 128),
@@ -454,6 +470,12 @@ HARDWARE: dict[str, HardwareIntrinsic] = {
             "(__m512bh)_mm512_set1_epi32(slw_word32(a)), "
             "(__m512bh)_mm512_loadu_si512((const void*)b)));",
             _X86, ("avx512bf16",), 0, 16, 2, "bfloat16", "bfloat16", "float32", "bfloat16x32",
+        ),
+        _wasm_dot("wasm.dot", "int16"),
+        _wasm_dot("wasm.dot.bytes", "int8"),
+        HardwareIntrinsic(
+            "wasm.taps.dot", pairs_text(16, "wasm.dot"), "wasm_simd128.h", WASM_PAIRS_IN_C,
+            _WASM, ("simd128",), 0, 8, 2, "int16", "int16", "int32", taps=True,
         ),
         _smull("neon.smull", _ARM64),
         _smull("neon32.vmull", _ARM32),

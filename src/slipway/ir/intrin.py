@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,6 +72,17 @@ def _q_multiply_shift(x: PrimExprLike, y: PrimExprLike, q: PrimExprLike, s: Prim
     rounding = np.where(shift > 0, np.int64(1) << np.maximum(shift - 1, 0), 0)
     right = (product + rounding) >> np.maximum(shift, 0)
     return np.where(shift >= 0, right, product << np.maximum(-shift, 0)).astype(np.int32)[()]
+
+
+def _dot4(kinds: str, a: Any, b: Any, c: Any) -> Any:
+    """Four products of the bytes of words, "s" or "u" for each of both; the sum wraps around."""
+
+    def numbers(words: Any, kind: str) -> Any:
+        four = np.ascontiguousarray(np.asarray(words, "int32"))[..., None]
+        return four.view("int8" if kind == "s" else "uint8").astype("int64")
+
+    total = (numbers(a, kinds[0]) * numbers(b, kinds[1])).sum(-1) + np.asarray(c, "int64")
+    return (total & 0xFFFFFFFF).astype("uint32").view("int32")[()]
 
 
 def _multiply_high(x: PrimExprLike, y: PrimExprLike) -> Any:
@@ -139,6 +151,9 @@ _TABLE = [
     Intrinsic("reinterpret", 1),  # the same bits as another dtype of the same size
     Intrinsic("q_multiply_shift", 4, reference=_q_multiply_shift),  # x, y, q, s (int32)
     Intrinsic("multiply_high", 2, reference=_multiply_high),  # upper half of an int32 product
+    *(  # four products of bytes: ir/instructions/dot4.py
+        Intrinsic(f"dot4_{a}{b}", 3, reference=partial(_dot4, a + b)) for a in "su" for b in "su"
+    ),
     # Control.
     Intrinsic("if_then_else", 3),  # only the chosen side is evaluated
     Intrinsic("likely", 1, reference=lambda x: x),  # a hint that the condition mostly holds

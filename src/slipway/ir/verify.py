@@ -113,6 +113,12 @@ class _Checker:
                 self.buffers.add(node.buffer.data)
                 self.stmt(node.body)
                 self.buffers.discard(node.buffer.data)
+            case S.AttrStmt() if node.key in S.CLASSIC_THREADS:
+                self.exprs([node.value])
+                if node.node.var in self.defined:  # of a loop, or of a note around this one
+                    self.stmt(node.body)
+                else:
+                    self.scoped([node.node.var], node.body)
             case S.AttrStmt():
                 self.stmt(node.body)
             case S.AssertStmt():

@@ -83,6 +83,11 @@ _ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_new": "ge
                 "gelu_pytorch_tanh": "gelu_tanh"}  # fmt: skip
 
 
+MOST_LAYERS = 10_000
+_MOST = 2**31  # of whatever is counted
+_LARGEST = 1e30
+
+
 def _need(given: Mapping[str, Any], key: str, where: str) -> Any:
     if given.get(key) is None:
         raise ModelError(f"{where} lacks {key!r}: it is not the whole description of a model")
@@ -95,7 +100,9 @@ def _count(given: Mapping[str, Any], key: str, where: str, default: int | None =
     if value is None:
         _need(given, key, where)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ModelError(f"{where}: {key} is {value!r}, and must be a positive whole number")
+        raise ModelError(f"{where}: {key} is {_shown(value)}, and must be a positive whole number")
+    if value > _MOST:
+        raise ModelError(f"{where}: {key} is {_shown(value)}, more than any model has ({_MOST:,})")
     return value
 
 
@@ -103,15 +110,50 @@ def _number(given: Mapping[str, Any], key: str, where: str, default: float) -> f
     value = given.get(key)
     if value is None:
         return default
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ModelError(f"{where}: {key} is {value!r}, and must be a number")
+    # An integer of JSON may be larger than a float holds; the comparison takes any.
+    fits = isinstance(value, int | float) and not isinstance(value, bool)
+    if not fits or not -_LARGEST <= value <= _LARGEST:
+        raise ModelError(f"{where}: {key} is {_shown(value)}, and must be a number")
     return float(value)
 
 
-def _tokens(value: Any) -> tuple[int, ...]:
+def _positive(
+    given: Mapping[str, Any], key: str, where: str, default: float | None = None
+) -> float:
+    if default is None:
+        _need(given, key, where)
+    value = _number(given, key, where, default or 0.0)
+    if value <= 0:
+        raise ModelError(f"{where}: {key} is {value}, and must be positive")
+    return value
+
+
+def _list(given: Mapping[str, Any], key: str, where: str) -> list[Any]:
+    """Return a list, an empty one where the key is missing."""
+    value = given.get(key)
+    if value is not None and not isinstance(value, list):
+        raise ModelError(f"{where}: {key} is {_shown(value)}, and must be a list")
+    return value or []
+
+
+def _token(value: Any, key: str, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ModelError(f"{where}: {key} is {_shown(value)}, and must be a token's number")
+    return value
+
+
+def _tokens(given: Mapping[str, Any], key: str, where: str) -> tuple[int, ...]:
+    """Return one token or several."""
+    value = given.get(key)
     if value is None:
         return ()
-    return tuple(int(v) for v in value) if isinstance(value, (list, tuple)) else (int(value),)
+    several = value if isinstance(value, list) else [value]
+    return tuple(_token(v, key, where) for v in several)
+
+
+def _shown(value: Any) -> str:
+    """Return a value for a message, short."""
+    return repr(value)[:80]
 
 
 def checked(config: ModelConfig, where: str) -> ModelConfig:
@@ -144,12 +186,17 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
     heads = _count(given, "num_attention_heads", where)
     head_size = _count(given, "head_dim", where, hidden // heads)
     count = _count(given, "num_hidden_layers", where)
-    name = given.get("hidden_activation") or given.get("hidden_act") or "silu"
+    if count > MOST_LAYERS:
+        raise ModelError(f"{where}: {count:,} layers are more than {MOST_LAYERS:,}")
+    name = str(given.get("hidden_activation") or given.get("hidden_act") or "silu")
     if name not in _ACTIVATIONS:
         raise ModelError(
             f"{where}: the activation {name!r} is not one of {', '.join(_ACTIVATIONS)}"
         )
-    scalar = given.get("query_pre_attn_scalar") if family.startswith("gemma") else None
+    scalar = _number(given, "query_pre_attn_scalar", where, 0.0) if "gemma" in family else 0.0
+    if scalar < 0:
+        raise ModelError(f"{where}: query_pre_attn_scalar is {scalar}, and must be positive")
+    begin = given.get("bos_token_id")
     config = ModelConfig(
         family=family,
         vocabulary=_count(given, "vocab_size", where),
@@ -163,12 +210,12 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
         epsilon=_number(given, "rms_norm_eps", where, 1e-6),
         activation=_ACTIVATIONS[name],
         embedding_scale=float(hidden) ** 0.5 if family.startswith("gemma") else 1.0,
-        attention_scale=None if scalar is None else float(scalar) ** -0.5,
+        attention_scale=scalar**-0.5 if scalar else None,
         attention_softcap=_number(given, "attn_logit_softcapping", where, 0.0),
         logit_softcap=_number(given, "final_logit_softcapping", where, 0.0),
         tied=bool(given.get("tie_word_embeddings", family.startswith("gemma"))),
-        end_tokens=_tokens(given.get("eos_token_id")),
-        begin_token=given.get("bos_token_id"),
+        end_tokens=_tokens(given, "eos_token_id", where),
+        begin_token=None if begin is None else _token(begin, "bos_token_id", where),
         **_FAMILIES[family],
     )
     return checked(config, where)
@@ -177,56 +224,71 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
 def _layers(
     given: Mapping[str, Any], family: str, head_size: int, count: int, where: str
 ) -> tuple[LayerConfig, ...]:
-    window = given.get("sliding_window") or 0
+    window = _count(given, "sliding_window", where, 1) if given.get("sliding_window") else 0
     if family in ("qwen2", "qwen3", "smollm3") and not given.get("use_sliding_window"):
         window = 0
-    kinds = given.get("layer_types") or _usual_kinds(given, family, count, bool(window))
+    kinds = _list(given, "layer_types", where)
+    kinds = kinds or list(_usual_kinds(given, family, count, bool(window), where))
     if len(kinds) != count:
         raise ModelError(f"{where}: layer_types has {len(kinds)} entries for {count} layers")
-    rotates = given.get("no_rope_layers") or [1] * count
-    if family == "smollm3" and not given.get("no_rope_layers"):
-        every = int(given.get("no_rope_layer_interval") or 4)
+    rotates = _list(given, "no_rope_layers", where)
+    if family == "smollm3" and not rotates:
+        every = _count(given, "no_rope_layer_interval", where, 4)
         rotates = [int((i + 1) % every != 0) for i in range(count)]
+    rotates = rotates or [1] * count
+    if len(rotates) != count:
+        raise ModelError(f"{where}: no_rope_layers has {len(rotates)} entries for {count} layers")
     made = []
     for kind, turns in zip(kinds, rotates, strict=True):
-        rope = _rope(given, kind, head_size, where) if turns else Rope()
-        made.append(LayerConfig(rope, int(window) if kind == SLIDING else 0))
+        rope = _rope(given, str(kind), head_size, where) if turns else Rope()
+        made.append(LayerConfig(rope, window if kind == SLIDING else 0))
     return tuple(made)
 
 
-def _usual_kinds(given: Mapping[str, Any], family: str, count: int, window: bool) -> Sequence[str]:
+def _usual_kinds(
+    given: Mapping[str, Any], family: str, count: int, window: bool, where: str
+) -> Sequence[str]:
     """Return the kinds of layers of older files, which do not list them."""
     if not window:
         return [FULL] * count
     if family == "gemma2":
         return [FULL if i % 2 else SLIDING for i in range(count)]
     if family == "gemma3_text":
-        every = int(given.get("sliding_window_pattern") or 6)
+        every = _count(given, "sliding_window_pattern", where, 6)
         return [FULL if (i + 1) % every == 0 else SLIDING for i in range(count)]
     if family in ("qwen2", "qwen3"):
-        first = int(given.get("max_window_layers") or 0)
+        first = int(_number(given, "max_window_layers", where, 0))
         return [SLIDING if i >= first else FULL for i in range(count)]
     return [SLIDING] * count
 
 
 def _rope(given: Mapping[str, Any], kind: str, head_size: int, where: str) -> Rope:
     found = given.get("rope_parameters") or given.get("rope_scaling") or {}
-    if kind in found:
+    if isinstance(found, Mapping) and kind in found:
         found = found[kind]
     elif kind == SLIDING and given.get("rope_local_base_freq") is not None:
         found = {"rope_theta": given["rope_local_base_freq"]}
+    if not isinstance(found, Mapping):
+        raise ModelError(f"{where}: the positions are {_shown(found)}, and must be an object")
     theta = _number(found, "rope_theta", where, _number(given, "rope_theta", where, 10000.0))
     part = _number(found, "partial_rotary_factor", where,
                    _number(given, "partial_rotary_factor", where, 1.0))  # fmt: skip
+    if theta <= 0 or not 0 <= part <= 1:
+        raise ModelError(
+            f"{where}: rope_theta is {theta} and partial_rotary_factor {part}; the first must be "
+            "positive, the second from 0 to 1"
+        )
     rope = Rope(theta, int(head_size * part) // 2 * 2)
     name = str(found.get("rope_type") or found.get("type") or "default")
     if name == "default":
         return rope
     if name == "linear":
-        return replace(rope, factors=(_number(found, "factor", where, 1.0),))
+        return replace(rope, factors=(_positive(found, "factor", where, 1.0),))
     if name == "llama3":
         keys = ("low_freq_factor", "high_freq_factor", "original_max_position_embeddings", "factor")
-        low, high, original, factor = (float(_need(found, key, where)) for key in keys)
+        low, high, original, factor = (_positive(found, key, where) for key in keys)
+        if low == high:
+            raise ModelError(f"{where}: low_freq_factor and high_freq_factor are both {low}")
         return replace(rope, wavelengths=(low, high, original, factor))
     raise ModelError(f"{where}: positions of the type {name!r} are not known, but default, linear "
                      "and llama3")  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import ModelError, did_you_mean
-from slipway.llm.config import LayerConfig, ModelConfig, Rope, checked
+from slipway.llm.config import MOST_LAYERS, LayerConfig, ModelConfig, Rope, checked
 from slipway.llm.gguf_file import GGUFFile
 from slipway.llm.weights import Array, Matrix, Weights
 
@@ -136,7 +136,10 @@ def _layers(
     if isinstance(window, bool) or not isinstance(window, int) or window < 0:
         raise ModelError(f"{file.path}: the sliding window is {window!r}, and no whole number")
     made = []
-    for i in range(data.count("block_count")):
+    count = data.count("block_count")
+    if count > MOST_LAYERS:
+        raise ModelError(f"{file.path}: {count:,} layers are more than {MOST_LAYERS:,}")
+    for i in range(count):
         slides, own = bool(window), rope
         if family == "gemma2":
             slides = bool(window) and i % 2 == 0

@@ -71,7 +71,7 @@ class Source:
             place = path / "config.json"
             try:
                 given = json.loads(place.read_text(encoding="utf-8"))
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, RecursionError) as error:
                 raise ModelError(f"{place} cannot be read: {error}") from None
             if not isinstance(given, dict):
                 raise ModelError(f"{place} holds no configuration")
@@ -319,7 +319,15 @@ def described(folder: Path) -> tuple[Description, Tokenizer | None]:
         given = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
         given["end_tokens"] = tuple(given["end_tokens"])
         description = Description(**given)
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise ModelError(f"{folder / DESCRIPTION} cannot be read: {error}") from None
+    begin = () if description.begin_token is None else (description.begin_token,)
+    counts = (description.vocabulary, description.context, description.rows)
+    numbers = (*counts, *description.end_tokens, *begin)
+    texts = (description.name, description.family, description.chat_template)
+    if not (all(type(n) is int for n in numbers) and all(isinstance(t, str) for t in texts)):
+        raise ModelError(f"{folder / DESCRIPTION} is damaged: numbers or texts are something else")
+    if min(counts) < 1:
+        raise ModelError(f"{folder / DESCRIPTION} is damaged: a size of it is {min(counts)}")
     place = folder / TOKENIZER
     return description, Tokenizer.of_file(place) if place.exists() else None

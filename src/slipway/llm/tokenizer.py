@@ -70,14 +70,20 @@ class Tokenizer:
 
     def encode(self, text: str, special: bool = True) -> list[int]:
         """Return the tokens of a text, with those that begin it if `special`."""
-        found = list(self.inner.encode(text, add_special_tokens=special).ids)
+        try:
+            found = list(self.inner.encode(text, add_special_tokens=special).ids)
+        except Exception as error:  # the library's own class: Exception
+            raise ModelError(f"the model's tokenizer cannot take {text[:60]!r}: {error}") from None
         if special and self.begin is not None and found[:1] != [self.begin]:
             found.insert(0, self.begin)
         return found
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, special ones left out."""
-        return str(self.inner.decode(list(tokens), skip_special_tokens=True))
+        try:
+            return str(self.inner.decode(list(tokens), skip_special_tokens=True))
+        except (TypeError, OverflowError) as error:  # what is no number of a token
+            raise ModelError(f"there are no such tokens ({error}): {list(tokens)[:8]}") from None
 
     def pieces(self, tokens: Iterable[int]) -> Iterator[str]:
         """Yield the text of tokens as they come; characters of several tokens when complete."""
@@ -142,12 +148,14 @@ def tokenizer_of_folder(folder: Path) -> Tokenizer | None:
     if settings.exists():
         try:
             more = json.loads(settings.read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise ModelError(f"{settings} cannot be read: {error}") from None
+        if not isinstance(more, dict):
+            raise ModelError(f"{settings} holds no settings of a tokenizer")
     template = more.get("chat_template") or ""
     if isinstance(template, list):  # several, by name
-        named = {t.get("name"): t.get("template") for t in template}
-        template = named.get("default") or ""
+        named = [t for t in template if isinstance(t, dict) and t.get("name") == "default"]
+        template = named[-1].get("template") or "" if named else ""
     apart = folder / "chat_template.jinja"
     if apart.exists():
         template = apart.read_text(encoding="utf-8")

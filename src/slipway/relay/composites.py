@@ -14,6 +14,10 @@ _FAMILIES = {
         "scatter_add searchsorted segment_sum sequence_mask sliding_window sparse_to_dense "
         "strided_set trilu unravel_index"
     ),
+    "tensor.einsum": "einsum",
+    "tensor.sets": "argwhere unique",
+    "tensor.sparse_tensors": "sparse_fill_empty_rows sparse_reshape",
+    "tensor.spectral": "dft stft",
     "tensor.reduce": "logsumexp std variance",
     "tensor.shape": "swapaxes",
     "tensor.sort": "argsort sort",

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NoReturn
 from weakref import WeakValueDictionary
 
 from slipway.arith.analyzer import Analyzer
-from slipway.arith.linear import INF, Linear
+from slipway.arith.linear import INF
 from slipway.errors import LoweringError, TypeInferenceError
 from slipway.ir import expr as E
 from slipway.ir import ops
@@ -90,8 +90,6 @@ def _comparison(kind: type, word: str) -> Any:
         difference = an.recombine(an.linear(self.formula).minus(an.linear(given)))
         found = an.decide(kind, difference)
         if found is None:
-            found = _decided_by_extremes(an, kind, difference)
-        if found is None:
             both = described([self, other])
             raise TypeInferenceError(
                 f"it is not known whether {self} {word} {other}, with {both}: give the dimension a "
@@ -100,22 +98,6 @@ def _comparison(kind: type, word: str) -> Any:
         return found
 
     return decide
-
-
-def _decided_by_extremes(an: Analyzer, kind: type, difference: Linear) -> bool | None:
-    """Decide ``difference <kind> 0`` by max(a, b) >= a and min(a, b) <= a; None when unknown."""
-    for atom, factor in difference.terms.items():
-        if atom.kind not in ("min", "max"):
-            continue
-        above = (factor > 0) == (atom.kind == "max")  # of what comes with an argument instead
-        rest = Linear({a: f for a, f in difference.terms.items() if a is not atom},
-                      difference.const, difference.dtype)  # fmt: skip
-        for argument in (atom.arg, atom.other):
-            assert argument is not None  # an extreme has two
-            holds = an.decide(kind, rest.plus(argument, factor))
-            if holds is not None and holds == (above == (kind in (E.GT, E.GE))):
-                return holds
-    return None
 
 
 def _bound(kind: type, other: float) -> int:

@@ -229,7 +229,7 @@ class OpDefinition:
         """Return the call of this operator on expressions."""
         if attrs is None and self.attrs_type is not None:
             attrs = self.attrs_type()
-        return Call(self.op, tuple(as_expr(a) for a in args), attrs, span or _current_span())
+        return Call(self.op, tuple(as_expr(a) for a in args), attrs, span or current_span())
 
     def infer(self, attrs: Any, types: Sequence[Type]) -> Type:
         """Return the result type.  Raises TypeInferenceError naming the argument at fault."""
@@ -304,20 +304,22 @@ OF_CERTAIN_AXES = frozenset([
     "qnn.contrib_rescale_high", "qnn.lookup", "qnn.normalize", "qnn.rescale",
 ])  # fmt: skip
 OPS: dict[str, OpDefinition] = {}
+DYN_OPS: dict[str, OpDefinition] = {}  # of run-time sizes: they have a static form, and no compute
 _PER_THREAD = threading.local()
 
 
 @contextmanager
 def span(name: str) -> Iterator[None]:
     """Within the block, new calls of this thread belong to the model's node `name`."""
-    outer, _PER_THREAD.span = _current_span(), name
+    outer, _PER_THREAD.span = current_span(), name
     try:
         yield
     finally:
         _PER_THREAD.span = outer
 
 
-def _current_span() -> str:
+def current_span() -> str:
+    """Return the model's node that new calls of this thread belong to, "" for none."""
     return getattr(_PER_THREAD, "span", "")
 
 
@@ -333,6 +335,7 @@ FAMILIES = (
     "qnn.rsqrt", "image.sample", "tensor.scan", "tensor.scatter", "tensor.shape", "nn.softmax",
     "qnn.softmax", "tensor.sort", "vision.suppression", "qnn.table", "tensor.unary",
     "tensor.update", "packed.winograd", "qnn.words",
+    "tensor.einsum", "tensor.indexing", "tensor.sets", "tensor.sparse_tensors", "tensor.spectral",
 )  # fmt: skip
 _loaded = False
 
@@ -389,12 +392,14 @@ def _is_being_imported(family: str) -> bool:
 
 def get(name: str) -> OpDefinition:
     """Return the definition of operator `name`.  Raises UnknownOperator with a suggestion."""
-    definition = OPS.get(name)
+    definition = OPS.get(name) or DYN_OPS.get(name)
     # Before all are loaded, another thread may be in the middle of the operator's section.
-    if definition is None or (not _loaded and definition.missing_parts()):
-        definition = load_ops().get(name)
+    if definition is None or (not _loaded and name in OPS and definition.missing_parts()):
+        definition = load_ops().get(name) or DYN_OPS.get(name)
     if definition is None:
-        raise UnknownOperator(f"there is no operator {name!r}.{did_you_mean(name, OPS)}")
+        raise UnknownOperator(
+            f"there is no operator {name!r}.{did_you_mean(name, [*OPS, *DYN_OPS])}"
+        )
     return definition
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from slipway.errors import SlipwayError, TypeInferenceError
 from slipway.ir.field_types import field_checks
@@ -36,7 +37,7 @@ from slipway.relay.expr import (
     Var,
 )
 from slipway.relay.op_registry import Attrs, is_primitive
-from slipway.relay.types import FuncType, TensorType, TupleType, Type
+from slipway.relay.types import ANY, FuncType, TensorType, TupleType, Type
 from slipway.relay.visit import children, post_order
 from slipway.transform.verify import Step
 
@@ -96,6 +97,25 @@ class GraphLaws:
         return faults + ([] if step.by_user else _broken_promises(step.name, before, node))
 
 
+def _stays(before: Any, after: Any) -> bool:
+    """Return whether a type is as it was, or has sizes now where it had unknown ones."""
+    if before is None or before == after:
+        return True
+    if isinstance(before, FuncType) and isinstance(after, FuncType):
+        pairs = zip((*before.arg_types, before.ret_type), (*after.arg_types, after.ret_type),
+                    strict=False)  # fmt: skip
+        return len(before.arg_types) == len(after.arg_types) and all(_stays(*p) for p in pairs)
+    if isinstance(before, TupleType) and isinstance(after, TupleType):
+        return len(before.fields) == len(after.fields) and all(
+            map(_stays, before.fields, after.fields)
+        )
+    if not isinstance(before, TensorType) or not isinstance(after, TensorType):
+        return False
+    return (before.dtype, before.rank) == (after.dtype, after.rank) and all(
+        b is ANY or b == a for b, a in zip(before.shape, after.shape, strict=True)
+    )
+
+
 def _broken_promises(name: str, before: IRModule, after: IRModule) -> list[str]:
     made = dict(after.items())
     faults = []
@@ -105,7 +125,7 @@ def _broken_promises(name: str, before: IRModule, after: IRModule) -> list[str]:
             continue
         if name in PROMISES:
             faults += PROMISES[name](result)
-        if name not in NEW_SIGNATURE and function.type not in (None, result.type):
+        if name not in NEW_SIGNATURE and not _stays(function.type, result.type):
             faults.append(f"function {key!r} had type {function.type}, and has {result.type}")
     return faults
 

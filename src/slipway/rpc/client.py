@@ -39,6 +39,8 @@ class RPCSession:
     ten minutes.  The device enforces it and says which function ran over.
     """
 
+    has_exact_clock = False  # whether what it times is the same each time, as of a model
+
     def __init__(self, link: Link, key: str, description: str, timeout_ms: int) -> None:
         self.link = link
         self.key = key

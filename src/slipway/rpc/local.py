@@ -83,6 +83,7 @@ class PopenSession(RPCSession):
         *,
         timeout: float = 30.0,
         output: bool | Output = False,
+        is_quiet: bool = False,
     ) -> None:
         environment = None
         if command is None:
@@ -100,6 +101,7 @@ class PopenSession(RPCSession):
                 arguments,
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
+                stderr=subprocess.DEVNULL if is_quiet else None,
                 env=environment,
                 start_new_session=True,
             )

@@ -20,7 +20,10 @@ LANGUAGES = {
     ".ptx": ("cuda", 2, ("ptx",)),
     ".wgsl": ("webgpu", 15, ("wgsl",)),
     ".spv": ("vulkan", 7, ()),  # words, not text: `sources` has the text
+    ".hsaco": ("rocm", 10, ()),
 }
+_BINARY = ("vulkan", "rocm")  # kinds whose code is no text
+_READABLE = ("spirv", "asm")  # the formats that stand for it
 
 
 class DeviceModule(Module):
@@ -52,7 +55,7 @@ class DeviceModule(Module):
     @property
     def text(self) -> str:
         """What the driver takes, where that is text; else ""."""
-        return "" if self.type_key == "vulkan" else self.code.decode()
+        return "" if self.type_key in _BINARY else self.code.decode()
 
     def load(self) -> DeviceModule:
         """Make the code known to the process; return self."""
@@ -61,7 +64,9 @@ class DeviceModule(Module):
 
     def get_source(self, fmt: str = "") -> str:
         """Return the code as text; "" in a format that it does not have."""
-        return self.sources.get(fmt, "") if fmt else self.text or self.sources.get("spirv", "")
+        if fmt:
+            return self.sources.get(fmt, "")
+        return self.text or next((self.sources[f] for f in _READABLE if f in self.sources), "")
 
     def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
         """Write the code, and what is in it to ``<name>.tvm_meta.json`` beside it.
@@ -93,7 +98,7 @@ def read_device_module(path: Path, code: bytes) -> DeviceModule:
             raise ArtifactError(
                 f"{beside.name} does not say what {path.name} has: {error}. Save both again."
             ) from error
-    if kind != "vulkan":
+    if kind not in _BINARY:
         try:
             code.decode()
         except UnicodeDecodeError as error:

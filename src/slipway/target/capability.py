@@ -18,6 +18,7 @@ class Capability:
     to bfloat16, perhaps with zero for denormal numbers.  `shuffles`: the code generator spells
     shuffles of vectors.  `chooses_addresses`: it makes one load of a choice between loads at one
     place of several memories.  `in_c`: what it writes is C, with C's rules for names.
+    `wide_constant_bits`: of vectors whose repeated numbers are better loaded whole, 0 for none.
     """
 
     target: Target
@@ -31,6 +32,7 @@ class Capability:
     shuffles: bool = False
     chooses_addresses: bool = False
     in_c: bool = False
+    wide_constant_bits: int = 0
 
     def extremes(self, bits: int, lanes: int) -> frozenset[str]:
         """Return the instructions for a maximum of floats of `bits`, by what they do with a NaN.
@@ -56,6 +58,15 @@ class Capability:
         In WebAssembly that is pmax; engines make 8 instructions of the one that propagates a NaN.
         """
         return self.target.parsed_triple.table == "wasm" and bits in (32, 64) and lanes > 1
+
+    def fused_lanes(self, bits: int) -> int:
+        """Return the lanes of the longest vector whose product and sum LLVM fuses; 0: any.
+
+        Relaxed SIMD has the instruction, which LLVM takes for one register but not for several.
+        """
+        has = self.target.features.__contains__
+        is_relaxed = self.target.parsed_triple.table == "wasm" and has("relaxed-simd")
+        return 128 // bits if is_relaxed and bits in (32, 64) else 0
 
     def combines_extremes(self, bits: int) -> bool:
         """Return whether LLVM makes maximum, comparison and choice of a maximum with NaN.
@@ -94,7 +105,12 @@ def _processor(target: Target) -> Capability:
             "convert" if has("f16c") else "soft")  # fmt: skip
         sse4 = has("sse4.1")
         rounds = has("avx512bf16") and not target.is_strict
-        return Capability(target, bits, half, sse4, sse4, has("fma"), has("fma"), rounds)
+        # AVX-512 repeats a number inside the instruction that takes it; SSE's are loaded whole.
+        whole = 256 if has("avx2") and not has("avx512vl") else 0
+        return Capability(
+            target, bits, half, sse4, sse4, has("fma"), has("fma"), rounds,
+            wide_constant_bits=whole,
+        )  # fmt: skip
     if table == "aarch64":
         half = "native" if has("fullfp16") else "convert"
         return Capability(target, bits, half, True, True, True, True, has("bf16"))

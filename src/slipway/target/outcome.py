@@ -30,14 +30,14 @@ _SERVED = (
 
 def outcome_of(target: Target) -> str:
     """Return which of `MEANINGS` holds for kernels compiled for `target`."""
-    if target.kind.name in ("opencl", "cuda", "vulkan"):
+    if target.kind.name in ("opencl", "cuda", "rocm", "vulkan"):
         return LIBRARY  # of its host, with the kernels inside
     if target.kind.name in ("metal", "webgpu"):
         return UNSERVED
     if not target.kind.is_cpu:
         return NOTHING
     triple = target.parsed_triple
-    if triple.table == "nvptx":
+    if triple.table in ("nvptx", "amdgcn"):
         return NOTHING
     if triple.object_format == "wasm":
         return PAGE

@@ -21,10 +21,10 @@ def _board(model: str, cpu: str, march: str, fpu: str = "") -> dict[str, Any]:
     return {**_micro(cpu, march, fpu), "model": model}
 
 
-def _cuda(arch: str, host: dict[str, Any] | None = None, shared: int = 49152) -> dict[str, Any]:
+def _cuda(arch: str, host: dict[str, Any] | None = None) -> dict[str, Any]:
     registers = 32768 if arch in ("sm_20", "sm_21", "sm_53", "sm_62") else 65536
     out: dict[str, Any] = {"kind": "cuda", "arch": arch, "max_threads_per_block": 1024,
-                           "max_shared_memory_per_block": shared, "thread_warp_size": 32,
+                           "max_shared_memory_per_block": 49152, "thread_warp_size": 32,
                            "registers_per_block": registers}  # fmt: skip
     return {**out, "host": host} if host else out
 
@@ -93,8 +93,8 @@ _TAGS: dict[str, dict[str, Any]] = {
         "6600", "6800", "6900-xt", "7600", "7800-xt", "7900-xtx")},
     **{f"apple/{chip}-gpu": _gpu("metal", 1024, 32768, 32) for chip in (
         "m1", "m2", "m3", "m4", "a14", "a15", "a16", "a17-pro")},
-    "nvidia/nvidia-h100": _cuda("sm_90a", shared=232448),
-    "nvidia/nvidia-h200": _cuda("sm_90a", shared=232448),
+    "nvidia/nvidia-h100": _cuda("sm_90a"),
+    "nvidia/nvidia-h200": _cuda("sm_90a"),
     "arm/cortex-m0": _micro("cortex-m0", "armv6-m"),
     "arm/cortex-m0plus": _micro("cortex-m0plus", "armv6-m"),
     "arm/cortex-m3": _micro("cortex-m3", "armv7-m"),

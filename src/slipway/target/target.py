@@ -220,7 +220,8 @@ class Target:
             return {"aarch64": "aarch64-unknown-linux-gnu", "riscv": "riscv64-unknown-linux-gnu",
                     "hexagon": "hexagon-unknown-linux-musl", "wasm": "wasm32-unknown-unknown",
                     "x86": "x86_64-unknown-linux-gnu",
-                    "nvptx": "nvptx64-nvidia-cuda"}[table]  # fmt: skip
+                    "nvptx": "nvptx64-nvidia-cuda",
+                    "amdgcn": "amdgcn-amd-amdhsa"}[table]  # fmt: skip
         features = cpus.resolve_features("arm", self.mcpu, ())
         base = ARM_PROFILES.get(march) or next(
             (ARM_PROFILES[f] for f in reversed(list(ARM_PROFILES)) if f in features), "armv7a"
@@ -317,6 +318,11 @@ class Target:
         if table == "hexagon":
             return 1024 if has("hvx-length128b") else 512 if has("hvx-length64b") else 0
         return 0
+
+    @property
+    def upload_suffix(self) -> str:
+        """The ending of a library that a device of this target loads."""
+        return ".wasm" if self.parsed_triple.table == "wasm" else ".tar"
 
     @cached_property
     def core(self) -> Core:
@@ -496,7 +502,7 @@ class Target:
 # the option -vector-width to use them.
 _SVE_BITS = {"a64fx": 512, "neoverse-v1": 256, "neoverse-512tvb": 256}
 _GENERIC = {"x86_64": "x86-64", "x86": "i686", "riscv64": "generic-rv64", "riscv32": "generic-rv32",
-            "nvptx64": "sm_50", "hexagon": "hexagonv68"}  # fmt: skip
+            "nvptx64": "sm_50", "amdgcn": "gfx900", "hexagon": "hexagonv68"}  # fmt: skip
 _ARM_TRIPLE_FEATURES = {
     **dict.fromkeys(("armv7", "armv7l", "armv7a", "thumbv7", "armv7hl"), ("armv7-a", "neon")),
     **dict.fromkeys(("armv8", "armv8a", "armv8l"), ("armv8-a", "neon")),

@@ -21,6 +21,7 @@ _ARCHES = (
     (r"wasm32", "wasm32", "wasm", 32),
     (r"hexagon", "hexagon", "hexagon", 32),
     (r"nvptx64", "nvptx64", "nvptx", 64),
+    (r"amdgcn", "amdgcn", "amdgcn", 64),
 )
 _SAMPLES = ("x86_64", "aarch64", "armv7l", "thumbv7em", "riscv64", "riscv32", "wasm32", "hexagon")
 # First word of a triple (a pattern): why there is no code for it, and what to write instead.
@@ -38,7 +39,7 @@ _REFUSED = (
     ),
 )
 _SYSTEMS = ("linux", "android", "darwin", "macos", "macosx", "ios", "windows", "win32", "wasi",
-            "emscripten", "none", "unknown", "freebsd", "cuda")  # fmt: skip
+            "emscripten", "none", "unknown", "freebsd", "cuda", "amdhsa")  # fmt: skip
 
 
 @dataclass(frozen=True)

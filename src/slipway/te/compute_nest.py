@@ -89,7 +89,7 @@ class ComputeNest:
 
         def require(value: Linear, extent: Linear) -> None:
             difference = an.recombine(value.minus(extent))
-            if difference.high < 0 or ("<", difference.key) in seen:
+            if ("<", difference.key) in seen or an.decide(E.LT, difference):
                 return
             seen.add(("<", difference.key))
             found.append((E.LT(an.to_expr(value), an.to_expr(extent)), _loops_in(difference)))
@@ -102,7 +102,7 @@ class ComputeNest:
             first = an.linear(axis.dom.min)
             require(value, first.plus(an.linear(axis.dom.extent)))
             below = an.recombine(value.minus(first))
-            if below.low < 0:
+            if not an.decide(E.GE, below):
                 condition = E.GE(an.to_expr(value), an.to_expr(first))
                 found.append((condition, _loops_in(below)))
         return found

@@ -51,12 +51,13 @@ class Bounds:
         self.regions: dict[Tensor, list[Interval]] = {}
         self.loop_ranges: dict[Atom, Interval] = {}
         self.bound_to_args = set(args)
-        self.aliases = find_aliases(schedule, self.bound_to_args)  # live in another's storage
         self.loads: dict[Operation, list[ProducerLoad]] = {
             op: [load for expr in body for load in loads_in(expr)]
             for op, body in self.bodies.items()
         }
         self.consumers = self._find_consumers()
+        # What lives in another's storage.
+        self.aliases = find_aliases(schedule, self.bound_to_args, self.consumers)
         for stage in reversed(schedule.stages):
             if stage.attach_type != INLINE and not isinstance(stage.op, PlaceholderOp):
                 self._infer(stage)
@@ -114,6 +115,8 @@ class Bounds:
         for tensor, region in regions.items():
             # One that nobody reads is computed where its neighbours are.
             self.regions[tensor] = region or read or self._whole(tensor)
+            if isinstance(stage.op, ExternOp):  # its body writes all of it, wherever it stands
+                self.regions[tensor] = self._whole(tensor)
         nest = LoopNest(an, stage)
         nest.path = path
         nest.build(self._root_ranges(stage))

@@ -143,6 +143,7 @@ class LoopNest:
             offsets[axis] = an.constant(0, dtype)
             return
         an.bind(var, 0, max(extent.high - 1, 0) if extent.high < INF else INF)
+        an.bind_last(var, extent.shifted(-1))
         atom = an.var_atom(var)
         self.loops.append(LeafLoop(axis, var, atom, extent))
         offsets[axis] = Linear({atom: 1}, 0, dtype)
@@ -173,7 +174,7 @@ class LoopNest:
                 exact = covered.minus(whole)
                 if exact.is_const and exact.const == 0:
                     continue
-                if an.recombine(value.minus(whole)).high >= 0:
+                if not an.decide(E.LT, an.recombine(value.minus(whole))):
                     self.guards.append((value, whole))
             elif isinstance(relation, Fuse):
                 fused, inner = offsets[relation.fused], extents[relation.inner]

@@ -76,6 +76,7 @@ class Lowering:
         self.bounds = Bounds(sch, self.an, self.caller_owned)
         self.attached: dict[tuple[Operation, IterVar], list[Stage]] = {}
         self.root: list[Stage] = []
+        self.first_rows: dict[Tensor, Tensor] = {}  # of scans, with the states that they begin
         self._place_stages()
         self._check_inputs()
 
@@ -154,6 +155,8 @@ class Lowering:
                     self.storage[tensor] = self.bounds.allocate(tensor, stage, scope)
         for tensor, owner in self.bounds.aliases.items():
             self.storage[tensor] = self.storage[owner]
+        inits = [t for s in self.root if isinstance(s.op, ScanOp) for t in s.op.init]
+        self.first_rows = {t: owner for t, owner in self.bounds.aliases.items() if t in inits}
         body = self.pipeline(self.root, S.NOP)
         attrs: tuple[tuple[str, Any], ...] = (("global_symbol", name), ("noalias", True))
         marks = (m for stage in self.schedule.stages for m in stage.iter_var_attrs.values())
@@ -172,6 +175,10 @@ class Lowering:
 
     def _realize(self, stage: Stage, body: S.Stmt) -> S.Stmt:
         for tensor in stage.op.outputs:
+            if tensor in self.first_rows:  # which are stored before the scan's other rows
+                tensor = self.bounds.aliases[tensor]
+            elif tensor in self.first_rows.values():
+                continue
             if tensor not in self.caller_owned and not self._shared(tensor):
                 notes = (("double_buffer", True),) if stage.is_double_buffer else ()
                 body = S.Allocate(self.storage[tensor].buffer, body, notes)

@@ -18,8 +18,8 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.expr import IterVar, PrimExpr, Var
 from slipway.te.group import Group
-from slipway.te.operation import Operation, ScanOp
-from slipway.te.stage import SCOPE, Stage
+from slipway.te.operation import ComputeOp, Operation, ScanOp
+from slipway.te.stage import ROOT, SCOPE, Stage
 from slipway.te.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -92,8 +92,13 @@ def scan_reads(
         yield whole
 
 
-def find_aliases(sch: Schedule, owned: set[Tensor]) -> dict[Tensor, Tensor]:
-    """Return which tensors live in the storage of a scan's states."""
+def find_aliases(
+    sch: Schedule, owned: set[Tensor], consumers: dict[Operation, list[Stage]]
+) -> dict[Tensor, Tensor]:
+    """Return which tensors live in the storage of a scan's states.
+
+    An initial row does too, unless something else reads it or its stage says where it is.
+    """
     aliases: dict[Tensor, Tensor] = {}
     for stage in sch.stages:
         op = stage.op
@@ -113,14 +118,32 @@ def find_aliases(sch: Schedule, owned: set[Tensor]) -> dict[Tensor, Tensor]:
                 )
             aliases[state] = output
             aliases[update] = output
+        for output, init in zip(op.outputs, op.init, strict=True):
+            if init not in owned and _begins_there(sch, stage, init, consumers):
+                aliases[init] = output
     return aliases
+
+
+def _begins_there(
+    sch: Schedule, scan: Stage, init: Tensor, consumers: dict[Operation, list[Stage]]
+) -> bool:
+    """Return whether the stage of `init` can store into the scan's own first rows."""
+    stage = sch.stage_map[init.op]
+    at_top = stage.attach_type == ROOT and scan.attach_type == ROOT
+    plain = isinstance(stage.op, ComputeOp) and len(stage.op.outputs) == 1 and not stage.scope
+    once = consumers.get(stage.op) == [scan] and scan.op.input_tensors.count(init) == 1
+    return at_top and plain and once
 
 
 def scan_statement(lowering: Lowering, stage: Stage) -> S.Stmt:
     """Return the copy of the initial rows, then the loop over the other steps."""
     op: ScanOp = stage.op  # type: ignore[assignment]
     nest = lowering.bounds.nests[op]
-    copies = [_copy_rows(lowering, a, b) for a, b in zip(op.init, op.outputs, strict=True)]
+    copies = [
+        _copy_rows(lowering, source, target)
+        for source, target in zip(op.init, op.outputs, strict=True)
+        if source not in lowering.bounds.aliases
+    ]
     body: S.Stmt = S.NOP
     for loop in reversed(nest.loops):
         stages = lowering.attached.get((op, loop.axis))

@@ -7,10 +7,12 @@ Whatever linked it, the result is checked: an exported library imports nothing.
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,9 @@ from slipway.toolchain.elf import MACHINE_NAMES, ElfFile, is_elf, machine_of_tri
 from slipway.toolchain.zig import architecture_of, musl_target, run_zig
 
 Linker = str | os.PathLike[str] | Callable[..., Any]
+# An object to link: a path, its bytes, or a list or tuple of pieces of them.
+LinkInput = str | os.PathLike[str] | bytes | Sequence[Any]
+_COPY_BYTES = 1 << 20
 
 _LLD_FLAGS = (
     "-shared",
@@ -36,7 +41,7 @@ _RUNTIME_FLAGS = ("--hash-style=both", "-Bsymbolic", "--gc-sections", "--strip-d
 
 
 def link_shared(
-    objects: Sequence[bytes | str | os.PathLike[str]],
+    objects: Sequence[LinkInput],
     triple: str,
     out: str | os.PathLike[str],
     cc: Linker | None = None,
@@ -45,27 +50,43 @@ def link_shared(
 ) -> Path:
     """Link `objects` (paths, or the bytes of objects) for `triple` into the library `out`.
 
-    The file appears whole or not at all.  For the rest see `linked_bytes`.
+    The file appears whole or not at all, and is never in this process's memory, which a model's
+    parameters inside it can fill.  For the rest see `linked_bytes`.
     """
     out = Path(out)
-    write_file(out, linked_bytes(objects, triple, out.name, cc, exports, options))
+    with _linked(objects, triple, out.name, cc, exports, options) as result:
+        write_file(out, _in_parts(result))
     return out
 
 
 def linked_bytes(
-    objects: Sequence[bytes | str | os.PathLike[str]],
+    objects: Sequence[LinkInput],
     triple: str,
     name: str = "the library",
     cc: Linker | None = None,
     exports: Sequence[str] | None = None,
     options: Sequence[str] | None = None,
 ) -> bytes:
-    """Return the library of `objects` (paths, or the bytes of objects) for `triple`.
+    """Return the library of `objects` (paths, bytes, or lists of pieces of them) for `triple`.
 
     `exports` limits what the library shows; `options` are passed to the linker; `name` is the
     library's in messages.  Equal input gives equal bytes.  Raises ToolchainError if linking fails
     or the result would need something from outside.
     """
+    with _linked(objects, triple, name, cc, exports, options) as result:
+        return result.read_bytes()
+
+
+@contextmanager
+def _linked(
+    objects: Sequence[LinkInput],
+    triple: str,
+    name: str,
+    cc: Linker | None,
+    exports: Sequence[str] | None,
+    options: Sequence[str] | None,
+) -> Iterator[Path]:
+    """Give the file of the linked and checked library, which is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="slipway-link-") as folder:
         inputs = _as_files(objects, Path(folder))
         _check_machine(inputs, triple)
@@ -79,9 +100,22 @@ def linked_bytes(
                 f"the function given for linking returned without writing {result.name}; it is "
                 "called as fcompile(output, objects, options=None)."
             )
-        content = result.read_bytes()
-    check_self_contained(content, name)
-    return content
+        check_self_contained(_mapped(result), name)
+        yield result
+
+
+def _mapped(path: Path) -> bytes | memoryview:
+    """Return a file's bytes, of which only those that are looked at are read."""
+    with path.open("rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            return b""  # which cannot be mapped
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _in_parts(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while part := file.read(_COPY_BYTES):
+            yield part
 
 
 def write_file(out: Path, content: bytes | Iterable[Any]) -> None:
@@ -108,7 +142,7 @@ def write_file(out: Path, content: bytes | Iterable[Any]) -> None:
         raise
 
 
-def check_self_contained(content: bytes, name: str) -> None:
+def check_self_contained(content: bytes | memoryview, name: str) -> None:
     """Raise ToolchainError if an ELF library needs symbols from outside; other formats pass."""
     if not is_elf(content):
         return
@@ -132,7 +166,7 @@ def check_self_contained(content: bytes, name: str) -> None:
         )
 
 
-def _as_files(objects: Sequence[bytes | str | os.PathLike[str]], folder: Path) -> list[Path]:
+def _as_files(objects: Sequence[LinkInput], folder: Path) -> list[Path]:
     if not objects:
         raise ToolchainError("there is nothing to link: the list of objects is empty.")
     files: list[Path] = []
@@ -140,8 +174,12 @@ def _as_files(objects: Sequence[bytes | str | os.PathLike[str]], folder: Path) -
         if isinstance(item, bytes | bytearray | memoryview):
             path = folder / f"{index}.o"
             path.write_bytes(item)
+        elif isinstance(item, list | tuple):
+            path = folder / f"{index}.o"
+            with path.open("wb") as file:
+                file.writelines(item)
         else:
-            path = Path(item)
+            path = Path(item)  # type: ignore[arg-type]
             if not path.is_file():
                 raise ToolchainError(f"the object to link, {path}, does not exist.")
         files.append(path)
@@ -206,7 +244,7 @@ def _link_ours(
         script.write_text("{ global: " + listed + " local: *; };\n")
         extra.append(f"--version-script={script}")
     run_zig(["ld.lld", *flags, *extra, "-o", str(result), *paths], purpose="linking")
-    missing = ElfFile(result.read_bytes(), result.name).undefined
+    missing = ElfFile(_mapped(result), result.name).undefined
     if missing and _has_compiler_runtime(triple):
         # Compilers emit calls of their own (memcpy, 64-bit division on ARM): take just those
         # from zig's compiler runtime, which needs no libc.

@@ -100,7 +100,7 @@ def host_runtime() -> Path:
         return prebuilt
     cached = cache_dir() / "runtime" / f"{host_name()}-{source_hash()}" / LIBRARY_NAME
     if not cached.is_file():
-        _atomically(cached, build_host_runtime)
+        atomically(cached, build_host_runtime)
     return cached
 
 
@@ -160,12 +160,12 @@ def build_device_server(triple: str, out: str | os.PathLike[str] | None = None) 
         prebuilt = built if built.is_file() else None
         built = cache_dir() / "server" / f"{target}-{source_hash()}" / SERVER_NAME
         if not built.is_file():
-            _atomically(built, lambda path: _make_server(target, prebuilt, path))
+            atomically(built, lambda path: _make_server(target, prebuilt, path))
     if out is None:
         return built
     copied = Path(out)
     copied.parent.mkdir(parents=True, exist_ok=True)
-    _atomically(copied, lambda path: shutil.copy(built, path))
+    atomically(copied, lambda path: shutil.copy(built, path))
     copied.chmod(0o755)
     return copied
 
@@ -234,7 +234,7 @@ def _system_compiler() -> list[str] | None:
     return None
 
 
-def _atomically(out: Path, build: Callable[[Path], object]) -> None:
+def atomically(out: Path, build: Callable[[Path], object]) -> None:
     """Let `build(path)` write a file beside `out`, then rename it; racing builders both win."""
     out.parent.mkdir(parents=True, exist_ok=True)
     try:

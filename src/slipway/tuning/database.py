@@ -1,4 +1,4 @@
-"""Every trial that was ever made, in SQLite: what was tried, on what, and what came of it.
+"""Every trial that was ever made: what was tried, on what, and what came of it.
 
 Rows are only added.  The best of a task is the trial of the smallest score among those that were
 measured and whose results were held against the reference; there is no other way to be the best.
@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import json
 import platform
-import re
-import sqlite3
 import time
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -21,20 +19,13 @@ from typing import Any, Protocol
 from slipway.backends.choices import key_of, using_records
 from slipway.backends.strategy import Problem
 from slipway.errors import TuningError
+from slipway.toolchain.tempdir import TempDirectory, tempdir
 from slipway.tuning.measure import Measured
-from slipway.tuning.space import Candidate
+from slipway.tuning.space import Candidate, candidate_of
+from slipway.tuning.store import FileStore, store_at
 from slipway.version import VERSION
 
-_TABLES = """
-create table if not exists task (
-    key text primary key, op text, attrs text, inputs text, target text, workload text
-);
-create table if not exists trial (
-    number integer primary key, task text, candidate text, device text, host text, compiler text,
-    time real, score real, seconds text, kind text, error text, verified integer
-);
-create index if not exists trial_of_task on trial (task, device);
-"""
+_TRIAL = "select candidate, score, seconds, kind, error, verified from trial"
 
 
 class KeptTask(Protocol):
@@ -62,30 +53,20 @@ class TrialRow:
 
 
 class Database:
-    """The trials in a file; ``with database:`` lets `relay.build` use the best of them."""
+    """Trials in a file, or on a server (`postgresql://USER@HOST/DATABASE`) that a team shares.
 
-    def __init__(self, path: str | Path) -> None:
-        if re.match(r"\w+:/", str(path)):
-            raise TuningError(
-                f"{path} is the address of a database server: trials are kept in an SQLite file. "
-                "Give a path; several searches on this machine may share one file"
-            )
-        self.path = Path(path)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            self._connection = sqlite3.connect(self.path, timeout=30, check_same_thread=False)
-            self._connection.executescript(_TABLES)
-        except sqlite3.OperationalError as error:
-            raise TuningError(
-                f"{self.path} cannot be opened for trials ({error}): is there space, and may it be "
-                "written?"
-            ) from error
-        except sqlite3.DatabaseError as error:
-            raise TuningError(
-                f"{self.path} is no database of trials ({error}). Give the tuner another folder, "
-                "or move this file away"
-            ) from error
-        self._active: list[Any] = []
+    ``with database:`` lets `relay.build` use the best of them.
+    """
+
+    def __init__(self, place: str | Path) -> None:
+        self._store = store_at(place)
+        self._active: list[ExitStack] = []
+        self._folder: TempDirectory | None = None
+
+    @property
+    def where(self) -> str:
+        """The file, or the server's address without a password."""
+        return self._store.where
 
     def add(
         self,
@@ -96,7 +77,7 @@ class Database:
     ) -> None:
         """Keep what was measured; `verified` is the one whose results were right.
 
-        Raises TuningError when the file cannot be written.
+        Raises TuningError when they cannot be written.
         """
         op, attrs, *types = key_of(task.problem)
         rows = [
@@ -106,71 +87,115 @@ class Database:
             )
             for m in measured
         ]  # fmt: skip
-        try:
-            with self._connection as connection:
-                connection.execute(
-                    "insert or ignore into task values (?, ?, ?, ?, ?, ?)",
-                    (task.key, op, attrs, json.dumps(types[:-1]), types[-1], str(task)),
-                )
-                connection.executemany(
+        described = (task.key, op, attrs, json.dumps(types[:-1]), types[-1], str(task))
+        self._store.write(
+            [
+                ("insert into task values (?, ?, ?, ?, ?, ?) on conflict do nothing", [described]),
+                (
                     "insert into trial (task, candidate, device, host, compiler, time, score, "
                     "seconds, kind, error, verified) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     rows,
-                )
-        except sqlite3.Error as error:
-            raise TuningError(f"a trial cannot be written to {self.path}: {error}") from error
+                ),
+            ]
+        )
 
     def trials(self, task: KeptTask, device: str) -> list[TrialRow]:
         """Return what is known of a task on a device, in the order in which it was measured."""
-        rows = self._connection.execute(
-            "select candidate, score, seconds, kind, error, verified from trial "
-            "where task = ? and device = ? order by number",
-            (task.key, device),
-        )
         return [
-            TrialRow(
-                _candidate(text), score, tuple(json.loads(seconds)), kind, error, bool(verified)
+            self._trial(row)
+            for row in self._rows(
+                f"{_TRIAL} where task = ? and device = ? order by number", (task.key, device)
             )
-            for text, score, seconds, kind, error, verified in rows
         ]
 
     def best(self, task: KeptTask, device: str | None = None) -> TrialRow | None:
         """Return the best trial of a task, on any device where none is named; None without one."""
         where = "" if device is None else " and device = ?"
-        row = self._connection.execute(
-            "select candidate, score, seconds, kind, error, verified from trial where task = ? "
-            f"and kind = '' and verified = 1{where} order by score, number limit 1",
+        rows = self._rows(
+            f"{_TRIAL} where task = ? and kind = '' and verified = 1{where} "
+            "order by score, number limit 1",
             (task.key, *([] if device is None else [device])),
-        ).fetchone()
-        if row is None:
-            return None
-        text, score, seconds, kind, error, verified = row
-        return TrialRow(
-            _candidate(text), score, tuple(json.loads(seconds)), kind, error, bool(verified)
         )
+        return self._trial(rows[0]) if rows else None
+
+    def elsewhere(
+        self, op: str, attrs: str, inputs: str, target: str
+    ) -> list[tuple[Candidate, float, str]]:
+        """Return verified trials of an operator's problem on other targets: choice, score, target.
+
+        `inputs` are the types as JSON.  Of one candidate on a target the last trial counts.
+        """
+        rows = self._rows(
+            "select candidate, score, target from trial join task on trial.task = task.key "
+            "where op = ? and attrs = ? and inputs = ? and target <> ? and kind = '' "
+            "and verified = 1 order by number",
+            (op, attrs, inputs, target),
+        )
+        latest = {(text, where): score for text, score, where in rows}
+        return [(self._candidate(text), score, where) for (text, where), score in latest.items()]
 
     def records(self) -> list[dict[str, Any]]:
         """Return the best of each task as records, which "schedules.records" takes.
 
         Of several devices the last one that was tuned counts.
         """
-        rows = self._connection.execute(
-            "select task.op, attrs, inputs, target, candidate, min(score), workload from task "
-            "join trial on trial.task = task.key where kind = '' and verified = 1 and device = "
-            "(select device from trial t where t.task = task.key order by number desc limit 1) "
-            "group by task.key order by task.key"
+        rows = self._rows(
+            "select task.op, attrs, inputs, target, candidate, score, workload from task join "
+            "(select trial.*, row_number() over (partition by task order by score, number) as rank "
+            "from trial where kind = '' and verified = 1 and device = (select device from trial t "
+            "where t.task = trial.task order by number desc limit 1)) as won "
+            "on won.task = task.key and won.rank = 1 order by task.key"
         )
         found = []
         for op, attrs, inputs, target, text, score, workload in rows:
-            candidate = _candidate(text)
+            candidate, types = self._candidate(text), self._json(inputs, list)
+            texts = all(isinstance(t, str) for t in (op, attrs, target, workload, *types))
+            if not texts or not isinstance(score, int | float):
+                raise self._damaged(f"a task is {op!r} of {inputs!r}, its score {score!r}")
             found.append(
                 {
-                    "op": op, "attrs": attrs, "inputs": json.loads(inputs), "target": target,
+                    "op": op, "attrs": attrs, "inputs": types, "target": target,
                     "strategy": candidate.strategy, "knobs": dict(candidate.knobs),
                     "score": score, "workload": workload,
                 }
             )  # fmt: skip
         return found
+
+    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return what the store has.  Raises TuningError for one that is damaged."""
+        try:
+            return self._store.read(query, values)
+        except UnicodeDecodeError as error:
+            raise self._damaged(str(error)) from error
+
+    def _trial(self, row: tuple[Any, ...]) -> TrialRow:
+        text, score, seconds, kind, error, verified = row
+        times = self._json(seconds, list)
+        numbers = [score, *times]
+        if any(isinstance(n, bool) or not isinstance(n, int | float) for n in numbers):
+            raise self._damaged(f"the times of a trial are {seconds!r}, its score {score!r}")
+        return TrialRow(self._candidate(text), score, tuple(times), kind, error, bool(verified))
+
+    def _candidate(self, text: Any) -> Candidate:
+        given = self._json(text, list)
+        if len(given) != 2 or not isinstance(given[0], str) or not isinstance(given[1], dict):
+            raise self._damaged(f"a choice is {text!r}")
+        return candidate_of(*given)
+
+    def _json(self, text: Any, kind: type) -> Any:
+        try:
+            found = json.loads(text)
+        except (TypeError, ValueError, RecursionError):
+            found = None
+        if not isinstance(found, kind):
+            raise self._damaged(f"a value is {str(text)[:80]!r}")
+        return found
+
+    def _damaged(self, why: str) -> TuningError:
+        return TuningError(
+            f"{self.where} is damaged, or another program has written it: {why}. Move it away, or "
+            "give the tuner another place: the next search begins anew"
+        )
 
     def write_records(self, path: str | Path) -> Path:
         """Write the best of each task as lines of JSON, whole or not at all."""
@@ -182,20 +207,25 @@ class Database:
 
     def __len__(self) -> int:
         """Return the number of trials."""
-        count: int = self._connection.execute("select count(*) from trial").fetchone()[0]
-        return count
+        return int(self._rows("select count(*) from trial")[0][0])
 
     def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
+        """Let go of the file or the server."""
+        self._store.close()
+
+    def _records_file(self) -> Path:
+        """Return where records lie for compilations, which may read them when the block is left."""
+        if isinstance(self._store, FileStore):
+            return self._store.path.with_suffix(".records")
+        self._folder = self._folder or tempdir()
+        return Path(self._folder.path) / "best.records"
 
     def __enter__(self) -> Database:
         """Let every compilation in the block use the best choices."""
-        context: AbstractContextManager[Any] = nullcontext()
+        contexts = ExitStack()
         if self.records():
-            context = using_records(str(self.write_records(self.path.with_suffix(".records"))))
-        context.__enter__()
-        self._active.append(context)
+            contexts.enter_context(using_records(str(self.write_records(self._records_file()))))
+        self._active.append(contexts)
         return self
 
     def __exit__(
@@ -205,8 +235,3 @@ class Database:
         trace: TracebackType | None,
     ) -> None:
         self._active.pop().__exit__(kind, error, trace)
-
-
-def _candidate(text: str) -> Candidate:
-    strategy, knobs = json.loads(text)
-    return Candidate(strategy, tuple(sorted(knobs.items())))

@@ -95,7 +95,7 @@ class ModelBench:
     def build(self, choices: Mapping[LayoutTask, Candidate]) -> Path:
         """Compile the model with some choices; SlipwayError where one is refused."""
         self._number += 1
-        path = self.folder / f"model_{self._number}.tar"
+        path = self.folder / f"model_{self._number}{self.target.upload_suffix}"
         records = write_choices(path.with_suffix(".records"), choices.items())
         with using_records(str(records)):
             build(self.module, self.target, params=self.params).export_library(str(path))

@@ -60,6 +60,10 @@ class Decision(Protocol):
 class Subject(Protocol):
     """What a bench needs to measure the candidates of a task."""
 
+    @property
+    def suffix(self) -> str:
+        """The ending of a library that the device loads."""
+
     def build(self, candidates: Sequence[Candidate], path: Path) -> Built:
         """Compile candidates into the library `path`."""
 
@@ -78,6 +82,11 @@ class KernelSubject:
     """A model's kernel as the subject; the reference are the operators' NumPy definitions."""
 
     task: TuningTask
+
+    @property
+    def suffix(self) -> str:
+        """The ending of a library of the task's target."""
+        return self.task.target.upload_suffix
 
     def build(self, candidates: Sequence[Candidate], path: Path) -> Built:
         """Compile candidates into one library."""
@@ -173,7 +182,7 @@ class Bench:
 
     def _path(self) -> Path:
         self._number += 1
-        return self.folder / f"{self.task.key}_{self._number}.tar"
+        return self.folder / f"{self.task.key}_{self._number}{self.subject.suffix}"
 
     def _shares(self, candidates: Sequence[Candidate], together: bool) -> list[SharedWork]:
         """Share candidates among the sessions that there are, and those that are free."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -41,9 +41,18 @@ def curve_of(trials: Sequence[TrialRow]) -> Curve:
     return Curve(tuple(trial.score for trial in trials), tuple(best))
 
 
-def search_page(tasks: Sequence[TuningTask], database: Database, device: str, title: str) -> str:
-    """Return a self-contained page about what a database knows of tasks on a device."""
-    parts = [_section(task, database.trials(task, device)) for task in tasks]
+def search_page(
+    tasks: Sequence[TuningTask],
+    database: Database,
+    device: str,
+    title: str,
+    why: Mapping[str, str] | None = None,
+) -> str:
+    """Return a self-contained page about what a database knows of tasks on a device.
+
+    `why` explains the choices, by the tasks' keys.
+    """
+    parts = [_section(t, database.trials(t, device), (why or {}).get(t.key, "")) for t in tasks]
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -56,13 +65,18 @@ def search_page(tasks: Sequence[TuningTask], database: Database, device: str, ti
 
 
 def write_search_page(
-    path: Path, tasks: Sequence[TuningTask], database: Database, device: str, title: str
+    path: Path,
+    tasks: Sequence[TuningTask],
+    database: Database,
+    device: str,
+    title: str,
+    why: Mapping[str, str] | None = None,
 ) -> None:
     """Write the page about a search."""
-    path.write_text(search_page(tasks, database, device, title), encoding="utf-8")
+    path.write_text(search_page(tasks, database, device, title, why), encoding="utf-8")
 
 
-def _section(task: TuningTask, trials: Sequence[TrialRow]) -> str:
+def _section(task: TuningTask, trials: Sequence[TrialRow], why: str = "") -> str:
     name = task.layers[0] if task.layers else task.name
     head = f"<h2>{escape(name)}</h2><p><code>{escape(str(task))}</code></p>"
     if not trials:
@@ -78,7 +92,8 @@ def _section(task: TuningTask, trials: Sequence[TrialRow]) -> str:
         words[-1] += f"<code>{escape(won.candidate.text)}</code>"
     first = next((t.error for t in trials if t.error), "")
     told = f'<p class="quiet">The first failure: {escape(first)}</p>' if first else ""
-    return head + _picture(curve_of(trials)) + f"<p>{'; '.join(words)}</p>" + told
+    reason = f"<details><summary>Why</summary><p>{escape(why)}</p></details>" if why else ""
+    return head + _picture(curve_of(trials)) + f"<p>{'; '.join(words)}</p>" + reason + told
 
 
 def _picture(curve: Curve) -> str:

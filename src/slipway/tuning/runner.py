@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from slipway.errors import RPCError
+from slipway.errors import RPCError, ToolchainError
+from slipway.libinfo import find_js_path
 from slipway.rpc.client import CONNECT_TIMEOUT_S, RPCSession, connect
 from slipway.rpc.local import PopenSession
+from slipway.rpc.modelled import ModelledSession
 from slipway.rpc.tracker_client import REQUEST_TIMEOUT_S, connect_tracker
+from slipway.toolchain.web_runtime import web_device
 
 FREE_S = 2.0  # how long a device that was free a moment ago is waited for
 
@@ -44,6 +49,63 @@ class LocalRunner:
 
     def open_more(self, most: int, held: int) -> list[RPCSession]:
         """There is one device."""
+        del most, held
+        return []
+
+
+@dataclass(frozen=True)
+class ModelledRunner:
+    """An AArch64 core that QEMU and a model of it play (`toolchain.core_clock`): no device."""
+
+    core: str
+    timeout_s: float = 300.0
+
+    @property
+    def device(self) -> str:
+        """The core, which is none that anybody has."""
+        return f"modelled {self.core}"
+
+    @property
+    def target(self) -> str:
+        """What is compiled for the core."""
+        return f"llvm -mtriple=aarch64-linux-gnu -mcpu={self.core}"
+
+    def open(self) -> RPCSession:
+        """Start an emulator."""
+        return _limited(ModelledSession(self.core), self.timeout_s)
+
+    def open_more(self, most: int, held: int) -> list[RPCSession]:
+        """Start as many as there are processors here: the model's clock stands while one waits."""
+        count = min(most, (os.cpu_count() or 1) - held)
+        return [self.open() for _ in range(count)]
+
+
+@dataclass(frozen=True)
+class NodeRunner:
+    """WebAssembly in node on this machine: V8, the engine of Chromium."""
+
+    timeout_s: float = 30.0
+
+    @property
+    def device(self) -> str:
+        """The engine."""
+        return "node"
+
+    @property
+    def target(self) -> str:
+        """What is compiled for it."""
+        return "web/wasm-simd"
+
+    def open(self) -> RPCSession:
+        """Start node.  Raises ToolchainError where it is missing."""
+        node = shutil.which("node")
+        if node is None:
+            raise ToolchainError("node is not installed; on Debian: apt-get install nodejs")
+        command = [node, f"{find_js_path()[0]}/device/stdio.mjs", str(web_device())]
+        return _limited(PopenSession(command, is_quiet=True), self.timeout_s)
+
+    def open_more(self, most: int, held: int) -> list[RPCSession]:
+        """There is one machine."""
         del most, held
         return []
 

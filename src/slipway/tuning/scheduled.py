@@ -11,7 +11,7 @@ import numpy as np
 
 from slipway import te
 from slipway.compiler.driver import build, lower
-from slipway.errors import SlipwayError, TuningError
+from slipway.errors import TuningError
 from slipway.ir.expr import IntImm
 from slipway.ir.function import BaseFunc, IRModule
 from slipway.relay.types import TensorType
@@ -36,6 +36,11 @@ class ScheduledTask:
         """All candidates."""
         raise NotImplementedError
 
+    @property
+    def suffix(self) -> str:
+        """The ending of a library of the task's target."""
+        return self.target.upload_suffix
+
     def scheduled(self, candidate: Candidate) -> tuple[te.Schedule, list[Any]]:
         """Return (schedule, arguments) of a candidate."""
         raise NotImplementedError
@@ -45,7 +50,10 @@ class ScheduledTask:
         return Bench(self, self, runner, folder, turns)
 
     def build(self, candidates: Sequence[Candidate], path: Path) -> Built:
-        """Compile candidates into one library; one that is refused is its own error."""
+        """Compile candidates into one library; one that is refused is its own error.
+
+        So is one for which the user's own function raises: other candidates may be right.
+        """
         built = Built(None)
         loops: dict[str, BaseFunc] = {}
         for number, candidate in enumerate(candidates):
@@ -53,7 +61,7 @@ class ScheduledTask:
             try:
                 loops[name] = self.lowered(candidate, name)
                 built.functions[candidate] = name
-            except SlipwayError as error:
+            except Exception as error:
                 built.errors[candidate] = f"{type(error).__name__}: {error}"
         compile_together(
             built, loops, path,

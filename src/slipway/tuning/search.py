@@ -9,6 +9,7 @@ results on the device are those of the reference.
 
 from __future__ import annotations
 
+import builtins
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -173,8 +174,9 @@ class TaskSearch(Generic[TaskT]):
             self._in_a_row = (m.kind, count + 1 if m.kind == kind else 1)
             self.errors[m.kind] += 1
             # A schedule may refuse what its space lists; a device that fails again and again is
-            # broken, and so is a compiler.
-            if m.kind == "run" and self._in_a_row[1] >= SAME_ERRORS:
+            # broken, and so is a user's function that raises errors of Python's.
+            is_broken = m.kind == "run" or hasattr(builtins, m.error.partition(":")[0])
+            if m.kind and is_broken and self._in_a_row[1] >= SAME_ERRORS:
                 self.database.add(self.task, self.device, measured)
                 raise TuningError(
                     f"{SAME_ERRORS} trials of {self.task} on {self.device} failed one after the "
@@ -214,4 +216,6 @@ class TaskSearch(Generic[TaskT]):
             one, other = duel.get(challenger), duel.get(self.best)
             if one is None or other is None or one.kind or other.kind or not is_faster(one, other):
                 return None
+            if len(one.seconds) == 1:  # of a clock without noise, which says the same again
+                break
         return one

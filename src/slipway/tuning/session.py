@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ class MeasuringSession:
             timer = library.time_evaluator(functions[candidate], device, number=number)
             return float(timer(*self._arguments).mean)
 
-        return taken_in_turns(run, list(functions), turns)
+        return taken(run, list(functions), turns, self._session)
 
     def results(self, path: Path, function: str) -> list[Array]:
         """Return what a function of a library writes."""
@@ -84,7 +85,7 @@ class ModelSession:
             )
             return float(timer().mean)
 
-        return taken_in_turns(run, list(paths), turns)
+        return taken(run, list(paths), turns, self._session)
 
     def results(self, path: Path) -> list[Array]:
         """Return the outputs of a model."""
@@ -105,6 +106,32 @@ class ModelSession:
                 model.set_input(name, value)
             self._models[path] = model
         return self._models[path]
+
+
+def taken(
+    run: Callable[[Candidate, int], float],
+    candidates: Sequence[Candidate],
+    turns: int,
+    session: RPCSession,
+) -> dict[Candidate, list[float]]:
+    """Return the seconds of a run of each candidate, once where the clock has no noise.
+
+    Raises RPCError for a device whose times are none: not a number, endless, nothing or less.
+    """
+
+    def sensible(candidate: Candidate, number: int) -> float:
+        seconds = run(candidate, number)
+        if not 0 < seconds < math.inf:
+            raise RPCError(f"the device says that a run of {candidate} took {seconds} seconds")
+        return seconds
+
+    if not session.has_exact_clock:
+        return taken_in_turns(sensible, candidates, turns)
+    times = {}
+    for candidate in candidates:
+        sensible(candidate, 1)  # fills the caches
+        times[candidate] = [sensible(candidate, 1)]
+    return times
 
 
 def taken_in_turns(

@@ -100,13 +100,13 @@ class Space(Choices):
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.strategies: dict[str, Strategy] = {}
-        values, defaults = {}, {}
+        values: dict[str, dict[str, tuple[Any, ...]]] = {}
+        defaults: dict[str, Candidate] = {}
         for entry in applicable(problem):
             if entry.name in self.strategies:
                 continue
             self.strategies[entry.name] = entry
-            space = entry.space(problem) if entry.space is not None else {}
-            values[entry.name] = {name: tuple(legal) for name, legal in space.items()}
+            values[entry.name] = entry.legal(problem)
             defaults[entry.name] = candidate_of(entry.name, entry.knobs_for(problem))
         super().__init__(values, defaults)
 

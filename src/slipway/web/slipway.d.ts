@@ -138,6 +138,11 @@ export class Model implements Disposable {
 }
 
 /** Load a model. */
+/** Whether this engine has what a target may ask for. */
+export function hasFeature(name: "simd128" | "relaxed-simd" | "atomics"): boolean;
+/** What belongs to the first features, with + between them, that this engine has all of; "" is none. */
+export function byFeature<T>(choices: Record<string, T>): T;
+
 export function load(source: Source, options?: LoadOptions): Promise<Model>;
 /** Load functions at once; for workers, and for small modules. */
 export function instantiateSync(source: Bytes | WebAssembly.Module): Runtime;

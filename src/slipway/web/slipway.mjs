@@ -32,6 +32,16 @@ const SIMD_PROBE = new Uint8Array([
   0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15,
   253, 98, 11,
 ]);
+const PROBE_HEAD = [0, 97, 115, 109, 1, 0, 0, 0, 1];
+const PROBES = {
+  simd128: SIMD_PROBE,
+  "relaxed-simd": new Uint8Array([ // i8x16.relaxed_swizzle
+    ...PROBE_HEAD, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 15, 1, 13, 0, 65, 1, 253, 15, 65, 2, 253, 15, 253, 128, 2, 11,
+  ]),
+  atomics: new Uint8Array([ // i32.atomic.load of a memory that is shared
+    ...PROBE_HEAD, 4, 1, 96, 0, 0, 3, 2, 1, 0, 5, 4, 1, 3, 1, 1, 10, 11, 1, 9, 0, 65, 0, 254, 16, 2, 0, 26, 11,
+  ]),
+};
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
@@ -1195,6 +1205,30 @@ function checkHead(bytes) {
   }
 }
 
+/** Tell whether this engine has a feature that a target may ask for: "simd128", "relaxed-simd", "atomics". */
+export function hasFeature(name) {
+  if (!Object.hasOwn(PROBES, name)) {
+    throw new SlipwayError(`no feature is called ${JSON.stringify(name)}: there are ${Object.keys(PROBES).join(", ")}`,
+      "TypeError");
+  }
+  return WebAssembly.validate(PROBES[name]);
+}
+
+/**
+ * Return what belongs to the first features in `choices` that this engine has all of:
+ * `{"relaxed-simd": "fast.wasm", simd128: "model.wasm", "": "plain.wasm"}`.  Several have a + between.
+ */
+export function byFeature(choices) {
+  const names = Object.keys(Object(choices));
+  const chosen = names.find((name) => name.split("+").filter(Boolean).every(hasFeature));
+  if (chosen === undefined) {
+    throw new SlipwayError(
+      `this engine has none of ${names.map((name) => JSON.stringify(name)).join(", ") || "no features"}: update it, or ` +
+        'give a model that was compiled with -mattr=-simd128, under the name ""', "UnsupportedError");
+  }
+  return choices[chosen];
+}
+
 function refusal(cause) {
   if (!WebAssembly.validate(SIMD_PROBE)) {
     return new SlipwayError(
@@ -1203,7 +1237,8 @@ function refusal(cause) {
   }
   return new SlipwayError(
     `this engine refuses the module: ${cause.message}. The file may be cut off; or it needs what this ` +
-      "engine lacks (+relaxed-simd): compile without", "ArtifactError", { cause });
+      'engine lacks (+relaxed-simd): compile without, or let byFeature({"relaxed-simd": ..., simd128: ...}) ' +
+      "choose between two", "ArtifactError", { cause });
 }
 
 async function compile(bytes) {

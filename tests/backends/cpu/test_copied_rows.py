@@ -1,9 +1,11 @@
 """Rows made of stretches of others: repeated, and padded with what lies near their ends."""
 
+import re
+
 import pytest
 from kernel_check import TARGETS, run, var
 
-from slipway import relay
+from slipway import IRModule, relay
 
 
 @pytest.mark.parametrize("target", [*TARGETS, "c"])
@@ -28,11 +30,22 @@ def test_padded_rows(target, mode, shape, widths):
     [
         ((4, 3, 70), (1, 1, 3)), ((4, 5, 13), (1, 3, 1)), ((4, 5, 7), (2, 3, 1)), ((40,), (2, 3)),
         ((2, 1, 33), (1, 4, 1)), ((3, 16), (5, 1)), ((2, 200), (3, 2)),
+        ((9, 40, 41), (3, 1, 1)), ((5, 2003), (5, 1)),
     ],
 )  # fmt: skip
 def test_repeated_rows(target, shape, reps):
     body = relay.tile(var("x", *shape), reps)
     assert run(body, target) == "tile.rows"
+
+
+def test_tasks_are_stretches_of_a_repetition():
+    """A vector is a load and a store; to find its place takes no division."""
+    body = relay.tile(var("x", 33, 64, 64), (3, 1, 1))
+    library = relay.build(IRModule.from_expr(body), target="llvm -mcpu=haswell")
+    blocks = re.split(r"\n\.?L?\w+:", library.get_lib().get_source("asm"))
+    (copying,) = [block for block in blocks if "vmovups\t%ymm" in block]
+    assert "imul" not in copying
+    assert copying.count("\n\t") < 12
 
 
 @pytest.mark.parametrize(

@@ -182,3 +182,20 @@ def test_a_choice_that_needs_the_size_is_made_for_the_smallest():
     assert made.implementation == "conv2d.positions"
     assert made.choice.knobs.rows <= 16
     assert made.choice.cycles > 0  # told for the usual sizes
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_pools_of_channels_in_blocks_keep_their_tiles(name):
+    """Window by window they take four times as long, and no number tells."""
+    relay = slipway.relay
+    x = relay.var("x", shape=(Dim("n", 1, 2), 4, Dim("h", 32, 96), Dim("w", 32, 96), 8))
+    pool = POOLS[name]
+    size, stride = ((v, v) if isinstance(v, int) else v for v in (pool.kernel_size, pool.stride))
+    fields = {"pool_size": size, "strides": stride, "padding": pool.padding, "layout": "NCHW8c"}
+    if isinstance(pool, torch.nn.MaxPool2d):
+        body = relay.nn.max_pool2d(x, **fields, dilation=pool.dilation)
+    else:
+        body = relay.nn.avg_pool2d(x, **fields, count_include_pad=pool.count_include_pad)
+    function = relay.Function([x], body).with_attr("Primitive", 1)
+    made = schedule_primitive(function, Target("llvm -mcpu=x86-64-v3"))
+    assert made.implementation in ("pool.columns", "pool.window"), made.implementation

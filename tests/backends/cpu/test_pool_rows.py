@@ -49,6 +49,6 @@ def test_windows_of_volumes(target):
 
 def test_short_rows_and_flat_windows_are_not():
     x = var("x", 1, 3, 40, 40)
-    assert run(relay.nn.max_pool2d(var("x", 1, 3, 9, 9), 3, 2), "llvm") == "pool.whole"
+    assert run(relay.nn.max_pool2d(var("x", 1, 3, 3, 3), 3, 2), "llvm") == "pool.whole"
     assert run(relay.nn.max_pool2d(x, (1, 3)), "llvm") == "pool.whole"
     assert run(relay.nn.max_pool2d(x, (3, 1)), "llvm") == "pool.whole"

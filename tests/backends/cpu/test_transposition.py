@@ -1,12 +1,15 @@
 """Stages that read across memory: the numbers, and that whole vectors are read and written."""
 
+import numpy as np
 import pytest
 from kernel_check import TARGETS, run, var
 
-from slipway import relay
+import slipway
+from slipway import IRModule, relay
 from slipway.compiler.kernels import lower_kernel
 from slipway.ir import expr as E
 from slipway.ir.visit import walk
+from slipway.relay.interpret import interpret
 from slipway.target import Target
 
 
@@ -32,10 +35,34 @@ TURNED = {
 }
 
 
+# Planes that become the few channels of pixels.
+NARROW = {
+    "an image": lambda: relay.transpose(var("x", 1, 3, 17, 29), (0, 2, 3, 1)),
+    "a long image": lambda: relay.transpose(var("x", 3, 131, 96), (1, 2, 0)),
+    "pairs": lambda: relay.transpose(var("x", 2, 301), (1, 0)),
+    "with arithmetic": lambda: (
+        relay.transpose(var("x", 2, 3, 20, 33), (0, 2, 3, 1)) * var("y", 3) + var("z", 3)
+    ),
+    "with a function": lambda: relay.exp(relay.transpose(var("x", 3, 20, 33), (1, 2, 0))),
+    "reversed": lambda: relay.transpose(var("x", 3, 20, 33), (2, 1, 0)),
+}
+
+
 @pytest.mark.parametrize("target", [*TARGETS, "c"])
-@pytest.mark.parametrize("name", TURNED)
+@pytest.mark.parametrize("name", [*TURNED, *NARROW])
 def test_numbers(name, target):
-    run(TURNED[name](), target)
+    run((TURNED | NARROW)[name](), target)
+
+
+@pytest.mark.parametrize("cpu", ["haswell", "x86-64-v4"])
+@pytest.mark.parametrize("name", ["an image", "a long image", "pairs", "with arithmetic"])
+def test_pixels_are_stored_without_looking_for_each_element(name, cpu):
+    """Vectors over several pixels would take a division for each lane."""
+    module = IRModule.from_expr(NARROW[name]())
+    library = relay.build(module, target=f"llvm -mcpu={cpu}")
+    assembly = library.get_lib().get_source("asm")
+    assert "\tvdivp" not in assembly
+    assert "\tvgather" not in assembly
 
 
 @pytest.mark.parametrize("name", TURNED)
@@ -57,3 +84,38 @@ def test_c_has_no_vectors_to_turn():
 @pytest.mark.parametrize("channels", [2, 3, 4, 5])
 def test_few_channels_are_taken_apart(target, channels):
     run(relay.transpose(var("x", 1, 9, 37, channels), (0, 3, 1, 2)), target)
+
+
+H, W, N = relay.Dim("h", 9, 40), relay.Dim("w", 16, 70), relay.Dim("n", 1, 3)
+OPEN = {
+    "into blocks": lambda: relay.layout_transform(var("x", N, 24, H, W), "NCHW", "NCHW8c"),
+    "out of blocks": lambda: relay.layout_transform(var("x", N, 3, H, W, 8), "NCHW8c", "NCHW"),
+    "to channels last": lambda: relay.transpose(var("x", N, 24, H, W), (0, 2, 3, 1)),
+    "from channels last": lambda: relay.transpose(var("x", N, H, W, 24), (0, 3, 1, 2)),
+    "two open axes": lambda: relay.transpose(var("x", N, H, W), (0, 2, 1)),
+    "short ones": lambda: relay.transpose(var("x", N, relay.Dim("t", 1, 40), W), (0, 2, 1)),
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_open_sizes_are_read_in_whole_vectors_too(name):
+    body = OPEN[name]()
+    assert shuffles(body, "llvm -mcpu=x86-64-v3") > 0
+    function = body.as_function()
+    module = slipway.compile(slipway.IRModule.from_expr(function), "llvm", quiet=True)
+    shape = function.params[0].checked_type.shape
+    rng = np.random.default_rng(0)
+    for n, h, w in ((1, 9, 16), (3, 40, 70), (2, 17, 33), (1, 12, 64)):
+        sizes = {"n": n, "h": h, "t": h, "w": w}
+        x = rng.random([sizes.get(str(d), d) for d in shape], dtype="float32")
+        np.testing.assert_array_equal(module(x), interpret(function, x))
+
+
+def test_the_shortest_sizes_are_right_as_well():
+    """Below a vector there is no last tile to shift: element by element."""
+    t = relay.Dim("t", 1, 40)
+    function = relay.transpose(var("x", 5, t, 24), (0, 2, 1)).as_function()
+    module = slipway.compile(slipway.IRModule.from_expr(function), "llvm", quiet=True)
+    for length in (1, 2, 7, 8, 9, 40):
+        x = np.random.default_rng(0).random((5, length, 24), dtype="float32")
+        np.testing.assert_array_equal(module(x), x.transpose(0, 2, 1))

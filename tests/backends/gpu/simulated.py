@@ -190,7 +190,27 @@ def write_for_fake_cuda(module, folder):
     name = 14695981039346656037
     for byte in module.code:
         name = (name ^ byte) * 1099511628211 % 2**64
-    _compile(module.get_source("ll"), "ll", Path(folder) / f"{name:016x}.so")
+    _compile(as_nvidias(module.get_source("ll")), "ll", Path(folder) / f"{name:016x}.so")
+
+
+def as_nvidias(text):
+    """Return LLVM IR for AMD's GPUs as that for NVIDIA's, which `_object_of` reads."""
+    if "amdgpu_kernel" not in text:
+        return text
+    numbers = {"workgroup.id": "ctaid", "workitem.id": "tid"}
+    for own, other in numbers.items():
+        text = text.replace(f"llvm.amdgcn.{own}", f"llvm.nvvm.read.ptx.sreg.{other}")
+    barrier = "llvm.nvvm.barrier.cta.sync.aligned.all"
+    text = text.replace(
+        "void @llvm.amdgcn.s.barrier()\n  fence", f"void @{barrier}(i32 0)\n  fence"
+    )
+    text = text.replace("declare void @llvm.amdgcn.s.barrier()", f"declare void @{barrier}(i32)")
+    text = re.sub(r"^  fence .*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"addrspacecast ptr addrspace\(5\) (%\w+) to ptr", _SAME, text)
+    return text.replace(", addrspace(5)", "").replace("amdgpu_kernel", "ptx_kernel")
+
+
+_SAME = r"getelementptr i8, ptr \1, i64 0"
 
 
 def _compile(text, language, made):
@@ -238,6 +258,7 @@ def _object_of(text):
     text = re.sub(r"llvm\.nvvm\.read\.ptx\.sreg\.(\w+)\.([xyz])", r"slw_\1_\2", text)
     text = text.replace("llvm.nvvm.barrier.cta.sync.aligned.all", "slw_barrier")
     text = text.replace("ptx_kernel ", "").replace(" addrspace(3)", "")
+    text = re.sub(r"llvm\.nvvm\.idp4a\.([su])\.([su])", r"slw_dp4a_\1\2", text)
     text = _MMA.sub(_model, text).replace("@llvm.nvvm.mma.", "@nvvm.mma.")
     text = _watched(text)
     text = re.sub(

@@ -8,8 +8,8 @@ import run_kernels
 from tests.backends.gpu import test_kernels
 
 import slipway as tvm
-from slipway import relay
-from slipway.errors import TargetError
+from slipway import relay, te
+from slipway.errors import CodegenError, TargetError
 from slipway.target import Target
 
 ARCHITECTURES = ["sm_53", "sm_62", "sm_72", "sm_75", "sm_80", "sm_87", "sm_89", "sm_90a", "sm_100"]
@@ -85,3 +85,27 @@ def test_functions_that_a_gpu_lacks_come_along(tmp_path):
 def test_an_architecture_that_is_none_is_refused():
     with pytest.raises(TargetError, match=r"sm_1234.*Did you mean"):
         run_kernels.built(*test_kernels.vector_add(64), Target("cuda -arch=sm_1234", host="llvm"))
+
+
+def mirrored(n):
+    """A block that mirrors a row of `n` floats by way of shared memory."""
+    a = te.placeholder((1, n), name="A")
+    b = te.compute((1, n), lambda i, j: a[i, n - 1 - j], name="B")
+    s = te.create_schedule(b.op)
+    held = s.cache_read(a, "shared", [b])
+    s[b].bind(b.op.axis[0], run_kernels.axis("blockIdx.x"))
+    s[held].compute_at(s[b], b.op.axis[0])
+    for tensor in (held, b):
+        _, thread = s[tensor].split(s[tensor].op.axis[1], factor=256)
+        s[tensor].bind(thread, run_kernels.axis("threadIdx.x"))
+    return s, [a, b]
+
+
+@pytest.mark.parametrize("arch", ["sm_53", "sm_80", "sm_90a", "sm_100"])
+def test_shared_memory_ends_where_the_assembler_says(arch, tmp_path):
+    options = f"cuda -arch={arch} -max_threads_per_block=1024 -max_shared_memory_per_block=232448"
+    target = Target(options, host="llvm")
+    module = run_kernels.built(*mirrored(49152 // 4), target).imported_modules[0]
+    assert "49152 bytes smem" in assembled(module.get_source("ptx"), arch, tmp_path)
+    with pytest.raises(CodegenError, match=r"49 KB .* has 48 KB .* smaller: more is only for"):
+        run_kernels.built(*mirrored(49 * 256), target)

@@ -138,3 +138,75 @@ def test_a_roll_further_than_the_least_size_is_refused():
     program = torch.export.export(Roll(), (torch.zeros(7),), dynamic_shapes=({0: rows},))
     with pytest.raises(ModelError, match=r"roll by 5.* 2 elements"):
         relay.frontend.from_pytorch(program)
+
+
+class Sorted(torch.nn.Module):
+    """Every way to the order of an axis."""
+
+    def forward(self, x):
+        values, places = torch.sort(x, 1, descending=True)
+        return (
+            values,
+            places,
+            torch.argsort(x, dim=1, stable=True),
+            torch.sort(x, stable=True, dim=0)[1],
+        )
+
+
+class Skip(torch.nn.Module):
+    """An image made smaller, then as large as it was: the size is another tensor's."""
+
+    def forward(self, x):
+        small = torch.nn.functional.max_pool2d(x, 2)
+        to = {"size": x.shape[2:]}
+        resize = torch.nn.functional.interpolate
+        return (
+            resize(small, mode="bilinear", align_corners=False, **to),
+            resize(small, mode="bilinear", align_corners=True, **to),
+            resize(small, mode="nearest", **to),
+            resize(small, mode="nearest-exact", **to),
+            resize(small, mode="bicubic", **to),
+            resize(x, size=(9, 11), mode="bilinear"),
+            resize(x, scale_factor=(2.0, 1.5), mode="bilinear"),
+        )
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "dims", "sizes"),
+    [
+        (Sorted, (3, 7, 4), {0: ("n", 1, 5), 1: ("t", 2, 40)}, [(1, 2), (5, 40), (2, 31)]),
+        (Skip, (1, 2, 10, 14), {2: ("h", 4, 24), 3: ("w", 4, 24)}, [(4, 4), (24, 23), (7, 18)]),
+    ],
+)
+def test_all_outputs_at_every_size(module, shape, dims, sizes):
+    axes = {axis: torch.export.Dim(n, min=low, max=high) for axis, (n, low, high) in dims.items()}
+    program = torch.export.export(
+        module(), (torch.randn(shape),), dynamic_shapes=(axes,), strict=False
+    )
+    mod, params = relay.frontend.from_pytorch(program)
+    run = GraphModule(relay.build(mod, "llvm", params=params)["default"](cpu(0)))
+    for size in sizes:
+        given = list(shape)
+        for axis, extent in zip(axes, size, strict=True):
+            given[axis] = extent
+        x = torch.randn(given, generator=torch.Generator().manual_seed(0))
+        run.run(x=x.numpy())
+        for place, value in enumerate(module()(x)):
+            found = run.get_output(place).numpy()
+            np.testing.assert_allclose(found, value.numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("factor", "words"), [(1 / 3, "1024 parts"), (0.7, "1024 parts")])
+def test_a_factor_that_is_no_fraction_is_refused(factor, words):
+    """0.7 in floats is a little less: for some sizes torch rounds to another number."""
+
+    class Smaller(torch.nn.Module):
+        def forward(self, x):
+            return torch.nn.functional.interpolate(x, scale_factor=factor, mode="nearest")
+
+    rows = torch.export.Dim("n", min=8, max=20)
+    program = torch.export.export(
+        Smaller(), (torch.zeros(1, 2, 9, 8),), dynamic_shapes=({2: rows},), strict=False
+    )
+    with pytest.raises(ModelError, match=words):
+        relay.frontend.from_pytorch(program)

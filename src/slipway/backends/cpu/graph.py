@@ -29,7 +29,7 @@ from slipway.backends.cpu.lowering.pack_quantized import (
 )
 from slipway.backends.cpu.lowering.pad_quantized import pad_quantized
 from slipway.backends.cpu.lowering.subpixel_conv import subpixel_conv
-from slipway.backends.cpu.tile import LANE_BLOCKS, lane_rows
+from slipway.backends.cpu.tile import LANE_BLOCKS, lane_rows, vector_registers
 from slipway.relay.expr import Call, Function
 from slipway.target import Target
 from slipway.target.cores import Core
@@ -61,11 +61,14 @@ def panel_units(target: Target | None, lanes: int, rows: int, units: int) -> int
     few sums leave registers for them, eight with the 16 registers of armv7; three or two for whole
     tiles whose rows are lanes of vectors (`schedules.matmul.lane_fma_rows`).  Elsewhere one
     vector of `lanes`, and for one row 64 units, or eight vectors: its weights are then one stream
-    from memory.
+    from memory.  Engines of WebAssembly load all of a step before they multiply: there it is half
+    the registers, those of a value and a product left out.
     """
     if target is None or not _is_llvm(target):
         return lanes
     if not target.has_lane_fma:
+        if rows == 1 and target.parsed_triple.table == "wasm":
+            return (vector_registers(target) - 2) // 2 * lanes
         return min(64, 8 * lanes) if rows == 1 else lanes
     wide = target.parsed_triple.table == "aarch64"  # 32 registers
     if rows == 1:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
 from slipway.backends.strategy import Knobs, Problem
+from slipway.relay import op_registry
+from slipway.relay.op_registry import OpPattern
 from slipway.relay.types import TensorType, flatten
 
 if TYPE_CHECKING:
@@ -155,11 +157,28 @@ def loop_cost(problem: Problem, knobs: LoopKnobs) -> float:
 
 
 def sum_cost(problem: Problem, knobs: SumKnobs) -> float:
-    """Predict a reduction: an addition for each element of its inputs, or the wait for the last."""
+    """Predict a reduction: an addition for each element of its inputs, or the wait for the last.
+
+    A product or convolution in such loops has a multiply-add and the loads of both factors for each
+    of its products: nothing is kept in registers but the sums.
+    """
     core, lanes = problem.target.core, lanes_of(problem, knobs)
     elements = max((prod(t.shape) for i in problem.in_types for t in flatten(i)), default=1)
-    waiting = elements / lanes / knobs.sums * core.fma_latency
+    products = _products(problem)
+    waiting = max(elements, products) / lanes / knobs.sums * core.fma_latency
+    if products > elements:
+        loads = 2 * core.fma_bits / core.load_bits
+        return max(waiting, streamed_cycles(problem, lanes, max(1.0, loads), products))
     return max(waiting, streamed_cycles(problem, lanes, 1, elements))
+
+
+def _products(problem: Problem) -> int:
+    """Return the multiply-adds of an operator that has more of them than results, else 0."""
+    definition = op_registry.load_ops().get(problem.op)
+    if definition is None or definition.pattern != OpPattern.OUT_ELEMWISE_FUSABLE:
+        return 0
+    work = definition.count_work(problem.attrs, problem.in_types, problem.out_types[0])
+    return int(work / 2)
 
 
 def lanes_of(problem: Problem, knobs: LoopKnobs) -> int:

@@ -268,8 +268,11 @@ def step_cost(rows: int, vectors: int, target: Target, from_l1: bool = False) ->
     products, loads = rows * vectors, rows + vectors
     streamed = 0 if from_l1 else vectors * bits / 8 / core.l2_stream_bytes
     multiplying = products * bits / core.fma_bits
-    cycles = max(multiplying, loads * bits / core.load_bits, core.fma_latency, streamed)
-    return (cycles + core.costs.load_cycles * loads) / products
+    # Sums beyond the registers, of which two hold factors, are loaded and stored in each step.
+    spilled = 2 * max(0, products + 2 - vector_registers(target))
+    moved = (loads + spilled) * bits / core.load_bits
+    cycles = max(multiplying, moved, core.fma_latency, streamed)
+    return (cycles + core.costs.load_cycles * (loads + spilled)) / products
 
 
 def tile_space(positions: int, chunks: int, target: Target, width: int = 1) -> Space:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from slipway.backends.backend import Backend, backend_of
 from slipway.backends.gpu.languages import WRITERS
 from slipway.backends.gpu.lowering.copies import bind_copies
+from slipway.backends.gpu.lowering.dots import accumulate_dots
 from slipway.backends.gpu.lowering.threads import ONE_THREAD, map_threads
 from slipway.backends.gpu.split import emit_kernels, host_function
 from slipway.codegen.compiled import CompiledModule
@@ -32,6 +33,7 @@ PASSES: tuple[Pass, ...] = (
     loop_pass(vectorize_loop),
     loop_pass(unroll_loop),
     loop_pass(simplify),
+    loop_pass(accumulate_dots),
     loop_pass(remove_unused),
 )
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from slipway.codegen.c.function import CModule
-from slipway.codegen.gpu.cuda import CUDA
+from slipway.codegen.gpu.amdgpu import amd_ir, code_object
+from slipway.codegen.gpu.cuda import CUDA, HIP
 from slipway.codegen.gpu.dialect import Dialect
 from slipway.codegen.gpu.kernel import DeviceKernel, emit_kernel
 from slipway.codegen.gpu.metal import METAL
@@ -72,6 +73,17 @@ class CudaWriter(DialectWriter):
         return Written(ptx_text(ir, self.target).encode(), {**text, "ll": ir})
 
 
+class AmdWriter(DialectWriter):
+    """HIP's C for people, and a code object, through LLVM, for the driver."""
+
+    def written(self, compiler: str) -> Written:
+        """Return all kernels."""
+        text = super().written(compiler).sources
+        ir = amd_ir(self.made, self.target)
+        code, assembly = code_object(ir, self.target)
+        return Written(code, {**text, "ll": ir, "asm": assembly})
+
+
 class SpirvWriter(Writer):
     """SPIR-V for Vulkan."""
 
@@ -110,6 +122,7 @@ WRITERS: dict[str, Callable[[Target], Writer]] = {
     "opencl": lambda target: DialectWriter(target, OPENCL),
     "metal": lambda target: DialectWriter(target, METAL),
     "cuda": lambda target: CudaWriter(target, CUDA),
+    "rocm": lambda target: AmdWriter(target, HIP),
     "vulkan": SpirvWriter,
     "webgpu": WgslWriter,
 }

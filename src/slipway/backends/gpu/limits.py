@@ -19,6 +19,8 @@ SHARED_BYTES = {
     "webgpu": 16384,
     "rocm": 65536,
 }
+# Bytes that NVIDIA's assembler takes of memory of a known size, whatever the device has.
+_STATIC = {"cuda": 49152, "nvptx": 49152}
 _PARAMETERS = 128  # of a kernel, in every language here
 _POINTERS = {"webgpu": 8}  # of a kernel, where a language counts them by themselves
 _PUSHED_BYTES = {"vulkan": 128}  # of numbers that a kernel is given
@@ -33,8 +35,10 @@ def most_threads(target: Target) -> int:
 
 def shared_bytes(target: Target) -> int:
     """Return how many bytes the threads of a block may share."""
+    kind = target.kind.name
     given = target.attrs.get("max_shared_memory_per_block")
-    return int(given) if given else SHARED_BYTES.get(target.kind.name, 16384)
+    found = int(given) if given else SHARED_BYTES.get(kind, 16384)
+    return min(found, _STATIC.get(kind, found))
 
 
 def most_blocks(target: Target) -> int | None:
@@ -57,11 +61,16 @@ def check_limits(kernel: DeviceKernel, target: Target) -> None:
             f'what the device has: Target("{kind} -max_threads_per_block={threads}")'
         )
     if kernel.shared_bytes > shared_bytes(target):
+        advice = (
+            f', or say what the device has: Target("{kind} '
+            f'-max_shared_memory_per_block={kernel.shared_bytes}")'
+        )
+        if kernel.shared_bytes > _STATIC.get(kind, kernel.shared_bytes):
+            advice = ": more is only for memory that a launch gives a kernel, which there is not"
         raise CodegenError(
             f"kernel {name} uses {_kib(kernel.shared_bytes)} of shared memory; a {kind} device of "
             f"this target has {_kib(shared_bytes(target))} for a block. Make the tiles in scope "
-            '"shared" smaller, or say what the device has: '
-            f'Target("{kind} -max_shared_memory_per_block={kernel.shared_bytes}")'
+            f'"shared" smaller{advice}'
         )
     most = int(target.attrs.get("max_function_args") or _PARAMETERS)
     if len(kernel.params) > most:

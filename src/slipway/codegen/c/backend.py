@@ -111,6 +111,8 @@ def _compiler_of(target: Target, flags: tuple[str, ...]) -> list[str]:
         words += ["-target", zig_triple(target)]
     words.append(f"-O{int(target.attrs.get('opt-level', 3))}")
     extra = "".join(f"{f[0]}{f[1:].replace('-', '_')}" for f in target.mattr)
+    if triple.table == "wasm" and target.has_feature("simd128"):  # Zig's baseline has none
+        extra += "+simd128"
     if target.mcpu == "native":  # LLVM asked the processor, Zig goes by its name
         known = {f for entry in HARDWARE.values() for f in entry.features}
         extra += "".join(f"+{f}" for f in sorted(known) if target.has_feature(f))

@@ -12,6 +12,7 @@ from slipway.codegen.c.expressions import CExpressions, Lane
 from slipway.codegen.names import is_symbol
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
+from slipway.ir.instructions.dot4 import EXPANDED
 
 _BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 _EXPANDED: dict[str, Callable[..., E.PrimExpr]] = {
@@ -21,6 +22,7 @@ _EXPANDED: dict[str, Callable[..., E.PrimExpr]] = {
     "round": legalize.round_away,
     "nearbyint": legalize.nearbyint,
     "multiply_high": legalize.multiply_high,
+    **EXPANDED,
     "q_multiply_shift": legalize.q_multiply_shift,
     "fmod": legalize.fmod,
 }

@@ -1,6 +1,8 @@
-"""CUDA C, as NVRTC and nvcc read it (with -fmad=false, as the processor computes)."""
+"""CUDA C, as NVRTC and nvcc read it (with -fmad=false, as the processor computes), and HIP's."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from slipway.codegen.gpu.dialect import AXES, C_MACROS, CPP_WORDS, MATH, Dialect
 
@@ -28,6 +30,28 @@ min max abs exp log pow sin cos tan sqrt floor ceil trunc rint round fma fmod
 float2 float4 int2 int4
 """
 
+_DOTS = """#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 610
+#define SLW_DOT4(name, first, second, kinds)                                       \\
+  static __device__ __forceinline__ int name(int a, int b, int c) {                \\
+    int r;                                                                         \\
+    asm("dp4a." kinds " %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c)); \\
+    return r;                                                                      \\
+  }
+#else
+#define SLW_DOT4(name, first, second, kinds)                                       \\
+  static __device__ __forceinline__ int name(int a, int b, int c) {                \\
+    for (int j = 0; j < 32; j += 8) {                                              \\
+      c += (first)(a >> j) * (second)(b >> j);                                     \\
+    }                                                                              \\
+    return c;                                                                      \\
+  }
+#endif
+SLW_DOT4(slw_dot4_ss, signed char, signed char, "s32.s32")
+SLW_DOT4(slw_dot4_su, signed char, unsigned char, "s32.u32")
+SLW_DOT4(slw_dot4_us, unsigned char, signed char, "u32.s32")
+SLW_DOT4(slw_dot4_uu, unsigned char, unsigned char, "u32.u32")
+"""
+
 CUDA = Dialect(
     name="cuda",
     head='extern "C" __global__ void{bounds}\n{name}({parameters})',
@@ -43,6 +67,16 @@ CUDA = Dialect(
     builtins=MATH,
     function="static __device__ __forceinline__",
     restrict="__restrict__ ",
+    dots=_DOTS,
     has_warp_products=True,
     reserved=frozenset((CPP_WORDS + _WORDS).split()),
 )  # fmt: skip
+
+HIP = replace(
+    CUDA,
+    name="hip",
+    prologue=_PROLOGUE.replace(
+        "__CUDACC_RTC__ // NVRTC has", "__HIPCC_RTC__ // hipRTC has"
+    ).replace("#include <stdint.h>", "#include <hip/hip_runtime.h>\n#include <stdint.h>"),
+    has_warp_products=False,
+)

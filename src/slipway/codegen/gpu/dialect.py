@@ -31,6 +31,8 @@ class Dialect:
     - `reserved`: words that no variable may have
     - `halves`: defines ``slw_from_half`` and ``slw_to_half``, the device's own conversions of the
       16 bits of a float16; None: they are arithmetic on integers
+    - `dots`: defines ``slw_dot4_ss`` and so on (ir/instructions/dot4.py); None: they are spelled
+      out
     - `has_warp_products`: NVIDIA's instructions can be written in it
     """
 
@@ -51,6 +53,7 @@ class Dialect:
     doubles: str | None = ""
     reserved: frozenset[str] = frozenset()
     halves: str | None = None
+    dots: str | None = None
     has_warp_products: bool = False
 
 

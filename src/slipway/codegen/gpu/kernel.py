@@ -17,6 +17,7 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
+from slipway.ir.instructions.dot4 import DOTS
 from slipway.ir.instructions.warp_products import WARP_PRODUCTS, symbol
 from slipway.ir.visit import children, post_order, walk
 
@@ -297,6 +298,8 @@ class KernelEmitter(CFunction):
             raise CodegenError(
                 f"{self.name}: kernels in {self.dialect.name} cannot call {node.args[0]}"
             )
+        if node.op in DOTS and self.dialect.dots is not None:
+            return f"slw_{node.op}({', '.join(self.expr(a, lane) for a in node.args)})"
         return super()._c_Call(node, lane)
 
 

@@ -45,6 +45,43 @@ static inline ushort slw_to_half(float x) {
 }
 """
 
+# By the device's own instruction where it says that it has one.
+_DOTS = """#ifdef cl_khr_integer_dot_product
+#pragma OPENCL EXTENSION cl_khr_integer_dot_product : enable
+#endif
+#ifdef cl_arm_integer_dot_product_accumulate_int8
+#pragma OPENCL EXTENSION cl_arm_integer_dot_product_accumulate_int8 : enable
+#endif
+#if defined(__opencl_c_integer_dot_product_input_4x8bit_packed)
+#define SLW_DOT4(a, b, c, x, y, pair, as) \\
+  ((c) + (int)dot_4x8packed_##pair##_##as(as_uint(a), as_uint(b)))
+#else
+#define SLW_DOT4(a, b, c, x, y, pair, as) \\
+  slw_sum4(convert_int4(as_##x(a)) * convert_int4(as_##y(b)), c)
+static inline int slw_sum4(int4 v, int c) { return c + v.s0 + v.s1 + v.s2 + v.s3; }
+#endif
+static inline int slw_dot4_ss(int a, int b, int c) {
+#if defined(cl_arm_integer_dot_product_accumulate_int8)
+  return arm_dot_acc(as_char4(a), as_char4(b), c);
+#else
+  return SLW_DOT4(a, b, c, char4, char4, ss, int);
+#endif
+}
+static inline int slw_dot4_uu(int a, int b, int c) {
+#if defined(cl_arm_integer_dot_product_accumulate_int8)
+  return as_int(arm_dot_acc(as_uchar4(a), as_uchar4(b), as_uint(c)));
+#else
+  return SLW_DOT4(a, b, c, uchar4, uchar4, uu, uint);
+#endif
+}
+static inline int slw_dot4_su(int a, int b, int c) {
+  return SLW_DOT4(a, b, c, char4, uchar4, su, int);
+}
+static inline int slw_dot4_us(int a, int b, int c) {
+  return SLW_DOT4(a, b, c, uchar4, char4, us, int);
+}
+"""
+
 OPENCL = Dialect(
     name="opencl",
     head="__kernel{bounds}\nvoid {name}({parameters})",
@@ -61,6 +98,7 @@ OPENCL = Dialect(
     prologue=_PROLOGUE,
     builtins=MATH,
     halves=_HALVES,
+    dots=_DOTS,
     externs=frozenset(_EXTERNS.union(_EXACT.split())),
     doubles="#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n",
     reserved=frozenset(_WORDS.split()),

@@ -28,6 +28,8 @@ def source_text(kernels: Iterable[DeviceKernel], dialect: Dialect, compiler: str
     text = "\n".join(parts)
     if dialect.halves is not None and re.search(r"\bslw_(from|to)_half\b", text):
         text = f"{dialect.halves}\n{text}"
+    if dialect.dots is not None and "slw_dot4_" in text:
+        text = f"{dialect.dots}\n{text}"
     doubles = ""
     if re.search(r"\bdouble\b", text):
         if dialect.doubles is None:

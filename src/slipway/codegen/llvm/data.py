@@ -1,13 +1,15 @@
 """Objects that hold nothing but data: a model's graph and parameters inside its library.
 
 ELF and WebAssembly objects are written directly, header and all, in the time of a copy; LLVM would
-take seconds for a large model.  Other formats go through LLVM.
+take seconds for a large model.  Other formats go through LLVM.  An ELF object's data is not even
+copied: `data_pieces` has it where it lies.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from slipway.codegen.llvm.machine import CompiledText, glue_object
 from slipway.target import Target
@@ -21,11 +23,20 @@ def data_object(blobs: Mapping[str, bytes], target: Target, section: str = ".rod
     The data is read-only and 64-byte aligned.  `section` names its place in an ELF file: a linker
     that collects garbage leaves out the sections that nothing refers to.
     """
+    pieces = data_pieces({name: (data,) for name, data in blobs.items()}, target, section)
+    return b"".join(pieces)
+
+
+def data_pieces(
+    blobs: Mapping[str, Sequence[Any]], target: Target, section: str = ".rodata"
+) -> Sequence[Any]:
+    """Return what `data_object` joins, for blobs that are in pieces (of bytes) themselves."""
     if target.parsed_triple.object_format == "elf":
         return _elf(blobs, glue_object(target)[:64], section)
+    whole = {name: b"".join(pieces) for name, pieces in blobs.items()}
     if target.parsed_triple.object_format == "wasm":
-        return _wasm(blobs)
-    return CompiledText(_text(blobs), target, "the data").object_bytes
+        return (_wasm(whole),)
+    return (CompiledText(_text(whole), target, "the data").object_bytes,)
 
 
 def _wasm(blobs: Mapping[str, bytes]) -> bytes:
@@ -101,21 +112,23 @@ def _text(blobs: Mapping[str, bytes]) -> str:
     return "\n".join(lines)
 
 
-def _elf(blobs: Mapping[str, bytes], like: bytes, section: str) -> bytes:
+def _elf(blobs: Mapping[str, Sequence[Any]], like: bytes, section: str) -> list[Any]:
     """Build a relocatable ELF file for the machine of the object that `like` is the start of."""
     wide = like[4] == 2
     order = "<" if like[5] == 1 else ">"
     kind, machine, version = struct.unpack_from(order + "HHI", like, 16)
     flags = struct.unpack_from(order + "I", like, 48 if wide else 36)[0]
-    rodata, symbols = bytearray(), []
-    for name, data in blobs.items():
-        rodata += bytes(-len(rodata) % ALIGN)
-        symbols.append((name, len(rodata), len(data)))
-        rodata += data
-    for name, data in blobs.items():
-        rodata += bytes(-len(rodata) % 8)
-        symbols.append((f"{name}_size", len(rodata), 8))
-        rodata += struct.pack(order + "Q", len(data))
+    rodata = _Section()
+    symbols = []
+    sizes = {name: sum(map(len, pieces)) for name, pieces in blobs.items()}
+    for name, pieces in blobs.items():
+        rodata.align(ALIGN)
+        symbols.append((name, rodata.size, sizes[name]))
+        rodata.extend(pieces)
+    for name, size in sizes.items():
+        rodata.align(8)
+        symbols.append((f"{name}_size", rodata.size, 8))
+        rodata.extend((struct.pack(order + "Q", size),))
     names, table = bytearray(b"\0"), bytearray(24 if wide else 16)
     for name, offset, size in symbols:
         info, at = 0x11, len(names)  # global, object
@@ -128,33 +141,43 @@ def _elf(blobs: Mapping[str, bytes], like: bytes, section: str) -> bytes:
     section_names = b"\0" + own + b"\0.symtab\0.strtab\0.note.GNU-stack\0"
     names_at = len(names)
     names += section_names
-    start = ALIGN  # the header fits before it
-    parts = (bytes(rodata), bytes(table), bytes(names))
-    offsets, position = [], start
-    for part in parts:
-        offsets.append(position)
-        position += len(part) + (-len(part) % ALIGN)
+    file = _Section(ALIGN)  # the header fits before it
+    offsets = []
+    for part in (rodata.pieces, (table,), (names,)):
+        offsets.append(file.size)
+        file.extend(part)
+        file.align(ALIGN)
     header_format = order + ("IIQQQQIIQQ" if wide else "IIIIIIIIII")
     entry = 24 if wide else 16
     name_at = [names_at + section_names.index(n) for n in (own, b".symtab", b".strtab", b".note")]
     headers = [
         (0,) * 10,
-        (name_at[0], 1, 2, 0, offsets[0], len(rodata), 0, 0, ALIGN, 0),
+        (name_at[0], 1, 2, 0, offsets[0], rodata.size, 0, 0, ALIGN, 0),
         (name_at[1], 2, 0, 0, offsets[1], len(table), 3, 1, 8, entry),
         (name_at[2], 3, 0, 0, offsets[2], len(names), 0, 0, 1, 0),
-        (name_at[3], 1, 0, 0, position, 0, 0, 0, 1, 0),
+        (name_at[3], 1, 0, 0, file.size, 0, 0, 0, 1, 0),
     ]
     word = "Q" if wide else "I"
     head = like[:16] + struct.pack(
         f"{order}HHI{word * 3}IHHHHHH",
-        kind, machine, version, 0, 0, position, flags,
+        kind, machine, version, 0, 0, file.size, flags,
         64 if wide else 52, 0, 0, 64 if wide else 40, len(headers), 3,
     )  # fmt: skip
-    out = bytearray(head)
-    for part in parts:
-        out += bytes(-len(out) % ALIGN)
-        out += part
-    out += bytes(position - len(out))
-    for header in headers:
-        out += struct.pack(header_format, *header)
-    return bytes(out)
+    last = (struct.pack(header_format, *header) for header in headers)
+    return [head.ljust(ALIGN, b"\0"), *file.pieces, *last]
+
+
+class _Section:
+    """Pieces one behind another, and where the next one begins."""
+
+    def __init__(self, start: int = 0) -> None:
+        self.size = start
+        self.pieces: list[Any] = []
+
+    def extend(self, pieces: Sequence[Any]) -> None:
+        self.pieces += pieces
+        self.size += sum(map(len, pieces))
+
+    def align(self, multiple: int) -> None:
+        if missing := -self.size % multiple:
+            self.extend((bytes(missing),))

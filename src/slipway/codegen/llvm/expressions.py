@@ -12,6 +12,8 @@ Integer arithmetic wraps, except inside buffer indices (see llvm.address).
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from functools import reduce
 from itertools import zip_longest
 from math import nan
@@ -161,11 +163,35 @@ class ExpressionEmitter:
                 other = self.w.put(f"fneg {ty} {other}")
             else:
                 x = self.w.put(f"fneg {ty} {x}")
-        symbol = f"llvm.fmuladd.{mangle(ty)}"
-        self.helpers.add(f"declare {ty} @{symbol}({ty}, {ty}, {ty})")
+        lanes = dtypes.lanes_of(node.dtype)
+        most = self.capability.fused_lanes(dtypes.bits_of(dtypes.scalar_of(node.dtype)))
+        if most and lanes > most and lanes % most == 0:
+            return self._fused_in_parts(node.dtype, most, (y, x, other))
         # Tiles multiply data by weights, which the next rows need again: x86 overwrites one of the
         # three registers, and LLVM takes the second factor where the sum must stay.
-        return self.w.put(f"call {ty} @{symbol}({ty} {y}, {ty} {x}, {ty} {other})")
+        return self._fused("llvm.fmuladd", ty, (y, x, other))
+
+    def _fused(self, name: str, ty: str, operands: Sequence[str]) -> str:
+        symbol = f"{name}.{mangle(ty)}"
+        self.helpers.add(f"declare {ty} @{symbol}({ty}, {ty}, {ty})")
+        return self.w.put(f"call {ty} @{symbol}({', '.join(f'{ty} {o}' for o in operands)})")
+
+    def _fused_in_parts(self, dtype: str, most: int, operands: Sequence[str]) -> str:
+        """Emit a fused product and sum of vectors as those of their parts of `most` lanes.
+
+        By the instruction's own name: LLVM would join calls of fmuladd to one of all lanes.
+        """
+        lanes, ty = dtypes.lanes_of(dtype), self.ty(dtype)
+        part_ty = self.ty(dtypes.with_lanes(dtypes.scalar_of(dtype), most))
+        whole = "poison"
+        for first in range(0, lanes, most):
+            own = range(first, first + most)
+            parts = [self._shuffle(ty, o, "poison", own) for o in operands]
+            part = self._fused("llvm.wasm.relaxed.madd", part_ty, parts)
+            wide = self._shuffle(part_ty, part, "poison", [i % most for i in range(lanes)])
+            put = [lanes + i if i in own else i for i in range(lanes)]
+            whole = self._shuffle(ty, whole, wide, put)
+        return whole
 
     def _bool_arithmetic(self, node: E.BinaryOp) -> str:
         word = {"Add": "or", "Mul": "and", "Sub": "xor"}[type(node).__name__]
@@ -175,6 +201,11 @@ class ExpressionEmitter:
 
     def _emit_Div(self, node: E.Div) -> str:
         if dtypes.is_float(node.dtype):
+            b = node.b
+            if isinstance(b, E.Broadcast) and isinstance(b.value, E.FloatImm):
+                # LLVM divides by powers of two with a product, if it sees them.
+                splat = f"splat ({self.ty(b.value.dtype)} {self.value(b.value)})"
+                self.memo[-1][id(b)] = (b, splat)
             return self._binary(node)
         return self.value(divide.truncated(node, self.bounds))
 
@@ -384,7 +415,8 @@ class ExpressionEmitter:
         lanes = dtypes.lanes_of(node.value.dtype)
         if lanes == 1:
             if isinstance(node.value, (E.IntImm, E.FloatImm)):
-                return f"splat ({inner} {value})"
+                splat = f"splat ({inner} {value})"
+                return self._wide_constant(node, ty, splat) or splat
             first = self.w.put(f"insertelement {ty} poison, {inner} {value}, i64 0")
             total = node.num_lanes
             return self.w.put(
@@ -393,7 +425,30 @@ class ExpressionEmitter:
         picks = [i % lanes for i in range(lanes * node.num_lanes)]
         return self._shuffle(inner, value, "poison", picks)
 
-    def _shuffle(self, ty: str, a: str, b: str, picks: list[int]) -> str:
+    def _wide_constant(self, node: E.Broadcast, ty: str, splat: str) -> str:
+        """Return a repeated number as a load of the whole vector, where that is better; else "".
+
+        LLVM repeats what has 32 bits by an instruction of its own, which AVX2 cannot make part of
+        the one that computes.  A load of the vector is part of it; zero needs neither.
+        """
+        bits = dtypes.bits_of(node.value.dtype)
+        whole = self.capability.wide_constant_bits
+        if not (
+            whole
+            and isinstance(node.value, E.FloatImm)
+            and bits >= 32
+            and bits * node.num_lanes == whole
+            and node.value.value != 0
+        ):
+            return ""
+        number = re.sub(r"\W", "_", splat.split()[-1].rstrip(")"))
+        symbol = f"@slw.splat.{node.num_lanes}x{bits}.{number}"
+        self.helpers.add(
+            f"{symbol} = internal externally_initialized constant {ty} {splat}, align {whole // 8}"
+        )
+        return self.w.put(f"load {ty}, ptr {symbol}, align {whole // 8}, !invariant.load !{{}}")
+
+    def _shuffle(self, ty: str, a: str, b: str, picks: Sequence[int]) -> str:
         mask = ", ".join(f"i32 {i}" for i in picks)
         return self.w.put(f"shufflevector {ty} {a}, {ty} {b}, <{len(picks)} x i32> <{mask}>")
 

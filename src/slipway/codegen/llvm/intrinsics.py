@@ -18,6 +18,7 @@ from slipway.codegen.names import is_symbol
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.hardware import HardwareIntrinsic
+from slipway.ir.instructions.dot4 import EXPANDED
 from slipway.ir.intrin import INTRINSICS
 from slipway.ir.ops import const
 
@@ -56,6 +57,8 @@ class IntrinsicEmitter(MemoryEmitter):
             return self.w.put(f"{_BITWISE[op]} {self.ty(node.dtype)} {a}, {b}")
         if op in _ROUNDING:
             return self._round(node)
+        if op in EXPANDED:
+            return self._dot(node)
         if method is not None:
             return method(node)  # type: ignore[no-any-return]
         expansion = math.expand(op, node.args)
@@ -400,6 +403,10 @@ class IntrinsicEmitter(MemoryEmitter):
         rest = [int(a) for a in node.args[1:]] + [0, 3, 1][len(node.args) - 1 :]
         self.w.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 {rest[0]}, i32 {rest[1]}, i32 1)")
         return "0"
+
+    def _dot(self, node: E.Call) -> str:
+        """Emit four products of bytes."""
+        return self.value(EXPANDED[node.op](*node.args))
 
     def _call_storage_sync(self, node: E.Call) -> str:
         return "0"

@@ -10,6 +10,7 @@ from slipway.codegen.ssa.expressions import Lane, SsaExpressions
 from slipway.codegen.ssa.sink import Memory, Value, register_dtype
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
+from slipway.ir.instructions.dot4 import EXPANDED
 
 _EXPANDED: dict[str, Callable[..., E.PrimExpr]] = {
     "floor": legalize.floor,
@@ -18,6 +19,7 @@ _EXPANDED: dict[str, Callable[..., E.PrimExpr]] = {
     "round": legalize.round_away,
     "nearbyint": legalize.nearbyint,
     "multiply_high": legalize.multiply_high,
+    **EXPANDED,
     "q_multiply_shift": legalize.q_multiply_shift,
 }
 _MATH = {"sqrt": "sqrt", "fabs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "trunc",

@@ -159,6 +159,7 @@ static int serve_one(int socket) {
 int main(void) {
   slw_opencl_setup();
   slw_cuda_setup();
+  slw_hip_setup();
   slw_vulkan_setup();
   while (serve_one(SLW_DEVICE_SOCKET) == 0) {
   }

@@ -14,8 +14,8 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.converter_table import ConverterTable, UnsupportedNode
 from slipway.frontends.onnx.reader import array_of
-from slipway.frontends.onnx.size_values import SizeValues
 from slipway.frontends.onnx.values import Value
+from slipway.relay.analysis.size_values import SizeValues
 from slipway.relay.dims import is_open
 from slipway.relay.expr import Constant, Expr
 from slipway.relay.op_registry import const

@@ -44,12 +44,22 @@ MAX_ROOM = 4096  # elements that may be kept, each compared with each
 MAX_CHOICES = 8  # ways to understand the axes, all of which are computed
 
 
-def declared(*names: str) -> Callable[[Callable[[NodeView, Shapes], Any]], Any]:
-    """Decorator: enter the function for operators of ai.onnx; the first shape must be stated."""
+def declared(
+    *names: str, same_rank: bool = False
+) -> Callable[[Callable[[NodeView, Shapes], Any]], Any]:
+    """Decorator: enter the function for operators of ai.onnx; the first shape must be stated.
+
+    With `same_rank` the shapes that are stated must have as many axes as the input, one at least.
+    """
+
+    def fits(node: NodeView, shapes: Shapes) -> bool:
+        rank = node.rank() if same_rank else 0
+        return not same_rank or (rank > 0 and all(s is None or len(s) == rank for s in shapes))
 
     def enter(function: Callable[[NodeView, Shapes], Any]) -> Any:
         def guarded(node: NodeView, shapes: Shapes) -> Any:
-            return None if shapes[0] is None else function(node, shapes)
+            usable = shapes[0] is not None and fits(node, shapes)
+            return function(node, shapes) if usable else None
 
         for name in names:
             DECLARED[name] = guarded
@@ -175,7 +185,7 @@ def _expand(node: NodeView, shapes: Shapes) -> Any:
     return relay.broadcast_to(node.input(0), shapes[0])
 
 
-@declared("Tile")
+@declared("Tile", same_rank=True)
 def _tile(node: NodeView, shapes: Shapes) -> Any:
     pairs = list(zip(shapes[0] or (), node.type().shape, strict=True))
     if any(d == 0 or out % d for out, d in pairs):
@@ -191,7 +201,7 @@ def _constant_of_shape(node: NodeView, shapes: Shapes) -> Any:
     return relay.full(const(value[0], value.dtype.name), shapes[0], value.dtype.name)
 
 
-@declared("TopK")
+@declared("TopK", same_rank=True)
 def _top_k(node: NodeView, shapes: Shapes) -> Any:
     axis = node.attr("axis", -1) % node.rank()
     count = (shapes[0] or ())[axis]
@@ -201,7 +211,7 @@ def _top_k(node: NodeView, shapes: Shapes) -> Any:
     return relay.topk(node.input(0), count, axis, "both", ascend, "int64")
 
 
-@declared("Split")
+@declared("Split", same_rank=True)
 def _split(node: NodeView, shapes: Shapes) -> Any:
     axis = node.attr("axis", 0) % node.rank()
     if any(shape is None for shape in shapes):
@@ -296,7 +306,7 @@ def _loop(node: NodeView, shapes: Shapes) -> Any:
 DECLARED["Loop"] = _loop
 
 
-@declared("Slice")
+@declared("Slice", same_rank=True)
 def _slice(node: NodeView, shapes: Shapes) -> Any:
     wanted, x, rank = shapes[0] or (), node.input(0), node.rank()
     starts = _wide(node.input(1))
@@ -322,7 +332,7 @@ def _reflected(place: Any, extent: int) -> Any:
     return relay.minimum(place, relay.subtract(period, place))
 
 
-@declared("Pad")
+@declared("Pad", same_rank=True)
 def _pad(node: NodeView, shapes: Shapes) -> Any:
     if node.opset < 11:
         return None
@@ -370,9 +380,11 @@ def _compress(node: NodeView, shapes: Shapes) -> Any:
     x, axis, condition = node.input(0), node.attr("axis"), node.input(1)
     if axis is None:
         x, axis = relay.reshape(x, (-1,)), 0
+    if not x.tensor_type.rank or condition.tensor_type.rank != 1:
+        return None
     axis %= x.tensor_type.rank
     (total,) = condition.tensor_type.shape
-    if shapes[0] is not None:
+    if shapes[0] is not None and len(shapes[0]) == x.tensor_type.rank:
         return relay.take(x, true_places(condition, shapes[0][axis]), axis)
     if total > MAX_ROOM:
         return None
@@ -383,18 +395,20 @@ def _compress(node: NodeView, shapes: Shapes) -> Any:
 def _non_zero(node: NodeView, shapes: Shapes) -> Any:
     """Positions of what is not zero; without a declared shape there is room for all."""
     x = node.input(0)
-    total = x.tensor_type.size
-    if not x.tensor_type.rank or (shapes[0] is None and total > MAX_ROOM):
+    total, wanted = x.tensor_type.size, shapes[0]
+    if not x.tensor_type.rank or (wanted is None and total > MAX_ROOM):
+        return None
+    if wanted is not None and (len(wanted) != 2 or wanted[0] != x.tensor_type.rank):
         return None
     if x.tensor_type.dtype != "bool":
         x = relay.not_equal(x, node.like(0))
     flat = relay.reshape(x, (-1,))
-    place, rows = true_places(flat, total if shapes[0] is None else shapes[0][1]), []
+    place, rows = true_places(flat, total if wanted is None else wanted[1]), []
     for extent in reversed(x.tensor_type.shape):
         rows.append(relay.mod(place, _int64(extent)))
         place = relay.floor_divide(place, _int64(extent))
     found = relay.stack(rows[::-1], 0)
-    return found if shapes[0] is not None else Counted(found, _number_of(flat), 1)
+    return found if wanted is not None else Counted(found, _number_of(flat), 1)
 
 
 DECLARED.update({"Compress": _compress, "NonZero": _non_zero})
@@ -403,7 +417,9 @@ DECLARED.update({"Compress": _compress, "NonZero": _non_zero})
 def _unique(node: NodeView, shapes: Shapes) -> Any:
     """Rows compared pairwise; a row is kept where no earlier one equals it."""
     shape, axis = node.type().shape, node.attr("axis")
-    x = node.input(0)
+    x, rank = node.input(0), 1 if axis is None else len(shape)
+    if not rank or (shapes[0] is not None and len(shapes[0]) != rank):
+        return None
     if axis is None:
         x, along, rows = relay.reshape(x, (-1,)), 0, relay.reshape(x, (-1, 1))
     else:

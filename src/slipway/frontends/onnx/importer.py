@@ -46,7 +46,6 @@ from slipway.frontends.onnx.settled_values import (
     settled_values,
     unknown_values,
 )
-from slipway.frontends.onnx.size_values import SizeValues
 from slipway.frontends.onnx.stand_in import StandIns
 from slipway.frontends.onnx.values import (
     Counted,
@@ -61,6 +60,7 @@ from slipway.frontends.report import NodeReport, ReportBook
 from slipway.ir.depth import levels
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
+from slipway.relay.analysis.size_values import SizeValues
 from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
 from slipway.relay.meaning import meanings_attribute
 from slipway.relay.types import TensorType, is_open

@@ -46,7 +46,8 @@ def check_node(node: Any, opset: int) -> None:
     for name, attribute in given.items():
         known = schema.attributes.get(name)
         if known is None:
-            if name.startswith("__"):  # ONNX leaves these names to others
+            # ONNX leaves these names to others; one that is no UTF-8 comes as bytes.
+            if isinstance(name, str) and name.startswith("__"):
                 continue
             raise UnsupportedNode(
                 f"it has the attribute {name!r}, which {_said(schema)} does not have"

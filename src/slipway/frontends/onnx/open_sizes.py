@@ -98,9 +98,12 @@ def _open_shape_error(
     known = {t.name for t in proto.graph.initializer}
     open_inputs = {}
     for info in proto.graph.input:
-        if info.name in known or info.type.WhichOneof("value") != "tensor_type":
+        type_ = info.type
+        while type_.WhichOneof("value") == "optional_type":
+            type_ = type_.optional_type.elem_type
+        if info.name in known or type_.WhichOneof("value") != "tensor_type":
             continue
-        dims, _ = value_type(info.name, info.type)
+        dims, _ = value_type(info.name, type_)
         if given.get(info.name) is None and any(not isinstance(d, int) for d in dims):
             open_inputs[info.name] = dims
     shapes, left = _search(proto, open_inputs, given, trial)

@@ -36,6 +36,8 @@ def stft(node: NodeView, wanted: Shape) -> Any:
     """Frames that begin at run-time places, as long as a run-time length says."""
     if len(wanted) != 4 or not (node.has(2) or node.has(3)):
         return None
+    if node.rank() not in (2, 3) or (node.has(2) and node.rank(2) != 1):
+        return None
     _, frames, bins, _ = wanted
     signal = node.input(0)
     if signal.tensor_type.rank == 2:
@@ -112,7 +114,7 @@ def mel_weight_matrix(node: NodeView, wanted: Shape) -> Any:
 
 def col_to_im(node: NodeView, wanted: Shape) -> Any:
     """Each column's elements added at their places in the image, found from the block's extents."""
-    batch, channels, *image = wanted
+    batch, channels, *image = wanted if len(wanted) > 2 else (0, 0, 0)
     axes, ones = len(image), (1,) * len(image)
     if node.rank() != 3 or node.type(2).shape != (axes,) or not channels:
         return None
@@ -120,6 +122,10 @@ def col_to_im(node: NodeView, wanted: Shape) -> Any:
     elements = rows // channels  # of a block
     strides, dilations = tuple(node.attr("strides", ones)), tuple(node.attr("dilations", ones))
     pads = tuple(node.attr("pads", (0,) * (2 * axes)))
+    if (len(strides), len(dilations), len(pads)) != (axes, axes, 2 * axes):
+        raise node.unsupported(f"strides, dilations or pads are not those of {axes} axes")
+    if min(strides) < 1 or min(dilations) < 1:
+        raise node.unsupported(f"strides {strides} and dilations {dilations}: each is at least 1")
     block = relay.cast(node.input(2), "int64")
     element, column = _counted(elements, 0, 2), _counted(columns, 1, 2)
     place: Any = _whole(0)

@@ -56,7 +56,7 @@ class StandIns:
                 node.input[0]: node.output[0]
                 for part in _graphs(self.proto.graph)
                 for node in part.node
-                if node.op_type in _ELEMENTWISE and not node.domain and node.input
+                if node.op_type in _ELEMENTWISE and not node.domain and node.input and node.output
             }
         seen: set[str] = set()
         while name not in seen:

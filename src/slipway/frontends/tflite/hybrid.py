@@ -20,7 +20,10 @@ from slipway.relay.expr import Expr
 
 @dataclass(frozen=True)
 class QuantizedRows:
-    """int16 data less its zero point (so that 0 pads), and the scale of each batch entry."""
+    """The data less its zero point (so that 0 pads), and the scale of each batch entry.
+
+    int8 where the zero point is 0, else int16.
+    """
 
     data: Expr
     scales: Expr  # float32, (N, 1, ..., 1)
@@ -54,7 +57,7 @@ def quantized_rows(data: Expr, symmetric: bool = False) -> QuantizedRows:
         scales = relay.where(empty, const(1, "float32"), relay.divide(safe, const(127, "float32")))
         inverse = relay.divide(const(127, "float32"), safe)
         stored = relay.clip(_round(relay.multiply(data, inverse)), -127, 127)
-        return QuantizedRows(relay.cast(stored, "int16"), scales)
+        return QuantizedRows(relay.cast(stored, "int8"), scales)
     empty = relay.equal(least, most)
     scale = relay.where(empty, const(1), relay.divide(relay.subtract(most, least), const(255)))
     from_least = relay.subtract(const(-128), relay.divide(least, scale))

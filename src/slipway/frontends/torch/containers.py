@@ -69,7 +69,17 @@ def _named(path: Path) -> set[str]:
                     for signature in (call["signature"] for call in calls if call["signature"]):
                         for spec in (signature["in_spec"], signature["out_spec"]):
                             _collect(json.loads(spec)[1], found)
-    except (zipfile.BadZipFile, OSError, ValueError, LookupError, TypeError, NotImplementedError):
+    except (
+        zipfile.BadZipFile,
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        NotImplementedError,
+        RecursionError,
+        RuntimeError,
+        EOFError,
+    ):
         return set()  # torch's own reader says what is wrong with it
     return found
 

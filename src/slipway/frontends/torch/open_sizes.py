@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import reduce
 from typing import Any
 
@@ -75,13 +76,34 @@ class ProgramDims:
             return known.formula if isinstance(known, SymbolDim) else ops.const(known, "int32")
         if expr.is_Integer:
             return ops.const(int(expr), "int32")
-        parts = [self._formula(part) for part in expr.args]
         name = type(expr).__name__
+        if name in _ROUNDED:
+            return self._rounded(expr, _ROUNDED[name])
+        parts = [self._formula(part) for part in expr.args]
         if name == "Pow" and 0 < (power := getattr(parts[1], "value", 0)) < 9:
             return reduce(ops.mul, [parts[0]] * power)
         if name not in _MAKERS:
             raise UnsupportedNode(f"the size {expr} is no formula of sums, products and quotients")
         return reduce(_MAKERS[name], parts)
+
+    def _rounded(self, expr: Any, up: bool) -> PrimExpr:
+        """Return a size times a factor of floats, rounded: 1.5 * n, down, is 3 * n // 2."""
+        parts = expr.args[0].args if expr.args[0].is_Mul else expr.args
+        factor, sizes = Fraction(1), []
+        for part in parts:
+            if part.is_Float:
+                factor *= Fraction(float(part))
+            elif type(part).__name__ == "ToFloat":
+                sizes.append(self._formula(part.args[0]))
+            else:
+                raise UnsupportedNode(f"the size {expr} is no size times a factor")
+        if factor <= 0 or factor.denominator > _MOST_PARTS or len(sizes) != 1:
+            raise UnsupportedNode(
+                f"the size {expr} is no size times a fraction of at most {_MOST_PARTS} parts"
+            )
+        whole = ops.mul(sizes[0], ops.const(factor.numerator, "int32"))
+        whole = ops.add(whole, ops.const(factor.denominator - 1, "int32")) if up else whole
+        return ops.floordiv(whole, ops.const(factor.denominator, "int32"))
 
     def _symbol(self, name: str) -> Any:
         if name not in self.known:
@@ -102,6 +124,8 @@ def _number(bound: object, otherwise: int) -> int:
     return int(bound) if is_number else otherwise  # type: ignore[call-overload]
 
 
+_MOST_PARTS = 1 << 10  # of a factor that is a fraction; others are no fractions but roundings
+_ROUNDED = {"TruncToInt": False, "FloorToInt": False, "CeilToInt": True}  # to the next above?
 _MAKERS: Mapping[str, Callable[[Any, Any], PrimExpr]] = {
     "Add": ops.add, "Mul": ops.mul, "Max": ops.maximum, "Min": ops.minimum,
     "FloorDiv": ops.floordiv, "CleanDiv": ops.floordiv,

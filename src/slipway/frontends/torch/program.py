@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import ModelError, OpenShapeError
+from slipway.frontends.torch.archive import as_data
 from slipway.frontends.torch.containers import stand_ins
 from slipway.frontends.torch.converters import load_converters
 from slipway.frontends.torch.open_sizes import ProgramDims
@@ -84,7 +85,7 @@ def exported_program(model: Any, infos: list[Info]) -> tuple[Any, list[Info]]:
     """
     torch = torch_package()
     if isinstance(model, (str, Path)):
-        with stand_ins(torch, Path(model)):
+        with stand_ins(torch, _existing(Path(model))):
             return _closed(torch, _loaded(torch, Path(model)), infos)
     if isinstance(model, torch.nn.Module) and is_quantised(torch, model):
         model = with_integers(torch, model, _examples(torch, infos, model))
@@ -160,12 +161,20 @@ def _size(dim: Any) -> int:
     return hint if isinstance(hint, int) else 2
 
 
-def _loaded(torch: Any, path: Path) -> Any:
+def _existing(path: Path) -> Path:
     if not path.is_file():
         raise ModelError(f"there is no model file {str(path)!r}")
+    return path
+
+
+def _loaded(torch: Any, path: Path) -> Any:
     try:
-        with _quiet():
-            return torch.export.load(str(path))
+        with _quiet(), as_data(torch, path) as checked:
+            program = torch.export.load(str(checked))
+        program._guards_code = []  # texts that torch makes Python of; sizes are checked here
+        return program
+    except ModelError:
+        raise
     except Exception as error:  # torch raises many unrelated classes here
         raise ModelError(
             f"{str(path)!r} is not a program that torch.export.save wrote, or it is damaged: "

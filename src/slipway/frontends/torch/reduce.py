@@ -118,6 +118,7 @@ def sort(node: NodeView) -> Any:
     """All elements in order along an axis, with their positions."""
     axis = node.axis(default=-1)
     count = node.shape()[axis] if node.rank() else 1
+    count = 0 if is_open(count) else count  # all of them, of whatever size
     least = not node.arg("descending", False)
     values, places = relay.topk(node.input(), count, axis, "both", least, "int64")
     return places if node.kind == "argsort" else [values, places]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from slipway import relay
 from slipway.frontends.torch.converters import NodeView, converter
+from slipway.relay.dims import is_open
 from slipway.relay.op_registry import make
 
 NAMES = {
@@ -29,19 +31,25 @@ def upsample(node: NodeView) -> Any:
     if given is None:
         names = ("scales_d", "scales_h", "scales_w")[3 - count :] if count > 1 else ("scales",)
         given = [node.arguments.get(name) for name in names]
-    scales = [1.0, 1.0]
-    for factor, old, new in zip(given, shape[2:], size[2:], strict=True):
-        scales.append(float(factor) if factor else new / old)
+    scales = _scales(given, shape, size)
     if method == "nearest_neighbor":
         exact = node.kind.startswith("_")
         coordinates, rounding = ("half_pixel", "round_prefer_ceil") if exact else (
             "asymmetric", "floor")  # fmt: skip
     elif node.arg("align_corners", False):
         coordinates, rounding = "align_corners", ""
-        scales = [new / old for old, new in zip(shape, size, strict=True)]
+        scales = _scales([None] * count, shape, size)
     else:
         coordinates, rounding = "half_pixel", ""
     return relay.image.resize(x, size, tuple(scales), method, coordinates, rounding)
+
+
+def _scales(given: Sequence[Any], shape: Sequence[Any], size: Sequence[Any]) -> list[float]:
+    """Return the factor of each axis; none at all where sizes are open, which then say it."""
+    spatial = list(zip(given, shape[2:], size[2:], strict=True))
+    if any(not factor and (is_open(old) or is_open(new)) for factor, old, new in spatial):
+        return []
+    return [1.0, 1.0, *(float(factor) if factor else new / old for factor, old, new in spatial)]
 
 
 @converter("grid_sampler_2d", "grid_sampler", "grid_sampler_3d")

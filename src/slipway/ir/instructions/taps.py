@@ -70,11 +70,14 @@ def llvm_text(width: int) -> str:
     return "\n".join([*lines, _shuffle("i32", "{e0}", "{e2}", 2 * sums, back)])
 
 
-def pairs_text(width: int) -> str:
-    """LLVM instructions for two taps of int16, in registers of `width` bytes."""
+def pairs_text(width: int, multiply: str) -> str:
+    """LLVM instructions for two taps of int16, in registers of `width` bytes.
+
+    `multiply` names the intrinsic that adds products in pairs.
+    """
     n, sums, parts = width // 2, width // 4, width // 16
     ty, words = f"<{n} x i16>", f"<{sums} x i32>"
-    name = f"@llvm.x86.{'avx2' if width == 32 else 'sse2'}.pmadd.wd"
+    name = f"@llvm.{multiply}"
     lines = [
         f"declare {words} {name}({ty}, {ty})",
         f"weights = bitcast <{2 * n} x i16> {{b}} to <{n} x i32>",
@@ -115,6 +118,17 @@ def pairs_in_c(width: int) -> str:
         first="_mm256_permute2x128_si256(l, h, 0x20)" if wide else "l",
         last="_mm256_permute2x128_si256(l, h, 0x31)" if wide else "h",
     )  # fmt: skip
+
+
+# The same in WebAssembly.
+WASM_PAIRS_IN_C = """\
+const v128_t x = wasm_v128_load(a0), y = wasm_v128_load(a1);
+  const v128_t l = wasm_i16x8_shuffle(x, y, 0, 8, 1, 9, 2, 10, 3, 11);
+  const v128_t h = wasm_i16x8_shuffle(x, y, 4, 12, 5, 13, 6, 14, 7, 15);
+  for (int i = 0; i < 2; ++i) {
+    const v128_t sums = wasm_v128_load(c + 4 * i), weights = wasm_v128_load(b + 8 * i);
+    wasm_v128_store(c + 4 * i, wasm_i32x4_add(sums, wasm_i32x4_dot_i16x8(i ? h : l, weights)));
+  }"""
 
 
 def bytes_text(n: int, multiply: str = "") -> str:

@@ -57,6 +57,7 @@ from slipway.relay.ops.tensor.create import ones as ones
 from slipway.relay.ops.tensor.create import ones_like as ones_like
 from slipway.relay.ops.tensor.create import zeros as zeros
 from slipway.relay.ops.tensor.create import zeros_like as zeros_like
+from slipway.relay.ops.tensor.einsum import einsum as einsum
 from slipway.relay.ops.tensor.index import gather as gather
 from slipway.relay.ops.tensor.index import gather_nd as gather_nd
 from slipway.relay.ops.tensor.index import one_hot as one_hot
@@ -104,6 +105,8 @@ from slipway.relay.ops.tensor.scan import cumprod as cumprod
 from slipway.relay.ops.tensor.scan import cumsum as cumsum
 from slipway.relay.ops.tensor.scatter import scatter_elements as scatter_elements
 from slipway.relay.ops.tensor.scatter import scatter_nd as scatter_nd
+from slipway.relay.ops.tensor.sets import argwhere as argwhere
+from slipway.relay.ops.tensor.sets import unique as unique
 from slipway.relay.ops.tensor.shape import expand_dims as expand_dims
 from slipway.relay.ops.tensor.shape import reshape as reshape
 from slipway.relay.ops.tensor.shape import squeeze as squeeze
@@ -112,6 +115,10 @@ from slipway.relay.ops.tensor.shape import transpose as transpose
 from slipway.relay.ops.tensor.sort import argsort as argsort
 from slipway.relay.ops.tensor.sort import sort as sort
 from slipway.relay.ops.tensor.sort import topk as topk
+from slipway.relay.ops.tensor.sparse_tensors import sparse_fill_empty_rows as sparse_fill_empty_rows
+from slipway.relay.ops.tensor.sparse_tensors import sparse_reshape as sparse_reshape
+from slipway.relay.ops.tensor.spectral import dft as dft
+from slipway.relay.ops.tensor.spectral import stft as stft
 from slipway.relay.ops.tensor.unary import acos as acos
 from slipway.relay.ops.tensor.unary import acosh as acosh
 from slipway.relay.ops.tensor.unary import asin as asin
@@ -162,6 +169,7 @@ __all__ = [
     "argmax",
     "argmin",
     "argsort",
+    "argwhere",
     "asin",
     "asinh",
     "atan",
@@ -187,8 +195,10 @@ __all__ = [
     "cumprod",
     "cumsum",
     "device_copy",
+    "dft",
     "divide",
     "dynamic_update_slice",
+    "einsum",
     "equal",
     "erf",
     "exp",
@@ -270,12 +280,15 @@ __all__ = [
     "slice_like",
     "sliding_window",
     "sort",
+    "sparse_fill_empty_rows",
+    "sparse_reshape",
     "sparse_to_dense",
     "split",
     "sqrt",
     "squeeze",
     "stack",
     "std",
+    "stft",
     "strided_set",
     "strided_slice",
     "subtract",
@@ -291,6 +304,7 @@ __all__ = [
     "trunc",
     "trunc_divide",
     "trunc_mod",
+    "unique",
     "unravel_index",
     "variance",
     "vision",

@@ -25,6 +25,7 @@ from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
 from slipway.transform.graph.convert_layout import convert_layout
 from slipway.transform.graph.dead_channels import remove_dead_channels
 from slipway.transform.graph.dead_code import eliminate_dead_code
+from slipway.transform.graph.dynamic_to_static import dynamic_to_static
 from slipway.transform.graph.fold_constant import fold_constant
 from slipway.transform.graph.fold_scale_axis import fold_scale_axis
 from slipway.transform.graph.fuse_ops import MAX_DEPTH, fuse_ops
@@ -133,11 +134,8 @@ def Inline() -> Pass:
 
 
 def DynamicToStatic() -> Pass:
-    """Compute what shapes follow from: those that constants give are constants afterwards.
-
-    Operators take sizes as numbers here, so that there is no dynamic form of one to replace.
-    """
-    return on_functions("DynamicToStatic", lambda f, m: fold_constant(f))
+    """Put static operators in the place of those whose sizes constants and shapes decide."""
+    return on_functions("DynamicToStatic", lambda f, m: fold_constant(dynamic_to_static(f)))
 
 
 def RemoveUnusedFunctions(entry_functions: Sequence[str] = ("main",)) -> Pass:

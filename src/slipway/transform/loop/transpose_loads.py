@@ -69,7 +69,7 @@ def _loads_across(body: S.Stmt) -> bool:
 
 
 def _across(node: Any) -> TypeGuard[E.BufferLoad]:
-    """Return whether a node loads lanes at a constant distance of more than their number."""
+    """Return whether a node loads lanes further apart than their number, or at an open distance."""
     if not isinstance(node, E.BufferLoad) or len(node.indices) != 1 or node.buffer.strides:
         return False
     (index,) = node.indices
@@ -78,7 +78,7 @@ def _across(node: Any) -> TypeGuard[E.BufferLoad]:
         and index.num_lanes in SIZES
         and dtypes.bits_of(node.dtype) == ITEM_BITS
         and not dtypes.is_bool(node.dtype)
-        and (ops.as_int(index.stride) or 0) >= index.num_lanes
+        and (not isinstance(index.stride, E.IntImm) or index.stride.value >= index.num_lanes)
     )
 
 
@@ -95,7 +95,7 @@ def _transposed(block: S.SeqStmt) -> S.Stmt:
     """A block of stores whose tiles are loaded first, those that are whole and not stored to."""
     stored = {id(store.buffer) for store in block.stmts}  # type: ignore[attr-defined]
     found: dict[Any, dict[int, list[E.BufferLoad]]] = {}
-    starts: dict[Any, Linear] = {}
+    starts: dict[Any, tuple[Linear, Linear]] = {}
     an = Analyzer()
     for load in walk(block):
         if _across(load) and id(load.buffer) not in stored:
@@ -103,22 +103,23 @@ def _transposed(block: S.SeqStmt) -> S.Stmt:
             assert isinstance(index, E.Ramp)
             base = an.linear(index.base)
             apart = base.shifted(-base.const)
-            key = id(load.buffer), apart.key, ops.as_int(index.stride), index.num_lanes
-            starts[key] = apart
+            stride = an.linear(index.stride)
+            key = id(load.buffer), apart.key, stride.key, index.num_lanes
+            starts[key] = apart, stride
             found.setdefault(key, {}).setdefault(base.const, []).append(load)
     values: dict[Any, Any] = {}
     lets: list[tuple[E.Var, E.PrimExpr]] = []
     for key, columns in found.items():
-        _, _, stride, lanes = key
+        apart, stride = starts[key]
+        lanes = key[-1]
         for first in sorted(columns):
             tile = range(first, first + lanes)
             if not all(position in columns for position in tile):
                 continue
             buffer = columns[first][0].buffer
-            start = an.to_expr(starts[key].shifted(first))
-            for position, column in zip(
-                tile, _load_tile(buffer, start, stride, lanes, lets), strict=True
-            ):
+            start = apart.shifted(first)
+            rows = [an.to_expr(start.plus(stride.scaled(k))) for k in range(lanes)]
+            for position, column in zip(tile, _load_tile(buffer, rows, lets), strict=True):
                 values.update((id(load), column) for load in columns.pop(position))
     if not values:
         return block
@@ -133,21 +134,17 @@ def _transposed(block: S.SeqStmt) -> S.Stmt:
     return done
 
 
-def _load_tile(
-    buffer: Buffer, start: E.PrimExpr, stride: int, lanes: int, lets: list[Any]
-) -> list[E.Var]:
-    """Load `lanes` rows, `stride` apart; return the columns.  `lets` gets the steps between."""
+def _load_tile(buffer: Buffer, starts: Sequence[E.PrimExpr], lets: list[Any]) -> list[E.Var]:
+    """Load rows, as many as one has lanes; return the columns.  `lets` gets the steps between."""
+    lanes = len(starts)
 
     def keep(value: E.PrimExpr) -> E.Var:
         var = E.Var("row", value.dtype)
         lets.append((var, value))
         return var
 
-    one = ops.const(1, start.dtype)
-    rows = [
-        keep(E.BufferLoad(buffer, (E.Ramp(ops.add(start, k * stride), one, lanes),)))
-        for k in range(lanes)
-    ]
+    one = ops.const(1, starts[0].dtype)
+    rows = [keep(E.BufferLoad(buffer, (E.Ramp(start, one, lanes),))) for start in starts]
 
     def pick(a: E.Var, b: E.Var, picks: Sequence[int]) -> E.Var:
         return keep(E.Shuffle((a, b), tuple(picks)))

@@ -20,6 +20,7 @@ from typing import Any
 from slipway import dtypes
 from slipway.arith.analyzer import Analyzer
 from slipway.arith.linear import Atom, Linear
+from slipway.arith.slope import slope
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
@@ -188,6 +189,12 @@ class _Lanes:
         return atom is not self.atom and (
             self.atom in atom.variables or not atom.variables.isdisjoint(self.named)
         )
+
+    def distance(self, linear: Linear) -> Linear | None:
+        """Return what lies between neighbouring lanes of a sum; None where that varies."""
+        if any(not a.variables.isdisjoint(self.named) for a in linear.terms):
+            return None
+        return slope(self.an, linear, self.atom)
 
     def guarded_store(self, node: S.BufferStore) -> S.Stmt:
         """A store whose value is chosen lane by lane: in vectors where all lanes choose alike."""
@@ -372,13 +379,12 @@ class _Lanes:
         if node.dtype in _INDEX_TYPES:
             linear = self.an.linear(node)
             if all(a.pure for a in linear.terms):
-                step = linear.terms.get(self.atom, 0)
-                if not any(map(self.varies, linear.terms)):
-                    if not step:
+                step = self.distance(linear)
+                if step is not None:
+                    if not step.terms and not step.const:
                         return self.an.to_expr(linear)
                     base = self.an.substitute(linear, {self.atom: self.first})
-                    stride = ops.const(step, node.dtype)
-                    return E.Ramp(self.an.to_expr(base), stride, self.lanes)
+                    return E.Ramp(self.an.to_expr(base), self.an.to_expr(step), self.lanes)
         if isinstance(node, E.BufferLoad):
             picked = self.picked_load(node)
             if picked is not None:

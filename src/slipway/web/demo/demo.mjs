@@ -3,7 +3,7 @@
 const TOP = 5, LAYERS = 12, PROFILE_RUNS = 5, FRAME_MS = 100;
 const at = (id) => document.getElementById(id);
 
-let about; // {title, model, bytes, input, image, labels}
+let about; // {title, model, relaxed, bytes, input, image, labels}
 let worker;
 let calls = new Map();
 let isBusy = false;
@@ -76,7 +76,8 @@ async function begin() {
     at("about").textContent = `${about.title} (${sizeText(about.bytes)}), compiled by Slipway ${about.version}. Nothing leaves this browser.`;
     worker?.terminate();
     start();
-    await ask("load", { url: new URL(about.model, location.href).href });
+    const [url, relaxed] = [about.model, about.relaxed].map((name) => name && new URL(name, location.href).href);
+    await ask("load", { url, relaxed });
     at("loading").hidden = true;
     ["drop", "layers"].forEach((id) => {
       at(id).hidden = false;

@@ -1,12 +1,12 @@
 // The model, in a worker: the page lives while it computes.
 
-import { load } from "./slipway.mjs";
+import { byFeature, load } from "./slipway.mjs";
 
 let model;
 
 const tasks = {
-  async load({ url }) {
-    model = await load(url, {
+  async load({ url, relaxed }) { // the latter with fused products, for browsers that have the instruction
+    model = await load(relaxed ? byFeature({ "relaxed-simd": relaxed, "": url }) : url, {
       cache: "slipway",
       onProgress: (loaded, total) => self.postMessage({ progress: { loaded, total } }),
     });

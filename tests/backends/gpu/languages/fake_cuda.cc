@@ -1,6 +1,6 @@
 /* A libcuda.so.1 for tests: memory is the process's, and the kernels of some PTX are a library for
  * this processor that lies in $SLW_FAKE_CUDA under the text's FNV-1a hash.  It checks what a driver
- * checks, and knows two devices. */
+ * checks, and knows two devices.  With FAKE_HIP it is a libamdhip64.so of AMD's (fake_hip.cc). */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,6 +14,18 @@ static const uint64_t MOST_BYTES = uint64_t{1} << 30;
 static std::map<uint64_t, std::pair<uint64_t, int>> memory; /* begin: size, device */
 static int current = -1;
 static int launched = 0; /* kernels */
+#ifdef FAKE_HIP
+static const int FIRST = 0, VERSION = 60443483; /* the devices' numbers are their names */
+static int number_of(int attribute) { /* hipDeviceAttribute_t as CUDA's */
+  static const std::map<int, int> SAME = {{56, 1},  {26, 2}, {27, 3},  {28, 4},  {74, 8},
+                                          {87, 10}, {63, 16}, {5, 13}, {23, 75}, {61, 76}};
+  auto found = SAME.find(attribute);
+  return found == SAME.end() ? 0 : found->second;
+}
+#else
+static const int FIRST = 40, VERSION = 12090;
+static int number_of(int attribute) { return attribute; }
+#endif
 static int broken = 0; /* as after a kernel's fault: every call fails */
 
 struct Kernel {
@@ -31,25 +43,29 @@ static bool inside(uint64_t at, uint64_t size) {
 
 extern "C" {
 int cuInit(unsigned) { return getenv("SLW_FAKE_CUDA_BROKEN") != nullptr ? 100 : 0; }
-int cuDriverGetVersion(int *out) { return *out = 12090, 0; }
+int cuDriverGetVersion(int *out) { return *out = VERSION, 0; }
 int cuDeviceGetCount(int *out) { return *out = 2, 0; }
-int cuDeviceGet(int *out, int ordinal) { return *out = ordinal + 40, 0; }
+int cuDeviceGet(int *out, int ordinal) { return *out = ordinal + FIRST, 0; }
 int cuDeviceGetName(char *out, int size, int device) {
-  snprintf(out, (size_t)size, "Fake GPU %d", device - 40);
+  snprintf(out, (size_t)size, "Fake GPU %d", device - FIRST);
   return 0;
 }
 int cuDeviceGetAttribute(int *out, int attribute, int) {
   static const std::map<int, int> VALUES = {{1, 1024}, {2, 1024}, {3, 1024},    {4, 64}, {8, 49152},
                                             {10, 32},  {16, 7},   {13, 1500000}, {75, 8}, {76, 6}};
-  auto found = VALUES.find(attribute);
+  auto found = VALUES.find(number_of(attribute));
   return (found == VALUES.end()) ? 1 : (*out = found->second, 0);
 }
 int cuDeviceTotalMem_v2(size_t *out, int) { return *out = MOST_BYTES, 0; }
+#ifdef FAKE_HIP
+int hipSetDevice(int device) { return current = device, broken; }
+#else
 int cuDevicePrimaryCtxRetain(void **out, int device) {
   *out = (void *)(intptr_t)(device + 1);
   return 0;
 }
 int cuCtxSetCurrent(void *context) { return current = (int)(intptr_t)context - 41, broken; }
+#endif
 int cuCtxSynchronize() { return broken; }
 int cuMemAlloc_v2(uint64_t *out, size_t size) {
   if (current < 0) {
@@ -93,8 +109,18 @@ int cuPointerGetAttribute(void *out, int attribute, uint64_t at) {
 }
 int cuModuleLoadDataEx(void **out, const void *text, unsigned count, int *options, void **values) {
   uint64_t hash = 14695981039346656037u;
-  for (const char *c = (const char *)text; *c != '\0'; ++c) {
-    hash = (hash ^ (uint8_t)*c) * 1099511628211u;
+  const char *begin = (const char *)text;
+  size_t size = strlen(begin);
+  if (memcmp(begin, "\177ELF", 4) == 0) { /* to the end of its table of sections */
+    uint64_t table;
+    uint16_t each, count;
+    memcpy(&table, begin + 0x28, sizeof table);
+    memcpy(&each, begin + 0x3a, sizeof each);
+    memcpy(&count, begin + 0x3c, sizeof count);
+    size = (size_t)(table + (uint64_t)each * count);
+  }
+  for (size_t i = 0; i < size; ++i) {
+    hash = (hash ^ (uint8_t)begin[i]) * 1099511628211u;
   }
   char name[32];
   snprintf(name, sizeof name, "/%016llx.so", (unsigned long long)hash);

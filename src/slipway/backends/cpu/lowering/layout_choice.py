@@ -44,10 +44,16 @@ def best_block(channels: int, lanes: int) -> int:
 def row_block(units: int, widest: int) -> int:
     """Return the widest block for a product of one row that fills `units` up by a third at most.
 
-    Short vectors would take longer than the weights that are padded.  0 if there is none.
+    Short vectors would take longer than the weights that are padded.  0 if there is none.  Where
+    the widest is no power of two, blocks of whole vectors of four: the widest that fills them up by
+    a sixteenth at most, else that which pads least.
     """
-    sizes = [widest >> n for n in range(widest.bit_length()) if widest >> n >= 4]
-    return next((b for b in sizes if 3 * (-units % b) <= units), 0)
+    if widest & (widest - 1) == 0:
+        halves = [widest >> n for n in range(widest.bit_length()) if widest >> n >= 4]
+        return next((b for b in halves if 3 * (-units % b) <= units), 0)
+    whole = [b for b in range(widest, 0, -4) if 3 * (-units % b) <= units]
+    least = min(whole, key=lambda b: (-units % b, -b), default=0)
+    return next((b for b in whole if 16 * (-units % b) <= units), least)
 
 
 def filled_block(channels: int, entry: TileInstruction) -> int:

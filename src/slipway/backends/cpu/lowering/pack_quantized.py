@@ -40,12 +40,12 @@ Array = np.ndarray[Any, Any]
 # For windows over one channel, from wide vectors to narrow ones.
 TAPS = (
     "x86.taps.vnni", "x86.taps.vnni.256", "x86.taps.avxvnni", "x86.taps.pmaddwd",
-    "x86.taps.pmaddwd.sse", "neon.taps.smlal", "neon32.taps.vmlal",
+    "x86.taps.pmaddwd.sse", "neon.taps.smlal", "neon32.taps.vmlal", "wasm.taps.dot",
 )  # fmt: skip
 INSTRUCTIONS = (
     "neon.smmla", "neon.sdot", "neon.smull", "neon32.vmull", "x86.vnni", "x86.vnni.256",
     "x86.avxvnni", "x86.pmaddwd.bytes", "x86.pmaddwd", "x86.pmaddwd.sse", "rvv.vwmacc.s16",
-    "rvv.vwmacc.s16.256", "hvx.vrmpy.u8s8",
+    "rvv.vwmacc.s16.256", "hvx.vrmpy.u8s8", "wasm.dot.bytes", "wasm.dot",
 )  # fmt: skip
 PACKED = "qnn.contrib_conv2d_packed"
 WINOGRAD = "qnn.contrib_conv2d_winograd"

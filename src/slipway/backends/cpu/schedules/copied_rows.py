@@ -22,7 +22,7 @@ from slipway.backends.cpu.knobs import (
 from slipway.backends.cpu.schedules.generic import parallel_outer, schedule_injective, vectorize
 from slipway.backends.stages import Loop, fuse, inline_injective, shape_of, split
 from slipway.backends.strategy import Problem, register_strategy
-from slipway.relay.dims import is_open
+from slipway.relay.dims import is_open, largest_divisor
 from slipway.relay.ops.nn.pad import source_position
 from slipway.relay.ops.tensor.repeat import tile_shapes
 from slipway.relay.types import TensorType, Type
@@ -138,5 +138,13 @@ def schedule_repeated_rows(
     vectorize(stage, loops, inner, lanes)
     total = prod(shape_of(output))
     if total >= knobs.share_from:
-        parallel_outer(stage, loops, total, knobs.share_from // 4)
+        each = knobs.share_from // 4
+        step = total // prod(loop.extent for loop in loops)
+        last = loops.pop()
+        # Tasks are stretches of one repetition: to take indices of several apart would take
+        # divisions for each vector.
+        factor = largest_divisor(last.extent, max(1, each // step))
+        if factor > 1 and prod(loop.extent for loop in loops) * each < total:
+            last, _ = split(stage, last, factor)
+        parallel_outer(stage, [*loops, last], total, each)
     return schedule

@@ -15,10 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.arith.analyzer import Analyzer
-from slipway.arith.linear import Linear
+from slipway.arith.linear import INF, Linear
+from slipway.arith.slope import slope
+from slipway.backends.stages import extent_of
+from slipway.errors import LoweringError
 from slipway.ir import ops
-from slipway.ir.expr import Call, ProducerLoad, Range, Var
+from slipway.ir.expr import Call, ProducerLoad, Var
 from slipway.ir.visit import children, substitute
+from slipway.relay.dims import is_open, least, size_of, usual
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -42,8 +46,8 @@ def find_tile(schedule: te.Schedule, op: te.ComputeOp, lanes: int) -> SquareTile
     """Return the tile of a stage that reads across memory; None for one that does not."""
     if dtypes.bits_of(op.output(0).dtype) != 32 or op.num_outputs != 1 or lanes < SIZES[-1]:
         return None
-    extents = [_constant(axis.dom) for axis in op.axis]
-    if prod(extents) < SIZES[0] * SIZES[0]:
+    extents = [_extent(axis.extent) for axis in op.axis]
+    if usual(prod(extents)) < SIZES[0] * SIZES[0]:
         return None
     load = _only_large_load(schedule, op)
     if load is None or dtypes.bits_of(load.producer.dtype) != 32:
@@ -61,14 +65,14 @@ def schedule_transposed(
         lanes = min(lanes, NEON_LANES)  # SVE has no exchange of parts beyond 128 bits
     found = find_tile(schedule, tensor.op, lanes)
     if found is None:
-        return False
+        return _schedule_narrow(schedule, tensor, target, lanes)
     stage: Any = schedule[tensor]
     axes = list(stage.op.axis)
     across = stage.fuse(*(axes[p] for p in found.across))
     others = [axis for p, axis in enumerate(axes) if p not in (*found.along, *found.across)]
     stage.reorder(*others, *(axes[p] for p in found.along), across)
     along = stage.fuse(*(axes[p] for p in found.along))
-    length = prod(extent_of(axis) for axis in (axes[p] for p in found.along))
+    length = least(prod(extent_of(axes[p]) for p in found.along))
     tail = "shift" if found.shifts else "guard"
     run = target.core.costs.transposed_run * found.size
     run = run if found.shifts and length >= 2 * run else found.size
@@ -78,42 +82,72 @@ def schedule_transposed(
     stage.reorder(*others, u_outer, v_outer, u_tile, u_inner, v_inner)
     stage.unroll(u_inner)
     stage.vectorize(v_inner)
-    if prod(extent_of(axis) for axis in axes) >= target.core.costs.share_elements:
+    if usual(prod(extent_of(axis) for axis in axes)) >= target.core.costs.share_elements:
         stage.parallel(stage.fuse(*others, u_outer))
+    return True
+
+
+def _schedule_narrow(schedule: te.Schedule, tensor: te.Tensor, target: Target, lanes: int) -> bool:
+    """Schedule a stage whose last axis, too short for a tile, reads across memory.
+
+    Planes become the channels of pixels: a step stores all of a pixel, one by one.  Vectors over
+    several pixels would take a division for each lane to find its place.
+    """
+    op = tensor.op
+    if op.num_outputs != 1 or lanes < SIZES[-1] or not op.axis:
+        return False
+    extents = [_extent(axis.extent) for axis in op.axis]
+    total = usual(prod(extents))
+    if is_open(extents[-1]) or not 1 < extents[-1] < SIZES[-1] or total < SIZES[0] * SIZES[0]:
+        return False
+    load = _only_large_load(schedule, op, calls=False)
+    if load is None:
+        return False
+    reading = _Reading(op, extents, load)
+    along = [
+        axis
+        for axis, variable in enumerate(reading.variables)
+        if reading.steps(variable, reading.flat).key == _ONE
+    ]
+    if along != [len(extents) - 2] or usual(extents[-2]) < SIZES[-1]:
+        return False
+    stage: Any = schedule[tensor]
+    *others, pixels, channels = stage.op.axis
+    stage.unroll(channels)
+    if total >= target.core.costs.share_elements:
+        stage.parallel(stage.fuse(*others) if others else pixels)
     return True
 
 
 class _Reading:
     """Where in memory the elements of a result come from, as a sum over its axes."""
 
-    def __init__(self, op: te.ComputeOp, extents: Sequence[int], load: ProducerLoad) -> None:
+    def __init__(self, op: te.ComputeOp, extents: Sequence[Any], load: ProducerLoad) -> None:
         self.extents = extents
         self.variables = [axis.var for axis in op.axis]
         self.an = Analyzer()
         for variable, extent in zip(self.variables, extents, strict=True):
-            self.an.bind(variable, 0, extent - 1)
+            high = INF if is_open(extent) and extent.high is None else usual(extent)
+            self.an.bind(variable, 0, high - 1)
         flat: Any = ops.const(0)
         for index, extent in zip(load.indices, load.producer.shape, strict=True):
             flat = flat * extent + index
         self.flat: Linear = self.an.recombine(self.an.linear(flat))
 
-    def steps(self, variable: Var, flat: Linear) -> int:
+    def steps(self, variable: Var, flat: Linear) -> Linear:
         """How far one step of a variable goes; 0 where that depends on where it is."""
-        atom = self.an.var_atom(variable)
-        if any(a is not atom and atom in a.variables for a in flat.terms):
-            return 0
-        return int(flat.terms.get(atom, 0))
+        found = slope(self.an, flat, self.an.var_atom(variable))
+        return self.an.constant(0, flat.dtype) if found is None else found
 
     def run(self, last: int, free: Sequence[int]) -> tuple[int, ...]:
         """The neighbouring axes, `last` the innermost, that are one run of equal steps."""
         axes = [last]
         step = self.steps(self.variables[last], self.flat)
-        extent = self.extents[last]
-        while step and axes[0] - 1 in free:
-            if self.steps(self.variables[axes[0] - 1], self.flat) != step * extent:
+        while step.key != _ZERO and axes[0] - 1 in free:
+            step = self.an.multiply(step, self.an.linear(ops.as_expr(self.extents[axes[0]])))
+            if self.steps(self.variables[axes[0] - 1], self.flat).key != step.key:
                 break
             axes.insert(0, axes[0] - 1)
-            extent *= self.extents[axes[0]]
         return tuple(axes)
 
     def tile(self, lanes: int) -> SquareTile | None:
@@ -121,15 +155,17 @@ class _Reading:
         last = len(self.extents) - 1
         stride = self.steps(self.variables[last], self.flat)
         across = self.run(last, range(last))
-        width = prod(self.extents[a] for a in across)
-        sizes = [s for s in SIZES if s <= min(lanes, width, stride)]
+        width = usual(prod(self.extents[a] for a in across))
+        sizes = [s for s in SIZES if s <= min(lanes, width, stride.high)]
         free = [a for a in range(last) if a not in across]
         for axis in reversed(free):
-            if self.steps(self.variables[axis], self.flat) == 1:
+            if self.steps(self.variables[axis], self.flat).key == _ONE:
                 along = self.run(axis, free)
-                fitting = [s for s in sizes if s <= prod(self.extents[a] for a in along)]
+                fitting = [s for s in sizes if s <= usual(prod(self.extents[a] for a in along))]
                 if fitting:
                     return SquareTile(along, across, fitting[0], True)
+            if is_open(self.extents[axis]):
+                continue
             # Blocks that divide the axis first: the others leave some of it element by element.
             for size in sorted(sizes, key=lambda s: (self.extents[axis] % s != 0, -s)):
                 if size <= self.extents[axis] and self.runs_in_blocks(axis, size):
@@ -143,31 +179,35 @@ class _Reading:
         self.an.bind(inner, 0, size - 1)
         position = self.an.linear(outer * size + inner)
         cut = self.an.substitute(self.flat, {self.an.var_atom(self.variables[axis]): position})
-        return self.steps(inner, cut) == 1
+        return bool(self.steps(inner, cut).key == _ONE)
 
 
-def extent_of(axis: te.IterVar) -> int:
-    """The extent of an axis of constant extent."""
-    return _constant(axis.dom)
+_ZERO, _ONE = Linear({}, 0, "int32").key, Linear({}, 1, "int32").key
 
 
-def _constant(dom: Range | None) -> int:
-    """The extent of a range; 0 where it is not known."""
-    return 0 if dom is None else ops.as_int(dom.extent) or 0
+def _extent(extent: Any) -> Any:
+    """Return an extent as a dimension; 0 where it depends on data."""
+    try:
+        return size_of(extent)
+    except LoweringError:
+        return 0
 
 
-def _only_large_load(schedule: te.Schedule, op: te.ComputeOp) -> ProducerLoad | None:
+def _only_large_load(
+    schedule: te.Schedule, op: te.ComputeOp, calls: bool = True
+) -> ProducerLoad | None:
     """The load of as many elements as are made, with what is inlined expanded.
 
-    None where there are several, or where a condition guards loads.
+    None where there are several, where a condition guards loads, or, without `calls`, where a
+    function is computed.
     """
-    size = prod(_constant(axis.dom) for axis in op.axis)
+    size = usual(prod(_extent(axis.extent) for axis in op.axis))
     found: list[ProducerLoad] = []
     stack: list[Any] = list(op.body)
     inlined = 0
     while stack:
         node = stack.pop()
-        if isinstance(node, Call) and node.op == "if_then_else":
+        if isinstance(node, Call) and (node.op == "if_then_else" or not calls):
             return None
         if not isinstance(node, ProducerLoad):
             stack.extend(children(node))
@@ -180,6 +220,6 @@ def _only_large_load(schedule: te.Schedule, op: te.ComputeOp) -> ProducerLoad | 
             variables = [axis.var for axis in made.axis]
             values = dict(zip(variables, node.indices, strict=True))
             stack.append(substitute(made.body[node.producer.value_index], values))
-        elif 2 * prod(ops.as_int(d) or 0 for d in node.producer.shape) >= size:
+        elif 2 * usual(prod(_extent(d) for d in node.producer.shape)) >= size:
             found.append(node)
     return found[0] if len(found) == 1 else None

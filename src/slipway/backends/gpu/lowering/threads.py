@@ -73,7 +73,7 @@ def _classic_extents(node: Any) -> Any:
     """Make thread loops of classic ``thread_extent`` notes."""
     if not isinstance(node, S.Stmt):
         return node
-    if isinstance(node, S.AttrStmt) and node.key in ("thread_extent", "virtual_thread"):
+    if isinstance(node, S.AttrStmt) and node.key in S.CLASSIC_THREADS:
         axis: E.IterVar = node.node
         extent = ops.as_expr(node.value)
         body = _classic_extents(node.body)
@@ -295,6 +295,8 @@ class _Kernel:
         if scope == "shared" and not asked.startswith("shared"):
             # The steps of the loops around it have a memory each, as its place says.
             tags = [t for t in self.extents if t.startswith("threadIdx") and t in at.active]
+            if asked == "warp":  # whose threads are those along x
+                tags = [tag for tag in tags if tag != "threadIdx.x"]
             self.own[id(node.buffer.data)] = tags
             for tag in tags:
                 wide = wider(node.buffer, self.extents[tag])
@@ -309,7 +311,7 @@ class _Kernel:
         so is "local" memory that loops of threads fill in which it does not stand.
         """
         scope = node.buffer.scope
-        if scope.startswith("shared"):
+        if scope.startswith("shared") or scope == "warp":
             return "shared"
         if scope not in ("global", "local", ""):
             raise LoweringError(

@@ -145,7 +145,16 @@ def applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
     out = getattr(attrs, "out_dtype", "") or in_types[0].dtype
     entry = _entry(in_types, out, target, swap)
     is_large = min(sizes.rows, sizes.columns, sizes.depth) >= _LEAST
-    return entry is not None and is_large and bool(legal_knobs(target))
+    return entry is not None and is_large and bool(_fitting(attrs, in_types, target))
+
+
+def _fitting(attrs: Any, in_types: Sequence[Any], target: Target) -> list[MatrixKnobs]:
+    """Return the legal knobs whose blocks are of one group of channels."""
+    if not hasattr(attrs, "kernel_layout"):
+        return list(legal_knobs(target))
+    geometry = Geometry.of(attrs, in_types)
+    assert geometry is not None
+    return [k for k in legal_knobs(target) if geometry.divides(k.block_rows, k.block_columns)]
 
 
 def _cost(problem: Problem, knobs: MatrixKnobs) -> float:
@@ -155,7 +164,8 @@ def _cost(problem: Problem, knobs: MatrixKnobs) -> float:
 
 
 def _knobs(problem: Problem) -> MatrixKnobs:
-    return min(legal_knobs(problem.target), key=lambda knobs: _cost(problem, knobs))
+    legal = _fitting(problem.attrs, problem.in_types, problem.target)
+    return min(legal, key=lambda knobs: _cost(problem, knobs))
 
 
 def _space(problem: Problem) -> dict[str, Sequence[Any]]:

@@ -104,6 +104,13 @@ class Geometry:
         pixel = stage.fuse(*pixels)
         return batch, *((pixel, channel) if self.channels_last else (channel, pixel))
 
+    def divides(self, block_rows: int, block_columns: int) -> bool:
+        """Return whether no block's tile lies in two groups of channels."""
+        if self.attrs.groups == 1:
+            return True
+        block = block_columns if self.channels_last else block_rows
+        return self.out["C"] // self.attrs.groups % block == 0
+
     @property
     def taps(self) -> list[str]:
         """The letters of what a sum runs over, as they lie in the kernel's memory."""
@@ -235,7 +242,24 @@ def _applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
     geometry = Geometry.of(attrs, in_types)
     if geometry is None or not geometry.sizes.is_large:
         return False
-    return bool(legal_knobs(in_types[0].dtype, target))
+    return bool(conv_knobs(geometry, in_types[0].dtype, target))
+
+
+def conv_knobs(geometry: Geometry, dtype: str, target: Target) -> list[SharedKnobs]:
+    """Return the knobs with which a block is of one group, and fits a device of the target."""
+    return [
+        k for k in legal_knobs(dtype, target) if geometry.divides(k.block_rows, k.block_columns)
+    ]
+
+
+def conv_space(problem: Problem) -> dict[str, Sequence[Any]]:
+    """Return the legal knobs."""
+    geometry = Geometry.of(problem.attrs, problem.in_types)
+    assert geometry is not None
+    space = dict(shared_space(problem))
+    side = "block_columns" if geometry.channels_last else "block_rows"
+    space[side] = tuple(n for n in space[side] if geometry.divides(n, n))
+    return space
 
 
 def _is_default(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
@@ -253,17 +277,19 @@ def _cost(problem: Problem, knobs: SharedKnobs) -> float:
 
 
 def _knobs(problem: Problem) -> SharedKnobs:
-    legal = legal_knobs(problem.in_types[0].dtype, problem.target)
+    geometry = Geometry.of(problem.attrs, problem.in_types)
+    assert geometry is not None
+    legal = conv_knobs(geometry, problem.in_types[0].dtype, problem.target)
     return min(legal, key=lambda knobs: _cost(problem, knobs))
 
 
 @register_strategy(
     "nn.conv1d", "nn.conv2d", "nn.conv3d", name="threads.shared", priority=20,
-    applies=_is_default, compute=compute_product, default=_knobs, space=shared_space, cost=_cost,
+    applies=_is_default, compute=compute_product, default=_knobs, space=conv_space, cost=_cost,
 )  # fmt: skip
 @register_strategy(
     "nn.conv1d", "nn.conv2d", "nn.conv3d", name="threads.shared", priority=5,
-    applies=_is_choice, compute=compute_product, default=_knobs, space=shared_space, cost=_cost,
+    applies=_is_choice, compute=compute_product, default=_knobs, space=conv_space, cost=_cost,
 )  # fmt: skip
 def schedule_product(
     problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: SharedKnobs

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from slipway import te
+from slipway.codegen.gpu.nvptx import version_of
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
@@ -21,12 +21,6 @@ def product_of_target(target: Target, a_dtype: str, b_dtype: str, out: str) -> W
         return None
     entry = warp_product(a_dtype, b_dtype, out)
     return entry if entry is not None and version_of(target) >= entry.least else None
-
-
-def version_of(target: Target) -> int:
-    """Return 80 of a CUDA target with ``-arch=sm_80``."""
-    found = re.fullmatch(r"sm_(\d+)[a-z]?", str(target.attrs.get("arch", "")))
-    return int(found[1]) if found is not None else 0
 
 
 def warp_intrinsic(entry: WarpProduct, lane: te.IterVar) -> te.TensorIntrin:

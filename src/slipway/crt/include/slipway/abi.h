@@ -34,6 +34,7 @@ typedef enum {
   kDLOpenCL = 4,
   kDLVulkan = 7,
   kDLMetal = 8,
+  kDLROCM = 10,
   kDLWebGPU = 15,
   kDLHexagon = 16
 } DLDeviceType;

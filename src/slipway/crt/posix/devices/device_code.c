@@ -220,7 +220,7 @@ static int32_t kind_of_code(const char *path) {
     const char *ending;
     int32_t kind;
   } ENDINGS[] = {{".cl", kDLOpenCL}, {".ptx", kDLCUDA}, {".metal", kDLMetal}, {".spv", kDLVulkan},
-               {".wgsl", kDLWebGPU}};
+               {".wgsl", kDLWebGPU},   {".hsaco", kDLROCM}};
   size_t length = strlen(path);
   for (size_t i = 0; i < sizeof ENDINGS / sizeof ENDINGS[0]; ++i) {
     size_t size = strlen(ENDINGS[i].ending);
@@ -365,6 +365,7 @@ void slw_devices_setup(void) {
                    {"slipway.device.free", slw_packed_device_free}};
   slw_opencl_setup();
   slw_cuda_setup();
+  slw_hip_setup();
   slw_vulkan_setup();
   for (size_t i = 0; i < sizeof FUNCTIONS / sizeof FUNCTIONS[0]; ++i) {
     slw_function function = {FUNCTIONS[i].call, NULL};

@@ -361,6 +361,7 @@ static slw_status give_attribute(int32_t kind, int32_t device, int32_t attribute
 
 KIND(opencl, kDLOpenCL)
 KIND(cuda, kDLCUDA)
+KIND(hip, kDLROCM)
 KIND(vulkan, kDLVulkan)
 #else
 typedef int slw_device_proxy_is_for_static_programs;

@@ -12,6 +12,7 @@ SLW_API void slw_devices_setup(void);
 
 void slw_opencl_setup(void);
 void slw_cuda_setup(void);
+void slw_hip_setup(void);
 void slw_vulkan_setup(void);
 
 /* Make code known to one kind, under its SHA-256. */

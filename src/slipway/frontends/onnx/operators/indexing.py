@@ -97,6 +97,8 @@ def cumulative(node: NodeView) -> Any:
 @converter("Trilu")
 def trilu(node: NodeView) -> Any:
     """The upper or lower triangle, zero elsewhere: a constant mask."""
+    if node.rank() < 2:
+        raise node.unsupported(f"its data has {node.rank()} axes, and a triangle needs two")
     rows, columns = node.type().shape[-2:]
     check_table(node, rows, columns)
     if node.has(1) and not isinstance(node.input(1), relay.Constant):

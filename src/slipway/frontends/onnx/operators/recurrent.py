@@ -194,6 +194,7 @@ def recurrent(node: NodeView) -> Any:
     if node.attr("layout", 0):
         return _batch_first(node)
     count = 2 if node.attr("direction", "forward") == "bidirectional" else 1
+    _check_shapes(node, count)
     lengths = node.optional(4)
     if isinstance(lengths, Constant) and (lengths.array == node.type().shape[0]).all():
         lengths = None
@@ -201,6 +202,33 @@ def recurrent(node: NodeView) -> Any:
     join = partial(relay.stack, axis=0) if count > 1 else partial(_alone, axis=0)
     y = relay.stack([s for _, s in found], 1) if count > 1 else _alone([found[0][1]], 1)
     return [y, *(join(list(states)) for states in zip(*(f for f, _ in found), strict=True))]
+
+
+def _check_shapes(node: NodeView, directions: int) -> None:
+    """Refuse weights and states of other shapes than the data and each other ask for."""
+    if node.rank() != 3 or node.rank(2) != 3:
+        raise node.unsupported(
+            f"X has {node.rank()} axes and R {node.rank(2)}; they are (steps, batch, size) and "
+            "(directions, gates, states)"
+        )
+    _, batch, width = node.type().shape
+    hidden = node.type(2).shape[2]
+    rows = GATES[node.kind] * hidden
+    wanted = {
+        1: ("W", (directions, rows, width)), 2: ("R", (directions, rows, hidden)),
+        3: ("B", (directions, 2 * rows)), 4: ("sequence_lens", (batch,)),
+        5: ("initial_h", (directions, batch, hidden)),
+    }  # fmt: skip
+    if node.kind == "LSTM":
+        wanted |= {
+            6: ("initial_c", (directions, batch, hidden)),
+            7: ("P", (directions, 3 * hidden)),
+        }
+    for index, (name, shape) in wanted.items():
+        found = node.type(index).shape if node.has(index) else shape
+        opened = any(is_open(d) for d in (*found, *shape))
+        if len(found) != len(shape) or (not opened and found != shape):
+            raise node.unsupported(f"{name} is of shape {tuple(found)}, and {shape} is needed")
 
 
 def _alone(values: list[Any], axis: int) -> Any:

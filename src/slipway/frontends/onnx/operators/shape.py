@@ -119,7 +119,12 @@ def _broadcast(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
 def expand(node: NodeView) -> Any:
     """Broadcast both ways with a shape."""
     wanted = node.ints(1, "the shape")
-    shape = _broadcast(node.type().shape, wanted)
+    try:
+        shape = _broadcast(node.type().shape, wanted)
+    except ValueError:
+        raise node.unsupported(
+            f"data of shape {tuple(node.type().shape)} does not broadcast with {tuple(wanted)}"
+        ) from None
     if shape == node.type().shape:
         return node.input(0)
     return relay.broadcast_to(node.input(0), shape)
@@ -129,8 +134,10 @@ def expand(node: NodeView) -> Any:
 def tile(node: NodeView) -> Any:
     """The tensor repeated as a whole."""
     if node.opset < 6:
-        reps = [1] * node.rank()
-        reps[node.ints(2, "the axis")[0]] = node.ints(1, "the tiles")[0]
+        reps, axes, tiles = [1] * node.rank(), node.ints(2, "the axis"), node.ints(1, "the tiles")
+        if len(axes) != 1 or len(tiles) != 1 or not -len(reps) <= axes[0] < len(reps):
+            raise node.unsupported(f"axis {axes} and tiles {tiles} for {len(reps)} axes")
+        reps[axes[0]] = tiles[0]
         return relay.tile(node.input(0), reps)
     return relay.tile(node.input(0), node.ints(1, "the repeats"))
 

@@ -18,6 +18,7 @@ from slipway.relay.dims import is_open, size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import as_tuple, need_number
+from slipway.relay.ops.dyn import sizes_may_be_tensors, unknown_along
 from slipway.relay.ops.tensor.tensors import number, te
 from slipway.relay.types import TensorType, Type
 
@@ -435,6 +436,12 @@ def resize1d(
     )  # fmt: skip
 
 
+def _resized_any(data: TensorType, layout: str | None, out_dtype: str | None) -> Type:
+    axes = [(layout or "NCHW").index(letter) for letter in "HW"]
+    return unknown_along(data, axes, out_dtype)
+
+
+@sizes_may_be_tensors("size", "roi", result=_resized_any)
 def resize2d(
     data: ExprLike,
     size: Extents,
@@ -475,6 +482,12 @@ def resize3d(
     )  # fmt: skip
 
 
+@sizes_may_be_tensors(
+    "scale_h",
+    "scale_w",
+    result=lambda data, layout: unknown_along(data, [(layout or "NCHW").index(c) for c in "HW"]),
+    needs_shapes=True,
+)
 def upsampling(
     data: ExprLike, scale_h: float = 1, scale_w: float = 1, layout: str = "NCHW",
     method: str = "nearest_neighbor", align_corners: bool = False,
@@ -488,6 +501,13 @@ def upsampling(
     return resize2d(given, size, None, layout, kind, mode, "floor" if "near" in method else "")
 
 
+@sizes_may_be_tensors(
+    "scale_d",
+    "scale_h",
+    "scale_w",
+    result=lambda data, layout: unknown_along(data, [(layout or "NCDHW").index(c) for c in "DHW"]),
+    needs_shapes=True,
+)
 def upsampling3d(
     data: ExprLike,
     scale_d: float = 1,

@@ -9,10 +9,11 @@ import numpy as np
 
 from slipway.ir.node import node
 from slipway.relay.dims import size_of
-from slipway.relay.expr import Call
-from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
-from slipway.relay.ops.build import known
+from slipway.relay.expr import Call, Constant, Expr
+from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, const, register_op
+from slipway.relay.ops.build import call, known
 from slipway.relay.ops.checks import as_tuple
+from slipway.relay.ops.dyn import of_rank, sizes_may_be_tensors
 from slipway.relay.ops.nn.windows import pad_stage
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
@@ -108,6 +109,11 @@ def _pad_compute(attrs: PadAttrs, inputs: list[Any], out_types: list[TensorType]
 
 
 @PAD.make
+@sizes_may_be_tensors(
+    "pad_width",
+    tensors=("data", "pad_value"),
+    result=lambda data: of_rank(data.rank, data.dtype),
+)
 def pad(
     data: ExprLike,
     pad_width: Sequence[Extents],
@@ -115,12 +121,29 @@ def pad(
     pad_mode: str = "constant",
 ) -> Call:
     """Surround the tensor: `pad_width` is one (before, after) pair per axis."""
+    if isinstance(pad_value, Expr) and not isinstance(pad_value, Constant):
+        return _padded_with(data, pad_width, pad_value, pad_mode)
     value = known("pad_value", pad_value)
     if value.size != 1:
         raise BadArgument("pad_value", f"must be one number, got {value.size}")
     low_high = [as_tuple(pair, 2, "pad_width") for pair in pad_width]
     widths = tuple((low, high) for low, high in low_high)
     return PAD(data, attrs=PadAttrs(widths, float(value.item()), pad_mode))
+
+
+def _padded_with(data: ExprLike, pad_width: Sequence[Extents], value: Expr, pad_mode: str) -> Call:
+    """Return the padded tensor for a value that a run computes: chosen by a mask known now."""
+    made = pad(data, pad_width, 0, pad_mode)
+    if pad_mode != "constant":
+        return made
+    inside = np.ones(as_expr(data).tensor_type.shape, bool)
+    widths = [as_tuple(pair, 2, "pad_width") for pair in pad_width]
+    mask = np.pad(inside, [(max(low, 0), max(high, 0)) for low, high in widths])
+    cut = tuple(
+        slice(max(-low, 0), mask.shape[i] - max(-high, 0)) for i, (low, high) in enumerate(widths)
+    )
+    scalar = call("reshape", call("cast", value, made.tensor_type.dtype), ())
+    return call("where", const(mask[cut]), made, scalar)  # type: ignore[no-any-return]
 
 
 PAD.sample_case((2, 3), attrs=PadAttrs(((1, 0), (2, 1)), 0.5))

@@ -11,6 +11,7 @@ from slipway.ir.node import node
 from slipway.relay.expr import Call, Constant
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, const, register_op
 from slipway.relay.ops.checks import extents, need_shape
+from slipway.relay.ops.dyn import length_of, needs_sizes, of_rank, sizes_may_be_tensors
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type, is_open
 
@@ -53,6 +54,13 @@ def _full_compute(attrs: FullAttrs, inputs: list[Any], out_types: list[TensorTyp
 
 
 @FULL.make
+@sizes_may_be_tensors(
+    "shape",
+    tensors=("fill_value",),
+    result=lambda fill_value, shape, dtype: of_rank(
+        length_of("shape", shape), dtype or fill_value.dtype
+    ),
+)
 def full(fill_value: ExprLike, shape: Extents = (), dtype: str = "") -> Call:
     """Return a tensor that holds `fill_value` everywhere."""
     sizes = extents("shape", shape)
@@ -77,6 +85,7 @@ def ones(shape: Extents, dtype: str = "float32") -> Call:
     return _filled(1, shape, dtype)
 
 
+@needs_sizes
 def full_like(data: ExprLike, fill_value: ExprLike) -> Call:
     """Return a tensor of the type of `data` that holds `fill_value` everywhere."""
     given = as_expr(data).tensor_type
@@ -148,7 +157,12 @@ def _arange_compute(
     ]
 
 
+def _arange_any(dtype: str | None) -> Type:
+    return of_rank(1, dtype or "float32")
+
+
 @ARANGE.make
+@sizes_may_be_tensors("start", "stop", "step", tensors=(), result=_arange_any)
 def arange(
     start: ExprLike, stop: ExprLike | None = None, step: ExprLike = 1, dtype: str = "float32"
 ) -> Call:

@@ -15,9 +15,10 @@ from slipway.relay.dims import size_of, usual
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import extents, integers, need_integral, normal_axes, normal_axis
+from slipway.relay.ops.dyn import length_of, sizes_may_be_tensors, unknown_along
 from slipway.relay.ops.tensor.spans import Span, span
 from slipway.relay.ops.tensor.tensors import number, te, unflatten
-from slipway.relay.types import TensorType, Type
+from slipway.relay.types import ANY, TensorType, Type
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
@@ -107,7 +108,13 @@ def _strided_slice_compute(
     ]
 
 
+def _slice_any(data: TensorType, begin: Any, end: Any) -> Type:
+    count = max(length_of("begin", begin), length_of("end", end))
+    return unknown_along(data, range(count))
+
+
 @STRIDED_SLICE.make
+@sizes_may_be_tensors("begin", "end", "strides", result=_slice_any)
 def strided_slice(
     data: ExprLike,
     begin: Extents,
@@ -436,7 +443,14 @@ def _one_hot_compute(
     return [te().compute(out.shape, element, name="T_one_hot", tag="injective")]
 
 
+def _one_hot_any(indices: TensorType, axis: int | None, dtype: str | None) -> Type:
+    place = normal_axis(-1 if axis is None else axis, indices.rank + 1)
+    shape = (*indices.shape[:place], ANY, *indices.shape[place:])
+    return TensorType(shape, dtype or "float32")
+
+
 @ONE_HOT.make
+@sizes_may_be_tensors("depth", tensors=("indices", "on_value", "off_value"), result=_one_hot_any)
 def one_hot(
     indices: ExprLike,
     on_value: ExprLike,

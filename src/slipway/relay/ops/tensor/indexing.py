@@ -17,6 +17,7 @@ from slipway.relay.ops.checks import (
     need_rank,
     normal_axis,
 )
+from slipway.relay.ops.dyn import length_of, of_rank, sizes_may_be_tensors
 from slipway.relay.types import is_open
 
 if TYPE_CHECKING:
@@ -192,6 +193,13 @@ def segment_sum(data: ExprLike, segment_ids: ExprLike, num_segments: int | None 
     return call("scatter_nd", zeros, call("expand_dims", ids, 0), x, "add")
 
 
+@sizes_may_be_tensors(
+    "output_shape",
+    tensors=("sparse_indices", "sparse_values", "default_value"),
+    result=lambda sparse_values, output_shape: of_rank(
+        length_of("output_shape", output_shape), sparse_values.dtype
+    ),
+)
 def sparse_to_dense(
     sparse_indices: ExprLike,
     output_shape: ExprLike,

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from slipway.relay.dims import usual
+
 WORTH_SHARING = 1 << 15  # elements
 
 
@@ -15,7 +17,8 @@ def nest(ib: Any, extents: Sequence[int], shared: bool = False) -> Iterator[list
     with ExitStack() as loops:
         positions: list[Any] = []
         for extent in extents:
-            kind = "parallel" if shared and extent > 1 else "serial"
-            shared = shared and extent == 1
+            steps = usual(extent)
+            kind = "parallel" if shared and steps > 1 else "serial"
+            shared = shared and steps == 1
             positions.append(loops.enter_context(ib.for_range(0, extent, "i", kind=kind)))
         yield positions

@@ -10,7 +10,8 @@ import numpy as np
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
-from slipway.relay.ops.checks import extents, integers, normal_axis
+from slipway.relay.ops.checks import extents, normal_axis
+from slipway.relay.ops.dyn import length_of, of_rank, sizes_may_be_tensors
 from slipway.relay.ops.tensor.tensors import injective, read_broadcast, shape_of, te
 from slipway.relay.types import TensorType, Type
 
@@ -59,6 +60,9 @@ def _broadcast_to_compute(
 
 
 @BROADCAST_TO.make
+@sizes_may_be_tensors(
+    "shape", result=lambda data, shape: of_rank(length_of("shape", shape), data.dtype)
+)
 def broadcast_to(data: ExprLike, shape: Extents) -> Call:
     """Repeat the tensor along axes of extent 1 until it has `shape`."""
     return BROADCAST_TO(data, attrs=ShapeAttrs(extents("shape", shape)))
@@ -115,9 +119,13 @@ def _tile_compute(attrs: TileAttrs, inputs: list[Any], out_types: list[TensorTyp
 
 
 @TILE.make
+@sizes_may_be_tensors(
+    "reps",
+    result=lambda data, reps: of_rank(max(data.rank, length_of("reps", reps)), data.dtype),
+)
 def tile(data: ExprLike, reps: Extents) -> Call:
     """Repeat the whole tensor `reps` times along each axis."""
-    return TILE(data, attrs=TileAttrs(integers("reps", reps)))
+    return TILE(data, attrs=TileAttrs(extents("reps", reps)))
 
 
 TILE.sample_case((2, 3), attrs=TileAttrs((2, 1, 2)))

@@ -15,6 +15,7 @@ import numpy as np
 from slipway.ir import builder
 from slipway.ir.node import node
 from slipway.relay import op_registry
+from slipway.relay.dims import is_open, usual
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, OpDefinition, OpPattern, register_op
 from slipway.relay.ops.checks import need_number, normal_axis
@@ -43,7 +44,7 @@ def _scan_rows(
     """Along the last axis: `beside` rows at a time, whose sums do not wait for each other."""
     *outer, rows, length = (1, *out.shape) if out.rank == 1 else out.shape
     beside = next(n for n in (8, 4, 2, 1) if rows % n == 0)
-    with nest(ib, [*outer, rows // beside], out.size >= WORTH_SHARING) as positions:
+    with nest(ib, [*outer, rows // beside], usual(out.size) >= WORTH_SHARING) as positions:
         *before, part = positions
         sums = ib.allocate(out.dtype, (beside,), "sums", scope="local")
 
@@ -71,7 +72,7 @@ def _scan_slices(
     """Along an outer axis: slices of what lies inside, in vectors."""
     axis = attrs.axis % out.rank
     *between, last = out.shape[axis + 1 :]
-    with nest(ib, out.shape[:axis], out.size >= WORTH_SHARING) as outer:
+    with nest(ib, out.shape[:axis], usual(out.size) >= WORTH_SHARING) as outer:
 
         def step(k: Any, before: Any) -> None:
             """Write slice `k`; `before` is the one that it adds to, None for the first."""
@@ -98,9 +99,13 @@ def _scan_slices(
 
 
 def _runs(extent: int) -> list[tuple[int, int]]:
-    """Return (begin, lanes) of the vectors of an axis, and of what is left of it."""
+    """Return (begin, lanes) of the vectors of an axis, and of what is left of it.
+
+    Of an axis that is open both: either may have no steps.
+    """
     whole = extent // LANES * LANES
-    return [run for run in ((0, LANES), (whole, 1)) if run[0] + run[1] <= extent]
+    runs = ((0, LANES), (whole, 1))
+    return [run for run in runs if is_open(extent) or run[0] + run[1] <= extent]
 
 
 def _register(name: str, multiply: bool) -> OpDefinition:

@@ -13,6 +13,7 @@ from slipway.relay.dims import factors
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
 from slipway.relay.ops.checks import extents, integers, normal_axes
+from slipway.relay.ops.dyn import length_of, of_rank, sizes_may_be_tensors
 from slipway.relay.ops.tensor.tensors import injective, number, reshape_indices, shape_of, te
 from slipway.relay.types import MAX_RANK, TensorType, Type, is_open
 
@@ -130,6 +131,9 @@ RESHAPE.compute(_reshape_compute)
 
 
 @RESHAPE.make
+@sizes_may_be_tensors(
+    "newshape", result=lambda data, newshape: of_rank(length_of("newshape", newshape), data.dtype)
+)
 def reshape(data: ExprLike, newshape: Extents, allowzero: bool = False) -> Call:
     """Give the tensor another shape; see `ReshapeAttrs` for 0, -1, -2, -3 and -4.
 
@@ -278,6 +282,9 @@ SQUEEZE.compute(_reshape_compute)
 
 
 @SQUEEZE.make
+@sizes_may_be_tensors(
+    "axis", result=lambda data, axis: of_rank(data.rank - length_of("axis", axis), data.dtype)
+)
 def squeeze(data: ExprLike, axis: Axes = None) -> Call:
     """Drop axes of extent 1."""
     return SQUEEZE(data, attrs=SqueezeAttrs(None if axis is None else integers("axis", axis)))
@@ -324,6 +331,12 @@ EXPAND_DIMS.compute(_reshape_compute)
 
 
 @EXPAND_DIMS.make
+@sizes_may_be_tensors(
+    "axis",
+    result=lambda data, num_newaxis: of_rank(
+        data.rank + (1 if num_newaxis is None else num_newaxis), data.dtype
+    ),
+)
 def expand_dims(data: ExprLike, axis: int, num_newaxis: int = 1) -> Call:
     """Put in `num_newaxis` axes of extent 1 at `axis`."""
     return EXPAND_DIMS(data, attrs=ExpandDimsAttrs(int(axis), int(num_newaxis)))

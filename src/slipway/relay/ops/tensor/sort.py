@@ -18,6 +18,7 @@ from slipway.relay.dims import size_of, usual
 from slipway.relay.expr import Call, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
 from slipway.relay.ops.checks import need_number, normal_axis
+from slipway.relay.ops.dyn import sizes_may_be_tensors, unknown_along
 from slipway.relay.ops.tensor.loops import WORTH_SHARING, nest
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, TupleType, Type
@@ -167,7 +168,15 @@ def _topk_compute(attrs: TopKAttrs, inputs: list[Any], out_types: list[TensorTyp
     return list(made)
 
 
+def _topk_any(data: TensorType, axis: int | None, ret_type: str | None, dtype: str | None) -> Type:
+    axis = -1 if axis is None else axis
+    values, places = unknown_along(data, [axis]), unknown_along(data, [axis], dtype or "int32")
+    found = {"values": values, "indices": places}
+    return found.get(ret_type or "both", TupleType((values, places)))
+
+
 @TOPK.make
+@sizes_may_be_tensors("k", result=_topk_any)
 def topk(
     data: ExprLike, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False,
     dtype: str = "int32",

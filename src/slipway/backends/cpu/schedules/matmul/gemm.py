@@ -101,7 +101,7 @@ def _matmul_compute(
     a = widened(a, out.dtype)
 
     def row(p: Sequence[Any], k: PrimExpr, m: PrimExpr) -> Any:
-        position = p if not batch or shape_of(a)[0] > 1 else [0]
+        position = p if not batch or shape_of(a)[0] != 1 else [0]
         return a(*position, *((k, m) if attrs.transpose_a else (m, k)))
 
     return [tiled_product(row, packed, out)]
@@ -149,7 +149,7 @@ def tiled_product(row: Callable[..., Any], packed: te.Tensor, out: TensorType) -
 
     def sum_of(*i: Any) -> Any:
         *p, m, block, lane = i
-        at = p if not b_batch or b_batch[0] > 1 else [0]
+        at = p if not b_batch or b_batch[0] != 1 else [0]
         left, right = row(p, k, m), packed(*at, block, k, lane)
         return te.sum(left.astype(out.dtype) * right.astype(out.dtype), axis=[k])
 

@@ -28,6 +28,7 @@ from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.stages import extent_of, inline_injective, producers
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
+from slipway.relay.dims import least, usual
 from slipway.relay.ops.nn.pool import pool_compute
 from slipway.relay.types import TensorType, Type
 
@@ -80,14 +81,14 @@ def run_space(problem: Problem) -> dict[str, Sequence[int]]:
     lanes = row_space(problem, channels)["lanes"]
     return {
         "lanes": [n for n in lanes if channels % n == 0] or (channels,),
-        "run": range(1, min(16, out.shape[-2]) + 1),
+        "run": range(1, min(16, max(1, least(out.shape[-2]))) + 1),
     }
 
 
 def _default(problem: Problem) -> WindowKnobs:
     (out,), costs = problem.out_types, problem.target.core.costs
     assert isinstance(out, TensorType)
-    run = min(costs.window_positions, out.shape[-2])
+    run = min(costs.window_positions, max(1, least(out.shape[-2])))
     return WindowKnobs(channel_lanes(problem), run, costs.window_products)
 
 
@@ -125,7 +126,7 @@ def window_loops(
     The last `count` axes before the channels are of windows, each of `steps` steps.
     """
     *outer, channel = stage.op.axis
-    elements = prod(extent_of(axis) for axis in stage.op.axis)
+    elements = usual(prod(extent_of(axis) for axis in stage.op.axis))
     outer, rows, ow = outer[:-count], outer[-count:-1], outer[-1]
     ow_outer, ow_inner = stage.split(ow, factor=knobs.run, tail="shift")
     blocks = []
@@ -135,8 +136,8 @@ def window_loops(
         blocks.append(block)
     inside = []
     if rows:
-        planes = prod(extent_of(axis) for axis in outer)
-        each = rows_per_part(extent_of(rows[0]), planes, target)
+        planes = usual(prod(extent_of(axis) for axis in outer))
+        each = rows_per_part(usual(extent_of(rows[0])), planes, target)
         first, rest = stage.split(rows[0], factor=each, tail="shift")
         outer, inside = [*outer, first], [rest, *rows[1:]]
     register_tile(stage, [*outer, *inside, ow_outer, *blocks], [ow_inner], lane)

@@ -1,18 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA's driver interface as far as the runtime uses it, restated so that no header of NVIDIA's is
- * needed, and the driver's functions, which are looked up when the first of them is wanted. */
+/* The driver interface of NVIDIA's GPUs (CUDA), or of AMD's (HIP) where hip.c includes this, as far
+ * as the runtime uses it, restated so that no header of theirs is needed, and the driver's functions,
+ * which are looked up when the first of them is wanted. */
 #ifndef SLIPWAY_CUDA_H_
 #define SLIPWAY_CUDA_H_
 
 #include "device_driver.h"
 
+#ifdef SLW_HIP /* the functions below are one text for both */
+#define slw_cuda slw_hip
+#define slw_cu slw_hip_calls
+#define slw_cuda_functions slw_hip_functions
+#define slw_cuda_use slw_hip_use
+#define slw_cuda_handle slw_hip_handle
+#define slw_cuda_failed slw_hip_failed
+#define slw_cuda_program slw_hip_program
+#define slw_cuda_kernel slw_hip_kernel
+#define slw_cuda_setup slw_hip_setup
+#define SLW_GPU_KIND kDLROCM
+#define SLW_GPU_NAME "rocm"
+#define SLW_GPU_TITLE "HIP"
+#define SLW_GPU_CALL(cuda, hip) "hip" hip
+#else
+#define SLW_GPU_KIND kDLCUDA
+#define SLW_GPU_NAME "cuda"
+#define SLW_GPU_TITLE "CUDA"
+#define SLW_GPU_CALL(cuda, hip) "cu" cuda
+#endif
+
 typedef int32_t cu_int;
 typedef uint64_t cu_pointer;
 typedef void *cu_object;
+#ifdef SLW_HIP
+typedef cu_int cu_context; /* what calls are for: HIP knows a device by its number */
+#else
+typedef cu_object cu_context;
+#endif
 
 enum {
   CU_SUCCESS = 0,
-  CU_MAX_THREADS_PER_BLOCK = 1, /* attributes of a device */
+#ifdef SLW_HIP /* hipDeviceAttribute_t */
+  CU_MAX_THREADS_PER_BLOCK = 56,
+  CU_MAX_BLOCK_DIM_X = 26,
+  CU_MAX_BLOCK_DIM_Y = 27,
+  CU_MAX_BLOCK_DIM_Z = 28,
+  CU_MAX_SHARED_MEMORY_PER_BLOCK = 74,
+  CU_WARP_SIZE = 87,
+  CU_CLOCK_RATE = 5, /* kHz */
+  CU_MULTIPROCESSOR_COUNT = 63,
+  CU_COMPUTE_CAPABILITY_MAJOR = 23,
+  CU_COMPUTE_CAPABILITY_MINOR = 61,
+#else /* CUdevice_attribute */
+  CU_MAX_THREADS_PER_BLOCK = 1,
   CU_MAX_BLOCK_DIM_X = 2,
   CU_MAX_BLOCK_DIM_Y = 3,
   CU_MAX_BLOCK_DIM_Z = 4,
@@ -22,44 +61,51 @@ enum {
   CU_MULTIPROCESSOR_COUNT = 16,
   CU_COMPUTE_CAPABILITY_MAJOR = 75,
   CU_COMPUTE_CAPABILITY_MINOR = 76,
+#endif
   CU_POINTER_DEVICE_ORDINAL = 9,     /* of an address */
   CU_FUNC_MAX_THREADS_PER_BLOCK = 0, /* of a kernel */
   CU_JIT_ERROR_LOG_BUFFER = 5,       /* for the driver's compiler */
   CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6
 };
 
-/* Name in the table, the driver's name, parameters; all return 0 or the number of an error. */
-#define SLW_CUDA_FUNCTIONS(X)                                                                     \
-  X(Init, "cuInit", (unsigned))                                                                   \
-  X(DriverGetVersion, "cuDriverGetVersion", (cu_int *))                                           \
-  X(DeviceGetCount, "cuDeviceGetCount", (cu_int *))                                               \
-  X(DeviceGet, "cuDeviceGet", (cu_int *, cu_int))                                                 \
-  X(DeviceGetName, "cuDeviceGetName", (char *, cu_int, cu_int))                                   \
-  X(DeviceGetAttribute, "cuDeviceGetAttribute", (cu_int *, cu_int, cu_int))                       \
-  X(DeviceTotalMem, "cuDeviceTotalMem_v2", (size_t *, cu_int))                                    \
-  X(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (cu_object *, cu_int))                    \
-  X(CtxSetCurrent, "cuCtxSetCurrent", (cu_object))                                                \
-  X(CtxSynchronize, "cuCtxSynchronize", (void))                                                   \
-  X(MemAlloc, "cuMemAlloc_v2", (cu_pointer *, size_t))                                            \
-  X(MemFree, "cuMemFree_v2", (cu_pointer))                                                        \
-  X(MemcpyHtoD, "cuMemcpyHtoD_v2", (cu_pointer, const void *, size_t))                            \
-  X(MemcpyDtoH, "cuMemcpyDtoH_v2", (void *, cu_pointer, size_t))                                  \
-  X(MemcpyDtoD, "cuMemcpyDtoD_v2", (cu_pointer, cu_pointer, size_t))                              \
-  X(PointerGetAttribute, "cuPointerGetAttribute", (void *, cu_int, cu_pointer))                   \
-  X(ModuleLoadDataEx, "cuModuleLoadDataEx",                                                       \
-    (cu_object *, const void *, unsigned, cu_int *, void **))                                     \
-  X(ModuleGetFunction, "cuModuleGetFunction", (cu_object *, cu_object, const char *))             \
-  X(FuncGetAttribute, "cuFuncGetAttribute", (cu_int *, cu_int, cu_object))                        \
-  X(LaunchKernel, "cuLaunchKernel",                                                               \
-    (cu_object, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_object,  \
-     void **, void **))                                                                           \
-  X(EventCreate, "cuEventCreate", (cu_object *, unsigned))                                        \
-  X(EventRecord, "cuEventRecord", (cu_object, cu_object))                                         \
-  X(EventSynchronize, "cuEventSynchronize", (cu_object))                                          \
-  X(EventElapsedTime, "cuEventElapsedTime", (float *, cu_object, cu_object))                      \
-  X(EventDestroy, "cuEventDestroy_v2", (cu_object))                                               \
-  X(GetErrorName, "cuGetErrorName", (cu_int, const char **))                                      \
-  X(GetErrorString, "cuGetErrorString", (cu_int, const char **))
+/* Name in the table, the driver's names, parameters; all return 0 or the number of an error. */
+#define SLW_CUDA_FUNCTIONS(X) \
+  X(Init, SLW_GPU_CALL("Init", "Init"), (unsigned)) \
+  X(DriverGetVersion, SLW_GPU_CALL("DriverGetVersion", "DriverGetVersion"), (cu_int *)) \
+  X(DeviceGetCount, SLW_GPU_CALL("DeviceGetCount", "GetDeviceCount"), (cu_int *)) \
+  X(DeviceGet, SLW_GPU_CALL("DeviceGet", "DeviceGet"), (cu_int *, cu_int)) \
+  X(DeviceGetName, SLW_GPU_CALL("DeviceGetName", "DeviceGetName"), (char *, cu_int, cu_int)) \
+  X(DeviceGetAttribute, SLW_GPU_CALL("DeviceGetAttribute", "DeviceGetAttribute"), \
+    (cu_int *, cu_int, cu_int)) \
+  X(DeviceTotalMem, SLW_GPU_CALL("DeviceTotalMem_v2", "DeviceTotalMem"), (size_t *, cu_int)) \
+  X(DevicePrimaryCtxRetain, SLW_GPU_CALL("DevicePrimaryCtxRetain", "DeviceGet"), \
+    (cu_context *, cu_int)) \
+  X(CtxSetCurrent, SLW_GPU_CALL("CtxSetCurrent", "SetDevice"), (cu_context)) \
+  X(CtxSynchronize, SLW_GPU_CALL("CtxSynchronize", "DeviceSynchronize"), (void)) \
+  X(MemAlloc, SLW_GPU_CALL("MemAlloc_v2", "Malloc"), (cu_pointer *, size_t)) \
+  X(MemFree, SLW_GPU_CALL("MemFree_v2", "Free"), (cu_pointer)) \
+  X(MemcpyHtoD, SLW_GPU_CALL("MemcpyHtoD_v2", "MemcpyHtoD"), (cu_pointer, const void *, size_t)) \
+  X(MemcpyDtoH, SLW_GPU_CALL("MemcpyDtoH_v2", "MemcpyDtoH"), (void *, cu_pointer, size_t)) \
+  X(MemcpyDtoD, SLW_GPU_CALL("MemcpyDtoD_v2", "MemcpyDtoD"), (cu_pointer, cu_pointer, size_t)) \
+  X(PointerGetAttribute, SLW_GPU_CALL("PointerGetAttribute", "PointerGetAttribute"), \
+    (void *, cu_int, cu_pointer)) \
+  X(ModuleLoadDataEx, SLW_GPU_CALL("ModuleLoadDataEx", "ModuleLoadDataEx"), \
+    (cu_object *, const void *, unsigned, cu_int *, void **)) \
+  X(ModuleGetFunction, SLW_GPU_CALL("ModuleGetFunction", "ModuleGetFunction"), \
+    (cu_object *, cu_object, const char *)) \
+  X(FuncGetAttribute, SLW_GPU_CALL("FuncGetAttribute", "FuncGetAttribute"), \
+    (cu_int *, cu_int, cu_object)) \
+  X(LaunchKernel, SLW_GPU_CALL("LaunchKernel", "ModuleLaunchKernel"), \
+    (cu_object, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_object, void **, void **)) \
+  X(EventCreate, SLW_GPU_CALL("EventCreate", "EventCreateWithFlags"), (cu_object *, unsigned)) \
+  X(EventRecord, SLW_GPU_CALL("EventRecord", "EventRecord"), (cu_object, cu_object)) \
+  X(EventSynchronize, SLW_GPU_CALL("EventSynchronize", "EventSynchronize"), (cu_object)) \
+  X(EventElapsedTime, SLW_GPU_CALL("EventElapsedTime", "EventElapsedTime"), \
+    (float *, cu_object, cu_object)) \
+  X(EventDestroy, SLW_GPU_CALL("EventDestroy_v2", "EventDestroy"), (cu_object)) \
+  X(GetErrorName, SLW_GPU_CALL("GetErrorName", "DrvGetErrorName"), (cu_int, const char **)) \
+  X(GetErrorString, SLW_GPU_CALL("GetErrorString", "DrvGetErrorString"), \
+    (cu_int, const char **))
 
 typedef struct {
 #define SLW_CUDA_FIELD(name, symbol, parameters) cu_int(*name) parameters;

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PTX to programs, by the driver's compiler, and their kernels. */
+/* PTX, or AMD's code objects (hip.c), to programs, by the driver, and their kernels. */
 #include "cuda.h"
 #include "slipway/format.h"
 
 #define LOG_BYTES 1200
+
+#ifdef SLW_HIP
+#define SLW_GPU_OPTION "rocm -mcpu=gfx.."
+#define SLW_GPU_TELLS "device_name"
+#else
+#define SLW_GPU_OPTION "cuda -arch=sm_.."
+#define SLW_GPU_TELLS "compute_version"
+#endif
 
 slw_status slw_cuda_program(int32_t device_id, const slw_device_text *code, const char *kernel,
                             uint64_t *handle) {
@@ -16,9 +24,9 @@ slw_status slw_cuda_program(int32_t device_id, const slw_device_text *code, cons
   if (error != CU_SUCCESS) {
     log[sizeof log - 1U] = '\0';
     (void)slw_format(advice, sizeof advice,
-                     ". Compile for this device's architecture: Target(\"cuda -arch=sm_..\"); "
-                     "cuda(%d).compute_version tells it.",
-                     (int)device_id);
+                     ". Compile for this device's architecture: Target(\"%s\"); "
+                     "%s(%d).%s tells it.",
+                     SLW_GPU_OPTION, SLW_GPU_NAME, (int)device_id, SLW_GPU_TELLS);
     return slw_driver_refused(&slw_cuda, device_id, kernel, error, log, advice);
   }
   *handle = (uint64_t)(uintptr_t)module;

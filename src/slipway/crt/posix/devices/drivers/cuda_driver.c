@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVIDIA's driver on this machine, and its devices in its order. */
+/* NVIDIA's driver on this machine, or AMD's (hip.c), and its devices in its order. */
 #include "cuda.h"
 
 #include "slipway/format.h"
 
 typedef struct {
   cu_int handle;
-  cu_object context; /* the device's primary one, taken when something is first done there */
+  cu_context context; /* the device's primary one, taken when something is first done there */
   char name[128];
 } cuda_device;
 
@@ -18,12 +18,19 @@ static const char *name_of(int32_t device_id) { return devices[device_id].name; 
 
 #define SLW_CUDA_SYMBOL(name, symbol, parameters) symbol "\0"
 slw_device_driver slw_cuda = {
-    .kind = "cuda",
-    .title = "CUDA",
+    .kind = SLW_GPU_NAME,
+    .title = SLW_GPU_TITLE,
+#ifdef SLW_HIP
+    .ending = ".hsaco",
+    .libraries = "libamdhip64.so.7\0libamdhip64.so.6\0libamdhip64.so.5\0libamdhip64.so\0",
+    .advice = "there is no libamdhip64.so, which ROCm brings. Install it "
+              "(rocminfo tells whether it works)",
+#else
     .ending = ".ptx",
     .libraries = "libcuda.so.1\0",
     .advice = "there is no libcuda.so.1, which NVIDIA's driver brings. Install the driver "
               "(nvidia-smi tells whether it works)",
+#endif
     .symbols = SLW_CUDA_FUNCTIONS(SLW_CUDA_SYMBOL),
     .functions = &slw_cu,
     .list = list_devices,
@@ -36,7 +43,13 @@ slw_device_driver slw_cuda = {
 static const char *list_devices(int32_t *num_devices) {
   cu_int count = 0;
   if (slw_cu.Init(0U) != CU_SUCCESS || slw_cu.DeviceGetCount(&count) != CU_SUCCESS) {
-    return "its driver does not start (nvidia-smi may say why)";
+    return 
+#ifdef SLW_HIP
+        "its driver does not start (rocminfo may say why)"
+#else
+        "its driver does not start (nvidia-smi may say why)"
+#endif
+        ;
   }
   for (cu_int i = 0; i < count && *num_devices < SLW_MAX_DEVICES; ++i) {
     cuda_device *device = &devices[*num_devices];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA as a kind of device: the functions of device_api.h.  All work of a device is in its default
+/* CUDA, or HIP (hip.c), as a kind of device: the functions of device_api.h.  All work of a device is in its default
  * stream, in order.  Its addresses are the driver's own. */
 #include <string.h>
 
@@ -11,6 +11,14 @@
 #include "slipway/object.h"
 
 #define MAX_ARGUMENTS 128 /* backends/gpu/limits.py */
+
+#ifdef SLW_HIP /* 60443483 is 6.4 */
+#define GPU_MAJOR(version) ((version) / 10000000)
+#define GPU_MINOR(version) ((version) / 100000 % 100)
+#else /* 12090 is 12.9 */
+#define GPU_MAJOR(version) ((version) / 1000)
+#define GPU_MINOR(version) ((version) % 1000 / 10)
+#endif
 
 static slw_status checked(int32_t device_id, const char *what, cu_int code) {
   return (code == CU_SUCCESS) ? SLW_OK : slw_cuda_failed(device_id, what, code);
@@ -51,7 +59,7 @@ static slw_status device_of(const void *address, int32_t *device_id) {
   }
   if (slw_cu.PointerGetAttribute(device_id, CU_POINTER_DEVICE_ORDINAL, pointer_of(address)) !=
       CU_SUCCESS) {
-    slw_error_set("DeviceError", "an address is not in memory of a CUDA device.");
+    slw_error_set("DeviceError", "an address is not in memory of a " SLW_GPU_TITLE " device.");
     return SLW_ERROR_TENSOR;
   }
   return SLW_OK;
@@ -224,7 +232,7 @@ static slw_status give_attribute(int32_t device_id, int32_t attribute, TVMFFIAny
     case SLW_DEVICE_API_VERSION:
     case SLW_DEVICE_DRIVER_VERSION:
       (void)slw_cu.DriverGetVersion(&version);
-      return set_version(out, "CUDA %d.%d", version / 1000, version % 1000 / 10);
+      return set_version(out, SLW_GPU_TITLE " %d.%d", GPU_MAJOR(version), GPU_MINOR(version));
     case SLW_DEVICE_TOTAL_GLOBAL_MEMORY:
       (void)slw_cu.DeviceTotalMem(&memory, slw_cuda_handle(device_id));
       return slw_device_give_int(out, memory);
@@ -233,10 +241,10 @@ static slw_status give_attribute(int32_t device_id, int32_t attribute, TVMFFIAny
   }
 }
 
-static const slw_device_api CUDA = {
-    "cuda",       alloc_memory, release_memory,    device_of,     read_memory, write_memory,
+static const slw_device_api API = {
+    SLW_GPU_NAME,       alloc_memory, release_memory,    device_of,     read_memory, write_memory,
     copy_memory,  add_code, launch_kernel, synchronize,   wait_all,    give_attribute,
     launches,     mark,         between,
 };
 
-void slw_cuda_setup(void) { slw_device_register(kDLCUDA, &CUDA); }
+void slw_cuda_setup(void) { slw_device_register(SLW_GPU_KIND, &API); }

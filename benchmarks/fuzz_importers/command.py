@@ -4,6 +4,9 @@
     python -m benchmarks fuzz_importers tflite --cases 100000 --seed 7
     python -m benchmarks fuzz_importers artifacts --cases 100000   # what export writes, not run
     python -m benchmarks fuzz_importers relay --cases 100000       # functions as text
+    python -m benchmarks fuzz_importers programs --cases 5000      # .pt2 files of torch.export
+    python -m benchmarks fuzz_importers records --cases 20000      # logs and databases of trials
+    python -m benchmarks fuzz_importers language --cases 20000     # GGUF, transformers' folders
     python -m benchmarks fuzz_importers onnx --only 1234           # one case again, with its error
     python -m benchmarks fuzz_importers tflite --corpus FOLDER     # own seed files
 
@@ -20,6 +23,7 @@ import collections
 import json
 import multiprocessing
 import multiprocessing.connection
+import random
 import resource
 import signal
 import sys
@@ -28,8 +32,8 @@ import traceback
 import warnings
 from pathlib import Path
 
-from benchmarks import _artifacts
-from benchmarks._damage import mutated
+from benchmarks.fuzz_importers import artifacts, language_models, programs, records
+from benchmarks.fuzz_importers.damage import mutated
 
 LIMIT_S = 10.0  # of processor time, for one case
 MEMORY_BYTES = 6 << 30  # address space of a worker; an idle one maps about 1.5 GB
@@ -54,7 +58,7 @@ def onnx_corpus():
 
 def tflite_corpus():
     """Return (name, bytes) of one small model per operator and form: the operator tests' own."""
-    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "frontends" / "tflite"))
+    sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "frontends" / "tflite"))
     from corpus import files
 
     return files()
@@ -103,17 +107,23 @@ def attempt(kind, data, build):
     from slipway import relay
     from slipway.errors import InternalError, SlipwayError
 
-    if kind == "artifacts":
+    if kind in ("artifacts", "records"):
         name, content = data
         try:
-            _artifacts.read(name, content)
+            (artifacts.read if kind == "artifacts" else records.read_records)(name, content)
         except InternalError:
             raise
         except SlipwayError:
             return "refused"
         return "read"
-    readers = {"onnx": relay.frontend.from_onnx, "tflite": relay.frontend.from_tflite}
-    reader = readers.get(kind, relay_module)
+    readers = {
+        "onnx": relay.frontend.from_onnx,
+        "tflite": relay.frontend.from_tflite,
+        "relay": relay_module,
+        "programs": programs.read_program,
+        "language": language_models.read_language,
+    }
+    reader = readers[kind]
     try:
         mod, params = reader(data)
     except InternalError:  # an exception that nobody raised on purpose
@@ -172,22 +182,34 @@ def _where(error):
     return f"{type(error).__name__}: {text} ({place})"
 
 
+CORPORA = {
+    "onnx": onnx_corpus,
+    "tflite": tflite_corpus,
+    "relay": relay_corpus,
+    "artifacts": artifacts.artifact_corpus,
+    "programs": programs.program_corpus,
+    "records": records.record_corpus,
+    "language": language_models.language_corpus,
+}
+
+
 def load_corpus(kind, folder):
-    if folder:
-        return folder_corpus(folder)
-    if kind == "artifacts":
-        return _artifacts.artifact_corpus()
-    if kind == "relay":
-        return relay_corpus()
-    return onnx_corpus() if kind == "onnx" else tflite_corpus()
+    return folder_corpus(folder) if folder else CORPORA[kind]()
 
 
 def case(kind, corpus, seed, number):
     """Return (name, what `attempt` takes) of case `number`."""
-    if kind != "artifacts":
+    if kind in ("onnx", "tflite", "relay"):
         return mutated(kind, corpus, seed, number)
-    name, data = _artifacts.mutated_artifact(corpus, seed, number)
-    return name, (name, data)
+    if kind == "artifacts":
+        name, data = artifacts.mutated_artifact(corpus, seed, number)
+        return name, (name, data)
+    rng = random.Random(f"{kind} {seed} {number}")
+    name, data = rng.choice(corpus)
+    if kind == "records":
+        return name, (name, records.mutate_records(name, data, rng))
+    mutate = programs.mutate_program if kind == "programs" else language_models.mutate_language
+    return name, mutate(data, rng)
 
 
 def run_cases(kind, cases, seed=0, folder="", build_every=0, jobs=1, report=None):
@@ -256,7 +278,7 @@ def save(args, number, data):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("kind", choices=["onnx", "tflite", "artifacts", "relay"])
+    parser.add_argument("kind", choices=list(CORPORA))
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from slipway import relay
 from slipway.errors import TypeInferenceError
 from slipway.ir import ops
 from slipway.ir.visit import post_order_by
 from slipway.relay.dims import ANY, SymbolDim, dim_of, is_open
 from slipway.relay.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem
-from slipway.relay.op_registry import const
+from slipway.relay.op_registry import const, is_call_of
+from slipway.relay.ops.build import call
 from slipway.relay.types import TensorType
 from slipway.relay.visit import children
 
@@ -42,11 +42,11 @@ class SizeValues:
                 "the size of an open dimension is needed here: give the input a fixed shape, or "
                 'the dimension a name and a range, as relay.Dim("n", 1, 8)'
             )
-        return self.enter(relay.shape_of(data, "int64"), _objects(data.tensor_type.shape))
+        return self.enter(call("shape_of", data, "int64"), _objects(data.tensor_type.shape))
 
     def count(self, data: Expr) -> Expr:
         """Return the number of elements of a tensor as an int64 scalar."""
-        made: Expr = relay.prod(self.shape(data))
+        made: Expr = call("prod", self.shape(data))
         return made
 
     def enter(self, made: Expr, elements: Known) -> Expr:
@@ -102,6 +102,9 @@ def _below(expr: Expr) -> Sequence[Expr]:
 def _elements(expr: Expr, known: dict[int, Any]) -> Any:
     if isinstance(expr, Constant):
         return expr.array.astype(object)
+    if is_call_of(expr, "shape_of"):
+        shape = expr.args[0].tensor_type.shape
+        return None if ANY in shape else _objects(shape)
     if isinstance(expr, Tuple):
         parts = [known.get(id(f)) for f in expr.fields]
         return None if any(p is None for p in parts) else parts

@@ -1,5 +1,7 @@
 """Damaged files: changed bytes of anything, changed fields of ONNX models."""
 
+import contextlib
+import copy
 import random
 
 INTERESTING = (0, 1, 2, 3, 7, 8, 127, 128, 255, 256, 65535, 2**31 - 1, 2**31, 2**40, 2**62,
@@ -116,3 +118,63 @@ def mutated(kind, corpus, seed, number):
     if kind == "onnx" and rng.random() < 0.6:
         return name, mutate_fields(data, rng)
     return name, mutate_bytes(data, rng)
+
+
+def _places(value, found, parent=None, key=None):
+    """Gather (container, key) of every value inside a JSON document."""
+    stack = [(parent, key, value)]
+    while stack:
+        parent, key, value = stack.pop()
+        if parent is not None:
+            found.append((parent, key))
+        if isinstance(value, dict):
+            stack.extend((value, k, v) for k, v in value.items())
+        elif isinstance(value, list):
+            stack.extend((value, k, v) for k, v in enumerate(value))
+    return found
+
+
+def _other_json(old, texts, rng):
+    if isinstance(old, bool):
+        return rng.choice((not old, None, 1))
+    if isinstance(old, int) and rng.random() < 0.8:
+        return rng.choice((*INTERESTING, *(old + d for d in (-1, 1, 2)), rng.randrange(1, 40)))
+    if isinstance(old, float) and rng.random() < 0.8:
+        return rng.choice((0.0, -1.0, 1e300, float("nan"), float("inf"), 10**400))
+    if isinstance(old, str) and rng.random() < 0.8:
+        if rng.random() < 0.3:
+            return mutate_bytes(old.encode(), rng).decode(errors="replace")
+        return rng.choice((*texts, "", "x" * 5000, "../../x", "\x00", "9**9**9"))
+    deep = []
+    for _ in range(900 if rng.random() < 0.2 else 3):
+        deep = [deep]
+    return rng.choice((None, True, 0, -1, 1.5, "x", [], {}, [old], {"a": old}, deep))
+
+
+def mutate_json(document, rng):
+    """Change values inside a JSON document: another one, one of another kind, none, or two."""
+    document = copy.deepcopy(document)
+    with contextlib.suppress(RecursionError):  # no copy of what this nests too deeply
+        _change_json(document, rng)
+    return document
+
+
+def _change_json(document, rng):
+    for _ in range(rng.choice((1, 1, 1, 2, 3, 6))):
+        places = _places(document, [])
+        if not places:
+            break
+        parent, key = rng.choice(places)
+        texts = [p[k] for p, k in places if isinstance(p[k], str)][:200]
+        action = rng.randrange(8)
+        if action == 0:
+            del parent[key]
+        elif action == 1 and isinstance(parent, list):
+            parent.insert(key, copy.deepcopy(parent[key]))
+        elif action == 2 and isinstance(parent, list):
+            rng.shuffle(parent)
+        elif action == 3:
+            other, place = rng.choice(places)
+            parent[key] = copy.deepcopy(other[place])
+        else:
+            parent[key] = _other_json(parent[key], texts, rng)

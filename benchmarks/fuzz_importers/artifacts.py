@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._damage import mutate_bytes
+from benchmarks.fuzz_importers.damage import mutate_bytes
 
 SEEDS = {
     "tar": "an exported model, its sums made anew after the damage",

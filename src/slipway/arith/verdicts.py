@@ -1,0 +1,123 @@
+"""Whether a comparison holds for all values: bounds, divisibility, and what atoms are at most.
+
+    min(6 * i, w - 6) + 5 < w   holds: the minimum is at most w - 6
+    k % w < w                   holds: a remainder is at most w - 1, where w is positive
+    k // w < h                  holds where k < h * w does, which the loop of k may say
+
+A sum with sizes in it bounds an atom more closely than any constant where the atom is compared
+with these sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from slipway.arith.linear import Atom, Linear
+from slipway.ir import expr as E
+
+if TYPE_CHECKING:
+    from slipway.arith.analyzer import Analyzer
+
+_STEPS = 4  # atoms that are replaced, one after the other
+
+
+def decide(an: Analyzer, kind: Any, difference: Linear, steps: int = _STEPS) -> bool | None:
+    """Decide ``difference <kind> 0``; None when unknown."""
+    found = _decided_by_bounds(kind, difference)
+    if found is not None or kind is E.EQ or kind is E.NE or not steps:
+        return found
+    for atom, factor in difference.terms.items():
+        found = _without(an, kind, difference, atom, factor, steps)
+        if found is not None:
+            return found
+    return None
+
+
+def _decided_by_bounds(kind: Any, difference: Linear) -> bool | None:
+    low, high = difference.bounds()
+    if kind is E.LT:
+        return True if high < 0 else False if low >= 0 else None
+    if kind is E.LE:
+        return True if high <= 0 else False if low > 0 else None
+    if kind is E.GT:
+        return True if low > 0 else False if high <= 0 else None
+    if kind is E.GE:
+        return True if low >= 0 else False if high < 0 else None
+    same: bool | None = None
+    if low == 0 and high == 0:
+        same = True
+    elif low > 0 or high < 0:
+        same = False
+    else:
+        m, r = difference.modular()
+        if m and r:
+            same = False
+    if same is None:
+        return None
+    return same if kind is E.EQ else not same
+
+
+def _without(
+    an: Analyzer, kind: Any, difference: Linear, atom: Atom, factor: int, steps: int
+) -> bool | None:
+    """Decide with what one atom is at most, or at least, in its place."""
+    divisor = _divisor(an, atom, difference.dtype, steps)
+    if divisor is not None and abs(factor) == 1:
+        return _by_dividend(an, kind, difference, atom, divisor, steps)
+    for end, is_upper in _ends(atom):
+        # What comes is at least the difference where both agree, and at most it elsewhere.
+        above = (factor > 0) == is_upper
+        rest = difference.plus(Linear({atom: 1}, 0, difference.dtype), -factor)
+        holds = decide(an, kind, an.recombine(rest.plus(end, factor)), steps - 1)
+        if holds is not None and holds == (above == (kind in (E.LT, E.LE))):
+            return holds
+    return None
+
+
+def _ends(atom: Atom) -> Iterator[tuple[Linear, bool]]:
+    """Yield sums that an atom never exceeds (True), or never falls below (False)."""
+    if atom.kind == "var" and atom.arg is not None:
+        yield atom.arg, True
+    if atom.arg is None or atom.other is None:
+        return
+    if atom.kind in ("min", "max"):
+        yield atom.arg, atom.kind == "min"
+        yield atom.other, atom.kind == "min"
+    elif atom.remainders and atom.other.low > 0:
+        yield atom.other.shifted(-1), True
+
+
+def _divisor(an: Analyzer, atom: Atom, dtype: str, steps: int) -> Linear | None:
+    """Return what an atom is the floored quotient by, if that is positive.
+
+    Quotients by numbers have constant bounds of their own: they are looked into only on the way
+    from or to open sizes.
+    """
+    is_open = steps < _STEPS or not atom.pure or any(v.arg is not None for v in atom.variables)
+    if atom.kind == "div" and is_open:
+        return an.constant(atom.divisor, dtype)
+    if atom.kind == "other" and type(atom.expr) is E.FloorDiv:
+        return atom.other if atom.other is not None and atom.other.low > 0 else None
+    return None
+
+
+def _by_dividend(
+    an: Analyzer, kind: Any, difference: Linear, atom: Atom, divisor: Linear, steps: int
+) -> bool | None:
+    """Decide y // d + rest <kind> 0 by y: y // d < n where y < n * d, for integers and d > 0."""
+    assert atom.arg is not None
+    quotient = Linear({atom: 1}, 0, difference.dtype)
+    factor = difference.terms[atom]
+    if factor < 0:  # n <kind> y // d
+        n = difference.plus(quotient)
+        kind = _SWAPPED[kind]
+    else:
+        n = quotient.minus(difference)
+    if kind in (E.LE, E.GT):  # y // d <= n where y // d < n + 1
+        n = n.shifted(1)
+    kind = E.LT if kind in (E.LT, E.LE) else E.GE
+    return decide(an, kind, an.recombine(atom.arg.minus(an.multiply(n, divisor))), steps - 1)
+
+
+_SWAPPED = {E.LT: E.GT, E.LE: E.GE, E.GT: E.LT, E.GE: E.LE}

@@ -1,0 +1,240 @@
+"""Rows that are reduced, in one kernel: softmax, norms, sums and maxima.
+
+A row is what one result of the reduction is made of, and perhaps what that result changes: softmax
+reads its rows for their maximum, for the sum of their powers, and for the quotients.  A block has
+some rows, and each row some threads (`lanes`)::
+
+    each lane's part of the maximum, a tree over lanes; the same of the sum; each lane's quotients
+
+With one lane a thread has its row for itself, which serves devices whose threads do not run in
+step: three kernels become one there too, and what they hand to each other stays in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import log2, prod
+from typing import Any
+
+from slipway import te
+from slipway.backends.gpu.limits import most_blocks, most_threads
+from slipway.backends.gpu.schedules.generic import (
+    Readers,
+    ThreadKnobs,
+    bind_blocks,
+    readers_of,
+    schedule_elements,
+)
+from slipway.backends.gpu.schedules.shared import runs_in_step
+from slipway.backends.stages import extent_of, inline_injective, producers, shape_of
+from slipway.backends.strategy import Knobs, Problem, register_strategy
+from slipway.relay.ops.tensor.reduce import reduced_axes
+from slipway.target import Target
+
+_LANES = (1, 8, 16, 32, 64, 128, 256)
+_ROWS = (1, 2, 4, 8, 16, 32, 64)
+_LEAST_LENGTH = 32  # of a row that is worth several threads
+_LEAST_ROWS = 16  # where each is one thread's
+_MANY_ROWS = 4096  # which keep a GPU busy, a thread each
+# Without a description of the device: threads that keep it busy, those of a block that hide what
+# they wait for, and what a step of a tree costs beside reading an element.
+_BUSY_THREADS, _FULL_BLOCK, _TREE_COST = 16384, 64, 6.0
+_APART_COST = 8.0  # of reading an element whose neighbours no other thread reads
+
+Axes = Callable[[Any, int], Sequence[int]]  # that an operator reduces, of its attributes and rank
+
+
+@dataclass(frozen=True)
+class RowKnobs(Knobs):
+    """`lanes` threads share a row; a block has `rows`."""
+
+    lanes: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How many rows of which length there are, and whether a row lies together in memory."""
+
+    count: int
+    length: int
+    together: bool
+
+    @staticmethod
+    def of(shape: Sequence[Any], axes: Sequence[int]) -> Rows | None:
+        """Return those of a tensor reduced over some axes; None where a size is open."""
+        if not axes or not all(isinstance(n, int) and n > 0 for n in shape):
+            return None
+        length = prod(shape[axis] for axis in axes)
+        return Rows(prod(shape) // length, length, len(shape) - 1 in axes)
+
+
+def row_cost(rows: Rows, knobs: RowKnobs) -> float:
+    """Return the elements that the work of all threads is worth, where enough of them run."""
+    blocks, threads = -(-rows.count // knobs.rows), knobs.rows * knobs.lanes
+    near = knobs.lanes / 32 if rows.together else (1.0 if knobs.lanes == 1 else 0.0)
+    each = min(_APART_COST, 1 / near) if near else _APART_COST
+    steps = -(-rows.length // knobs.lanes) * max(1.0, each) + _TREE_COST * log2(knobs.lanes)
+    running = blocks * threads
+    return running * steps / (min(1.0, running / _BUSY_THREADS) * min(1.0, threads / _FULL_BLOCK))
+
+
+def legal_knobs(target: Target) -> list[RowKnobs]:
+    """Return the knobs whose blocks a device of the target runs."""
+    most = most_threads(target)
+    lanes = _LANES if runs_in_step(target) else (1,)
+    return [RowKnobs(n, r) for n, r in product(lanes, _ROWS) if n * r <= most]
+
+
+def schedule_rows(
+    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RowKnobs
+) -> te.Schedule:
+    """Rows of a block each; a thread for each element where the kernel does more than that."""
+    sums = [op for op in producers(outs) if isinstance(op, te.ComputeOp) and op.reduce_axis]
+    schedule = te.create_schedule([t.op for t in outs])
+    inline_injective(schedule, outs)
+    out = outs[0]
+    single = len({id(t.op) for t in outs}) == 1 and len(out.op.outputs) == 1
+    axes = _row_axes(readers_of(schedule, outs), sums, out) if single else None
+    if axes is None:
+        return schedule_elements(problem, outs, anchor, ThreadKnobs(_FULL_BLOCK))
+    stage = schedule[out]
+    if not axes:
+        return _one_row(schedule, sums, out, knobs)
+    columns = [axis for axis in stage.op.axis if all(axis is not a for a in axes)]
+    stage.reorder(*axes, *columns, *stage.op.reduce_axis)
+    total = prod(shape_of(out)[k] for k, a in enumerate(stage.op.axis) if any(a is b for b in axes))
+    block, row = stage.split(stage.fuse(*axes), factor=knobs.rows, tail="guard")
+    bind_blocks(stage, block, -(-total // knobs.rows), most_blocks(problem.target))
+    if knobs.lanes == 1:
+        stage.bind(row, te.thread_axis("threadIdx.x"))
+    else:
+        stage.bind(row, te.thread_axis("threadIdx.y"))
+        if prod(extent_of(axis) for axis in columns) > 1:
+            _share(stage, columns, knobs.lanes)
+        elif stage.op.reduce_axis:
+            _share(stage, stage.op.reduce_axis, knobs.lanes)
+    for op in sums:
+        if op is out.op:
+            continue
+        part = schedule[op.output(0)]
+        part.compute_at(stage, row)
+        if knobs.lanes == 1:
+            part.set_scope("local")
+        else:
+            _share(part, op.reduce_axis, knobs.lanes)
+    return schedule
+
+
+def _one_row(
+    schedule: te.Schedule, sums: Sequence[te.ComputeOp], out: te.Tensor, knobs: RowKnobs
+) -> te.Schedule:
+    """One number: each reduction is a block's, and what is computed of it one thread's."""
+    for op in sums:
+        if knobs.lanes > 1:
+            _share(schedule[op.output(0)], op.reduce_axis, knobs.lanes)
+    return schedule
+
+
+def _share(stage: te.Stage, axes: Sequence[te.IterVar], lanes: int) -> None:
+    """Give each lane of a row every `lanes`-th step of some loops."""
+    fused = axes[0] if len(axes) == 1 else stage.fuse(*axes)
+    _, lane = stage.split(fused, factor=lanes, tail="guard")
+    stage.bind(lane, te.thread_axis("threadIdx.x"))
+
+
+def _row_axes(
+    readers: Readers, sums: Sequence[te.ComputeOp], out: te.Tensor
+) -> list[te.IterVar] | None:
+    """Return the axes of `out` along which there are rows; None where stages are of another form.
+
+    Every reduction must be read at the axes of its own row alone, by `out` or by one that is.
+    """
+    known: dict[int, list[te.IterVar | None]] = {id(out.op): list(out.op.axis)}
+    found: list[te.IterVar] | None = list(out.op.axis) if out.op.reduce_axis else None
+    for op in reversed(sums):
+        if op is out.op:
+            continue
+        if len(op.outputs) != 1:
+            return None
+        place: list[te.IterVar | None] | None = None
+        for reader, positions in readers.get(id(op), []):
+            if positions is None or id(reader) not in known:
+                return None
+            own = {id(a.var): at for a, at in zip(reader.axis, known[id(reader)], strict=True)}
+            for position in positions:
+                here = [own.get(id(index)) for index in position]
+                if place is not None and any(a is not b for a, b in zip(here, place, strict=True)):
+                    return None
+                place = here
+        if place is None:
+            return None
+        shape = shape_of(op.output(0))
+        if any(at is None and n != 1 for at, n in zip(place, shape, strict=True)):
+            return None
+        axes = [at for at, n in zip(place, shape, strict=True) if at is not None and n != 1]
+        if found is None:
+            found = axes
+        wide = [a for a in found if extent_of(a) != 1]
+        if sorted(map(id, wide)) != sorted(map(id, axes)):
+            return None
+        known[id(op)] = place
+    return (found or list(out.op.axis[:1])) if sums else None
+
+
+def _softmax_axes(attrs: Any, rank: int) -> Sequence[int]:
+    return (attrs.axis % rank,)
+
+
+def _instance_axes(attrs: Any, rank: int) -> Sequence[int]:
+    return tuple(axis for axis in range(1, rank) if axis != attrs.axis % rank)
+
+
+def _image_axes(attrs: Any, rank: int) -> Sequence[int]:
+    return tuple(k for k, letter in enumerate(attrs.layout) if letter not in "NC")
+
+
+def _register(names: Sequence[str], axes: Axes, reads: int) -> None:
+    """Register the strategy for operators that reduce `axes`; they read a row `reads` times."""
+
+    def rows_of(attrs: Any, in_types: Sequence[Any]) -> Rows | None:
+        shape = tuple(in_types[0].shape)
+        return Rows.of(shape, axes(attrs, len(shape)))
+
+    def applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
+        rows = rows_of(attrs, in_types)
+        if rows is None or rows.length < 2:
+            return False
+        if runs_in_step(target):
+            near = rows.together or rows.count < _MANY_ROWS
+            return near and rows.length >= _LEAST_LENGTH
+        return reads > 1 and rows.count >= _LEAST_ROWS
+
+    def cost(problem: Problem, knobs: RowKnobs) -> float:
+        rows = rows_of(problem.attrs, problem.in_types)
+        assert rows is not None
+        return row_cost(rows, knobs)
+
+    def default(problem: Problem) -> RowKnobs:
+        return min(legal_knobs(problem.target), key=lambda knobs: cost(problem, knobs))
+
+    def space(problem: Problem) -> dict[str, Sequence[Any]]:
+        legal = legal_knobs(problem.target)
+        lanes = sorted({knobs.lanes for knobs in legal})
+        most = most_threads(problem.target) // lanes[-1]
+        return {"lanes": lanes, "rows": [n for n in _ROWS if n <= max(1, most)]}
+
+    register_strategy(
+        *names, name="threads.rows", priority=15, applies=applies, default=default, space=space,
+        cost=cost,
+    )(schedule_rows)  # fmt: skip
+
+
+_register(("nn.softmax", "nn.log_softmax", "nn.layer_norm"), _softmax_axes, 3)
+_register(("nn.instance_norm",), _instance_axes, 3)
+_register(("sum", "mean", "max", "min"), reduced_axes, 1)
+_register(
+    [f"nn.global_{kind}_pool{n}d" for kind in ("avg", "max") for n in (1, 2, 3)], _image_axes, 1
+)

@@ -1,0 +1,100 @@
+"""``slipway explain``: why each kernel of a model is computed the way it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from slipway.cli import console
+from slipway.cli.model_file import ModelOptions
+from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFile, ModelFormat
+from slipway.errors import ExecutionError
+
+
+def explain(
+    model: ModelFile,
+    target: Annotated[str, typer.Option("--target", help="What it is to run on.")] = "llvm",
+    tuning_records: Annotated[
+        Path | None, typer.Option(help="The choices of a search, which count before others.")
+    ] = None,
+    database: Annotated[
+        str | None, typer.Option(help="A search's trials: what was measured is told, too.")
+    ] = None,
+    device: Annotated[
+        str, typer.Option(help="Of which device: a kind, or 'modelled cortex-a53'.")
+    ] = "local",
+    kernel: Annotated[
+        str | None, typer.Option(help="Only those whose node or operator has this in its name.")
+    ] = None,
+    most: Annotated[int, typer.Option(min=1, help="Kernels at most, those with most work.")] = 8,
+    input_shapes: InputShapes = None,
+    bind: Bindings = None,
+    model_format: ModelFormat = None,
+    dense_rounding: DenseRounding = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Tell of MODEL's kernels which tile each has, its traffic and limit, and what else there was.
+
+    For example:
+
+        slipway explain mobilenet.onnx
+
+        slipway explain mobilenet.onnx --tuning-records m.records --database m.tuning.sqlite
+
+        slipway explain mobilenet.onnx --target "llvm -mcpu=cortex-a72" --kernel depthwise
+    """
+    from slipway.target import Target
+    from slipway.transform.context import PassContext
+    from slipway.tuning.database import Database
+    from slipway.tuning.explain import explain_model
+
+    model.stat()
+    chosen = Target(target)
+    if not chosen.kind.is_cpu:
+        raise ExecutionError(f"`slipway explain` is about processors, and {chosen} is none")
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+    with console.step(f"Reading {model}"):
+        module, parameters = options.read(model, chosen)
+    config: dict[str, Any] = {}
+    if tuning_records is not None:
+        config["schedules.records"] = str(tuning_records)
+    known = Database(database) if database is not None else None
+    with PassContext(opt_level=3, config=config):
+        found = explain_model(module, chosen, parameters, known, device)
+    if kernel is not None:
+        found = [e for e in found if any(kernel in n for n in (*e.task.layers, str(e.task)))]
+    found = found[:most]
+    if as_json:
+        print(json.dumps([json_of(e) for e in found], indent=1))
+        return
+    for each in found:
+        name = each.task.layers[0] if each.task.layers else each.task.name
+        calls = f", {each.task.weight} times in the model" if each.task.weight > 1 else ""
+        console.out.print(f"[bold]{escape(name)}[/]: {escape(str(each.task))}{calls}")
+        console.out.print(escape(each.paragraph) + "\n")
+    if not found:
+        console.out.print("No kernel of this name can be computed in more than one way.")
+
+
+def json_of(each: Any) -> dict[str, Any]:
+    """Return an explanation as plain values."""
+    return {
+        "layers": list(each.task.layers),
+        "operator": each.task.op,
+        "calls": each.task.weight,
+        "strategy": each.chosen.strategy,
+        "knobs": dict(each.chosen.knobs),
+        "predicted_cycles": each.cycles,
+        "arithmetic_cycles": each.arithmetic_cycles,
+        "traffic_cycles": each.memory_cycles,
+        "flops": each.flops,
+        "bytes": each.bytes,
+        "limit": each.limit,
+        "others": [{"choice": str(c), "cycles_ratio": ratio} for c, ratio in each.others[:8]],
+        "trials": len(each.trials),
+        "paragraph": each.paragraph,
+    }

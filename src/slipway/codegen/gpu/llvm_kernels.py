@@ -1,0 +1,204 @@
+"""Kernels of GPUs through LLVM: the walk of functions for processors, with threads.
+
+What differs between makers of GPUs is a table, `GpuMachine` (`nvptx.py`, `amdgpu.py`).  Pointers
+are generic; LLVM finds out which of them point to memory of the device or of the block.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from slipway import dtypes
+from slipway.codegen.gpu.kernel import AXES, DeviceKernel, axes_of
+from slipway.codegen.llvm.function import FunctionEmitter, ModuleState
+from slipway.codegen.llvm.module import emit_part
+from slipway.codegen.llvm.types import llvm_type
+from slipway.errors import CodegenError
+from slipway.ir import expr as E
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.ir.instructions.warp_products import WARP_PRODUCTS, emit_llvm, llvm_declaration
+from slipway.target import Target
+from slipway.target.capability import Capability
+
+
+@dataclass(frozen=True)
+class GpuMachine:
+    """How LLVM's IR says what a maker's GPUs do.
+
+    - `convention`: of kernels
+    - `numbers`: the functions that give a block's and a thread's number, without the axis
+    - `barrier`: the lines of a barrier; `declared` are the functions in them
+    - `threads`: a function's attribute for blocks of ``{threads}``
+    - `private`: the address space of a thread's own memory, 0 where it is the usual one
+    - `lines`: at the end of a module
+    - `dots`: calls of the instructions for four products of bytes, with ``{a}``, ``{b}``, ``{c}``
+    """
+
+    convention: str
+    numbers: Mapping[str, str]
+    barrier: Sequence[str]
+    declared: Sequence[str]
+    threads: str
+    private: int = 0
+    lines: Sequence[str] = ()
+    dots: Mapping[str, str] = field(default_factory=dict)
+
+
+_ATTRIBUTES = 'nounwind "no-builtins"'
+
+
+def kernels_ir(
+    kernels: Iterable[tuple[DeviceKernel, S.For]],
+    machine: GpuMachine,
+    target: Target,
+    capability: Capability,
+) -> str:
+    """Return LLVM IR of kernels, whose names, parameters and axes are those of their texts.
+
+    Raises CodegenError for what a kernel cannot do.
+    """
+    state = ModuleState(capability, strict=target.is_strict, attributes=_ATTRIBUTES)
+    statics: list[str] = []
+    for kernel, root in kernels:
+        emitter = _Kernel(state, kernel.name, statics, machine)
+        emitter.emit(kernel, root)
+    lines = [*statics, *state.functions, *_support(state.declarations), *state.loop_lines()]
+    return "\n".join([*lines, *machine.lines]) + "\n"
+
+
+def _support(declarations: Iterable[str]) -> list[str]:
+    """Return the declarations of LLVM's functions, and definitions of the others (codegen/glue).
+
+    Raises CodegenError for a function that nobody defines.
+    """
+    text = emit_part("support", Target("llvm -mtriple=aarch64-linux-gnu"))  # of 64 bits
+    lines: list[str] = []
+    for declared in sorted(declarations):
+        if "@llvm." in declared:
+            lines.append(declared)
+            continue
+        name = re.findall(r"@([\w.]+)", declared)[0]
+        found = re.search(rf"^define [^@\n]*@{re.escape(name)}\(.*?^}}\n", text, re.M | re.S)
+        if found is None:
+            raise CodegenError(f"a kernel cannot call {name}: no function on the GPU has that name")
+        lines.append(found[0].replace("define weak hidden", "define internal"))
+    return lines
+
+
+class _Kernel(FunctionEmitter):
+    """Emits one kernel: ``ptx_kernel void @name(pointers and scalars)``, say."""
+
+    def __init__(
+        self, module: ModuleState, name: str, statics: list[str], machine: GpuMachine
+    ) -> None:
+        super().__init__(module, name)
+        self.machine = machine
+        self.statics = statics
+        self.inside_parallel = True  # a parallel loop in a kernel is a thread's own
+
+    def emit(self, kernel: DeviceKernel, root: S.For) -> None:
+        """Append the kernel to the module."""
+        loops, body = axes_of(root)
+        params = list(kernel.params)
+        text = self.parameters(params, noalias=True)
+        self.widen_scalars(params)
+        for tag, loop in loops.items():
+            self._bind_axis(tag, loop)
+        self.stmt(body)
+        counts = [ops.as_int(extent) for extent in kernel.grid()[len(AXES) :]]
+        known = [n for n in counts if n is not None]
+        bounds = ""
+        if len(known) == len(AXES):
+            bounds = " " + self.machine.threads.format(threads=prod(known))
+        attributes = f"{self.module.attributes}{bounds}"
+        self.module.functions.append(
+            f"define {self.machine.convention} void @{self.name}({text}) {attributes} "
+            "{\nentry:\n" + "\n".join([*self.w.entry, *self.w.lines]) + "\n  ret void\n}\n"
+        )
+        self.module.declarations |= self.helpers
+
+    def _bind_axis(self, tag: str, loop: S.For) -> None:
+        kind, axis = tag.split(".")
+        self.bounds.bind(loop.loop_var, loop.min, loop.extent)
+        symbol = f"@{self.machine.numbers[kind]}.{axis}"
+        self.helpers.add(f"declare i32 {symbol}()")
+        extent = ops.as_int(loop.extent)
+        within = f"range(i32 0, {extent}) " if extent is not None and extent > 0 else ""
+        number = self.w.put(f"call {within}i32 {symbol}()")
+        if dtypes.bits_of(loop.loop_var.dtype) == 64:
+            number = self.w.put(f"zext i32 {number} to i64")
+        self.bind_scalar(loop.loop_var, number)
+        self.wide_values[id(loop.loop_var)] = self.wide(loop.loop_var)
+
+    def _for(self, node: S.For) -> None:
+        if node.kind == S.ForKind.THREAD:
+            raise CodegenError(f"{self.name}: loop {node.loop_var.name} over threads is not mapped")
+        super()._for(node)
+
+    def _allocate(self, node: S.Allocate) -> None:
+        buffer = node.buffer
+        size = buffer.size_bytes()
+        if size is None:
+            raise CodegenError(
+                f"{self.name}: the memory {buffer.name!r} of a thread or block has the shape "
+                f"{list(buffer.shape)}, and it must be constant"
+            )
+        self.note_buffer(buffer)
+        count = max(1, size // dtypes.bytes_of(buffer.dtype))
+        kind = f"[{count} x {llvm_type(buffer.dtype, self.soft_half, True)}]"
+        align = max(buffer.data_alignment, 16)
+        name = self.w.name()
+        if buffer.scope == "shared":
+            symbol = f"@{self.name}.shared{len(self.statics)}"
+            self.statics.append(
+                f"{symbol} = internal addrspace(3) global {kind} undef, align {align}"
+            )
+            text = f"addrspacecast ptr addrspace(3) {symbol} to ptr"
+        elif self.machine.private:
+            own = self.w.name()
+            space = f"addrspace({self.machine.private})"
+            self.w.entry.append(f"  {own} = alloca {kind}, align {align}, {space}")
+            text = f"addrspacecast ptr {space} {own} to ptr"
+        else:
+            text = f"alloca {kind}, align {align}"
+        self.w.entry.append(f"  {name} = {text}")
+        self.pointers[id(buffer.data)] = name
+        self.aligned[id(buffer.data)] = align
+        self.stmt(node.body)
+
+    def _assert(self, node: S.AssertStmt) -> None:
+        self.stmt(node.body)  # a kernel has no way to report
+
+    def _evaluate(self, value: E.PrimExpr) -> None:
+        if isinstance(value, E.Call) and value.op in ("ret", "call_packed"):
+            raise CodegenError(f"{self.name}: a kernel cannot {value.op}: {value}")
+        super()._evaluate(value)
+
+    def _call_storage_sync(self, node: E.Call) -> str:
+        self.helpers.update(self.machine.declared)
+        for line in self.machine.barrier:
+            self.w.do(line)
+        return "0"
+
+    def _dot(self, node: E.Call) -> str:
+        call = self.machine.dots.get(node.op)
+        if call is None:
+            return super()._dot(node)
+        a, b, c = (self.value(x) for x in node.args)
+        types = re.sub(r" (\{\w\}|true|false)", "", call.removeprefix("call "))
+        self.helpers.add(f"declare {types}")
+        return self.w.put(call.format(a=a, b=b, c=c))
+
+    def _call_warp_product(self, node: E.Call) -> str:
+        pointers = [self.value(a) for a in node.args[1:]]
+        entry = WARP_PRODUCTS[node.args[0].value]  # type: ignore[attr-defined]
+        self.helpers.add(llvm_declaration(entry))
+        emit_llvm(entry, pointers, self.w.put, self.w.do)
+        return "0"
+
+    def _keep_failure(self, kind: str, message: str) -> None:
+        raise CodegenError(f"{self.name}: a kernel cannot raise {kind}: {message}")

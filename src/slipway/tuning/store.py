@@ -1,0 +1,196 @@
+"""Where the rows of trials lie: a file of SQLite, or a PostgreSQL server that a team shares.
+
+Both take the same statements, with ``?`` for values; only rows are added.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from slipway.errors import TuningError, did_you_mean
+
+Values = Sequence[Any]
+Statement = tuple[str, Sequence[Values]]
+
+_TABLES = """
+create table if not exists task (
+    key text primary key, op text, attrs text, inputs text, target text, workload text
+);
+create table if not exists trial (
+    number {number} primary key, task text, candidate text, device text, host text, compiler text,
+    time {real}, score {real}, seconds text, kind text, error text, verified integer
+);
+create index if not exists trial_of_task on trial (task, device);
+"""
+SCHEMES = ("postgresql", "postgres")
+_LOCK = 7_355_608  # of the server, while tables are made: any number that others do not use
+
+
+class Store(Protocol):
+    """Tables of trials.  Each method raises TuningError where the rows cannot be had."""
+
+    where: str  # as errors and reports name it, without a password
+
+    def read(self, statement: str, values: Values = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+
+    def write(self, statements: Sequence[Statement]) -> None:
+        """Run statements for each of their rows of values, all of them or none."""
+
+    def close(self) -> None:
+        """Let go of the file or the server."""
+
+
+def store_at(place: str | Path) -> Store:
+    """Open the file or the server at `place`.  Raises TuningError where that is not possible."""
+    # A Path has lost one of the slashes.
+    url = re.sub(r"^(\w+):/+", r"\1://", str(place))
+    address = re.match(r"(\w+)://", url)
+    if address is None:
+        return FileStore(Path(place))
+    if address[1] not in SCHEMES:
+        raise TuningError(
+            f"{without_password(url)} is the address of a kind of server that keeps no "
+            f"trials here.{did_you_mean(address[1], SCHEMES)} Give the path of a file, or "
+            "postgresql://USER@HOST/DATABASE"
+        )
+    return ServerStore(url)
+
+
+class FileStore:
+    """Trials in a file of SQLite; several searches on a machine may share it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.where = path, str(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._connection = sqlite3.connect(path, timeout=30, check_same_thread=False)
+            self._connection.executescript(_TABLES.format(number="integer", real="real"))
+        except sqlite3.OperationalError as error:
+            raise TuningError(
+                f"{path} cannot be opened for trials ({error}): is there space, and may it be "
+                "written?"
+            ) from error
+        except sqlite3.DatabaseError as error:
+            raise TuningError(
+                f"{path} is no database of trials ({error}). Give the tuner another folder, "
+                "or move this file away"
+            ) from error
+
+    def read(self, statement: str, values: Values = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        try:
+            return self._connection.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise TuningError(f"the trials in {self.path} cannot be read: {error}") from error
+
+    def write(self, statements: Sequence[Statement]) -> None:
+        """Run statements in one transaction."""
+        try:
+            with self._connection as connection:
+                for statement, rows in statements:
+                    connection.executemany(statement, [list(map(_storable, r)) for r in rows])
+        except sqlite3.Error as error:
+            raise TuningError(f"a trial cannot be written to {self.path}: {error}") from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+
+class ServerStore:
+    """Trials on a PostgreSQL server.  A connection that was lost is made again once a call."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            import psycopg
+        except ImportError:
+            raise TuningError(
+                "trials on a PostgreSQL server need psycopg: pip install 'psycopg[binary]'"
+            ) from None
+        self._psycopg: Any = psycopg
+        self._url, self.where = url, without_password(url)
+        self._connection = self._connected()
+        tables = _TABLES.format(number="bigserial", real="double precision").split(";")
+        locked = ("select pg_advisory_xact_lock(?)", [(_LOCK,)])
+        self.write([locked, *((table, [()]) for table in tables if table.strip())])
+
+    def read(self, statement: str, values: Values = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+
+        def run(connection: Any) -> list[tuple[Any, ...]]:
+            found: list[tuple[Any, ...]] = connection.execute(_spelt(statement), values).fetchall()
+            return found
+
+        return self._run("the trials on {} cannot be read: {}", run)  # type: ignore[no-any-return]
+
+    def write(self, statements: Sequence[Statement]) -> None:
+        """Run statements in one transaction."""
+
+        def run(connection: Any) -> None:
+            for statement, rows in statements:
+                for values in rows:
+                    connection.execute(_spelt(statement), list(map(_storable, values)))
+
+        self._run("a trial cannot be written to {}: {}", run)
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+
+    def __del__(self) -> None:
+        """End the connection of a database that nobody closed."""
+        if "_connection" in self.__dict__:
+            self._connection.close()
+
+    def _run(self, words: str, run: Any) -> Any:
+        for is_last in (False, True):
+            try:
+                if self._connection.closed or self._connection.broken:
+                    self._connection = self._connected()
+                with self._connection.transaction():
+                    return run(self._connection)
+            except self._psycopg.Error as error:
+                # A server that was restarted is no end of a night's search.
+                if is_last or not self._connection.broken:
+                    raise TuningError(words.format(self.where, _first_line(error))) from error
+        raise AssertionError("unreachable")
+
+    def _connected(self) -> Any:
+        try:
+            return self._psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+        except self._psycopg.Error as error:
+            raise TuningError(
+                f"{self.where} cannot be opened for trials: {_first_line(error)}"
+            ) from error
+
+
+def without_password(url: str) -> str:
+    """Return an address as it may be shown."""
+    try:
+        parts = urlsplit(url)
+        secret = parts.password
+    except ValueError:
+        return url.partition("@")[2] or url
+    shown = url.replace(f":{secret}@", "@", 1) if secret else url
+    return re.sub(r"(password=)[^&]*", r"\1...", shown)
+
+
+def _spelt(statement: str) -> str:
+    return statement.replace("?", "%s")
+
+
+def _storable(value: Any) -> Any:
+    """Return what a text column takes: what a broken device said may be any bytes."""
+    if not isinstance(value, str):
+        return value
+    return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__

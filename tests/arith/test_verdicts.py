@@ -1,0 +1,184 @@
+"""Comparisons of extremes and remainders with the sizes inside of them."""
+
+import itertools
+import operator
+
+import pytest
+
+from slipway.arith.analyzer import Analyzer
+from slipway.ir import expr as E
+from slipway.ir import ops
+from slipway.ir.expr import SizeVar, Var
+
+COMPARISONS = {E.LT: operator.lt, E.LE: operator.le, E.GT: operator.gt, E.GE: operator.ge}
+SWAPPED = {E.LT: E.GT, E.LE: E.GE, E.GT: E.LT, E.GE: E.LE}
+W_LOW, W_HIGH = 4, 11
+
+
+def sizes():
+    return Var("i"), SizeVar("w", "int32", W_LOW, -1)
+
+
+# For each: the expression of i and w, what Python says it is, and its distance from w at the
+# extreme: it is at most (low: at least) w plus that, and takes that for some i.
+ENDS = {
+    "min": (lambda i, w: ops.minimum(i * 6, w - 6), lambda i, w: min(i * 6, w - 6), "most", -6),
+    "min, first": (lambda i, w: ops.minimum(w - 2, i), lambda i, w: min(w - 2, i), "most", -2),
+    "max": (lambda i, w: ops.maximum(i * 3, w + 1), lambda i, w: max(i * 3, w + 1), "least", 1),
+    "less a max": (
+        lambda i, w: 2 * w - ops.maximum(w + 3, i), lambda i, w: 2 * w - max(w + 3, i), "most", -3),
+    "less a min": (
+        lambda i, w: 2 * w - ops.minimum(w - 3, i), lambda i, w: 2 * w - min(w - 3, i), "least", 3),
+    "remainder": (lambda i, w: E.FloorMod(i, w), lambda i, w: i % w, "most", -1),
+    "remainder of a sum": (
+        lambda i, w: E.FloorMod(i, w - 2), lambda i, w: i % (w - 2), "most", -3),
+    "less a remainder": (
+        lambda i, w: 2 * w - E.FloorMod(i, w), lambda i, w: 2 * w - i % w, "least", 1),
+    "twice a remainder": (
+        lambda i, w: E.FloorMod(i, w) * 2 - w, lambda i, w: i % w * 2 - w, "most", -2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", COMPARISONS)
+@pytest.mark.parametrize("name", ENDS)
+def test_a_verdict_where_the_end_gives_one_and_nowhere_else(name, kind):
+    make, compute, which, distance = ENDS[name]
+    for shift in range(-8, 9):
+        i, w = sizes()
+        simple = Analyzer().simplify(kind(make(i, w) + shift, w))
+        found = bool(simple.value) if isinstance(simple, E.IntImm) else None
+        answers = {
+            COMPARISONS[kind](compute(a, b) + shift, b)
+            for a, b in itertools.product(range(-30, 60), range(W_LOW, W_HIGH))
+        }
+        if which == "most":  # it is below w from there on, and nothing else is known
+            below = distance + shift < 0 if kind in (E.LT, E.GE) else distance + shift <= 0
+            wanted = (kind in (E.LT, E.LE)) if below else None
+        else:
+            above = distance + shift > 0 if kind in (E.GT, E.LE) else distance + shift >= 0
+            wanted = (kind in (E.GT, E.GE)) if above else None
+        assert found == wanted, shift
+        assert found is None or answers == {found}
+
+
+def test_remainders_by_what_may_be_negative_have_no_end():
+    i, w = Var("i"), Var("w")
+    an = Analyzer()
+    assert not isinstance(an.simplify(E.FloorMod(i, w) < w), E.IntImm)
+    assert an.bounds(E.FloorMod(i, w)) == (float("-inf"), float("inf"))
+    one = SizeVar("n", "int32", 0, 9)  # nor by what may be none
+    assert not isinstance(an.simplify(E.FloorMod(i, one) < one), E.IntImm)
+
+
+@pytest.mark.parametrize("first", [(-7, -3), (-7, 5), (0, 5), (3, 20), (-1, 0), (-3, -3)])
+@pytest.mark.parametrize("by", [(1, 1), (1, 4), (3, 8), (6, 6)])
+def test_bounds_of_quotients_and_remainders(first, by):
+    an, i, w = Analyzer(), Var("i"), Var("w")
+    an.bind(i, *first)
+    an.bind(w, *by)
+    pairs = list(itertools.product(range(first[0], first[1] + 1), range(by[0], by[1] + 1)))
+    quotients = [a // b for a, b in pairs]
+    assert an.bounds(E.FloorDiv(i, w)) == (min(quotients), max(quotients))
+    low, high = an.bounds(E.FloorMod(i, w))
+    remainders = [a % b for a, b in pairs]
+    assert low <= min(remainders)
+    assert max(remainders) <= high <= by[1] - 1
+
+
+def test_bounds_of_quotients_without_an_end():
+    an, i, w = Analyzer(), Var("i"), SizeVar("w", "int32", 3, -1)
+    assert an.bounds(E.FloorDiv(i, w)) == (float("-inf"), float("inf"))
+    an.bind(i, 0, float("inf"))
+    assert an.bounds(E.FloorDiv(i, w)) == (0, float("inf"))
+    an.bind(i, -7, 20)
+    assert an.bounds(E.FloorDiv(i, w)) == (-3, 6)
+    assert an.bounds(E.FloorMod(i, w)) == (0, float("inf"))
+
+
+def test_equality_is_not_decided_by_an_end():
+    i, w = sizes()
+    assert not isinstance(Analyzer().simplify(E.EQ(ops.minimum(i, w), w)), E.IntImm)
+    assert not isinstance(Analyzer().simplify(E.NE(ops.minimum(i, w), w)), E.IntImm)
+
+
+# -- quotients by what they divide, and loops of open numbers of steps -----------------------------
+
+
+@pytest.mark.parametrize("kind", COMPARISONS)
+@pytest.mark.parametrize("shift", [-2, -1, 0, 1, 2])
+def test_quotients_are_compared_by_what_is_divided(kind, shift):
+    """q = (c + min(8 * i, h * w - 8)) // w with c in 0..7 is below h, and nothing closer."""
+    c, i, w = Var("c"), Var("i"), SizeVar("w", "int32", 3, -1)
+    h = SizeVar("h", "int32", 3, -1)
+    an = Analyzer()
+    an.bind(c, 0, 7)
+    an.bind(i, 0, 99)
+    quotient = E.FloorDiv(c + ops.minimum(i * 8, h * w - 8), w)
+    for left, right, how in ((quotient, h, kind), (h, quotient, SWAPPED[kind])):
+        simple = an.simplify(how(left, right + shift))
+        found = bool(simple.value) if isinstance(simple, E.IntImm) else None
+        answers = {
+            how_(left_, right_ + shift)
+            for a, b, p, q in itertools.product(range(8), range(0, 60, 7), (3, 5, 9), (3, 4, 8))
+            if p * q >= 8
+            for at in [(a + min(8 * b, p * q - 8)) // q]
+            for how_ in [COMPARISONS[how]]
+            for left_, right_ in [(at, p) if left is quotient else (p, at)]
+        }
+        assert found is None or answers == {found}
+        side = shift if left is quotient else -shift
+        decided = side >= 0 if kind in (E.LT, E.GE) else side >= -1
+        assert (found is not None) == decided
+
+
+def test_a_loop_of_an_open_number_of_steps_ends_before_it():
+    an = Analyzer()
+    k, n, h = Var("k"), SizeVar("n", "int32", 1, -1), SizeVar("h", "int32", 1, -1)
+    an.bind_range(k, E.Range(ops.const(0), n * h * 4))
+    assert an.can_prove(k < n * h * 4)
+    assert an.can_prove(E.FloorDiv(k, h * 4) < n)
+    assert an.can_prove(E.FloorDiv(E.FloorDiv(k, h), 4) < n)
+    assert an.can_prove(E.FloorDiv(E.FloorDiv(k, 4), h) < n)
+    assert not an.can_prove(k + 1 < n * h * 4)
+    assert not an.can_prove(E.FloorDiv(k, h) < n)
+    assert not an.can_prove(E.FloorDiv(k, 2) < n)
+
+
+def test_a_loop_that_begins_elsewhere():
+    an = Analyzer()
+    k, n = Var("k"), SizeVar("n", "int32", 1, -1)
+    an.bind_range(k, E.Range(ops.const(3), n))
+    assert an.can_prove(k < n + 3)
+    assert not an.can_prove(k < n + 2)
+
+
+def test_another_loop_of_the_same_variable_has_its_own_end():
+    an = Analyzer()
+    k, n, m = Var("k"), SizeVar("n", "int32", 1, -1), SizeVar("m", "int32", 1, -1)
+    an.bind_range(k, E.Range(ops.const(0), n))
+    assert an.can_prove(k < n)
+    an.bind_range(k, E.Range(ops.const(0), m))
+    assert an.can_prove(k < m)
+    assert not an.can_prove(k < n)
+    an.bind(k, 0, 7)
+    assert not an.can_prove(k < m)
+    an.bind_range(k, E.Range(ops.const(0), n))
+    an.bind_value(k, ops.const(5))
+    assert not an.can_prove(k < n)
+
+
+def test_an_end_without_sizes_is_not_kept():
+    an = Analyzer()
+    k, j = Var("k"), Var("j")
+    an.bind(j, 0, 9)
+    an.bind_range(k, E.Range(ops.const(0), j + 1))
+    assert not an.can_prove(k <= j)  # a loop inside of another: as ever
+
+
+def test_steps_come_to_an_end():
+    """Nothing is decided of what would take more replacements than are tried."""
+    an, w = Analyzer(), SizeVar("w", "int32", 1, -1)
+    deep = Var("i")
+    for number in range(12):
+        deep = ops.minimum(deep + 1, Var(f"x{number}") + w)
+    assert not isinstance(an.simplify(deep < w), E.IntImm)

@@ -1,0 +1,29 @@
+/* A libamdhip64.so for tests: that of CUDA under HIP's names, which are those of
+ * hip_runtime_api.h. */
+#define FAKE_HIP 1
+#define cuInit hipInit
+#define cuDriverGetVersion hipDriverGetVersion
+#define cuDeviceGetCount hipGetDeviceCount
+#define cuDeviceGet hipDeviceGet
+#define cuDeviceGetName hipDeviceGetName
+#define cuDeviceGetAttribute hipDeviceGetAttribute
+#define cuDeviceTotalMem_v2 hipDeviceTotalMem
+#define cuCtxSynchronize hipDeviceSynchronize
+#define cuMemAlloc_v2 hipMalloc
+#define cuMemFree_v2 hipFree
+#define cuMemcpyHtoD_v2 hipMemcpyHtoD
+#define cuMemcpyDtoH_v2 hipMemcpyDtoH
+#define cuMemcpyDtoD_v2 hipMemcpyDtoD
+#define cuPointerGetAttribute hipPointerGetAttribute
+#define cuModuleLoadDataEx hipModuleLoadDataEx
+#define cuModuleGetFunction hipModuleGetFunction
+#define cuFuncGetAttribute hipFuncGetAttribute
+#define cuLaunchKernel hipModuleLaunchKernel
+#define cuEventCreate hipEventCreateWithFlags
+#define cuEventRecord hipEventRecord
+#define cuEventSynchronize hipEventSynchronize
+#define cuEventElapsedTime hipEventElapsedTime
+#define cuEventDestroy_v2 hipEventDestroy
+#define cuGetErrorName hipDrvGetErrorName
+#define cuGetErrorString hipDrvGetErrorString
+#include "fake_cuda.cc"
