@@ -75,7 +75,9 @@ def flash_board(board: Board, elf: Path, drive: str | None = None, port: str | N
         chip, offset = what.split()
         at = ["--port", port] if port else []
         image_file = _converted(board, elf, "binary", ".bin")
-        command = [find_tool("esptool"), "--chip", chip, *at, "write_flash", offset]
+        older = "esptool.py" if shutil.which("esptool") is None else "esptool"
+        name = older if shutil.which(older) else "esptool"
+        command = [find_tool(name), "--chip", chip, *at, "write_flash", offset]
         run_tool(
             [*command, str(image_file)], f"programming {board.name}", timeout_s=FLASH_TIMEOUT_S
         )
