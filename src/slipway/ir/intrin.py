@@ -78,7 +78,7 @@ def _dot4(kinds: str, a: Any, b: Any, c: Any) -> Any:
     """Four products of the bytes of words, "s" or "u" for each of both; the sum wraps around."""
 
     def numbers(words: Any, kind: str) -> Any:
-        four = np.ascontiguousarray(np.asarray(words, "int32"))[..., None]
+        four = np.asarray(words, "int32", order="C")[..., None]
         return four.view("int8" if kind == "s" else "uint8").astype("int64")
 
     total = (numbers(a, kinds[0]) * numbers(b, kinds[1])).sum(-1) + np.asarray(c, "int64")
