@@ -6,6 +6,7 @@ import pytest
 import slipway as tvm
 from slipway import relay
 from slipway.errors import ExecutionError, TargetError
+from slipway.runtime import container
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 B = np.ones(3, np.float32)
@@ -66,3 +67,17 @@ def test_mistakes_are_named():
         run(X, c=B)
     with pytest.raises(TargetError, match="no executor 'grph'"):
         relay.create_executor("grph")
+
+
+@pytest.mark.parametrize("kind", ["graph", "debug", "vm"])
+def test_a_tuple_is_an_adt_as_in_classic_tvm(kind):
+    x = relay.var("x", shape=(3,))
+    pair = relay.Tuple([relay.nn.relu(x), relay.Tuple([x + x, x])])
+    run = relay.create_executor(kind, mod=relay.Function([x], pair)).evaluate()
+    given = np.array([-1, 2, 3], "float32")
+    first, inner = result = run(given)
+    assert isinstance(result, container.ADT)
+    assert isinstance(inner, container.ADT)
+    assert result.tag == 0
+    np.testing.assert_array_equal(first.numpy(), np.maximum(given, 0))
+    np.testing.assert_array_equal(inner[0].numpy(), 2 * given)

@@ -29,6 +29,7 @@ from slipway.relay.op_registry import is_primitive
 from slipway.relay.open_dims import fix_shapes, open_inputs
 from slipway.relay.types import ANY, TupleType, Type, flatten, is_open
 from slipway.relay.visit import post_order
+from slipway.runtime.container import tuple_object
 from slipway.runtime.devices import cpu
 from slipway.runtime.graph import graph_executor
 from slipway.runtime.graph.input_values import IN_MODEL, converted
@@ -64,7 +65,7 @@ class RelayExecutor:
     ) -> Callable[..., Any]:
         """Return a function of the inputs, in order or by name.
 
-        Its result is an NDArray, for a tuple a list of them, lists for tuples in it.  `expr`
+        Its result is an NDArray, or an ADT (a tuple) of them, and of such, for a tuple.  `expr`
         replaces the module's main; `binds` gives variables values beforehand.  An expression that
         is no function, and has no inputs, is run at once, and its value returned.
         """
@@ -219,9 +220,9 @@ def _plain(value: Any) -> Any:
 
 
 def _as_typed(type_: Type, take: Callable[[], Any]) -> Any:
-    """Return the next outputs as the model's type nests them: a list for a tuple."""
+    """Return the next outputs as the model's type nests them."""
     if isinstance(type_, TupleType):
-        return [_as_typed(field, take) for field in type_.fields]
+        return tuple_object(_as_typed(field, take) for field in type_.fields)
     return take()
 
 
@@ -231,7 +232,7 @@ def _result_type(main: Function) -> Type:
 
 def _wrapped(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_wrapped(v) for v in value]
+        return tuple_object(_wrapped(v) for v in value)
     return array(np.asarray(value))
 
 

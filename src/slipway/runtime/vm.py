@@ -20,12 +20,13 @@ from typing import Any
 from slipway.classic.names import REGIONS
 from slipway.errors import ArtifactError, ExecutionError, did_you_mean
 from slipway.placeholders import placeholder_of
+from slipway.runtime.container import tuple_object
 from slipway.runtime.devices import Device, cpu
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.ndarray import array
 
 FORMAT = 1  # of the bytes that `Executable.save` gives
-Nested = Any  # the number of an output, or a list of such
+Nested = Any  # the number of an output, or a list or tuple of such
 
 
 def inputs_by_name(
@@ -175,12 +176,14 @@ class Executable:
 
 
 def _nested(result: Nested, take: Callable[[int], Any]) -> Any:
-    return [_nested(r, take) for r in result] if isinstance(result, list) else take(result)
+    if isinstance(result, list | tuple):
+        return tuple_object(_nested(r, take) for r in result)
+    return take(result)
 
 
 def _numbers(result: Nested) -> list[int]:
     """Return the numbers of the outputs in the order in which results nest them."""
-    if isinstance(result, list):
+    if isinstance(result, list | tuple):
         return [number for part in result for number in _numbers(part)]
     if type(result) is not int:
         raise TypeError("no number of an output")
@@ -188,7 +191,7 @@ def _numbers(result: Nested) -> list[int]:
 
 
 class VirtualMachine:
-    """An executable on devices; results are NDArrays, or lists of them for tuples."""
+    """An executable on devices; results are NDArrays, or ADTs (tuples) of them for tuples."""
 
     NAIVE_ALLOCATOR, POOLED_ALLOCATOR = 1, 2  # of TVM; memory is planned when the model is compiled
 
@@ -258,7 +261,7 @@ class VirtualMachine:
         """Return the results of the last run as a list."""
         if self._result is None:
             raise ExecutionError("there are no outputs yet: call run first")
-        return self._result if isinstance(self._result, list) else [self._result]
+        return list(self._result) if isinstance(self._result, tuple) else [self._result]
 
 
 def _check_main(name: str) -> None:
