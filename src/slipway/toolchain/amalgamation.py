@@ -31,7 +31,7 @@ _OWN_NAMES = (  # what a file defines for itself, by the house's layout
     re.compile(r"^typedef struct (\w+) ", re.MULTILINE),
     re.compile(r"^typedef [^{;]*?(\w+);", re.MULTILINE),
 )
-_AFTER_MEMBER = re.compile(r"\s*[;,\[:]|\)\(")
+_ENUMERATED = re.compile(r"^  ([A-Z]\w+) = ", re.MULTILINE)
 _DEFINED = re.compile(r"^ *# *define (\w+)", re.MULTILINE)
 
 
@@ -98,14 +98,48 @@ def _source(sources: list[Path]) -> str:
         '#ifndef _GNU_SOURCE\n#define _GNU_SOURCE 1\n#endif\n#include "slipway.h"\n',
     ]
     for path, text in texts.items():
+        if '.c"' in text and (again := _compiled_again(path, text)):
+            parts.append(f"\n/* {path.relative_to(CRT).as_posix()} */\n{again}")
+            continue
         heads = "".join(_private_headers(path, text, private))
         body = _INCLUDE.sub(lambda m: m.group(0) if m.group(2) else "", text)
         body = body.replace("#define _GNU_SOURCE\n", "")  # which the first line does for all
         prefix = f"{path.parent.name}_{path.stem}_own_"
         body = _renamed(body, {name: prefix + name for name in names[path] & shared})
-        undone = "".join(f"#undef {name}\n" for name in sorted(set(_DEFINED.findall(body))))
-        parts.append(f"\n/* {path.relative_to(CRT).as_posix()} */\n{heads}{body}{undone}")
+        parts.append(f"\n/* {path.relative_to(CRT).as_posix()} */\n{heads}{body}{_undone(body)}")
     return "".join(parts)
+
+
+def _compiled_again(path: Path, text: str) -> str:
+    """Return a file that includes sources to compile them under other names, with these in place.
+
+    Their headers come along a second time, where what the file defines says something else in them.
+    """
+    codes = [path.parent / own for own, _ in _INCLUDE.findall(text) if own.endswith(".c")]
+    if not codes:
+        return ""
+    switches = set(_DEFINED.findall(text))
+    headers: list[Path] = []
+    for code in codes:
+        for own, _ in _INCLUDE.findall(code.read_text(encoding="utf-8")):
+            header = path.parent / own
+            if own and header.is_file() and header not in headers:
+                headers.append(header)
+    asked = [h.read_text(encoding="utf-8") for h in headers]
+    asked = [t for t in asked if any(switch in t for switch in switches)]
+    texts = [text, *asked, *(code.read_text(encoding="utf-8") for code in codes)]
+    body = "".join(_INCLUDE.sub(lambda m: m[0] if m[2] else "", t) for t in texts)
+    own_names = _own_names(body) | {name for t in asked for name in _ENUMERATED.findall(t)}
+    prefix = f"{path.parent.name}_{path.stem}_own_"
+    return (
+        "".join(map(_undone, asked))
+        + _renamed(body, {name: prefix + name for name in own_names})
+        + _undone(body)
+    )
+
+
+def _undone(text: str) -> str:
+    return "".join(f"#undef {name}\n" for name in sorted(set(_DEFINED.findall(text))))
 
 
 def _own_names(text: str) -> set[str]:
