@@ -8,10 +8,11 @@ The model knows how many instructions a core starts in a cycle, in order or not,
 takes, how often its pipes take one, and what lines of memory cost that the caches lack.  It knows
 no branch prediction, no TLB, no other program, and streams of lines are all that is prefetched.
 
-Sources: Arm's software optimization guides of Cortex-A72 (UAN 0016) and Cortex-A76 (PJDOC
-466751330-7215) and the technical reference manuals; for Cortex-A53, of which there is no guide,
-LLVM's AArch64SchedA53.td, and that its loads bring 64 bits a cycle.  Caches, clocks and the rates
-of memory are those of the boards that have the cores: Raspberry Pi 3, 4 and 5.
+The numbers are what is commonly known of the cores and of the boards that have them (Raspberry Pi
+3, 4 and 5); they were not read off Arm's software optimization guides (UAN 0016, PJDOC
+466751330-7215) line by line.  Of Cortex-A53, issue width, latencies of loads, floats and multiply-
+adds and the forwarding between these agree with LLVM's AArch64SchedA53.td, but for operations on
+128 bits, which hold a pipe for two cycles there and for one here.
 """
 
 from __future__ import annotations
