@@ -40,7 +40,7 @@ def _page(names: tuple[str, ...], command: Any) -> str:
     lines += [".SH NAME", f"{_text('-'.join(names))} \\- {_text(summary)}"]
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
-    shown = [p.metavar or p.human_readable_name.upper() for p in arguments]
+    shown = [p.metavar or (p.name or "").upper() for p in arguments]
     inner = getattr(command, "commands", {})
     lines += [".SH SYNOPSIS", f".B {_text(' '.join(names))}"]
     lines += [_text(" ".join(["[OPTIONS]", *shown, *(["COMMAND [ARGS]..."] if inner else [])]))]
