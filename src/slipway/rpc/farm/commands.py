@@ -35,7 +35,7 @@ class Command:
     timeout_s: float = 60.0
 
     def serves(self, key: str) -> bool:
-        """Whether it is offered for devices of a kind."""
+        """Return whether it is offered for devices of a kind."""
         return not self.farm and (not self.kinds or key in self.kinds)
 
 
