@@ -22,7 +22,7 @@ DIGITS = Path(str(files("slipway"))) / "models" / "digits" / "digits.onnx"
 
 # What each command that reads a model needs beside it.
 READ_A_MODEL = {
-    "bisect": "", "chat": "", "check": "", "compile": "-o out/m.tar", "fit": "--board mps2-an386",
+    "bisect": "", "chat": "", "check": "", "compile": "-o out/m.tar", "explain": "", "fit": "--board mps2-an386",
     "micro create": "out/p --board mps2-an386", "profile": "", "quantize": "--calibration ok.npz",
     "report": "-o out/r.html", "serve": "", "tune": "--trials 1 -o out/t.json",
     "validate": "--dataset ok.npz", "web-demo": "-o out/w",
@@ -56,6 +56,13 @@ compile DIGITS --dim N=99999999999999999999
 compile DIGITS --bind nope=1
 compile DIGITS --state a
 compile DIGITS --opt-level 9
+explain DIGITS --target nope
+explain DIGITS --target opencl
+explain DIGITS --tuning-records missing
+explain DIGITS --tuning-records text.txt
+explain DIGITS --database text.txt
+explain DIGITS --most 0
+farm add nope
 report DIGITS -o folder
 report DIGITS --target nope -o r.html
 targets --cpus zzz

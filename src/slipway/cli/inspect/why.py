@@ -24,8 +24,8 @@ def explain(
     database: Annotated[
         str | None, typer.Option(help="A search's trials: what was measured is told, too.")
     ] = None,
-    device: Annotated[
-        str, typer.Option(help="Of which device: a kind, or 'modelled cortex-a53'.")
+    measured_on: Annotated[
+        str, typer.Option(help="Whose trials: a device's kind, or 'modelled cortex-a53'.")
     ] = "local",
     kernel: Annotated[
         str | None, typer.Option(help="Only those whose node or operator has this in its name.")
@@ -64,7 +64,7 @@ def explain(
         config["schedules.records"] = str(tuning_records)
     known = Database(database) if database is not None else None
     with PassContext(opt_level=3, config=config):
-        found = explain_model(module, chosen, parameters, known, device)
+        found = explain_model(module, chosen, parameters, known, measured_on)
     if kernel is not None:
         found = [e for e in found if any(kernel in n for n in (*e.task.layers, str(e.task)))]
     found = found[:most]
