@@ -22,7 +22,8 @@ DIGITS = Path(str(files("slipway"))) / "models" / "digits" / "digits.onnx"
 
 # What each command that reads a model needs beside it.
 READ_A_MODEL = {
-    "bisect": "", "chat": "", "check": "", "compile": "-o out/m.tar", "explain": "", "fit": "--board mps2-an386",
+    "bisect": "", "chat": "", "check": "", "compile": "-o out/m.tar", "explain": "",
+    "fit": "--board mps2-an386",
     "micro create": "out/p --board mps2-an386", "profile": "", "quantize": "--calibration ok.npz",
     "report": "-o out/r.html", "serve": "", "tune": "--trials 1 -o out/t.json",
     "validate": "--dataset ok.npz", "web-demo": "-o out/w",

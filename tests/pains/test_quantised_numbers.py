@@ -60,8 +60,8 @@ def test_one_rule_gives_the_same_bits_whatever_computes_them():
         try:
             got = [model(x) for x in inputs]
         except tvm.errors.ExecutionError as error:
-            # A processor that lacks it says so, and computes nothing.
-            assert "needs the processor features" in str(error)
+            if "needs the processor features" not in str(error):
+                raise  # a processor that lacks it says so, and computes nothing
             continue
         wanted = got if wanted is None else wanted
         for one, other in zip(got, wanted, strict=True):

@@ -102,7 +102,7 @@ def test_a_model_is_lowered_under_the_context_it_was_built_in_whichever_thread_a
     ("enter", "current", "nothing"),
     [
         (lambda: Target("c"), Target.current, None),
-        (lambda: op_registry.span("node"), op_registry._current_span, ""),
+        (lambda: op_registry.span("node"), op_registry.current_span, ""),
     ],
 )
 def test_other_scopes_are_a_threads_own_too(enter, current, nothing):

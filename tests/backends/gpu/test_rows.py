@@ -7,7 +7,7 @@ import run_kernels
 import slipway as tvm
 from slipway import relay
 from slipway.backends.gpu.schedules import rows
-from slipway.backends.gpu.schedules.rows import RowKnobs, Rows, row_cost
+from slipway.backends.gpu.schedules.rows import RowOfThreadsKnobs, Rows, row_cost
 from slipway.contrib import graph_executor
 from slipway.target import Target
 
@@ -72,7 +72,7 @@ def test_rows_on_opencl(device, name, options):
 
 @pytest.mark.parametrize("knobs", [(1, 8), (8, 4), (32, 1), (64, 2)])
 def test_rows_do_not_race(simulators, monkeypatch, knobs):
-    monkeypatch.setattr(rows, "legal_knobs", lambda target: [RowKnobs(*knobs)])
+    monkeypatch.setattr(rows, "legal_knobs", lambda target: [RowOfThreadsKnobs(*knobs)])
     simulator = simulators("ll")
     simulator.enter()
     for name in ("softmax", "epilogue", "layer norm", "kept"):
