@@ -193,11 +193,11 @@ class Page:
         self.browser = browser
         metrics = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        browser.get("about:blank")
-        browser.get_log("browser")
         # Where no page of ours runs: one that connects again would keep its key behind this.
         browser.get(f"{site.url}device/page.mjs")
         browser.execute_script("sessionStorage.clear()")
+        browser.get("about:blank")
+        browser.get_log("browser")
         browser.get(site.url)
         for name, value in (("key", key), ("token", token)):
             field = browser.find_element(By.ID, name)
