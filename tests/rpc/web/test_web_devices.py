@@ -210,7 +210,16 @@ class Page:
         return self.browser.find_element(By.ID, name).text
 
     def shows(self, **texts):
-        return wait_for(lambda: all(self.text(k) == v for k, v in texts.items()))
+        seen = {}
+
+        def are_shown():
+            seen.update({name: self.text(name) for name in texts})
+            return seen == texts
+
+        try:
+            return wait_for(are_shown)
+        except AssertionError:
+            raise AssertionError(f"the page shows {seen}, not {texts}") from None
 
 
 @pytest.fixture
