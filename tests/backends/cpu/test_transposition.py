@@ -19,7 +19,7 @@ def shuffles(body, target="llvm -mcpu=x86-64-v4"):
     return sum(isinstance(node, E.Shuffle) for node in walk(lowered.body))
 
 
-TURNED = {
+TRANSPOSED = {
     "two axes": lambda: relay.transpose(var("x", 3, 33, 50), (0, 2, 1)),
     "to channels last": lambda: relay.transpose(var("x", 2, 20, 7, 9), (0, 2, 3, 1)),
     "from channels last": lambda: relay.transpose(var("x", 1, 9, 11, 37), (0, 3, 1, 2)),
@@ -49,9 +49,9 @@ NARROW = {
 
 
 @pytest.mark.parametrize("target", [*TARGETS, "c"])
-@pytest.mark.parametrize("name", [*TURNED, *NARROW])
+@pytest.mark.parametrize("name", [*TRANSPOSED, *NARROW])
 def test_numbers(name, target):
-    run((TURNED | NARROW)[name](), target)
+    run((TRANSPOSED | NARROW)[name](), target)
 
 
 @pytest.mark.parametrize("cpu", ["haswell", "x86-64-v4"])
@@ -65,9 +65,9 @@ def test_pixels_are_stored_without_looking_for_each_element(name, cpu):
     assert "\tvgather" not in assembly
 
 
-@pytest.mark.parametrize("name", TURNED)
+@pytest.mark.parametrize("name", TRANSPOSED)
 def test_tiles_are_turned_in_registers(name):
-    assert shuffles(TURNED[name]()) >= 8  # eight lanes take 24, four take 8
+    assert shuffles(TRANSPOSED[name]()) >= 8  # eight lanes take 24, four take 8
 
 
 def test_what_runs_along_memory_is_left_alone():
@@ -77,7 +77,7 @@ def test_what_runs_along_memory_is_left_alone():
 
 
 def test_c_has_no_vectors_to_turn():
-    assert shuffles(TURNED["two axes"](), "c") == 0
+    assert shuffles(TRANSPOSED["two axes"](), "c") == 0
 
 
 @pytest.mark.parametrize("target", [*TARGETS, "c"])

@@ -106,7 +106,7 @@ def test_long_rows_have_more_threads_than_short_ones():
 
 def test_rows_that_are_no_rows_are_computed_by_elements(device):
     x = run_kernels.random(6, 40)
-    library = compiled(  # the softmax is read turned
+    library = compiled(  # the softmax is read transposed
         lambda x: relay.transpose(relay.nn.softmax(x)), (6, 40), Target("opencl", host="llvm")
     )
     np.testing.assert_allclose(run(library, device, x), softmax(x).T, rtol=1e-5, atol=1e-6)

@@ -56,20 +56,20 @@ def test_the_first_rows_of_a_scan_need_no_copy(device):
 def test_a_warp_shares_memory(any_device):
     n = 96
     a = te.placeholder((4, n), name="A")
-    turned = te.compute((4, n), lambda y, i: a[y, i // 32 * 32 + (i + 1) % 32], name="turned")
-    s = te.create_schedule(turned.op)
-    held = s.cache_read(a, "warp", [turned])
-    rows, columns = s[turned].op.axis
-    block, lane = s[turned].split(columns, factor=32)
-    s[turned].reorder(block, rows, lane)
-    s[turned].bind(block, axis("blockIdx.x"))
-    s[turned].bind(rows, axis("threadIdx.y"))
-    s[turned].bind(lane, axis("threadIdx.x"))
-    s[held].compute_at(s[turned], rows)
+    rotated = te.compute((4, n), lambda y, i: a[y, i // 32 * 32 + (i + 1) % 32], name="rotated")
+    s = te.create_schedule(rotated.op)
+    held = s.cache_read(a, "warp", [rotated])
+    rows, columns = s[rotated].op.axis
+    block, lane = s[rotated].split(columns, factor=32)
+    s[rotated].reorder(block, rows, lane)
+    s[rotated].bind(block, axis("blockIdx.x"))
+    s[rotated].bind(rows, axis("threadIdx.y"))
+    s[rotated].bind(lane, axis("threadIdx.x"))
+    s[held].compute_at(s[rotated], rows)
     _, lane = s[held].split(s[held].op.axis[1], factor=32)
     s[held].bind(lane, axis("threadIdx.x"))
     x, at = random(4, n), np.arange(n)
-    found = run(built(s, [a, turned], name="turned"), any_device, [x], (4, n))
+    found = run(built(s, [a, rotated], name="rotated"), any_device, [x], (4, n))
     np.testing.assert_array_equal(found, x[:, at // 32 * 32 + (at + 1) % 32])
 
 
