@@ -14,17 +14,13 @@ from math import prod
 from typing import Any
 
 from slipway import te
-from slipway.backends.gpu.schedules.generic import (
-    ThreadKnobs,
-    only_reader,
-    readers_of,
-    schedule_elements,
-)
+from slipway.backends.gpu.schedules.generic import ThreadKnobs, schedule_elements
 from slipway.backends.gpu.schedules.shared import (
     SharedKnobs,
     Sizes,
     Tiling,
     legal_knobs,
+    panel_product,
     product_cost,
     product_sizes,
     runs_in_step,
@@ -35,7 +31,6 @@ from slipway.backends.gpu.schedules.shared_conv import (
     conv_knobs,
     conv_operands,
 )
-from slipway.backends.stages import inline_injective, producers
 from slipway.backends.strategy import Problem, register_strategy
 from slipway.codegen.gpu.amdgpu import dots_of
 from slipway.codegen.gpu.nvptx import DOTS_FROM, version_of
@@ -201,17 +196,10 @@ def schedule_dots(
     problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: SharedKnobs
 ) -> te.Schedule:
     """A tile for each block; a thread for each element where the kernel does more than that."""
-    sums = [op for op in producers(outs) if isinstance(op, te.ComputeOp) and op.reduce_axis]
-    (products,) = anchor.op.input_tensors
-    panels = list(products.op.input_tensors)
-    schedule = te.create_schedule([t.op for t in outs])
-    inline_injective(schedule, outs, keep=[anchor, *panels])
-    is_result = any(t.op is anchor.op for t in outs)
-    out = anchor if is_result else only_reader(readers_of(schedule, outs), anchor.op, outs)
-    if len(outs) != 1 or sums != [products.op] or out is None or len(panels) != 2:
+    found = panel_product(outs, anchor)
+    if found is None:
         return schedule_elements(problem, outs, anchor, ThreadKnobs(64))
-    if not is_result:
-        schedule[anchor].compute_inline()
+    schedule, out, products, panels = found
     *batch, rows, columns = schedule[out].op.axis
     by_step = {"left": True, "right": True}
     if hasattr(problem.attrs, "kernel_layout"):

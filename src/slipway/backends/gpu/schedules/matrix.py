@@ -20,16 +20,10 @@ from typing import Any
 
 from slipway import dtypes, te
 from slipway.backends.gpu.limits import most_threads, shared_bytes
-from slipway.backends.gpu.schedules.generic import (
-    ThreadKnobs,
-    only_reader,
-    readers_of,
-    schedule_elements,
-)
-from slipway.backends.gpu.schedules.shared import Sizes, product_sizes
+from slipway.backends.gpu.schedules.generic import ThreadKnobs, schedule_elements
+from slipway.backends.gpu.schedules.shared import Sizes, panel_product, product_sizes
 from slipway.backends.gpu.schedules.shared_conv import Geometry, conv_operands
 from slipway.backends.gpu.schedules.warp_product import product_of_target, warp_intrinsic
-from slipway.backends.stages import inline_injective, producers
 from slipway.backends.strategy import Knobs, Problem, register_strategy
 from slipway.ir import ops
 from slipway.ir.expr import PrimExpr
@@ -259,17 +253,10 @@ def _schedule(
     problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: MatrixKnobs
 ) -> te.Schedule:
     """A tile for each block; a thread for each element where the kernel does more than that."""
-    sums = [op for op in producers(outs) if isinstance(op, te.ComputeOp) and op.reduce_axis]
-    (products,) = anchor.op.input_tensors
-    panels = list(products.op.input_tensors)
-    schedule = te.create_schedule([t.op for t in outs])
-    inline_injective(schedule, outs, keep=[anchor, *panels])
-    is_result = any(t.op is anchor.op for t in outs)
-    out = anchor if is_result else only_reader(readers_of(schedule, outs), anchor.op, outs)
-    if len(outs) != 1 or sums != [products.op] or out is None or len(panels) != 2:
+    found = panel_product(outs, anchor)
+    if found is None:
         return schedule_elements(problem, outs, anchor, ThreadKnobs(64))
-    if not is_result:
-        schedule[anchor].compute_inline()
+    schedule, out, products, panels = found
     batch, rows, columns = _sides(schedule, out, problem)
     _Tiles(schedule, out, products, knobs).bind(batch, rows, columns, panels, _fetches(problem))
     return schedule

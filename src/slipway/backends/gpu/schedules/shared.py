@@ -158,6 +158,28 @@ def shared_space(problem: Problem) -> dict[str, Sequence[Any]]:
     }
 
 
+def panel_product(
+    outs: Sequence[te.Tensor], anchor: te.Tensor
+) -> tuple[te.Schedule, te.Tensor, te.Tensor, list[te.Tensor]] | None:
+    """Return a schedule, its result, the sums, and the two panels that these are computed from.
+
+    For computes with stages for sums and panels, whose `anchor` picks results from the sums.  All
+    else is inlined; None where the kernel does more than that.
+    """
+    sums = [op for op in producers(outs) if isinstance(op, te.ComputeOp) and op.reduce_axis]
+    (products,) = anchor.op.input_tensors
+    panels = list(products.op.input_tensors)
+    schedule = te.create_schedule([t.op for t in outs])
+    inline_injective(schedule, outs, keep=[anchor, *panels])
+    is_result = any(t.op is anchor.op for t in outs)
+    out = anchor if is_result else only_reader(readers_of(schedule, outs), anchor.op, outs)
+    if len(outs) != 1 or sums != [products.op] or out is None or len(panels) != 2:
+        return None
+    if not is_result:
+        schedule[anchor].compute_inline()
+    return schedule, out, products, panels
+
+
 @register_strategy(
     "nn.dense", "nn.batch_matmul", name="threads.shared", priority=20, applies=_is_default,
     default=_knobs, space=shared_space, cost=_cost,
