@@ -130,6 +130,8 @@ def test_nothing_is_left_when_a_process_was_killed(farm, tracker):
     server = next(p for p in farm.processes if p.name == "cortex-m4-0")
     os.kill(server.pid, signal.SIGKILL)
     until(lambda: not emulators_of(farm), 10)
+    # The emulator dies with the thread that started it, the server's other threads a bit later.
+    until(lambda: not server.is_alive, 10)
     with pytest.raises(RPCError):
         session.ping(b"x")
     session.close()
