@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from slipway.backends.primitive import schedule_primitive
 from slipway.backends.strategy import Choice
-from slipway.compiler.graph import NOP, ModelGraph
+from slipway.compiler.graph import ModelGraph
 from slipway.relay.expr import Function
 from slipway.target import Target
 
@@ -30,7 +30,7 @@ def kernel_schedules(graph: ModelGraph, target: Target) -> list[KernelSchedule]:
     chosen = {name: _schedule_of(function, target) for name, function in graph.kernels.items()}
     found = []
     for node in graph.nodes:
-        if node.function not in ("", NOP):
+        if node.calls_kernel:
             operator, choice = chosen[node.function]
             if choice is None:
                 found.append(KernelSchedule(operator, "", node.layers))
