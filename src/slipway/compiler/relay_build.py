@@ -117,7 +117,7 @@ def _build_over(
     lanes = {kind: layout_lanes(target) for kind, target in targets.items()}
     default = fallback_device(targets)
     graph = graph_over(module, targets, default, params, mod_name, lanes, control_only)
-    graph.output_names = _output_names(module, len(graph.outputs))
+    _name_outputs(graph, module)
     storage = plan_storage(graph, alignment=device_alignment(list(targets.values())))
     compiled = compile_over(graph, targets)
     processor, *others = targets.values()
@@ -145,7 +145,7 @@ def kernel_graph(
     main = optimized["main"]
     assert isinstance(main, Function)
     graph = build_graph(main, mod_name=mod_name)
-    graph.output_names = _output_names(module, len(graph.outputs))
+    _name_outputs(graph, module)
     given = module["main"]
     graph.meanings = meanings_of(given.attr("meanings"), len(graph.outputs))
     if isinstance(given, Function):
@@ -153,19 +153,21 @@ def kernel_graph(
     return bind_states(graph, state, values, mod_name) if state else graph
 
 
-def _output_names(module: IRModule, count: int) -> tuple[str, ...]:
-    """Return what the importer says the outputs are called; none where that does not tell them.
+def _name_outputs(graph: ModelGraph, module: IRModule) -> None:
+    """Give the outputs the names that the importer says they have, where it tells them.
 
-    The attribute "output_tensor_names" is classic TVM's, from its TFLite models.
-    A name that the model gives twice gets a number, and control characters become "_": the
-    runtime lists names as lines of text.
+    The attribute "output_tensor_names" is classic TVM's, from its TFLite models: they are the names
+    of the outputs in C too.  A name that the model gives twice gets a number, and control
+    characters become "_": the runtime lists names as lines of text.
     """
     main = module["main"]
-    given = None
-    if isinstance(main, Function):
-        given = main.attr("output_names") or main.attr("output_tensor_names")
-    if given is None or len(given) != count:
-        return ()
+    if not isinstance(main, Function):
+        return
+    classic = main.attr("output_tensor_names")
+    given = main.attr("output_names") or classic
+    if given is None or len(given) != len(graph.outputs):
+        return
+    graph.names_fields = given is classic
     names: list[str] = []
     for name in (re.sub(r"[\x00-\x1f\x7f]", "_", str(given_name)) for given_name in given):
         own, number = name, 0
@@ -173,7 +175,7 @@ def _output_names(module: IRModule, count: int) -> tuple[str, ...]:
             number += 1
             own = f"{name}_{number}"
         names.append(own)
-    return tuple(names)
+    graph.output_names = tuple(names)
 
 
 def layout_lanes(target: Target, aot: bool = False) -> int:

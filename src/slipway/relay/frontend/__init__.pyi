@@ -7,8 +7,12 @@ from slipway.frontends.tflite import importer as tflite
 from slipway.frontends.tflite.importer import from_tflite as from_tflite
 from slipway.frontends.torch import importer as pytorch
 from slipway.frontends.torch.importer import from_pytorch as from_pytorch
+from slipway.transform.graph import change_datatype as change_datatype
+from slipway.transform.graph.change_datatype import ChangeDatatype as ChangeDatatype
 
 __all__ = [
+    "ChangeDatatype",
+    "change_datatype",
     "common",
     "from_onnx",
     "from_pytorch",
