@@ -13,7 +13,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.model_file import ModelOptions
-from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFile, ModelFormat
+from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFile, ModelFormat
 from slipway.errors import ModelError
 from slipway.libinfo import find_js_path
 from slipway.version import VERSION
@@ -57,6 +57,7 @@ def web_demo(
         ),
     ] = None,
     input_shapes: InputShapes = None,
+    dim: Dims = None,
     bind: Bindings = None,
     dense_rounding: DenseRounding = None,
     model_format: ModelFormat = None,
@@ -81,7 +82,7 @@ def web_demo(
     if imagenet and (mean is not None or std is not None):
         raise ModelError("--imagenet says what --mean and --std are; leave them out.")
     names = None if labels is None else labels.read_text(encoding="utf-8").splitlines()
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
     inputs = [

@@ -138,7 +138,10 @@ def _read(
             infos = _input_infos(sizes, example)
             return relay.frontend.from_pytorch(model, infos, default_dtype="", constants=constants)
     except OpenShapeError as error:
-        raise ModelError(f"{error.problem} Pass shapes={error.shapes!r}") from None
+        advice = f"Pass shapes={error.shapes!r}"
+        if error.dimensions:
+            advice += f", or a range that stays open: dims={{{error.dimensions[0]!r}: (1, 8)}}"
+        raise ModelError(f"{error.problem} {advice}") from None
     raise ModelError(
         f"a {type(model).__name__} is no model; give the path of a .onnx, .tflite or .pt2 file, "
         "an ONNX ModelProto, a PyTorch module or ExportedProgram, or a relay module"

@@ -18,6 +18,7 @@ import numpy as np
 
 from slipway.errors import RPCError, SlipwayError
 from slipway.inspect.bisect import difference, kernel_reference
+from slipway.relay.open_dims import usual_type
 from slipway.relay.types import TensorType, flatten
 from slipway.rpc.client import RPCSession
 from slipway.tuning.build import Built, build_candidates
@@ -94,11 +95,12 @@ class KernelSubject:
 
     def inputs(self) -> list[TensorType]:
         """Return the types of the kernel's arguments."""
-        return [t for param in self.task.function.params for t in flatten(param.checked_type)]
+        params = self.task.function.params
+        return [t for p in params for t in flatten(usual_type(p.checked_type))]
 
     def outputs(self) -> list[TensorType]:
         """Return the types of the kernel's results."""
-        return flatten(self.task.function.body.checked_type)
+        return flatten(usual_type(self.task.function.body.checked_type))
 
     def reference(self, inputs: Sequence[Array]) -> list[Array]:
         """Return what the operators are defined to compute."""

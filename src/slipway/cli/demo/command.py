@@ -24,7 +24,7 @@ from slipway.cli.demo.device import (
 )
 from slipway.cli.inspect.profile_table import profile_rows
 from slipway.cli.model_file import ModelOptions
-from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFormat
+from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFormat
 from slipway.errors import ExecutionError, ModelError
 from slipway.inspect.units import time_text
 from slipway.toolchain import emulators, native
@@ -60,6 +60,7 @@ def demo(
         str, typer.Option(help="The device to start: aarch64, armv7, riscv64, x86_64 or web.")
     ] = "aarch64",
     input_shapes: InputShapes = None,
+    dim: Dims = None,
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
@@ -78,7 +79,7 @@ def demo(
     """
     from slipway.target import Target
 
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
     if model is None and options != ModelOptions():
         raise ModelError("options that say how a model is read need the model: --model FILE")
     kind, emulator = choose_device(device)

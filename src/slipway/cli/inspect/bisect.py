@@ -17,6 +17,7 @@ from slipway.cli.model_file import ModelOptions, parse_bindings
 from slipway.cli.options import (
     Bindings,
     DenseRounding,
+    Dims,
     Inputs,
     InputShapes,
     ModelFile,
@@ -44,6 +45,7 @@ def bisect(
     ] = None,
     inputs: Inputs = None,
     input_shapes: InputShapes = None,
+    dim: Dims = None,
     bind: Bindings = None,
     model_format: ModelFormat = None,
     tolerance: Annotated[
@@ -88,7 +90,7 @@ def bisect(
     constants = parse_bindings(bind)
     targets = [Target(name) for name in target or ["llvm"]]
     with console.step(f"Reading {model}"):
-        options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+        options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
         module, _ = options.read(model, targets[0])
     main = module["main"]
     arrays = given_or_random(main, inputs)

@@ -24,6 +24,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from slipway.arith.analyzer import Analyzer
 from slipway.backends.gpu.lowering.barriers import LEAF, insert_barriers
 from slipway.backends.gpu.lowering.cross_thread import CrossThread
 from slipway.backends.gpu.lowering.thread_context import TAGS, ThreadContext, tag_of
@@ -129,8 +130,13 @@ class _Kernel:
         self.scopes: dict[int, str] = {}  # of memory allocated in the kernel, by data Var
         self.own: dict[int, list[str]] = {}  # axes whose threads have a part each, by data Var
         self.tokens = 0
-        for loop in thread_loops(self.root):
-            self._note_extent(loop)
+        known = Analyzer()
+        inside: list[E.Var] = []
+        for loop in (n for n in walk(self.root) if isinstance(n, S.For)):
+            if is_thread_loop(loop):
+                self._note_extent(loop, inside, known)
+            known.bind_range(loop.loop_var, E.Range(loop.min, loop.extent))
+            inside.append(loop.loop_var)
         self.vars = {tag: E.Var(tag, "int32") for tag in self.extents}
         self.cross = CrossThread(self)
 
@@ -145,9 +151,20 @@ class _Kernel:
                 body = S.For(self.vars[tag], zero, extent, S.ForKind.THREAD, body, axis)
         return body
 
-    def _note_extent(self, loop: S.For) -> None:
+    def _note_extent(self, loop: S.For, inside: list[E.Var], ranges: Analyzer) -> None:
+        """Enter how many threads a loop takes: the most of its steps, where they differ inside."""
         tag = tag_of(loop, self.name)
         extent = loop.extent if loop.extent.dtype == "int32" else ops.cast(loop.extent, "int32")
+        loads = any(isinstance(n, E.BufferLoad) for n in walk(extent))
+        if loads or _mentions(extent, inside):
+            most = ranges.bounds(loop.extent)[1]
+            if loads or not isinstance(most, int):
+                raise LoweringError(
+                    f"{self.name}: the loop bound to {tag} has {loop.extent} steps, and how many "
+                    "threads that takes is not known before the kernel runs. Split its axis by a "
+                    "constant, or bind a loop of known steps with a condition in it"
+                )
+            extent = ops.const(max(most, 1))
         known = self.extents.get(tag)
         if known is None:
             self.extents[tag] = extent
