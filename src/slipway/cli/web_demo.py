@@ -153,7 +153,8 @@ def image_of(parameter: dict[str, Any]) -> dict[str, Any] | None:
         ("NCHW", shape[1:]),
         ("NHWC", [shape[3], *shape[1:3]]),
     ):
-        if channels in (1, 3) and min(height, width) > 3:
+        low, high = sorted((height, width))
+        if channels in (1, 3) and low > 3 and high <= 4 * low:  # 49 x 10 is a spectrogram
             return {"width": width, "height": height, "channels": channels, "layout": layout}
     return None
 
