@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from slipway.deploy.devices import ModelDevices
 from slipway.errors import ExecutionError, did_you_mean
 from slipway.rpc.client import CONNECT_TIMEOUT_S, RPCSession, connect
+from slipway.rpc.model_devices import ModelDevices
 from slipway.rpc.tracker_client import REQUEST_TIMEOUT_S, connect_tracker
 from slipway.runtime.graph.graph_executor import GraphModule
 

@@ -14,7 +14,6 @@ import numpy as np
 from slipway.compiler.model_factory import ModelFactory
 from slipway.deploy.agreement import TOLERANCE, Agreement, agreement_of
 from slipway.deploy.device import executor_there, open_session
-from slipway.deploy.devices import ModelDevices
 from slipway.deploy.reference import random_inputs, reference_of
 from slipway.deploy.tensors import (
     Array,
@@ -30,6 +29,7 @@ from slipway.report.make import make_report
 from slipway.report.page import write_page
 from slipway.report.place import why_not_here
 from slipway.rpc.client import RPCSession
+from slipway.rpc.model_devices import ModelDevices
 from slipway.runtime.artifact import Artifact, read_artifact
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.load import module_of_artifact

@@ -53,7 +53,9 @@ def collect(factory: ModelFactory, name: str, artifact: Path | None = None) -> R
     report.memory = memory_of(plan, graph)
     calls = [(i, n) for i, n in enumerate(graph.nodes) if n.calls_kernel]
     report.layers = [layer_of(factory, plan, number, node) for number, node in calls]
-    for layer, schedule in zip(report.layers, kernel_schedules(graph, factory.target), strict=True):
+    for layer, schedule in zip(
+        report.layers, kernel_schedules(graph, factory.targets), strict=True
+    ):
         layer.strategy = schedule.schedule or "general"
         layer.knobs, layer.cycles = schedule.knobs, schedule.cycles
     if artifact is not None:

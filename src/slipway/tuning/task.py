@@ -78,7 +78,10 @@ def extract_tasks(
             calls[node.function] = calls.get(node.function, 0) + 1
             layers.setdefault(node.function, node.layers)
     found: dict[str, TuningTask] = {}
+    own = chosen.kind.device_type  # a GPU's processor keeps its choices
     for name, function in graph.kernels.items():
+        if graph.kernel_devices.get(name, own) != own:
+            continue
         choice = schedule_primitive(function, chosen).choice
         if choice is None:
             continue

@@ -8,10 +8,10 @@ import slipway as tvm
 from slipway import relay, rpc
 from slipway.cli.app import app
 from slipway.contrib import graph_executor
-from slipway.deploy.devices import ModelDevices
 from slipway.errors import ArtifactError, ExecutionError, LoweringError, TargetError
 from slipway.inspect.bisect import find_kernel, trace_of
 from slipway.report.make import make_report
+from slipway.rpc.model_devices import ModelDevices
 from slipway.runtime.graph.graph_format import Arena, GraphTables
 
 CPU, OPENCL, VULKAN = 1, 4, 7

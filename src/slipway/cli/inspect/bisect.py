@@ -30,8 +30,8 @@ from slipway.cli.options import (
     Tracker,
 )
 from slipway.cli.run import read_arrays
-from slipway.deploy.devices import ModelDevices
 from slipway.deploy.model_file import format_of
+from slipway.rpc.model_devices import ModelDevices
 from slipway.toolchain.tempdir import tempdir
 
 if TYPE_CHECKING:

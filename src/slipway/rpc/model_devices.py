@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from slipway.deploy.tensors import Array
 from slipway.inspect.bisect import Caller
 from slipway.rpc.client import RPCSession
 from slipway.runtime.devices import Device, cpu
 from slipway.runtime.ndarray import array
+
+Array = np.ndarray[Any, Any]
 
 
 class ModelDevices:
