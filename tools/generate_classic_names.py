@@ -40,6 +40,21 @@ def listed() -> Iterator[tuple[str, list[tuple[str, bool]]]]:
             yield module, [(n.rstrip("*"), n.endswith("*")) for n in names.split()]
 
 
+def imported(path: str) -> object:
+    """Return the module of a name, or what a module has under its last part; None for neither.
+
+    A function may stand where a module of that name can be imported from, as in classic TVM.
+    """
+    home, _, last = path.rpartition(".")
+    for module, part in ((path, ""), (home, last)):
+        try:
+            found = importlib.import_module(module)
+            return getattr(found, part) if part else found
+        except (AttributeError, ImportError):
+            continue
+    return None
+
+
 def is_there(name: str) -> bool:
     """Return whether ``slipway.<name>`` can be had; what only stands for it does not count."""
     found = importlib.import_module("slipway")
@@ -51,10 +66,9 @@ def is_there(name: str) -> bool:
         except (AttributeError, ImportError):
             found = None
         if found is None or isinstance(found, Placeholder):
-            try:
-                found = importlib.import_module(path)
-            except ImportError:
-                return False
+            found = imported(path)
+        if found is None:
+            return False
     return not isinstance(found, Placeholder)
 
 

@@ -1,6 +1,8 @@
 """What type checkers see of slipway.relay.frontend; written by tools/stubs.py."""
 
 from slipway.frontends import inferred as common
+from slipway.frontends.keras import importer as keras
+from slipway.frontends.keras.importer import from_keras as from_keras
 from slipway.frontends.onnx import importer as onnx
 from slipway.frontends.onnx.importer import from_onnx as from_onnx
 from slipway.frontends.tflite import importer as tflite
@@ -14,9 +16,11 @@ __all__ = [
     "ChangeDatatype",
     "change_datatype",
     "common",
+    "from_keras",
     "from_onnx",
     "from_pytorch",
     "from_tflite",
+    "keras",
     "onnx",
     "pytorch",
     "tflite",
