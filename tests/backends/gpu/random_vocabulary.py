@@ -13,7 +13,10 @@ from slipway import te, tir
 def draw_rare(seed):
     """Return the case of a seed."""
     rng = np.random.default_rng(10_000 + seed)
-    kinds = [_panels, _fused, _cube, _factored, _argmax, _window, _narrow, _nest, _columns, _pair]
+    kinds = [
+        _panels, _fused, _cube, _factored, _argmax, _window, _narrow, _nest, _columns, _pair,
+        _inner,
+    ]  # fmt: skip
     return kinds[seed % len(kinds)](rng)
 
 
@@ -388,3 +391,43 @@ def _pair(rng):
         return np.minimum(x, 0.5)[:, ::-1] * np.maximum(x[::-1], -0.5)
 
     return Case(f"pair {n}x{m}", s, [a, c], reference)
+
+
+def _inner(rng):
+    """Reductions across threads inside loops over the same threads, or over others."""
+    n, m = _size(rng, 12), int(rng.integers(2, 50))
+    a = te.placeholder((n, m), name="A")
+    k, r = te.reduce_axis((0, m), name="k"), te.reduce_axis((0, m), name="r")
+    top = te.compute((n,), lambda i: te.max(a[i, k], axis=k), name="top")
+    gaps = te.compute((n, m), lambda i, j: top[i] - a[i, j], name="gaps")
+    total = te.compute((n,), lambda i: te.sum(gaps[i, r], axis=r), name="total")
+    out = te.compute((n, m), lambda i, j: gaps[i, j] + total[i] * top[i], name="out")
+    s = te.create_schedule(out.op)
+    i, j = s[out].op.axis
+    block, row = s[out].split(i, factor=_pick(rng, 1, 2, 3))
+    step, lane = s[out].split(j, factor=_pick(rng, 4, 8))
+    s[out].reorder(block, row, lane, step)
+    bound = [_axis("threadIdx.y"), _axis("threadIdx.x")]
+    s[out].bind(block, _axis("blockIdx.x"))
+    s[out].bind(row, bound[0])
+    s[out].bind(lane, bound[1])
+    places = [_pick(rng, "block", "row", "lane") for _ in range(2)]
+    loops = {"block": block, "row": row, "lane": lane}
+    s[gaps].compute_inline()
+    if list(loops).index(places[0]) > list(loops).index(places[1]):
+        places.reverse()  # the sum reads the maximum
+    for tensor, place in zip((top, total), places, strict=True):
+        s[tensor].set_scope("shared")
+        s[tensor].compute_at(s[out], loops[place])
+        if rng.random() < 0.8:
+            _, inner = s[tensor].split(s[tensor].op.reduce_axis[0], factor=_pick(rng, 2, 5, 8))
+            s[tensor].bind(inner, bound[1])
+        if rng.random() < 0.3:
+            _, inner = s[tensor].split(s[tensor].op.axis[0], factor=_pick(rng, 1, 2))
+            s[tensor].bind(inner, bound[0])
+
+    def reference(x):
+        most = x.max(1, keepdims=True)
+        return most - x + (most - x).sum(1, keepdims=True) * most
+
+    return Case(f"inner {n}x{m} {places}", s, [a, out], reference)
