@@ -55,6 +55,11 @@ class GraphNode:
     layer: str = ""
     layers: tuple[str, ...] = ()
 
+    @property
+    def calls_kernel(self) -> bool:
+        """Return whether it runs code: reshapes in place and copies between devices do not."""
+        return self.function not in ("", NOP, COPY)
+
 
 @dataclass
 class ModelGraph:

@@ -78,10 +78,8 @@ def build(
                 "for one of them"
             )
         return _build_over(module, several, params, mod_name, executor, runtime)
-    # Control flow runs on a GPU's processor; states are kept on one device.
-    if not chosen.kind.is_cpu and not state and has_control_flow(module):
-        both = {1: chosen.host or Target("llvm"), chosen.kind.device_type: chosen}
-        return _build_over(module, both, params, mod_name, executor, runtime, control_only=True)
+    if len(targets := targets_of(module, chosen, state)) > 1:
+        return _build_over(module, targets, params, mod_name, executor, runtime, control_only=True)
     graph = kernel_graph(module, chosen, params, mod_name, is_aot, state)
     backend = backend_of(chosen)
     alignment = backend.tensor_alignment(chosen)
@@ -114,16 +112,35 @@ def _build_over(
     control_only: bool = False,
 ) -> ModelFactory:
     """Compile a model whose operators run on several kinds of device."""
-    lanes = {kind: layout_lanes(target) for kind, target in targets.items()}
-    default = fallback_device(targets)
-    graph = graph_over(module, targets, default, params, mod_name, lanes, control_only)
-    _name_outputs(graph, module)
+    graph = _graph_over(module, targets, params, mod_name, control_only)
     storage = plan_storage(graph, alignment=device_alignment(list(targets.values())))
     compiled = compile_over(graph, targets)
     processor, *others = targets.values()
     return ModelFactory(
         module, processor, graph, storage, compiled, mod_name, executor, runtime, others
     )
+
+
+def targets_of(module: IRModule, target: Target, state: State | None = None) -> dict[int, Target]:
+    """Return what `build` compiles a module for, by kinds of device.
+
+    Control flow runs on a GPU's processor; states are kept on one device.
+    """
+    own = {target.kind.device_type: target}
+    if target.kind.is_cpu or state or not has_control_flow(module):
+        return own
+    return {1: target.host or Target("llvm"), **own}
+
+
+def _graph_over(
+    module: IRModule, targets: Mapping[int, Target], params: Mapping[str, Any] | None,
+    mod_name: str, control_only: bool,
+) -> ModelGraph:  # fmt: skip
+    lanes = {kind: layout_lanes(target) for kind, target in targets.items()}
+    default = fallback_device(targets)
+    graph = graph_over(module, targets, default, params, mod_name, lanes, control_only)
+    _describe(graph, module)
+    return graph
 
 
 def kernel_graph(
@@ -139,18 +156,25 @@ def kernel_graph(
     `aot`: the model becomes a program, which some backends give other layouts.  Raises
     LoweringError for control flow.
     """
+    if len(targets := targets_of(module, target, state)) > 1:
+        return _graph_over(module, targets, params, mod_name, control_only=True)
     values = params or {}
     bound = {name: value for name, value in values.items() if name not in (state or {})}
     optimized = optimize(module, bound, target, layout_lanes=layout_lanes(target, aot))
     main = optimized["main"]
     assert isinstance(main, Function)
     graph = build_graph(main, mod_name=mod_name)
+    _describe(graph, module)
+    return bind_states(graph, state, values, mod_name) if state else graph
+
+
+def _describe(graph: ModelGraph, module: IRModule) -> None:
+    """Write into a graph what the model says of its inputs and outputs."""
     _name_outputs(graph, module)
     given = module["main"]
     graph.meanings = meanings_of(given.attr("meanings"), len(graph.outputs))
     if isinstance(given, Function):
         graph.input_values = input_values(given, graph.meanings)
-    return bind_states(graph, state, values, mod_name) if state else graph
 
 
 def _name_outputs(graph: ModelGraph, module: IRModule) -> None:

@@ -63,9 +63,7 @@ class PyTorchTVMModule:
     def build_tvm(self, export_dir: str | Path, debug_runtime: bool = False) -> Any:
         """Compile, write the files into `export_dir`, and return the executor of the result."""
         history = (
-            autotvm.apply_history_best(self.log_file)
-            if self.log_file
-            else contextlib.nullcontext()
+            autotvm.apply_history_best(self.log_file) if self.log_file else contextlib.nullcontext()
         )
         with history, PassContext(opt_level=3):
             factory = build(self._imported(), self.target, params=self.params)
@@ -118,9 +116,7 @@ def compile(script_module: Any, option: Mapping[str, Any]) -> Any:
     if unknown := sorted(set(option) - set(known)):
         raise ArgumentValueError(f"option has {unknown[0]!r}; it may have {', '.join(known)}")
     made = PyTorchTVMModule(option.get("target", "llvm"), option.get("device"))
-    made.from_pytorch(
-        script_module, option["input_infos"], option.get("default_dtype", "float32")
-    )
+    made.from_pytorch(script_module, option["input_infos"], option.get("default_dtype", "float32"))
     if option.get("tuning_n_trials", 0) > 0:
         made.tune_tvm(option.get("tuning_log_file", "tuning.log"), option["tuning_n_trials"])
     made.build_tvm(option.get("export_dir", "pytorch_compiled"))
