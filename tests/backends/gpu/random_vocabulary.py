@@ -85,9 +85,7 @@ def _panels(rng):
             _, down = s[panel].split(fused, factor=rows)
             s[panel].bind(down, bound[0])
             s[panel].bind(across, bound[1])
-    return Case(
-        f"panels {n}x{m}x{k}", s, [a, b, d], lambda x, y: x @ y.T * 2 - x[:, :1]
-    )
+    return Case(f"panels {n}x{m}x{k}", s, [a, b, d], lambda x, y: x @ y.T * 2 - x[:, :1])
 
 
 def _fused(rng):
