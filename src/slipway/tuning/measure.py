@@ -21,6 +21,8 @@ from slipway.inspect.bisect import difference, kernel_reference
 from slipway.relay.open_dims import usual_type
 from slipway.relay.types import TensorType, flatten
 from slipway.rpc.client import RPCSession
+from slipway.runtime.devices import Device
+from slipway.target import Target
 from slipway.tuning.build import Built, build_candidates
 from slipway.tuning.runner import Runner
 from slipway.tuning.session import Array, MeasuringSession
@@ -62,6 +64,10 @@ class Subject(Protocol):
     """What a bench needs to measure the candidates of a task."""
 
     @property
+    def target(self) -> Target:
+        """What the functions are compiled for."""
+
+    @property
     def suffix(self) -> str:
         """The ending of a library that the device loads."""
 
@@ -83,6 +89,11 @@ class KernelSubject:
     """A model's kernel as the subject; the reference are the operators' NumPy definitions."""
 
     task: TuningTask
+
+    @property
+    def target(self) -> Target:
+        """The task's."""
+        return self.task.target
 
     @property
     def suffix(self) -> str:
@@ -250,7 +261,8 @@ class Bench:
 
     def _begun(self, session: RPCSession) -> MeasuringSession:
         outputs = [np.zeros(t.shape, t.dtype) for t in self.subject.outputs()]
-        return MeasuringSession(session, self.inputs, outputs)
+        kind = Device(self.subject.target.kind.device_type).type_name
+        return MeasuringSession(session, self.inputs, outputs, kind)
 
 
 def kernel_bench(task: TuningTask, runner: Runner, folder: Path, turns: int = 9) -> Bench:

@@ -7,7 +7,9 @@ import torch
 import slipway
 from slipway.backends import size_versions
 from slipway.backends.primitive import schedule_primitive
+from slipway.compiler.kernels import lower_kernel
 from slipway.compiler.relay_build import kernel_graph
+from slipway.contrib.graph_executor import GraphModule
 from slipway.relay.dims import Dim
 from slipway.target import Target
 
@@ -199,3 +201,57 @@ def test_pools_of_channels_in_blocks_keep_their_tiles(name):
     function = relay.Function([x], body).with_attr("Primitive", 1)
     made = schedule_primitive(function, Target("llvm -mcpu=x86-64-v3"))
     assert made.implementation in ("pool.columns", "pool.window"), made.implementation
+
+
+TRANSFORMED = {
+    "from one pixel on": (Dim("h", 1, 40), Dim("w", 1, 40), 1, [(1, 1), (3, 2), (17, 40), (40, 5)]),
+    "the width alone": (24, Dim("w", 4, 90), 1, [(24, 4), (24, 37), (24, 90)]),
+    "the height alone": (Dim("h", 4, 90), 20, 1, [(4, 20), (37, 20), (90, 20)]),
+    "a strip": (4, Dim("w", 4, 90), 1, [(4, 4), (4, 37), (4, 90)]),
+    "thirty-twos": (32 * Dim("a", 1, 3), 32 * Dim("b", 1, 3), 1, [(32, 96), (64, 64)]),
+    "no padding": (Dim("h", 3, 33), Dim("w", 3, 33), 0, [(3, 3), (4, 6), (33, 32)]),
+    "uneven padding": (Dim("h", 3, 33), Dim("w", 3, 33), (2, 0, 0, 1), [(3, 3), (4, 6), (33, 32)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_winograds_algorithm_of_open_images(name):
+    """Its tiles of an image are counted row by row, with a division by an open length."""
+    relay = slipway.relay
+    height, width, padding, sizes = TRANSFORMED[name]
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((40, 48, 3, 3), np.float32) / 20
+    x = relay.var("x", shape=(1, 48, height, width))
+    body = relay.nn.relu(relay.nn.conv2d(x, relay.const(weight), padding=padding))
+    mod = slipway.IRModule.from_expr(relay.Function([x], body))
+    graph = kernel_graph(mod, Target("llvm -mcpu=x86-64-v4"), {})
+    assert any("winograd" in kernel for kernel in graph.kernels)
+    module = GraphModule(relay.build(mod, target="llvm")["default"](slipway.cpu(0)))
+    top, left, bottom, right = padding if isinstance(padding, tuple) else (padding,) * 4
+    for h, w in sizes:
+        data = rng.standard_normal((1, 48, h, w), np.float32)
+        module.run(x=data)
+        given = torch.nn.functional.pad(torch.from_numpy(data), (left, right, top, bottom))
+        wanted = torch.relu(torch.nn.functional.conv2d(given, torch.from_numpy(weight))).numpy()
+        found = module.get_output(0).numpy()
+        assert found.shape == wanted.shape
+        assert abs(found - wanted).max() / abs(wanted).max() < 1e-5, (h, w)
+
+
+def test_no_product_of_winograds_algorithm_is_guarded():
+    """A guard among the sums of a last tile spills all of them."""
+    relay = slipway.relay
+    x = relay.var("x", shape=(1, 48, Dim("h", 7, 100), Dim("w", 7, 100)))
+    body = relay.nn.conv2d(x, relay.const(np.ones((48, 48, 3, 3), "float32")), padding=1)
+    target = Target("llvm -mcpu=x86-64-v4")
+    graph = kernel_graph(slipway.IRModule.from_expr(relay.Function([x], body)), target, {})
+    (kernel,) = (function for name, function in graph.kernels.items() if "winograd" in name)
+    lines = str(lower_kernel("kernel", kernel, target)).splitlines()
+    sums = [n for n, line in enumerate(lines) if "for ic_chunk" in line]
+    assert len(sums) >= 2
+    for first in sums:
+        depth = len(lines[first]) - len(lines[first].lstrip())
+        for line in lines[first + 1 :]:
+            if len(line) - len(line.lstrip()) <= depth:
+                break
+            assert "if " not in line, line

@@ -136,7 +136,7 @@ def on_target(module: Any, parameters: dict[str, Any], target: Target) -> dict[s
     import slipway
     from slipway.backends.backend import backend_of, compile_target
     from slipway.compiler.graph import plan_storage
-    from slipway.compiler.relay_build import kernel_graph
+    from slipway.compiler.relay_build import kernel_graph, targets_of
     from slipway.inspect.coverage import kernel_schedules
 
     chosen = compile_target(target)
@@ -146,7 +146,7 @@ def on_target(module: Any, parameters: dict[str, Any], target: Target) -> dict[s
             graph = kernel_graph(module, chosen, parameters, aot=program)
     except LoweringError as error:
         return {"schedules": {}, "memory": {}, "kernels": [], "problem": str(error)}
-    kernels = kernel_schedules(graph, chosen)
+    kernels = kernel_schedules(graph, targets_of(module, chosen))
     schedules = {layer: k.schedule or "general" for k in kernels for layer in k.layers}
     ports = [n.types[0] for n in graph.nodes if not n.function and n.name not in graph.params]
     ports += [graph.type_of(ref) for ref in graph.outputs]

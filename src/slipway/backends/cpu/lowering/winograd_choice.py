@@ -6,7 +6,7 @@ in place of 9, which a model longer than the caches reads from memory in every r
 
 from __future__ import annotations
 
-from slipway.relay.dims import is_open, usual
+from slipway.relay.dims import usual
 from slipway.relay.expr import Call
 from slipway.target.cores import Core, core_of
 from slipway.transform.graph.precision.widen_products import has_known_weight
@@ -27,7 +27,6 @@ def winograd_tile(call: Call, lanes: int, speed: int = 1, core: Core | None = No
         and tuple(attrs.dilation) == (1, 1)
         and has_known_weight(call)
         and min(kernel.shape[:2]) >= costs.winograd_channels
-        and not any(map(is_open, out.shape[2:]))  # a block of tiles is some rows of an image
     ):
         return 0
     images, _, height, width = map(usual, out.shape)

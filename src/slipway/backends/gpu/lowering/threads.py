@@ -187,7 +187,7 @@ class _Kernel:
 
     def visit(self, node: S.Stmt, at: ThreadContext) -> S.Stmt:
         """Return what the threads of the kernel do of `node`."""
-        if not has_threads(node):
+        if not has_threads(node) and not _has_shared(node):
             return self.leaf(node, at)
         match node:
             case S.For() if node.kind == S.ForKind.THREAD:
@@ -217,12 +217,15 @@ class _Kernel:
             return loop.replace(  # type: ignore[no-any-return]
                 kind=S.ForKind.SERIAL, thread=None, annotations=(), body=self.visit(loop.body, at)
             )
-        if tag in at.active:
+        around = tag in at.active
+        if around:
             self._check_independent(loop, tag)
+        if any(key == S.REDUCES for key, _ in loop.annotations):
+            # Threads along other axes may share its result: each would add to it once more.
+            return self.cross.reduce(loop, self._once(loop.body, self._written(loop.body), at))
+        if around:
             kept = tuple(c for c in at.conditions if not _mentions(c, [self.vars[tag]]))
             at = replace(at, conditions=kept)
-        elif any(key == S.REDUCES for key, _ in loop.annotations):
-            return self.cross.reduce(loop, at)
         body, condition = self.enter(loop)
         at = replace(at, active=at.active | {tag}, path=(*at.path, id(loop)))
         if condition is None:
@@ -328,7 +331,7 @@ class _Kernel:
         so is "local" memory that loops of threads fill in which it does not stand.
         """
         scope = node.buffer.scope
-        if scope.startswith("shared") or scope == "warp":
+        if _is_shared(scope):
             return "shared"
         if scope not in ("global", "local", ""):
             raise LoweringError(
@@ -353,6 +356,10 @@ class _Kernel:
         if is_together(node):  # all threads of a warp come to it, or it hangs; sums are their own
             at = replace(at, conditions=())
         written = self._written(node)
+        if isinstance(node, S.SeqStmt) and any(
+            self.scopes.get(id(data)) == "shared" for data in written
+        ):  # who fills memory of the block, and who reads it, are apart
+            return S.seq(self.leaf(inner, at) for inner in node.stmts)
         at = self._once(node, written, at)
         idle = [
             tag
@@ -370,7 +377,7 @@ class _Kernel:
         return S.AttrStmt(LEAF, E.IntImm("int32", 0), at.path, body)
 
     def _once(self, node: S.Stmt, written: list[E.Var], at: ThreadContext) -> ThreadContext:
-        """Return where `node` stands if only one thread does what all along an axis would repeat.
+        """Return where `node` stands if its threads are not to repeat what all along an axis share.
 
         It fills memory that they share with the same values, whatever conditions they stand under;
         a barrier is between it and what reads them, which its path says.
@@ -398,6 +405,15 @@ class _Kernel:
         inside = {id(n.buffer.data) for n in walk(node) if isinstance(n, S.Allocate)}
         stores = (n.buffer.data for n in walk(node) if isinstance(n, S.BufferStore))
         return [data for data in stores if id(data) not in inside]
+
+
+def _is_shared(scope: str) -> bool:
+    return scope.startswith("shared") or scope == "warp"
+
+
+def _has_shared(node: S.Stmt) -> bool:
+    """Return whether memory of a block is in `node`."""
+    return any(isinstance(n, S.Allocate) and _is_shared(n.buffer.scope) for n in walk(node))
 
 
 def _mentions(node: Any, variables: list[E.Var]) -> bool:

@@ -106,8 +106,7 @@ def winograd_stages(
     blocks, side, _, chunks, lanes, depth = shape_of(weight)
     m, columns = FILTERING.tile, -(-width // FILTERING.tile)
     step = blocks_of.rows * m  # rows of results in a block
-    parts, tiles = -(-height // step), blocks_of.rows * columns
-    padded_tiles = -(-tiles // blocks_of.multiple) * blocks_of.multiple
+    parts, padded_tiles = -(-height // step), blocks_of.tiles(columns)
     top, left, _, _ = attrs.padding
     _, h, w, channels = shape_of(data)
     below, beside = parts * step + 2 - h - top, columns * m + 2 - w - left
@@ -116,9 +115,8 @@ def winograd_stages(
     def first(
         n: PrimExpr, part: PrimExpr, q: PrimExpr, x: PrimExpr, b: PrimExpr, c: PrimExpr
     ) -> Any:
-        tile = q if padded_tiles == tiles else te().min(q, tiles - 1)
-        y = part * step + te().floordiv(tile, columns) * m
-        left_edge = te().floormod(tile, columns) * m
+        row, column = blocks_of.place(q, columns)
+        y, left_edge = part * step + row * m, column * m
         lines = [source(n, y + a, left_edge + b, c).astype("int16") for a in range(side)]
         return row_of(x, FILTERING.input_rows(lines))
 

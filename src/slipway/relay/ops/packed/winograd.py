@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.ir.node import node
+from slipway.relay.dims import is_open
 from slipway.relay.expr import Call
 from slipway.relay.layout import transform_array
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
 from slipway.relay.ops.checks import need_dtype, need_rank, need_shape, need_window, pad_amounts
 from slipway.relay.ops.packed.blocked_conv import BlockedConvAttrs, padded
 from slipway.relay.ops.packed.winograd_transforms import FILTERINGS, row_of
-from slipway.relay.ops.tensor.tensors import shape_of, te
+from slipway.relay.ops.tensor.tensors import shape_of, te, value_of
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -190,6 +191,29 @@ class TileBlocks:
     rows: int = 1
     multiple: int = 1
 
+    def of_image(self, height: int, m: int) -> tuple[TileBlocks, int]:
+        """Return the blocks of an image in tiles of m by m, and their number.
+
+        A block that is always the whole image has as many rows as that, which may be open.
+        """
+        parts = (height + self.rows * m - 1) // (self.rows * m)
+        whole = is_open(height) and parts == 1
+        return (TileBlocks((height + m - 1) // m, self.multiple) if whole else self), parts
+
+    def tiles(self, columns: int) -> int:
+        """Return how many tiles a block has, `columns` in a row, with its padding."""
+        return (self.rows * columns + self.multiple - 1) // self.multiple * self.multiple
+
+    def place(self, q: Any, columns: int) -> tuple[Any, Any]:
+        """Return the row and the column of a tile; of one of the padding those of another."""
+        tiles = self.rows * columns
+        tile = q if self.tiles(columns) == tiles else te().min(q, value_of(tiles - 1))
+        if self.rows == 1:
+            return 0, tile
+        row, column = (divide(tile, value_of(columns)) for divide in (te().floordiv, te().floormod))
+        # That it is one of a block's rows is not proved for an open length.
+        return te().min(row, value_of(self.rows - 1)) if is_open(columns) else row, column
+
 
 def winograd_stages(
     attrs: WinogradAttrs, inputs: list[Any], out: TensorType, blocks_of: TileBlocks
@@ -202,11 +226,10 @@ def winograd_stages(
     batch, blocks, height, width, lanes = out.shape
     filtering = FILTERINGS[shape_of(kernel)[1] - 2]
     m, side = filtering.tile, filtering.side
-    columns = -(-width // m)
+    columns = (width + m - 1) // m
+    blocks_of, parts = blocks_of.of_image(height, m)
     step = blocks_of.rows * m  # rows of results in a block
-    parts = -(-height // step)
-    tiles = blocks_of.rows * columns
-    padded_tiles = -(-tiles // blocks_of.multiple) * blocks_of.multiple
+    padded_tiles = blocks_of.tiles(columns)
     top, left, _, _ = attrs.padding
     _, chunks, h, w, ic = shape_of(data)
     fill = BlockedConvAttrs(
@@ -217,9 +240,8 @@ def winograd_stages(
     def first(
         n: PrimExpr, part: PrimExpr, c: PrimExpr, q: PrimExpr, x: PrimExpr, b: PrimExpr, i: PrimExpr
     ) -> Any:
-        tile = q if padded_tiles == tiles else te().min(q, tiles - 1)
-        y = part * step + te().floordiv(tile, columns) * m
-        left_edge = te().floormod(tile, columns) * m
+        row, column = blocks_of.place(q, columns)
+        y, left_edge = part * step + row * m, column * m
         return row_of(
             x, filtering.input_rows([source(n, c, y + a, left_edge + b, i) for a in range(side)])
         )
@@ -250,7 +272,7 @@ def winograd_stages(
     def back(
         n: PrimExpr, o: PrimExpr, yy: PrimExpr, tx: PrimExpr, j: PrimExpr, ob: PrimExpr
     ) -> Any:
-        part, inside = te().floordiv(yy, step), te().floormod(yy, step)
+        part, inside = (0, yy) if parts == 1 else (te().floordiv(yy, step), te().floormod(yy, step))
         tile = te().floordiv(inside, m) * columns + tx
         values = [products(n, part, o, i, j, tile, ob) for i in range(side)]
         return row_of(te().floormod(inside, m), filtering.output_rows(values))

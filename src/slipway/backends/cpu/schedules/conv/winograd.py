@@ -33,6 +33,7 @@ from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import GROUP, Tile, choose_tile, fma, lane_indexed_fma, tile_space
 from slipway.backends.stages import shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
+from slipway.relay.dims import least, usual
 from slipway.relay.ops.packed.winograd import TileBlocks, winograd_stages
 
 if TYPE_CHECKING:
@@ -40,14 +41,26 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 
-def blocks_of_rows(rows: int, columns: int, elements: int, target: Target) -> int:
+def sizes_in_tiles(height: Any, width: Any, m: int) -> list[tuple[int, int]]:
+    """Return the rows and columns of tiles of m by m of images, from the smallest to the largest.
+
+    One where height and width are known, else several from all of their ranges.
+    """
+    ends = [(least(extent), usual(extent)) for extent in (height, width)]
+    found = [[-(-(low + (high - low) * i // 4) // m) for low, high in ends] for i in range(5)]
+    return list(dict.fromkeys((max(1, rows), max(1, columns)) for rows, columns in found))
+
+
+def blocks_of_rows(images: Sequence[tuple[int, int]], elements: int, target: Target) -> int:
     """Return the rows of tiles in a block: as many as the cache holds, or all of them.
 
-    A transformed tile has so many `elements` in all channels.
+    A transformed tile has so many `elements` in all channels; `images` are those of
+    `sizes_in_tiles`.
 
     All of them where too few tiles would fit.  Else, of the sizes that fit, the one that leaves the
     least work to the core that has most, where small blocks pay for reading the kernel more often.
     """
+    rows, columns = images[-1]
     per_row = elements * columns * 4
     costs = target.core.costs
     fitting = target.core.l2_bytes * costs.winograd_l2_share // per_row
@@ -55,17 +68,32 @@ def blocks_of_rows(rows: int, columns: int, elements: int, target: Target) -> in
     sizes = [g for g in range(1, rows + 1) if g <= fitting and g * columns >= few // 2]
 
     def cost(size: int) -> float:
-        time = time_of_all(ceil(rows / size), target.core_counts)
-        return time * size / rows * (1 + few / 4 / (size * columns))
+        time = 0.0
+        for high, wide in images:
+            high_of_block = high if size == rows else size  # a block of all has no more than that
+            parts = time_of_all(ceil(high / size), target.core_counts)
+            time += parts * (high_of_block * wide + few / 4)
+        return time
 
     best = min(sizes, key=cost, default=rows)
     return best if best * columns >= few or best == rows else rows
 
 
-def _product_tile(tiles: int, blocks: int, lanes: int, target: Target) -> Tile:
-    kernel = lane_indexed_fma if target.has_lane_fma else fma
-    width = max(1, lanes // vector_lanes(target, "float32"))
-    return choose_tile(kernel(target, width), tiles, blocks)
+def _product_tile(problem: Problem, images: Sequence[tuple[int, int]], block_rows: int) -> Tile:
+    """Choose the tile that takes least for all blocks of all images."""
+    (out,), target = problem.out_types, problem.target
+    make = lane_indexed_fma if target.has_lane_fma else fma
+    kernel = make(target, max(1, out.shape[-1] // vector_lanes(target, "float32")))
+    whole = block_rows >= images[-1][0]
+    blocks = [
+        (ceil(rows / block_rows), (rows if whole else block_rows) * columns)
+        for rows, columns in images
+    ]
+
+    def cost(tile: Tile) -> float:
+        return sum(count * kernel.all_cycles(tile, q, out.shape[1]) for count, q in blocks)
+
+    return choose_tile(kernel, blocks[-1][1], out.shape[1], cost=cost)
 
 
 @dataclass(frozen=True)
@@ -75,31 +103,28 @@ class WinogradTile(Tile):
     block_rows: int = 1
 
 
-def _tiles_of(problem: Problem) -> tuple[int, int, int]:
-    """Return the rows and columns of tiles of an image, and the elements of one in all channels."""
-    (out,) = problem.out_types
-    _, _, height, width, _ = out.shape
+def _images_of(problem: Problem) -> tuple[list[tuple[int, int]], int]:
+    """Return images in tiles, and the elements of a tile in all channels."""
+    _, _, height, width, _ = problem.out_types[0].shape
     _, chunks, _, _, ic = problem.in_types[0].shape
     side = problem.in_types[1].shape[1]
-    rows, columns = -(-height // (side - 2)), -(-width // (side - 2))
-    return rows, columns, side * side * chunks * ic
+    return sizes_in_tiles(height, width, side - 2), side * side * chunks * ic
 
 
 def _default(problem: Problem) -> WinogradTile:
-    (out,), target = problem.out_types, problem.target
-    rows, columns, elements = _tiles_of(problem)
-    size = blocks_of_rows(rows, columns, elements, target)
-    tile = _product_tile(size * columns, out.shape[1], out.shape[-1], target)
+    images, elements = _images_of(problem)
+    size = blocks_of_rows(images, elements, problem.target)
+    tile = _product_tile(problem, images, size)
     return WinogradTile(tile.rows, tile.vectors, size)
 
 
 def _cost(problem: Problem, tile: WinogradTile) -> float:
     """The products of all elements of all tiles, and the transforms."""
     (data, kernel), (out,), target = problem.in_types, problem.out_types, problem.target
-    rows, columns, elements = _tiles_of(problem)
-    tiles = out.shape[0] * rows * columns
+    images, elements = _images_of(problem)
+    tiles = usual(out.shape[0]) * prod(images[-1])
     products = tiles * prod(kernel.shape)
-    channels = prod(out.shape) // prod(out.shape[2:-1]) // out.shape[0]
+    channels = out.shape[1] * out.shape[-1]
     sides = elements / data.shape[1] / data.shape[-1] * (channels + data.shape[1] * data.shape[-1])
     transforms = 32 * target.core.costs.transform_products * tiles * sides / target.core.fma_bits
     return product_cycles(problem, products, tile.rows, tile.vectors) + float(transforms)
@@ -107,7 +132,7 @@ def _cost(problem: Problem, tile: WinogradTile) -> float:
 
 def _space(problem: Problem) -> Space:
     (out,), target = problem.out_types, problem.target
-    rows, columns, _ = _tiles_of(problem)
+    rows, columns = _images_of(problem)[0][-1]
     width = max(1, out.shape[-1] // vector_lanes(target, "float32"))
     space = tile_space(rows * columns, out.shape[1], target, width)
     return {**space, "block_rows": range(1, rows + 1)}
@@ -131,10 +156,9 @@ def schedule_winograd(
     """Into the transform, the products, and back, a block of tiles and some channels at once."""
     schedule, output, stages = winograd_schedule(outs)
     _, parts, _, side, *_ = shape_of(stages.products)
-    _, _, lines, *_ = shape_of(stages.rest)
     stage = schedule[output]
     n, o, y, x, ob = stage.op.axis
-    image = tile_image(stage, y, x, lines // parts, side - 2)
+    image = tile_image(stage, y, x, tile.block_rows * (side - 2), side - 2)
     o_outer, o_inner = stage.split(o, factor=tile.vectors, tail="shift")
     around = [n, image.part, o_outer, o_inner, image.ty, image.tx]
     register_tile(stage, around, image.inside, ob)
@@ -179,7 +203,7 @@ def _schedule_products(
     _, _, _, chunks, block, _ = shape_of(kernel)
     split = split_steps(inner, lane, tile, target)
     register_tile(inner, [n, part, x, y, chunk, split.asking], [split.unrolled, q, o], ob)
-    tiles = -(-shape_of(products)[5] // tile.rows)
+    tiles = usual(shape_of(products)[5]) // tile.rows
     step = chunk * block + lane
     at = PanelProgress(te.floordiv(q, tile.rows), tiles, step, chunks * block)
 

@@ -58,7 +58,7 @@ def _default(problem: Problem) -> WinogradTile:
     (data, weight), target = problem.in_types, problem.target
     rows, columns = _tiles_of(problem)
     words = FILTERING.side**2 * data.shape[3] // 2  # of a tile, two int16 each
-    size = blocks_of_rows(rows, columns, words, target)
+    size = blocks_of_rows([(rows, columns)], words, target)
     tile = product_tile(size * columns, weight.shape[0], target, _entry(weight, target))
     return WinogradTile(tile.rows, tile.vectors, size)
 
