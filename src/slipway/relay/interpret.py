@@ -107,7 +107,7 @@ def _sizes(function: Function, values: Sequence[Any]) -> dict[VarNode, VarNode |
 
     Raises ExecutionError for a size out of its range, and for inputs that disagree about one.
     """
-    axes = [
+    axes: list[tuple[str, Sequence[Any], Sequence[int], Any, int]] = [
         (param.name, param.type.shape, np.shape(value), dim, extent)
         for param, value in zip(function.params, values, strict=True)
         if isinstance(param.type, TensorType)

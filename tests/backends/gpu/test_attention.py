@@ -78,9 +78,7 @@ def test_blocks_of_any_size(simulators, monkeypatch, knobs):
     forced = {n: {**f, "lanes": lanes, "rows": rows} for n, f in FORCED.items()}
     for name in CASES:
         mod, values = network(name)
-        found, _ = result(
-            mod, values, Target("cuda", host="llvm"), tvm.cuda(0), simulator, forced
-        )
+        found, _ = result(mod, values, Target("cuda", host="llvm"), tvm.cuda(0), simulator, forced)
         np.testing.assert_allclose(found, wanted(mod, values), rtol=1e-5, atol=2e-6)
     simulator.leave()
 
