@@ -65,6 +65,9 @@ ALLOWED = {
     ("relay/as_topi/nn.py", "conv2d_NCHWc_int8", "n_elems"): "the target says it",
     ("relay/as_topi/nn.py", "deformable_conv2d_nchw", "out_dtype"): "the type is that of the data",
     ("tuning/space.py", "Choices.predicted", "candidate"): "overridden where there is a model",
+    ("autotvm/task/dispatcher.py", "ApplyConfig.query", "target workload"): "one is for all",
+    ("transform/graph/change_datatype.py", "ChangeDatatype.transform_function", "module context"):
+        "called as other passes over functions are",
     ("autotvm/tuner.py", "Tuner.tune", "si_prefix"): "the unit of a log that progress_bar writes",
     ("meta_schedule/relay_integration.py", "tune_tvm", "builder"): "there is one way to build",
     ("runtime/devices.py", "Device.sync", "stream"): "a device has one stream",

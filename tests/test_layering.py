@@ -83,6 +83,8 @@ RE_EXPORTS = (
     "slipway.topi",
     "slipway.topi.image",
     "slipway.topi.nn",
+    "slipway.topi.sparse",
+    "slipway.topi.sparse.utils",
     "slipway.topi.testing",
     "slipway.topi.vision.*",
     "slipway.transform",

@@ -26,6 +26,10 @@ from pathlib import Path
 from classic_internals import AREAS, internal
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "src"))
+
+from slipway.toolchain.native import cache_dir, host_runtime  # noqa: E402
+
 PAGE = ROOT / "docs" / "classic_scripts.md"
 CHILD = Path(__file__).with_name("classic_test_child.py")
 BEGIN, END = "<!-- counts of tools/classic_tests.py -->", "<!-- end of the counts -->"
@@ -65,6 +69,7 @@ def run_file(checkout: Path, file: Path, limit_s: float) -> tuple[list[str], dic
                                            os.environ.get("PYTHONPATH", "")]),
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
             "MPLBACKEND": "Agg", "HOME": folder, "TVM_HOME": str(checkout),
+            "SLIPWAY_CACHE": str(cache_dir()),
         }  # fmt: skip
         while True:
             report.write_text("")
@@ -147,6 +152,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write docs/classic_scripts.md")
     options = parser.parse_args()
     outcomes: list[Outcome] = []
+    host_runtime()  # compiled once, not in the time of the first test of each file
     for checkout in options.checkouts:
         for area in options.area:
             for file in files_of(checkout.resolve(), area):

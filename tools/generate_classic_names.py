@@ -2,8 +2,9 @@
 
 python tools/generate_classic_names.py [--check]
 
-The names are those of tools/classic_names.txt; whether one is there is tried, and why one is not
-is said by slipway/classic/names.py.
+The names are those of tools/classic_names.txt, and of tools/classic_used_names.txt those that the
+tutorials and apps of four releases use; whether one is there is tried, and why one is not is said
+by slipway/classic/names.py.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from slipway.classic.names import DIFFERENT, reason  # noqa: E402
 from slipway.placeholders import Placeholder  # noqa: E402
 
 NAMES = ROOT / "tools" / "classic_names.txt"
+USED = ROOT / "tools" / "classic_used_names.txt"
 PAGE = ROOT / "docs" / "classic_names.md"
 HEAD = """# The names of TVM 0.10
 
@@ -38,6 +40,21 @@ def listed() -> Iterator[tuple[str, list[tuple[str, bool]]]]:
             yield module, [(n.rstrip("*"), n.endswith("*")) for n in names.split()]
 
 
+def imported(path: str) -> object:
+    """Return the module of a name, or what a module has under its last part; None for neither.
+
+    A function may stand where a module of that name can be imported from, as in classic TVM.
+    """
+    home, _, last = path.rpartition(".")
+    for module, part in ((path, ""), (home, last)):
+        try:
+            found = importlib.import_module(module)
+            return getattr(found, part) if part else found
+        except (AttributeError, ImportError):
+            continue
+    return None
+
+
 def is_there(name: str) -> bool:
     """Return whether ``slipway.<name>`` can be had; what only stands for it does not count."""
     found = importlib.import_module("slipway")
@@ -47,10 +64,11 @@ def is_there(name: str) -> bool:
         try:
             found = getattr(found, part)
         except (AttributeError, ImportError):
-            try:
-                found = importlib.import_module(path)
-            except ImportError:
-                return False
+            found = None
+        if found is None or isinstance(found, Placeholder):
+            found = imported(path)
+        if found is None:
+            return False
     return not isinstance(found, Placeholder)
 
 
@@ -85,7 +103,36 @@ def page() -> str:
             parts.append("")
     count = (f"{there} of {total} names are there, and {used_there} of the {used} that tutorials "
              "and apps use.\n")  # fmt: skip
-    return HEAD + count + "\n" + "\n".join(parts).rstrip() + "\n"
+    return HEAD + count + "\n" + used_names() + "\n".join(parts).rstrip() + "\n"
+
+
+def used_names() -> str:
+    """Return the section of the names that tutorials and apps use, by release."""
+    found: dict[str, list[bool]] = {}
+    lack: dict[str, list[str]] = {}
+    every = []
+    for line in USED.read_text(encoding="utf-8").splitlines():
+        name, _, releases = line.partition(": ")
+        there = is_there(name)
+        every.append(there)
+        for release in releases.split():
+            found.setdefault(release, []).append(there)
+        if not there:
+            lack.setdefault(reason(name) or "no counterpart here", []).append(name)
+    rows = [
+        f"| {release} | {len(tried)} | {sum(tried)} | {100 * sum(tried) // len(tried)}% |"
+        for release, tried in sorted(found.items(), key=lambda x: [int(n) for n in
+                                                                   x[0][1:].split(".")])
+    ]  # fmt: skip
+    return "\n".join([
+        "## Used by tutorials and apps\n",
+        "Every name that a script under `gallery/`, `tutorials/` or `apps/` of four releases uses, "
+        "whatever its module\n(`tools/classic_used_names.py` reads them from copies of TVM): "
+        f"{sum(every)} of {len(every)} are there, {100 * sum(every) // len(every)}%.\n",
+        "| release | used | there | |", "| --- | --- | --- | --- |", *rows, "",
+        "Not there:\n",
+        *(f"- {', '.join(names)}: {why}." for why, names in lack.items()), "\n",
+    ])  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from __future__ import annotations
 import difflib
 import functools
 import sysconfig
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
@@ -109,13 +109,20 @@ class OpenShapeError(ModelError):
     """A model that leaves sizes of its inputs open, which a compiled one must know.
 
     `problem` says which; `shapes` are shapes of all its inputs with open sizes, by name, for an
-    example or to go on with.
+    example or to go on with; `dimensions` are the names that the file has for open sizes.
     """
 
-    def __init__(self, problem: str, advice: str, shapes: dict[str, tuple[int, ...]]) -> None:
+    def __init__(
+        self,
+        problem: str,
+        advice: str,
+        shapes: dict[str, tuple[int, ...]],
+        dimensions: Sequence[str] = (),
+    ) -> None:
         super().__init__(f"{problem} {advice}")
         self.problem = problem
         self.shapes = shapes
+        self.dimensions = tuple(dimensions)
 
 
 class DiagnosticError(SlipwayError):

@@ -18,7 +18,9 @@ from slipway.runtime.devices import (
 )
 from slipway.runtime.ndarray import NDArray, array, empty, from_dlpack
 
+NDArrayBase = NDArray
+
 __all__ = [
-    "NDArray", "array", "cl", "cpu", "cuda", "device", "empty", "ext_dev", "from_dlpack", "gpu",
-    "hexagon", "metal", "mtl", "opencl", "rocm", "vpi", "vulkan", "webgpu",
+    "NDArray", "NDArrayBase", "array", "cl", "cpu", "cuda", "device", "empty", "ext_dev",
+    "from_dlpack", "gpu", "hexagon", "metal", "mtl", "opencl", "rocm", "vpi", "vulkan", "webgpu",
 ]  # fmt: skip

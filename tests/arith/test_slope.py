@@ -35,7 +35,17 @@ def test_slopes(name):
 
 
 @pytest.mark.parametrize(
-    "expr", [C * C, C * K, E.FloorDiv(C, 2) + C, E.FloorMod(C, W), E.FloorDiv(C, W) * W, C * C * H]
+    "expr",
+    [
+        C * C,
+        C * K,
+        E.FloorDiv(C, 2) + C,
+        E.FloorMod(C, W),
+        E.FloorDiv(C, W) * W,
+        C * C * H,
+        C * H * K,
+        C * E.FloorDiv(H + K, 2),
+    ],
 )
 def test_what_depends_on_the_place_has_none(expr):
     an = Analyzer()

@@ -6,6 +6,7 @@ import operator
 import pytest
 
 from slipway.arith.analyzer import Analyzer
+from slipway.arith.linear import INF
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir.expr import SizeVar, Var
@@ -252,3 +253,44 @@ def test_extremes_that_rounding_decides(number):
         assert str(an.simplify(extreme(down, t))) == str(an.simplify(down if smaller else t))
         assert str(an.simplify(other(t, down))) == str(an.simplify(t if smaller else down))
     assert isinstance(an.simplify(ops.minimum(up - 1, t)), E.Min) == (number > 2)
+
+
+@pytest.mark.parametrize("count", range(1, 8))
+def test_four_atoms_are_replaced_one_after_the_other_and_no_more(count):
+    """A sum of more of them stays undecided: the search would branch with each."""
+    w = SizeVar("w", "int32", 4, -1)
+    least = [ops.minimum(Var(f"i{k}"), w - 1) for k in range(count)]
+    simple = Analyzer().simplify(sum(least[1:], least[0]) < w * count)
+    assert (isinstance(simple, E.IntImm) and bool(simple.value)) == (count <= 4)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "decided"),
+    [(-INF, 5, True), (0, 5, True), (0, INF, False), (-INF, INF, False)],
+)
+def test_a_variable_with_one_end_is_as_good_as_the_end_that_counts(low, high, decided):
+    an, (i, _) = Analyzer(), sizes()
+    w = SizeVar("w", "int32", 12, -1)
+    an.bind(i, low, high)
+    for condition in (i < w, ops.minimum(Var("k"), w - 6) + i < w):
+        simple = an.simplify(condition)
+        assert (isinstance(simple, E.IntImm) and bool(simple.value)) == decided
+
+
+def test_a_remainder_by_a_size_of_one_or_more_is_below_it():
+    k = Var("k")
+    for low, decided in ((0, False), (1, True), (2, True)):
+        n = SizeVar("n", "int32", low, 9)
+        simple = Analyzer().simplify(E.FloorMod(k, n) < n)
+        assert (isinstance(simple, E.IntImm) and bool(simple.value)) == decided
+
+
+def test_a_quotient_by_a_size_is_told_by_what_it_divides_unless_the_size_may_be_none():
+    h = SizeVar("h", "int32", 1, 9)
+    for low, decided in ((0, False), (1, True), (2, True)):
+        an, k, n = Analyzer(), Var("k"), SizeVar("n", "int32", low, 9)
+        an.bind_last(k, an.linear(h * n - 1))
+        simple = an.simplify(E.FloorDiv(k, n) < h)
+        assert (isinstance(simple, E.IntImm) and bool(simple.value)) == decided
+    # Nothing is known of the quotient by what has no range at all.
+    assert not isinstance(Analyzer().simplify(E.FloorDiv(Var("k"), Var("m")) < h), E.IntImm)

@@ -7,6 +7,7 @@ import pytest
 
 import slipway as tvm
 from slipway import auto_scheduler, relay, te
+from slipway.auto_scheduler import search_task
 from slipway.errors import TuningError
 
 
@@ -152,6 +153,38 @@ def test_inputs_of_a_task_have_the_values_given(tmp_path):
         auto_scheduler.SearchTask(
             compute_dag=task.compute_dag, target="llvm", task_inputs={"index": value}
         )
+
+
+def looked_up(name):
+    a = te.placeholder((4,), dtype="int32", name=name)
+    table = te.placeholder((8,), name="table")
+    c = te.compute((4,), lambda i: table[a[i]], name="looked_up")
+    return auto_scheduler.ComputeDAG([a, table, c])
+
+
+def test_values_of_inputs_are_kept_in_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    value = tvm.nd.array(np.array([5, 1, 0, 7], "int32"))
+    dag = looked_up("kept_index")
+    auto_scheduler.SearchTask(
+        compute_dag=dag, target="llvm", task_inputs={"kept_index": value},
+        task_inputs_save_to_file=True,
+    )  # fmt: skip
+    monkeypatch.setattr(search_task, "TASK_INPUT_BUFFER_TABLE", {})  # as in another process
+    task = auto_scheduler.SearchTask(compute_dag=dag, target="llvm", task_inputs=["kept_index"])
+    (table,) = search_task.TASK_INPUT_BUFFER_TABLE.values()
+    assert table["kept_index"].numpy().tolist() == [5, 1, 0, 7]
+    assert task.task_input_names == ["kept_index"]
+    with pytest.raises(TuningError, match=r"of the input 'other', and no file other\.npy"):
+        auto_scheduler.SearchTask(compute_dag=dag, target="llvm", task_inputs=["other"])
+
+
+def test_a_sketch_of_ones_own_is_taken_with_a_warning():
+    with pytest.warns(UserWarning, match="sketch rule 'mine' is not applied"):
+        rule = auto_scheduler.PreloadCustomSketchRule(lambda *_: 0, lambda *_: [], "mine")
+    task = auto_scheduler.SearchTask(func=matmul, args=(4, 4, 4), target="llvm")
+    policy = auto_scheduler.SketchPolicy(task, init_search_callbacks=[rule])
+    assert policy.generate_sketches()
 
 
 REFUSED = {

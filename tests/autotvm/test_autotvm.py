@@ -343,3 +343,15 @@ def test_a_template_that_raises_again_and_again_ends_the_search_with_the_first_e
     tuner = autotvm.tuner.GridSearchTuner(task)
     with pytest.raises(TuningError, match=r"16 trials.*the first: IndexError: no part of 3"):
         tuner.tune(31, OPTION)
+
+
+def test_one_configuration_is_applied_to_every_template():
+    task = autotvm.task.create("test/matmul", args=SIZES, target="llvm")
+    texts = []
+    for config in (task.config_space.get(1), task.config_space.get(0)):
+        with autotvm.task.ApplyConfig(config) as applied, tvm.target.Target("llvm"):
+            assert applied.query(task.target, task.workload) is config
+            texts.append(str(tvm.lower(*matmul(*SIZES), simple_mode=True)))
+    assert texts[0] != texts[1]
+    s, args = task.instantiate(task.config_space.get(1))
+    assert texts[0] == str(tvm.lower(s, args, simple_mode=True))

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+import slipway
+
 MODELS = ("mobilenet_v2", "resnet18", "squeezenet1_1")
 DEVICES = ("aarch64", "armv7", "riscv64", "x86_64")
 
@@ -39,6 +41,33 @@ def test_without_an_emulator_this_machine_plays_the_device():
     assert "apt-get install qemu-user-static" in done.stderr
     assert "this machine" in done.stdout
     assert done.stdout.count("98.61%") == 3
+
+
+@pytest.mark.parametrize("target", ["opencl", "vulkan"])
+def test_a_gpu_beside_the_processor(target):
+    if not slipway.device(target, 0).exist:
+        pytest.skip(f"no {target} device: README names the packages that bring one")
+    done = demo("--target", target)
+    assert f"digits.onnx on {target} (" in done.stdout
+    assert done.stdout.count("98.61%") == 3
+    assert f"{target} agrees with the reference to 1e-04" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--target", "llvm"), "processors are --device aarch64"),
+        (("--target", "opencl", "--device", "web"), "name two devices"),
+        (("--target", "metal"), "metal"),
+    ],
+)
+def test_what_is_no_gpu_of_this_machine(words, said):
+    done = subprocess.run(
+        [sys.executable, "-m", "slipway", "demo", *words], capture_output=True, text=True,
+        timeout=100,
+    )  # fmt: skip
+    assert done.returncode not in (0, 3)
+    assert said in done.stderr
 
 
 def test_node_plays_a_browser():

@@ -71,6 +71,27 @@ def test_open_sizes_are_asked_for_in_words_of_the_command_line(tmp_path):
     assert "shape=" not in str(caught.value)
     module, _ = read_model(path, parse_shapes(shown))
     assert module["main"].params[0].tensor_type.shape == (1, 4)
+    (dim,) = re.findall(r"--dim (\S+)", str(caught.value))
+    module, _ = read_model(path, parse_shapes("k:[]"), dims=parse_dims([dim]))
+    assert module["main"].params[0].tensor_type.shape == (Dim("n", 1, 8), 4)
+
+
+def test_who_takes_shapes_takes_names_of_dimensions():
+    callbacks = [c.callback for c in app.registered_commands]
+    for group in app.registered_groups:
+        callbacks += [c.callback for c in group.typer_instance.registered_commands]
+    taking = [c for c in callbacks if "input_shapes" in c.__annotations__]
+    assert len(taking) > 8
+    assert [c.__name__ for c in taking if "dim" not in c.__annotations__] == ["quantize"]
+
+
+def test_check_of_a_named_dimension(tmp_path):
+    path = open_model(tmp_path / "open.onnx")
+    done = CliRunner().invoke(app, ["check", str(path), "--dim", "n=3", "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["supported"]
+    done = CliRunner().invoke(app, ["explain", str(path), "--dim", "n=1..6"])
+    assert done.exit_code == 0, done.output
 
 
 def test_check_goes_on_with_assumed_sizes_and_says_so(tmp_path):

@@ -154,6 +154,79 @@ def test_picture_in_classes_out(served, browser, tmp_path):
     assert not [e for e in browser.get_log("browser") if e["level"] == "SEVERE"]
 
 
+def save(path, nodes, inputs, outputs, **weights):
+    helper = onnx.helper
+    infos = [
+        [helper.make_tensor_value_info(name, *about) for name, about in values.items()]
+        for values in (inputs, outputs)
+    ]
+    constants = [onnx.numpy_helper.from_array(v, k) for k, v in weights.items()]
+    made = [helper.make_node(*node[:3], **node[3]) for node in nodes]
+    graph = helper.make_graph(made, "g", *infos, constants)
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)
+
+
+def detector(path):
+    """Boxes and their scores, for pictures."""
+    real = onnx.TensorProto.FLOAT
+    nodes = [
+        ("Reshape", ["image", "size"], ["boxes"], {}),
+        ("ReduceMax", ["boxes"], ["scores"], {"axes": [2], "keepdims": 0}),
+        ("Cast", ["scores"], ["found"], {"to": onnx.TensorProto.INT64}),
+    ]
+    out = {"boxes": (real, (1, 300, 4)), "scores": (real, (1, 300))}
+    out["found"] = (onnx.TensorProto.INT64, (1, 300))
+    save(path, nodes, {"image": (real, (1, 3, 20, 20))}, out, size=np.array([1, 300, 4]))
+
+
+def spectrogram(path):
+    """A quantised softmax over shares of 0.25 and 0.75, of what is shaped almost like a picture."""
+    kind = onnx.TensorProto.INT8
+    nodes = [
+        ("Cast", ["sound"], ["real"], {"to": onnx.TensorProto.FLOAT}),
+        ("ReduceSum", ["real", "axes"], ["sum"], {"keepdims": 0}),
+        ("Mul", ["sum", "zero"], ["none"], {}),
+        ("Add", ["none", "shares"], ["two"], {}),
+        ("QuantizeLinear", ["two", "scale", "point"], ["classes"], {}),
+    ]
+    weights = {
+        "axes": np.array([1, 2, 3]), "zero": np.zeros((1, 2), "float32"),
+        "shares": np.array([[0.25, 0.75]], "float32"), "scale": np.float32(1 / 256),
+        "point": np.int8(-128),
+    }  # fmt: skip
+    weights = {name: np.asarray(value) for name, value in weights.items()}
+    save(path, nodes, {"sound": (kind, (1, 49, 10, 1))}, {"classes": (kind, (1, 2))}, **weights)
+
+
+def test_models_that_are_no_classifiers_of_pictures(browser, tmp_path):
+    for make in (detector, spectrogram):
+        make(tmp_path / f"{make.__name__}.onnx")
+        model, out = tmp_path / f"{make.__name__}.onnx", tmp_path / make.__name__
+        assert run("web-demo", model, "-o", out) == 0
+    handler = functools.partial(Quiet, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for name, classes, outputs in (
+            # Scores of one dimension are classes, beside what else comes out.
+            ("detector", 10, ["boxes", "float32, 1 \u00d7 300 \u00d7 4", "int64, 1 \u00d7 300"]),
+            ("spectrogram", "class 1\n75.0 %\nclass 0\n25.0 %", []),
+        ):
+            text = opened(browser, f"http://127.0.0.1:{server.server_port}/{name}/")
+            wait_for(lambda text=text: text("state") == "ready")
+            asks = browser.find_element(By.ID, "file").is_enabled()
+            assert asks == (name == "detector")
+            browser.find_element(By.ID, "random").click()
+            wait_for(lambda text=text: text("classes"))
+            shown = text("classes")
+            assert shown == classes or len(shown.split("\n")) == classes
+            assert all(part in text("outputs") for part in outputs)
+            assert bool(text("outputs")) == bool(outputs)
+            assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+        server.shutdown()
+    assert not [e for e in browser.get_log("browser") if e["level"] == "SEVERE"]
+
+
 def test_slow_network_and_a_missing_model(served, browser):
     out, url, _ = served
     about = json.loads((out / "about.json").read_text())

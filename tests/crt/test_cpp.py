@@ -134,6 +134,14 @@ def test_maps(compiler, tmp_path):
     build(compiler, source, tmp_path / "nothing", *without)
 
 
+@pytest.mark.parametrize("flags", [[], ["-fno-exceptions", "-fno-rtti"]])
+def test_names_of_classic_programs(compiler, flags, tmp_path):
+    """Types that print themselves, casts, questions about a value, modules by `String` names."""
+    source = foreign.CPP / "cpp_names.cc"
+    program = build(compiler, source, tmp_path / "program", "-fsanitize=address", *flags)
+    assert foreign.run([program]) == "done\n"
+
+
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_modules_of_its_own(compiler, tmp_path):
     """A class derived from ModuleNode: what Python gets of it, and how long it lives."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import slipway as tvm
-from slipway import libinfo, micro
+from slipway import libinfo, micro, relay
 from slipway.relay.backend import Executor, Runtime
 from slipway.toolchain import native
 
@@ -53,8 +53,15 @@ def test_crate(cargo, model, tmp_path):
     """Functions, arrays, a model, and every mistake, with the runtime compiled into the program."""
     crate = tmp_path / "crate"
     shutil.copytree(CRATE, crate, ignore=shutil.ignore_patterns("target", "Cargo.lock"))
-    printed = cargo(crate, "test", SLIPWAY_TEST_MODEL=str(model.archive))
+    half = relay.var("half", shape=(3,), dtype="float16")
+    flag = relay.var("flag", shape=(3,), dtype="bool")
+    both = relay.Function([half, flag], relay.Tuple([half + half, relay.logical_not(flag)]))
+    kinds = tmp_path / "kinds.tar"
+    relay.build(tvm.IRModule.from_expr(both), "llvm").export_library(str(kinds))
+    paths = {"SLIPWAY_TEST_MODEL": str(model.archive), "SLIPWAY_TEST_KINDS": str(kinds)}
+    printed = cargo(crate, "test", **paths)
     assert "6 passed; 0 failed; 0 ignored" in printed
+    assert "4 passed; 0 failed; 0 ignored" in printed
 
 
 FUNCTIONS = """

@@ -1,5 +1,6 @@
 """A model in three lines: compiled, called, checked, saved, loaded, carried to a device."""
 
+import json
 from importlib.resources import files
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from onnx import TensorProto, helper
 
 import slipway
 from slipway import relay, rpc
-from slipway.errors import ArtifactError, ExecutionError, ModelError, TargetError
+from slipway.errors import ArtifactError, DeviceError, ExecutionError, ModelError, TargetError
 
 DIGITS = Path(str(files("slipway"))) / "models" / "digits"
 
@@ -170,7 +171,7 @@ def test_sizes_left_open_are_asked_for_in_these_words(tmp_path):
     [
         (lambda m: slipway.compile("nothing.onnx"), FileNotFoundError, "nothing.onnx"),
         (lambda m: slipway.compile("model.h5"), ModelError, "known: .onnx"),
-        (lambda m: slipway.compile(3), ModelError, "a int is no model"),
+        (lambda m: slipway.compile(3), ModelError, "int is no kind of model"),
         (lambda m: slipway.compile(DIGITS / "digits.onnx", "arm/cortex-m4"), TargetError, "micro"),
         (lambda m: slipway.compile(DIGITS / "digits.onnx", "web/wasm"), TargetError, "in a page"),
         (lambda m: slipway.compile(DIGITS / "digits.onnx", "llwm"), TargetError, "llvm"),
@@ -178,8 +179,16 @@ def test_sizes_left_open_are_asked_for_in_these_words(tmp_path):
         (lambda m: slipway.load(DIGITS / "digits.onnx"), ArtifactError, "reads model files"),
         (lambda m: m.on("host:port"), ExecutionError, "no port"),
         (lambda m: m.on(""), ExecutionError, "no address"),
-        (lambda m: m.check(3), ExecutionError, "a int is no reference"),
+        (lambda m: m.check(3), ExecutionError, "int is no kind of reference"),
         (lambda m: m.check(lambda x: (x, x)), ExecutionError, "gives 2 outputs"),
+        (lambda m: m("a word"), ExecutionError, "what is given for it is <U6"),
+        (lambda m: m(np.zeros((1, 1, 8, 8), "complex64")), ExecutionError, "'image' is float32"),
+        (lambda m: m(np.array([None])), ExecutionError, "given for it is object"),
+        (
+            lambda m: slipway.compile(DIGITS / "digits.onnx", params={"imag": 1}, quiet=True),
+            ModelError,
+            "no parameter 'imag'. Did you mean 'image'",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_explained(digits, call, error, words):
@@ -196,3 +205,79 @@ def test_it_shows_what_it_is(digits):
     table = str(digits.profile(number=1, repeat=1))
     assert "conv2d" in table
     assert "100.0%" in table or "s  all" in table
+
+
+def test_a_reference_of_another_shape_differs_and_says_so(digits):
+    found = digits.check(lambda image: image[:, 0, 0])
+    assert not found
+    assert "its shape is (1, 10) and not (1, 8)" in str(found)
+
+
+def test_inputs_that_tell_different_sizes_of_one_dimension(tmp_path):
+    model = two_in_two_out()
+    for tensor in (*model.graph.input, model.graph.output[0]):
+        tensor.type.tensor_type.shape.dim[0].dim_param = "n"
+    made = slipway.compile(model, dims={"n": (1, 4)}, quiet=True)
+    ones = np.ones((4, 3), "float32")
+    assert made(ones[:2], ones[:2])["the sum"].shape == (2, 3)
+    with pytest.raises(ExecutionError, match="different sizes of n: 'a' 2, 'b' 3"):
+        made(ones[:2], ones[:3])
+
+
+def test_random_words_are_in_the_vocabulary():
+    """ONNX Runtime refuses an index outside of a table, so what is made up must be inside."""
+    words = onnx.helper.make_tensor_value_info("words", onnx.TensorProto.INT64, [40])
+    mask = onnx.helper.make_tensor_value_info("mask", onnx.TensorProto.INT64, [40, 1])
+    table = np.arange(22, dtype="float32").reshape(11, 2)
+    nodes = [
+        onnx.helper.make_node("Gather", ["table", "words"], ["rows"]),
+        onnx.helper.make_node("Cast", ["mask"], ["kept"], to=onnx.TensorProto.FLOAT),
+        onnx.helper.make_node("Mul", ["rows", "kept"], ["y"]),
+    ]
+    y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [40, 2])
+    graph = onnx.helper.make_graph(
+        nodes, "g", [words, mask], [y], [onnx.numpy_helper.from_array(table, "table")]
+    )
+    opset = onnx.helper.make_opsetid("", 17)
+    model = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8)
+    made = slipway.compile(model, quiet=True)
+    assert [spec.values for spec in made.inputs] == [(0.0, 10.0), None]
+    assert made.check()
+
+
+@pytest.mark.parametrize("target", ["opencl", "vulkan"])
+def test_a_model_for_a_gpu_is_called_checked_reported_and_carried(target, tmp_path):
+    if not slipway.device(target, 0).exist:
+        pytest.skip(f"no {target} device: README names the packages that bring one")
+    gpu = slipway.compile(DIGITS / "digits.onnx", target, quiet=True)
+    here = slipway.compile(DIGITS / "digits.onnx", quiet=True)
+    images = np.random.default_rng(0).random((3, 1, 8, 8), "float32")
+    want = here(images)
+    np.testing.assert_allclose(gpu(images), want, rtol=1e-4, atol=1e-4)
+    assert gpu.check()
+    assert gpu.benchmark(number=1, repeat=1).mean > 0
+    assert len(gpu.profile(number=1, repeat=1).operators) >= 3
+    page = gpu.report(tmp_path / "digits.html").read_text(encoding="utf-8")
+    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    assert data["run_seconds"]
+    assert all(layer["agrees"] for layer in data["layers"])
+    loaded = slipway.load(gpu.save(tmp_path / "gpu.tar"))
+    np.testing.assert_array_equal(loaded(images), gpu(images))
+    with rpc.PopenSession() as session:  # a driver does not survive a fork
+        np.testing.assert_array_equal(loaded.on(session)(images), gpu(images))
+
+
+def test_a_model_for_a_device_that_is_not_here_says_so(tmp_path):
+    if slipway.cuda(0).exist:
+        pytest.skip("this machine has an NVIDIA GPU")
+    model = slipway.compile(DIGITS / "digits.onnx", "cuda", quiet=True)
+    with pytest.raises(DeviceError, match=r"libcuda\.so\.1"):
+        model(np.zeros((1, 1, 8, 8), "float32"))
+    page = model.report(tmp_path / "digits.html").read_text(encoding="utf-8")
+    assert "its kernels are for cuda, and this machine has no such device" in page
+
+
+def test_a_module_without_an_example_is_asked_for_one():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(ModelError, match=r"a Linear does not say what it takes: pass example="):
+        slipway.compile(torch.nn.Linear(2, 3), quiet=True)

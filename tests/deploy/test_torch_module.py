@@ -52,3 +52,40 @@ def test_what_is_not_taken(contrib):
         contrib.as_torch(lambda: None)
     with pytest.raises(ArgumentTypeError, match="takes a module or a function, not int"):
         contrib.optimize_torch(3, torch.zeros(1))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit")
+def test_a_scripted_model_becomes_a_folder_and_a_module(contrib, tmp_path):
+    linear = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh()).eval()
+    x = torch.randn(2, 4)
+    scripted = torch.jit.trace(linear, x)
+    option = {"input_infos": [("x", (2, 4))], "export_dir": str(tmp_path / "made")}
+    (made,) = contrib.compile(scripted, option)([x])
+    torch.testing.assert_close(made, linear(x).detach())
+    assets = [tmp_path / "made" / name for name in contrib.pytorch_tvm.TVM_ASSETS]
+    assert all(path.exists() for path in assets)
+    again = contrib.GraphModule(num_inputs=1, num_outputs=1).to("cpu")
+    again.init((x.shape,), *map(str, assets))
+    torch.testing.assert_close(again(x * 2)[0], linear(x * 2).detach())
+    steps = contrib.PyTorchTVMModule()
+    assert steps.load_tvm(tmp_path / "made").get_num_outputs() == 1
+    debug = steps.load_tvm(tmp_path / "made", debug_runtime=True)
+    debug.run(x=x.numpy())
+    np.testing.assert_allclose(debug.get_output(0).numpy(), linear(x).detach(), rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit")
+def test_a_folder_of_a_scripted_model_is_used_as_it_was_made(contrib, tmp_path):
+    x = torch.randn(2, 4)
+    option = {"input_infos": [("x", (2, 4))], "export_dir": str(tmp_path)}
+    scripted = torch.jit.trace(torch.nn.ReLU(), x)
+    with pytest.raises(ArgumentTypeError, match=r"takes \[\(2, 4\)\], not \[\(3, 4\)\]"):
+        contrib.compile(scripted, option)([torch.zeros(3, 4)])
+    with pytest.raises(ValueError, match="1 outputs, not 2"):
+        contrib.compile(scripted, {**option, "num_outputs": 2})
+    with pytest.raises(ValueError, match='lacks "input_infos"'):
+        contrib.compile(scripted, {})
+    with pytest.raises(ValueError, match="option has 'tuning'"):
+        contrib.compile(scripted, {**option, "tuning": 3})
+    with pytest.raises(ValueError, match="comes before build_pytorch_module"):
+        contrib.PyTorchTVMModule().build_pytorch_module(1, 1)

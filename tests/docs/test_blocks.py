@@ -23,7 +23,7 @@ ELSEWHERE = {
     "micro.md": "boards: tests/micro",
     "quick_starts.md": "test_quick_starts.py",
     "tuning.md": "a farm, and a night: tests/tuning, tests/autotvm and tests/auto_scheduler",
-    "web.md": "a browser: tests/web and tests/rpc",
+    "web.md": "test_web_page.py",
 }
 
 

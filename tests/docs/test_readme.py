@@ -57,3 +57,12 @@ def test_the_programs_run(repository, board, tmp_path, monkeypatch, capsys):
     best, seconds = capsys.readouterr().out.split()
     assert int(best) == want
     assert 0 < float(seconds) < 1
+
+
+def test_the_packages_to_install_are_those_of_ci(repository):
+    text = (repository / "README.md").read_text(encoding="utf-8")
+    said = re.search(r"To run them all:\n\n```\nsudo apt-get install (.*?)```", text, re.DOTALL)[1]
+    listed = re.search(r"^packages=\(\n(.*?)^\)", (repository / ".ci/run").read_text(), re.M | re.S)
+    wanted = re.sub(r"#.*", "", listed[1]).split()
+    already = {"make", "python3", "python3-venv"}  # `make demo` asked for them
+    assert sorted(said.replace("\\", " ").split()) == sorted(set(wanted) - already)

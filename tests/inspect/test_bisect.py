@@ -179,10 +179,10 @@ def test_a_wrong_device(model, tmp_path, monkeypatch):
     try:
         remote = {"rpc_host": "127.0.0.1", "rpc_port": server.port, "framework": False}
         assert bisect(model, tmp_path / "sound", **remote) is None
-        right = command.caller
+        right = command.ModelDevices.caller
 
-        def faulty(library, device):
-            call = right(library, device)
+        def faulty(devices, library, kernel_devices):
+            call = right(devices, library, kernel_devices)
 
             def changed(name, arguments, like):
                 results = call(name, arguments, like)
@@ -190,7 +190,7 @@ def test_a_wrong_device(model, tmp_path, monkeypatch):
 
             return changed
 
-        monkeypatch.setattr(command, "caller", faulty)
+        monkeypatch.setattr(command.ModelDevices, "caller", faulty)
         found = bisect(model, tmp_path / "out", **remote)
         assert (found["kind"], found["name"]) == ("kernel", "pool")
     finally:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import slipway as tvm
 from slipway import te
 from slipway.errors import LoweringError
 from slipway.ir import builder as ir_builder
@@ -10,6 +11,7 @@ from slipway.ir import stmt as S
 from slipway.ir.calls import call_extern
 from slipway.ir.interpreter.interpret import run
 from slipway.ir.verify import verify
+from slipway.ir.visit import walk
 from slipway.transform.loop.pipeline import run_pipeline
 
 
@@ -79,3 +81,23 @@ def test_a_loop_counts_as_far_as_its_bounds():
         ib.for_range(0, 1 << 32, name="j", dtype="int32"),
     ):
         pass
+
+
+def test_pointers_go_into_loads_stores_and_calls():
+    """`tir.Load` and `Store` of vectors through what `ib.pointer` gives, as before TVM 0.10."""
+    ib = tvm.tir.ir_builder.create()
+    a, b = ib.pointer("float32", name="A"), ib.pointer("float32", name="B")
+    places = tvm.tir.Ramp(0, 1, 4)
+    ib.emit(tvm.tir.Store(b, tvm.tir.Load("float32x4", a, places) * 2.0, places))
+    body = ib.get()
+    load = next(n for n in walk(body) if isinstance(n, tvm.tir.BufferLoad))
+    assert load.buffer_var is a.asobject().data
+    assert next(n for n in walk(body) if isinstance(n, tvm.tir.BufferStore)).buffer_var.name == "B"
+    func = tvm.tir.PrimFunc([a.asobject(), b.asobject()], body)
+    x, y = tvm.nd.array(np.arange(4, dtype="float32")), tvm.nd.array(np.zeros(4, "float32"))
+    tvm.build(func, target="llvm")(x, y)
+    np.testing.assert_array_equal(y.numpy(), [0, 2, 4, 6])
+    call = tvm.tir.call_pure_extern("int32", "f", a)
+    assert call.args[1] is a.asobject().data
+    with pytest.raises(LoweringError, match="go through a pointer"):
+        tvm.tir.Load("float32", tvm.tir.const(1), 0)

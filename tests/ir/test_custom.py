@@ -5,7 +5,7 @@ import pytest
 
 import slipway as tvm
 from slipway import te
-from slipway.errors import LoweringError
+from slipway.errors import CodegenError, LoweringError
 from slipway.ir import custom
 
 
@@ -67,3 +67,25 @@ def test_wrong_rules_are_errors():
         tvm.ir.register_intrin_lowering("tir.mylog", f=lambda call: None)
     with pytest.raises(LoweringError, match="only TCallEffectKind"):
         tvm.ir.register_op_attr("nn.conv2d", "TOpPattern", 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "intrinsic", "count"),
+    [("__expf", "exp", 1), ("logf", "log", 1), ("__powf", "pow", 2), ("fabsf", "fabs", 1)],
+)
+def test_functions_of_cuda_are_intrinsics_in_its_kernels(name, intrinsic, count):
+    def kernel(formula):
+        s, args = program(formula)
+        stage = s[args[1]]
+        stage.bind(stage.fuse(*stage.op.axis), te.thread_axis("threadIdx.x"))
+        return tvm.build(s, args, "cuda", name="f").imported_modules[0].get_source()
+
+    by_name = kernel(lambda x: tvm.tir.call_pure_extern("float32", name, *[x] * count))
+    assert by_name == kernel(lambda x: tvm.tir.call_intrin("float32", intrinsic, *[x] * count))
+    custom.register_intrin_lowering(
+        "tir.sigmoid", "cuda", f=lambda c: tvm.tir.call_pure_extern("float32", name, c.args[0])
+    )
+    if count == 1:
+        assert by_name == kernel(tvm.te.sigmoid)
+    with pytest.raises(CodegenError, match="cannot call 'tanpif'"):
+        kernel(lambda x: tvm.tir.call_pure_extern("float32", "tanpif", x))

@@ -108,7 +108,8 @@ def test_right_numbers_agree(report):
 
 def test_one_wrong_kernel_is_told_by_its_layer(digits, report):
     library = digits.library
-    call = measure.caller_of(make.Place(digits.artifact, None, "here").library, slipway.cpu(0))
+    place = make.Place(digits.artifact, None, "here")
+    call = place.devices.caller(place.library, {})
     nodes = [n for n in library.graph.nodes if n.function not in ("", NOP)]
     victim = nodes[2]
 
@@ -140,14 +141,17 @@ def test_what_cannot_run_here_says_so_and_is_not_measured(digits):
 
 
 @pytest.mark.parametrize("target", ["opencl", "webgpu"])
-def test_kernels_of_a_gpu_are_described_and_not_measured(target, tmp_path):
+def test_kernels_of_a_gpu_are_measured_where_there_is_one(target, tmp_path):
     library = relay.build(small(), target=target)
     library.export_library(str(tmp_path / "m.tar"))
     found = make.make_report(library, "m", tmp_path / "m.tar", quiet=True)
     assert found.layers
-    assert all(layer.seconds is None for layer in found.layers)
-    (note,) = found.notes
-    assert f"kernels are for {target}" in note
+    if slipway.device(target, 0).exist:
+        assert all(layer.agrees and layer.seconds for layer in found.layers)
+    else:
+        assert all(layer.seconds is None for layer in found.layers)
+        (note,) = found.notes
+        assert f"kernels are for {target}, and this machine has no such device" in note
 
 
 def test_branches_and_loops_are_measured_and_compared(tmp_path):

@@ -159,3 +159,14 @@ def test_a_hexagon_has_its_vectors_unless_it_is_told_otherwise(text, bits):
     target = Target(text)
     assert target.vector_bits == bits
     assert Target(str(target)) == target
+
+
+def test_an_older_name_of_an_option_finds_it():
+    target = Target("nvidia/tesla-p40")
+    assert target.attrs["shared_memory_per_block"] == target.attrs["max_shared_memory_per_block"]
+    assert "shared_memory_per_block" not in str(target).replace("max_shared_memory_per_block", "")
+    given = Target("cuda -arch=sm_70 -shared_memory_per_block=1234")
+    assert given.attrs["max_shared_memory_per_block"] == 1234
+    with pytest.raises(KeyError, match="no_such_option"):
+        given.attrs["no_such_option"]
+    assert given.attrs.get("shared_memory_per_thread") is None

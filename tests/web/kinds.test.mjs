@@ -35,10 +35,36 @@ test("sizes that do not fit are refused with the model's words", async () => {
   await refused([], /n is 1 to 8/);
   await refused([1, 2, 3, 4], /shape \[n,3\], and numbers of shape \[4\]/);
   await refused([[1, 2], [3, 4]], /\(n, 3\) in this model, got \(2, 2\)/);
-  await refused([[1, 2, 3], [4, 5]], /5 were given/);
+  await refused([[1, 2, 3], [4, 5]], /not all of the same length/);
   await refused(undefined, /takes numbers/);
   await refused(5, /shape \[n,3\]/);
   assert.deepEqual((await model.run({ x: [1, 2, 3] })).output.shape, [1, 3]); // and it lives on
+});
+
+test("nested arrays have the input's shape", async () => {
+  const model = await open("branch"); // y of shape [4]
+  const given = (y) => model.run({ flag: true, y });
+  for (const y of [[1, 2, 3, 4], [[1, 2, 3, 4]], [[[1], [2], [3], [4]]], [new Float32Array([1, 2, 3, 4])], [[1n, true, 3, 4]]]) {
+    assert.equal((await given(y)).output[3], 8);
+  }
+  const refused = (y, message) => assert.rejects(given(y), { name: "ValueError", message });
+  for (const y of [[[1, 2], [3, 4]], [[[1, 2, 3, 4], [5, 6, 7, 8]]]]) {
+    await refused(y, /'y' has shape \[4\], and nested arrays of shape \[(2,2|1,2,4)\] were given/);
+  }
+  for (const y of [[[1, 2], [3], [4]], [[1, 2], 3, 4], [1, [2, 3], 4], [[1, 2, 3, 4], 5], [[[1, 2], [3]], [[4]]]]) {
+    await refused(y, /not all of the same length/);
+  }
+  const square = model.runtime.empty([2, 2]);
+  assert.throws(() => square.copyFrom([[1, 2, 3, 4], [5, 6, 7, 8]]), { message: /shape \[2,2\], and nested arrays of shape \[2,4\]/ });
+  assert.deepEqual([...square.copyFrom([[1, 2], [3, 4]]).data], [1, 2, 3, 4]);
+  assert.deepEqual([...square.copyFrom([5, 6, 7, 8]).data], [5, 6, 7, 8]);
+});
+
+test("inputs are given by name", async () => {
+  const model = await open("branch");
+  for (const inputs of [[1, 2], new Float32Array(4), model.runtime.empty([4]), 7, "y", null]) {
+    await assert.rejects(model.run(inputs), { name: "TypeError", message: /run takes .* \{ flag: numbers, y: numbers \}/ });
+  }
 });
 
 test("inputs that share an open dimension", async () => {

@@ -43,6 +43,13 @@ test("what is no module", async () => {
   await assert.rejects(load(Promise.reject(new Error("gone"))), { message: "gone" });
 });
 
+test("an option that there is not", async () => {
+  for (const options of [{ thread: 2 }, { onprogress() {} }, "cache"]) {
+    await assert.rejects(load(bytes, options), { name: "TypeError", message: /onProgress, cache, params, threads/ });
+  }
+  assert.equal((await load(bytes, null)).inputs.length, 2);
+});
+
 test("two models in one program: what lies in the other's memory", async () => {
   const [a, b] = [await load(bytes), await load(bytes)];
   a.runtime.empty([100_000]); // addresses differ from here on

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -91,6 +92,23 @@ def test_a_language_model_goes_on_as_it_does_here(folder):
     library.export_library(str(folder / "verse.wasm"))
     (folder / "verse.json").write_text(json.dumps({"opening": OPENING, "tokens": tokens}))
     run_in_node("language.test.mjs", folder)
+
+
+def test_types_are_of_what_is_there():
+    """Every export has its type, and no member is declared that no class has."""
+    code = MODULE.read_text()
+    types = (MODULE.parent / "slipway.d.ts").read_text()
+    made = r"^export (?:async )?(?:function|class) (\w+)"
+    given = r"^export (?:function|class) (\w+)"
+    exports = set(re.findall(made, code, re.MULTILINE))
+    assert exports == set(re.findall(given, types, re.MULTILINE))
+    for name, body in re.findall(r"^export class (\w+)[^{]*\{\n(.*?)^\}", types, re.DOTALL | re.M):
+        members = re.findall(r"^  (?:readonly )?(\w+)(?:<[^(]*)?[(:?]", body, re.MULTILINE)
+        for member in members:
+            assigned, method = rf"\bthis\.{member} =", rf"^  (?:async |get )?{member}\("
+            listed = rf"\{{[^}}]*\b{member}\b[^}}]*\}}\);"  # of Object.assign
+            there = "|".join((assigned, method, listed))
+            assert re.search(there, code, re.MULTILINE), f"{name}.{member}"
 
 
 def test_bundlers_find_no_module_of_node():

@@ -39,7 +39,11 @@ from slipway.auto_scheduler.records import (
     save_records,
 )
 from slipway.auto_scheduler.relay_integration import ApplyHistoryBest, extract_tasks
-from slipway.auto_scheduler.search_policy import PreloadMeasuredStates, SketchPolicy
+from slipway.auto_scheduler.search_policy import (
+    PreloadCustomSketchRule,
+    PreloadMeasuredStates,
+    SketchPolicy,
+)
 from slipway.auto_scheduler.search_task import (
     HardwareParams,
     SearchTask,
@@ -52,9 +56,10 @@ from slipway.auto_scheduler.workload_registry import make_workload_key, register
 from slipway.placeholders import TUNING, placeholder_of
 
 __all__ = [
-    "ApplyHistoryBest", "ComputeDAG", "HardwareParams", "LocalBuilder", "LocalRPCMeasureContext",
-    "LocalRunner", "MeasureInput", "MeasureResult", "PreloadMeasuredStates", "RPCRunner",
-    "RandomModel", "RecordReader", "RecordToFile", "SearchTask", "SketchPolicy", "TaskScheduler",
+    "ApplyHistoryBest", "ComputeDAG", "HardwareParams", "LocalBuilder",
+    "LocalRPCMeasureContext", "LocalRunner", "MeasureInput", "MeasureResult",
+    "PreloadCustomSketchRule", "PreloadMeasuredStates", "RPCRunner", "RandomModel",
+    "RecordReader", "RecordToFile", "SearchTask", "SketchPolicy", "TaskScheduler",
     "TuningOptions", "XGBModel", "auto_schedule", "compute_dag", "cost_model", "create_task",
     "extract_tasks", "load_best_record", "load_records", "loop_state", "make_workload_key",
     "measure", "measure_record", "register_workload", "relay_integration", "save_records",

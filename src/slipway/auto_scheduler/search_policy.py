@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,28 @@ class PreloadMeasuredStates:
 
     def __init__(self, filename: str = "auto_scheduler_tuning.json") -> None:
         self.filename = filename
+
+
+class PreloadCustomSketchRule:
+    """A callback before a search: a sketch of one's own for stages that it knows (classic).
+
+    Sketches here are this module's, for every stage: the rule is taken, with a warning, and its
+    functions are not called.
+    """
+
+    PASS, APPLY, APPLY_AND_SKIP_REST = 0, 1, 2
+
+    def __init__(
+        self, meet_condition_func: Any, apply_func: Any, rule_name: str = "CustomSketchRule"
+    ) -> None:
+        self.meet_condition_func, self.apply_func = meet_condition_func, apply_func
+        self.rule_name = rule_name
+        warnings.warn(
+            f"the sketch rule {rule_name!r} is not applied: the computation is searched with the "
+            "sketches that there are",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 class SearchPolicy:
@@ -69,6 +92,8 @@ class SketchPolicy(SearchPolicy):
         """Give the engine the trials of the model and of the callbacks."""
         trials = list(self.model.records)
         for call in self.callbacks:
+            if isinstance(call, PreloadCustomSketchRule):
+                continue
             if not isinstance(call, PreloadMeasuredStates):
                 raise TuningError(
                     f"the callback {call!r} is not auto_scheduler.PreloadMeasuredStates(log): "

@@ -36,7 +36,7 @@ from slipway.backends.backend import compile_target
 from slipway.compiler.driver import lower
 from slipway.errors import SlipwayError, TuningError
 from slipway.relay.text.printer import astext
-from slipway.runtime.ndarray import NDArray
+from slipway.runtime.ndarray import NDArray, array
 from slipway.target import Target
 from slipway.tuning.measure import Bench
 from slipway.tuning.runner import Runner
@@ -58,6 +58,11 @@ class HardwareParams(NamedTuple):
     max_threads_per_block: int = 0
     max_vthread_extent: int = 0
     warp_size: int = 0
+
+
+def _input_file(name: str) -> Path:
+    """Return where an input's values are kept, in the working folder."""
+    return Path(f"{name}.npy")
 
 
 class TuningOptions:
@@ -96,7 +101,9 @@ class SearchTask(ScheduledTask):
     """A computation whose schedule is searched for a target.
 
     It is a registered function with arguments, a graph, or a workload's key.  `task_inputs` are
-    values of inputs by their names, which measurements use where random ones mean nothing.
+    values of inputs by their names, which measurements use where random ones mean nothing.  With
+    `task_inputs_save_to_file` they are also kept in files, "<name>.npy" in the working folder, and
+    a later task takes them by their names alone.
     """
 
     kernel: KernelTask | None = None
@@ -116,11 +123,6 @@ class SearchTask(ScheduledTask):
         task_inputs_save_to_file: bool = False,
         desc: str = "",
     ) -> None:
-        if task_inputs_save_to_file:
-            raise TuningError(
-                "task_inputs_save_to_file=True is not there: save the arrays with numpy.savez, and "
-                "give them to the task again"
-            )
         if func is not None:
             workload_key = make_workload_key(func, args if args is not None else ())
         if compute_dag is None:
@@ -147,6 +149,10 @@ class SearchTask(ScheduledTask):
         self.flop = compute_dag.flop_ct
         self.task_input_names: list[str] = []
         self._take_inputs(task_inputs, task_inputs_overwrite)
+        if task_inputs_save_to_file:
+            for name in self.task_input_names:
+                values = TASK_INPUT_BUFFER_TABLE[workload_key][name]
+                np.save(_input_file(name), values.numpy(), allow_pickle=False)
 
     def _take_inputs(self, given: Any, overwrite: bool) -> None:
         table = TASK_INPUT_BUFFER_TABLE.setdefault(self.workload_key, {})
@@ -159,7 +165,13 @@ class SearchTask(ScheduledTask):
                     )
                 table[name] = given[name]
             elif name not in table:
-                raise TuningError(f"there is no value of the input {name!r}: give {{name: array}}")
+                file = _input_file(name)
+                if not file.exists():
+                    raise TuningError(
+                        f"there is no value of the input {name!r}, and no file {file}: give "
+                        "{name: array}"
+                    )
+                table[name] = array(np.load(file, allow_pickle=False))
             self.task_input_names.append(str(name))
 
     # As the engine sees it.

@@ -28,6 +28,8 @@ from typing import TYPE_CHECKING, Any
 from slipway.backends.strategy import Choice, Forced, Problem
 from slipway.errors import ScheduleError, did_you_mean
 from slipway.relay import op_registry
+from slipway.relay.dims import described
+from slipway.relay.types import flatten
 from slipway.transform.context import PassContext
 
 if TYPE_CHECKING:
@@ -98,8 +100,16 @@ def _wish(op: str, value: Tensor) -> Forced:
 
 def key_of(problem: Problem) -> tuple[str, ...]:
     """Return what a record is found by: the operator, its attributes and types, the target."""
-    types = (str(t) for t in problem.in_types)
-    return (problem.op, str(problem.attrs), *types, str(problem.target))
+    return (problem.op, str(problem.attrs), *_input_texts(problem), str(problem.target))
+
+
+def _input_texts(problem: Problem) -> list[str]:
+    """Return the types of the inputs as text, those of open sizes with the ranges."""
+    found = []
+    for type_ in problem.in_types:
+        ranges = described([d for t in flatten(type_) for d in t.shape])
+        found.append(f"{type_} with {ranges}" if ranges else str(type_))
+    return found
 
 
 def record_of(choice: Choice) -> dict[str, Any]:
@@ -108,7 +118,7 @@ def record_of(choice: Choice) -> dict[str, Any]:
     return {
         "op": problem.op,
         "attrs": str(problem.attrs),
-        "inputs": [str(t) for t in problem.in_types],
+        "inputs": _input_texts(problem),
         "target": str(problem.target),
         "strategy": choice.strategy.name,
         "knobs": {k: getattr(choice.knobs, k) for k in choice.knobs.__dataclass_fields__},

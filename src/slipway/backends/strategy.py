@@ -23,7 +23,7 @@ from slipway.backends.backend import backend_of, strategy_packages
 from slipway.errors import ScheduleError, TypeInferenceError, did_you_mean
 from slipway.relay import op_registry
 from slipway.relay.op_registry import OpPattern
-from slipway.relay.open_dims import has_open, smallest_type, usual_type
+from slipway.relay.open_dims import has_open, odd_type, smallest_type, usual_type
 from slipway.relay.types import Type
 
 if TYPE_CHECKING:
@@ -69,6 +69,13 @@ class Problem:
     def usual(self) -> Problem:
         """The same with the sizes that costs are told for."""
         return self._with(usual_type)
+
+    @property
+    def samples(self) -> tuple[Problem, ...]:
+        """The same with the ends of the ranges and a size that nothing divides; itself if fixed."""
+        if not self.is_open:
+            return (self,)
+        return self.smallest, self._with(odd_type), self.usual
 
     def _with(self, fixed: Callable[[Any], Any]) -> Problem:
         in_types, out_types = (tuple(map(fixed, t)) for t in (self.in_types, self.out_types))
@@ -129,10 +136,19 @@ class Strategy:
         if self.space is None:
             return {}
         found, first = {}, self._default_knobs(problem)
-        for name, values in self.space(problem).items():
+        # What is legal for a size need not be for the next: the knobs of open sizes serve all.
+        space, *others = map(self.space, problem.samples)
+        for name, values in space.items():
             own = getattr(first, name)
-            found[name] = tuple(values) if own in values else (*values, own)
+            common = tuple(v for v in values if all(v in other[name] for other in others))
+            found[name] = common if own in common else (*common, own)
         return found
+
+    def predicted(self, problem: Problem, knobs: Knobs) -> float | None:
+        """Return the cycles that knobs are predicted to take, where there is a model of them."""
+        if self.cost is None:
+            return None
+        return float(self.cost(problem.usual if problem.is_open else problem, knobs))
 
     def knobs_for(self, problem: Problem, wanted: Mapping[str, Any] | None = None) -> Knobs:
         """Return the default knobs with those of `wanted` in place of them.
@@ -199,10 +215,7 @@ class Choice:
     @property
     def cycles(self) -> float | None:
         """The predicted cycles, where the strategy has a model of its cost."""
-        cost, problem = self.strategy.cost, self.problem
-        if cost is None:
-            return None
-        return cost(problem.usual if problem.is_open else problem, self.knobs)
+        return self.strategy.predicted(self.problem, self.knobs)
 
 
 _STRATEGIES: dict[str, list[Strategy]] = {}

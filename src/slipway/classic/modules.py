@@ -24,7 +24,7 @@ FOLDED: dict[str, str] = {
     "autotvm.measure": "measure measure_methods",
     "autotvm.task": "relay_integration space task",
     "autotvm.tuner": "ga_tuner index_based_tuner tuner xgboost_tuner",
-    "contrib.torch": "as_torch optimize_torch",
+    "contrib.torch": "as_torch module optimize_torch pytorch_tvm",
     "ir": "attrs base op tensor_type type",
     "meta_schedule": "default_config tune",
     "meta_schedule.builder": "builder local_builder",

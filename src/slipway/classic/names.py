@@ -50,8 +50,6 @@ NOT_THERE: dict[str, str] = {
     "tvm.relay": "no counterpart here",
     "tvm.relay.adt": "algebraic data types are not there: use tuples",
     "tvm.relay.Ref": "references are not there: models are functions",
-    "tvm.relay.frontend.from_keras": 'Keras 3 writes ONNX itself: model.export("model.onnx", '
-    'format="onnx"), then relay.frontend.from_onnx',
     "tvm.relay.frontend.from_tensorflow": "convert the SavedModel or graph with tf2onnx "
     "(python -m tf2onnx.convert) or tf.lite.TFLiteConverter, then from_onnx or from_tflite",
     "tvm.relay.frontend.from_mxnet": "mxnet.onnx.export_model writes ONNX: then from_onnx",
@@ -72,8 +70,8 @@ NOT_THERE: dict[str, str] = {
     "tvm.nd": "see slipway.runtime", "tvm.ir": CPP,
     "tvm.target": "no counterpart here", "tvm.target.vta": ACCELERATOR,
     "tvm.target.datatype": "custom datatypes are not there: float16 and bfloat16 are built in",
-    "tvm.driver.tvmc": "tvmc has load, compile and run; the commands are `slipway compile` and "
-    "`slipway run`",
+    "tvm.driver.tvmc": "tvmc has load, compile, run and tune; the commands are "
+    "`python -m slipway.driver.tvmc`",
     "tvm.rpc.with_minrpc": "libinfo.find_rpc_server gives a server that links nothing",
     "tvm.micro": "see slipway.micro",
     "tvm.target.target": "slipway.target has Target, the kinds and the models",
@@ -124,6 +122,7 @@ NOT_THERE: dict[str, str] = {
 DIFFERENT: dict[str, str] = {
     "tvm.tir.Schedule": "memory of a block that moved into a loop keeps its size; "
     "what blockize makes of block B is called B_o",
+    "tvm.relay.frontend.from_keras": "models of Keras 3, functional or sequential, of any backend",
     "tvm.relay.quantize.quantize": "between products every value is int8; partition_conversions "
     "is refused",
     "tvm.contrib.torch": "optimize_torch does not search; as_torch takes no Python function",

@@ -88,15 +88,8 @@ class Connection:
         """Return the graph executor of a model, on the kinds of device that it is for."""
         from slipway.contrib import graph_executor
         from slipway.inspect.profile import metadata_of
-        from slipway.runtime.devices import Device
+        from slipway.rpc.model_devices import ModelDevices
 
-        metadata = metadata_of(artifact)
-        devices = [self.device]
-        for number in metadata.get("device_types") or [int(metadata.get("device_type", 1))]:
-            if number != 1:
-                kind = Device(number)
-                there = self.remote.device(kind.type_name) if self.remote is not None else kind
-                devices.append(there)
-                self.device = there
-        used = devices if metadata.get("device_types") else devices[-1:]
-        return graph_executor.GraphModule(self.load(artifact)["default"](*used))
+        devices = ModelDevices(metadata_of(artifact), self.remote)
+        self.device = devices.main
+        return graph_executor.GraphModule(self.load(artifact)["default"](*devices.each))

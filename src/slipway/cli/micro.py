@@ -18,7 +18,7 @@ from slipway.cli import console
 from slipway.cli.exit_codes import LIMIT
 from slipway.cli.firmware_text import readable
 from slipway.cli.model_file import ModelOptions
-from slipway.cli.options import AsJson, Bindings, DenseRounding, InputShapes, ModelFormat
+from slipway.cli.options import AsJson, Bindings, DenseRounding, Dims, InputShapes, ModelFormat
 from slipway.errors import ExecutionError, ModelError, RPCTimeoutError, SlipwayError, ToolchainError
 
 app = typer.Typer(
@@ -70,6 +70,7 @@ def fit(
         bool, typer.Option("--link/--estimate", help="Also link, and show the truth beside it.")
     ] = False,
     input_shapes: InputShapes = None,
+    dim: Dims = None,
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
@@ -91,7 +92,7 @@ def fit(
     if not names:
         raise ModelError("name a board with --board, or give --all-boards")
     boards = [find_board(name) for name in names]
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
     with tempfile.TemporaryDirectory(prefix="slipway-fit-") as folder:
         archives: dict[str, Path] = {}
 
@@ -189,6 +190,7 @@ def create(
         str | None, typer.Option(help="What names in generated C begin with: tvmgen_NAME.")
     ] = None,
     input_shapes: InputShapes = None,
+    dim: Dims = None,
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
@@ -205,7 +207,7 @@ def create(
         archive = model_archive(
             model,
             target or _target_of(board, template),
-            ModelOptions(input_shapes, bind, model_format, dense_rounding),
+            ModelOptions(input_shapes, bind, model_format, dense_rounding, dim),
             Path(folder),
             module_name,
         )

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipway.deploy.model_file import Shapes, format_of, read_model_file, rounding_for
+from slipway.deploy.model_file import (
+    Shapes,
+    format_of,
+    read_model_file,
+    refuse_dims,
+    rounding_for,
+)
 from slipway.dtypes import why_unreadable
 from slipway.errors import ModelError, OpenShapeError
 
@@ -40,7 +46,10 @@ def read_model(
             path, format_of(path, model_format, ADVICE), shapes, constants, dense_rounding, dims
         )
     except OpenShapeError as error:
-        raise ModelError(f"{error.problem} Pass {shapes_option(error.shapes)}") from None
+        advice = f"Pass {shapes_option(error.shapes)}"
+        if error.dimensions:
+            advice += f", or a range that stays open: --dim {error.dimensions[0]}=1..8"
+        raise ModelError(f"{error.problem} {advice}") from None
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,8 @@ def survey_model(
     Raises OpenShapeError, with shapes that can be assumed, for a model that leaves sizes open.
     """
     bound = constants or {}
-    match format_of(path, model_format, ADVICE):
+    refuse_dims(path, found := format_of(path, model_format, ADVICE), dims)
+    match found:
         case "onnx":
             from slipway.frontends.onnx.importer import check_onnx
 

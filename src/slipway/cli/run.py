@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +30,7 @@ from slipway.cli.options import (
 from slipway.deploy.model_file import FORMATS
 from slipway.dtypes import why_unreadable
 from slipway.errors import ExecutionError, did_you_mean
+from slipway.inspect.profile import metadata_of
 from slipway.inspect.units import time_text
 from slipway.runtime.devices import Device
 
@@ -101,7 +102,8 @@ def run(
             "for that device, with --target"
         )
     given = read_arrays(inputs) if inputs else {}
-    for name, array in input_arrays(module, given, fill_mode).items():
+    said = {port["name"]: port for port in metadata_of(artifact).get("inputs", ())}
+    for name, array in input_arrays(module, given, fill_mode, said).items():
         module.set_input(name, array)
     if dump_tensors is None:
         module.run()
@@ -204,10 +206,13 @@ def read_arrays(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def input_arrays(module: Any, given: dict[str, Any], fill_mode: str) -> dict[str, Any]:
+def input_arrays(
+    module: Any, given: dict[str, Any], fill_mode: str, said: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return an array for each input of `module`: the given one, or one filled by `fill_mode`.
 
-    Raises ExecutionError for a given name that the model does not have, or another dtype.
+    `said` is what the artifact says of inputs by name.  Raises ExecutionError for a given name
+    that the model does not have, or another dtype.
     """
     shapes, dtypes = module.get_input_info()
     for name in given:
@@ -227,20 +232,23 @@ def input_arrays(module: Any, given: dict[str, Any], fill_mode: str) -> dict[str
             arrays[name] = given[name]
             continue
         console.err.print(f"input {name!r} is not given: filled with {fill_mode}")
-        arrays[name] = filled(tuple(shape), str(dtypes[name]), fill_mode, rng)
+        high = said.get(name, {}).get("range", (0, 127))[1]
+        arrays[name] = filled(tuple(shape), str(dtypes[name]), fill_mode, rng, int(high))
     return arrays
 
 
-def filled(shape: tuple[int, ...], dtype: str, fill_mode: str, rng: np.random.Generator) -> Any:
-    """Return an array of zeros, ones or random values: [0, 1) for floats, [0, 128) for integers."""
+def filled(
+    shape: tuple[int, ...], dtype: str, fill_mode: str, rng: np.random.Generator, high: int = 127
+) -> Any:
+    """Return an array of zeros, ones or random values: [0, 1) for floats, integers up to `high`."""
     if fill_mode == "zeros":
         return np.zeros(shape, dtype)
     if fill_mode == "ones":
         return np.ones(shape, dtype)
     if np.dtype(dtype).kind == "f":
         return rng.random(shape).astype(dtype)
-    high = 2 if dtype == "bool" else 128
-    return rng.integers(0, high, shape).astype(dtype)
+    most = 1 if dtype == "bool" else min(high, 127)
+    return rng.integers(0, most + 1, shape).astype(dtype)
 
 
 def describe_array(array: Any) -> str:

@@ -13,6 +13,7 @@ from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import (
     Bindings,
     DenseRounding,
+    Dims,
     InputShapes,
     ModelFile,
     ModelFormat,
@@ -60,6 +61,7 @@ def tune(
     ] = None,
     seconds: Annotated[float, typer.Option(min=0, help="End the search after; 0: never.")] = 0,
     input_shapes: InputShapes = None,
+    dim: Dims = None,
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
@@ -102,14 +104,14 @@ def tune(
     if board is not None:
         from slipway.cli.tune_board import tune_on_board
 
-        options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+        options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
         tune_on_board(model, board, output or Path(f"{model.stem}.records"), options, as_json)
         return
     runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout, core)
     if isinstance(runner, ModelledRunner | NodeRunner):
         target = runner.target if target == "llvm" else target
     chosen = Target(target)
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
     records = output or Path(f"{model.stem}.records")

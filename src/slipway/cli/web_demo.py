@@ -13,7 +13,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.model_file import ModelOptions
-from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFile, ModelFormat
+from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFile, ModelFormat
 from slipway.errors import ModelError
 from slipway.libinfo import find_js_path
 from slipway.version import VERSION
@@ -57,6 +57,7 @@ def web_demo(
         ),
     ] = None,
     input_shapes: InputShapes = None,
+    dim: Dims = None,
     bind: Bindings = None,
     dense_rounding: DenseRounding = None,
     model_format: ModelFormat = None,
@@ -81,7 +82,7 @@ def web_demo(
     if imagenet and (mean is not None or std is not None):
         raise ModelError("--imagenet says what --mean and --std are; leave them out.")
     names = None if labels is None else labels.read_text(encoding="utf-8").splitlines()
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
     inputs = [
@@ -152,7 +153,8 @@ def image_of(parameter: dict[str, Any]) -> dict[str, Any] | None:
         ("NCHW", shape[1:]),
         ("NHWC", [shape[3], *shape[1:3]]),
     ):
-        if channels in (1, 3) and min(height, width) > 3:
+        low, high = sorted((height, width))
+        if channels in (1, 3) and low > 3 and high <= 4 * low:  # 49 x 10 is a spectrogram
             return {"width": width, "height": height, "channels": channels, "layout": layout}
     return None
 

@@ -55,6 +55,11 @@ class GraphNode:
     layer: str = ""
     layers: tuple[str, ...] = ()
 
+    @property
+    def calls_kernel(self) -> bool:
+        """Return whether it runs code: reshapes in place and copies between devices do not."""
+        return self.function not in ("", NOP, COPY)
+
 
 @dataclass
 class ModelGraph:
@@ -65,6 +70,7 @@ class ModelGraph:
     params: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     outputs: list[TensorRef] = field(default_factory=list)
     output_names: tuple[str, ...] = ()  # of all outputs, where the model names them
+    names_fields: bool = False  # whether those are the outputs' names in C too
     meanings: Meanings = NO_MEANINGS  # scales and labels, where its file tells them
     input_values: dict[str, dict[str, Any]] = field(default_factory=dict)  # see input_values.py
     kernels: dict[str, Function] = field(default_factory=dict)

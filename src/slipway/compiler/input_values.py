@@ -14,13 +14,15 @@ from slipway.relay.visit import post_order
 # What moves or repeats the elements of its first argument, and computes nothing.
 _MOVES = ("reshape", "transpose", "layout_transform", "squeeze", "expand_dims", "nn.pad",
           "nn.batch_flatten", "strided_slice")  # fmt: skip
+_KEEPS = (*_MOVES, "cast")  # and integers stay what they are
 
 
 def input_values(main: Function, meanings: Meanings) -> dict[str, dict[str, Any]]:
     """Return what is known of the values of inputs by name, as metadata holds it.
 
     ``scale`` and ``zero_point`` of quantised integers; ``range`` (low, high) of floats that
-    the model quantises before it computes anything with them.
+    the model quantises before it computes anything with them, and of integers that it reads tables
+    by (words of a vocabulary, say).
     """
     found: dict[str, dict[str, Any]] = {
         name: known for name, meaning in meanings.inputs.items() if (known := scale_of(meaning))
@@ -29,12 +31,27 @@ def input_values(main: Function, meanings: Meanings) -> dict[str, dict[str, Any]
     for expr in post_order(main.body, into_functions=False):
         if not isinstance(expr, Call) or not isinstance(expr.op, Op):
             continue
-        if expr.op.name != "qnn.quantize":
-            continue
-        source, limits = _source(expr.args[0]), _limits(expr)
-        if isinstance(source, Var) and id(source) in params and limits is not None:
-            found.setdefault(source.name_hint, {"range": limits})
+        if expr.op.name == "qnn.quantize":
+            source, limits = _source(expr.args[0]), _limits(expr)
+            if isinstance(source, Var) and id(source) in params and limits is not None:
+                found.setdefault(source.name_hint, {"range": limits})
+        elif (read := _rows_read(expr.op.name, expr)) is not None:
+            source, rows = _source(read[0], _KEEPS), read[1]
+            if isinstance(source, Var) and id(source) in params:
+                known = found.setdefault(source.name_hint, {"range": [0.0, rows - 1.0]})
+                if "range" in known:
+                    known["range"] = [0.0, min(known["range"][1], rows - 1.0)]
     return found
+
+
+def _rows_read(name: str, call: Call) -> tuple[Expr, int] | None:
+    """Return the indices that an operator reads a table by, and how many rows that has."""
+    attrs: Any = call.attrs
+    if name == "take" and attrs.axis is not None:
+        table: Any = call.args[0].checked_type
+        rows = table.shape[attrs.axis]
+        return (call.args[1], rows) if isinstance(rows, int) and rows > 0 else None
+    return (call.args[0], attrs.depth) if name == "one_hot" else None
 
 
 def scale_of(meaning: Meaning | None) -> dict[str, Any]:
@@ -44,8 +61,8 @@ def scale_of(meaning: Meaning | None) -> dict[str, Any]:
     return {"scale": meaning.scale, "zero_point": meaning.zero_point}
 
 
-def _source(expr: Expr) -> Expr:
-    while isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in _MOVES:
+def _source(expr: Expr, through: tuple[str, ...] = _MOVES) -> Expr:
+    while isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in through:
         expr = expr.args[0]
     return expr
 

@@ -133,6 +133,7 @@ class ModelFactory(GraphExecutorFactoryModule):
         )
         self.ir_mod = ir_mod
         self.target = target
+        self.targets = {each.kind.device_type: each for each in (target, *others)}
         self.graph = graph
         self.memory_plan = storage.plan
         self.compiled = compiled

@@ -78,10 +78,8 @@ def build(
                 "for one of them"
             )
         return _build_over(module, several, params, mod_name, executor, runtime)
-    # Control flow runs on a GPU's processor; states are kept on one device.
-    if not chosen.kind.is_cpu and not state and has_control_flow(module):
-        both = {1: chosen.host or Target("llvm"), chosen.kind.device_type: chosen}
-        return _build_over(module, both, params, mod_name, executor, runtime, control_only=True)
+    if len(targets := targets_of(module, chosen, state)) > 1:
+        return _build_over(module, targets, params, mod_name, executor, runtime, control_only=True)
     graph = kernel_graph(module, chosen, params, mod_name, is_aot, state)
     backend = backend_of(chosen)
     alignment = backend.tensor_alignment(chosen)
@@ -114,16 +112,35 @@ def _build_over(
     control_only: bool = False,
 ) -> ModelFactory:
     """Compile a model whose operators run on several kinds of device."""
-    lanes = {kind: layout_lanes(target) for kind, target in targets.items()}
-    default = fallback_device(targets)
-    graph = graph_over(module, targets, default, params, mod_name, lanes, control_only)
-    graph.output_names = _output_names(module, len(graph.outputs))
+    graph = _graph_over(module, targets, params, mod_name, control_only)
     storage = plan_storage(graph, alignment=device_alignment(list(targets.values())))
     compiled = compile_over(graph, targets)
     processor, *others = targets.values()
     return ModelFactory(
         module, processor, graph, storage, compiled, mod_name, executor, runtime, others
     )
+
+
+def targets_of(module: IRModule, target: Target, state: State | None = None) -> dict[int, Target]:
+    """Return what `build` compiles a module for, by kinds of device.
+
+    Control flow runs on a GPU's processor; states are kept on one device.
+    """
+    own = {target.kind.device_type: target}
+    if target.kind.is_cpu or state or not has_control_flow(module):
+        return own
+    return {1: target.host or Target("llvm"), **own}
+
+
+def _graph_over(
+    module: IRModule, targets: Mapping[int, Target], params: Mapping[str, Any] | None,
+    mod_name: str, control_only: bool,
+) -> ModelGraph:  # fmt: skip
+    lanes = {kind: layout_lanes(target) for kind, target in targets.items()}
+    default = fallback_device(targets)
+    graph = graph_over(module, targets, default, params, mod_name, lanes, control_only)
+    _describe(graph, module)
+    return graph
 
 
 def kernel_graph(
@@ -139,33 +156,42 @@ def kernel_graph(
     `aot`: the model becomes a program, which some backends give other layouts.  Raises
     LoweringError for control flow.
     """
+    if len(targets := targets_of(module, target, state)) > 1:
+        return _graph_over(module, targets, params, mod_name, control_only=True)
     values = params or {}
     bound = {name: value for name, value in values.items() if name not in (state or {})}
     optimized = optimize(module, bound, target, layout_lanes=layout_lanes(target, aot))
     main = optimized["main"]
     assert isinstance(main, Function)
     graph = build_graph(main, mod_name=mod_name)
-    graph.output_names = _output_names(module, len(graph.outputs))
+    _describe(graph, module)
+    return bind_states(graph, state, values, mod_name) if state else graph
+
+
+def _describe(graph: ModelGraph, module: IRModule) -> None:
+    """Write into a graph what the model says of its inputs and outputs."""
+    _name_outputs(graph, module)
     given = module["main"]
     graph.meanings = meanings_of(given.attr("meanings"), len(graph.outputs))
     if isinstance(given, Function):
         graph.input_values = input_values(given, graph.meanings)
-    return bind_states(graph, state, values, mod_name) if state else graph
 
 
-def _output_names(module: IRModule, count: int) -> tuple[str, ...]:
-    """Return what the importer says the outputs are called; none where that does not tell them.
+def _name_outputs(graph: ModelGraph, module: IRModule) -> None:
+    """Give the outputs the names that the importer says they have, where it tells them.
 
-    The attribute "output_tensor_names" is classic TVM's, from its TFLite models.
-    A name that the model gives twice gets a number, and control characters become "_": the
-    runtime lists names as lines of text.
+    The attribute "output_tensor_names" is classic TVM's, from its TFLite models: they are the names
+    of the outputs in C too.  A name that the model gives twice gets a number, and control
+    characters become "_": the runtime lists names as lines of text.
     """
     main = module["main"]
-    given = None
-    if isinstance(main, Function):
-        given = main.attr("output_names") or main.attr("output_tensor_names")
-    if given is None or len(given) != count:
-        return ()
+    if not isinstance(main, Function):
+        return
+    classic = main.attr("output_tensor_names")
+    given = main.attr("output_names") or classic
+    if given is None or len(given) != len(graph.outputs):
+        return
+    graph.names_fields = given is classic
     names: list[str] = []
     for name in (re.sub(r"[\x00-\x1f\x7f]", "_", str(given_name)) for given_name in given):
         own, number = name, 0
@@ -173,7 +199,7 @@ def _output_names(module: IRModule, count: int) -> tuple[str, ...]:
             number += 1
             own = f"{name}_{number}"
         names.append(own)
-    return tuple(names)
+    graph.output_names = tuple(names)
 
 
 def layout_lanes(target: Target, aot: bool = False) -> int:

@@ -10,8 +10,10 @@ from slipway.target.cuda_versions import (
     have_tensorcore,
     parse_compute_version,
 )
+from slipway.toolchain.nvcc import compile_cuda
 
 __all__ = [
+    "compile_cuda",
     "find_cuda_path",
     "get_target_compute_version",
     "have_bf16",

@@ -18,7 +18,8 @@ class OutputAgreement:
     """One output: the largest error, as a share of the reference's largest value for floats.
 
     `sqnr_db` is the ratio of the reference's power to the error's, in decibels, `cosine` that of
-    the angle between the two; both are None for integers.
+    the angle between the two; both are None for integers.  `shapes` are the output's and the
+    reference's where they differ.
     """
 
     name: str
@@ -26,10 +27,13 @@ class OutputAgreement:
     sqnr_db: float | None
     cosine: float | None
     agrees: bool
+    shapes: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
     def __str__(self) -> str:
         verdict = "agrees" if self.agrees else "DIFFERS"
         more = ""
+        if self.shapes is not None:
+            return f"{self.name}: {verdict}, its shape is {self.shapes[0]} and not {self.shapes[1]}"
         if self.sqnr_db is not None:
             more = f", SQNR {self.sqnr_db:.1f} dB, cosine {self.cosine:.6f}"
         return f"{self.name}: {verdict}, largest error {self.error:.2g}{more}"
@@ -67,7 +71,10 @@ def agreement_of(
 def _output(name: str, got: Array, wanted: Array, tolerance: float) -> OutputAgreement:
     found = difference(got, wanted, tolerance=0.0)
     error = 0.0 if found is None else found.error
-    if got.shape != wanted.shape or wanted.dtype.kind in "iub":
+    if got.shape != wanted.shape:
+        shapes = (got.shape, wanted.shape)
+        return OutputAgreement(name, error, None, None, agrees=False, shapes=shapes)
+    if wanted.dtype.kind in "iub":
         return OutputAgreement(name, error, None, None, agrees=error == 0)
     one, two = got.astype(np.float64).ravel(), wanted.astype(np.float64).ravel()
     finite = np.isfinite(one) & np.isfinite(two)

@@ -14,9 +14,9 @@ from slipway.deploy.model_file import format_of, read_model_file, rounding_for
 from slipway.deploy.progress import step
 from slipway.deploy.tensors import as_array
 from slipway.dtypes import canonical
-from slipway.errors import ModelError, OpenShapeError, TargetError
+from slipway.errors import ModelError, OpenShapeError, TargetError, did_you_mean
 from slipway.ir.function import IRModule
-from slipway.relay.expr import Expr
+from slipway.relay.expr import Expr, Function
 from slipway.target import Target
 from slipway.toolchain.tempdir import tempdir
 from slipway.transform.context import PassContext
@@ -87,7 +87,7 @@ def compile(
     with step(f"Reading {own_name}", quiet):
         module, values = _read(model, chosen, shapes, example, constants, dims)
     with step(f"Compiling for {chosen}", quiet), PassContext(opt_level=opt_level):
-        library = build(module, chosen, params={**values, **(params or {})}, state=state)
+        library = build(module, chosen, params=_checked(module, values, params), state=state)
     folder = tempdir()
     artifact = folder / f"{own_name}.tar"
     library.export_library(str(artifact))
@@ -135,14 +135,38 @@ def _read(
         if hasattr(model, "SerializeToString") and hasattr(model, "opset_import"):
             return relay.frontend.from_onnx(model, shape=sizes, constants=constants, dims=dims)
         if hasattr(model, "state_dict"):
+            program = hasattr(model, "graph_signature")  # which knows its inputs
+            if sizes is None and example is None and not program:
+                raise ModelError(
+                    f"a {type(model).__name__} does not say what it takes: pass example=, inputs "
+                    "like those it will get, or shapes={'name': (1, 3, 224, 224)}"
+                )
             infos = _input_infos(sizes, example)
             return relay.frontend.from_pytorch(model, infos, default_dtype="", constants=constants)
     except OpenShapeError as error:
-        raise ModelError(f"{error.problem} Pass shapes={error.shapes!r}") from None
+        advice = f"Pass shapes={error.shapes!r}"
+        if error.dimensions:
+            advice += f", or a range that stays open: dims={{{error.dimensions[0]!r}: (1, 8)}}"
+        raise ModelError(f"{error.problem} {advice}") from None
     raise ModelError(
-        f"a {type(model).__name__} is no model; give the path of a .onnx, .tflite or .pt2 file, "
-        "an ONNX ModelProto, a PyTorch module or ExportedProgram, or a relay module"
+        f"{type(model).__name__} is no kind of model; give the path of a .onnx, .tflite "
+        "or .pt2 file, an ONNX ModelProto, a PyTorch module or ExportedProgram, or a relay module"
     )
+
+
+def _checked(
+    module: IRModule, values: Mapping[str, Any], params: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return all parameters; ModelError for one that the model does not have."""
+    main = module["main"]
+    names = [str(p.name_hint) for p in main.params] if isinstance(main, Function) else []
+    for name in params or {}:
+        if name not in names:
+            raise ModelError(
+                f"params: the model has no parameter {name!r}.{did_you_mean(name, names)} It has "
+                f"{', '.join(names) or 'none'}"
+            )
+    return {**values, **(params or {})}
 
 
 def _input_infos(sizes: Mapping[str, tuple[int, ...]] | None, example: Any) -> list[Any] | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from slipway.errors import ExecutionError, did_you_mean
 from slipway.rpc.client import CONNECT_TIMEOUT_S, RPCSession, connect
+from slipway.rpc.model_devices import ModelDevices
 from slipway.rpc.tracker_client import REQUEST_TIMEOUT_S, connect_tracker
 from slipway.runtime.graph.graph_executor import GraphModule
 
@@ -61,12 +62,14 @@ def request_device(
     return session.request(kind, timeout=REQUEST_TIMEOUT_S if timeout is None else timeout)
 
 
-def executor_there(session: RPCSession, artifact: Path, stem: str) -> GraphModule:
+def executor_there(
+    session: RPCSession, artifact: Path, stem: str, devices: ModelDevices
+) -> GraphModule:
     """Upload an exported ``.tar`` and return its executor on the device."""
     digest = hashlib.sha256(artifact.read_bytes()).hexdigest()[:12]
     name = f"{stem}-{digest}.tar"  # so that two models of one name do not replace each other
     session.upload(str(artifact), name)
-    return GraphModule(session.load_module(name)["default"](session.cpu(0)))
+    return GraphModule(session.load_module(name)["default"](*devices.each))
 
 
 def address_of(text: str, default_port: int) -> tuple[str, int]:

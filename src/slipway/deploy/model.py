@@ -15,15 +15,22 @@ from slipway.compiler.model_factory import ModelFactory
 from slipway.deploy.agreement import TOLERANCE, Agreement, agreement_of
 from slipway.deploy.device import executor_there, open_session
 from slipway.deploy.reference import random_inputs, reference_of
-from slipway.deploy.tensors import Array, TensorSpec, batches_in, named_inputs, specs_of
+from slipway.deploy.tensors import (
+    Array,
+    TensorSpec,
+    batches_in,
+    check_sizes,
+    named_inputs,
+    specs_of,
+)
 from slipway.errors import ExecutionError
 from slipway.inspect.profile import ModelProfile, profile_model
 from slipway.report.make import make_report
 from slipway.report.page import write_page
 from slipway.report.place import why_not_here
 from slipway.rpc.client import RPCSession
+from slipway.rpc.model_devices import ModelDevices
 from slipway.runtime.artifact import Artifact, read_artifact
-from slipway.runtime.devices import cpu
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.load import module_of_artifact
 from slipway.runtime.timing import BenchmarkResult
@@ -75,6 +82,10 @@ class Model:
     # Running.
 
     @property
+    def _devices(self) -> ModelDevices:
+        return ModelDevices(self._contents.metadata, self._session)
+
+    @property
     def executor(self) -> GraphModule:
         """The graph executor that runs, made at the first use.
 
@@ -82,9 +93,11 @@ class Model:
         """
         if self._executor is None:
             if self._session is not None:
-                self._executor = executor_there(self._session, self.artifact, self.name)
+                self._executor = executor_there(
+                    self._session, self.artifact, self.name, self._devices
+                )
             else:
-                self._executor = GraphModule(self._loaded()["default"](cpu(0)))
+                self._executor = GraphModule(self._loaded()["default"](*self._devices.each))
         return self._executor
 
     def _loaded(self) -> Any:
@@ -107,6 +120,7 @@ class Model:
         """Return all outputs by name for inputs by name."""
         arrays = named_inputs(self.inputs, (), inputs)
         count = batches_in(self.inputs, self.outputs, arrays)
+        check_sizes(self.inputs, arrays)
         if count == 1:
             return self._run_once(arrays)
         rows = self.inputs[0].largest[0]  # and of all others: `batches_in` has seen to it
@@ -183,8 +197,7 @@ class Model:
     def benchmark(self, number: int = 10, repeat: int = 5, **inputs: Any) -> BenchmarkResult:
         """Time whole runs on the device itself; inputs that are not given are random."""
         self._fill(inputs)
-        device = cpu(0) if self._session is None else self._session.cpu(0)
-        return self.executor.benchmark(device, number=number, repeat=repeat)
+        return self.executor.benchmark(self._devices.main, number=number, repeat=repeat)
 
     def _fill(self, inputs: Mapping[str, Any]) -> None:
         values = {**random_inputs(self.inputs, seed=0), **inputs}

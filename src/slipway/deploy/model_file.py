@@ -60,11 +60,7 @@ def read_model_file(
     from slipway import relay
 
     bound = constants or {}
-    if dims and model_format != "onnx":
-        raise ModelError(
-            f"{path}: dimensions have names in ONNX files alone, and {', '.join(dims)} was given a "
-            "size: give the inputs their shapes, with ranges as 1..8 for open sizes"
-        )
+    refuse_dims(path, model_format, dims)
     match model_format:
         case "onnx":
             return relay.frontend.from_onnx(path, shape=shapes, constants=bound, dims=dims)
@@ -83,6 +79,15 @@ def read_model_file(
                 if not isinstance(error, OpenShapeError) and str(path) not in str(error):
                     error.args = (f"{path}: {error}", *error.args[1:])
                 raise
+
+
+def refuse_dims(path: Path, model_format: str, dims: Mapping[str, Any] | None) -> None:
+    """Raise ModelError for sizes of named dimensions where a format has no names for them."""
+    if dims and model_format != "onnx":
+        raise ModelError(
+            f"{path}: dimensions have names in ONNX files alone, and {', '.join(dims)} was given a "
+            "size: give the inputs their shapes, with ranges as 1..8 for open sizes"
+        )
 
 
 def rounding_for(target: Target, given: str | None) -> str:

@@ -33,7 +33,7 @@ def reference_of(given: Any, constants: Mapping[str, Any]) -> Reference:
     if isinstance(given, Mapping):
         return "the given outputs", lambda arrays: list(given.values())
     raise ExecutionError(
-        f"a {type(given).__name__} is no reference; give a model file, a PyTorch module, a "
+        f"{type(given).__name__} is no kind of reference; give a model file, a PyTorch module, a "
         "function of the inputs, or the outputs themselves as a dictionary"
     )
 

@@ -113,7 +113,28 @@ def named_inputs(
             arrays[spec.name] = np.asarray(value, spec.dtype if spec.dtype != "bfloat16" else None)
         else:
             arrays[spec.name] = as_array(value)
+        if arrays[spec.name].dtype.kind not in "biufV":
+            raise ExecutionError(
+                f"the input {spec.name!r} is {spec.dtype}, and what is given for it is "
+                f"{arrays[spec.name].dtype}: give numbers of that type"
+            )
     return arrays
+
+
+def check_sizes(specs: Sequence[TensorSpec], arrays: Mapping[str, Array]) -> None:
+    """Raise ExecutionError for inputs that tell different sizes of one open dimension."""
+    told: dict[str, tuple[str, int]] = {}
+    for spec in specs:
+        shape = arrays[spec.name].shape
+        for dim, size in zip(spec.shape, shape, strict=False):
+            if not isinstance(dim, str) or not dim.isidentifier():
+                continue
+            other, known = told.setdefault(dim, (spec.name, size))
+            if known != size:
+                raise ExecutionError(
+                    f"the inputs tell different sizes of {dim}: {other!r} {known}, {spec.name!r} "
+                    f"{size}; the model takes {'; '.join(map(str, specs))}"
+                )
 
 
 def batches_in(

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from slipway.compiler.graph import NOP, GraphNode, ModelGraph
+from slipway.compiler.graph import COPY, NOP, GraphNode, ModelGraph
 from slipway.relay.dims import at, times_of
 from slipway.relay.expr import Call, Expr, Function, Op, Tuple, TupleGetItem
 from slipway.relay.interpret import evaluate_call, interpret
@@ -140,6 +140,8 @@ def trace_of(graph: ModelGraph, inputs: Mapping[str, Array]) -> list[list[Array]
         if node.function == NOP:
             shape = tuple(at(extent, sizes) for extent in node.types[0].shape)
             values.append([arguments[0].reshape(shape)])
+        elif node.function == COPY:
+            values.append(arguments)
         else:
             kernel = graph.kernels[node.function]
             values.append(kernel_reference(_at_sizes(kernel, arguments, sizes), arguments))
@@ -221,7 +223,7 @@ def find_kernel(
     of their types.  Calls of one kernel on other inputs are all made: a difference may hide.
     """
     for number, node in enumerate(graph.nodes):
-        if node.function in ("", NOP):
+        if not node.calls_kernel:
             continue
         if progress is not None:
             progress(node)

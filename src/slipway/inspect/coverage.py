@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from slipway.backends.primitive import schedule_primitive
 from slipway.backends.strategy import Choice
-from slipway.compiler.graph import NOP, ModelGraph
+from slipway.compiler.graph import ModelGraph
 from slipway.relay.expr import Function
 from slipway.target import Target
 
@@ -25,12 +26,19 @@ class KernelSchedule:
     cycles: float | None = None
 
 
-def kernel_schedules(graph: ModelGraph, target: Target) -> list[KernelSchedule]:
-    """Return what each kernel call of the graph gets, in order."""
-    chosen = {name: _schedule_of(function, target) for name, function in graph.kernels.items()}
+def kernel_schedules(graph: ModelGraph, targets: Mapping[int, Target]) -> list[KernelSchedule]:
+    """Return what each kernel call of the graph gets, in order.
+
+    `targets` are those of each kind of device that the model is for.
+    """
+    (*_, last) = targets.values()
+    chosen = {
+        name: _schedule_of(function, targets.get(graph.kernel_devices.get(name, 0), last))
+        for name, function in graph.kernels.items()
+    }
     found = []
     for node in graph.nodes:
-        if node.function not in ("", NOP):
+        if node.calls_kernel:
             operator, choice = chosen[node.function]
             if choice is None:
                 found.append(KernelSchedule(operator, "", node.layers))

@@ -39,6 +39,10 @@ class BufferVar:
         """The element type."""
         return self.buffer.dtype
 
+    def as_prim_expr(self) -> PrimExpr:
+        """Return the pointer to its memory, as an argument of a call or of ``tir.Load`` has it."""
+        return self.buffer.data
+
     def asobject(self) -> Buffer:
         """Return the buffer, as an argument of a PrimFunc (the classic name)."""
         return self.buffer

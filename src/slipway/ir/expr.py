@@ -361,6 +361,11 @@ class BufferLoad(PrimExpr):
             dtype = dtypes.with_lanes(dtype, lanes * dtypes.lanes_of(dtype))
         _set_dtype(self, dtype)
 
+    @property
+    def buffer_var(self) -> Var:
+        """The pointer to the buffer's memory (the classic name)."""
+        return self.buffer.data
+
 
 @node
 class ProducerLoad(PrimExpr):

@@ -45,8 +45,9 @@ class HardwareIntrinsic:
     instruction multiplies a rows x depth by a columns x depth matrix.  `mirrored`: the elements of
     `a` are taken in reverse order.  `taps`: `a` is `depth` vectors of `columns` elements, which may
     lie apart, named a0, a1 and so on in the spellings.  `temporaries`: registers that it needs
-    beside those of its operands.  Elements of `a` below `least_a`, and of `b` below `least_b` or
-    above `most_b` may overflow on the way.
+    beside those of its operands.  `widens_freely`: where `b` is bytes, they take hardly longer
+    than an instruction's on wider ones, which are twice as large.  Elements of `a` below `least_a`,
+    and of `b` below `least_b` or above `most_b` may overflow on the way.
 
     `llvm` is an LLVM intrinsic that takes `flags`, then c, a and b (c last with `sum_last`), with
     `a` repeated for every column and `operand` as the type of a and b.  Where one intrinsic is
@@ -75,6 +76,7 @@ class HardwareIntrinsic:
     mirrored: bool = False
     taps: bool = False
     temporaries: int = 0
+    widens_freely: bool = False
     least_a: int | None = None
     least_b: int | None = None
     most_b: int | None = None
@@ -227,6 +229,7 @@ def _wasm_dot(name: str, weights: str) -> HardwareIntrinsic:
         "wasm_v128_store(c, wasm_i32x4_add(wasm_v128_load(c), "
         f"wasm_i32x4_dot_i16x8(wasm_v128_load32_splat(a), {loaded})));",
         _WASM, ("simd128",), 0, 4, 2, "int16", weights, "int32", temporaries=1,
+        widens_freely=weights == "int8",
     )  # fmt: skip
 
 

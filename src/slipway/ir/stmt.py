@@ -69,6 +69,11 @@ class BufferStore(Stmt):
     value: PrimExpr
     indices: tuple[PrimExpr, ...]
 
+    @property
+    def buffer_var(self) -> Var:
+        """The pointer to the buffer's memory (the classic name)."""
+        return self.buffer.data
+
 
 @node
 class ProducerStore(Stmt):

@@ -324,6 +324,22 @@ def usual(extent: Any) -> int:
     return at(extent, {v: _upper(v) for v in extent.variables})
 
 
+def odd(extent: Any) -> int:
+    """Return a size that as few numbers divide as can be; of a number itself.
+
+    That of an open dimension is what it is for the largest primes of the ranges.
+    """
+    if not isinstance(extent, SymbolDim):
+        return int(extent)
+    return at(extent, {v: _prime(SymbolDim(v).low, _upper(v)) for v in extent.variables})
+
+
+def _prime(low: int, high: int) -> int:
+    """Return the largest prime of a range, its upper end where there is none near it."""
+    near = range(high, max(low, high - 1000, 2) - 1, -1)
+    return next((n for n in near if all(n % f for f in range(2, math.isqrt(n) + 1))), high)
+
+
 def largest_divisor(extent: Any, most: int) -> int:
     """Return the largest number up to `most`, 1 at least, that certainly divides a dimension.
 

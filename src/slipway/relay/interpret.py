@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.errors import ExecutionError, did_you_mean
 from slipway.ir.deep import Steps, run
 from slipway.ir.expr import Var as VarNode
@@ -32,7 +33,7 @@ from slipway.relay.expr import (
     Var,
 )
 from slipway.relay.narrowed import narrowed
-from slipway.relay.types import SymbolDim, TensorType
+from slipway.relay.types import SymbolDim, TensorType, TupleType
 from slipway.relay.visit import evaluated_before
 
 Value = Any  # an array, a tuple of Values, or a Function
@@ -79,15 +80,26 @@ def _bind(
     for p in function.params:
         if p.name not in given:
             raise ExecutionError(f"the input {p.name!r} is missing")
-        value = given[p.name]
-        dtype = getattr(p.type, "dtype", None) if isinstance(value, (bool, int, float)) else None
-        array = np.asarray(value.numpy() if hasattr(value, "numpy") else value, dtype)
-        if isinstance(p.type, TensorType):
-            found = TensorType(array.shape, array.dtype.name)
-            if not p.type.takes(found):
-                raise ExecutionError(f"the input {p.name!r} must be {p.type}, got {found}")
-        values.append(array)
+        values.append(_value(p.name, given[p.name], p.type))
     return values
+
+
+def _value(name: str, value: Any, type_: Any) -> Value:
+    """Return an input as its type has it: an array, or a tuple of such."""
+    if isinstance(type_, TupleType):
+        if not isinstance(value, (tuple, list)) or len(value) != len(type_.fields):
+            raise ExecutionError(f"the input {name!r} must be a tuple, {type_}")
+        pairs = zip(value, type_.fields, strict=True)
+        return tuple(_value(f"{name}[{i}]", v, t) for i, (v, t) in enumerate(pairs))
+    dtype = getattr(type_, "dtype", None) if isinstance(value, (bool, int, float)) else None
+    if dtype and isinstance(value, float) and not dtypes.is_float(dtype):
+        dtype = None  # 1.5 is no integer
+    array = np.asarray(value.numpy() if hasattr(value, "numpy") else value, dtype)
+    if isinstance(type_, TensorType):
+        found = TensorType(array.shape, array.dtype.name)
+        if not type_.takes(found):
+            raise ExecutionError(f"the input {name!r} must be {type_}, got {found}")
+    return array
 
 
 def _sizes(function: Function, values: Sequence[Any]) -> dict[VarNode, VarNode | int]:
@@ -95,13 +107,15 @@ def _sizes(function: Function, values: Sequence[Any]) -> dict[VarNode, VarNode |
 
     Raises ExecutionError for a size out of its range, and for inputs that disagree about one.
     """
-    shapes: list[Sequence[Any]] = [
-        p.type.shape if isinstance(p.type, TensorType) else () for p in function.params
+    shaped: list[tuple[str, Sequence[Any], tuple[int, ...]]] = [
+        (p.name, p.type.shape, np.shape(value))
+        for p, value in zip(function.params, values, strict=True)
+        if isinstance(p.type, TensorType)
     ]
     axes = [
-        (param.name, shape, np.shape(value), dim, extent)
-        for param, shape, value in zip(function.params, shapes, values, strict=True)
-        for dim, extent in zip(shape, np.shape(value), strict=True)
+        (name, shape, found, dim, extent)
+        for name, shape, found in shaped
+        for dim, extent in zip(shape, found, strict=True)
         if isinstance(dim, SymbolDim)
     ]
     sizes: dict[Any, int] = {}

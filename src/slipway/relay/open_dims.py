@@ -21,7 +21,7 @@ from typing import Any
 
 from slipway.errors import LoweringError, TypeInferenceError
 from slipway.ir.expr import SizeVar
-from slipway.relay.dims import least, usual
+from slipway.relay.dims import least, odd, usual
 from slipway.relay.expr import Expr, Function, Var
 from slipway.relay.types import ANY, FuncType, TensorType, TupleType, Type, flatten, is_open
 from slipway.relay.visit import substitute
@@ -160,6 +160,11 @@ def usual_type(type_: Type) -> Type:
 def smallest_type(type_: Type) -> Type:
     """Return a type with the lower ends of their ranges for its open dimensions."""
     return _fixed(type_, least)
+
+
+def odd_type(type_: Type) -> Type:
+    """Return a type with sizes that few numbers divide (`dims.odd`) for its open dimensions."""
+    return _fixed(type_, odd)
 
 
 def _fixed(type_: Type, size: Callable[[Any], int]) -> Type:

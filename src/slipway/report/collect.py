@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway.compiler.aot.factory import AotExecutorFactoryModule
-from slipway.compiler.graph import NOP, GraphNode, ModelGraph
+from slipway.compiler.graph import GraphNode, ModelGraph
 from slipway.compiler.memory_plan import Plan
 from slipway.compiler.model_factory import ModelFactory
 from slipway.compiler.open_sizes import open_sizes
@@ -51,9 +51,11 @@ def collect(factory: ModelFactory, name: str, artifact: Path | None = None) -> R
     report.before = graph_before(factory.ir_mod, graph.params)
     report.after = graph_after(graph)
     report.memory = memory_of(plan, graph)
-    calls = [(i, n) for i, n in enumerate(graph.nodes) if n.function not in ("", NOP)]
+    calls = [(i, n) for i, n in enumerate(graph.nodes) if n.calls_kernel]
     report.layers = [layer_of(factory, plan, number, node) for number, node in calls]
-    for layer, schedule in zip(report.layers, kernel_schedules(graph, factory.target), strict=True):
+    for layer, schedule in zip(
+        report.layers, kernel_schedules(graph, factory.targets), strict=True
+    ):
         layer.strategy = schedule.schedule or "general"
         layer.knobs, layer.cycles = schedule.knobs, schedule.cycles
     if artifact is not None:
@@ -71,7 +73,7 @@ def plan_of(factory: ModelFactory) -> Plan:
 
 def memory_of(plan: Plan, graph: ModelGraph) -> ArenaPlan:
     """Return a plan as the page draws it; its steps are numbers of layers, from 0."""
-    calls = [i for i, node in enumerate(graph.nodes) if node.function not in ("", NOP)]
+    calls = [i for i, node in enumerate(graph.nodes) if node.calls_kernel]
     names = {node.name: name_of(node) for node in graph.nodes if node.function}
     tensors = []
     for i, block in enumerate(plan.blocks):

@@ -270,12 +270,12 @@ def _measure(running: Sequence[tuple[Side, Place]]) -> None:
     """Time all of them, round by round, each as long in a round."""
     counts = []
     for _, place in running:
-        once = place.executor.benchmark(place.device, number=1, repeat=3)
+        once = place.executor.benchmark(place.devices.main, number=1, repeat=3)
         counts.append(max(1, int(RUNS_A_ROUND_S / max(once.median, 1e-9))))
     for number in range(ROUNDS):
         order = list(zip(running, counts, strict=True))
         for (side, place), count in order if number % 2 else order[::-1]:
-            timing = place.executor.benchmark(place.device, number=count, repeat=1)
+            timing = place.executor.benchmark(place.devices.main, number=count, repeat=1)
             side.seconds.append(float(timing.results[0]))
     for number in range(LAYER_ROUNDS):
         for side, place in running if number % 2 else running[::-1]:

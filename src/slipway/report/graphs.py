@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from slipway.compiler.graph import NOP, ModelGraph, TensorRef
+from slipway.compiler.graph import COPY, NOP, ModelGraph, TensorRef
 from slipway.inspect.profile import operators_text
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
@@ -59,7 +59,7 @@ def graph_before(module: IRModule, params: Mapping[str, Any]) -> list[DrawnNode]
 
 
 def graph_after(graph: ModelGraph) -> list[DrawnNode]:
-    """Return the kernel calls that run, in their order; reshapes in place are looked through."""
+    """Return the kernel calls in their order; reshapes in place and copies are looked through."""
     nodes: list[DrawnNode] = []
     place: dict[int, int] = {}
     layer = 0
@@ -67,7 +67,7 @@ def graph_after(graph: ModelGraph) -> list[DrawnNode]:
         if node.name in graph.params and not node.function:
             continue
         inputs = tuple(dict.fromkeys(place[r.node] for r in node.inputs if r.node in place))
-        if node.function == NOP:
+        if node.function in (NOP, COPY):
             place[number] = inputs[0] if inputs else place.get(number, 0)
             continue
         place[number] = len(nodes)

@@ -21,8 +21,8 @@ from slipway.inspect.profile import profile_model
 from slipway.report.boards import add_boards
 from slipway.report.collect import collect
 from slipway.report.data import Report
-from slipway.report.measure import add_agreement, add_numbers, add_times, caller_of
-from slipway.report.place import Place, why_not_here, why_not_on_processor
+from slipway.report.measure import add_agreement, add_numbers, add_times
+from slipway.report.place import Place, why_not_here, why_not_there
 from slipway.rpc.client import RPCSession
 
 RUNS = 5
@@ -77,11 +77,10 @@ def make_report(
             "are those that the cost models predict, code and stack an estimate."
         )
         return report
-    hindrance = why_not_here(artifact) if session is None else ""
-    if hindrance:
+    if session is None and (hindrance := why_not_here(artifact)):
         report.notes.append(f"Nothing was measured, because no device was named: {hindrance}")
         return report
-    if hindrance := why_not_on_processor(artifact):
+    if session is not None and (hindrance := why_not_there(artifact, session)):
         report.notes.append(f"Nothing was measured: {hindrance}")
         return report
     place = Place(artifact, session, where)
@@ -91,7 +90,8 @@ def make_report(
     _run(report, factory, place, arrays, limits, quiet)
     if numbers:
         with step(f"Comparing {len(report.layers)} kernels with their references", quiet):
-            add_numbers(report, factory, arrays, caller_of(place.library, place.device), TOLERANCE)
+            call = place.devices.caller(place.library, factory.graph.kernel_devices)
+            add_numbers(report, factory, arrays, call, TOLERANCE)
     _compare(report, factory, place, arrays, source, constants or {})
     return report
 
@@ -108,13 +108,13 @@ def _run(
     executor.get_output(0)
     number = max(1, min(10, int(SECONDS_A_SERIES / max(time.perf_counter() - start, 1e-9))))
     with step(f"Timing it on {place.name}", quiet):
-        timing = executor.benchmark(place.device, number=1, repeat=max(RUNS, number))
+        timing = executor.benchmark(place.devices.main, number=1, repeat=max(RUNS, number))
         report.run_seconds = [float(value) for value in timing.results]
     probes = None
-    if limits:
+    if limits and len(place.devices.each) == 1:  # several have limits of their own
         try:
             with step("Preparing to measure the device's limits", quiet):
-                probes = Probes(factory.target, place.device, place.load_built, place.threads)
+                probes = Probes(factory.target, place.devices.main, place.load_built, place.threads)
         except SlipwayError as error:
             report.notes.append(f"The device's limits were not measured: {error}")
     with step("Timing each layer", quiet):

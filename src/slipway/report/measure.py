@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from slipway.compiler.graph import NOP
+from slipway.compiler.graph import COPY
 from slipway.compiler.model_factory import ModelFactory
 from slipway.deploy.agreement import Agreement, agreement_of
-from slipway.inspect.bisect import arguments_of, trace_of
+from slipway.inspect.bisect import Caller, arguments_of, trace_of
 from slipway.inspect.profile import ModelProfile
 from slipway.report.data import Output, Report
-from slipway.runtime.ndarray import array
 
 Array = np.ndarray[Any, Any]
-# Runs a compiled kernel by its name on arrays, and returns results like the given ones.
-Caller = Callable[[str, Sequence[Array], Sequence[Array]], list[Array]]
 
 
 def add_times(report: Report, profile: ModelProfile) -> None:
     """Write each operator's time, and the least that the device's limits allow, into its layer."""
-    for layer, operator in zip(report.layers, profile.operators, strict=True):
+    copies = [o for o in profile.operators if o.kernel == COPY]
+    if copies:
+        seconds = sum(o.seconds for o in copies)
+        report.notes.append(
+            f"{len(copies)} copies between the processor and another device take "
+            f"{seconds * 1e6:.3g} µs of a run."
+        )
+    operators = [o for o in profile.operators if o.kernel != COPY]
+    for layer, operator in zip(report.layers, operators, strict=True):
         layer.seconds = operator.seconds
         if operator.bounds:
             layer.limit_seconds, layer.bound_by = operator.limit_seconds, operator.binding
@@ -49,7 +54,7 @@ def add_numbers(
     """
     graph = factory.graph
     trace = trace_of(graph, inputs)
-    calls = [(i, n) for i, n in enumerate(graph.nodes) if n.function not in ("", NOP)]
+    calls = [(i, n) for i, n in enumerate(graph.nodes) if n.calls_kernel]
     for layer, (number, node) in zip(report.layers, calls, strict=True):
         wanted = list(trace[number])
         got = call(node.function, arguments_of(node, trace), wanted)
@@ -70,15 +75,3 @@ def add_agreement(report: Report, agreement: Agreement) -> None:
     report.agreement = [
         Output(o.name, o.error, o.sqnr_db, o.cosine, o.agrees) for o in agreement.outputs
     ]
-
-
-def caller_of(library: Any, device: Any) -> Caller:
-    """Return what calls the functions of a loaded model, here or on a device."""
-
-    def call(name: str, arguments: Sequence[Array], like: Sequence[Array]) -> list[Array]:
-        given = [array(np.asarray(a, order="C"), device) for a in arguments]
-        results = [array(np.zeros_like(a), device) for a in like]
-        library[name](*given, *results)
-        return [r.numpy() for r in results]
-
-    return call

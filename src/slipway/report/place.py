@@ -10,8 +10,8 @@ from slipway.deploy.device import executor_there
 from slipway.errors import ArtifactError
 from slipway.inspect.profile import metadata_of
 from slipway.rpc.client import RPCSession
+from slipway.rpc.model_devices import ModelDevices
 from slipway.runtime.artifact import read_artifact
-from slipway.runtime.devices import Device, cpu
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.load import load_module
 from slipway.runtime.threads import num_threads
@@ -27,7 +27,7 @@ class Place:
         self.artifact = artifact
         self.session = session
         self.name = name
-        self.device: Any = cpu(0) if session is None else session.cpu(0)
+        self.devices = ModelDevices(metadata_of(artifact), session)
         self.threads = num_threads()
 
     @cached_property
@@ -42,8 +42,8 @@ class Place:
     def executor(self) -> GraphModule:
         """The graph executor."""
         if self.session is not None:
-            return executor_there(self.session, self.artifact, self.artifact.stem)
-        return GraphModule(self.library["default"](self.device))
+            return executor_there(self.session, self.artifact, self.artifact.stem, self.devices)
+        return GraphModule(self.library["default"](*self.devices.each))
 
     def load_built(self, library: Any) -> Any:
         """Return compiled functions, loaded here."""
@@ -59,20 +59,17 @@ class Place:
 def why_not_here(artifact: Path) -> str:
     """Return why this machine cannot run an exported file; "" when it can."""
     try:
-        read_artifact(artifact.read_bytes(), artifact.name)
+        contents = read_artifact(artifact.read_bytes(), artifact.name)
     except ArtifactError as error:
         return str(error)
-    return ""
+    return _why_without(ModelDevices(contents.metadata), "this machine")
 
 
-def why_not_on_processor(artifact: Path) -> str:
-    """Return why the processor alone does not do: kernels that are for a GPU; "" when it does."""
-    metadata = metadata_of(artifact)
-    numbers = metadata.get("device_types") or [int(metadata.get("device_type", 1))]
-    others = [Device(number).type_name for number in numbers if number != 1]
-    if not others:
-        return ""
-    return (
-        f"its kernels are for {' and '.join(others)}, and a report measures on processors; "
-        "`slipway profile` measures each kernel on a device that has one"
-    )
+def why_not_there(artifact: Path, session: RPCSession) -> str:
+    """Return which kind of device that a file is for a session's machine lacks; "" for none."""
+    return _why_without(ModelDevices(metadata_of(artifact), session), "the device's machine")
+
+
+def _why_without(devices: ModelDevices, machine: str) -> str:
+    missing = devices.missing
+    return f"its kernels are for {missing}, and {machine} has no such device" if missing else ""

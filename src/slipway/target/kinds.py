@@ -184,6 +184,19 @@ def find_kind(name: str) -> TargetKind:
     return kind
 
 
+# Names that options had in older releases of classic TVM.
+OLDER_OPTIONS = {"shared_memory_per_block": "max_shared_memory_per_block"}
+
+
+class TargetOptions(dict[str, Any]):
+    """The options of a target by name; an older name finds what its option is called today."""
+
+    def __missing__(self, name: str) -> Any:
+        if name in OLDER_OPTIONS:
+            return self[OLDER_OPTIONS[name]]
+        raise KeyError(name)
+
+
 def convert_option(kind: TargetKind, name: str, value: Any) -> Any:
     """Return `value` as the type that option `name` of `kind` has.
 

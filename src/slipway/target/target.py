@@ -25,7 +25,14 @@ from slipway.errors import TargetError
 from slipway.target import cpus
 from slipway.target.coherence import ARM_PROFILES, FPU_FEATURES, check_options
 from slipway.target.cores import Core, core_of
-from slipway.target.kinds import TargetKind, convert_option, find_kind, list_kinds
+from slipway.target.kinds import (
+    OLDER_OPTIONS,
+    TargetKind,
+    TargetOptions,
+    convert_option,
+    find_kind,
+    list_kinds,
+)
 from slipway.target.tags import find_tag, list_tags
 from slipway.target.triple import Triple, host_triple, parse_triple
 
@@ -87,9 +94,9 @@ class Target:
             )
         self.kind: TargetKind = find_kind(str(options.pop("kind")))
         self.tag = tag
-        attrs = dict(self.kind.defaults)
+        attrs = TargetOptions(self.kind.defaults)
         for name, value in options.items():
-            name = _RENAMED.get(name, name)
+            name = _RENAMED.get(name, OLDER_OPTIONS.get(name, name))
             if name == "num_cores" or name.replace("_", "-") in self.kind.options:
                 name = name.replace("_", "-")
             attrs[name] = convert_option(self.kind, name, value)

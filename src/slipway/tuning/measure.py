@@ -18,8 +18,11 @@ import numpy as np
 
 from slipway.errors import RPCError, SlipwayError
 from slipway.inspect.bisect import difference, kernel_reference
+from slipway.relay.open_dims import usual_type
 from slipway.relay.types import TensorType, flatten
 from slipway.rpc.client import RPCSession
+from slipway.runtime.devices import Device
+from slipway.target import Target
 from slipway.tuning.build import Built, build_candidates
 from slipway.tuning.runner import Runner
 from slipway.tuning.session import Array, MeasuringSession
@@ -61,6 +64,10 @@ class Subject(Protocol):
     """What a bench needs to measure the candidates of a task."""
 
     @property
+    def target(self) -> Target:
+        """What the functions are compiled for."""
+
+    @property
     def suffix(self) -> str:
         """The ending of a library that the device loads."""
 
@@ -84,6 +91,11 @@ class KernelSubject:
     task: TuningTask
 
     @property
+    def target(self) -> Target:
+        """The task's."""
+        return self.task.target
+
+    @property
     def suffix(self) -> str:
         """The ending of a library of the task's target."""
         return self.task.target.upload_suffix
@@ -94,11 +106,12 @@ class KernelSubject:
 
     def inputs(self) -> list[TensorType]:
         """Return the types of the kernel's arguments."""
-        return [t for param in self.task.function.params for t in flatten(param.checked_type)]
+        params = self.task.function.params
+        return [t for p in params for t in flatten(usual_type(p.checked_type))]
 
     def outputs(self) -> list[TensorType]:
         """Return the types of the kernel's results."""
-        return flatten(self.task.function.body.checked_type)
+        return flatten(usual_type(self.task.function.body.checked_type))
 
     def reference(self, inputs: Sequence[Array]) -> list[Array]:
         """Return what the operators are defined to compute."""
@@ -248,7 +261,8 @@ class Bench:
 
     def _begun(self, session: RPCSession) -> MeasuringSession:
         outputs = [np.zeros(t.shape, t.dtype) for t in self.subject.outputs()]
-        return MeasuringSession(session, self.inputs, outputs)
+        kind = Device(self.subject.target.kind.device_type).type_name
+        return MeasuringSession(session, self.inputs, outputs, kind)
 
 
 def kernel_bench(task: TuningTask, runner: Runner, folder: Path, turns: int = 9) -> Bench:

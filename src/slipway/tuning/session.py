@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import RPCError
+from slipway.inspect.profile import metadata_of
 from slipway.rpc.client import RPCSession
+from slipway.rpc.model_devices import ModelDevices
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.tuning.space import Candidate
 
@@ -22,15 +24,22 @@ FIRST_TURNS = 2
 
 
 class MeasuringSession:
-    """A session on a device, with copies of the inputs and room for the outputs."""
+    """A session on a device, with copies of the inputs and room for the outputs.
+
+    `kind` is that of the device that the functions are for: "cpu", "opencl", ...
+    """
 
     def __init__(
-        self, session: RPCSession, inputs: Sequence[Array], outputs: Sequence[Array]
+        self,
+        session: RPCSession,
+        inputs: Sequence[Array],
+        outputs: Sequence[Array],
+        kind: str = "cpu",
     ) -> None:
         self._session, self._outputs = session, len(outputs)
-        device = session.cpu(0)
+        self._device = session.device(kind)
         self._arguments = [
-            device.empty(array.shape, str(array.dtype)).copyfrom(array)
+            self._device.empty(array.shape, str(array.dtype)).copyfrom(array)
             for array in (*inputs, *outputs)
         ]
 
@@ -44,10 +53,10 @@ class MeasuringSession:
         self, path: Path, functions: Mapping[Candidate, str], turns: int
     ) -> dict[Candidate, list[float]]:
         """Return the seconds of a run of each candidate, one for each turn that it had."""
-        library, device = self._loaded(path), self._session.cpu(0)
+        library = self._loaded(path)
 
         def run(candidate: Candidate, number: int) -> float:
-            timer = library.time_evaluator(functions[candidate], device, number=number)
+            timer = library.time_evaluator(functions[candidate], self._device, number=number)
             return float(timer(*self._arguments).mean)
 
         return taken(run, list(functions), turns, self._session)
@@ -68,6 +77,7 @@ class ModelSession:
     def __init__(self, session: RPCSession, inputs: Mapping[str, Array]) -> None:
         self._session, self._inputs = session, inputs
         self._models: dict[Path, GraphModule] = {}
+        self._devices: dict[Path, ModelDevices] = {}
 
     def close(self) -> None:
         """End the session; the device may be gone already."""
@@ -77,12 +87,11 @@ class ModelSession:
 
     def times(self, paths: Mapping[Candidate, Path], turns: int) -> dict[Candidate, list[float]]:
         """Return the seconds of a run of the model with each candidate, one for each turn."""
-        device = self._session.cpu(0)
 
         def run(candidate: Candidate, number: int) -> float:
-            timer = self._loaded(paths[candidate]).module.time_evaluator(
-                "run", device, number=number
-            )
+            path = paths[candidate]
+            module = self._loaded(path).module
+            timer = module.time_evaluator("run", self._devices[path].main, number=number)
             return float(timer().mean)
 
         return taken(run, list(paths), turns, self._session)
@@ -101,7 +110,8 @@ class ModelSession:
         if path not in self._models:
             self._session.upload(str(path))
             library = self._session.load_module(path.name)
-            model = GraphModule(library["default"](self._session.cpu(0)))
+            devices = self._devices[path] = ModelDevices(metadata_of(path), self._session)
+            model = GraphModule(library["default"](*devices.each))
             for name, value in self._inputs.items():
                 model.set_input(name, value)
             self._models[path] = model

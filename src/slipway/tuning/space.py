@@ -113,12 +113,9 @@ class Space(Choices):
     def predicted(self, candidate: Candidate) -> float | None:
         """Return the cycles that the strategy's own model predicts, None where it has none."""
         entry = self.strategies[candidate.strategy]
-        if entry.cost is None:
-            return None
         try:
-            return float(
-                entry.cost(self.problem, entry.knobs_for(self.problem, self._open(candidate)))
-            )
+            knobs = entry.knobs_for(self.problem, self._open(candidate))
+            return entry.predicted(self.problem, knobs)
         except (ArithmeticError, ValueError):
             return None  # of a combination that the model was not made for
 

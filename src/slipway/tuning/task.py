@@ -13,7 +13,6 @@ from slipway.backends.choices import key_of
 from slipway.backends.primitive import schedule_primitive
 from slipway.backends.strategy import Problem
 from slipway.compiler.cost import kernel_cost
-from slipway.compiler.graph import NOP
 from slipway.compiler.relay_build import kernel_graph
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Function
@@ -75,11 +74,14 @@ def extract_tasks(
     calls: dict[str, int] = {}
     layers: dict[str, tuple[str, ...]] = {}
     for node in graph.nodes:
-        if node.function not in ("", NOP):
+        if node.calls_kernel:
             calls[node.function] = calls.get(node.function, 0) + 1
             layers.setdefault(node.function, node.layers)
     found: dict[str, TuningTask] = {}
+    own = chosen.kind.device_type  # a GPU's processor keeps its choices
     for name, function in graph.kernels.items():
+        if graph.kernel_devices.get(name, own) != own:
+            continue
         choice = schedule_primitive(function, chosen).choice
         if choice is None:
             continue

@@ -7,6 +7,7 @@ export type TypedArray =
   | Int8Array | Int16Array | Int32Array | BigInt64Array | Uint8Array | Uint8ClampedArray
   | Uint16Array | Uint32Array | BigUint64Array | Float32Array | Float64Array;
 export type Numbers = number | bigint | boolean | TypedArray | ReadonlyArray<Numbers>;
+export type Shape = number | ReadonlyArray<number | bigint> | TypedArray;
 /** Elements that were copied out, with what they are. */
 export type HostArray = TypedArray & { shape: number[]; dtype: DType };
 export type Bytes = ArrayBufferLike | ArrayBufferView;
@@ -100,8 +101,8 @@ export class Runtime {
   device(type: string, index?: number): Device;
   scalar(value: number | bigint, dtype: DType): Scalar;
   listFunctionNames(): string[];
-  empty(shape: number | readonly number[], dtype?: DType, device?: Device): Tensor;
-  tensor(values: Numbers, shape?: readonly number[], dtype?: DType): Tensor;
+  empty(shape: Shape, dtype?: DType, device?: Device): Tensor;
+  tensor(values: Numbers, shape?: Shape, dtype?: DType): Tensor;
   registerFunc(name: string, func: (...args: any[]) => unknown, override?: boolean): void;
   getGlobalFunc(name: string): PackedFunc;
   removeGlobalFunc(name: string): void;
@@ -137,12 +138,12 @@ export class Model implements Disposable {
   dispose(): void;
 }
 
-/** Load a model. */
 /** Whether this engine has what a target may ask for. */
 export function hasFeature(name: "simd128" | "relaxed-simd" | "atomics"): boolean;
 /** What belongs to the first features, with + between them, that this engine has all of; "" is none. */
 export function byFeature<T>(choices: Record<string, T>): T;
 
+/** Load a model. */
 export function load(source: Source, options?: LoadOptions): Promise<Model>;
 /** Load functions at once; for workers, and for small modules. */
 export function instantiateSync(source: Bytes | WebAssembly.Module): Runtime;

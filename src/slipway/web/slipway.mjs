@@ -18,6 +18,7 @@ const PAGES = [65536, 32768, 16384, 8192, 4096]; // of 64 KB, that shared memory
 const STACK_BYTES = 1 << 18; // of a worker
 const MOST_THREADS = 16;
 const WORKER_START_MS = 10000;
+const OPTIONS = ["onProgress", "cache", "params", "threads"];
 const WARM_UP_MS = 20, MEASURED_MS = 50, MAX_PROFILE_RUNS = 10000;
 const KINDS = ["int", "uint", "float", "handle", "bfloat", "complex", "bool"];
 const DEVICES = { cpu: 1, cuda: 2, opencl: 4, vulkan: 7, metal: 8, webgpu: 15 };
@@ -807,9 +808,11 @@ export class Model {
     return this.runSync(inputs);
   }
   runSync(inputs = {}) {
-    if (typeof inputs !== "object" || inputs === null) {
+    if (typeof inputs !== "object" || inputs === null || Array.isArray(inputs) || ArrayBuffer.isView(inputs) ||
+        inputs instanceof Tensor) {
+      const names = this.inputs.map(({ name }) => `${name}: numbers`).join(", ");
       throw new SlipwayError(
-        `run takes an object of inputs by name, { name: numbers }, and got ${shown(inputs)}`, "TypeError");
+        `run takes an object of inputs by name, { ${names} }, and got ${shown(inputs)}`, "TypeError");
     }
     for (const [name, value] of Object.entries(inputs)) {
       this.setInput(name, value);
@@ -935,7 +938,7 @@ export class Model {
  * was written without them, in any of these forms.
  */
 export async function load(source, options) {
-  options = options ?? {};
+  options = checkedOptions(options ?? {});
   const runtime = await instantiate(source, options);
   let model;
   try {
@@ -947,6 +950,16 @@ export async function load(source, options) {
     throw cause;
   }
   return model;
+}
+
+function checkedOptions(options) {
+  const unknown = Object.keys(Object(options)).find((name) => !OPTIONS.includes(name));
+  if (typeof options !== "object" || unknown !== undefined) {
+    throw new SlipwayError(
+      `load takes the options { ${OPTIONS.join(", ")} }, and got ${unknown === undefined ? shown(options) : `'${unknown}'`}`,
+      "TypeError");
+  }
+  return options;
 }
 
 async function loadParamsOf(model, { params, onProgress, cache }) {
@@ -1415,9 +1428,12 @@ function openShape({ name, axes, shape }, values) {
   return shape.map((extent, i) => (i === open[0] ? count / rest : extent));
 }
 
-/** Fill a typed array with numbers in any arrangement that has as many elements. */
+/** Fill a typed array with as many numbers: flat ones, or nested arrays of its shape. */
 function fill(target, values, dtype, shape, what) {
-  const isNested = Array.isArray(values) && values.some((v) => Array.isArray(v) || ArrayBuffer.isView(v));
+  const isNested = isNestedArray(values);
+  if (isNested) {
+    checkNested(values, shape, what);
+  }
   const flat = typeof values === "number" || typeof values === "bigint" || typeof values === "boolean"
     ? [values]
     : isNested ? values.flat(Infinity).flatMap((v) => (ArrayBuffer.isView(v) ? [...v] : [v])) : values;
@@ -1453,6 +1469,25 @@ function fill(target, values, dtype, shape, what) {
         throw new SlipwayError(`${what} is of ${dtype}, which ${value} (element ${i}) does not fit into`, "ValueError");
       }
     }
+  }
+}
+
+function isNestedArray(values) {
+  return Array.isArray(values) && values.some((v) => Array.isArray(v) || ArrayBuffer.isView(v));
+}
+
+/** Refuse nested arrays that are no block of numbers, or one of another shape but for ones. */
+function checkNested(values, shape, what) {
+  const extents = shapeOf(values);
+  const isBlock = (part, [extent, ...rest]) => (part?.length ?? 1) === extent && (rest.length === 0
+    ? !isNestedArray(part) : !ArrayBuffer.isView(part) && part.every((v) => typeof v === "object" && isBlock(v, rest)));
+  if (!isBlock(values, extents)) {
+    throw new SlipwayError(
+      `${what} has shape [${shape}], and the nested arrays that were given are not all of the same length`, "ValueError");
+  }
+  const long = (sizes) => sizes.filter((n) => n !== 1).join();
+  if (long(extents) !== long(shape)) {
+    throw new SlipwayError(`${what} has shape [${shape}], and nested arrays of shape [${extents}] were given`, "ValueError");
   }
 }
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import run_kernels
 from random_schedules import draw
+from random_vocabulary import draw_rare
 from tests.backends.gpu import test_kernels
 
 import slipway as tvm
@@ -25,7 +26,7 @@ def watched(simulators, monkeypatch):
     simulator.leave()
 
 
-def check(seed, device):
+def check(seed, device, draw=draw):
     """Compile a random schedule, run it, and hold it against NumPy."""
     case = draw(seed)
     function = run_kernels.built(case.schedule, case.args, name=f"random_{seed}")
@@ -48,6 +49,33 @@ def test_random_schedules_compute_what_they_say_without_races(seed, watched):
 def test_many_random_schedules(first, watched):
     for seed in range(first, first + 25):
         check(seed, watched)
+
+
+@pytest.mark.parametrize("seed", range(11))
+def test_random_schedules_with_the_rarer_words(seed, watched):
+    check(seed, watched, draw_rare)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(0, 1000, 25))
+def test_many_random_schedules_with_the_rarer_words(first, watched):
+    for seed in range(first, first + 25):
+        check(seed, watched, draw_rare)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(0, 1000, 25))
+def test_many_random_rarer_schedules_on_opencl(first, device):
+    for seed in range(first, first + 25):
+        check(seed, device, draw_rare)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(0, 1000, 25))
+def test_many_random_rarer_schedules_on_vulkan(first, vulkan, monkeypatch):
+    monkeypatch.setattr(run_kernels, "current", (run_kernels.VULKAN, None))
+    for seed in range(first, first + 25):
+        check(seed, vulkan, draw_rare)
 
 
 @pytest.mark.parametrize("seed", [46, 66])

@@ -9,6 +9,9 @@ from slipway import relay, rpc
 from slipway.cli.app import app
 from slipway.contrib import graph_executor
 from slipway.errors import ArtifactError, ExecutionError, LoweringError, TargetError
+from slipway.inspect.bisect import find_kernel, trace_of
+from slipway.report.make import make_report
+from slipway.rpc.model_devices import ModelDevices
 from slipway.runtime.graph.graph_format import Arena, GraphTables
 
 CPU, OPENCL, VULKAN = 1, 4, 7
@@ -221,3 +224,27 @@ def test_parts_of_a_result_and_an_input_that_nobody_reads():
     ]  # fmt: skip
     assert lib.graph.outputs[0] != lib.graph.outputs[1]
     assert [ref.index for ref in lib.graph.outputs if ref.index] == [2, 1]
+
+
+def test_a_report_and_a_bisection_look_through_copies(opencl, tmp_path):
+    """Each kernel is run on the device that it is for, and a copy is no layer."""
+    rng = np.random.default_rng(0)
+    x = relay.var("x", shape=(1, 3, 9, 9))
+    weight = relay.const(rng.normal(size=(8, 3, 3, 3)).astype("float32"))
+    there = relay.annotation.on_device(
+        relay.nn.conv2d(x, weight, channels=8, kernel_size=(3, 3)), tvm.opencl(0)
+    )
+    body = relay.annotation.on_device(relay.nn.softmax(there), tvm.cpu(0))
+    lib = relay.build(tvm.IRModule.from_expr(relay.Function([x], body)), target=TARGETS)
+    assert "__copy" in {node.function for node in lib.graph.nodes}
+    path = tmp_path / "m.tar"
+    lib.export_library(path)
+    made = make_report(lib, "m", path, quiet=True)
+    assert [layer.agrees for layer in made.layers] == [True, True]
+    assert all(layer.seconds for layer in made.layers)
+    assert any("copies between the processor" in note for note in made.notes)
+    given = rng.normal(size=(1, 3, 9, 9)).astype("float32")
+    trace = trace_of(lib.graph, {"x": given})
+    devices = ModelDevices(lib.metadata)
+    call = devices.caller(tvm.runtime.load_module(path), lib.graph.kernel_devices)
+    assert find_kernel(lib.graph, trace, call) is None

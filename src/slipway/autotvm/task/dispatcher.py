@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import ExitStack
+from contextvars import Token
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,26 @@ class ApplyHistoryBest:
 
     def __exit__(self, *exception: object) -> None:
         self._stacks.pop().close()
+
+
+class ApplyConfig:
+    """A context in which every template uses one configuration (classic)."""
+
+    def __init__(self, config: ConfigEntity) -> None:
+        self.config = config
+        self._tokens: list[Token[Any]] = []
+
+    def query(self, target: Target | str, workload: tuple[Any, ...]) -> ConfigEntity:
+        """Return the configuration, for any workload."""
+        del target, workload
+        return self.config
+
+    def __enter__(self) -> ApplyConfig:
+        self._tokens.append(QUERIES.set((lambda _: self.config, *QUERIES.get())))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        QUERIES.reset(self._tokens.pop())
 
 
 def apply_history_best(records: str | Path | Trials | None) -> ApplyHistoryBest:

@@ -60,9 +60,9 @@ def model_case(path: Path, options: ModelOptions, target: Target) -> Case:
     rng = np.random.default_rng(0)
     inputs = [
         {
-            str(parameter.name_hint): random_array(parameter.checked_type, rng)
-            for parameter in module["main"].params
-            if str(parameter.name_hint) not in parameters
+            name: array
+            for name, array in random_arrays(module["main"], rng).items()
+            if name not in parameters
         }
         for _ in range(RANDOM_RUNS)
     ]
@@ -72,13 +72,25 @@ def model_case(path: Path, options: ModelOptions, target: Target) -> Case:
     return case
 
 
-def random_array(tensor_type: Any, rng: np.random.Generator) -> Any:
-    """Return an array of that type: normal values for floats, [0, 128) for integers."""
-    shape = tuple(int(size) for size in tensor_type.shape)
-    dtype = np.dtype(tensor_type.dtype)
-    if dtype.kind == "f":
-        return rng.standard_normal(shape).astype(dtype)
-    return rng.integers(0, 128, shape).astype(dtype)
+def random_arrays(main: Any, rng: np.random.Generator) -> dict[str, Any]:
+    """Return an array for each input: normal values for floats, [0, 128) for integers.
+
+    Integers that the model reads a table by are no larger than the table.
+    """
+    from slipway.compiler.input_values import input_values
+    from slipway.relay.meaning import NO_MEANINGS
+
+    known, made = input_values(main, NO_MEANINGS), {}
+    for param in main.params:
+        type_, name = param.checked_type, str(param.name_hint)
+        shape = tuple(int(size) for size in type_.shape)
+        dtype = np.dtype(type_.dtype)
+        if dtype.kind == "f":
+            made[name] = rng.standard_normal(shape).astype(dtype)
+        else:
+            _, high = known.get(name, {}).get("range", (0, 127))
+            made[name] = rng.integers(0, int(min(high, 127)) + 1, shape).astype(dtype)
+    return made
 
 
 def add_onnxruntime(case: Case, constants: Arrays) -> None:

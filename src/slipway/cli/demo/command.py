@@ -6,7 +6,7 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -17,6 +17,7 @@ from slipway.cli.demo.device import (
     PAGE,
     DeviceKind,
     build_server,
+    gpu_kind,
     kind_named,
     node,
     session_with,
@@ -24,12 +25,16 @@ from slipway.cli.demo.device import (
 )
 from slipway.cli.inspect.profile_table import profile_rows
 from slipway.cli.model_file import ModelOptions
-from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFormat
+from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFormat
 from slipway.errors import ExecutionError, ModelError
 from slipway.inspect.units import time_text
+from slipway.rpc.model_devices import ModelDevices
 from slipway.toolchain import emulators, native
 from slipway.toolchain.tempdir import tempdir
 from slipway.version import VERSION
+
+if TYPE_CHECKING:
+    from slipway.target import Target
 
 TOLERANCE = 1e-4
 SLOWEST = 5
@@ -57,9 +62,17 @@ def demo(
         typer.Option("--model", help="A .onnx, .tflite or .pt2 file instead of the digits."),
     ] = None,
     device: Annotated[
-        str, typer.Option(help="The device to start: aarch64, armv7, riscv64, x86_64 or web.")
-    ] = "aarch64",
+        str | None,
+        typer.Option(
+            help="The device to start: aarch64, armv7, riscv64, x86_64 or web. [default: aarch64]"
+        ),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(help="Run it on this machine's GPU instead: opencl, vulkan, cuda or rocm."),
+    ] = None,
     input_shapes: InputShapes = None,
+    dim: Dims = None,
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
@@ -75,15 +88,17 @@ def demo(
         slipway demo --model mobilenet.onnx --device riscv64
 
         slipway demo --device web
-    """
-    from slipway.target import Target
 
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+        slipway demo --target opencl
+    """
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
     if model is None and options != ModelOptions():
         raise ModelError("options that say how a model is read need the model: --model FILE")
-    kind, emulator = choose_device(device)
+    if device is not None and target is not None:
+        raise ExecutionError("--device and --target name two devices: give one of them")
+    kind, emulator = (gpu_kind(target), []) if target else choose_device(device or "aarch64")
     with console.step("Reading the model"):
-        case = model_case(model, options, Target(kind.target)) if model else digits_case()
+        case = model_case(model, options, kind.compiled_for) if model else digits_case()
     with tempdir() as temp:
         run_demo(case, kind, emulator, temp.path)
 
@@ -93,14 +108,16 @@ def run_demo(case: Case, kind: DeviceKind, emulator: list[str], folder: Path) ->
 
     Raises ExecutionError when the device's results are not the reference's.
     """
+    from slipway.target import Target
+
     where = f"emulated by {Path(emulator[0]).name}" if emulator else "this machine"
     console.out.print(
         f"\nSlipway {VERSION}: [bold]{case.path.name}[/] on {kind.name} ({kind.processor}), {where}"
     )
     with console.step("Compiling for this machine"):
-        host = build(case, "llvm")
-    with console.step(f"Compiling for {kind.target}"):
-        library = build(case, kind.target)
+        host = build(case, Target("llvm"))
+    with console.step(f"Compiling for {kind.compiled_for}"):
+        library = build(case, kind.compiled_for)
         artifact = folder / f"{case.path.stem}{kind.suffix}"
         library.export_library(str(artifact))
     with console.step(f"Device server for {kind.server} (built once, then kept)"):
@@ -132,15 +149,13 @@ def choose_device(name: str) -> tuple[DeviceKind, list[str]]:
     return this_machine(), []
 
 
-def build(case: Case, target: str) -> Any:
+def build(case: Case, target: Target) -> Any:
     """Compile the case's model for `target`."""
     import slipway
     from slipway import relay
 
     with slipway.transform.PassContext(opt_level=3):
-        return relay.build(
-            case.module, target=slipway.target.Target(target), params=case.parameters
-        )
+        return relay.build(case.module, target=target, params=case.parameters)
 
 
 def run_on_device(
@@ -153,17 +168,17 @@ def run_on_device(
     with console.step(f"Uploading {artifact.name}"):
         remote.upload(str(artifact))
         library = remote.load_module(artifact.name)
-    device = remote.cpu(0)
-    module = graph_executor.GraphModule(library["default"](device))
+    devices = ModelDevices(metadata, remote)
+    module = graph_executor.GraphModule(library["default"](*devices.each))
     results = Results()
     for arrays in console.progress(
         case.inputs, f"Running {len(case.inputs)} inputs on {device_name}"
     ):
         results.outputs.append(run_once(module, arrays))
     with console.step("Timing on the device"):
-        first = module.module.time_evaluator("run", device, number=1, repeat=1)().mean
+        first = module.module.time_evaluator("run", devices.main, number=1, repeat=1)().mean
         runs = int(np.clip(TIMING_S / first, 1, 10))
-        results.seconds = module.module.time_evaluator("run", device, number=1, repeat=runs)()
+        results.seconds = module.module.time_evaluator("run", devices.main, number=1, repeat=runs)()
         report = profile_model(module, metadata, number=1, repeat=runs)
         results.layers = profile_rows(report, SLOWEST)
     return results

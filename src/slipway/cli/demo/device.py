@@ -9,7 +9,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty, Queue
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from slipway.toolchain import native, web_runtime, zig
 
 if TYPE_CHECKING:
     from slipway.rpc.client import RPCSession
+    from slipway.target import Target
 
 START_TIMEOUT_S = 30.0
 _BOUND = re.compile(r"bind to \S*:(\d+)")
@@ -35,7 +36,8 @@ _NODE_HINT = (
 class DeviceKind:
     """A kind of device: its name, what to compile for, and the triple of its static server.
 
-    `suffix` is that of the file that is uploaded.
+    `suffix` is that of the file that is uploaded.  `target` is for the processor; a GPU beside it
+    has a `gpu` target, of which the processor is the host.
     """
 
     name: str
@@ -43,6 +45,14 @@ class DeviceKind:
     target: str
     server: str
     suffix: str = ".tar"
+    gpu: str = ""
+
+    @property
+    def compiled_for(self) -> Target:
+        """The target of the model."""
+        from slipway.target import Target
+
+        return Target(self.gpu, host=self.target) if self.gpu else Target(self.target)
 
 
 KINDS = {
@@ -86,6 +96,26 @@ def kind_named(name: str) -> DeviceKind:
             f"{did_you_mean(name, KINDS)}"
         )
     return KINDS[name]
+
+
+def gpu_kind(target: str) -> DeviceKind:
+    """Return this machine with its first GPU of a target's kind.
+
+    Raises ToolchainError for a target of processors, DeviceError where there is no such device.
+    """
+    from slipway.runtime.devices import Device
+    from slipway.target import Target
+
+    chosen = Target(target)
+    if chosen.kind.device_type == 1:
+        raise ToolchainError(
+            f"--target {target}: the demo takes a GPU's, opencl, vulkan, cuda or rocm; processors "
+            f"are --device {', '.join(KINDS)}"
+        )
+    device = Device(chosen.kind.device_type)
+    device.check()
+    here = this_machine()
+    return replace(here, name=chosen.kind.name, processor=str(device.device_name), gpu=target)
 
 
 def node() -> list[str]:

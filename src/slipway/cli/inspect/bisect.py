@@ -11,12 +11,13 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
-from slipway.cli.demo.case import random_array
+from slipway.cli.demo.case import random_arrays
 from slipway.cli.inspect.bisect_repro import write_repro
 from slipway.cli.model_file import ModelOptions, parse_bindings
 from slipway.cli.options import (
     Bindings,
     DenseRounding,
+    Dims,
     Inputs,
     InputShapes,
     ModelFile,
@@ -30,6 +31,7 @@ from slipway.cli.options import (
 )
 from slipway.cli.run import read_arrays
 from slipway.deploy.model_file import format_of
+from slipway.rpc.model_devices import ModelDevices
 from slipway.toolchain.tempdir import tempdir
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ def bisect(
     ] = None,
     inputs: Inputs = None,
     input_shapes: InputShapes = None,
+    dim: Dims = None,
     bind: Bindings = None,
     model_format: ModelFormat = None,
     tolerance: Annotated[
@@ -88,7 +91,7 @@ def bisect(
     constants = parse_bindings(bind)
     targets = [Target(name) for name in target or ["llvm"]]
     with console.step(f"Reading {model}"):
-        options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+        options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
         module, _ = options.read(model, targets[0])
     main = module["main"]
     arrays = given_or_random(main, inputs)
@@ -109,10 +112,8 @@ def given_or_random(main: Any, path: Path | None) -> dict[str, Any]:
     """Return an array for each input: from the file, or random."""
     given = read_arrays(path) if path else {}
     rng = np.random.default_rng(0)
-    return {
-        p.name: given[p.name] if p.name in given else random_array(p.checked_type, rng)
-        for p in main.params
-    }
+    made = random_arrays(main, rng)
+    return {name: given.get(name, array) for name, array in made.items()}
 
 
 def check_import(
@@ -177,36 +178,25 @@ def check_target(
         path = folder.path / "model.tar"
         factory.export_library(str(path))
         library = connection.load(path)
+    devices = ModelDevices(factory.metadata, connection.remote)
     with console.step(f"Comparing {len(graph.kernels)} kernels on {connection.where}"):
-        culprit = find_kernel(graph, trace, caller(library, connection.device), tolerance)
+        call = devices.caller(library, graph.kernel_devices)
+        culprit = find_kernel(graph, trace, call, tolerance)
     if culprit is not None:
         return culprit
     with console.step("Running the whole model"):
-        got = run_whole(library, connection.device, arrays)
+        got = run_whole(library, devices, arrays)
     found = first_difference(got, results, tolerance)
     if found is None:
         return None
     return Culprit("executor", "the graph executor", found, got=got, wanted=results)
 
 
-def caller(library: Any, device: Any) -> Any:
-    """Return what calls one compiled function of a loaded model on arrays."""
-    from slipway import nd
-
-    def call(name: str, arguments: Sequence[Any], like: Sequence[Any]) -> list[Any]:
-        given = [nd.array(np.asarray(a, order="C"), device) for a in arguments]
-        results = [nd.array(np.zeros_like(a), device) for a in like]
-        library[name](*given, *results)
-        return [r.numpy() for r in results]
-
-    return call
-
-
-def run_whole(library: Any, device: Any, arrays: dict[str, Any]) -> list[Any]:
+def run_whole(library: Any, devices: ModelDevices, arrays: dict[str, Any]) -> list[Any]:
     """Return the outputs of a loaded model."""
     from slipway.contrib import graph_executor
 
-    module = graph_executor.GraphModule(library["default"](device))
+    module = graph_executor.GraphModule(library["default"](*devices.each))
     for name, array in arrays.items():
         module.set_input(name, array)
     module.run()

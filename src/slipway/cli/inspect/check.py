@@ -14,12 +14,13 @@ from slipway.cli import console
 from slipway.cli.inspect.explain import explained, print_explained
 from slipway.cli.model_file import (
     parse_bindings,
+    parse_dims,
     parse_shapes,
     read_model,
     shapes_option,
     survey_model,
 )
-from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFile, ModelFormat
+from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFile, ModelFormat
 from slipway.deploy.model_file import rounding_for
 from slipway.errors import LoweringError, OpenShapeError
 
@@ -43,6 +44,7 @@ def check(
     model: ModelFile,
     target: Annotated[str, typer.Option("--target", help="What it is to run on.")] = "llvm",
     input_shapes: InputShapes = None,
+    dim: Dims = None,
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
@@ -79,17 +81,17 @@ def check(
 
     chosen = Target(target)
     rounding = rounding_for(chosen, dense_rounding)
-    shapes = parse_shapes(input_shapes)
+    shapes, dims = parse_shapes(input_shapes), parse_dims(dim)
     constants = parse_bindings(bind)
     assumed = ""
     try:
-        entries = survey_model(model, shapes, model_format, constants)
+        entries = survey_model(model, shapes, model_format, constants, dims)
     except OpenShapeError as error:
         shapes, assumed = error.shapes, shapes_option(error.shapes)
-        entries = survey_model(model, shapes, model_format, constants)
+        entries = survey_model(model, shapes, model_format, constants, dims)
     found: dict[str, Any] = {"schedules": {}, "memory": {}, "kernels": [], "problem": ""}
     if all(entry.status not in ("unsupported", "unchecked") for entry in entries):
-        module, parameters = read_model(model, shapes, model_format, constants, rounding)
+        module, parameters = read_model(model, shapes, model_format, constants, rounding, dims)
         found = on_target(module, parameters, chosen)
     report = {
         "model": str(model),
@@ -134,7 +136,7 @@ def on_target(module: Any, parameters: dict[str, Any], target: Target) -> dict[s
     import slipway
     from slipway.backends.backend import backend_of, compile_target
     from slipway.compiler.graph import plan_storage
-    from slipway.compiler.relay_build import kernel_graph
+    from slipway.compiler.relay_build import kernel_graph, targets_of
     from slipway.inspect.coverage import kernel_schedules
 
     chosen = compile_target(target)
@@ -144,7 +146,7 @@ def on_target(module: Any, parameters: dict[str, Any], target: Target) -> dict[s
             graph = kernel_graph(module, chosen, parameters, aot=program)
     except LoweringError as error:
         return {"schedules": {}, "memory": {}, "kernels": [], "problem": str(error)}
-    kernels = kernel_schedules(graph, chosen)
+    kernels = kernel_schedules(graph, targets_of(module, chosen))
     schedules = {layer: k.schedule or "general" for k in kernels for layer in k.layers}
     ports = [n.types[0] for n in graph.nodes if not n.function and n.name not in graph.params]
     ports += [graph.type_of(ref) for ref in graph.outputs]

@@ -123,7 +123,7 @@ def compared(
     """Compile what is not compiled yet, and return how the two differ."""
     from slipway.deploy.agreement import TOLERANCE
     from slipway.report.compare import compare as compare_artifacts
-    from slipway.report.place import Place, why_not_here, why_not_on_processor
+    from slipway.report.place import Place, why_not_here, why_not_there
 
     with tempdir() as folder:
         artifacts, names = [], []
@@ -139,9 +139,8 @@ def compared(
         session, where = wanted.open()
         places: list[Any] = []
         for artifact in artifacts:
-            hindrance = why_not_here(artifact) if session is None else ""
-            hindrance = hindrance or why_not_on_processor(artifact)
-            places.append(hindrance or Place(artifact, session, where))
+            absent = why_not_here(artifact) if session is None else why_not_there(artifact, session)
+            places.append(absent or Place(artifact, session, where))
         with console.step(f"Measuring on {where}, in turns"):
             return compare_artifacts(
                 artifacts[0], artifacts[1], (names[0], names[1]), (places[0], places[1]),

@@ -137,7 +137,8 @@ def measure(
     metadata = opened.metadata
     module = connection.graph_module(artifact)
     given = read_arrays(inputs) if inputs else {}
-    for name, array in input_arrays(module, given, "random").items():
+    said = {port["name"]: port for port in metadata.get("inputs", ())}
+    for name, array in input_arrays(module, given, "random", said).items():
         module.set_input(name, array)
     module.run()
     if number is None:

@@ -11,10 +11,11 @@ import typer
 from slipway.cli import console
 from slipway.cli.connection import Connection
 from slipway.cli.exit_codes import LIMIT
-from slipway.cli.model_file import parse_bindings, parse_shapes
+from slipway.cli.model_file import parse_bindings, parse_dims, parse_shapes
 from slipway.cli.options import (
     AsJson,
     Bindings,
+    Dims,
     InputShapes,
     RpcHost,
     RpcKey,
@@ -59,6 +60,7 @@ def validate(
         float | None, typer.Option(help="Exit with 4 where an output has fewer decibels.")
     ] = None,
     input_shapes: InputShapes = None,
+    dim: Dims = None,
     bind: Bindings = None,
     rpc_host: RpcHost = None,
     rpc_port: RpcPort = 9090,
@@ -100,8 +102,9 @@ def validate(
     else:
         with console.step(f"Compiling {model} for {target}"):
             made = slipway.compile(
-                model, target, shapes=parse_shapes(input_shapes), constants=constants, quiet=True
-            )
+                model, target, shapes=parse_shapes(input_shapes), dims=parse_dims(dim),
+                constants=constants, quiet=True,
+            )  # fmt: skip
     if place.remote is not None:
         made = made.on(place.remote)
     samples = read_samples(dataset, made.inputs)

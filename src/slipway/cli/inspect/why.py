@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from slipway.cli import console
 from slipway.cli.model_file import ModelOptions
-from slipway.cli.options import Bindings, DenseRounding, InputShapes, ModelFile, ModelFormat
+from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFile, ModelFormat
 from slipway.errors import ExecutionError
 
 
@@ -32,6 +32,7 @@ def explain(
     ] = None,
     most: Annotated[int, typer.Option(min=1, help="Kernels at most, those with most work.")] = 8,
     input_shapes: InputShapes = None,
+    dim: Dims = None,
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
@@ -56,7 +57,7 @@ def explain(
     chosen = Target(target)
     if not chosen.kind.is_cpu:
         raise ExecutionError(f"`slipway explain` is about processors, and {chosen} is none")
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
     config: dict[str, Any] = {}

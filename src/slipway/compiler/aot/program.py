@@ -128,6 +128,14 @@ class AotProgram:
         return sum(largest_bytes(p.type) for p in (*self.inputs, *self.outputs))
 
 
+def _output_fields(graph: ModelGraph, taken: set[str]) -> list[str]:
+    """Return what the outputs are called in C, and add it to `taken`."""
+    many = len(graph.outputs) > 1
+    named = graph.output_names if graph.names_fields else ()
+    plain = [f"output{i}" if many else "output" for i in range(len(graph.outputs))]
+    return [c_name(name, taken) for name in named or plain]
+
+
 def c_name(name: str, taken: set[str]) -> str:
     """Return `name` as an identifier of C and C++ that is not among `taken`, and add it there.
 
@@ -239,10 +247,9 @@ class _Planner:
             type_ = graph.type_of(ref)
             to = Argument(self._output_location(output, location), type_)
             calls.append(KernelCall("", (Argument(location(ref), type_), to), f"copy_{output}"))
-        many = len(graph.outputs) > 1
-        fields = [f"output{i}" if many else "output" for i in range(len(graph.outputs))]
         # In capitals they are parts of macros' names, beside outputs, pools and sizes of the whole.
-        taken = {name.upper() for name in (*fields, "workspace", "constants")}
+        taken = {"WORKSPACE", "CONSTANTS"}
+        fields = _output_fields(graph, taken)
         meanings = graph.meanings
         ports_in = tuple(
             Port(

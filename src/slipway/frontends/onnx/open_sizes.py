@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any
 
 from slipway.errors import ModelError, OpenShapeError, SlipwayError, did_you_mean
@@ -113,7 +113,9 @@ def _open_shape_error(
         problem += " None of the sizes tried fits the whole model; these come nearest."
     shown = ", ".join(f"{name!r}: {shape}" for name, shape in shapes.items())
     advice = f"Pass shape={{{shown}}}, or relay.Any() for a size that is to stay open."
-    return OpenShapeError(problem, advice, shapes)
+    sizes = chain.from_iterable(open_inputs.values())
+    names = dict.fromkeys(d for d in sizes if isinstance(d, str) and d != "?")
+    return OpenShapeError(problem, advice, shapes, tuple(names))
 
 
 def _search(

@@ -3,11 +3,15 @@
 from slipway.lazy import offer
 
 _HOMES = {
+    "from_keras": "slipway.frontends.keras.importer:from_keras",
     "from_onnx": "slipway.frontends.onnx.importer:from_onnx",
     "from_tflite": "slipway.frontends.tflite.importer:from_tflite",
     "from_pytorch": "slipway.frontends.torch.importer:from_pytorch",
+    "ChangeDatatype": "slipway.transform.graph.change_datatype:ChangeDatatype",
     # Modules of that name, which classic scripts import from.
+    "change_datatype": "slipway.transform.graph.change_datatype",
     "common": "slipway.frontends.inferred",
+    "keras": "slipway.frontends.keras.importer",
     "onnx": "slipway.frontends.onnx.importer",
     "pytorch": "slipway.frontends.torch.importer",
     "tflite": "slipway.frontends.tflite.importer",

@@ -1,18 +1,26 @@
 """What type checkers see of slipway.relay.frontend; written by tools/stubs.py."""
 
 from slipway.frontends import inferred as common
+from slipway.frontends.keras import importer as keras
+from slipway.frontends.keras.importer import from_keras as from_keras
 from slipway.frontends.onnx import importer as onnx
 from slipway.frontends.onnx.importer import from_onnx as from_onnx
 from slipway.frontends.tflite import importer as tflite
 from slipway.frontends.tflite.importer import from_tflite as from_tflite
 from slipway.frontends.torch import importer as pytorch
 from slipway.frontends.torch.importer import from_pytorch as from_pytorch
+from slipway.transform.graph import change_datatype as change_datatype
+from slipway.transform.graph.change_datatype import ChangeDatatype as ChangeDatatype
 
 __all__ = [
+    "ChangeDatatype",
+    "change_datatype",
     "common",
+    "from_keras",
     "from_onnx",
     "from_pytorch",
     "from_tflite",
+    "keras",
     "onnx",
     "pytorch",
     "tflite",

@@ -2,6 +2,7 @@
 //! (`slipway/abi.h`).
 
 use core::ffi::c_void;
+use core::fmt;
 
 /// A kind of device and a number.
 #[repr(C)]
@@ -27,12 +28,28 @@ impl Device {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataType {
-    /// 0 integer, 1 unsigned, 2 float, 6 boolean.
+    /// 0 integer, 1 unsigned, 2 float, 4 bfloat, 6 boolean.
     pub code: u8,
     /// Bits of one lane.
     pub bits: u8,
     /// Lanes of a vector; 1 for a number.
     pub lanes: u16,
+}
+
+/// As everywhere: float32, int8x4, bool.
+impl fmt::Display for DataType {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds = ["int", "uint", "float", "handle", "bfloat", "complex", "bool"];
+        let kind = kinds.get(usize::from(self.code)).unwrap_or(&"unknown");
+        out.write_str(kind)?;
+        if self.code != 6 {
+            write!(out, "{}", self.bits)?;
+        }
+        match self.lanes {
+            1 => Ok(()),
+            lanes => write!(out, "x{}", lanes),
+        }
+    }
 }
 
 /// A tensor that owns nothing.

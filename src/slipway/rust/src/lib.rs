@@ -22,7 +22,8 @@ mod aot;
 mod element;
 
 pub use aot::{call_compiled, AlignedTo64, Failed, View};
-pub use element::Element;
+pub use abi::{DataType, Device};
+pub use element::{Bf16, Bool8, Element, F16};
 
 #[cfg(feature = "std")]
 mod convert;

@@ -72,6 +72,11 @@ impl Model {
         self.output_tensor(index).map(tensor::shape_of)
     }
 
+    /// The type of an output's elements.
+    pub fn output_dtype(&self, index: usize) -> Result<DataType> {
+        self.output_tensor(index).map(|tensor| tensor.dtype)
+    }
+
     /// Copy the elements of an input in, row-major.
     pub fn set_input<T: Element>(&mut self, name: &str, elements: &[T]) -> Result<()> {
         let inputs = self.inputs();
@@ -82,7 +87,7 @@ impl Model {
         if let Some(dtype) = dtype.filter(|dtype| *dtype != T::DTYPE) {
             return Err(Error::new(
                 "ExecutionError",
-                format!("input {} is {:?}, not {:?}", name, dtype, T::DTYPE),
+                format!("input '{}' is {}, not {}", name, dtype, T::DTYPE),
             ));
         }
         let name = c_text(name)?;

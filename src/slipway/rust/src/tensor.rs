@@ -135,7 +135,7 @@ fn place_of<T: Element>(raw: &DLTensor) -> Result<*mut T> {
         return Err(Error::new(
             "TypeError",
             format!(
-                "the array is {:?} on {:?}, not {:?}",
+                "the array is {} on {:?}, not {}",
                 raw.dtype,
                 raw.device,
                 T::DTYPE
@@ -191,6 +191,6 @@ pub(crate) fn read<T: Element>(raw: &DLTensor) -> Result<Vec<T>> {
 
 impl fmt::Debug for Tensor {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Tensor({:?}, {:?})", self.shape(), self.dtype())
+        write!(out, "Tensor({:?}, {})", self.shape(), self.dtype())
     }
 }

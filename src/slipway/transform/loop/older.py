@@ -57,8 +57,11 @@ def For(
     return S.For(loop_var, as_expr(min), as_expr(extent), for_type, body)
 
 
-def _flat(buffer_var: E.Var, dtype: str) -> Buffer:
+def _flat(pointer: Any, dtype: str) -> Buffer:
     """Return the memory that a variable points to as one row of elements, of unknown length."""
+    buffer_var = as_expr(pointer)
+    if not isinstance(buffer_var, E.Var):
+        raise LoweringError(f"tir.Load and Store go through a pointer, not {buffer_var}")
     made = _FLAT.setdefault(buffer_var, {})
     if dtype not in made:
         size = E.Var(f"{buffer_var.name}_size", "int32")
@@ -69,13 +72,13 @@ def _flat(buffer_var: E.Var, dtype: str) -> Buffer:
 _FLAT: weakref.WeakKeyDictionary[E.Var, dict[str, Buffer]] = weakref.WeakKeyDictionary()
 
 
-def Load(dtype: str, buffer_var: E.Var, index: Any, predicate: Any = None) -> E.BufferLoad:
+def Load(dtype: str, buffer_var: Any, index: Any, predicate: Any = None) -> E.BufferLoad:
     """Return what lies `index` elements behind a pointer (the node of TVM before 0.10)."""
     _whole(predicate, "Load")
     return E.BufferLoad(_flat(buffer_var, dtypes.with_lanes(dtype, 1)), (as_expr(index),))
 
 
-def Store(buffer_var: E.Var, value: Any, index: Any, predicate: Any = None) -> S.BufferStore:
+def Store(buffer_var: Any, value: Any, index: Any, predicate: Any = None) -> S.BufferStore:
     """Return the store of a value `index` elements behind a pointer (before TVM 0.10)."""
     _whole(predicate, "Store")
     given = as_expr(value)

@@ -129,8 +129,8 @@ async function run(values) {
   isBusy = true;
   try {
     const inputs = about.others.map((one) => [one.name, randomFor(one)]);
-    const { ms, values: found } = await ask("run", { inputs: Object.fromEntries([[about.input.name, values], ...inputs]) });
-    showAnswer(found, ms);
+    const found = await ask("run", { inputs: Object.fromEntries([[about.input.name, values], ...inputs]) });
+    showAnswer(found);
     show(stream ? "camera" : "ready");
   } catch (error) {
     fail(error);
@@ -145,16 +145,18 @@ function randomFor({ dtype, shape }) {
   return Array.from({ length: size }, draw);
 }
 
-/** Shares of the classes: as they are, where they are shares, else their softmax. */
-function sharesOf(values) {
+/** Shares of the classes: as they are, where they are shares, else their softmax; undefined of whole
+ * numbers whose scale nobody knows. */
+function sharesOf({ dtype, values }) {
   const sum = values.reduce((a, b) => a + b, 0);
   if (values.every((v) => v >= 0 && v <= 1) && Math.abs(sum - 1) < 0.02) {
     return values;
   }
-  if (values.every(Number.isInteger)) { // quantised shares, or scores
-    const least = Math.min(...values);
-    const total = values.reduce((a, b) => a + b - least, 0);
-    return values.map((v) => (total ? (v - least) / total : 0));
+  if (!dtype.startsWith("float") && !dtype.startsWith("bfloat")) {
+    const least = dtype === "int8" ? -128 : 0; // a quantised softmax counts from there, in steps of 1/256
+    const steps = sum - least * values.length;
+    return /^u?int8$/.test(dtype) && Math.abs(steps - 256) <= 2 + values.length / 2
+      ? values.map((v) => (v - least) / 256) : undefined;
   }
   const most = values.reduce((a, b) => Math.max(a, b), -Infinity);
   const powers = values.map((v) => Math.exp(v - most));
@@ -172,11 +174,28 @@ function row(name, text, share) {
   return line;
 }
 
-function showAnswer(values, ms) {
-  const shares = sharesOf(values);
-  const order = [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, TOP);
-  at("classes").replaceChildren(...order.map((i) => (
-    row(about.labels?.[i] ?? `class ${i}`, `${(100 * shares[i]).toFixed(1)} %`, shares[i]))));
+function classRows(scores) {
+  const shares = sharesOf(scores);
+  const { values, least, most } = scores;
+  const text = (i) => (shares ? `${(100 * shares[i]).toFixed(1)} %` : String(values[i]));
+  const bar = (i) => (shares ? shares[i] : most > least ? (values[i] - least) / (most - least) : 0);
+  const order = [...values.keys()].sort((a, b) => values[b] - values[a]).slice(0, TOP);
+  return order.map((i) => row(about.labels?.[i] ?? `class ${i}`, text(i), bar(i)));
+}
+
+function outputRow({ name, dtype, shape, least, most }) {
+  const number = (value) => (Number.isInteger(value) ? String(value) : value.toPrecision(4));
+  const range = least < most ? `${number(least)} to ${number(most)}` : least === most ? number(least) : "no numbers";
+  const line = row(name, range, 0);
+  const kind = document.createElement("small");
+  kind.textContent = `${dtype}, ${shape.length ? shape.join(" × ") : "one number"}`;
+  line.lastChild.replaceWith(kind);
+  return line;
+}
+
+function showAnswer({ ms, outputs, scores }) {
+  at("classes").replaceChildren(...(scores ? classRows(scores) : []));
+  at("outputs").replaceChildren(...(scores && outputs.length === 1 ? [] : outputs.map(outputRow)));
   at("time").textContent = `${ms.toFixed(ms < 10 ? 2 : 1)} ms in this browser, one thread`;
   at("answer").hidden = false;
 }

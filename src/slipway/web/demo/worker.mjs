@@ -4,6 +4,21 @@ import { byFeature, load } from "./slipway.mjs";
 
 let model;
 
+/** What a page shows of an output that is no list of scores. */
+function summaryOf(name, values) {
+  let [least, most] = [Infinity, -Infinity];
+  for (const value of values) {
+    least = value < least ? Number(value) : least;
+    most = value > most ? Number(value) : most;
+  }
+  return { name, dtype: values.dtype, shape: values.shape, least, most };
+}
+
+/** A number for each class: one dimension, but for ones. */
+function isScores({ dtype, shape }) {
+  return /^(b?float|u?int8$)/.test(dtype) && shape.filter((extent) => extent !== 1).length === 1;
+}
+
 const tasks = {
   async load({ url, relaxed }) { // the latter with fused products, for browsers that have the instruction
     model = await load(relaxed ? byFeature({ "relaxed-simd": relaxed, "": url }) : url, {
@@ -16,8 +31,9 @@ const tasks = {
     const started = performance.now();
     const found = await model.run(inputs);
     const ms = performance.now() - started;
-    const [{ name }] = model.outputs;
-    return { ms, values: Array.from(found[name], Number) };
+    const outputs = model.outputs.map(({ name }) => summaryOf(name, found[name]));
+    const scores = outputs.find(isScores);
+    return { ms, outputs, scores: scores && { ...scores, values: Array.from(found[scores.name], Number) } };
   },
   profile({ repeat }) {
     return model.profile(repeat);

@@ -94,7 +94,21 @@ def _convolution(call: Call, instructions: list[HardwareIntrinsic], costs: Costs
     if not isinstance(weight, Constant) or not _is_bytes(data):
         return None
     made = _by_winograd(data, weight.array, attrs, instructions, call, costs)
+    data = _widened(data, instructions, is_read_once=False)
     return made or _packed(data, weight.array, attrs, instructions, call.span, costs)
+
+
+def _widened(data: Expr, instructions: list[HardwareIntrinsic], *, is_read_once: bool) -> Expr:
+    """Return the data as wide as the best instruction has it, whose weights stay bytes.
+
+    Weights that are read once are waited for; others only where widening them takes no time.
+    """
+    best = next(iter(instructions), None)
+    if best is None or (best.a_dtype, best.b_dtype) != ("int16", "int8"):
+        return data
+    if not (is_read_once or best.widens_freely):
+        return data
+    return op_registry.make("cast")(data, best.a_dtype)  # type: ignore[no-any-return]
 
 
 def _by_winograd(
@@ -128,10 +142,7 @@ def _by_winograd(
 
 
 def _dense(call: Call, instructions: list[HardwareIntrinsic], costs: Costs) -> Expr | None:
-    """Rows of the data as positions of an image.
-
-    A single row waits for its weights, which stay bytes where an instruction can widen them.
-    """
+    """Rows of the data as positions of an image."""
     data, weight = call.args
     attrs: Any = call.attrs
     if not isinstance(weight, Constant) or not _is_bytes(data):
@@ -140,10 +151,7 @@ def _dense(call: Call, instructions: list[HardwareIntrinsic], costs: Costs) -> E
     depth, units = weight.array.shape
     rows = data.tensor_type.size // max(depth, 1)
     make: Any = op_registry.make("reshape")
-    image = make(data, (1, rows, 1, depth))
-    best = next(iter(instructions), None)
-    if rows == 1 and best is not None and (best.a_dtype, best.b_dtype) == ("int16", "int8"):
-        image = op_registry.make("cast")(image, best.a_dtype)
+    image = _widened(make(data, (1, rows, 1, depth)), instructions, is_read_once=rows == 1)
     made = _packed(
         image, weight.array[None, None], IntegerConvAttrs(out_dtype=attrs.out_dtype),
         instructions, call.span, costs,

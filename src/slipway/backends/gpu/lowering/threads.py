@@ -24,6 +24,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from slipway.arith.analyzer import Analyzer
 from slipway.backends.gpu.lowering.barriers import LEAF, insert_barriers
 from slipway.backends.gpu.lowering.cross_thread import CrossThread
 from slipway.backends.gpu.lowering.thread_context import TAGS, ThreadContext, tag_of
@@ -129,8 +130,13 @@ class _Kernel:
         self.scopes: dict[int, str] = {}  # of memory allocated in the kernel, by data Var
         self.own: dict[int, list[str]] = {}  # axes whose threads have a part each, by data Var
         self.tokens = 0
-        for loop in thread_loops(self.root):
-            self._note_extent(loop)
+        known = Analyzer()
+        inside: list[E.Var] = []
+        for loop in (n for n in walk(self.root) if isinstance(n, S.For)):
+            if is_thread_loop(loop):
+                self._note_extent(loop, inside, known)
+            known.bind_range(loop.loop_var, E.Range(loop.min, loop.extent))
+            inside.append(loop.loop_var)
         self.vars = {tag: E.Var(tag, "int32") for tag in self.extents}
         self.cross = CrossThread(self)
 
@@ -145,9 +151,20 @@ class _Kernel:
                 body = S.For(self.vars[tag], zero, extent, S.ForKind.THREAD, body, axis)
         return body
 
-    def _note_extent(self, loop: S.For) -> None:
+    def _note_extent(self, loop: S.For, inside: list[E.Var], ranges: Analyzer) -> None:
+        """Enter how many threads a loop takes: the most of its steps, where they differ inside."""
         tag = tag_of(loop, self.name)
         extent = loop.extent if loop.extent.dtype == "int32" else ops.cast(loop.extent, "int32")
+        loads = any(isinstance(n, E.BufferLoad) for n in walk(extent))
+        if loads or _mentions(extent, inside):
+            most = ranges.bounds(loop.extent)[1]
+            if loads or not isinstance(most, int):
+                raise LoweringError(
+                    f"{self.name}: the loop bound to {tag} has {loop.extent} steps, and how many "
+                    "threads that takes is not known before the kernel runs. Split its axis by a "
+                    "constant, or bind a loop of known steps with a condition in it"
+                )
+            extent = ops.const(max(most, 1))
         known = self.extents.get(tag)
         if known is None:
             self.extents[tag] = extent
@@ -170,7 +187,7 @@ class _Kernel:
 
     def visit(self, node: S.Stmt, at: ThreadContext) -> S.Stmt:
         """Return what the threads of the kernel do of `node`."""
-        if not has_threads(node):
+        if not has_threads(node) and not _has_shared(node):
             return self.leaf(node, at)
         match node:
             case S.For() if node.kind == S.ForKind.THREAD:
@@ -200,12 +217,15 @@ class _Kernel:
             return loop.replace(  # type: ignore[no-any-return]
                 kind=S.ForKind.SERIAL, thread=None, annotations=(), body=self.visit(loop.body, at)
             )
-        if tag in at.active:
+        around = tag in at.active
+        if around:
             self._check_independent(loop, tag)
+        if any(key == S.REDUCES for key, _ in loop.annotations):
+            # Threads along other axes may share its result: each would add to it once more.
+            return self.cross.reduce(loop, self._once(loop.body, self._written(loop.body), at))
+        if around:
             kept = tuple(c for c in at.conditions if not _mentions(c, [self.vars[tag]]))
             at = replace(at, conditions=kept)
-        elif any(key == S.REDUCES for key, _ in loop.annotations):
-            return self.cross.reduce(loop, at)
         body, condition = self.enter(loop)
         at = replace(at, active=at.active | {tag}, path=(*at.path, id(loop)))
         if condition is None:
@@ -311,7 +331,7 @@ class _Kernel:
         so is "local" memory that loops of threads fill in which it does not stand.
         """
         scope = node.buffer.scope
-        if scope.startswith("shared") or scope == "warp":
+        if _is_shared(scope):
             return "shared"
         if scope not in ("global", "local", ""):
             raise LoweringError(
@@ -336,6 +356,10 @@ class _Kernel:
         if is_together(node):  # all threads of a warp come to it, or it hangs; sums are their own
             at = replace(at, conditions=())
         written = self._written(node)
+        if isinstance(node, S.SeqStmt) and any(
+            self.scopes.get(id(data)) == "shared" for data in written
+        ):  # who fills memory of the block, and who reads it, are apart
+            return S.seq(self.leaf(inner, at) for inner in node.stmts)
         at = self._once(node, written, at)
         idle = [
             tag
@@ -353,7 +377,7 @@ class _Kernel:
         return S.AttrStmt(LEAF, E.IntImm("int32", 0), at.path, body)
 
     def _once(self, node: S.Stmt, written: list[E.Var], at: ThreadContext) -> ThreadContext:
-        """Return where `node` stands if only one thread does what all along an axis would repeat.
+        """Return where `node` stands if its threads are not to repeat what all along an axis share.
 
         It fills memory that they share with the same values, whatever conditions they stand under;
         a barrier is between it and what reads them, which its path says.
@@ -381,6 +405,15 @@ class _Kernel:
         inside = {id(n.buffer.data) for n in walk(node) if isinstance(n, S.Allocate)}
         stores = (n.buffer.data for n in walk(node) if isinstance(n, S.BufferStore))
         return [data for data in stores if id(data) not in inside]
+
+
+def _is_shared(scope: str) -> bool:
+    return scope.startswith("shared") or scope == "warp"
+
+
+def _has_shared(node: S.Stmt) -> bool:
+    """Return whether memory of a block is in `node`."""
+    return any(isinstance(n, S.Allocate) and _is_shared(n.buffer.scope) for n in walk(node))
 
 
 def _mentions(node: Any, variables: list[E.Var]) -> bool:

@@ -248,7 +248,7 @@ def _applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
 def conv_knobs(geometry: Geometry, dtype: str, target: Target) -> list[SharedKnobs]:
     """Return the knobs with which a block is of one group, and fits a device of the target.
 
-    A tile in two groups can be asked for; it is not always found to be right, and then refused.
+    A tile in two groups can be asked for: it is right, but its panels take the memory of two.
     """
     return [
         k for k in legal_knobs(dtype, target) if geometry.divides(k.block_rows, k.block_columns)

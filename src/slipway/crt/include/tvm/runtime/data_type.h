@@ -5,6 +5,7 @@
 #ifndef TVM_RUNTIME_DATA_TYPE_H_
 #define TVM_RUNTIME_DATA_TYPE_H_
 
+#include <iosfwd>
 #include <string>
 
 #include "slipway/tensor.h"
@@ -72,6 +73,11 @@ inline bool TypeEqual(DLDataType a, DLDataType b) {
   return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
 }
 
+/** Return whether elements are of a kind and size: TypeMatch(tensor.dtype, kDLFloat, 32). */
+inline bool TypeMatch(DLDataType type, int code, int bits, int lanes = 1) {
+  return type.code == code && type.bits == bits && type.lanes == lanes;
+}
+
 /** A DLDataType with names for its parts. */
 class DataType {
  public:
@@ -89,6 +95,9 @@ class DataType {
   static DataType Float(int bits, int lanes = 1) { return DataType(kDLFloat, bits, lanes); }
   static DataType BFloat(int bits, int lanes = 1) { return DataType(kDLBfloat, bits, lanes); }
   static DataType Bool(int lanes = 1) { return DataType(kDLBool, 8, lanes); }
+  static DataType Handle(int bits = 64, int lanes = 1) {
+    return DataType(kDLOpaqueHandle, bits, lanes);
+  }
 
   operator DLDataType() const { return type_; }  // NOLINT(*)
   int code() const { return type_.code; }
@@ -98,12 +107,28 @@ class DataType {
   bool is_float() const { return code() == kDLFloat; }
   bool is_int() const { return code() == kDLInt; }
   bool is_uint() const { return code() == kDLUInt; }
+  bool is_bool() const { return code() == kDLBool; }
+  bool is_handle() const { return code() == kDLOpaqueHandle; }
+  bool is_float16() const { return is_float() && bits() == 16; }
+  bool is_bfloat16() const { return code() == kDLBfloat && bits() == 16; }
+  bool is_scalar() const { return lanes() == 1; }
+  bool is_vector() const { return lanes() > 1; }
+  DataType with_lanes(int lanes) const { return DataType(code(), bits(), lanes); }
+  DataType with_bits(int bits) const { return DataType(code(), bits, lanes()); }
+  DataType element_of() const { return with_lanes(1); }
   bool operator==(const DataType &other) const { return TypeEqual(type_, other.type_); }
   bool operator!=(const DataType &other) const { return !(*this == other); }
 
  private:
   DLDataType type_ = DLDataType();
 };
+
+/* A template, so that only a program that prints needs <ostream>. */
+template <typename Traits>
+std::basic_ostream<char, Traits> &operator<<(std::basic_ostream<char, Traits> &out,
+                                             DLDataType type) {
+  return out << DLDataType2String(type);
+}
 
 }  // namespace runtime
 using runtime::DataType;

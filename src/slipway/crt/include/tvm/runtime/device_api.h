@@ -35,6 +35,13 @@ inline const char *DeviceName(int type) {
   }
 }
 
+/** "cpu(0)" */
+template <typename Traits>
+std::basic_ostream<char, Traits> &operator<<(std::basic_ostream<char, Traits> &out,
+                                             Device device) {
+  return out << DeviceName(static_cast<int>(device.device_type)) << '(' << device.device_id << ')';
+}
+
 class DeviceAPI {
  public:
   /** Return the interface of a device; nullptr, for one that is not there, if missing is allowed. */
@@ -54,6 +61,8 @@ class DeviceAPI {
     return nullptr;
   }
 
+  /** The device is named in each call: there is no current one. */
+  void SetDevice(Device device) { (void)Get(device); }
   void *AllocDataSpace(Device device, std::size_t nbytes, std::size_t alignment,
                        DLDataType type_hint) {
     void *memory = nullptr;

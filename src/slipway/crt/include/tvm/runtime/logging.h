@@ -143,6 +143,15 @@ class LogError {
 #define SLIPWAY_LOG_FATAL ::tvm::runtime::detail::LogError(__FILE__, __LINE__).stream()
 #endif
 
+#ifndef DLOG
+#define DLOG(level) LOG(level)
+#endif
+#ifndef VLOG /* lines for those who look for a defect in the program: not printed */
+#define VLOG(level) \
+  if (true) {       \
+  } else /* NOLINT(*) */ LOG(INFO)
+#endif
+
 #define ICHECK(condition)                                         \
   if (condition) {                                                \
   } else /* NOLINT(*) */                                          \
@@ -161,6 +170,7 @@ class LogError {
 #define ICHECK_GE(x, y) SLIPWAY_ICHECK_BINARY(x, >=, y)
 #ifndef CHECK
 #define CHECK(condition) ICHECK(condition)
+#define DCHECK(condition) ICHECK(condition)
 #define CHECK_EQ(x, y) ICHECK_EQ(x, y)
 #define CHECK_NE(x, y) ICHECK_NE(x, y)
 #define CHECK_LT(x, y) ICHECK_LT(x, y)

@@ -5,9 +5,8 @@
 #ifndef TVM_RUNTIME_MODULE_H_
 #define TVM_RUNTIME_MODULE_H_
 
-#include <string>
-
 #include "slipway/module.h"
+#include "tvm/runtime/container/string.h"
 #include "tvm/runtime/object.h"
 
 namespace tvm {
@@ -46,6 +45,8 @@ class Module : public ObjectRef {
 
   /** Get a function, which keeps the module alive; an empty one if there is none of that name. */
   inline PackedFunc GetFunction(const std::string &name, bool query_imports = false) const;
+
+  bool ImplementsFunction(const std::string &name, bool query_imports = false) const;
 
   /** "library", "graph", ... */
   const char *type_key() const {

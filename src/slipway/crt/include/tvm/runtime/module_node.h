@@ -110,6 +110,9 @@ class ObjectPtr {
   friend class ObjectPtr;
 };
 
+/** What a module can do, as its GetPropertyMask says; nothing here asks for it. */
+enum ModulePropertyMask : int { kBinarySerializable = 1, kRunnable = 2, kDSOExportable = 4 };
+
 /** The base of a program's own modules. */
 class ModuleNode : public Object {
  public:
@@ -131,6 +134,7 @@ class ModuleNode : public Object {
     (void)format;
     return std::string();
   }
+  virtual int GetPropertyMask() const { return kRunnable; }
 
   /** Let GetFunction(name, true) find the functions of another module, too. */
   void Import(Module other) { imports_.push_back(std::move(other)); }
@@ -248,6 +252,10 @@ inline PackedFunc Module::GetFunction(const std::string &name, bool query_import
     }
   }
   return PackedFunc::Owned(found);
+}
+
+inline bool Module::ImplementsFunction(const std::string &name, bool query_imports) const {
+  return GetFunction(name, query_imports) != nullptr;
 }
 
 }  // namespace runtime

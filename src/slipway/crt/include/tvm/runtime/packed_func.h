@@ -150,6 +150,14 @@ class PackedFunc : public ObjectRef {
   }
 };
 
+/** The object as what it is: an NDArray, a Module, a PackedFunc, a list. Fails if it is none. */
+template <typename T>
+T Downcast(const ObjectRef &ref) {
+  TVMRetValue value;
+  value = ref;
+  return value.As<T>();
+}
+
 template <typename Signature>
 class TypedPackedFunc;
 
@@ -313,6 +321,7 @@ inline int CallObject(const PackedFunc &function, const TVMFFIAny *args, int32_t
 
 }  // namespace detail
 }  // namespace runtime
+using runtime::Downcast;
 using runtime::PackedFunc;
 using runtime::TVMArgs;
 using runtime::TVMArgValue;

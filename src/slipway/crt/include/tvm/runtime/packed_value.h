@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "tvm/runtime/container/string.h"
 #include "tvm/runtime/module.h"
 #include "tvm/runtime/ndarray.h"
 
@@ -38,6 +39,8 @@ class TypedPackedFunc;
 namespace detail {
 template <typename T, typename = void>
 struct ValueAs; /* From(const TVMPODValue_ &) -> T, for the types that a value converts to */
+template <typename T>
+struct ObjectIs; /* In(const TVMPODValue_ &): whether it holds such an object */
 }
 
 /** A value that somebody else holds. */
@@ -51,6 +54,16 @@ class TVMPODValue_ {
   template <typename T, typename = decltype(detail::ValueAs<T>::From(
                             std::declval<const TVMPODValue_ &>()))>
   operator T() const {  // NOLINT(*)
+    return detail::ValueAs<T>::From(*this);
+  }
+
+  /** Return whether it holds an object of this type: NDArray, Module, PackedFunc, Array. */
+  template <typename T>
+  bool IsObjectRef() const {
+    return detail::ObjectIs<T>::In(*this);
+  }
+  template <typename T>
+  T AsObjectRef() const {
     return detail::ValueAs<T>::From(*this);
   }
 
@@ -247,6 +260,18 @@ struct ValueAs<Module, void> {
     return value.Has(kTVMModuleHandle, "Module") ? Module::Borrowed(value.value().v_handle)
                                                  : Module();
   }
+};
+template <>
+struct ObjectIs<NDArray> {
+  static bool In(const TVMPODValue_ &value) { return value.type_code() == kTVMNDArrayHandle; }
+};
+template <>
+struct ObjectIs<Module> {
+  static bool In(const TVMPODValue_ &value) { return value.type_code() == kTVMModuleHandle; }
+};
+template <>
+struct ObjectIs<PackedFunc> {
+  static bool In(const TVMPODValue_ &value) { return value.type_code() == kTVMPackedFuncHandle; }
 };
 
 }  // namespace detail

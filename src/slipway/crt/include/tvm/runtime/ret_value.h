@@ -67,6 +67,16 @@ class TVMRetValue {
     return detail::ValueAs<T>::From(View(&bytes));
   }
 
+  template <typename T>
+  bool IsObjectRef() const {
+    TVMByteArray bytes;
+    return View(&bytes).template IsObjectRef<T>();
+  }
+  template <typename T>
+  T AsObjectRef() const {
+    return As<T>();
+  }
+
   int type_code() const {
     TVMByteArray bytes;
     return View(&bytes).type_code();

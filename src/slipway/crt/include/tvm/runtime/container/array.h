@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "slipway/array.h"
-#include "tvm/runtime/container/string.h"
 #include "tvm/runtime/packed_func.h"
 
 namespace tvm {
@@ -113,6 +112,10 @@ class Array : public ObjectRef {
     }
   }
   void reserve(std::size_t count) { MakeOwn(count); }
+  void resize(std::size_t count) {
+    while (size() > count) pop_back();
+    while (size() < count && MakeOwn(count)) push_back(T());
+  }
   void clear() { *this = Array(); }
 
  private:
@@ -161,13 +164,19 @@ class Array : public ObjectRef {
 namespace detail {
 
 template <typename T>
+struct ObjectIs<Array<T>> {
+  static bool In(const TVMPODValue_ &value) {
+    return value.type_code() == kTVMObjectHandle &&
+           slw_object_array(value.ptr<TVMFFIObject>()) != nullptr;
+  }
+};
+template <typename T>
 struct ValueAs<Array<T>> {
   static Array<T> From(const TVMPODValue_ &value) {
     if (value.type_code() == kTVMNullptr) {
       return nullptr;
     }
-    if (value.type_code() != kTVMObjectHandle ||
-        slw_object_array(value.ptr<TVMFFIObject>()) == nullptr) {
+    if (!ObjectIs<Array<T>>::In(value)) {
       value.Mismatch("a list");
       return Array<T>();
     }

@@ -13,10 +13,15 @@
 namespace tvm {
 namespace runtime {
 
+/** No value: what an Optional of any type is made of. */
+struct NullOptType {};
+constexpr NullOptType NullOpt{};
+
 template <typename T>
 class Optional {
  public:
   Optional() = default;
+  Optional(NullOptType) {}                                             // NOLINT(*)
   Optional(std::nullptr_t) {}                                          // NOLINT(*)
   Optional(T value) : value_(std::move(value)), has_value_(true) {}    // NOLINT(*)
 
@@ -60,6 +65,7 @@ void TVMArgsSetter::operator()(std::size_t i, const Optional<T> &value) const {
 }
 
 }  // namespace runtime
+using runtime::NullOpt;
 using runtime::Optional;
 }  // namespace tvm
 

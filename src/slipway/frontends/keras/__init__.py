@@ -1,0 +1,1 @@
+"""Keras 3 models, of whatever backend: layers and operations become relay calls."""

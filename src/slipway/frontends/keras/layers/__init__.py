@@ -1,0 +1,1 @@
+"""Converters of Keras' layers, a family a file."""

@@ -1,0 +1,128 @@
+"""Activations: as layers, and by the names that other layers give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.keras.converters import LayerView, converter, function_name
+from slipway.relay.expr import Constant
+
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+
+def number(value: Any, x: Any) -> Constant:
+    """Return a number as a constant of the type of `x`."""
+    return Constant(np.asarray(value, x.tensor_type.dtype))
+
+
+def elu(x: Any, alpha: float = 1.0) -> Any:
+    """Return x where it is positive, else alpha * (exp(x) - 1)."""
+    below = relay.subtract(relay.exp(relay.minimum(x, number(0, x))), number(1, x))
+    return relay.add(relay.nn.relu(x), relay.multiply(number(alpha, x), below))
+
+
+def _hard_sigmoid(x: Any) -> Any:
+    return relay.multiply(
+        relay.clip(relay.add(x, number(3, x)), 0.0, 6.0), number(1 / 6, x)
+    )
+
+
+def _softplus(x: Any) -> Any:
+    """log(1 + exp(x)), where exp stays small."""
+    tail = relay.log(relay.add(relay.exp(relay.negative(relay.abs(x))), number(1, x)))
+    return relay.add(relay.nn.relu(x), tail)
+
+
+def _gelu(x: Any, approximate: bool = False) -> Any:
+    if approximate:
+        cubic = relay.multiply(number(0.044715, x), relay.multiply(x, relay.multiply(x, x)))
+        inner = relay.tanh(relay.multiply(number(np.sqrt(2 / np.pi), x), relay.add(x, cubic)))
+    else:
+        inner = relay.erf(relay.multiply(x, number(np.sqrt(0.5), x)))
+    half = relay.multiply(number(0.5, x), x)
+    return relay.multiply(half, relay.add(inner, number(1, x)))
+
+
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "linear": lambda x: x,
+    "relu": relay.nn.relu,
+    "relu6": lambda x: relay.clip(x, 0.0, 6.0),
+    "sigmoid": relay.sigmoid,
+    "tanh": relay.tanh,
+    "softmax": lambda x: relay.nn.softmax(x, axis=-1),
+    "log_softmax": lambda x: relay.nn.log_softmax(x, axis=-1),
+    "exponential": relay.exp,
+    "elu": elu,
+    "selu": lambda x: relay.multiply(number(SELU_SCALE, x), elu(x, SELU_ALPHA)),
+    "softplus": _softplus,
+    "softsign": lambda x: relay.divide(x, relay.add(relay.abs(x), number(1, x))),
+    "silu": lambda x: relay.multiply(x, relay.sigmoid(x)),
+    "hard_sigmoid": _hard_sigmoid,
+    "hard_silu": lambda x: relay.multiply(x, _hard_sigmoid(x)),
+    "leaky_relu": lambda x: relay.nn.leaky_relu(x, 0.2),
+    "gelu": _gelu,
+    "mish": lambda x: relay.multiply(x, relay.tanh(_softplus(x))),
+}
+ACTIVATIONS["swish"], ACTIVATIONS["hard_swish"] = ACTIVATIONS["silu"], ACTIVATIONS["hard_silu"]
+
+
+def activated(view: LayerView, x: Any, function: Any = ...) -> Any:
+    """Return what a layer's activation makes of `x`."""
+    chosen = view.option("activation") if function is ... else function
+    if hasattr(chosen, "get_config"):  # a layer
+        return view.convert(chosen, [x], f"{view.name}.")
+    name = function_name(chosen)
+    if name not in ACTIVATIONS:
+        raise view.unsupported(f"its activation {name!r} has no converter")
+    return ACTIVATIONS[name](x)
+
+
+@converter("Activation")
+def _activation(view: LayerView) -> Any:
+    return activated(view, view.data)
+
+
+@converter("ReLU")
+def _relu(view: LayerView) -> Any:
+    """With a slope below `threshold`, and a largest value."""
+    x = view.data
+    threshold, slope = float(view.option("threshold", 0)), float(view.option("negative_slope", 0))
+    if threshold:
+        above = relay.greater_equal(x, number(threshold, x))
+        below = relay.multiply(number(slope, x), relay.subtract(x, number(threshold, x)))
+        made = relay.where(above, x, below)
+    else:
+        made = relay.nn.leaky_relu(x, slope) if slope else relay.nn.relu(x)
+    limit = view.option("max_value")
+    return made if limit is None else relay.minimum(made, number(float(limit), x))
+
+
+@converter("LeakyReLU")
+def _leaky_relu(view: LayerView) -> Any:
+    return relay.nn.leaky_relu(view.data, float(view.option("negative_slope", 0.3)))
+
+
+@converter("ELU")
+def _elu(view: LayerView) -> Any:
+    return elu(view.data, float(view.option("alpha", 1.0)))
+
+
+@converter("PReLU")
+def _prelu(view: LayerView) -> Any:
+    """A slope for each element, or for those of some axes together."""
+    x = view.data
+    slope = view.weight("alpha", view.need("alpha"))
+    below = relay.multiply(slope, relay.minimum(x, number(0, x)))
+    return relay.add(relay.nn.relu(x), below)
+
+
+@converter("Softmax")
+def _softmax(view: LayerView) -> Any:
+    axis = view.option("axis", -1)
+    if not isinstance(axis, int):
+        raise view.unsupported(f"its axis is {axis!r}, and one is supported")
+    return relay.nn.softmax(view.data, axis=axis)
