@@ -240,6 +240,21 @@ def test_rounded_down_and_up(number):
     assert an.can_prove(negative < t + number)
 
 
+@pytest.mark.parametrize("number", [2, 3, 16])
+def test_extremes_that_rounding_decides(number):
+    """Where the last of overlapping tiles begins is one formula, not the smaller of two."""
+    an, t = Analyzer(), SizeVar("t", "int32", 1, -1)
+    down, up = E.FloorDiv(t, ops.const(number)) * number, blocks(t, number) * number
+    for extreme, other in ((ops.minimum, ops.maximum), (ops.maximum, ops.minimum)):
+        smaller = extreme is ops.minimum
+        assert str(an.simplify(extreme(up - number, t - number))) == str(
+            an.simplify(t - number if smaller else up - number)
+        )
+        assert str(an.simplify(extreme(down, t))) == str(an.simplify(down if smaller else t))
+        assert str(an.simplify(other(t, down))) == str(an.simplify(t if smaller else down))
+    assert isinstance(an.simplify(ops.minimum(up - 1, t)), E.Min) == (number > 2)
+
+
 @pytest.mark.parametrize("count", range(1, 8))
 def test_four_atoms_are_replaced_one_after_the_other_and_no_more(count):
     """A sum of more of them stays undecided: the search would branch with each."""

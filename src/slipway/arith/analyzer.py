@@ -450,10 +450,11 @@ class Analyzer:
         return self._extreme("max", x, y)
 
     def _extreme(self, kind: str, x: Linear, y: Linear) -> Linear:
-        low, high = self.recombine(x.minus(y)).bounds()
-        if high <= 0:
+        difference = self.recombine(x.minus(y))
+        low, high = difference.bounds()
+        if high <= 0 or (low < 0 and self.decide(E.LE, difference)):
             return x if kind == "min" else y
-        if low >= 0:
+        if low >= 0 or self.decide(E.GE, difference):
             return y if kind == "min" else x
         key = (kind, frozenset((x.key, y.key)), x.dtype)
         atom = self._atoms.get(key)

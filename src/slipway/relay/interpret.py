@@ -107,11 +107,15 @@ def _sizes(function: Function, values: Sequence[Any]) -> dict[VarNode, VarNode |
 
     Raises ExecutionError for a size out of its range, and for inputs that disagree about one.
     """
-    axes: list[tuple[str, Sequence[Any], Sequence[int], Any, int]] = [
-        (param.name, param.type.shape, np.shape(value), dim, extent)
-        for param, value in zip(function.params, values, strict=True)
-        if isinstance(param.type, TensorType)
-        for dim, extent in zip(param.type.shape, np.shape(value), strict=True)
+    shaped: list[tuple[str, Sequence[Any], tuple[int, ...]]] = [
+        (p.name, p.type.shape, np.shape(value))
+        for p, value in zip(function.params, values, strict=True)
+        if isinstance(p.type, TensorType)
+    ]
+    axes = [
+        (name, shape, found, dim, extent)
+        for name, shape, found in shaped
+        for dim, extent in zip(shape, found, strict=True)
         if isinstance(dim, SymbolDim)
     ]
     sizes: dict[Any, int] = {}

@@ -14,6 +14,7 @@ from slipway.arith.analyzer import Analyzer
 from slipway.arith.interval import Interval, interval_of, union
 from slipway.arith.linear import INF, Atom, Linear
 from slipway.errors import ScheduleError
+from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad
@@ -245,8 +246,8 @@ class Bounds:
         if read is None:
             return whole
         an = self.an
-        below = an.recombine(read[0].minus(whole[0])).high <= 0
-        above = an.recombine(read[1].minus(whole[1])).low >= 0
+        below = an.decide(E.LE, an.recombine(read[0].minus(whole[0])))
+        above = an.decide(E.GE, an.recombine(read[1].minus(whole[1])))
         return whole if below and above else read
 
     def _root_ranges(self, stage: Stage) -> dict[IterVar, tuple[Linear, Linear]]:

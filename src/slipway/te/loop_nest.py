@@ -222,9 +222,9 @@ class LoopNest:
                 inside = (low, last)
             # Guards keep the axis inside its own range, so the interval may be cut to it.
             first, end = inside
-            if an.recombine(first.minus(low)).high <= 0:
+            if an.decide(E.LE, an.recombine(first.minus(low))):
                 first = low
-            if an.recombine(end.minus(last)).low >= 0:
+            if an.decide(E.GE, an.recombine(end.minus(last))):
                 end = last
             found[atom] = (first, end)
         return found

@@ -255,3 +255,16 @@ def test_no_product_of_winograds_algorithm_is_guarded():
             if len(line) - len(line.lstrip()) <= depth:
                 break
             assert "if " not in line, line
+
+
+def test_rows_that_padded_windows_read_are_those_of_the_image():
+    """Else each vector of a row asks whether it lies in the image."""
+    relay = slipway.relay
+    x = relay.var("x", shape=(1, 32, Dim("h", 32, 96), Dim("w", 32, 96)))
+    body = relay.nn.max_pool2d(x, (3, 3), (2, 2), padding=(1, 1))
+    target = Target("llvm -mcpu=x86-64-v4")
+    graph = kernel_graph(slipway.IRModule.from_expr(relay.Function([x], body)), target, {})
+    (kernel,) = graph.kernels.values()
+    text = str(lower_kernel("kernel", kernel, target))
+    assert "allocate tall: float32[96]" in text
+    assert "likely" not in text
