@@ -126,7 +126,7 @@ def used_names() -> str:
     ]  # fmt: skip
     return "\n".join([
         "## Used by tutorials and apps\n",
-        "Every name that a script under `gallery/`, `tutorials/` or `apps/` of four releases uses, "
+        "Every name that a script of the tutorials or apps of four releases uses, "
         "whatever its module\n(`tools/classic_used_names.py` reads them from copies of TVM): "
         f"{sum(every)} of {len(every)} are there, {100 * sum(every) // len(every)}%.\n",
         "| release | used | there | |", "| --- | --- | --- | --- |", *rows, "",
