@@ -64,3 +64,17 @@ def test_what_is_written_is_what_each_kernel_computed_though_its_memory_is_used_
     for weight in weights:
         value = value @ weight.T
         assert any(np.allclose(v.numpy(), value, rtol=1e-4, atol=1e-4) for v in stored.values())
+
+
+def test_a_factory_makes_the_module_of_a_debugged_model(capsys):
+    x = relay.var("x", shape=(2, 3))
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(x)))
+    lib = relay.build(mod, "llvm", mod_name="own")
+    for name in ("default", "own"):
+        made = lib["debug_create"](name, tvm.cpu())
+        debugged = debug_executor.GraphModuleDebug(made, [tvm.cpu()], lib.get_graph_json(), None)
+        debugged.run(x=np.full((2, 3), -1, "float32"))
+        assert not debugged.get_output(0).numpy().any()
+    capsys.readouterr()
+    with pytest.raises(ExecutionError, match="no model 'other' here: this one is 'own'"):
+        lib["debug_create"]("other", tvm.cpu())

@@ -70,8 +70,8 @@ NOT_THERE: dict[str, str] = {
     "tvm.nd": "see slipway.runtime", "tvm.ir": CPP,
     "tvm.target": "no counterpart here", "tvm.target.vta": ACCELERATOR,
     "tvm.target.datatype": "custom datatypes are not there: float16 and bfloat16 are built in",
-    "tvm.driver.tvmc": "tvmc has load, compile and run; the commands are `slipway compile` and "
-    "`slipway run`",
+    "tvm.driver.tvmc": "tvmc has load, compile, run and tune; the commands are "
+    "`python -m slipway.driver.tvmc`",
     "tvm.rpc.with_minrpc": "libinfo.find_rpc_server gives a server that links nothing",
     "tvm.micro": "see slipway.micro",
     "tvm.target.target": "slipway.target has Target, the kinds and the models",

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.errors import ExecutionError, did_you_mean
 from slipway.ir.deep import Steps, run
 from slipway.ir.expr import Var as VarNode
@@ -31,7 +32,7 @@ from slipway.relay.expr import (
     Var,
 )
 from slipway.relay.narrowed import narrowed
-from slipway.relay.types import SymbolDim, TensorType
+from slipway.relay.types import SymbolDim, TensorType, TupleType
 from slipway.relay.visit import evaluated_before
 
 Value = Any  # an array, a tuple of Values, or a Function
@@ -78,23 +79,35 @@ def _bind(
     for p in function.params:
         if p.name not in given:
             raise ExecutionError(f"the input {p.name!r} is missing")
-        value = given[p.name]
-        dtype = getattr(p.type, "dtype", None) if isinstance(value, (bool, int, float)) else None
-        array = np.asarray(value.numpy() if hasattr(value, "numpy") else value, dtype)
-        if isinstance(p.type, TensorType):
-            found = TensorType(array.shape, array.dtype.name)
-            if not p.type.takes(found):
-                raise ExecutionError(f"the input {p.name!r} must be {p.type}, got {found}")
-        values.append(array)
+        values.append(_value(p.name, given[p.name], p.type))
     return values
+
+
+def _value(name: str, value: Any, type_: Any) -> Value:
+    """Return an input as its type has it: an array, or a tuple of such."""
+    if isinstance(type_, TupleType):
+        if not isinstance(value, (tuple, list)) or len(value) != len(type_.fields):
+            raise ExecutionError(f"the input {name!r} must be a tuple, {type_}")
+        pairs = zip(value, type_.fields, strict=True)
+        return tuple(_value(f"{name}[{i}]", v, t) for i, (v, t) in enumerate(pairs))
+    dtype = getattr(type_, "dtype", None) if isinstance(value, (bool, int, float)) else None
+    if dtype and isinstance(value, float) and not dtypes.is_float(dtype):
+        dtype = None  # 1.5 is no integer
+    array = np.asarray(value.numpy() if hasattr(value, "numpy") else value, dtype)
+    if isinstance(type_, TensorType):
+        found = TensorType(array.shape, array.dtype.name)
+        if not type_.takes(found):
+            raise ExecutionError(f"the input {name!r} must be {type_}, got {found}")
+    return array
 
 
 def _sizes(function: Function, values: Sequence[Any]) -> dict[VarNode, VarNode | int]:
     """Return the open sizes that inputs have as an axis of their own, for what is told of them."""
     sizes: dict[VarNode, VarNode | int] = {}
     for param, value in zip(function.params, values, strict=True):
-        shape = param.type.shape if isinstance(param.type, TensorType) else ()
-        for dim, extent in zip(shape, np.shape(value), strict=True):
+        if not isinstance(param.type, TensorType):
+            continue
+        for dim, extent in zip(param.type.shape, np.shape(value), strict=True):
             if isinstance(dim, SymbolDim) and isinstance(dim.formula, VarNode):
                 sizes[dim.formula] = extent
     return sizes

@@ -188,7 +188,7 @@ def find_kind(name: str) -> TargetKind:
 OLDER_OPTIONS = {"shared_memory_per_block": "max_shared_memory_per_block"}
 
 
-class Options(dict[str, Any]):
+class TargetOptions(dict[str, Any]):
     """The options of a target by name; an older name finds what its option is called today."""
 
     def __missing__(self, name: str) -> Any:

@@ -27,8 +27,8 @@ from slipway.target.coherence import ARM_PROFILES, FPU_FEATURES, check_options
 from slipway.target.cores import Core, core_of
 from slipway.target.kinds import (
     OLDER_OPTIONS,
-    Options,
     TargetKind,
+    TargetOptions,
     convert_option,
     find_kind,
     list_kinds,
@@ -94,7 +94,7 @@ class Target:
             )
         self.kind: TargetKind = find_kind(str(options.pop("kind")))
         self.tag = tag
-        attrs = Options(self.kind.defaults)
+        attrs = TargetOptions(self.kind.defaults)
         for name, value in options.items():
             name = _RENAMED.get(name, OLDER_OPTIONS.get(name, name))
             if name == "num_cores" or name.replace("_", "-") in self.kind.options:

@@ -10,6 +10,7 @@ from typing import Any
 from slipway.compiler.relay_build import build
 from slipway.driver.tvmc.model import TVMCException, TVMCModel, TVMCPackage
 from slipway.errors import NotAvailableError, did_you_mean
+from slipway.micro.model_library_format import export_model_library_format
 from slipway.relay.backend import Executor, Runtime
 from slipway.target.target import Target
 from slipway.transform.context import PassContext
@@ -83,13 +84,12 @@ def compile_model(
         )  # fmt: skip
     path = Path(package_path or tvmc_model.default_package_path())
     if output_format == "mlf":
-        raise NotAvailableError(
-            "tvmc.compile: write the model library format with micro.export_model_library_format("
-            'relay.build(..., executor=Executor("aot"), runtime=Runtime("crt")), path)'
-        )
-    if package_path is None and output_format == "so":
-        path = path.with_suffix(".tar")
-    factory.export_library(path, cc=cross, options=cross_options.split() if cross_options else None)
+        export_model_library_format(factory, path)
+    else:
+        if package_path is None and output_format == "so":
+            path = path.with_suffix(".tar")
+        options = cross_options.split() if cross_options else None
+        factory.export_library(path, cc=cross, options=options)
     for name in dumps or ():
         text = str(module) if name == "relay" else factory.get_lib().get_source(name)
         path.with_name(f"{path.name}.{name}").write_text(text, encoding="utf-8")

@@ -38,6 +38,7 @@ class GraphExecutorFactoryModule(Module):
         "get_executor_config": "get_graph_json",
         "get_graph_params": "get_params",
         "remove_params": "without_params",
+        "debug_create": "create_debugged",
     }
 
     def __init__(
@@ -189,6 +190,14 @@ class GraphExecutorFactoryModule(Module):
         if not self._is_bare:
             share_params(made, self.tables, self._shared_params())
         return made
+
+    def create_debugged(self, name: str, *devices: Device) -> NativeModule:
+        """Return a graph module for `GraphModuleDebug`, of the model of a name: it has one."""
+        if name not in ("default", self.module_name):
+            raise ExecutionError(
+                f"there is no model {name!r} here: this one is {self.module_name!r}, or 'default'"
+            )
+        return self.create_executor(*devices)
 
     def _create_over(self, devices: Sequence[Device]) -> NativeModule:
         """Return a graph module whose parts run on several devices."""

@@ -1,0 +1,148 @@
+"""The options of tvmc's commands, as TVM 0.8 to 0.14 spelled them."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from slipway.driver.tvmc import micro
+from slipway.driver.tvmc.model import TVMCException
+
+DEVICES = ("cpu", "cuda", "cl", "opencl", "metal", "vulkan", "rocm")
+# Options of executors and runtimes: `--executor-aot-unpacked-api 1`.
+EXECUTOR = {
+    "aot": ("unpacked-api", "interface-api", "workspace-byte-alignment", "link-params"),
+    "graph": ("link-params",),
+}
+RUNTIME = {"crt": ("system-lib",), "cpp": ("system-lib",)}
+# Options of a kind of target: `--target-llvm-mcpu skylake`.
+OF_A_TARGET = re.compile(r"--target-([a-z]+)-([a-zA-Z_-]+)(?:=(.*))?")
+
+
+def parsed(argv: Sequence[str]) -> argparse.Namespace:
+    """Return the command line's meaning; `target_options` are those of kinds of targets."""
+    plain, options = _without_target_options(list(argv))
+    found = _parser().parse_args(plain)
+    found.target_options = options
+    return found
+
+
+def shapes_of(text: str | None) -> dict[str, list[int]] | None:
+    """Return the shapes of ``data:[1,3,224,224] mask:[1,7]``."""
+    if text is None:
+        return None
+    pairs = re.findall(r"\s*([^\[\]]+?)\s*:\s*\[([^\]]*)\]\s*,?", text)
+    rest = re.sub(r"\s*([^\[\]]+?)\s*:\s*\[([^\]]*)\]\s*,?", "", text).strip()
+    try:
+        made = {n: [int(d) for d in dims.split(",") if d.strip()] for n, dims in pairs}
+    except ValueError:
+        made = {}
+    if rest or not made:
+        raise TVMCException(
+            f"--input-shapes {text!r} is not of the form data:[1,3,224,224] mask:[1,7]"
+        )
+    return made
+
+
+def tracker_of(text: str | None) -> tuple[str | None, int]:
+    """Return (host, port) of ``host:port``; (None, 9090) without one."""
+    if text is None:
+        return None, 9090
+    host, _, port = text.removeprefix("//").partition(":")
+    if port and not port.isdigit():
+        raise TVMCException(f"--rpc-tracker {text!r} is not of the form host:port")
+    return host, int(port or 9090)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tvmc", description="Compile, run and tune models with classic TVM's options."
+    )
+    parser.add_argument("--version", action="store_true", help="print the version")
+    commands = parser.add_subparsers(dest="command")
+    _compile(commands.add_parser("compile", help="compile a model"))
+    _run(commands.add_parser("run", help="run a compiled model"))
+    _tune(commands.add_parser("tune", help="search the schedules of a model's kernels"))
+    micro.add_commands(commands.add_parser("micro", help="projects for microcontrollers"))
+    return parser
+
+
+def _model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("FILE", help="the model: .onnx, .tflite, .pt2 or .relay")
+    parser.add_argument("--model-format", help="its format, where the name does not say it")
+    parser.add_argument("--input-shapes", help='shapes, "data:[1,3,224,224]"')
+    parser.add_argument("--target", required=True, help="the target, as Target() reads it")
+    parser.add_argument("--target-host", help="the target of the processor beside it")
+    parser.add_argument("--desired-layout", help="NCHW or NHWC, for convolutions")
+    parser.add_argument("--tuning-records", help="records of an earlier search")
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="without effect")
+
+
+def _compile(parser: argparse.ArgumentParser) -> None:
+    _model(parser)
+    parser.add_argument("-o", "--output", default="module.tar", help="the package to write")
+    parser.add_argument("-f", "--output-format", choices=("so", "tar", "mlf"), default="so")
+    parser.add_argument("-O", "--opt-level", type=int, choices=range(4), default=3)
+    parser.add_argument("--cross-compiler", default="", help="the linker of a .so")
+    parser.add_argument("--cross-compiler-options", default="", help="its options")
+    parser.add_argument("--dump-code", default="", help="asm, ll, c, relay: beside the package")
+    parser.add_argument("--disabled-pass", "--disable-pass", default="", help="a,b")
+    parser.add_argument("--pass-config", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--module-name", default="default", help="the name of functions in C")
+    parser.add_argument("--executor", choices=tuple(EXECUTOR), default="graph")
+    parser.add_argument("--runtime", choices=tuple(RUNTIME), default="cpp")
+    for option, kinds in (("executor", EXECUTOR), ("runtime", RUNTIME)):
+        for kind, names in kinds.items():
+            for name in names:
+                parser.add_argument(f"--{option}-{kind}-{name}", default=None)
+
+
+def _run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("PATH", help="the package that tvmc compile wrote")
+    parser.add_argument("--device", choices=DEVICES, default="cpu")
+    parser.add_argument("-i", "--inputs", help="an .npz file of inputs by name")
+    parser.add_argument("-o", "--outputs", "--output", help="the .npz file to write outputs into")
+    parser.add_argument("--fill-mode", choices=("zeros", "ones", "random", "range"),
+                        default="random")  # fmt: skip
+    parser.add_argument("--print-time", "--benchmark", action="store_true", dest="print_time")
+    parser.add_argument("--print-top", type=int, metavar="N", help="print the N largest values")
+    parser.add_argument("--profile", action="store_true", help="print the times of the layers")
+    parser.add_argument("--end-to-end", action="store_true", help="with copies, in --print-time")
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--number", type=int, default=1)
+    parser.add_argument("--rpc-key", help="the key of a device of the tracker")
+    parser.add_argument("--rpc-tracker", help="host:port of a tracker, or of a server without key")
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="without effect")
+
+
+def _tune(parser: argparse.ArgumentParser) -> None:
+    _model(parser)
+    parser.add_argument("-o", "--output", required=True, help="the file of records to write")
+    parser.add_argument("--trials", type=int, default=10000, help="of all kernels together")
+    parser.add_argument("--timeout", type=float, default=10, help="seconds of a trial")
+    parser.add_argument("--tuner", default="xgb")
+    parser.add_argument("--early-stopping", type=int)
+    parser.add_argument("--enable-autoscheduler", action="store_true")
+    parser.add_argument("--rpc-key")
+    parser.add_argument("--rpc-tracker")
+    for name in ("number", "repeat", "parallel", "min-repeat-ms"):
+        parser.add_argument(f"--{name}", type=int, help="the search decides it: without effect")
+
+
+def _without_target_options(argv: list[str]) -> tuple[list[str], dict[str, dict[str, Any]]]:
+    """Take ``--target-llvm-mcpu skylake`` out of a command line."""
+    plain: list[str] = []
+    options: dict[str, dict[str, Any]] = {}
+    while argv:
+        word = argv.pop(0)
+        found = None if word.startswith("--target-host") else OF_A_TARGET.fullmatch(word)
+        if found is None:
+            plain.append(word)
+            continue
+        if found[3] is None and not argv:
+            raise TVMCException(f"{word} has no value")
+        value = argv.pop(0) if found[3] is None else found[3]
+        options.setdefault(found[1], {})[found[2]] = value
+    return plain, options

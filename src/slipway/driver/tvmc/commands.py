@@ -1,0 +1,143 @@
+"""What tvmc's commands do: the functions of `slipway.driver.tvmc`, with the options of a line.
+
+`slipway compile`, `run`, `tune` and `micro` say and do more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slipway.driver.tvmc import micro
+from slipway.driver.tvmc.arguments import EXECUTOR, RUNTIME, parsed, shapes_of, tracker_of
+from slipway.driver.tvmc.compiler import compile_model
+from slipway.driver.tvmc.model import TVMCException, TVMCModel, TVMCPackage
+from slipway.driver.tvmc.models import load_model
+from slipway.driver.tvmc.runner import run_module
+from slipway.driver.tvmc.transform import convert_graph_layout
+from slipway.driver.tvmc.tuner import tune_model
+from slipway.errors import SlipwayError
+from slipway.relay.backend import Executor, Runtime
+from slipway.version import VERSION
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run a command line of tvmc; return its exit code."""
+    try:
+        options = parsed(argv)
+        if options.version:
+            print(VERSION)
+        elif options.command is None:
+            parsed(["--help"])
+        else:
+            commands = {"compile": _compile, "run": _run, "tune": _tune, "micro": micro.run}
+            commands[options.command](options)
+    except (SlipwayError, OSError) as error:
+        print(f"tvmc: error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _load(options: argparse.Namespace) -> TVMCModel:
+    return load_model(options.FILE, options.model_format, shapes_of(options.input_shapes))
+
+
+def _compile(options: argparse.Namespace) -> None:
+    package = compile_model(
+        _load(options),
+        options.target,
+        opt_level=options.opt_level,
+        executor=Executor(options.executor, _chosen(options, "executor", EXECUTOR)),
+        runtime=Runtime(options.runtime, _chosen(options, "runtime", RUNTIME)),
+        tuning_records=options.tuning_records,
+        package_path=options.output,
+        cross=options.cross_compiler or None,
+        cross_options=options.cross_compiler_options or None,
+        output_format=options.output_format,
+        dump_code=options.dump_code or None,
+        target_host=options.target_host,
+        desired_layout=options.desired_layout,
+        disabled_pass=options.disabled_pass,
+        pass_context_configs=options.pass_config,
+        additional_target_options=options.target_options,
+        mod_name=options.module_name,
+    )
+    print(f"wrote {package.package_path}")
+
+
+def _chosen(
+    options: argparse.Namespace, option: str, kinds: Mapping[str, tuple[str, ...]]
+) -> dict[str, Any]:
+    """Return the options of an executor or a runtime that the line has."""
+    kind = getattr(options, option)
+    given = {}
+    for other, names in kinds.items():
+        for name in names:
+            value = getattr(options, f"{option}_{other}_{name}".replace("-", "_"))
+            if value is None:
+                continue
+            if other != kind:
+                raise TVMCException(f"--{option}-{other}-{name} is given, and --{option} is {kind}")
+            given[name] = {"1": True, "0": False, "true": True, "false": False}.get(
+                value.lower(), int(value) if value.isdigit() else value
+            )
+    return given
+
+
+def _run(options: argparse.Namespace) -> None:
+    host, port = tracker_of(options.rpc_tracker)
+    inputs = None
+    if options.inputs:
+        with np.load(options.inputs, allow_pickle=False) as found:
+            inputs = dict(found)
+    result = run_module(
+        TVMCPackage(options.PATH),
+        options.device,
+        hostname=host,
+        port=port,
+        rpc_key=options.rpc_key,
+        inputs=inputs,
+        fill_mode=options.fill_mode,
+        benchmark=options.print_time,
+        repeat=options.repeat,
+        number=options.number,
+        profile=options.profile,
+        end_to_end=options.end_to_end,
+    )
+    if options.print_time:
+        print(result.format_times())
+    if options.print_top:
+        for name, values in result.outputs.items():
+            flat = values.ravel()
+            places = np.argsort(-flat, kind="stable")[: options.print_top]
+            print(name, *(f"  {place}: {flat[place]}" for place in places), sep="\n")
+    if options.outputs:
+        result.save(options.outputs)
+
+
+def _tune(options: argparse.Namespace) -> None:
+    host, port = tracker_of(options.rpc_tracker)
+    model = _load(options)
+    if options.desired_layout:
+        model = TVMCModel(convert_graph_layout(model.mod, options.desired_layout), model.params)
+    records = tune_model(
+        model,
+        options.target,
+        tuning_records=options.output,
+        prior_records=options.tuning_records,
+        enable_autoscheduler=options.enable_autoscheduler,
+        rpc_key=options.rpc_key,
+        hostname=host,
+        port=port,
+        trials=options.trials,
+        target_host=options.target_host,
+        tuner=options.tuner,
+        timeout=options.timeout,
+        early_stopping=options.early_stopping,
+    )
+    print(f"wrote {Path(records)}")

@@ -1,0 +1,112 @@
+"""tvmc's command lines, as its tutorials write them."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from slipway.driver import tvmc
+from slipway.driver.tvmc.commands import main
+from slipway.version import VERSION
+
+RNG = np.random.default_rng(0)
+WEIGHT = RNG.normal(size=(4, 3, 3, 3)).astype("float32")
+X = RNG.normal(size=(1, 3, 8, 8)).astype("float32")
+SHAPES = ("--input-shapes", "data:[1,3,8,8]")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    nodes = [helper.make_node("Conv", ["data", "w"], ["y"], pads=[1, 1, 1, 1])]
+    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n", c, 8, 8])
+              for n, c in (("data", 3), ("y", 4))]  # fmt: skip
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:],
+                              [numpy_helper.from_array(WEIGHT, "w")])  # fmt: skip
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]),
+        tmp_path / "model.onnx",
+    )
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_model_is_compiled_and_run(folder, capsys):
+    np.savez("in.npz", data=X)
+    assert main(["compile", "--target", "llvm", *SHAPES, "--output", "m.tar", "model.onnx"]) == 0
+    run = ["run", "--inputs", "in.npz", "--output", "out.npz", "--print-time", "--repeat", "2"]
+    assert main([*run, "--print-top", "2", "m.tar"]) == 0
+    wanted = tvmc.run(tvmc.TVMCPackage("m.tar"), "cpu", inputs={"data": X}).get_output("output_0")
+    with np.load("out.npz") as made:
+        np.testing.assert_array_equal(made["output_0"], wanted)
+    said = capsys.readouterr().out
+    assert "Execution time summary" in said
+    assert f"{wanted.argmax()}: {wanted.max()}" in said
+
+
+def test_records_of_a_search_are_used(folder):
+    tune = ["tune", "--target", "llvm", *SHAPES, "--trials", "1", "--number", "1", "-o", "r.json"]
+    assert main([*tune, "model.onnx"]) == 0
+    done = main(["compile", "--target", "llvm", *SHAPES, "--tuning-records", "r.json", "-O2",
+                 "--desired-layout=NHWC", "--dump-code", "relay", "model.onnx"])  # fmt: skip
+    assert done == 0
+    assert "conv2d" in (folder / "module.tar.relay").read_text()
+
+
+def test_options_of_targets_executors_and_runtimes(folder, monkeypatch):
+    seen = {}
+
+    def compile_model(model, target, **options):
+        seen.update(options, target=target)
+        return tvmc.TVMCPackage("model.onnx")
+
+    monkeypatch.setattr("slipway.driver.tvmc.commands.compile_model", compile_model)
+    line = ["compile", "--target=llvm", "--target-llvm-mcpu=skylake", "--target-llvm-num-cores",
+            "2", "--target-host", "llvm", *SHAPES, "--executor", "aot",
+            "--executor-aot-unpacked-api=1", "--executor-aot-interface-api", "c", "--runtime=crt",
+            "--runtime-crt-system-lib", "1", "--module-name", "foo",
+            "--pass-config", "tir.disable_vectorize=1", "model.onnx"]  # fmt: skip
+    assert main(line) == 0
+    assert seen["additional_target_options"] == {"llvm": {"mcpu": "skylake", "num-cores": "2"}}
+    assert (seen["executor"].name, seen["executor"]["interface-api"]) == ("aot", "c")
+    assert (seen["runtime"].name, seen["runtime"]["system-lib"]) == ("crt", True)
+    assert (seen["target_host"], seen["mod_name"]) == ("llvm", "foo")
+    assert seen["pass_context_configs"] == ["tir.disable_vectorize=1"]
+
+
+def test_an_archive_becomes_a_project(folder, capsys):
+    line = ["compile", "--target=c", "--runtime=crt", "--executor=aot", *SHAPES, "-f", "mlf",
+            "-o", "model.tar", "model.onnx"]  # fmt: skip
+    assert main(line) == 0
+    assert main(["micro", "create-project", "made", "model.tar", "crt",
+                 "--project-option", "heap_bytes=65536"]) == 0  # fmt: skip
+    assert (folder / "made" / "microtvm_api_server.py").exists()
+    assert main(["micro", "create", "other", "model.tar", "crt",
+                 "--project-option", "list_options"]) == 0  # fmt: skip
+    assert "heap_bytes: Bytes for tensors." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("run nothing.tar", "there is no package nothing.tar"),
+        ("compile --target llvm model.onnx", "sizes of its inputs open"),
+        ("compile --target llvm --input-shapes data=[1,3] model.onnx", "is not of the form data:"),
+        ("compile --target llvm --input-shapes data:[1,x] model.onnx", "is not of the form data:"),
+        ("compile --target llvm --target-llvm-mcpu", "--target-llvm-mcpu has no value"),
+        ("compile --target llvm --input-shapes data:[1,3,8,8] --executor-aot-unpacked-api=1 "
+         "model.onnx", "--executor-aot-unpacked-api is given, and --executor is graph"),
+        ("run --rpc-tracker here:x m.tar", "not of the form host:port"),
+        ("micro create made model.tar template", "--template-dir is of the platform template"),
+        ("micro create made model.tar crt --project-option heap", "'heap', which is not name="),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_a_line(folder, capsys, line, words):
+    assert main(line.split()) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("tvmc: error: ")
+    assert words in said
+
+
+def test_the_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == VERSION
