@@ -2,6 +2,7 @@
 
     python -m benchmarks unseen --python VENV/bin/python         # export, compile, compare
     python -m benchmarks unseen --networks swin_t gpt2 --timed   # and time, one thread
+    python -m benchmarks unseen --target opencl                  # compiled for a GPU's driver
 
 VENV has torch, torchvision, timm, transformers, onnx and onnxscript; what it lacks is skipped, and
 the reason printed.  Each network gets random weights and is exported twice, with `torch.export` and
@@ -15,6 +16,7 @@ import json
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -54,18 +56,19 @@ def difference(got, want):
     return float(np.abs(got - want).max() / max(np.abs(want).max(), 1e-30))
 
 
-def ours(path, given):
+def ours(path, given, target="llvm"):
     """Import, compile and run a file here; return the first output and the seconds of the build."""
     from slipway import relay, transform
-    from slipway.runtime import cpu as device
+    from slipway.runtime import device
     from slipway.runtime.graph import graph_executor
 
     start = time.perf_counter()
     read = relay.frontend.from_onnx if path.suffix == ".onnx" else relay.frontend.from_pytorch
     mod, params = read(str(path))
     with transform.PassContext(opt_level=3):
-        library = relay.build(mod, target="llvm", params=params)
-    module = graph_executor.GraphModule(library["default"](device(0)))
+        library = relay.build(mod, target=target, params=params)
+    where = device("cpu" if target == "llvm" else target, 0)
+    module = graph_executor.GraphModule(library["default"](where))
     seconds = time.perf_counter() - start
     for number, array in enumerate(given):
         module.set_input(number, array)
@@ -122,6 +125,7 @@ def main():
     parser.add_argument(
         "--folder", type=Path, help="of the exported files; in the cache by default"
     )
+    parser.add_argument("--target", choices=["llvm", "opencl", "vulkan"], default="llvm")
     parser.add_argument("--timed", action="store_true", help="time beside ONNX Runtime, OpenVINO")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", type=Path, help="write all figures to this file")
@@ -136,7 +140,8 @@ def main():
         missing = exported(name, folder, options.python)
         notes += [f"{name}: no {kind} file: {why}" for kind, why in missing.items()]
         rows = {}
-        for kind, run in (("pt2", ours), ("onnx", ours), ("peer", theirs)):
+        here = partial(ours, target=options.target)
+        for kind, run in (("pt2", here), ("onnx", here), ("peer", theirs)):
             path = folder / f"{name}.{'pt2' if kind == 'pt2' else 'onnx'}"
             rows[kind] = judged(path, run) if path.is_file() else None
             if rows[kind] and "refused" in rows[kind]:

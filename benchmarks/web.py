@@ -182,6 +182,9 @@ def _options():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--starts", type=int, default=3, help="of pages, for the first inference")
     parser.add_argument("--json", type=Path, help="write the rows there, too")
+    parser.add_argument(
+        "--plain-peer", action="store_true", help="the peers run in a node without relaxed SIMD"
+    )
     parser.add_argument("--chromium", action="store_true", help="in pages, instead of node")
     return parser.parse_args()
 
@@ -202,6 +205,8 @@ def main():
 
     def start(engine, file, flags):
         modules = modules_of(engine) if engine in PACKAGES else "-"
+        if options.plain_peer and engine in PACKAGES:
+            flags = [flag for flag in flags if flag != RELAXED]
         if not options.chromium:
             return Engine(engine, file, modules, flags, options.threads)
         from benchmarks._chromium import Page  # needs selenium and a browser

@@ -103,6 +103,26 @@ static void backend(void) {
   printf("%d %d %d\n", sum, runs, TVMBackendGetFuncFromEnv(NULL, "none", &missing));
 }
 
+/* What would end the process: null pointers where none may be. */
+static void null_pointers(slw_model *model, float *out) {
+  slw_module *module = NULL;
+  slw_function function = {NULL, NULL};
+  tell(slw_model_open(NULL, &model));
+  if (model != NULL) exit(13);
+  tell(slw_model_open("no/such/file.so", NULL));
+  tell(slw_model_set_input(NULL, "input", out, 4));
+  tell(slw_model_run(NULL));
+  tell(slw_model_get_output(NULL, 0, out, 4));
+  tell(slw_module_open(NULL, &module));
+  tell(slw_module_get_function(NULL, "f", &function));
+  tell(slw_set_num_threads(-1));
+  printf("%d %d %d\n", (int)slw_model_num_inputs(NULL), (int)slw_model_num_outputs(NULL),
+         slw_model_input_name(NULL, 0) == NULL && slw_model_input(NULL, 0) == NULL &&
+             slw_model_output(NULL, 0) == NULL);
+  slw_model_close(NULL);
+  slw_module_release(NULL);
+}
+
 int main(int argc, char **argv) {
   slw_model *model = NULL, *nothing = NULL;
   float in[3 * 8 * 8], out[4];
@@ -120,6 +140,9 @@ int main(int argc, char **argv) {
   tell(slw_model_set_input(model, NULL, in, 3));
   tell(slw_model_get_output(model, 1, out, sizeof out));
   tell(slw_model_get_output(model, 0, out, 4));
+  tell(slw_model_set_input(model, "input", NULL, sizeof in));
+  tell(slw_model_get_output(model, 0, NULL, sizeof out));
+  null_pointers(model, out);
   tell(slw_model_open("no/such/file.so", &nothing));
   tell(slw_model_open(argv[2], &nothing));
   slw_model_close(nothing);

@@ -49,6 +49,17 @@ EXPECTED = """\
 12 ExecutionError: input input is float32 of shape (1, 3, 8, 8), which takes 768 bytes, and 3 were given.
 10 IndexError: there is no output 1, the model has 1
 12 ExecutionError: output 0 is float32 of shape (1, 4), which takes 16 bytes, and 4 were given.
+1 TypeError: slw_model_set_input: the data is a null pointer.
+1 TypeError: slw_model_get_output: the data is a null pointer.
+1 TypeError: slw_model_open: the path is a null pointer.
+1 TypeError: slw_model_open: the place for the model is a null pointer.
+1 TypeError: slw_model_set_input: the model is a null pointer.
+1 TypeError: slw_model_run: the model is a null pointer.
+1 TypeError: slw_model_get_output: the model is a null pointer.
+1 TypeError: slw_module_open takes a path and a place for the module, not null
+1 TypeError: slw_module_get_function takes a module, a name and a place for the function, not null
+1 ValueError: -1 threads: there may be 1 to 256, or 0 for the machine's
+0 0 1
 10 FileNotFoundError: cannot open no/such/file.so: No such file or directory. Check the path; export_library writes such files.
 11 ArtifactError: damaged.tar is damaged
 -1 ValueError: the global function 'my_add' is registered already; override it, or choose another name.

@@ -201,3 +201,38 @@ def test_slices_of_an_open_axis_are_those_of_python(begin, end, step):
         data = np.arange(size * 3, dtype="float32").reshape(size, 3)
         found = interpret(relay.Function([x], cut), data)
         np.testing.assert_array_equal(found, data[list(wanted)])
+
+
+def of_two_inputs():
+    n, h = Dim("n", 1, 8), Dim("h", 4, 64)
+    x, y = relay.var("x", shape=(n, 2 * h)), relay.var("y", shape=(n, h + 1))
+    return relay.Function([x, y], relay.concatenate([x, y], 1))
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "reason"),
+    [
+        ((9, 8), (9, 5), r"'x' has shape \(n, h \* 2\), got \(9, 8\): n is 1 to 8"),
+        ((0, 8), (0, 5), r"'x' .* n is 1 to 8"),
+        ((1, 6), (1, 4), r"'x' .* got \(1, 6\): h is 4 to 64"),
+        ((1, 130), (1, 66), r"'x' .* h is 4 to 64"),
+        ((1, 9), (1, 5), r"'x' .* got \(1, 9\): the axis h \* 2 has 8 elements with h = 4"),
+        ((2, 8), (3, 5), r"'y' .* the axis n has 2 elements with n = 2, as another axis tells"),
+        ((2, 8), (2, 6), r"'y' .* the axis h \+ 1 has 5 elements with h = 4"),
+    ],
+)
+@pytest.mark.parametrize("executor", ["debug", "interpret"])
+def test_the_references_take_sizes_that_the_types_allow(executor, x, y, reason):
+    function = of_two_inputs()
+    run = relay.create_executor("debug", mod=IRModule.from_expr(function)).evaluate()
+    if executor == "interpret":
+        run = lambda *given: interpret(function, *given)  # noqa: E731
+    assert run(np.zeros((2, 8), "float32"), np.zeros((2, 5), "float32")).shape == (2, 13)
+    with pytest.raises(ExecutionError, match=reason):
+        run(np.zeros(x, "float32"), np.zeros(y, "float32"))
+
+
+@pytest.mark.parametrize("end", [True, 1.0, "2", -1])
+def test_a_range_ends_at_numbers_of_elements(end):
+    with pytest.raises(TypeInferenceError, match="ends at integers"):
+        Dim("n", 0, end)

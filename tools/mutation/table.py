@@ -43,8 +43,14 @@ JUDGES: dict[str, tuple[str, ...]] = {
         _NESTS,
         _PROGRAMS,
     ),
+    "slipway.transform.loop.ends": (
+        f"{_LOOPS}/test_open_vectors.py",
+        f"{_LOOPS}/test_cut_loops.py",
+        _NESTS,
+    ),
     "slipway.transform.loop.vectorize_loop": (
         f"{_LOOPS}/test_lanes.py",
+        f"{_LOOPS}/test_open_vectors.py",
         f"{_LOOPS}/test_lane_values.py",
         f"{_LOOPS}/test_vectorize_loop.py",
         _PROGRAMS,

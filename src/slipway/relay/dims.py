@@ -248,7 +248,8 @@ def Dim(name: str, low: int = 0, high: int | None = None) -> Any:
             f"Dim({name!r}): the name of a dimension is a word of letters, digits and underscores"
         )
     for end in (low, high):
-        if end is not None and (not isinstance(end, int) or not 0 <= end <= MAX_EXTENT):
+        is_size = isinstance(end, int) and not isinstance(end, bool)
+        if end is not None and not (is_size and 0 <= end <= MAX_EXTENT):
             raise TypeInferenceError(
                 f"Dim({name!r}, {low!r}, {high!r}): the range of a dimension ends at integers from "
                 f"0 to {MAX_EXTENT}"

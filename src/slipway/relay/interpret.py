@@ -18,6 +18,7 @@ from slipway.ir.function import IRModule
 from slipway.ir.visit import post_order_by
 from slipway.relay import op_registry
 from slipway.relay.construct import distinct_names
+from slipway.relay.dims import at, times_of
 from slipway.relay.expr import (
     Call,
     Constant,
@@ -102,15 +103,42 @@ def _value(name: str, value: Any, type_: Any) -> Value:
 
 
 def _sizes(function: Function, values: Sequence[Any]) -> dict[VarNode, VarNode | int]:
-    """Return the open sizes that inputs have as an axis of their own, for what is told of them."""
-    sizes: dict[VarNode, VarNode | int] = {}
-    for param, value in zip(function.params, values, strict=True):
-        if not isinstance(param.type, TensorType):
+    """Return the open sizes that inputs have as an axis, or some times as one.
+
+    Raises ExecutionError for a size out of its range, and for inputs that disagree about one.
+    """
+    axes: list[tuple[str, Sequence[Any], Sequence[int], Any, int]] = [
+        (param.name, param.type.shape, np.shape(value), dim, extent)
+        for param, value in zip(function.params, values, strict=True)
+        if isinstance(param.type, TensorType)
+        for dim, extent in zip(param.type.shape, np.shape(value), strict=True)
+        if isinstance(dim, SymbolDim)
+    ]
+    sizes: dict[Any, int] = {}
+    for name, shape, found, dim, extent in axes:
+        variable, times = times_of(dim.formula)
+        if variable is None:
             continue
-        for dim, extent in zip(param.type.shape, np.shape(value), strict=True):
-            if isinstance(dim, SymbolDim) and isinstance(dim.formula, VarNode):
-                sizes[dim.formula] = extent
-    return sizes
+        size = sizes.setdefault(variable, extent // times)
+        bounds = SymbolDim(variable)
+        if not bounds.low <= size or (bounds.high is not None and size > bounds.high):
+            upper = "" if bounds.high is None else f" to {bounds.high}"
+            raise ExecutionError(
+                f"the input {name!r} has shape {_text(shape)}, got {_text(found)}: "
+                f"{variable.name} is {bounds.low}{upper}"
+            )
+    for name, shape, found, dim, extent in axes:
+        if sizes.keys() >= set(dim.variables) and at(dim, sizes) != extent:
+            known = ", ".join(f"{v.name} = {sizes[v]}" for v in dim.variables)
+            raise ExecutionError(
+                f"the input {name!r} has shape {_text(shape)}, got {_text(found)}: the axis {dim} "
+                f"has {at(dim, sizes)} elements with {known}, as another axis tells"
+            )
+    return dict(sizes)
+
+
+def _text(shape: Sequence[Any]) -> str:
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
 def evaluate_call(call: Call, arguments: Sequence[Value]) -> Value:

@@ -379,3 +379,14 @@ def test_floats_round_to_halves_as_on_the_processor(any_device):
     function = built(*converted(len(x), "float32", "float16"))
     found = run(function, any_device, [x], (len(x),), "float16")
     np.testing.assert_array_equal(found.view("uint16"), wanted.view("uint16"))
+
+
+def test_arrays_of_numpys_default_type_are_converted_where_they_lie(any_device, request):
+    schedule, args = vector_add(64)
+    name = f"wide_{request.node.callspec.id}"  # each function is warned of once in a process
+    function = built(schedule, args, name=name)
+    x = np.arange(64, dtype="float64")
+    a, out = tvm.nd.array(x, any_device), tvm.nd.array(np.zeros(64, "float32"), any_device)
+    with pytest.warns(UserWarning, match="converted from float64 to float32"):
+        function(a, tvm.nd.array(x.astype("float32"), any_device), out)
+    np.testing.assert_array_equal(out.numpy(), x * 2)

@@ -1,18 +1,32 @@
 """The passes that make kernels of a model for a GPU: the plain ones, where matrix units take part.
 
 Products of float16 and bfloat16 are summed in float32. Matrix units take their operands as they
-are; elsewhere they are widened before.
+are; elsewhere they are widened before.  Attention becomes one operator where it is one kernel, but
+not in a model whose products are on matrix units, which that kernel does not use.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from slipway.backends.cpu.lowering.fuse_attention import fuse_attention
+from slipway.backends.gpu.schedules.attention import serves
 from slipway.backends.gpu.schedules.matrix import OPERATORS, applies
+from slipway.backends.gpu.schedules.shared import runs_in_step
 from slipway.relay.expr import Call, Function
+from slipway.relay.visit import post_order
 from slipway.target import Target
-from slipway.transform.graph.pipeline import GENERAL, WIDEN_PRODUCTS, setting_pass
+from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
+from slipway.transform.graph.fold_constant import fold_constant
+from slipway.transform.graph.pipeline import (
+    MIDDLE,
+    OPENING,
+    WIDEN_PRODUCTS,
+    ending,
+    setting_pass,
+)
 from slipway.transform.graph.precision.widen_products import WIDE, widen_products
+from slipway.transform.graph.simplify_expr import simplify_expr
 from slipway.transform.manager import Pass, Setting
 
 
@@ -32,5 +46,24 @@ def is_on_matrix_units(call: Call, target: Target) -> bool:
     return call.op.name in OPERATORS and applies(attrs.replace(out_dtype=WIDE), types, target)
 
 
-_WIDEN = setting_pass(WIDEN_PRODUCTS.name, _widen)
-PASSES: tuple[Pass, ...] = tuple(_WIDEN if found is WIDEN_PRODUCTS else found for found in GENERAL)
+def _attention(function: Function, setting: Setting) -> Function:
+    target = setting.target
+    assert target is not None
+    calls = (e for e in post_order(function) if isinstance(e, Call))
+    if any(c.op.name == "nn.batch_matmul" and is_on_matrix_units(c, target) for c in calls):
+        return function
+    fused = fuse_attention(function, lambda rows, size: serves(rows, size, target))
+    return eliminate_common_subexpr(fold_constant(simplify_expr(fused)))
+
+
+def _in_step(setting: Setting) -> bool:
+    return setting.target is not None and runs_in_step(setting.target)
+
+
+PASSES: tuple[Pass, ...] = (
+    *OPENING,
+    setting_pass(WIDEN_PRODUCTS.name, _widen),
+    *MIDDLE,
+    setting_pass("FuseAttention", _attention, _in_step),
+    *ending(),
+)

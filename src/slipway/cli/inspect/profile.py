@@ -129,6 +129,7 @@ def measure(
     from slipway.cli.run import input_arrays, read_arrays
     from slipway.inspect.limits import Probes
     from slipway.inspect.profile import open_artifact, profile_model
+    from slipway.runtime.devices import cpu
     from slipway.runtime.graph.graph_format import GraphTables
     from slipway.runtime.threads import num_threads
     from slipway.target import Target
@@ -143,8 +144,9 @@ def measure(
     module.run()
     if number is None:
         number = runs_in_a_second(module)
-    several = "device_types" in metadata  # each has limits of its own
-    if not limits or several or opened.graph is None or "operators" not in metadata:
+    # Probes are a processor's; of several devices each has limits of its own.
+    elsewhere = "device_types" in metadata or connection.device.device_type != cpu(0).device_type
+    if not limits or elsewhere or opened.graph is None or "operators" not in metadata:
         with console.step("Measuring each operator"):
             return profile_model(module, metadata, number=number, repeat=repeat)
     with console.step("Preparing to measure the device's limits"):

@@ -461,6 +461,11 @@ slw_status slw_module_open(const char *path, slw_module **out) {
   library_module *self;
   slw_status status;
   slw_error_clear();
+  if (path == NULL || out == NULL) {
+    slw_error_set("TypeError", "slw_module_open takes a path and a place for the module, not null");
+    return SLW_ERROR_ARGUMENT;
+  }
+  *out = NULL;
   if (slw_device_is_code(path)) {
     return slw_device_module_open(path, out);
   }

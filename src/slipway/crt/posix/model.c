@@ -49,6 +49,12 @@ static slw_status no_memory(void) {
   return SLW_ERROR_MEMORY;
 }
 
+/* A caller's mistake that would end the process. */
+static slw_status null_argument(const char *function, const char *what) {
+  (void)slw_error_setf("TypeError", "%s: the %s is a null pointer.", function, what);
+  return SLW_ERROR_ARGUMENT;
+}
+
 static slw_status make_executor(slw_model *model, const char *path) {
   slw_module *library = NULL;
   slw_function make = {NULL, NULL};
@@ -148,10 +154,17 @@ static slw_status find_outputs(slw_model *model) {
 }
 
 slw_status slw_model_open(const char *path, slw_model **out) {
-  slw_model *model = calloc(1, sizeof *model);
+  slw_model *model;
   slw_status status;
-  *out = NULL;
   slw_error_clear();
+  if (out == NULL) {
+    return null_argument("slw_model_open", "place for the model");
+  }
+  *out = NULL;
+  if (path == NULL) {
+    return null_argument("slw_model_open", "path");
+  }
+  model = calloc(1, sizeof *model);
   if (model == NULL) {
     return no_memory();
   }
@@ -187,22 +200,26 @@ void slw_model_close(slw_model *model) {
   }
 }
 
-int32_t slw_model_num_inputs(const slw_model *model) { return model->num_inputs; }
+int32_t slw_model_num_inputs(const slw_model *model) {
+  return (model != NULL) ? model->num_inputs : 0;
+}
 
-int32_t slw_model_num_outputs(const slw_model *model) { return model->num_outputs; }
+int32_t slw_model_num_outputs(const slw_model *model) {
+  return (model != NULL) ? model->num_outputs : 0;
+}
 
 const char *slw_model_input_name(const slw_model *model, int32_t index) {
-  return (index >= 0 && index < model->num_inputs) ? model->inputs[index].name : NULL;
+  return (index >= 0 && index < slw_model_num_inputs(model)) ? model->inputs[index].name : NULL;
 }
 
 const DLTensor *slw_model_input(const slw_model *model, int32_t index) {
-  return (index >= 0 && index < model->num_inputs)
+  return (index >= 0 && index < slw_model_num_inputs(model))
              ? slw_any_get_tensor(&model->inputs[index].tensor)
              : NULL;
 }
 
 const DLTensor *slw_model_output(const slw_model *model, int32_t index) {
-  return (index >= 0 && index < model->num_outputs)
+  return (index >= 0 && index < slw_model_num_outputs(model))
              ? slw_any_get_tensor(&model->outputs[index].tensor)
              : NULL;
 }
@@ -242,6 +259,9 @@ slw_status slw_model_set_input(slw_model *model, const char *name, const void *d
   int32_t at = 0;
   void *to;
   slw_error_clear();
+  if (model == NULL || (data == NULL && size_bytes > 0)) {
+    return null_argument("slw_model_set_input", (model == NULL) ? "model" : "data");
+  }
   if (name == NULL && model->num_inputs != 1) {
     return unknown_input(model, name);
   }
@@ -264,6 +284,9 @@ slw_status slw_model_set_input(slw_model *model, const char *name, const void *d
 slw_status slw_model_run(slw_model *model) {
   TVMFFIAny nothing = {.type_index = kTVMFFINone};
   slw_error_clear();
+  if (model == NULL) {
+    return null_argument("slw_model_run", "model");
+  }
   return finished(model->run.call(model->run.self, NULL, 0, &nothing));
 }
 
@@ -273,6 +296,9 @@ slw_status slw_model_get_output(const slw_model *model, int32_t index, void *dat
   char number[16];
   const void *from;
   slw_error_clear();
+  if (model == NULL || (data == NULL && size_bytes > 0)) {
+    return null_argument("slw_model_get_output", (model == NULL) ? "model" : "data");
+  }
   if (output == NULL) {
     (void)slw_error_setf("IndexError", "there is no output %d, the model has %d", (int)index,
                          (int)model->num_outputs);

@@ -296,6 +296,8 @@ int32_t slw_num_threads(void) {
 
 slw_status slw_set_num_threads(int32_t num_threads) {
   if (num_threads < 0 || num_threads > SLW_MAX_THREADS) {
+    (void)slw_error_setf("ValueError", "%d threads: there may be 1 to %d, or 0 for the machine's",
+                         (int)num_threads, SLW_MAX_THREADS);
     return SLW_ERROR_ARGUMENT;
   }
   if (inside_task) {

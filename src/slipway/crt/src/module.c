@@ -19,6 +19,11 @@ void slw_module_init(slw_module *module, const slw_module_class *type) {
 slw_status slw_module_get_function(slw_module *module, const char *name, slw_function *out) {
   slw_status status;
   slw_error_clear();
+  if (module == NULL || name == NULL || out == NULL) {
+    slw_error_set("TypeError", "slw_module_get_function takes a module, a name and a place for the "
+                               "function, not null");
+    return SLW_ERROR_ARGUMENT;
+  }
   status = module->type->get_function(module, name, out);
   if (status == SLW_ERROR_NOT_FOUND && slw_error_message()[0] == '\0') {
     (void)slw_error_setf("AttributeError", "this module (%s) has no function '%s'",

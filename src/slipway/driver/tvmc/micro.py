@@ -38,9 +38,7 @@ def run(options: argparse.Namespace) -> None:
     if options.micro_command.startswith("create"):
         _create(options)
         return
-    project = GeneratedProject.from_directory(
-        options.project_dir, _options(options.project_option)
-    )
+    project = GeneratedProject.from_directory(options.project_dir, _options(options.project_option))
     if options.micro_command == "build":
         project.build()
     else:

@@ -65,10 +65,16 @@ def converted(what: str, value: Any, dtype: str, where: str = "") -> NDArray:
     return array(made)
 
 
+def _on_its_device(given: Any, made: NDArray) -> NDArray:
+    """Return a converted array on the device of the given one."""
+    where = given.device if isinstance(given, NDArray) else made.device
+    return made if where == made.device else made.copyto(where)
+
+
 def call_kernel(
     function: Callable[..., Any],
     args: Sequence[Any],
-    place_beside: Callable[[Any, NDArray], Any] = lambda given, made: made,
+    place_beside: Callable[[Any, NDArray], Any] = _on_its_device,
 ) -> Any:
     """Call a compiled function, and once more with arrays of NumPy's default dtypes converted.
 

@@ -36,6 +36,7 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.function import PrimFunc
 from slipway.ir.visit import map_children
+from slipway.transform.loop.ends import INDEX_TYPES, Decisions, difference_of, ends_of
 from slipway.transform.loop.loop_partition import (
     Ranges,
     conditions_of,
@@ -45,11 +46,8 @@ from slipway.transform.loop.loop_partition import (
 )
 
 HINT = "pragma_loop_partition_hint"
-_INTEGERS = ("int32", "int64")
 _MOST_LOOKS = 1024  # at steps of a loop, or runs of them, to find where to cut it
 _MOST_ALONE = 8  # steps that get a copy of their own
-
-Decisions = dict[int, tuple[Any, bool]]  # {id(condition): (condition, it holds)}
 
 
 def cut_loops(func: PrimFunc) -> PrimFunc:
@@ -71,7 +69,7 @@ class _Cutter:
         if not isinstance(node, S.Stmt):
             return node
         if isinstance(node, S.For):
-            if node.loop_var.dtype in _INTEGERS:
+            if node.loop_var.dtype in INDEX_TYPES:
                 self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))
             if _is_hinted(node):
                 notes = tuple(note for note in node.annotations if note[0] != HINT)
@@ -88,23 +86,13 @@ class _Cutter:
         node = self._clip(node, atom, inner)
         tests = {}
         for condition in conditions_of(node.body, values=True):
-            difference = self._difference(condition)
+            difference = difference_of(self.an, condition)
             if difference is not None and any(atom in a.variables for a in difference.terms):
                 tests[id(condition)] = (condition, difference)
         pieces = self._pieces(node, atom, list(tests.values()), inner)
         if pieces is not None:
             return S.seq(self._piece(node, *piece) for piece in pieces)
         return map_children(node, self.visit)  # type: ignore[no-any-return]
-
-    def _difference(self, condition: E.PrimExpr) -> Linear | None:
-        """Return the left side minus the right one; None where that is unknown."""
-        if not isinstance(condition, (E.LT, E.LE, E.GT, E.GE)):
-            return None
-        if condition.a.dtype not in _INTEGERS:
-            return None
-        an = self.an
-        difference = an.recombine(an.linear(condition.a).minus(an.linear(condition.b)))
-        return difference if all(a.pure for a in difference.terms) else None
 
     # -- cutting -----------------------------------------------------------------------------------
 
@@ -186,27 +174,9 @@ class _Cutter:
     def _clip(self, node: S.For, atom: Atom, inner: Ranges) -> S.For:
         """Return the loop with ends that make conditions around all it does unnecessary."""
         an, dtype = self.an, node.loop_var.dtype
-        first = an.linear(node.min)
-        last = first.plus(an.linear(node.extent))
-        known: Decisions = {}
-        for condition in _around_all(node.body) or ():
-            difference = self._difference(condition)
-            if difference is None or atom not in difference.terms:
-                continue
-            step = difference.terms[atom]
-            rest = difference.minus(Linear({atom: step}, 0, dtype))
-            if any(atom in a.variables or not a.variables.isdisjoint(inner) for a in rest.terms):
-                continue
-            if isinstance(condition, (E.LT, E.LE)):
-                step, rest = -step, rest.scaled(-1)
-            if isinstance(condition, (E.LT, E.GT)):
-                rest = rest.shifted(-1)
-            # Now the condition is step * var + rest >= 0.
-            if step > 0:
-                first = an.maximum(first, an.floordiv(rest.scaled(-1).shifted(step - 1), step))
-            else:
-                last = an.minimum(last, an.floordiv(rest, -step).shifted(1))
-            known[id(condition)] = (condition, True)
+        begin = an.linear(node.min)
+        span = begin, begin.plus(an.linear(node.extent))
+        first, last, known = ends_of(an, atom, span, _around_all(node.body) or (), inner)
         if not known:
             return node
         steps = an.maximum(an.recombine(last.minus(first)), an.constant(0, dtype))

@@ -10,7 +10,8 @@ step in two registers is 14 scalars to LLVM.  Up to 16 pieces are unrolled, more
 loop.  Where a boundary check differs between lanes, the vector form runs when the check holds in
 all of them, and a serial loop otherwise; the same goes for a load that an if_then_else guards
 (padding).  Where it chooses between loads (concatenation) there is a vector form for each, side by
-side.  What cannot run in lanes (an extern call, a guarded gather) becomes a serial loop.
+side.  What cannot run in lanes (an extern call, a guarded gather) becomes a serial loop; so does
+the tail of a loop of open extent.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.arith.analyzer import Analyzer
-from slipway.arith.linear import Atom, Linear
+from slipway.arith.linear import INF, Atom, Linear
 from slipway.arith.slope import slope
 from slipway.ir import expr as E
 from slipway.ir import ops
@@ -29,13 +30,14 @@ from slipway.ir.function import PrimFunc
 from slipway.ir.intrin import INTRINSICS, is_pure
 from slipway.ir.visit import map_children, substitute, walk
 from slipway.transform.context import PassContext
-from slipway.transform.loop.decide import decides, given
+from slipway.transform.loop.decide import conjuncts, decides, given
+from slipway.transform.loop.ends import INDEX_TYPES, ends_of
+from slipway.transform.loop.loop_partition import decided
 
 VECTOR_BYTES = 64
 WRITTEN_OUT = 16
 MOST_FORMS = 256  # of stores whose lanes choose between loads; what has none runs lane by lane
 LONG_SIDE = 8  # choices
-_INDEX_TYPES = ("int32", "int64")
 _OPPOSITES: dict[type, Any] = {E.LT: E.GE, E.GE: E.LT, E.LE: E.GT, E.GT: E.LE}
 
 
@@ -61,16 +63,75 @@ class _Outer:
         if isinstance(node, S.For):
             if node.kind == S.ForKind.VECTORIZED:
                 return self.vectorized(node)
-            if node.loop_var.dtype in _INDEX_TYPES:
+            if node.loop_var.dtype in INDEX_TYPES:
                 self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))
         return map_children(node, self.visit)
 
     def vectorized(self, node: S.For) -> S.Stmt:
         extent = ops.as_int(node.extent)
-        if self.off or extent is None or _holds_loop(node.body, S.ForKind.VECTORIZED):
+        if self.off or _holds_loop(node.body, S.ForKind.VECTORIZED):
             return self.serial(node)
         each = _widest_bytes(node.body)
+        if extent is None:
+            return self.open_pieces(node, VECTOR_BYTES // each)
         return self.pieces(node, extent, VECTOR_BYTES // each, self.register_bytes // each)
+
+    def open_pieces(self, node: S.For, lanes: int) -> S.Stmt:
+        """Cut a loop of open extent where its guards change, and what is between into vectors.
+
+        A vector has `lanes`, or as many as the loop may have; the tail is a serial loop.
+        """
+        an = self.an
+        extent = an.linear(node.extent)
+        if extent.high < lanes:
+            lanes = 1 << max(1, int(extent.high)).bit_length() - 1
+        if extent.low < 0 or lanes < 2:
+            return self.serial(node)
+        zero = an.constant(0, extent.dtype)
+        start = an.linear(node.min)
+        end = start.plus(extent)
+        an.bind_range(node.loop_var, E.Range(node.min, node.extent))
+        first, last, known = ends_of(
+            an, an.var_atom(node.loop_var), (start, end), _guards(node.body), ()
+        )
+        first = an.minimum(first, end)
+        steps = an.maximum(an.recombine(last.minus(first)), zero)
+        vectors = self.open_vectors(self.part(node, first, steps, decided(node.body, known)), lanes)
+        if vectors is None:
+            return self.serial(node)
+        before = an.recombine(first.minus(start))
+        after = first.plus(steps)
+        sides = [
+            self.serial(self.part(node, at, length, node.body))
+            for at, length in ((start, before), (after, an.recombine(end.minus(after))))
+            if length.high > 0
+        ]
+        return S.seq((vectors, *sides))
+
+    def part(self, node: S.For, first: Linear, steps: Linear, body: S.Stmt) -> S.For:
+        """Return a loop of `steps` from `first`, with a variable of its own."""
+        an, var = self.an, Var(node.loop_var.name, node.loop_var.dtype)
+        made = node.replace(min=an.to_expr(first), extent=an.to_expr(steps), loop_var=var)
+        return made.replace(body=substitute(body, {node.loop_var: var}))  # type: ignore[no-any-return]
+
+    def open_vectors(self, node: S.For, lanes: int) -> S.Stmt | None:
+        """Return a loop of open extent as one of vectors and a tail; None where that cannot be."""
+        an, dtype = self.an, node.loop_var.dtype
+        extent = an.linear(node.extent)
+        count = an.floordiv(extent, lanes)
+        outer, inner = Var(node.loop_var.name + ".vec", dtype), Var(node.loop_var.name, dtype)
+        an.bind(outer, 0, INF if extent.high == INF else max(0, int(extent.high) // lanes - 1))
+        at = ops.add(ops.add(node.min, ops.mul(outer, lanes)), inner)
+        zero = ops.const(0, dtype)
+        made = self.lanes(inner, zero, lanes, substitute(node.body, {node.loop_var: at}))
+        if isinstance(made, S.For) and made.kind == S.ForKind.SERIAL:
+            return None
+        done = count.scaled(lanes)
+        first = an.linear(node.min).plus(done)
+        tail = self.part(node, first, an.recombine(extent.minus(done)), node.body)
+        return S.seq(
+            (S.For(outer, zero, an.to_expr(count), S.ForKind.SERIAL, made), self.serial(tail))
+        )
 
     def pieces(self, node: S.For, extent: int, lanes: int, together: int) -> S.Stmt:
         """Cut a vectorized loop into vectors of at most `lanes`, its tail by halves.
@@ -133,6 +194,14 @@ class _Outer:
             return S.For(step, first, extent, S.ForKind.SERIAL, loop_body)
 
 
+def _guards(body: S.Stmt) -> list[Any]:
+    """Return the conditions under which a store reads what it copies, as with padding."""
+    value = body.value if isinstance(body, S.BufferStore) else None
+    if isinstance(value, E.Call) and value.op == "if_then_else":
+        return conjuncts(value.args[0])
+    return []
+
+
 class _CannotVectorizeError(Exception):
     """The loop has no vector form."""
 
@@ -180,7 +249,7 @@ class _Lanes:
         if id(var) in self.lets:  # it names another value than before, in what may be one body
             self.memo = {}
         wide = self.lets[id(var)] = Var(var.name, value.dtype)
-        if var.dtype in _INDEX_TYPES:
+        if var.dtype in INDEX_TYPES:
             self.named.add(self.an.var_atom(var))
         return wide
 
@@ -376,7 +445,7 @@ class _Lanes:
             return node
         if node.lanes > 1:
             raise _CannotVectorizeError
-        if node.dtype in _INDEX_TYPES:
+        if node.dtype in INDEX_TYPES:
             linear = self.an.linear(node)
             if all(a.pure for a in linear.terms):
                 step = self.distance(linear)
@@ -416,7 +485,7 @@ class _Lanes:
         x[(8 * i + v) // 2] reads half as many elements as there are lanes, each of them twice.
         """
         (index,) = node.indices
-        if index.dtype not in _INDEX_TYPES:
+        if index.dtype not in INDEX_TYPES:
             return None
         linear = self.an.linear(index)
         inside = [a for a in linear.terms if self.varies(a)]

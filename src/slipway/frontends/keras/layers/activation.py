@@ -26,9 +26,7 @@ def elu(x: Any, alpha: float = 1.0) -> Any:
 
 
 def _hard_sigmoid(x: Any) -> Any:
-    return relay.multiply(
-        relay.clip(relay.add(x, number(3, x)), 0.0, 6.0), number(1 / 6, x)
-    )
+    return relay.multiply(relay.clip(relay.add(x, number(3, x)), 0.0, 6.0), number(1 / 6, x))
 
 
 def _softplus(x: Any) -> Any:

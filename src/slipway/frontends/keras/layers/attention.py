@@ -30,9 +30,7 @@ def _multi_head(view: LayerView) -> Any:
     batch, count = parts[0].tensor_type.shape[0], parts[0].tensor_type.shape[2]
     scores = relay.nn.batch_matmul(heads[0], heads[1])
     scores = relay.multiply(scores, number(1 / math.sqrt(width), scores))
-    made = relay.nn.batch_matmul(
-        relay.nn.softmax(scores, axis=-1), heads[2], transpose_b=False
-    )
+    made = relay.nn.batch_matmul(relay.nn.softmax(scores, axis=-1), heads[2], transpose_b=False)
     steps, depth = made.tensor_type.shape[1:]
     joined = relay.transpose(relay.reshape(made, (batch, count, steps, depth)), [0, 2, 1, 3])
     return view.convert(view.option("_output_dense"), [joined], inside)
