@@ -263,3 +263,45 @@ def test_powers_of_integers(target, dtype):
     module.run()
     for number in range(2):
         np.testing.assert_array_equal(module.get_output(number).numpy(), want)
+
+
+@pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64", "c"])
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_powers_of_integers_that_overflow_wrap(target, dtype):
+    info = np.iinfo(dtype)
+    rng = np.random.default_rng(5)
+    base = rng.integers(info.min, info.max, 77, dtype, endpoint=True)
+    base[:6] = 3, 7, info.max, info.min, 10, 2
+    exponent = rng.integers(0, min(info.max, 255), 77, dtype, endpoint=True)
+    exponent[:6] = 39, 21, 3, 1, 18, 61
+    want = [pow(int(b), int(e), 1 << info.bits) for b, e in zip(base, exponent, strict=True)]
+    want = np.array(want, f"uint{info.bits}").view(dtype)
+    x, y = (relay.var(n, shape=base.shape, dtype=dtype) for n in "xy")
+    folded = relay.add(
+        relay.power(relay.const(base, dtype), relay.const(exponent, dtype)), relay.subtract(x, x)
+    )
+    mod = relay.transform.InferType()(Function((x, y), Tuple((relay.power(x, y), folded))))
+    module = graph_executor.GraphModule(relay.build(mod, target=target)["default"](cpu(0)))
+    module.set_input("x", base)
+    module.set_input("y", exponent)
+    module.run()
+    for number in range(2):
+        np.testing.assert_array_equal(module.get_output(number).numpy(), want)
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_logsumexp_of_infinities(target, keepdims):
+    low, high, nan = -np.inf, np.inf, np.nan
+    rows = np.array(
+        [[low] * 3, [low, 1, low], [high, 1, 2], [high, low, 3], [high, nan, 1], [nan, low, low],
+         [high] * 3, [3e38, 3e38, 0], [-3e38, -3e38, -3e38]], "float32",
+    )  # fmt: skip
+    want = np.array([low, 1, high, high, nan, nan, high, 3e38, -3e38], "float32")
+    want = want.reshape(-1, 1) if keepdims else want
+    x = relay.var("x", shape=rows.shape, dtype="float32")
+    mod = relay.transform.InferType()(Function((x,), relay.logsumexp(x, 1, keepdims)))
+    module = graph_executor.GraphModule(relay.build(mod, target=target)["default"](cpu(0)))
+    module.set_input("x", rows)
+    module.run()
+    np.testing.assert_allclose(module.get_output(0).numpy(), want, rtol=1e-6)

@@ -145,11 +145,14 @@ def _target(
         for axis, extent in zip(axes, wanted, strict=True):
             size[axis] = extent
         return size, []
+    if any(not shape[axis] and extent for axis, extent in zip(axes, wanted, strict=True)):
+        raise node.unsupported(f"its sizes are {list(wanted)}, its data {shape} has no elements")
     if policy != "stretch":
-        ratios = [w / shape[a] for a, w in zip(axes, wanted, strict=True)]
-        ratio = min(ratios) if policy == "not_larger" else max(ratios)
+        ratios = [w / shape[a] for a, w in zip(axes, wanted, strict=True) if shape[a]]
+        ratio = (min if policy == "not_larger" else max)(ratios, default=1.0)
         wanted = tuple(int(np.floor(shape[a] * ratio + 0.5)) for a in axes)
     for axis, extent in zip(axes, wanted, strict=True):
         size[axis] = extent
-        scales[axis] = extent / shape[axis] if policy == "stretch" else ratio
+        if shape[axis]:  # of an empty axis nothing is read
+            scales[axis] = extent / shape[axis] if policy == "stretch" else ratio
     return size, scales

@@ -20,7 +20,7 @@ from slipway.relay.op_registry import (
     register_op,
 )
 from slipway.relay.ops.checks import broadcast_shapes, need_integral, need_number
-from slipway.relay.ops.tensor.small_types import to_integer
+from slipway.relay.ops.tensor.integer_power import integer_power, numpy_integer_power
 from slipway.relay.ops.tensor.tensors import read_broadcast, te
 from slipway.relay.types import TensorType, Type
 
@@ -124,17 +124,12 @@ def _trunc_mod(te_: Any, a: Any, b: Any) -> Any:
 
 
 def _power(te_: Any, a: Any, b: Any) -> Any:
-    if dtypes.is_float(a.dtype):
-        return te_.power(a, b)
-    real = te_.power(a.astype("float64"), b.astype("float64"))
-    return te_.to_integer(te_.nearbyint(real), a.dtype)
+    return te_.power(a, b) if dtypes.is_float(a.dtype) else integer_power(te_, a, b)
 
 
 def _numpy_power(lhs: Array, rhs: Array) -> Any:
-    """Through float64: exact below 2^53; a negative exponent gives the nearest whole number."""
-    if dtypes.is_float(lhs.dtype.name):
-        return np.power(lhs, rhs)
-    return to_integer(np.rint(np.power(lhs.astype(float), rhs.astype(float))), lhs.dtype.name)
+    real = dtypes.is_float(lhs.dtype.name)
+    return np.power(lhs, rhs) if real else numpy_integer_power(lhs, rhs)
 
 
 _BOTH = ("float32", "int32")

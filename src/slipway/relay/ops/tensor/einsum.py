@@ -85,14 +85,15 @@ def _pair(lhs: _Term, rhs: _Term, keep: str) -> _Term:
         full = tuple(extents[label] for label in order)
         if value.tensor_type.shape != full:
             value = call("broadcast_to", value, full)
-        return call("reshape", value, shape)
+        return call("reshape", value, shape, allowzero=True)
 
     left = matrix(lhs, batch + rows + inner, (size(batch), size(rows), size(inner)))
     right = matrix(rhs, batch + inner + columns, (size(batch), size(inner), size(columns)))
     product = call("nn.batch_matmul", left, right, transpose_b=False)
     product = call("cast", product, left.tensor_type.dtype)  # a half is summed in float32
     labels = batch + rows + columns
-    return _Term(call("reshape", product, [extents[label] for label in labels]), labels)
+    shape = [extents[label] for label in labels]
+    return _Term(call("reshape", product, shape, allowzero=True), labels)
 
 
 @needs_sizes

@@ -426,6 +426,8 @@ def logsumexp(data: ExprLike, axis: Axes = None, keepdims: bool = False) -> Call
     """Return log(sum(exp(data))) over axes, computed without overflow."""
     given = as_expr(data)
     top = max_(given, axis, True)
+    # An infinity less itself is NaN: what is not finite is summed as it is.
+    top = binary.where(unary.isfinite(top), top, 0.0)
     total = unary.log(sum_(unary.exp(binary.subtract(given, top)), axis, keepdims))
     if not keepdims:
         top = shape.reshape(top, total.tensor_type.shape)
