@@ -51,6 +51,20 @@ def test_what_it_is_split_into_does_too(factor):
     assert ("< 4294967296i64" in str(func)) == (factor == 7)
 
 
+def test_few_steps_of_a_long_axis_behind_a_short_one():
+    """The fused axis counts in int32, what it is taken apart to in the long axis' int64."""
+    a = te.placeholder((3, 1 << 33), name="A", dtype="int8")
+    b = te.compute(a.shape, lambda i, j: a[i, j] + te.const(1, "int8"), name="B")
+    s = te.create_schedule(b.op)
+    i, j = b.op.axis
+    outer, inner = s[b].split(j, factor=1 << 30)
+    s[b].split(inner, factor=128)
+    s[b].parallel(s[b].fuse(i, outer))
+    func = te.lower(s, [a, b])
+    assert loops_of(func)[0] == ("int32", 24)
+    assert slipway.build(func, target="llvm").get_source("ll")
+
+
 def test_axes_of_fewer_steps_stay_as_they_are():
     a = te.placeholder((1 << 15, SIDE - 1), name="A", dtype="int8")
     b = te.compute(a.shape, lambda i, j: a[i, j] + te.const(1, "int8"), name="B")

@@ -187,8 +187,9 @@ class LoopNest:
                     quotient = an.linear(E.FloorDiv(top, size))
                     rest = an.linear(E.FloorMod(top, size))
                 for axis, value in ((relation.outer, quotient), (relation.inner, rest)):
-                    is_wide = relation.fused in self.wide
-                    offsets[axis] = self._counted_in(value, self.dtype(axis)) if is_wide else value
+                    own = self.dtype(axis)  # wider than a fused axis of few steps may be
+                    is_cast = own == "int64" or relation.fused in self.wide
+                    offsets[axis] = self._counted_in(value, own) if is_cast else value
 
     def _mark_reductions(self) -> None:
         from_reduction = {a for a in self.stage.op.reduce_axis}
