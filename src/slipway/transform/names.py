@@ -57,6 +57,7 @@ OPT_LEVELS = {
     "OutlineBranches": 0,
     "SimplifyExpr": 0,
     "SimplifyInference": 0,
+    "FreeReshapes": 2,
     "SinkReshape": 2,
     "SplitJoins": 0,
     "SubpixelConv": 0,

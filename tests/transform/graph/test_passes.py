@@ -272,7 +272,8 @@ def test_results_own_their_memory():
     y = relay.exp(x)
     body = relay.Tuple((x, relay.reshape(x, (6,)), y, y, relay.reshape(y, (3, 2)), weights(2)))
     done = relay.transform.optimize(IRModule((("main", relay.Function((x,), body)),)))
-    made = [k[-1] for k in kernels(done["main"])]
+    # A reshape between kernels is the memory before it: one of a copy of the result's own.
+    made = [k[-1] for k in kernels(done["main"]) if k != ["reshape"]]
     assert sorted(made) == ["copy", "copy", "copy", "copy", "copy", "exp"]
 
 

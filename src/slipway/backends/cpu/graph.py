@@ -37,6 +37,7 @@ from slipway.target.costs import ANY_CORE, Costs
 from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
 from slipway.transform.graph.fold_constant import fold_constant
 from slipway.transform.graph.pipeline import (
+    FREE_RESHAPES,
     MIDDLE,
     OPENING,
     ending,
@@ -205,4 +206,5 @@ PASSES: tuple[Pass, ...] = (
     *MIDDLE,
     *LOWERING,
     *ending(),
+    FREE_RESHAPES,
 )

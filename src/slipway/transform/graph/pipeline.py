@@ -18,6 +18,7 @@ from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
 from slipway.transform.graph.dead_channels import remove_dead_channels
 from slipway.transform.graph.fold_constant import fold_constant
 from slipway.transform.graph.fold_scale_axis import fold_scale_axis
+from slipway.transform.graph.free_reshapes import free_reshapes
 from slipway.transform.graph.fuse_ops import MAX_DEPTH, Ends, fuse_ops
 from slipway.transform.graph.infer_type import infer_type
 from slipway.transform.graph.integers.integer_arithmetic import integer_arithmetic
@@ -120,6 +121,7 @@ def _select(function: Function, setting: Setting) -> Function:
 FOLD_CONSTANT = graph_pass("FoldConstant", fold_constant)
 SIMPLIFY_EXPR = graph_pass("SimplifyExpr", simplify_expr)
 SINK_RESHAPE = graph_pass("SinkReshape", sink_reshape)
+FREE_RESHAPES = graph_pass("FreeReshapes", free_reshapes)
 WIDEN_PRODUCTS = graph_pass("WidenProducts", widen_products)
 
 OPENING: tuple[Pass, ...] = (
