@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from slipway.cli import console, tune_view
+from slipway.cli.tune import print_report
 from slipway.cli.tune_view import TuneView, errors_text
 from slipway.tuning.layout_search import LayoutProgress
 from slipway.tuning.tune import Progress
@@ -54,3 +55,15 @@ def test_a_long_model_shows_what_was_searched_last(monkeypatch):
 
 def test_errors_are_by_class():
     assert errors_text({"wrong": 1, "build": 3, "run": 0}) == "3 build, 1 wrong"
+
+
+def test_a_task_that_was_not_measured_this_time_has_no_time(capsys):
+    """All of its candidates are in the database: 0 ns would be a time."""
+    line = {
+        "layer": "a", "operator": "nn.dense", "calls": 1, "default_seconds": 0.0, "score": 1.0,
+        "trials": 5, "errors": {},
+    }  # fmt: skip
+    print_report([line, {**line, "layer": "b", "default_seconds": 2e-6}])
+    rows = [row.split() for row in capsys.readouterr().out.splitlines()]
+    assert ["a", "nn.dense", "1", "-", "1.00", "5", "0"] in rows
+    assert ["b", "nn.dense", "1", "2", "µs", "1.00", "5", "0"] in rows

@@ -235,7 +235,9 @@ def print_report(report: list[dict[str, Any]]) -> None:
     rows = [
         (
             line["layer"], line["operator"], str(line["calls"]),
-            time_text(line["default_seconds"]), f"{line['score']:.2f}",
+            # Not measured this time: all candidates had been tried before.
+            time_text(line["default_seconds"]) if line["default_seconds"] else "-",
+            f"{line['score']:.2f}",
             str(line["trials"]), str(sum(line["errors"].values())),
         )
         for line in report
