@@ -11,7 +11,6 @@ from slipway.errors import NotAvailableError
     "use",
     [
         lambda: autotvm.graph_tuner.BaseGraphTuner(None),
-        lambda: auto_scheduler.PreloadCustomSketchRule(len, len),
         lambda: list(autotvm.FallbackContext),
         lambda: (
             type("Mine", (), {}) and exec("class Mine(f): pass", {"f": autotvm.DispatchContext})

@@ -81,7 +81,23 @@ def test_archives_go_there_and_back(tmp_path):
         tar.tar(tmp_path / "x.tar", str(tmp_path / "none"))
 
 
+def test_what_is_packed_is_unpacked(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b").write_text("here")
+    with tarfile.open(tmp_path / "good.tar", "w") as archive:
+        archive.add(tmp_path / "a", "a")
+    tar.untar(tmp_path / "good.tar", tmp_path / "in")
+    assert (tmp_path / "in" / "a" / "b").read_text() == "here"
+
+
 def test_an_archive_cannot_leave_its_folder(tmp_path):
+    link = tarfile.TarInfo("link")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc"
+    for member in (tarfile.TarInfo("a/../../outside"), link):
+        with tarfile.open(tmp_path / "bad.tar", "w") as archive:
+            archive.addfile(member)
+        with pytest.raises(ToolchainError, match="cannot unpack"):
+            tar.untar(tmp_path / "bad.tar", tmp_path / "in")
     with tarfile.open(tmp_path / "bad.tar", "w") as archive:
         archive.addfile(tarfile.TarInfo("../outside"))
     with pytest.raises(ToolchainError, match="cannot unpack"):

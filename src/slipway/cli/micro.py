@@ -32,6 +32,19 @@ EMULATED = "mps2-an386"  # a board that QEMU runs
 Project = Annotated[Path, typer.Argument(metavar="DIR", help="The project's directory.")]
 
 
+def refuse_open_sizes(main: Any) -> None:
+    """Raise ModelError, with the option to give, for inputs of open sizes: firmware has none."""
+    from slipway.relay.dims import described
+    from slipway.relay.types import flatten
+
+    sizes = [d for param in main.params for t in flatten(param.checked_type) for d in t.shape]
+    if ranges := described(sizes):
+        raise ModelError(
+            f"firmware has fixed sizes, and the model was read with {ranges}: give one size, "
+            "--dim NAME=1, or shapes without ranges in --input-shapes"
+        )
+
+
 def model_archive(
     model: Path, target: str, options: ModelOptions, folder: Path, module_name: str | None = None
 ) -> Path:
@@ -50,6 +63,7 @@ def model_archive(
     model.stat()
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, slipway.target.Target(target))
+    refuse_open_sizes(module["main"])
     with console.step(f"Compiling for {target}"), slipway.transform.PassContext(opt_level=3):
         library = relay.build(
             module,

@@ -7,7 +7,8 @@ import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from slipway.errors import ToolchainError
+from slipway.errors import ArtifactError, ToolchainError
+from slipway.toolchain.unpack import unpack_tar
 
 
 def tar(output: str | os.PathLike[str], files: str | Sequence[str]) -> None:
@@ -36,9 +37,8 @@ def untar(tar_file: str | os.PathLike[str], directory: str | os.PathLike[str]) -
     Raises ToolchainError where the file is no archive, or a member would.
     """
     try:
-        with tarfile.open(tar_file) as archive:
-            archive.extractall(directory, filter="data")
-    except (tarfile.TarError, OSError) as error:
+        unpack_tar(tar_file, directory)
+    except (ArtifactError, OSError) as error:
         raise ToolchainError(f"cannot unpack {tar_file} into {directory}: {error}") from error
 
 

@@ -8,7 +8,6 @@ import os
 import platform
 import shutil
 import subprocess
-import tarfile
 import threading
 import time
 from pathlib import Path
@@ -20,6 +19,7 @@ import pytest
 import slipway as tvm
 from slipway import relay, te
 from slipway.errors import ArtifactError
+from slipway.toolchain.unpack import unpack_tar
 
 SCRIPTS = Path(__file__).parents[2] / "web"
 MODULE = Path(tvm.libinfo.find_js_path()[0]) / "slipway.mjs"
@@ -203,8 +203,7 @@ def test_npm_packs_it(folder, tmp_path):
         check=True, capture_output=True, timeout=60,
     )  # fmt: skip
     (packed,) = tmp_path.glob("*.tgz")
-    with tarfile.open(packed) as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack_tar(packed, tmp_path)
     script = "const { load } = await import(process.env.PACKAGE);" + (
         "console.log((await load(process.env.MODEL)).outputs.length);"
     )

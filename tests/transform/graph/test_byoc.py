@@ -9,6 +9,7 @@ from slipway.contrib import graph_executor
 from slipway.errors import CodegenError, LoweringError, SlipwayError
 from slipway.relay.dataflow_pattern import is_op, wildcard
 from slipway.relay.interpret import interpret
+from slipway.toolchain.unpack import unpack_tar
 
 T = relay.transform
 
@@ -207,7 +208,6 @@ def test_the_c_of_a_whole_program_has_the_part(takes, generator, tmp_path):
     """What a part writes through is no constant: the C compiles without a warning."""
     import shutil
     import subprocess
-    import tarfile
 
     if shutil.which("gcc") is None:
         pytest.skip("gcc is not installed")
@@ -217,8 +217,7 @@ def test_the_c_of_a_whole_program_has_the_part(takes, generator, tmp_path):
     runtime = relay.backend.Runtime("crt")
     lib = relay.build(cut(relay.exp(relay.sqrt(x_of()))), "c", executor=executor, runtime=runtime)
     tvm.micro.export_model_library_format(lib, tmp_path / "model.tar")
-    with tarfile.open(tmp_path / "model.tar") as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack_tar(tmp_path / "model.tar", tmp_path)
     (source,) = (tmp_path / "codegen" / "host" / "src").glob("*lib0.c")
     include = f"-I{tmp_path / 'codegen' / 'host' / 'include'}"
     command = ["gcc", "-c", "-Wall", "-Werror", "-Wcast-qual", include, str(source)]
