@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from slipway import micro
 from slipway.cli.app import app
+from slipway.errors import ModelError
 from slipway.micro.board import find_board
 from slipway.micro.fit import Verdict, estimate, fit_report
 from slipway.micro.image_size import (
@@ -211,3 +212,20 @@ def test_commands_from_model_to_run(archive, tmp_path):
             assert "kws on mps2-an386" in done.output
             values = re.search(r"output \(float32\): ([^\n]+)", done.output)[1].split()
             assert abs(sum(map(float, values)) - 1) < 1e-4  # a softmax, not its bytes
+
+
+def test_a_range_of_sizes_is_refused_before_anything_is_compiled(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    value, float32 = onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Relu", ["x"], ["y"])], "g",
+        [value("x", float32, ["rows", 4])], [value("y", float32, ["rows", 4])],
+    )  # fmt: skip
+    opset = onnx.helper.make_opsetid("", 17)
+    path = tmp_path / "open.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8), path)
+    words = ["fit", str(path), "--board", "mps2-an386", "--dim"]
+    done = CliRunner().invoke(app, [*words, "rows=1..3"])
+    assert isinstance(done.exception, ModelError)
+    assert "rows in 1..3: give one size, --dim NAME=1" in str(done.exception)
+    assert CliRunner().invoke(app, [*words, "rows=3"]).exit_code == 0
