@@ -114,7 +114,7 @@ def test_the_size_that_nothing_divides(low, high, prime):
 
 def test_a_model_is_searched_and_its_choices_serve_every_size(tmp_path):
     x = relay.var("x", shape=(Dim("n", 1, 9), 24, 7))
-    w = constant(10, 24 * 7)
+    w = relay.const(RNG.standard_normal((10, 24 * 7)).astype("float32") * 0.1)
     body = NN.softmax(NN.dense(relay.reshape(relay.transpose(x, (0, 2, 1)), (-1, 168)), w))
     mod = tvm.IRModule.from_expr(relay.Function([x], body))
     database = Database(tmp_path / "trials.sqlite")

@@ -1,6 +1,8 @@
 """Saved programs that take or return objects of a class this process does not know."""
 
+import contextlib
 import dataclasses
+import importlib
 import zipfile
 
 import pytest
@@ -56,6 +58,8 @@ def registered():
         for kind in (Result, Pair):
             if kind in _pytree.SUPPORTED_NODES:
                 _pytree._deregister_pytree_node(kind)
+            with contextlib.suppress(ImportError, ValueError):  # torch tells optree, where it is
+                importlib.import_module("optree").unregister_pytree_node(kind, namespace="torch")
 
     yield forget
     forget()
