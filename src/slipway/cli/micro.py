@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +20,9 @@ from slipway.cli.firmware_text import readable
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import AsJson, Bindings, DenseRounding, Dims, InputShapes, ModelFormat
 from slipway.errors import ExecutionError, ModelError, RPCTimeoutError, SlipwayError, ToolchainError
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Function
 
 app = typer.Typer(
     help="Projects for microcontrollers: create, build, flash, run.", no_args_is_help=True
@@ -32,7 +35,7 @@ EMULATED = "mps2-an386"  # a board that QEMU runs
 Project = Annotated[Path, typer.Argument(metavar="DIR", help="The project's directory.")]
 
 
-def refuse_open_sizes(main: Any) -> None:
+def refuse_open_sizes(main: Function) -> None:
     """Raise ModelError, with the option to give, for inputs of open sizes: firmware has none."""
     from slipway.relay.dims import described
     from slipway.relay.types import flatten

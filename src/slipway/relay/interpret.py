@@ -33,7 +33,7 @@ from slipway.relay.expr import (
     Var,
 )
 from slipway.relay.narrowed import narrowed
-from slipway.relay.types import SymbolDim, TensorType, TupleType
+from slipway.relay.types import SymbolDim, TensorType, TupleType, Type
 from slipway.relay.visit import evaluated_before
 
 Value = Any  # an array, a tuple of Values, or a Function
@@ -84,7 +84,7 @@ def _bind(
     return values
 
 
-def _value(name: str, value: Any, type_: Any) -> Value:
+def _value(name: str, value: Any, type_: Type | None) -> Value:
     """Return an input as its type has it: an array, or a tuple of such."""
     if isinstance(type_, TupleType):
         if not isinstance(value, (tuple, list)) or len(value) != len(type_.fields):

@@ -18,6 +18,7 @@ from slipway.relay import op_registry
 from slipway.relay.dims import is_open
 from slipway.relay.expr import Call, Constant, Expr, Function, Var
 from slipway.relay.op_registry import is_call_of, is_primitive
+from slipway.relay.types import TensorType
 from slipway.relay.visit import children, post_order, rewrite, substitute
 from slipway.transform.graph.simplify_expr import RESHAPES
 
@@ -43,7 +44,7 @@ def _freed(call: Expr) -> Expr | None:
         reshaped = None if isinstance(argument, Constant) else _first_reshape(body, param)
         if reshaped is not None:
             known[reshaped] = Var(param.name_hint, reshaped.checked_type)
-            argument = _reshaped(argument, param.checked_type, reshaped.checked_type)
+            argument = _reshaped(argument, param.tensor_type, reshaped.tensor_type)
         params.append(known.get(reshaped, param))
         arguments.append(argument)
     if not is_costly and not known:
@@ -51,7 +52,7 @@ def _freed(call: Expr) -> Expr | None:
     made = Call(
         Function(tuple(params), substitute(body, known), None, kernel.attrs), tuple(arguments)
     )
-    return _reshaped(made, body.checked_type, kernel.body.checked_type) if is_costly else made
+    return _reshaped(made, body.tensor_type, kernel.body.tensor_type) if is_costly else made
 
 
 def _source(expr: Expr) -> Expr:
@@ -83,7 +84,7 @@ def _room(shape: Sequence[Any]) -> float:
     return prod(_most(d) for d in shape)
 
 
-def _reshaped(value: Expr, own: Any, wanted: Any) -> Expr:
+def _reshaped(value: Expr, own: TensorType, wanted: TensorType) -> Expr:
     """Return a call of the kernel that gives `value`, of type `own`, the shape of `wanted`."""
     param = Var("p0", own)
     body = op_registry.make("reshape")(param, wanted.shape, True)
