@@ -99,6 +99,8 @@ TRANSPOSED = {
     "5x5, stride 3": torch.nn.ConvTranspose2d(8, 16, 5, 3),
     "stride 1": torch.nn.ConvTranspose2d(8, 16, 3, 1, 1),
     "dilated": torch.nn.ConvTranspose2d(8, 16, 3, 1, 2, dilation=2),
+    "dilated, stride 2": torch.nn.ConvTranspose2d(8, 16, 3, 2, 1, dilation=3),
+    "dilated as the stride": torch.nn.ConvTranspose2d(8, 16, 3, 2, 1, dilation=2),
     "uneven strides": torch.nn.ConvTranspose2d(8, 8, 3, (2, 1), 1),
     "grouped": torch.nn.ConvTranspose2d(16, 16, 4, 2, 1, groups=4),
 }

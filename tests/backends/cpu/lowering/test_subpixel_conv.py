@@ -129,7 +129,9 @@ def test_few_filters_of_all_rests_fill_a_vector(filters, groups, convolutions):
     [
         ((3, 3), (1, 1), 0, (2, 2), 0), ((3, 2), (1, 1), (1, 0), (2, 3), 0),
         ((3, 3), (2, 2), 1, (2, 2), 1), ((3, 3), (2, 3), 0, (3, 1), 0),
-        ((2, 4), (1, 2), (2, 1), (4, 2), 0),
+        ((2, 4), (1, 2), (2, 1), (4, 2), 0), ((3, 3), (2, 2), 0, (3, 3), 1),
+        ((2, 3), (3, 2), (1, 0), (2, 5), 0), ((3, 2), (4, 6), (0, 3), (6, 4), 0),
+        ((2, 2), (4, 3), (3, 2), (2, 3), (3, 2)), ((3, 1), (2, 3), 5, (3, 2), 0),
     ],
 )  # fmt: skip
 def test_dilated_kernels(kernel, strides, padding, dilation, more, groups):
@@ -147,3 +149,22 @@ def test_dilated_kernels(kernel, strides, padding, dilation, more, groups):
     np.testing.assert_allclose(
         interpret(after, data), interpret(before, data), rtol=1e-4, atol=1e-5
     )
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "dilation", "taps"),
+    [(3, 2, 3, [1, 2, 2, 4]), (3, 2, 2, [9]), (3, 4, 2, [1, 2, 2, 4]), (2, 3, 2, [1] * 9)],
+)
+def test_dilated_kernels_multiply_no_zeros_between_their_taps(kernel, stride, dilation, taps):
+    x = relay.var("x", shape=(1, 3, 9, 9))
+    weight = relay.const(np.ones((3, 4, kernel, kernel), "float32"))
+    before = relay.nn.conv2d_transpose(
+        x, weight, strides=(stride, stride), dilation=(dilation, dilation)
+    ).as_function()
+    after = subpixel_conv(before)
+    made = [
+        e.args[1].array.size // 12
+        for e in post_order(after.body)
+        if isinstance(e, relay.Call) and e.op.name == "nn.conv2d"
+    ]
+    assert sorted(made) == taps

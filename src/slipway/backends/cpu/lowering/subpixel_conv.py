@@ -11,6 +11,10 @@ The work is a convolution's, which has fast schedules.  Where the rests see diff
 taps, the shorter kernels are padded with zeros; if that, and the pixels that `padding` cuts
 off, make much more work, each remainder gets a convolution of its own; so do depthwise ones, as
 a channel that several filters read would have to be repeated.
+
+Dilated kernels are cut the same way: pixels of one remainder see taps as far apart as the stride
+over what stride and dilation have in common, and their convolution is dilated by the rest.  What
+they have in common keeps pixels apart that no tap touches: zeros, put in afterwards.
 """
 
 from __future__ import annotations
@@ -58,24 +62,25 @@ def _as_convolutions(call: Call, lanes: int, costs: Costs) -> Expr | None:
     if not isinstance(kernel, Constant):
         return None
     strides, window = attrs.strides, kernel.array.shape[2:]
-    spans = [1 + (k - 1) * d for k, d in zip(window, attrs.dilation, strict=True)]
-    full = prod(-(-k // s) * s for k, s in zip(spans, strides, strict=True))
-    if full > costs.subpixel_filling * prod(window) and set(strides) != {1}:
+    common = [math.gcd(s, d) for s, d in zip(strides, attrs.dilation, strict=True)]
+    rests = [s // g for s, g in zip(strides, common, strict=True)]
+    full = prod(-(-k // s) * s for k, s in zip(window, rests, strict=True))
+    if full > costs.subpixel_filling * prod(window):
         return None
-    if set(attrs.dilation) != {1}:
-        with op_registry.span(call.span):
-            if set(strides) == {1}:
-                return _turned(call, kernel.array)
-            call, kernel = _filled(call, kernel.array, spans)
-            attrs, window = call.attrs, kernel.array.shape[2:]
     geometry = [
         _Axis(*numbers)
         for numbers in zip(
             call.args[0].tensor_type.shape[2:], call.tensor_type.shape[2:], window, strides,
-            attrs.padding, strict=False,
+            attrs.padding, attrs.dilation, strict=False,
         )
     ]  # fmt: skip
     with op_registry.span(call.span):
+        if max(common) > 1:
+            return _spread_apart(call, geometry, common, lanes, costs)
+        if set(strides) == {1}:
+            return _turned(call, kernel.array)
+        if set(attrs.dilation) != {1}:
+            return _split(call, geometry)
         gain = math.inf if attrs.groups == kernel.array.shape[0] else costs.subpixel_gain
         filters = kernel.array.shape[1]
         vectors = [-(-count // max(1, lanes)) for count in (filters, filters * prod(strides))]
@@ -91,21 +96,52 @@ def _turned(call: Call, kernel: np.ndarray[Any, Any]) -> Expr | None:
     before = [r - p for r, p in zip(reach, attrs.padding[:count], strict=True)]
     sizes = zip(call.args[0].tensor_type.shape[2:], call.tensor_type.shape[2:], strict=True)
     after = [w - d + r - b for (d, w), r, b in zip(sizes, reach, before, strict=True)]
-    if min(*before, *after) < 0:
-        return None
     groups = np.split(kernel, attrs.groups)
     weight = np.concatenate([np.moveaxis(group, 0, 1) for group in groups])
     weight = np.flip(weight, tuple(range(2, 2 + count)))
     return _conv(call, weight, [*before, *after], attrs.dilation)
 
 
-def _filled(call: Any, kernel: np.ndarray[Any, Any], spans: Sequence[int]) -> tuple[Call, Constant]:
-    """Return the convolution without dilation, of a kernel with zeros between its taps."""
-    full = np.zeros((*kernel.shape[:2], *spans), kernel.dtype)
-    full[(slice(None), slice(None), *(slice(None, None, d) for d in call.attrs.dilation))] = kernel
-    weight = Constant(full)
-    attrs = call.attrs.replace(dilation=(1,) * len(spans))
-    return op_registry.get(call.op.name)(call.args[0], weight, attrs=attrs), weight
+def _spread_apart(
+    call: Call, geometry: Sequence[_Axis], common: Sequence[int], lanes: int, costs: Costs
+) -> Expr | None:
+    """Compute the pixels that taps touch, `common` apart, and put zeros between them."""
+    attrs, batch_and_channels = call.attrs, call.tensor_type.shape[:2]
+    axes = [axis.thinned(step) for axis, step in zip(geometry, common, strict=True)]
+    firsts = [a.cut * step - b.cut for a, step, b in zip(axes, common, geometry, strict=True)]
+    if any(axis.wanted < 1 for axis in axes):
+        return None
+    ends = [axis.data_end() for axis in axes]
+    dense = op_registry.get(call.op.name)(
+        *call.args,
+        attrs=attrs.replace(
+            strides=tuple(axis.stride for axis in axes),
+            dilation=tuple(axis.dilation for axis in axes),
+            padding=(*(axis.cut for axis in axes), *(max(0, end) for end in ends)),
+            output_padding=tuple(max(0, -end) for end in ends),
+        ),
+    )
+    made = _as_convolutions(dense, lanes, costs)
+    if made is None:
+        return None
+    make, size = op_registry.make, call.tensor_type.shape[2:]
+    sizes = [axis.wanted for axis in axes]
+    apart = make("reshape")(made, (*batch_and_channels, *(n for s in sizes for n in (s, 1))))
+    between = [
+        pair
+        for first, step in zip(firsts, common, strict=True)
+        for pair in ((0, 0), (first, step - 1 - first))
+    ]
+    apart = make("nn.pad")(apart, ((0, 0), (0, 0), *between))
+    extents = [n * step for n, step in zip(sizes, common, strict=True)]
+    whole: Expr = make("reshape")(apart, (*batch_and_channels, *extents))
+    least = [min(pair) for pair in zip(extents, size, strict=True)]
+    if least != extents:
+        whole = make("strided_slice")(whole, (0,) * (2 + len(size)), (*batch_and_channels, *least))
+    if least != list(size):
+        after = [(0, n - m) for n, m in zip(size, least, strict=True)]
+        whole = make("nn.pad")(whole, ((0, 0), (0, 0), *after))
+    return whole
 
 
 def _joined(call: Call, kernel: np.ndarray[Any, Any]) -> Expr | None:
@@ -116,7 +152,7 @@ def _joined(call: Call, kernel: np.ndarray[Any, Any]) -> Expr | None:
     weight = np.concatenate([phases(g, strides) for g in np.split(kernel, call.attrs.groups)])
     taps = weight.shape[2:]
     make = op_registry.make
-    many = _conv(call, weight, tuple(t - 1 for t in taps))
+    many: Any = _conv(call, weight, tuple(t - 1 for t in taps) * 2)
     positions = many.tensor_type.shape[2:]
     spread = make("reshape")(many, (batch, channels, *strides, *positions))
     order = [axis for a in range(count) for axis in (2 + count + a, 2 + a)]
@@ -138,10 +174,22 @@ def _conv(
     weight: np.ndarray[Any, Any],
     padding: Sequence[int],
     dilation: Sequence[int] | int = 1,
-) -> Expr:
-    """The convolution of the data of `call` with a kernel (O, C, ...)."""
-    made: Expr = op_registry.make(f"nn.conv{len(call.attrs.strides)}d")(
-        call.args[0],
+) -> Expr | None:
+    """The convolution of the data of `call` with a kernel (O, C, ...).
+
+    Of the data less what a negative padding cuts off; None where that is all.
+    """
+    data, count = call.args[0], len(call.attrs.strides)
+    if min(padding) < 0:
+        shape = data.tensor_type.shape
+        first, last = ([max(0, -p) for p in half] for half in (padding[:count], padding[count:]))
+        end = [n - cut for n, cut in zip(shape[2:], last, strict=True)]
+        if any(n <= begin for n, begin in zip(end, first, strict=True)):
+            return None
+        data = op_registry.make("strided_slice")(data, (0, 0, *first), (*shape[:2], *end))
+        padding = [max(0, p) for p in padding]
+    made: Expr = op_registry.make(f"nn.conv{count}d")(
+        data,
         Constant(np.asarray(weight, order="C")),
         padding=tuple(padding),
         dilation=dilation,
@@ -155,7 +203,7 @@ def _conv(
 
 @dataclass(frozen=True)
 class _Axis:
-    """One axis of a transposed convolution: pixel p of the data times tap t is at p * stride + t.
+    """One axis of a transposed convolution: data at p and tap t meet at p * stride + t * dilation.
 
     `cut` of those pixels, before the first that is wanted, are left out.
     """
@@ -165,16 +213,31 @@ class _Axis:
     window: int
     stride: int
     cut: int
+    dilation: int
 
     def taps(self, rest: int) -> range:
-        """The taps that wanted pixels ``m * stride + rest`` see."""
-        return range((rest + self.cut) % self.stride, self.window, self.stride)
+        """The taps that wanted pixels ``m * stride + rest`` see, of a dilation prime to it."""
+        first = (rest + self.cut) * pow(self.dilation, -1, self.stride) % self.stride
+        return range(first, self.window, self.stride)
 
     def padding(self, rest: int) -> tuple[int, int]:
         """What the convolution with those taps, last first, needs around the data."""
-        count, first = len(self.taps(rest)), (rest + self.cut) // self.stride
-        before = count - 1 - first
-        return before, self.positions - self.data - before + count - 1
+        taps = self.taps(rest)
+        reach = max(0, len(taps) - 1) * self.dilation
+        before = reach - (rest + self.cut - taps.start * self.dilation) // self.stride
+        return before, self.positions - self.data - before + reach
+
+    def thinned(self, step: int) -> _Axis:
+        """Return the axis of each `step`-th pixel, the only ones that taps touch."""
+        cut = -(-self.cut // step)
+        wanted = (self.cut + self.wanted - 1) // step - cut + 1
+        stride, dilation = self.stride // step, self.dilation // step
+        return _Axis(self.data, wanted, self.window, stride, cut, dilation)
+
+    def data_end(self) -> int:
+        """Return how many pixels after the last that is wanted some tap touches."""
+        whole = (self.data - 1) * self.stride + (self.window - 1) * self.dilation + 1
+        return whole - self.cut - self.wanted
 
     @property
     def positions(self) -> int:
@@ -202,7 +265,7 @@ def _worth_splitting(geometry: Sequence[_Axis], gain: float) -> bool:
     return prod(one for one, _ in pairs) <= gain * prod(joint for _, joint in pairs)
 
 
-def _split(call: Any, geometry: Sequence[_Axis]) -> Expr:
+def _split(call: Any, geometry: Sequence[_Axis]) -> Expr | None:
     """A convolution for each remainder, with the taps and at the positions that it needs."""
     batch, channels, *size = call.tensor_type.shape
     strides = call.attrs.strides
@@ -214,8 +277,13 @@ def _split(call: Any, geometry: Sequence[_Axis]) -> Expr:
         pairs = list(zip(geometry, rests, strict=True))
         taps = tuple(slice(axis.taps(r).start, None, axis.stride) for axis, r in pairs)
         weight = np.flip(kernel[(slice(None), slice(None), *taps)], tuple(range(2, 2 + count)))
+        if 0 in weight.shape:  # no tap reaches these pixels
+            weight = np.zeros([max(1, extent) for extent in weight.shape], kernel.dtype)
         around = [axis.padding(r) for axis, r in pairs]
-        parts.append(_conv(call, weight, [p[0] for p in around] + [p[1] for p in around]))
+        padding = [p[0] for p in around] + [p[1] for p in around]
+        parts.append(_conv(call, weight, padding, [axis.dilation for axis in geometry]))
+    if any(part is None for part in parts):
+        return None
     make = op_registry.make
     positions = [axis.positions for axis in geometry]
     spread = make("reshape")(
