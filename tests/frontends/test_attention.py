@@ -6,11 +6,11 @@ from graphs import helper, onnx
 
 import slipway as tvm
 from slipway import relay
-from slipway.backends.cpu.lowering.attention_layouts import ATTENTIONS
 from slipway.compiler.optimize import optimize
 from slipway.contrib import graph_executor
 from slipway.relay.visit import post_order
 from slipway.target import Target
+from slipway.transform.graph.attention.layouts import ATTENTIONS
 
 Q, K = (2, 4, 24, 16), (2, 4, 30, 16)
 FEW = (2, 2, 30, 16)

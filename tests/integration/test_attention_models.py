@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from slipway import relay
-from slipway.backends.cpu.lowering.attention_layouts import ATTENTIONS
 from slipway.compiler.graph import plan_storage
 from slipway.compiler.optimize import optimize
 from slipway.compiler.relay_build import kernel_graph
 from slipway.relay.visit import post_order
 from slipway.target import Target
 from slipway.transform.context import PassContext
+from slipway.transform.graph.attention.layouts import ATTENTIONS
 
 MAKER = Path(__file__).parents[2].parent / "shared" / "models" / "make_models.py"
 pytestmark = pytest.mark.skipif(not MAKER.is_file(), reason=f"no {MAKER.name} beside the checkout")

@@ -75,7 +75,6 @@ def test_choosers_hold_no_fitted_number(file):
 
 # Numbers with a name of their own in backends/cpu that are no fits to a machine, and what they are.
 NO_FITS = {
-    "lowering/fuse_attention.py": {"LOST_BESIDE": "a score"},
     "lowering/join_groups.py": {"CUTTING": "multiply-adds, of copies"},
     "lowering/integer_products.py": {
         "EXACT_IN_FLOAT32": "integers of a float32", "MOST_PARTS": "compile time",

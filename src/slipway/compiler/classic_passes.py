@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from slipway.backends.cpu.lowering.alter_layout import alter_layout
-from slipway.backends.cpu.lowering.fuse_attention import fuse_attention
 from slipway.ir.function import IRModule
 from slipway.relay import op_rules
 from slipway.relay.expr import Call, Expr, Function
+from slipway.transform.graph.attention.fuse_attention import fuse_attention
 from slipway.transform.graph.classic import on_functions
 from slipway.transform.graph.convert_layout import change_layouts
 from slipway.transform.graph.infer_type import infer_type

@@ -8,13 +8,13 @@ from torch import nn
 
 import slipway as tvm
 from slipway import relay
-from slipway.backends.cpu.lowering.attention_layouts import ATTENTIONS
 from slipway.compiler.optimize import optimize
 from slipway.contrib import graph_executor
 from slipway.frontends.torch.attention import grouped_product
 from slipway.relay.interpret import interpret
 from slipway.relay.visit import post_order
 from slipway.target import Target
+from slipway.transform.graph.attention.layouts import ATTENTIONS
 
 RNG = torch.Generator().manual_seed(0)
 SDPA = F.scaled_dot_product_attention

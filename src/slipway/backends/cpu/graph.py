@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from slipway.backends.cpu.knobs import fills_vectors
 from slipway.backends.cpu.lowering.alter_layout import alter_layout
 from slipway.backends.cpu.lowering.dot_pairs import (
     best_in_pairs,
@@ -16,7 +17,6 @@ from slipway.backends.cpu.lowering.dot_pairs import (
     gains_in_parts,
     pair_instructions,
 )
-from slipway.backends.cpu.lowering.fuse_attention import fills_vectors, fuse_attention
 from slipway.backends.cpu.lowering.integer_products import integer_products
 from slipway.backends.cpu.lowering.layout_wish import layout_wish
 from slipway.backends.cpu.lowering.move_activations import move_activations
@@ -34,6 +34,7 @@ from slipway.relay.expr import Call, Function
 from slipway.target import Target
 from slipway.target.cores import Core
 from slipway.target.costs import ANY_CORE, Costs
+from slipway.transform.graph.attention.fuse_attention import fuse_attention
 from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
 from slipway.transform.graph.fold_constant import fold_constant
 from slipway.transform.graph.pipeline import (

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import dtypes
 from slipway.backends.strategy import Knobs, Problem
 from slipway.relay import op_registry
+from slipway.relay.dims import is_open
 from slipway.relay.op_registry import OpPattern
 from slipway.relay.types import TensorType, flatten
 
@@ -79,6 +80,13 @@ def widest_lanes(extent: int, lanes: int) -> int:
     while lanes > max(extent, 1):
         lanes //= 2
     return lanes
+
+
+def fills_vectors(rows: int, value_size: int, lanes: int, least: int) -> bool:
+    """Return whether query rows and value elements fill vectors of at least `least` lanes."""
+    if is_open(rows) or is_open(value_size):
+        return False  # its blocks are of a known number of rows
+    return min(widest_lanes(rows, lanes), widest_lanes(value_size, lanes)) >= least
 
 
 def loop_knobs(target: Target) -> LoopKnobs:

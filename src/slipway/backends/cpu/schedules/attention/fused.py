@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.knobs import (
+    fills_vectors,
     streamed_cycles,
     vector_lanes,
 )
-from slipway.backends.cpu.lowering.fuse_attention import fills_vectors
 from slipway.backends.cpu.predict import product_cycles
 from slipway.backends.cpu.schedules.attention.blocks import (
     AttentionKnobs,

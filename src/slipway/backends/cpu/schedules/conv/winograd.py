@@ -203,7 +203,7 @@ def _schedule_products(
     _, _, _, chunks, block, _ = shape_of(kernel)
     split = split_steps(inner, lane, tile, target)
     register_tile(inner, [n, part, x, y, chunk, split.asking], [split.unrolled, q, o], ob)
-    tiles = usual(shape_of(products)[5]) // tile.rows
+    tiles = -(-usual(shape_of(products)[5]) // tile.rows)
     step = chunk * block + lane
     at = PanelProgress(te.floordiv(q, tile.rows), tiles, step, chunks * block)
 

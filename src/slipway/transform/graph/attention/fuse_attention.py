@@ -20,31 +20,22 @@ from typing import Any
 
 import numpy as np
 
-from slipway.backends.cpu.knobs import widest_lanes
-from slipway.backends.cpu.lowering.attention_layouts import (
+from slipway.relay import op_registry
+from slipway.relay.expr import Call, Constant, Expr, Function
+from slipway.relay.op_registry import is_call_of
+from slipway.relay.ops.nn.attention import AttentionAttrs, attention_call
+from slipway.transform.graph.attention.layouts import (
     absorb_transposes,
     call_of,
     reshaped,
     rewrite_counted,
 )
-from slipway.relay import op_registry
-from slipway.relay.dims import is_open
-from slipway.relay.expr import Call, Constant, Expr, Function
-from slipway.relay.op_registry import is_call_of
-from slipway.relay.ops.nn.attention import AttentionAttrs, attention_call
 from slipway.transform.graph.fold_constant import fold_constant
 from slipway.transform.graph.simplify_expr import RESHAPES
 
 LOST_BESIDE = -1e30
 
 Serves = Callable[[int, int], bool]
-
-
-def fills_vectors(rows: int, value_size: int, lanes: int, least: int) -> bool:
-    """Return whether query rows and value elements fill vectors of at least `least` lanes."""
-    if is_open(rows) or is_open(value_size):
-        return False  # its blocks are of a known number of rows
-    return min(widest_lanes(rows, lanes), widest_lanes(value_size, lanes)) >= least
 
 
 def fuse_attention(function: Function, serves: Serves) -> Function:

@@ -7,14 +7,14 @@ import pytest
 
 from slipway import relay
 from slipway.backends.cpu.graph import attention_lanes
-from slipway.backends.cpu.lowering.attention_layouts import ATTENTIONS
-from slipway.backends.cpu.lowering.fuse_attention import fuse_attention
 from slipway.compiler.optimize import optimize
 from slipway.ir.function import IRModule
 from slipway.relay.interpret import interpret
 from slipway.relay.visit import post_order
 from slipway.target import Target
 from slipway.transform.context import PassContext
+from slipway.transform.graph.attention.fuse_attention import fuse_attention
+from slipway.transform.graph.attention.layouts import ATTENTIONS
 
 B, N, S, T, H = 2, 3, 16, 20, 8
 SCALE = relay.const(1 / math.sqrt(H))
