@@ -111,7 +111,7 @@ def _run(
         timing = executor.benchmark(place.devices.main, number=1, repeat=max(RUNS, number))
         report.run_seconds = [float(value) for value in timing.results]
     probes = None
-    if limits and len(place.devices.each) == 1:  # several have limits of their own
+    if limits and place.devices.is_processor:
         try:
             with step("Preparing to measure the device's limits", quiet):
                 probes = Probes(factory.target, place.devices.main, place.load_built, place.threads)

@@ -36,6 +36,11 @@ class ModelDevices:
         self.main = every[-1]
 
     @property
+    def is_processor(self) -> bool:
+        """Return whether nothing but the processor runs the model: its limits can be measured."""
+        return list(self._of_kind) == [1]
+
+    @property
     def missing(self) -> str:
         """The kind of a device that is not there; "" where all are."""
         for number, device in self._of_kind.items():

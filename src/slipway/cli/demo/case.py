@@ -13,6 +13,7 @@ from slipway.cli.model_file import ModelOptions, parse_bindings, read_model
 from slipway.deploy.model_file import format_of
 
 if TYPE_CHECKING:
+    from slipway.relay.expr import Function
     from slipway.target import Target
 
 Arrays = dict[str, Any]
@@ -57,14 +58,13 @@ def digits_case() -> Case:
 def model_case(path: Path, options: ModelOptions, target: Target) -> Case:
     """Return the user's model with random inputs, and onnxruntime's outputs if there."""
     module, parameters = options.read(path, target)
-    rng = np.random.default_rng(0)
     inputs = [
         {
             name: array
-            for name, array in random_arrays(module["main"], rng).items()
+            for name, array in made_up_inputs(module["main"], seed).items()
             if name not in parameters
         }
-        for _ in range(RANDOM_RUNS)
+        for seed in range(RANDOM_RUNS)
     ]
     case = Case(path=path, module=module, parameters=parameters, inputs=inputs)
     if format_of(path, options.model_format) == "onnx":
@@ -72,25 +72,24 @@ def model_case(path: Path, options: ModelOptions, target: Target) -> Case:
     return case
 
 
-def random_arrays(main: Any, rng: np.random.Generator) -> dict[str, Any]:
-    """Return an array for each input: normal values for floats, [0, 128) for integers.
-
-    Integers that the model reads a table by are no larger than the table.
-    """
+def made_up_inputs(main: Function, seed: int = 0) -> dict[str, Any]:
+    """Return an array for each input, of values that mean something to the model."""
     from slipway.compiler.input_values import input_values
+    from slipway.deploy.reference import random_inputs
+    from slipway.deploy.tensors import specs_of
     from slipway.relay.meaning import NO_MEANINGS
 
-    known, made = input_values(main, NO_MEANINGS), {}
-    for param in main.params:
-        type_, name = param.checked_type, str(param.name_hint)
-        shape = tuple(int(size) for size in type_.shape)
-        dtype = np.dtype(type_.dtype)
-        if dtype.kind == "f":
-            made[name] = rng.standard_normal(shape).astype(dtype)
-        else:
-            _, high = known.get(name, {}).get("range", (0, 127))
-            made[name] = rng.integers(0, int(min(high, 127)) + 1, shape).astype(dtype)
-    return made
+    known = input_values(main, NO_MEANINGS)
+    described = [
+        {
+            "name": param.name_hint,
+            "shape": tuple(int(size) for size in param.tensor_type.shape),
+            "dtype": param.tensor_type.dtype,
+            **known.get(param.name_hint, {}),
+        }
+        for param in main.params
+    ]
+    return random_inputs(specs_of(described), seed)
 
 
 def add_onnxruntime(case: Case, constants: Arrays) -> None:

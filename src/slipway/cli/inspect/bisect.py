@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
-from slipway.cli.demo.case import random_arrays
+from slipway.cli.demo.case import made_up_inputs
 from slipway.cli.inspect.bisect_repro import write_repro
 from slipway.cli.model_file import ModelOptions, parse_bindings
 from slipway.cli.options import (
@@ -111,9 +110,7 @@ def bisect(
 def given_or_random(main: Any, path: Path | None) -> dict[str, Any]:
     """Return an array for each input: from the file, or random."""
     given = read_arrays(path) if path else {}
-    rng = np.random.default_rng(0)
-    made = random_arrays(main, rng)
-    return {name: given.get(name, array) for name, array in made.items()}
+    return {name: given.get(name, array) for name, array in made_up_inputs(main).items()}
 
 
 def check_import(

@@ -129,7 +129,7 @@ def measure(
     from slipway.cli.run import input_arrays, read_arrays
     from slipway.inspect.limits import Probes
     from slipway.inspect.profile import open_artifact, profile_model
-    from slipway.runtime.devices import cpu
+    from slipway.rpc.model_devices import ModelDevices
     from slipway.runtime.graph.graph_format import GraphTables
     from slipway.runtime.threads import num_threads
     from slipway.target import Target
@@ -144,9 +144,8 @@ def measure(
     module.run()
     if number is None:
         number = runs_in_a_second(module)
-    # Probes are a processor's; of several devices each has limits of its own.
-    elsewhere = "device_types" in metadata or connection.device.device_type != cpu(0).device_type
-    if not limits or elsewhere or opened.graph is None or "operators" not in metadata:
+    processor = ModelDevices(metadata, connection.remote).is_processor
+    if not limits or not processor or opened.graph is None or "operators" not in metadata:
         with console.step("Measuring each operator"):
             return profile_model(module, metadata, number=number, repeat=repeat)
     with console.step("Preparing to measure the device's limits"):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway.cli.run import read_arrays
 from slipway.driver.tvmc import micro
 from slipway.driver.tvmc.arguments import EXECUTOR, RUNTIME, parsed, shapes_of, tracker_of
 from slipway.driver.tvmc.compiler import compile_model
@@ -91,10 +92,7 @@ def _chosen(
 
 def _run(options: argparse.Namespace) -> None:
     host, port = tracker_of(options.rpc_tracker)
-    inputs = None
-    if options.inputs:
-        with np.load(options.inputs, allow_pickle=False) as found:
-            inputs = dict(found)
+    inputs = read_arrays(Path(options.inputs)) if options.inputs else None
     result = run_module(
         TVMCPackage(options.PATH),
         options.device,
