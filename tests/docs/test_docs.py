@@ -18,7 +18,6 @@ ELSEWHERE = {
     "README.md": {"dist/"},
     "CONTRIBUTING.md": {"dist/"},
     "docs/architecture.md": {"dist/"},
-    "docs/classic_names.md": {"tutorials/", "gallery/", "apps/"},
     "docs/classic_scripts.md": {"tutorials/", "gallery/"},
     "docs/micro.md": {"board/"},
 }

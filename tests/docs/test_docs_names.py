@@ -21,9 +21,8 @@ PAGES = (
 )
 ENDINGS = ("py", "c", "h", "md", "json", "toml", "ll", "S", "ld", "cc", "html", "js", "pyi")
 # Written by a command that the page shows, or a file of the reader's own.
-# `gallery/`, `tutorials/` and `apps/` are folders of classic TVM.
+# `gallery/` and `tutorials/` are folders of classic TVM.
 MADE = {
-    "apps/",
     "gallery/",
     "tutorials/",
     "culprit.json", "kernel.c", "kernel.ll", "metadata.json", "repro.py", "ours.toml",

@@ -149,8 +149,8 @@ def parts(rows=20, keys=40, size=32, dtype="float32"):
     q, k, v = (relay.var(n, shape=(3, s, size), dtype=dtype)
                for n, s in (("q", rows), ("k", keys), ("v", keys)))  # fmt: skip
     scores = relay.nn.batch_matmul(q, k) * relay.const(np.asarray(0.25, dtype))
-    turned = relay.transpose(v, (0, 2, 1))
-    made = relay.nn.batch_matmul(relay.nn.softmax(scores), turned)
+    transposed = relay.transpose(v, (0, 2, 1))
+    made = relay.nn.batch_matmul(relay.nn.softmax(scores), transposed)
     rng = np.random.default_rng(1)
     shapes = {"q": (3, rows, size), "k": (3, keys, size), "v": (3, keys, size)}
     values = {name: rng.standard_normal(s).astype(dtype) for name, s in shapes.items()}

@@ -37,7 +37,7 @@ def test_each_block_has_the_steps_that_it_says(any_device):
 
 def test_loops_beside_each_other_take_the_threads_of_the_longer(any_device):
     @T.prim_func
-    def turned(a: T.Buffer((3, 8), "float32"), b: T.Buffer((3, 8), "float32")):
+    def transposed(a: T.Buffer((3, 8), "float32"), b: T.Buffer((3, 8), "float32")):
         for i in T.thread_binding(3, thread="blockIdx.x"):
             kept = T.alloc_buffer((8,), "float32", scope="shared")
             for j in T.thread_binding(8 - i, thread="threadIdx.x"):
@@ -46,7 +46,7 @@ def test_loops_beside_each_other_take_the_threads_of_the_longer(any_device):
                 b[i, j] = kept[3 - j]
 
     x = run_kernels.random(3, 8)
-    found = run_kernels.run(built(turned, "turned"), any_device, (x,), x.shape)
+    found = run_kernels.run(built(transposed, "transposed"), any_device, (x,), x.shape)
     np.testing.assert_array_equal(found[:, :4], x[:, 3::-1])
 
 

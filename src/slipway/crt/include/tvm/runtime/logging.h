@@ -170,13 +170,15 @@ class LogError {
 #define ICHECK_GE(x, y) SLIPWAY_ICHECK_BINARY(x, >=, y)
 #ifndef CHECK
 #define CHECK(condition) ICHECK(condition)
-#define DCHECK(condition) ICHECK(condition)
 #define CHECK_EQ(x, y) ICHECK_EQ(x, y)
 #define CHECK_NE(x, y) ICHECK_NE(x, y)
 #define CHECK_LT(x, y) ICHECK_LT(x, y)
 #define CHECK_LE(x, y) ICHECK_LE(x, y)
 #define CHECK_GT(x, y) ICHECK_GT(x, y)
 #define CHECK_GE(x, y) ICHECK_GE(x, y)
+#endif
+#ifndef DCHECK
+#define DCHECK(condition) ICHECK(condition)
 #endif
 #endif
 
