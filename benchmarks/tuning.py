@@ -29,12 +29,15 @@ from slipway.ir.function import IRModule
 from slipway.target import Target
 from slipway.transform.context import PassContext
 from slipway.tuning.database import Database
-from slipway.tuning.layout_search import ModelBench, tune_layouts
+from slipway.tuning.layout_search import tune_layouts
+from slipway.tuning.layouts import extract_layouts
+from slipway.tuning.model_bench import ModelBench
 from slipway.tuning.runner import LocalRunner, ModelledRunner, NodeRunner
 from slipway.tuning.space import candidate_of
 from slipway.tuning.task import extract_tasks
 from slipway.tuning.transfer import transfer
 from slipway.tuning.tune import Budget, tune_tasks
+from slipway.tuning.whole_model import check_model
 
 # name: (kind, data shape, weight shape, stride, groups, dtype); products have no stride
 LAYERS = {
@@ -125,7 +128,7 @@ def compared(layer, target, database, turns, runner, folder):
     """Return milliseconds without tuning, and the best's ratio to it, in a fresh process."""
     before, after = candidate_of("before", {}), candidate_of("after", {})
     with layer_bench(layer, target, runner, folder) as bench:
-        paths = {before: bench.build({})}
+        paths = {before: bench.build([])}
         with database:
             module, params = module_of(layer)
             paths[after] = folder / f"after{target.upload_suffix}"
@@ -152,6 +155,10 @@ def search(layers, target, database, runner, seconds, layouts_only):
         found = {t.key: t for layer in layers.values() for t in tasks_of(layer, target)}
     tasks = sorted(found.values(), key=lambda task: -task.flops)
     tune_tasks(tasks, runner, database, Budget(per_task=2000, seconds=left))
+    for layer in layers.values():
+        module, params = module_of(layer)
+        decided = [*extract_layouts(module, target, params), *tasks_of(layer, target)]
+        check_model(module, target, params, runner, database, decided)
 
 
 def main():

@@ -13,7 +13,7 @@ from slipway.cli.exit_codes import code_of
 from slipway.errors import RPCError, TuningError
 from slipway.tuning import search
 from slipway.tuning.database import Database
-from slipway.tuning.layout_search import ModelBench
+from slipway.tuning.model_bench import ModelBench
 from slipway.tuning.session import MeasuringSession
 
 PAGE = ("--report", "search.html")

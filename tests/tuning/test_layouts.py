@@ -13,8 +13,9 @@ from slipway.relay.interpret import interpret
 from slipway.target import Target
 from slipway.transform.context import PassContext
 from slipway.tuning.database import Database
-from slipway.tuning.layout_search import LayoutSearch, ModelBench, tune_layouts
+from slipway.tuning.layout_search import LayoutSearch, tune_layouts
 from slipway.tuning.layouts import AS_IT_IS, extract_layouts
+from slipway.tuning.model_bench import ModelBench
 from slipway.tuning.runner import LocalRunner
 
 TARGET = Target("llvm")
@@ -47,7 +48,7 @@ class FakeModel:
         self.built, self.batches = {}, 0
 
     def build(self, choices):
-        (candidate,) = [c for t, c in choices.items() if t.weight == 2]
+        (candidate,) = [c for t, c in choices if t.weight == 2]
         if candidate.strategy in self.refused:
             raise ScheduleError("it does not fit")
         path = Path(f"{len(self.built)}.tar")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,6 +25,9 @@ from slipway.cli.options import (
 )
 from slipway.errors import ExecutionError
 from slipway.inspect.units import time_text
+
+if TYPE_CHECKING:
+    from slipway.tuning.whole_model import WholeModel
 
 
 def tune(
@@ -120,6 +123,7 @@ def tune(
         return
     known = Database(database or f"{model.stem}.tuning.sqlite")
     tasks: list[Any] = []
+    wholes: list[WholeModel] = []
     view = TuneView(seconds)
     ended = "done"
     with PassContext(opt_level=3), view:
@@ -131,7 +135,7 @@ def tune(
         try:
             tune_model(
                 module, chosen, parameters, runner, known, Budget(trials, seconds=seconds),
-                view.kernel, begun=begin, layout_watcher=view.layout,
+                view.kernel, begun=begin, layout_watcher=view.layout, checked=wholes.append,
             )  # fmt: skip
         except KeyboardInterrupt:
             ended = "interrupted"
@@ -147,15 +151,39 @@ def tune(
         known.write_records(records)
     lines = [line_of(view.rows[number]) for number in sorted(view.rows)]
     if as_json:
-        print(json.dumps({"ended": ended, "records": str(records), "tasks": lines}, indent=1))
+        found: dict[str, Any] = {"ended": ended, "records": str(records), "tasks": lines}
+        if wholes:
+            found["model"] = describe_whole(wholes[0])
+        print(json.dumps(found, indent=1))
     else:
         print_report(lines)
+        for whole in wholes:
+            print_whole(whole)
         console.out.print(
             f"{records}: {len(known.records())} choices better than the default; "
             f"{known.where}: {len(known)} trials"
         )
     if ended == "interrupted":
         raise typer.Exit(130)
+
+
+def describe_whole(whole: WholeModel) -> dict[str, Any]:
+    """Return what a model gained, as JSON has it."""
+    return {
+        "default_seconds": whole.seconds,
+        "score": whole.score,
+        "set_aside": [str(task) for task in whole.set_aside],
+    }
+
+
+def print_whole(whole: WholeModel) -> None:
+    """Print what the model gained, and which choices it is slower with."""
+    after = time_text(whole.seconds * whole.score)
+    console.out.print(
+        f"The whole model: {time_text(whole.seconds)} by default, {after} tuned ({whole.score:.2f})"
+    )
+    for task in whole.set_aside:
+        console.out.print(f"  set aside, as the model is slower with it: {task}")
 
 
 def write_foretold(module: Any, target: Any, params: Any, place: str, records: Path) -> None:

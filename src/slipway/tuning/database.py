@@ -1,7 +1,8 @@
 """Every trial that was ever made: what was tried, on what, and what came of it.
 
 Rows are only added.  The best of a task is the trial of the smallest score among those that were
-measured and whose results were held against the reference; there is no other way to be the best.
+measured, whose results were held against the reference, and that no whole model was slower with
+later; there is no other way to be the best.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import platform
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -26,6 +27,12 @@ from slipway.tuning.store import FileStore, store_at
 from slipway.version import VERSION
 
 _TRIAL = "select candidate, score, seconds, kind, error, verified from trial"
+_SLOWS = "model"  # the kind of a trial that says: the whole model is slower with this choice
+_GOOD = (
+    "trial.kind = '' and trial.verified = 1 and not exists (select 1 from trial later where "
+    "later.task = trial.task and later.device = trial.device and later.number > trial.number "
+    f"and later.candidate = trial.candidate and later.kind = '{_SLOWS}')"
+)
 
 
 class KeptTask(Protocol):
@@ -99,6 +106,10 @@ class Database:
             ]
         )
 
+    def set_aside(self, task: KeptTask, device: str, measured: Measured) -> None:
+        """Let a choice no longer count that was the best: a whole model is slower with it."""
+        self.add(task, device, [replace(measured, kind=_SLOWS)])
+
     def trials(self, task: KeptTask, device: str) -> list[TrialRow]:
         """Return what is known of a task on a device, in the order in which it was measured."""
         return [
@@ -112,8 +123,7 @@ class Database:
         """Return the best trial of a task, on any device where none is named; None without one."""
         where = "" if device is None else " and device = ?"
         rows = self._rows(
-            f"{_TRIAL} where task = ? and kind = '' and verified = 1{where} "
-            "order by score, number limit 1",
+            f"{_TRIAL} where task = ? and {_GOOD}{where} order by score, number limit 1",
             (task.key, *([] if device is None else [device])),
         )
         return self._trial(rows[0]) if rows else None
@@ -127,8 +137,8 @@ class Database:
         """
         rows = self._rows(
             "select candidate, score, target from trial join task on trial.task = task.key "
-            "where op = ? and attrs = ? and inputs = ? and target <> ? and kind = '' "
-            "and verified = 1 order by number",
+            f"where op = ? and attrs = ? and inputs = ? and target <> ? and {_GOOD} "
+            "order by number",
             (op, attrs, inputs, target),
         )
         latest = {(text, where): score for text, score, where in rows}
@@ -142,7 +152,7 @@ class Database:
         rows = self._rows(
             "select task.op, attrs, inputs, target, candidate, score, workload from task join "
             "(select trial.*, row_number() over (partition by task order by score, number) as rank "
-            "from trial where kind = '' and verified = 1 and device = (select device from trial t "
+            f"from trial where {_GOOD} and device = (select device from trial t "
             "where t.task = trial.task order by number desc limit 1)) as won "
             "on won.task = task.key and won.rank = 1 order by task.key"
         )

@@ -7,12 +7,10 @@ is what the pass decides by itself.
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from slipway.backends.backend import compile_target
@@ -22,9 +20,8 @@ from slipway.backends.strategy import Problem
 from slipway.compiler.relay_build import kernel_graph
 from slipway.ir.function import IRModule
 from slipway.target import Target
+from slipway.tuning.records import AS_IT_IS
 from slipway.tuning.space import Candidate, Choices, candidate_of
-
-AS_IT_IS = "default"
 
 
 @dataclass(eq=False)
@@ -71,16 +68,6 @@ class LayoutTask:
         yield from first
         yield from (c for of in every.values() for c in of if c not in first)
 
-    def record(self, candidate: Candidate) -> dict[str, Any] | None:
-        """Return a candidate as a record; None for the default, which needs none."""
-        if candidate.strategy == AS_IT_IS:
-            return None
-        op, attrs, *types, target = key_of(self.problem)
-        return {
-            "op": op, "attrs": attrs, "inputs": types, "target": target,
-            "strategy": candidate.strategy, "knobs": dict(candidate.knobs),
-        }  # fmt: skip
-
     def __str__(self) -> str:
         shapes = " ".join(str(t) for t in self.problem.in_types)
         return f"layout of {self.problem.op.removeprefix(LAYOUT)} {shapes}"
@@ -100,10 +87,3 @@ def extract_layouts(
         else:
             found[task.key] = task
     return list(found.values())
-
-
-def write_choices(path: Path, choices: Iterable[tuple[LayoutTask, Candidate]]) -> Path:
-    """Write what was chosen for some tasks as records."""
-    records = [task.record(candidate) for task, candidate in choices]
-    path.write_text("".join(json.dumps(r) + "\n" for r in records if r is not None))
-    return path

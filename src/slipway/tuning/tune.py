@@ -12,12 +12,14 @@ from slipway.errors import SlipwayError, TuningError
 from slipway.ir.function import IRModule
 from slipway.target import Target
 from slipway.toolchain.tempdir import tempdir
-from slipway.tuning.database import Database
+from slipway.tuning.database import Database, KeptTask
 from slipway.tuning.layout_search import LayoutProgress, tune_layouts
+from slipway.tuning.layouts import extract_layouts
 from slipway.tuning.measure import kernel_bench
 from slipway.tuning.runner import Runner
 from slipway.tuning.search import TaskSearch
 from slipway.tuning.task import TuningTask, extract_tasks
+from slipway.tuning.whole_model import WholeModel, check_model
 
 FRUITLESS = 3  # batches without a better candidate, after which a task rests
 
@@ -111,11 +113,14 @@ def tune_model(
     *,
     begun: Callable[[list[TuningTask]], None] | None = None,
     layout_watcher: Callable[[LayoutProgress], None] | None = None,
+    checked: Callable[[WholeModel], None] | None = None,
     seed: int = 0,
 ) -> list[TuningTask]:
     """Search the layouts of a model, in half of the seconds at most, then the kernels that follow.
 
-    ``begun(tasks)`` is told the kernels before their search.  Returns them.
+    At the end the whole model is timed with what was found, and what slows it down set aside.
+    ``begun(tasks)`` is told the kernels before their search, ``checked(model)`` what the model
+    gained.  Returns the kernels.
     """
     limit, start, known = budget or Budget(), time.monotonic(), len(database)
     # A budget of few trials in all is for the kernels: each layout costs a whole model.
@@ -134,6 +139,10 @@ def tune_model(
     if limit.in_all:
         limit = replace(limit, in_all=max(1, limit.in_all - (len(database) - known)))
     tune_tasks(tasks, runner, database, limit, watcher, seed)
+    every: list[KeptTask] = [*extract_layouts(module, target, params), *tasks]
+    whole = check_model(module, target, params, runner, database, every)
+    if checked is not None and whole is not None:
+        checked(whole)
     return tasks
 
 
