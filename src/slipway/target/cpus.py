@@ -13,7 +13,6 @@ from importlib import resources
 from typing import Any
 
 from slipway.errors import TargetError, did_you_mean
-from slipway.runtime.cpu_features import permits_tiles
 
 
 @lru_cache(maxsize=1)
@@ -97,18 +96,3 @@ def _closure(start: Iterable[str], implied: dict[str, list[str]]) -> set[str]:
             done.add(name)
             todo.extend(implied.get(name, ()))
     return done
-
-
-@lru_cache(maxsize=1)
-def host_cpu() -> tuple[str, tuple[str, ...]]:
-    """Return (CPU name, "+feature" words) of this machine; generic where LLVM is not installed."""
-    try:
-        import llvmlite.binding as llvm
-    except ImportError:
-        return "", ()
-    features = llvm.get_host_cpu_features()
-    if features.get("amx-tile") and not permits_tiles():
-        features = {name: on and not name.startswith("amx-") for name, on in features.items()}
-    return llvm.get_host_cpu_name(), tuple(
-        f"{'+' if on else '-'}{name}" for name, on in sorted(features.items())
-    )

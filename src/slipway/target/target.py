@@ -25,6 +25,7 @@ from slipway.errors import TargetError
 from slipway.target import cpus
 from slipway.target.coherence import ARM_PROFILES, FPU_FEATURES, check_options
 from slipway.target.cores import Core, core_of
+from slipway.target.host import host_cpu
 from slipway.target.kinds import (
     OLDER_OPTIONS,
     TargetKind,
@@ -248,7 +249,7 @@ class Target:
         """The CPU to name to LLVM: the one asked for, this machine's, or a generic one."""
         if self.mcpu == "native" or (self.kind.name == "llvm" and not self.mcpu and
                                      self._is_host()):  # fmt: skip
-            return cpus.host_cpu()[0] or _GENERIC.get(self.parsed_triple.arch, "generic")
+            return host_cpu()[0] or _GENERIC.get(self.parsed_triple.arch, "generic")
         if self.mcpu:
             return self.mcpu
         return _GENERIC.get(self.parsed_triple.arch, "generic")
@@ -259,7 +260,7 @@ class Target:
         words: tuple[str, ...] = ()
         if self.mcpu == "native" or (self.kind.name == "llvm" and not self.mcpu and
                                      self._is_host()):  # fmt: skip
-            words = cpus.host_cpu()[1]
+            words = host_cpu()[1]
         words += FPU_FEATURES.get(str(self.attrs.get("mfpu", "")), ())
         if self.cpu.startswith("generic-rv"):  # Linux on RISC-V means at least rv64gc
             words = ("+m", "+a", "+f", "+d", "+c", *words)
