@@ -27,6 +27,7 @@ from slipway.errors import ExecutionError
 from slipway.inspect.units import time_text
 
 if TYPE_CHECKING:
+    from slipway.tuning.tune import Progress
     from slipway.tuning.whole_model import WholeModel
 
 
@@ -245,7 +246,7 @@ def runner_of(
     return DeviceRunner(host, port, key, connect_s=timeout)
 
 
-def line_of(progress: Any) -> dict[str, Any]:
+def line_of(progress: Progress) -> dict[str, Any]:
     """Return what is shown of a task."""
     return {
         "layer": progress.task.layers[0] if progress.task.layers else progress.task.name,

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from slipway.runtime.array_file import release
 from slipway.runtime.artifact import FORMAT_VERSION, LIBRARY_MEMBER, SUMS_MEMBER
 from slipway.toolchain.link import write_file
 
@@ -27,7 +28,9 @@ def _archived(members: Mapping[str, Sequence[Any]]) -> Iterator[Any]:
         header.size = sum(map(len, members[name]))
         header.mode = 0o644
         yield header.tobuf(tarfile.USTAR_FORMAT)
-        yield from members[name]
+        for piece in members[name]:
+            yield piece
+            release(piece)
         yield b"\0" * (-header.size % tarfile.BLOCKSIZE)
         total += tarfile.BLOCKSIZE + header.size + -header.size % tarfile.BLOCKSIZE
     end = 2 * tarfile.BLOCKSIZE
@@ -85,4 +88,5 @@ def _sum(pieces: Sequence[Any]) -> str:
     digest = hashlib.sha256()
     for piece in pieces:
         digest.update(piece)
+        release(piece)
     return digest.hexdigest()

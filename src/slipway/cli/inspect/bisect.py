@@ -34,6 +34,9 @@ from slipway.rpc.model_devices import ModelDevices
 from slipway.toolchain.tempdir import tempdir
 
 if TYPE_CHECKING:
+    from slipway.inspect.bisect import Culprit
+    from slipway.ir.function import IRModule
+    from slipway.relay.expr import Function
     from slipway.target import Target
 
 
@@ -107,7 +110,7 @@ def bisect(
         console.out.print(f"[green]✓[/] {chosen} on {connection.where}: every kernel agrees")
 
 
-def given_or_random(main: Any, path: Path | None) -> dict[str, Any]:
+def given_or_random(main: Function, path: Path | None) -> dict[str, Any]:
     """Return an array for each input: from the file, or random."""
     given = read_arrays(path) if path else {}
     return {name: given.get(name, array) for name, array in made_up_inputs(main).items()}
@@ -115,7 +118,7 @@ def given_or_random(main: Any, path: Path | None) -> dict[str, Any]:
 
 def check_import(
     model: Path,
-    main: Any,
+    main: Function,
     arrays: dict[str, Any],
     wanted: Sequence[Any],
     tolerance: float,
@@ -147,7 +150,7 @@ def check_import(
 
 
 def check_target(
-    module: Any, target: Target, connection: Connection, arrays: dict[str, Any],
+    module: IRModule, target: Target, connection: Connection, arrays: dict[str, Any],
     wanted: Sequence[Any], tolerance: float, opt_level: int,
 ) -> Any:  # fmt: skip
     """Return the first pass or kernel that gives other numbers for `target`, if any."""
@@ -201,7 +204,7 @@ def run_whole(library: Any, devices: ModelDevices, arrays: dict[str, Any]) -> li
 
 
 def stop_at(
-    culprit: Any,
+    culprit: Culprit | None,
     output: Path | None,
     model: Path,
     arrays: dict[str, Any],

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from slipway.inspect.bisect import Culprit
     from slipway.target import Target
 
 SCRIPT = '''"""Shows how one kernel differs from its NumPy reference: python repro.py [TARGET]."""
@@ -35,7 +36,7 @@ for i, got in enumerate(found if isinstance(found, list) else [found]):
 
 
 def write_repro(
-    culprit: Any,
+    culprit: Culprit,
     folder: Path,
     target: Target | None = None,
     model: Path | None = None,
@@ -56,7 +57,7 @@ def write_repro(
         )
         for i, array in enumerate(values)
     }  # fmt: skip
-    np.savez(folder / "arrays.npz", **arrays)
+    np.savez(folder / "arrays.npz", **arrays)  # type: ignore[arg-type]
     found = culprit.difference
     content = {
         "kind": culprit.kind, "name": culprit.name, "nodes": list(culprit.nodes),
@@ -93,7 +94,7 @@ def write_source(kernel: Any, target: Target | None, folder: Path) -> list[str]:
     return [f"kernel.{ending}" for ending in endings.values()]
 
 
-def write_case(culprit: Any, model: Path, inputs: Any, folder: Path) -> list[str]:
+def write_case(culprit: Culprit, model: Path, inputs: Any, folder: Path) -> list[str]:
     """Write the culprit's nodes of an ONNX model as a model of their own, with data."""
     from slipway.cli import console
     from slipway.frontends.onnx.extract import extract, save_case

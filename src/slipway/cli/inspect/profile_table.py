@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.markup import escape
 
 from slipway.cli import console
-from slipway.inspect.profile import operators_text
+from slipway.inspect.profile import ModelProfile, operators_text
 from slipway.inspect.units import time_text
 
 
-def profile_rows(report: Any, limit: int | None = None) -> list[tuple[str, str, str]]:
+def profile_rows(report: ModelProfile, limit: int | None = None) -> list[tuple[str, str, str]]:
     """Return (name, time, share of the whole) of each operator, slowest first.
 
     With `limit`, the operators after the first `limit` are summed up in one last row.
@@ -27,7 +25,7 @@ def profile_rows(report: Any, limit: int | None = None) -> list[tuple[str, str, 
     return rows
 
 
-def print_profile(report: Any, top: int | None, title: str) -> None:
+def print_profile(report: ModelProfile, top: int | None, title: str) -> None:
     """Print the whole table, and what it comes to."""
     whole = report.seconds or 1.0
     order = sorted(report.operators, key=lambda o: -o.seconds)

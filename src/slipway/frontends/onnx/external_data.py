@@ -13,6 +13,7 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.errors import ModelError
+from slipway.runtime.array_file import LEAST_BYTES, Array, range_of
 
 EXTERNAL = 1  # TensorProto.DataLocation
 
@@ -22,6 +23,20 @@ def check_external_data(proto: Any, folder: Path, dtype_of: dict[int, str]) -> N
     for tensor in _tensors(proto):
         if tensor.data_location == EXTERNAL:
             _check(tensor, folder, dtype_of)
+
+
+def external_bytes(tensor: Any, folder: Path, dtype_of: dict[int, str]) -> Array | None:
+    """Return the large data of a tensor that keeps it elsewhere; None for all others.
+
+    Raises ModelError as `check_external_data` does.
+    """
+    if tensor.data_location != EXTERNAL:
+        return None
+    path, offset, length = _check(tensor, folder, dtype_of)
+    if length < LEAST_BYTES:
+        return None
+    with path.open("rb") as file:
+        return range_of(file, offset, length)
 
 
 def _tensors(proto: Any) -> Iterator[Any]:
@@ -42,7 +57,8 @@ def _tensors(proto: Any) -> Iterator[Any]:
             graphs += attribute.graphs
 
 
-def _check(tensor: Any, folder: Path, dtype_of: dict[int, str]) -> None:
+def _check(tensor: Any, folder: Path, dtype_of: dict[int, str]) -> tuple[Path, int, int]:
+    """Return the file, the first byte and the number of bytes of a tensor's data."""
     name = tensor.name or "a constant"
 
     def refused(why: str) -> ModelError:
@@ -81,10 +97,11 @@ def _check(tensor: Any, folder: Path, dtype_of: dict[int, str]) -> None:
         )
     dtype = dtype_of.get(tensor.data_type)
     if dtype is None or any(d < 0 for d in tensor.dims):
-        return  # refused with its own words where it is read
+        return folder / path, offset, length  # refused with its own words where it is read
     bits = prod(tensor.dims) * dtypes.bits_of(dtype)
     if length != -(-bits // 8):
         raise ModelError(
             f"the tensor {name!r} should hold {prod(tensor.dims)} {dtype} elements for shape "
             f"{tuple(tensor.dims)}, but {location[:200]!r} has {length} bytes of data for it"
         )
+    return folder / path, offset, length

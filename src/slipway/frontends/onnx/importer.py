@@ -39,7 +39,14 @@ from slipway.frontends.onnx.implied import with_implied
 from slipway.frontends.onnx.meanings import port_meanings
 from slipway.frontends.onnx.node_check import check_node, check_values, objection_to
 from slipway.frontends.onnx.open_sizes import OpenSizes, SizeTrial, open_sizes, shapes_of_dims
-from slipway.frontends.onnx.reader import array_of, load_model, value_type, weights_bytes
+from slipway.frontends.onnx.reader import (
+    Weights,
+    array_of,
+    is_aside,
+    open_model,
+    value_type,
+    weights_bytes,
+)
 from slipway.frontends.onnx.settled_values import (
     Values,
     presumed,
@@ -104,10 +111,10 @@ def from_onnx(
     by name.  Raises ModelError for a file that cannot be read and for what is not supported.
     """
     _check_config(convert_config)
-    proto = load_model(model)
+    proto, weights = open_model(model)
     overrides = dtype if isinstance(dtype, Mapping) else {}
-    with import_budget(weights_bytes(proto)):
-        importer = _Importer(proto, opset_of(proto, opset), freeze_params, constants)
+    with import_budget(weights_bytes(proto, weights)):
+        importer = _Importer(proto, weights, opset_of(proto, opset), freeze_params, constants)
         given = shapes_of_dims(proto, shape, dims)
         with open_sizes(proto, given, lambda shapes: _trial(importer, shapes, overrides)):
             function = importer.main(given, overrides)
@@ -144,10 +151,10 @@ def check_onnx(
 
     The arguments are those of `from_onnx`.  Raises ModelError for a file that cannot be read.
     """
-    proto = load_model(model)
+    proto, weights = open_model(model)
     overrides = dtype if isinstance(dtype, Mapping) else {}
-    with import_budget(weights_bytes(proto)):
-        importer = _Importer(proto, opset_of(proto, opset), freeze=True, constants=constants)
+    with import_budget(weights_bytes(proto, weights)):
+        importer = _Importer(proto, weights, opset_of(proto, opset), True, constants)
         importer.book.survey = True
         given = shapes_of_dims(proto, shape, dims)
         with open_sizes(proto, given, lambda shapes: _trial(importer, shapes, overrides)):
@@ -157,8 +164,8 @@ def check_onnx(
 
 def _trial(like: _Importer, shapes: dict[str, Any], overrides: Mapping[str, str]) -> SizeTrial:
     """Read the model with these shapes; return how many nodes fail, and the outputs' shapes."""
-    with import_budget(weights_bytes(like.proto)):
-        importer = _Importer(like.proto, like.opset, True, like.constants)
+    with import_budget(weights_bytes(like.proto, like.weights)):
+        importer = _Importer(like.proto, like.weights, like.opset, True, like.constants)
         _, results = importer.survey(shapes, overrides)
     names = [o.name for o in importer.graph.output]
     pairs = zip(names, results, strict=False)  # fewer results where there are problems
@@ -174,13 +181,14 @@ class _Importer:
     def __init__(
         self,
         proto: Any,
+        weights: Weights,
         opset: int,
         freeze: bool,
         constants: Constants | None = None,
         values: Values | None = None,
     ) -> None:
         check_names(proto)
-        self.proto = proto
+        self.proto, self.weights = proto, weights
         self.constants = dict(constants or {})
         self.graph = proto.graph
         self.converters = load_converters()
@@ -247,7 +255,7 @@ class _Importer:
         )
 
     def _with_values(self, values: Values) -> _Importer:
-        other = _Importer(self.proto, self.opset, self.freeze, self.constants, values)
+        other = _Importer(self.proto, self.weights, self.opset, self.freeze, self.constants, values)
         other.book.survey = self.book.survey
         return other
 
@@ -289,7 +297,7 @@ class _Importer:
     def _initializers(self, graph: Any) -> dict[str, Value]:
         values: dict[str, Value] = {"": None}
         for tensor in graph.initializer:
-            array = array_of(tensor)
+            array = self.weights[tensor.name] if is_aside(tensor) else array_of(tensor)
             # Integers are mostly shapes and axes: they stay constants in either mode.
             if self.freeze or not dtypes.is_float(array.dtype.name):
                 values[tensor.name] = Constant(array)

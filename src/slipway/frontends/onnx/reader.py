@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import prod
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from slipway import dtypes
 from slipway.errors import ModelError, TypeInferenceError
-from slipway.frontends.onnx.external_data import check_external_data
+from slipway.frontends.onnx.external_data import EXTERNAL, check_external_data, external_bytes
+from slipway.frontends.onnx.weights import without_large_weights
 from slipway.relay.types import TensorType
 from slipway.runtime.ndarray import numpy_dtype
 from slipway.version import install_line
 
+Array = np.ndarray[Any, Any]
+Weights = Mapping[str, Array]
 # TensorProto.DataType -> dtype; the others (strings, complex numbers) are not served.
 DTYPE_OF = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64",
@@ -53,6 +59,69 @@ def load_model(model: Any) -> Any:
         raise ModelError(f"there is no model file {str(path)!r}")
     proto = _parse(onnx, path.read_bytes(), repr(str(path)))
     check_external_data(proto, path.parent, DTYPE_OF)
+    _load_external(onnx, proto, path)
+    return proto
+
+
+def open_model(model: Any) -> tuple[Any, Weights]:
+    """Return a ModelProto as `load_model` does, without the large weights, and these by name.
+
+    They lie in files of their own; their TensorProtos say so, as `is_aside` tells.
+    """
+    if not isinstance(model, (str, Path)) or not Path(model).is_file():
+        return load_model(model), {}
+    onnx, path = onnx_package(), Path(model)
+    taken = without_large_weights(path)
+    if taken is None:  # protobuf says what is wrong with the whole file
+        return load_model(path), {}
+    rest, inside = taken
+    try:
+        proto = _parse(onnx, rest, repr(str(path)))
+    except ModelError:
+        return load_model(path), {}
+    tensors = list(proto.graph.initializer)
+    marked = [tensor for tensor in tensors if is_aside(tensor)]
+    if len(marked) != len(inside):
+        return load_model(path), {}
+    for tensor in marked:
+        tensor.ClearField("data_location")
+    check_external_data(proto, path.parent, DTYPE_OF)
+    outside = [(t, external_bytes(t, path.parent, DTYPE_OF)) for t in tensors]
+    weights, aside = {}, []
+    for tensor, data in (*zip(marked, inside, strict=True), *outside):
+        if data is None:
+            continue
+        tensor.ClearField("data_location")
+        tensor.ClearField("external_data")
+        array = _viewed(tensor, data)
+        if array is None:
+            tensor.raw_data = data.tobytes()
+        else:
+            weights[tensor.name] = array
+            aside.append(tensor)
+    _load_external(onnx, proto, path)
+    for tensor in aside:
+        tensor.data_location = EXTERNAL
+    return proto, weights
+
+
+def is_aside(tensor: Any) -> bool:
+    """Return whether the values of a TensorProto are among the weights of `open_model`."""
+    return tensor.data_location == EXTERNAL and not tensor.external_data
+
+
+def _viewed(tensor: Any, data: Array) -> Array | None:
+    """Return bytes as the array that a TensorProto describes; None where they are not."""
+    dtype, shape = DTYPE_OF.get(tensor.data_type), tuple(tensor.dims)
+    if dtype is None or dtypes.is_carried(dtype) or any(extent < 0 for extent in shape):
+        return None
+    if data.nbytes != prod(shape) * dtypes.bytes_of(dtype):
+        return None
+    viewed: Array = data.view(numpy_dtype(dtype))
+    return viewed.reshape(shape)
+
+
+def _load_external(onnx: ModuleType, proto: Any, path: Path) -> None:
     try:
         onnx.load_external_data_for_model(proto, str(path.parent))
     except Exception as error:  # onnx raises several unrelated classes here
@@ -61,10 +130,9 @@ def load_model(model: Any) -> Any:
         raise ModelError(
             f"{str(path)!r} keeps weights in other files that cannot be read: {error}"
         ) from error
-    return proto
 
 
-def _parse(onnx: Any, data: bytes, what: str) -> Any:
+def _parse(onnx: ModuleType, data: bytes, what: str) -> Any:
     if not data:
         raise ModelError(f"{what} is empty, so it is no ONNX model")
     proto = onnx.ModelProto()
@@ -117,11 +185,12 @@ def array_of(tensor: Any) -> np.ndarray[Any, Any]:
     return np.asarray(array)
 
 
-def weights_bytes(proto: Any) -> int:
-    """Return the bytes of the constants that the file of a model holds."""
+def weights_bytes(proto: Any, aside: Weights) -> int:
+    """Return the bytes of the constants that the file of a model holds, and those taken aside."""
     tensors = list(proto.graph.initializer)
     tensors += [a.t for node in proto.graph.node for a in node.attribute if a.type == 4]
-    return sum(tensor.ByteSize() for tensor in tensors)
+    inside: int = sum(tensor.ByteSize() for tensor in tensors)
+    return inside + sum(array.nbytes for array in aside.values())
 
 
 def value_type(name: str, type_: Any) -> tuple[tuple[Any, ...], str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from slipway.errors import SlipwayError
 from slipway.frontends.onnx.isolated import ModelRefused, inferred
-from slipway.frontends.onnx.reader import onnx_package, value_type
+from slipway.frontends.onnx.reader import is_aside, onnx_package, value_type
 from slipway.relay.expr import Var
 from slipway.relay.types import TensorType, is_open
 
@@ -128,7 +128,7 @@ def _without_weights(proto: Any) -> Any:
         getattr(made, name).extend(getattr(graph, name))
     listed = {info.name for info in graph.input}
     for tensor in graph.initializer:
-        if tensor.ByteSize() <= MAX_VALUE_BYTES:
+        if tensor.ByteSize() <= MAX_VALUE_BYTES and not is_aside(tensor):
             made.initializer.append(tensor)
         elif tensor.name not in listed:
             shape = list(tensor.dims)

@@ -15,6 +15,7 @@ from slipway.relay.interpret import evaluate_call
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.types import TensorType, flatten, is_open
 from slipway.relay.visit import post_order, rewrite
+from slipway.runtime.array_file import in_file, release
 
 # A result larger than this stays a computation unless its inputs are as large: a broadcast
 # constant belongs into the kernel, not into the parameter file.
@@ -70,9 +71,15 @@ def fold_one(expr: Expr, take: Callable[[int], Any] | None = None) -> Expr | Non
     if take is not None and take(out_bytes) is False:
         return None
     result = evaluate_call(expr, values)
-    if isinstance(result, tuple):
-        return Tuple(tuple(Constant(r) for r in result))
-    return Constant(result)
+    made = (
+        Tuple(tuple(Constant(in_file(r)) for r in result))
+        if isinstance(result, tuple)
+        else Constant(in_file(result))
+    )
+    for value in values:
+        if isinstance(value, np.ndarray):
+            release(value)
+    return made
 
 
 def empty_result(call: Call) -> Expr | None:

@@ -20,6 +20,7 @@ from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.visit import post_order, rebuild, use_counts
+from slipway.runtime.array_file import in_file, release
 
 CONVS = ("nn.conv1d", "nn.conv2d", "nn.conv3d")
 
@@ -103,8 +104,10 @@ class _FoldScaleAxis:
         shaped = _per_output(value, factor)
         if shaped is None:
             return None
-        scaled_weight = np.multiply(weight.array, shaped).astype(weight.array.dtype, copy=False)
-        return self._own(value.with_args((value.args[0], Constant(scaled_weight))))  # type: ignore[no-any-return]
+        array = np.multiply(weight.array, shaped).astype(weight.array.dtype, copy=False)
+        scaled_weight = Constant(in_file(array))
+        release(weight.array)
+        return self._own(value.with_args((value.args[0], scaled_weight)))  # type: ignore[no-any-return]
 
 
 def _split(call: Any) -> tuple[Expr, Constant | None]:
