@@ -14,6 +14,7 @@ import numpy as np
 from slipway.compiler.model_factory import ModelFactory
 from slipway.deploy.agreement import TOLERANCE, Agreement, agreement_of
 from slipway.deploy.device import executor_there, open_session
+from slipway.deploy.direct import DirectCalls, direct_calls
 from slipway.deploy.reference import random_inputs, reference_of
 from slipway.deploy.tensors import (
     Array,
@@ -78,6 +79,7 @@ class Model:
         self._session: RPCSession | None = None
         self._owns_session = False
         self._executor: GraphModule | None = None
+        self._direct: DirectCalls | None = None  # once there is an executor in this process
 
     # Running.
 
@@ -98,6 +100,7 @@ class Model:
                 )
             else:
                 self._executor = GraphModule(self._loaded()["default"](*self._devices.each))
+                self._direct = direct_calls(self._executor, self.inputs, self.outputs)
         return self._executor
 
     def _loaded(self) -> Any:
@@ -113,6 +116,10 @@ class Model:
         the rows they have in the model are run one batch after the other.  Returns an array, or
         for several outputs a dictionary by name.  Raises ExecutionError for inputs that do not fit.
         """
+        made = None if named or self._direct is None else self._direct.run(inputs)
+        if made is not None:
+            names = (spec.name for spec in self.outputs)
+            return made[0] if len(made) == 1 else dict(zip(names, made, strict=True))
         results = self.run(named_inputs(self.inputs, inputs, named))
         return next(iter(results.values())) if len(results) == 1 else results
 
@@ -137,11 +144,7 @@ class Model:
         for name, value in arrays.items():
             executor.set_input(name, np.asarray(value, order="C"))
         executor.run()
-        # Copies: the next run overwrites the executor's own memory.
-        return {
-            spec.name: np.array(executor.get_output(i).numpy())
-            for i, spec in enumerate(self.outputs)
-        }
+        return {spec.name: executor.get_output(i).numpy() for i, spec in enumerate(self.outputs)}
 
     def on(
         self,
@@ -177,7 +180,7 @@ class Model:
 
         Also at the end of ``with m.on("pi4", tracker=...) as there:``.
         """
-        self._executor = None
+        self._executor = self._direct = None
         if self._session is not None and self._owns_session:
             self._session.close()
 

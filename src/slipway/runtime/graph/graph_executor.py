@@ -357,6 +357,11 @@ class GraphModule:
         for name, value in values.items():
             self.set_input(name, value)
 
+    @property
+    def has_given_memory(self) -> bool:
+        """Return whether an input or output lies in memory of the caller's, of zero-copy calls."""
+        return bool(self._kept)
+
     # What the model looks like.
 
     def get_num_inputs(self) -> int:
