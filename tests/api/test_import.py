@@ -86,3 +86,21 @@ def test_functions_win_over_modules_of_their_name():
     assert callable(slipway.build)
     assert callable(slipway.lower)
     assert callable(slipway.relay.build)
+
+
+def test_a_saved_model_is_loaded_and_called_without_a_compiler(tmp_path):
+    x = slipway.relay.var("x", shape=(2, 3))
+    module = slipway.IRModule.from_expr(slipway.relay.Function([x], slipway.relay.exp(x)))
+    slipway.compile(module, target="llvm", quiet=True).save(tmp_path / "m.tar")
+    program = (
+        "import numpy, slipway\n"
+        f"m = slipway.load({str(tmp_path / 'm.tar')!r})\n"
+        "assert (m(numpy.zeros((2, 3), 'float32')) == 1).all()\n"
+        "assert (m(numpy.zeros((2, 3), 'float32')) == 1).all()"
+    )
+    loaded = loaded_by(program)
+    floors = ("compiler", "relay", "te", "tir", "codegen", "backends", "rpc", "report", "micro")
+    assert not [name for name in loaded if name.startswith(tuple(f"slipway.{f}" for f in floors))]
+    assert not loaded & {"asyncio", "statistics", "numpy.typing", "llvmlite", "onnx"}
+    own = [name for name in loaded if name.partition(".")[0] == "slipway"]
+    assert len(own) <= 52, f"{len(own)} modules for a model that is loaded"

@@ -15,7 +15,8 @@ from slipway.backends.cpu import graph
 from slipway.cli.inspect import bisect as command
 from slipway.compiler.relay_build import kernel_graph
 from slipway.frontends.onnx import converters
-from slipway.inspect.bisect import difference, find_kernel, node_values, trace_of
+from slipway.inspect.bisect import find_kernel, node_values, trace_of
+from slipway.inspect.difference import difference
 from slipway.relay import op_registry
 from slipway.relay.interpret import interpret
 from slipway.target import Target

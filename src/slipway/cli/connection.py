@@ -88,7 +88,7 @@ class Connection:
         """Return the graph executor of a model, on the kinds of device that it is for."""
         from slipway.contrib import graph_executor
         from slipway.inspect.profile import metadata_of
-        from slipway.rpc.model_devices import ModelDevices
+        from slipway.runtime.model_devices import ModelDevices
 
         devices = ModelDevices(metadata_of(artifact), self.remote)
         self.device = devices.main

@@ -17,7 +17,6 @@ from slipway.toolchain.link import (
     linked_bytes,
     write_file,
 )
-from slipway.toolchain.web_runtime import web_runtime
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +33,7 @@ _IMPORTS, _MEMORY = 2, 2  # the section, and the kind of an import
 
 def web_objects(compiled: CompiledModule, model: ModelParts | None) -> list[bytes]:
     """Return the objects that make compiled functions a program: runtime, table, model."""
-    objects = [web_runtime(threaded=is_threaded(compiled.target)).read_bytes()]
+    objects = [_runtime(compiled.target)]
     blobs = {}
     if model is not None:
         blobs = {GRAPH_SYMBOL: model.graph_binary}
@@ -46,6 +45,12 @@ def web_objects(compiled: CompiledModule, model: ModelParts | None) -> list[byte
     return objects
 
 
+def _runtime(target: Target) -> bytes:
+    from slipway.toolchain.web_runtime import web_runtime
+
+    return web_runtime(threaded=is_threaded(target)).read_bytes()
+
+
 def web_program(code: bytes, model_text: str, target: Target) -> list[bytes]:
     """Return the objects of a model compiled ahead of time: runtime, its code, its description.
 
@@ -53,7 +58,7 @@ def web_program(code: bytes, model_text: str, target: Target) -> list[bytes]:
     """
     text = model_text + _image("", (), {}, model="@slw_web_model")
     table = CompiledText(text, target, "the description of the program").object_bytes
-    return [web_runtime(threaded=is_threaded(target)).read_bytes(), code, table]
+    return [_runtime(target), code, table]
 
 
 def write_page(

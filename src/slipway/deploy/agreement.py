@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slipway.deploy.tensors import Array
-from slipway.inspect.bisect import TOLERANCE, difference
+from slipway.inspect.difference import TOLERANCE, difference
 
 __all__ = ["TOLERANCE", "Agreement", "OutputAgreement", "agreement_of"]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from slipway.errors import ExecutionError, did_you_mean
 from slipway.rpc.client import CONNECT_TIMEOUT_S, RPCSession, connect
-from slipway.rpc.model_devices import ModelDevices
 from slipway.rpc.tracker_client import REQUEST_TIMEOUT_S, connect_tracker
 from slipway.runtime.graph.graph_executor import GraphModule
+from slipway.runtime.model_devices import ModelDevices
 
 DEVICE_PORT = 9090
 TRACKER_PORT = 9190

@@ -7,13 +7,11 @@ import shutil
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipway.compiler.model_factory import ModelFactory
 from slipway.deploy.agreement import TOLERANCE, Agreement, agreement_of
-from slipway.deploy.device import executor_there, open_session
 from slipway.deploy.direct import DirectCalls, direct_calls
 from slipway.deploy.reference import random_inputs, reference_of
 from slipway.deploy.tensors import (
@@ -25,17 +23,16 @@ from slipway.deploy.tensors import (
     specs_of,
 )
 from slipway.errors import ExecutionError
-from slipway.inspect.profile import ModelProfile, profile_model
-from slipway.report.make import make_report
-from slipway.report.page import write_page
-from slipway.report.place import why_not_here
-from slipway.rpc.client import RPCSession
-from slipway.rpc.model_devices import ModelDevices
 from slipway.runtime.artifact import Artifact, read_artifact
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.load import module_of_artifact
+from slipway.runtime.model_devices import ModelDevices
 from slipway.runtime.timing import BenchmarkResult
 from slipway.toolchain.tempdir import TempDirectory, tempdir
+
+if TYPE_CHECKING:
+    from slipway.inspect.profile import ModelProfile
+    from slipway.rpc.client import RPCSession
 
 Outputs = dict[str, Array]
 
@@ -95,6 +92,8 @@ class Model:
         """
         if self._executor is None:
             if self._session is not None:
+                from slipway.deploy.device import executor_there
+
                 self._executor = executor_there(
                     self._session, self.artifact, self.name, self._devices
                 )
@@ -161,6 +160,8 @@ class Model:
 
         Raises RPCError when nothing answers.  The session ends with the returned model.
         """
+        from slipway.deploy.device import open_session
+
         session, name = open_session(where, key=key, tracker=tracker, token=token)
         there = Model(
             self.artifact,
@@ -194,6 +195,8 @@ class Model:
 
     def profile(self, number: int = 10, repeat: int = 3, **inputs: Any) -> ModelProfile:
         """Measure each operator where the model runs; inputs that are not given are random."""
+        from slipway.inspect.profile import profile_model
+
         self._fill(inputs)
         return profile_model(self.executor, self._contents.metadata, number=number, repeat=repeat)
 
@@ -240,6 +243,10 @@ class Model:
         (`numbers`), memory, sizes, versions.  Raises ExecutionError for a model that was loaded:
         a file does not hold its graph.
         """
+        from slipway.compiler.model_factory import ModelFactory
+        from slipway.report.make import make_report
+        from slipway.report.page import write_page
+
         if not isinstance(self.library, ModelFactory):
             raise ExecutionError(
                 f"{self.name}: a report tells how a model was compiled, which a file that was "
@@ -280,6 +287,8 @@ class Model:
     # Showing.
 
     def _loads_here(self) -> bool:
+        from slipway.report.place import why_not_here
+
         return not why_not_here(self.artifact)
 
     def _rows(self) -> list[tuple[str, str]]:

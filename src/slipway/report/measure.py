@@ -10,9 +10,10 @@ import numpy as np
 from slipway.compiler.graph import COPY
 from slipway.compiler.model_factory import ModelFactory
 from slipway.deploy.agreement import Agreement, agreement_of
-from slipway.inspect.bisect import Caller, arguments_of, trace_of
+from slipway.inspect.bisect import arguments_of, trace_of
 from slipway.inspect.profile import ModelProfile
 from slipway.report.data import Output, Report
+from slipway.runtime.model_devices import Caller
 
 Array = np.ndarray[Any, Any]
 

@@ -6,15 +6,17 @@ import ctypes
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from slipway import dtypes
 from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
 from slipway.runtime.devices import Device, RemoteDevice
 from slipway.runtime.libraries.native_library import native_runtime, tvm_ffi
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 ALIGNMENT_BYTES = 64
 _NUMPY_OWN = frozenset(

@@ -11,10 +11,9 @@ import os
 import struct
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from slipway import dtypes
 from slipway.errors import ArtifactError
@@ -26,6 +25,9 @@ from slipway.runtime.ndarray import (
     pack_halves,
     unpack_halves,
 )
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _LIST_MAGIC = 0xF7E58D4F05049CB7
 _TENSOR_MAGIC = 0xDD5E40F096B4A13F

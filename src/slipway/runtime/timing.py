@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from slipway.errors import ArgumentValueError
 
@@ -27,14 +28,13 @@ class BenchmarkResult:
         values = tuple(float(value) for value in results)
         if not values:
             raise ArgumentValueError("a benchmark result needs at least one measurement.")
-        mean = statistics.fmean(values)
         set_field = object.__setattr__
         set_field(self, "results", values)
-        set_field(self, "mean", mean)
-        set_field(self, "median", statistics.median(values))
+        set_field(self, "mean", float(np.mean(values)))
+        set_field(self, "median", float(np.median(values)))
         set_field(self, "min", min(values))
         set_field(self, "max", max(values))
-        set_field(self, "std", statistics.pstdev(values, mean))
+        set_field(self, "std", float(np.std(values)))
 
     def __str__(self) -> str:
         names = ("mean", "median", "max", "min", "std")

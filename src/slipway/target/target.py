@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
-from slipway.classic.names import missing
 from slipway.entered import Entered
 from slipway.errors import TargetError
 from slipway.target import cpus
@@ -570,6 +569,10 @@ def _options_of_text(text: str) -> dict[str, Any]:
 def __getattr__(name: str) -> Any:
     """Find the functions of `slipway.target.models` here too, where classic TVM has them."""
     if name not in MODELS:
+        if name.startswith("__"):  # Python's own questions
+            raise AttributeError(name)
+        from slipway.classic.names import missing
+
         raise AttributeError(missing(__name__, name, list(MODELS)))
     return MODELS[name]
 

@@ -17,7 +17,8 @@ from typing import Protocol
 import numpy as np
 
 from slipway.errors import RPCError, SlipwayError
-from slipway.inspect.bisect import difference, kernel_reference
+from slipway.inspect.bisect import kernel_reference
+from slipway.inspect.difference import difference
 from slipway.relay.open_dims import usual_type
 from slipway.relay.types import TensorType, flatten
 from slipway.rpc.client import RPCSession

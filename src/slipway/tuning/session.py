@@ -13,8 +13,8 @@ import numpy as np
 from slipway.errors import RPCError
 from slipway.inspect.profile import metadata_of
 from slipway.rpc.client import RPCSession
-from slipway.rpc.model_devices import ModelDevices
 from slipway.runtime.graph.graph_executor import GraphModule
+from slipway.runtime.model_devices import ModelDevices
 from slipway.tuning.space import Candidate
 
 Array = np.ndarray[Any, Any]

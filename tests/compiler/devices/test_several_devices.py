@@ -11,8 +11,8 @@ from slipway.contrib import graph_executor
 from slipway.errors import ArtifactError, ExecutionError, LoweringError, TargetError
 from slipway.inspect.bisect import find_kernel, trace_of
 from slipway.report.make import make_report
-from slipway.rpc.model_devices import ModelDevices
 from slipway.runtime.graph.graph_format import Arena, GraphTables
+from slipway.runtime.model_devices import ModelDevices
 
 CPU, OPENCL, VULKAN = 1, 4, 7
 TARGETS = {"cpu": "llvm", "opencl": "opencl"}

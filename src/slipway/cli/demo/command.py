@@ -28,7 +28,7 @@ from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFormat
 from slipway.errors import ExecutionError, ModelError
 from slipway.inspect.units import time_text
-from slipway.rpc.model_devices import ModelDevices
+from slipway.runtime.model_devices import ModelDevices
 from slipway.toolchain import emulators, native
 from slipway.toolchain.tempdir import tempdir
 from slipway.version import VERSION

@@ -30,7 +30,7 @@ from slipway.cli.options import (
 )
 from slipway.cli.run import read_arrays
 from slipway.deploy.model_file import format_of
-from slipway.rpc.model_devices import ModelDevices
+from slipway.runtime.model_devices import ModelDevices
 from slipway.toolchain.tempdir import tempdir
 
 if TYPE_CHECKING:
@@ -126,7 +126,8 @@ def check_import(
 ) -> Any:
     """Return the first node whose import gives other numbers than ONNX Runtime, if any."""
     from slipway.frontends.onnx.reference import as_inputs, has_onnxruntime, run_onnxruntime
-    from slipway.inspect.bisect import Culprit, first_difference, node_values
+    from slipway.inspect.bisect import Culprit, node_values
+    from slipway.inspect.difference import first_difference
 
     if not has_onnxruntime():
         console.err.print("ONNX Runtime is not installed: the import is not checked")
@@ -158,7 +159,8 @@ def check_target(
     from slipway import relay
     from slipway.compiler.optimize import optimize_steps
     from slipway.compiler.relay_build import layout_lanes
-    from slipway.inspect.bisect import Culprit, find_kernel, find_pass, first_difference, trace_of
+    from slipway.inspect.bisect import Culprit, find_kernel, find_pass, trace_of
+    from slipway.inspect.difference import first_difference
 
     with slipway.transform.PassContext(opt_level=opt_level):
         with console.step(f"Compiling for {target}"):

@@ -129,8 +129,8 @@ def measure(
     from slipway.cli.run import input_arrays, read_arrays
     from slipway.inspect.limits import Probes
     from slipway.inspect.profile import open_artifact, profile_model
-    from slipway.rpc.model_devices import ModelDevices
     from slipway.runtime.graph.graph_format import GraphTables
+    from slipway.runtime.model_devices import ModelDevices
     from slipway.runtime.threads import num_threads
     from slipway.target import Target
 

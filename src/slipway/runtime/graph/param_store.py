@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from slipway import dtypes
 from slipway.runtime.ndarray import ALIGNMENT_BYTES, NDArray, aligned_bytes, array_over
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _WORTH_THREADS = 1 << 20  # bytes
 

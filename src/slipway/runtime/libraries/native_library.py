@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
-from importlib.abc import MetaPathFinder
 from typing import Any
 
 from slipway import errors
@@ -63,7 +62,9 @@ def _torch_left_alone() -> Iterator[None]:
         sys.meta_path.remove(finder)
 
 
-class _NoTorch(MetaPathFinder):
+class _NoTorch:
+    """A finder by what it has: `importlib.abc` would load half of Python's library."""
+
     def __init__(self, thread: int) -> None:
         self.thread = thread
 

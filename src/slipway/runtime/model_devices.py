@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
-from slipway.inspect.bisect import Caller
-from slipway.rpc.client import RPCSession
 from slipway.runtime.devices import Device, cpu
 from slipway.runtime.ndarray import array
 
 Array = np.ndarray[Any, Any]
+# Calls one compiled function by name, on arrays, for results like others.
+Caller = Callable[[str, Sequence[Array], Sequence[Array]], list[Array]]
+
+
+class DevicesOf(Protocol):
+    """What has devices: a session on a device server."""
+
+    def cpu(self, index: int = 0) -> Any:
+        """Return the processor."""
+
+    def device(self, name: str) -> Any:
+        """Return a device of another kind: "opencl", "vulkan", ..."""
 
 
 class ModelDevices:
@@ -22,7 +32,7 @@ class ModelDevices:
     the GPU, where one has kernels of the model.
     """
 
-    def __init__(self, metadata: Mapping[str, Any], session: RPCSession | None = None) -> None:
+    def __init__(self, metadata: Mapping[str, Any], session: DevicesOf | None = None) -> None:
         several = metadata.get("device_types")
         numbers = several or [int(metadata.get("device_type", 1))]
         processor: Any = cpu(0) if session is None else session.cpu(0)
