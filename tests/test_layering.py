@@ -397,7 +397,6 @@ LATE_MODULES = {
     ("slipway.rpc.tracker_client", "slipway.micro.device_rpc"): "few devices are firmware",
     ("slipway.runtime.load", "slipway.toolchain"): "a device links nothing",
     ("slipway.runtime.module", "slipway.toolchain"): "a device links nothing",
-    ("slipway.target.target", "slipway.classic.names"): "only a misspelt name asks",
     (
         "slipway.runtime.packed_func",
         "slipway.runtime.libraries.library_functions",

@@ -79,6 +79,19 @@ def paths(facade: str, homes: Mapping[str, str]) -> None:
 sys.meta_path.append(_Offered())  # last: asked only for what is no file
 
 
+class MissingName(AttributeError):
+    """What a facade lacks.  Python asks for such names too, and reads no message."""
+
+    def __init__(self, facade: str, name: str, known: list[str]) -> None:
+        super().__init__(facade, name, known)
+        self.name = name
+
+    def __str__(self) -> str:
+        from slipway.classic.names import missing
+
+        return missing(*self.args)
+
+
 def offer(
     facade: str, homes: Mapping[str, str], submodules: bool = False
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -97,9 +110,7 @@ def offer(
                 except ModuleNotFoundError as error:
                     if error.name != f"{facade}.{name}":  # it is there, and lacks something
                         raise
-            from slipway.classic.names import missing
-
-            raise AttributeError(missing(facade, name, list(homes)))
+            raise MissingName(facade, name, list(homes))
         value = load(home)
         setattr(sys.modules[facade], name, value)
         return value

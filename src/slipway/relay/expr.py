@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, SupportsIndex, TypeAl
 
 import numpy as np
 
-from slipway.classic.names import missing
 from slipway.errors import TypeInferenceError
 from slipway.ir.function import BaseFunc, GlobalVar
 from slipway.ir.node import Node, node
-from slipway.lazy import Late
+from slipway.lazy import Late, MissingName
 from slipway.relay.types import FuncType, TensorType, TupleType, Type
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ LANGUAGE = Language()
 def __getattr__(name: str) -> Any:
     if name in ("const", "var", "bind"):  # where classic scripts look for them
         return getattr(LANGUAGE, name)
-    raise AttributeError(missing(__name__, name, list(globals())))
+    raise MissingName(__name__, name, list(globals()))
 
 
 class Expr(Node):

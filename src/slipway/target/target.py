@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 
 from slipway.entered import Entered
 from slipway.errors import TargetError
+from slipway.lazy import MissingName
 from slipway.target import cpus
 from slipway.target.coherence import ARM_PROFILES, FPU_FEATURES, check_options
 from slipway.target.cores import Core, core_of
@@ -569,11 +570,7 @@ def _options_of_text(text: str) -> dict[str, Any]:
 def __getattr__(name: str) -> Any:
     """Find the functions of `slipway.target.models` here too, where classic TVM has them."""
     if name not in MODELS:
-        if name.startswith("__"):  # Python's own questions
-            raise AttributeError(name)
-        from slipway.classic.names import missing
-
-        raise AttributeError(missing(__name__, name, list(MODELS)))
+        raise MissingName(__name__, name, list(MODELS))
     return MODELS[name]
 
 
