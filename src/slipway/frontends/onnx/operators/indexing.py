@@ -83,7 +83,8 @@ def one_hot(node: NodeView) -> Any:
 def non_zero(node: NodeView) -> Any:
     """Positions of non-zero elements: their number is known only of a constant."""
     values = node.constant(0, "the data (its number of non-zero elements is the shape)")
-    return const(np.array(np.nonzero(values), np.int64))
+    found = np.array(np.nonzero(np.atleast_1d(values)), np.int64)
+    return const(found[: values.ndim])  # of a scalar: (0, N)
 
 
 @converter("CumSum", "CumProd")
