@@ -133,6 +133,8 @@ def ranked(node: NodeView) -> Any:
     if node.kind == "median" and "dim" not in node.arguments:
         flat = relay.reshape(x, (-1,))
         count = flat.tensor_type.shape[0]
+        if count == 0 and dtypes.is_float(flat.tensor_type.dtype):
+            return number(np.nan, flat.tensor_type.dtype)
         values = relay.topk(flat, count, 0, "values", True, "int64")
         at = (count - 1) // 2
         return _or_nan(relay.reshape(relay.strided_slice(values, [at], [at + 1]), ()), flat, (0,))

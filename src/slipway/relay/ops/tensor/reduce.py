@@ -157,7 +157,9 @@ def _reducer(
 
 def _mean(data: Array, axis: tuple[int, ...], keepdims: bool) -> Any:
     if dtypes.is_float(data.dtype.name):
-        return np.mean(data, axis=axis, keepdims=keepdims, dtype=np.float64)
+        total = np.sum(data, axis=axis, keepdims=keepdims, dtype=np.float64)
+        with np.errstate(invalid="ignore"):  # NaN of no elements
+            return total / np.float64(product(data.shape[a] for a in axis))
     count = max(product(data.shape[a] for a in axis), 1)
     total = np.sum(data, axis=axis, keepdims=keepdims, dtype=_whole_sum(data.dtype.name))
     quotient = total // count
