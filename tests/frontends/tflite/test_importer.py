@@ -216,6 +216,17 @@ REFUSED = {
         ("BATCH_TO_SPACE_ND", [f32(4, 2, 2, 1), const([0, 2]), const([[0, 0], [0, 0]])],
          [f32(1, 4, 4, 1)], "BatchToSpaceNDOptions"), {}, "blocks of",
     ),
+    "more blocks than axes": (
+        ("BATCH_TO_SPACE_ND", [f32(), const([2, 2]), const([[0, 0], [0, 0]])], [f32(1, 4, 4, 1)],
+         "BatchToSpaceNDOptions"), {}, "do not fit",
+    ),
+    "edges of other blocks": (
+        ("SPACE_TO_BATCH_ND", [f32(1, 4, 4, 1), const([2, 2]), const([[0, 0]])],
+         [f32(4, 2, 2, 1)], "SpaceToBatchNDOptions"), {}, "do not fit",
+    ),
+    "a mean of no quantised numbers": (
+        ("MEAN", [q8(0, 3), const([0])], [q8(3)], "ReducerOptions"), {}, "of no elements",
+    ),
     "shapes apart": (
         ("BROADCAST_ARGS", [const([1, 4]), const([3, 5])], [T((2,), "int32")]), {},
         "do not broadcast",

@@ -30,6 +30,8 @@ def mean_or_sum(node: NodeView) -> Any:
     count = 1
     for axis in axes:
         count *= node.shape()[axis]
+    if not count:
+        raise node.unsupported("quantised numbers of no elements have no mean and no sum")
     source, target = node.quantization(), node.out_quantization()
     multiplier, shift = rule.quantize_multiplier(source.scale / target.scale)
     if node.kind == "MEAN":

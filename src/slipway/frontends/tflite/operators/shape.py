@@ -336,14 +336,22 @@ def depth_to_space(node: NodeView) -> Any:
     return relay.reshape(moved, (n, h * block, w * block, depth))
 
 
+def _blocks_and_edges(node: NodeView) -> tuple[tuple[int, ...], list[tuple[int, int]]]:
+    """Return the sizes of blocks along the axes behind the batch, and the edges of those."""
+    blocks, edges = node.integers(1), node.constant(2)
+    if not len(blocks) < len(node.shape()) or edges.shape != (len(blocks), 2):
+        raise node.unsupported(
+            f"blocks of {blocks} with edges of shape {edges.shape} do not fit {node.shape()}"
+        )
+    return blocks, [(int(before), int(after)) for before, after in edges]
+
+
 @converter("SPACE_TO_BATCH_ND")
 def space_to_batch(node: NodeView) -> Any:
     """Blocks of positions become batch entries, after padding."""
-    blocks = node.integers(1)
+    blocks, edges = _blocks_and_edges(node)
     count = len(blocks)
-    widths = [(0, 0)] * len(node.shape())
-    for axis, pair in enumerate(node.constant(2).reshape(-1, 2)):
-        widths[1 + axis] = (int(pair[0]), int(pair[1]))
+    widths = [(0, 0), *edges, *[(0, 0)] * (len(node.shape()) - 1 - count)]
     value = node.out_quantization().zero_point if is_quantized(node) else 0
     data = relay.nn.pad(node[0], widths, value)
     batch, *rest = data.tensor_type.shape
@@ -363,7 +371,7 @@ def space_to_batch(node: NodeView) -> Any:
 @converter("BATCH_TO_SPACE_ND")
 def batch_to_space(node: NodeView) -> Any:
     """Batch entries become blocks of positions, then the padding is cut off."""
-    blocks, crops = node.integers(1), node.constant(2).reshape(-1, 2)
+    blocks, crops = _blocks_and_edges(node)
     batch, *rest = node.shape()
     count, total = len(blocks), int(np.prod(blocks))
     node.blocks((*blocks, total), (*blocks, batch))
@@ -376,8 +384,8 @@ def batch_to_space(node: NodeView) -> Any:
     joined = relay.reshape(relay.transpose(data, order), (batch // total, *spatial, *rest[count:]))
     begin, end = [0] * (1 + len(rest)), [batch // total, *spatial, *rest[count:]]
     for axis, (before, after) in enumerate(crops):
-        begin[1 + axis] = int(before)
-        end[1 + axis] -= int(after)
+        begin[1 + axis] = before
+        end[1 + axis] -= after
     return relay.strided_slice(joined, begin, end)
 
 
