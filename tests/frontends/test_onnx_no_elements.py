@@ -13,7 +13,7 @@ from slipway.runtime.graph import graph_executor
 onnxruntime = pytest.importorskip("onnxruntime")
 
 
-def model(kind, shapes, constants=(), blanks=0, **attributes):
+def model(kind, shapes, constants=(), blanks=0, outputs=("y",), **attributes):
     """One node; its inputs, then left out ones, then constants."""
     names = [f"x{n}" for n in range(len(shapes))]
     initializers = [onnx.numpy_helper.from_array(c, f"c{n}") for n, c in enumerate(constants)]
@@ -23,7 +23,7 @@ def model(kind, shapes, constants=(), blanks=0, **attributes):
         for name, shape in zip(names, shapes, strict=True)
     ]
     result = onnx.ValueInfoProto(name="y")
-    node = helper.make_node(kind, read, ["y"], **attributes)
+    node = helper.make_node(kind, read, outputs, **attributes)
     graph = helper.make_graph([node], "g", inputs, [result], initializers)
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
     return onnx.shape_inference.infer_shapes(made)
@@ -73,6 +73,14 @@ def test_a_resize_of_nothing_to_something_is_refused():
 )
 def test_an_einsum(equation, shapes):
     agrees(model("Einsum", shapes, equation=equation), shapes)
+
+
+def test_the_first_none():
+    both = ("y", "places")
+    agrees(model("TopK", [(3, 4)], [np.int64([0])], outputs=both, axis=1), [(3, 4)])
+    below = model("TopK", [(3, 4)], [np.int64([-1])], outputs=both, axis=1)
+    with pytest.raises(SlipwayError, match="its k is -1"):
+        relay.frontend.from_onnx(below)
 
 
 def integers_agree(kind, shape, opset=18, **attributes):

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from compare import assert_same, compiled, expected, interpreted
-from test_operators import Several
+from tests.frontends.torch.test_operators import Several
 
 ALONG = {
     "reductions": [
@@ -56,7 +56,8 @@ def test_what_is_made_of_no_elements(shape):
     functions = [
         lambda x: x.median(), lambda x: x.sum(), lambda x: x.mean(0), lambda x: x.sort(0),
         lambda x: torch.log_softmax(x, 0), lambda x: x.cumsum(-1), lambda x: x.logsumexp(0),
-        lambda x: x.roll(1), lambda x: x.roll(2, 0), lambda x: x.reshape(-1), lambda x: x.flatten(),
+        lambda x: x.roll(1), lambda x: x.roll(2, 0), lambda x: x.topk(0),
+        lambda x: x.reshape(-1), lambda x: x.flatten(),
         lambda x: F.layer_norm(x, x.shape[-1:]), lambda x: torch.cat([x, x], -1),
     ]  # fmt: skip
     module, inputs = Several(functions), (torch.zeros(shape),)

@@ -32,6 +32,7 @@ from slipway.frontends.onnx.operators.resize import resized
 from slipway.frontends.onnx.operators.resize_at_run_time import resized_at_run_time
 from slipway.frontends.onnx.operators.signal import transformed
 from slipway.frontends.onnx.values import Counted
+from slipway.frontends.ranks import first_ranked
 from slipway.relay.op_registry import const
 from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
 
@@ -209,7 +210,7 @@ def _top_k(node: NodeView, shapes: Shapes) -> Any:
     if not node.attr("sorted", 1):
         return None
     ascend = not node.attr("largest", 1)
-    return relay.topk(node.input(0), count, axis, "both", ascend, "int64")
+    return first_ranked(node.input(0), count, axis, ascend, "int64")
 
 
 @declared("Split", same_rank=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from slipway import dtypes, relay
+from slipway.frontends.ranks import first_ranked
 from slipway.frontends.torch.converters import NodeView, cast, converter, like, number
 from slipway.relay.dims import is_open
 from slipway.relay.op_registry import const
@@ -110,7 +111,7 @@ def topk(node: NodeView) -> Any:
     """The largest or smallest along an axis, with their positions."""
     least = not node.arg("largest", True)
     axis = node.axis(default=-1)
-    return relay.topk(node.input(), int(node.arg("k")), axis, "both", least, "int64")
+    return first_ranked(node.input(), int(node.arg("k")), axis, least, "int64")
 
 
 @converter("sort", "argsort")
