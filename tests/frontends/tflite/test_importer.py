@@ -231,6 +231,12 @@ REFUSED = {
         ("TOPK_V2", [f32(2, 3), const(np.int32(4))], [f32(2, 4), T((2, 4), "int32")],
          "TopKV2Options"), {}, "no 4 largest",
     ),
+    "a bias of other channels": (
+        ("FULLY_CONNECTED",
+         [q8(2, 3), T((4, 3), "int8", 0.1, 0, np.ones((4, 3), "int8")),
+          T((4, 2), "int32", 0.005, 0, np.ones((4, 2), "int32"))],
+         [q8(2, 4)], "FullyConnectedOptions"), {}, "does not fit",
+    ),
     "a slice of other axes": (
         ("SLICE", [f32(4, 4), const([0]), const([2])], [f32(2, 4)], "SliceOptions"), {},
         "do not fit data",
