@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from slipway import relay
+from slipway.relay.expr import Expr
 
 
-def first_ranked(x: Any, k: int, axis: int, ascending: bool, dtype: str) -> Any:
+def first_ranked(x: Expr, k: int, axis: int, ascending: bool, dtype: str) -> Any:
     """Return the `k` largest (or smallest) elements along an axis, and where they are."""
     if k:
         return relay.topk(x, k, axis, "both", ascending, dtype)

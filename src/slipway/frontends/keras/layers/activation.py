@@ -9,17 +9,17 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.keras.converters import LayerView, converter, function_name
-from slipway.relay.expr import Constant
+from slipway.relay.expr import Constant, Expr
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
-def number(value: Any, x: Any) -> Constant:
+def number(value: Any, x: Expr) -> Constant:
     """Return a number as a constant of the type of `x`."""
     return Constant(np.asarray(value, x.tensor_type.dtype))
 
 
-def elu(x: Any, alpha: float = 1.0) -> Any:
+def elu(x: Expr, alpha: float = 1.0) -> Any:
     """Return x where it is positive, else alpha * (exp(x) - 1)."""
     below = relay.subtract(relay.exp(relay.minimum(x, number(0, x))), number(1, x))
     return relay.add(relay.nn.relu(x), relay.multiply(number(alpha, x), below))
@@ -111,7 +111,7 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 ACTIVATIONS["swish"], ACTIVATIONS["hard_swish"] = ACTIVATIONS["silu"], ACTIVATIONS["hard_silu"]
 
 
-def activated(view: LayerView, x: Any, function: Any = ...) -> Any:
+def activated(view: LayerView, x: Expr, function: Any = ...) -> Any:
     """Return what a layer's activation makes of `x`."""
     chosen = view.option("activation") if function is ... else function
     if hasattr(chosen, "get_config"):  # a layer
