@@ -75,7 +75,7 @@ NETWORKS = {
     "eva02_tiny": (timm("eva02_tiny_patch14_224"), image(224)),
     "coatnet_pico": (timm("coatnet_pico_rw_224"), image(224)),
     "botnet26t": (timm("botnet26t_256"), image(256)),
-    "bat_resnext26ts": (timm("bat_resnext26ts"), image(96)),
+    "bat_resnext26ts": (timm("bat_resnext26ts"), image(256)),
     "cs3darknet_s": (timm("cs3darknet_s"), image(96)),
     "nf_regnet_b0": (timm("nf_regnet_b0"), image(96)),
     "gcresnext26ts": (timm("gcresnext26ts"), image(96)),
@@ -102,13 +102,14 @@ NETWORKS = {
         series(128, 64),
     ),
     "cvt": (
-        transformer("CvtConfig", "CvtModel", embed_dim=[16, 32, 64], depth=[1, 1, 2],
+        transformer("CvtConfig", "CvtModel", embed_dim=[16, 32, 64], depth=[1, 2, 3],
                     num_heads=[1, 2, 4]),
         image(64),
     ),
     "glpn": (
         transformer("GLPNConfig", "GLPNForDepthEstimation", "predicted_depth",
-                    hidden_sizes=[16, 32, 64, 128], depths=[1] * 4, decoder_hidden_size=16),
+                    hidden_sizes=[16, 32, 64, 128], num_attention_heads=[1, 2, 4, 8],
+                    depths=[1] * 4, decoder_hidden_size=16),
         image(64),
     ),
     "dpt": (

@@ -6,6 +6,7 @@
     python -m benchmarks fuzz_graphs --only 4711 --targets sse --shrink FOLDER
     python -m benchmarks fuzz_graphs --kind open --targets host,c --count 300
     python -m benchmarks fuzz_graphs --kind states --targets host,c --count 300
+    python -m benchmarks fuzz_graphs --kind empty --targets host,c --count 300
 
 Graph N is always the same graph, compiled in the same way.  For C and emulated devices eight graphs
 make one program; when that has a fault, each is tried alone.  What is found is shrunk and written
@@ -13,7 +14,8 @@ as a script to FOLDER.  Exit code 1 when anything was found.
 
 --kind open leaves a size of the inputs open and runs one library at five sizes; --kind states keeps
 values between runs.  Graphs without an axis that can be open are skipped, and what the compiler
-refuses in words is counted; neither kind is shrunk.
+refuses in words is counted; neither kind is shrunk.  --kind empty takes every third tensor without
+elements, --kind bfloat16 numbers of that type.
 """
 
 from __future__ import annotations
@@ -32,20 +34,20 @@ from benchmarks.fuzz_graphs.attempt import (
     options_of,
 )
 from benchmarks.fuzz_graphs.campaign import Finding, isolated
-from benchmarks.fuzz_graphs.draw import draw
+from benchmarks.fuzz_graphs.draw import VARIANTS, draw
 from benchmarks.fuzz_graphs.graph import merged
 from benchmarks.fuzz_graphs.open_sizes import REFUSED, SKIPPED, attempt_open
 from benchmarks.fuzz_graphs.states import attempt_states
 
 
-def findings(target: str, seeds: range) -> Iterator[Finding]:
+def findings(target: str, seeds: range, variant: str = "") -> Iterator[Finding]:
     """Yield a finding for each seed; its problem is empty where all is well."""
 
     def alone(seed: int) -> str:
-        return attempt(draw(seed), options_of(seed, target))
+        return attempt(draw(seed, variant=variant), options_of(seed, target))
 
     def together(first: int) -> str:
-        graphs = [draw(s) for s in range(first, first + GROUP) if s in seeds]
+        graphs = [draw(s, variant=variant) for s in range(first, first + GROUP) if s in seeds]
         return attempt(merged(graphs), options_of(first, target))
 
     if target != "c" and target not in DEVICE_TARGETS:
@@ -63,7 +65,7 @@ def findings(target: str, seeds: range) -> Iterator[Finding]:
         yield from each
 
 
-KINDS = ("fixed", "open", "states")
+KINDS = ("fixed", "open", "states", *filter(None, VARIANTS))
 
 
 def of_kind(kind: str, target: str, seeds: range) -> Iterator[Finding]:
@@ -108,9 +110,11 @@ def main() -> int:
 def _campaign(target: str, seeds: range, options: argparse.Namespace) -> int:
     """Run the graphs of `seeds` on one target and print what is found; return how much."""
     start, found, done = time.monotonic(), 0, 0
-    fixed = options.kind == "fixed"
+    variant = options.kind if options.kind in VARIANTS else ""
+    fixed = variant != "" or options.kind == "fixed"
     set_aside = dict.fromkeys((SKIPPED, REFUSED), 0)
-    for finding in findings(target, seeds) if fixed else of_kind(options.kind, target, seeds):
+    judged = findings(target, seeds, variant) if fixed else of_kind(options.kind, target, seeds)
+    for finding in judged:
         done += 1
         aside = next((word for word in set_aside if finding.problem.startswith(word)), "")
         if aside:
@@ -123,7 +127,8 @@ def _campaign(target: str, seeds: range, options: argparse.Namespace) -> int:
             if options.shrink and fixed:
                 from benchmarks.fuzz_graphs.report import save
 
-                graph, how = draw(finding.seed), options_of(finding.seed, target)
+                graph = draw(finding.seed, variant=variant)
+                how = options_of(finding.seed, target)
                 name = f"{target}_{finding.seed}"
                 print("  " + save(name, graph, how, finding.problem, options.shrink), flush=True)
         if options.minutes and time.monotonic() - start > options.minutes * 60:

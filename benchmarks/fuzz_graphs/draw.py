@@ -17,6 +17,8 @@ from benchmarks.fuzz_graphs.values import UNIT, Unfit, Value, need
 EXTENTS = (1, 2, 3, 5, 7, 13, 17, 31, 33, 65)
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 SMALL, LARGE = 1500, 40_000  # elements of a tensor
+# What else a graph may be of: some of its tensors have no elements; its numbers are bfloat16.
+VARIANTS = ("", "empty", "bfloat16")
 MAKERS: list[tuple[float, Callable[[Drawing], Any]]] = []
 
 
@@ -33,13 +35,17 @@ def maker(weight: float = 1.0):
 class Drawing:
     """A graph that is being drawn."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, variant: str = "") -> None:
+        assert variant in VARIANTS
+        self.empty = variant == "empty"
         self.rng = np.random.default_rng(seed)
         self.nodes: list[Node] = []
         self.values: list[Any] = []
         self.most = LARGE if self.chance(0.05) else SMALL
         kinds = {"float32": 12, "float16": 1, "float64": 1, "integers": 5}
         self.kind = self.pick(list(kinds), list(kinds.values()))
+        if variant == "bfloat16":
+            self.kind = variant
 
     # -- chance ----------------------------------------------------------------------------------
 
@@ -67,6 +73,8 @@ class Drawing:
             extent = self.pick([e for e in EXTENTS if e <= max(room, 1)] or [1])
             found.append(extent)
             room //= extent
+        if self.empty and found and self.chance(0.35):
+            found[self.int(0, len(found) - 1)] = 0
         return tuple(found)
 
     def dtype(self) -> str:
@@ -177,11 +185,11 @@ def check(value: Value) -> None:
         need(error <= 0.02 * max(top, 1e-2), "imprecise")
 
 
-def draw(seed: int, operators: tuple[int, int] = (2, 9)) -> Graph:
-    """Return the graph of a seed."""
+def draw(seed: int, operators: tuple[int, int] = (2, 9), variant: str = "") -> Graph:
+    """Return the graph of a seed, in one of the `VARIANTS`."""
     from benchmarks.fuzz_graphs import families  # noqa: F401  the makers enter themselves
 
-    d = Drawing(seed)
+    d = Drawing(seed, variant)
     d.leaf(d.shape(0, 4), d.dtype(), const=0.0)
     wanted = d.int(*operators)
     weights = [w for w, _ in MAKERS]
@@ -194,6 +202,10 @@ def draw(seed: int, operators: tuple[int, int] = (2, 9)) -> Graph:
             d.pick([m for _, m in MAKERS], weights)(d)
             made += 1
         except Unfit:
+            del d.nodes[before:], d.values[before:]
+        except ValueError:  # a number drawn from nothing
+            if not d.empty:
+                raise
             del d.nodes[before:], d.values[before:]
     return Graph(tuple(d.nodes), _outputs(d)).pruned()
 

@@ -172,7 +172,7 @@ def _cumsum(attrs, x):
 @rule("cumprod")
 def _cumprod(attrs, x):
     axis, shape = attrs["axis"], list(x.shape)
-    shape[axis] = 1
+    shape[axis] = min(shape[axis], 1)
 
     def running(a):
         if attrs["exclusive"]:

@@ -11,12 +11,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import ml_dtypes  # noqa: F401  NumPy knows bfloat16 by name then
 import numpy as np
 
-UNIT = {"float16": 2.0**-10, "float32": 2.0**-23, "float64": 2.0**-51}
-LARGEST = {"float16": 65504.0, "float32": 3.4028234e38, "float64": 1.7976931348623157e308}
+UNIT = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-51}
+LARGEST = {
+    "float16": 65504.0, "bfloat16": 3.38e38, "float32": 3.4028234e38,
+    "float64": 1.7976931348623157e308,
+}  # fmt: skip
 # What a denormal number may be flushed to: NEON of ARMv7 keeps none, softmax makes none.
-LEAST = {"float16": 2.0**-24, "float32": 2.0**-125, "float64": 2.0**-1020}
+LEAST = {"float16": 2.0**-24, "bfloat16": 2.0**-125, "float32": 2.0**-125, "float64": 2.0**-1020}
 ULPS = 4.0  # of one operator's own arithmetic, in units of the last place
 
 

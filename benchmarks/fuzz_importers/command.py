@@ -272,6 +272,7 @@ def run_cases(kind, cases, seed=0, folder="", build_every=0, jobs=1, report=None
 
 def save(args, number, data):
     """Keep the file of a case."""
+    Path(args.save).mkdir(parents=True, exist_ok=True)
     content = data[1] if isinstance(data, tuple) else data
     Path(args.save, f"{args.kind}_{number}").write_bytes(content)
 

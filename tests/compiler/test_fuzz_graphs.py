@@ -36,6 +36,19 @@ def test_some_graphs():
         assert attempt(draw(seed), options_of(seed, "host")) == "", seed
 
 
+@pytest.mark.parametrize("variant", ["empty", "bfloat16"])
+def test_some_graphs_of_a_variant(variant):
+    for seed in range(3):
+        assert attempt(draw(seed, (2, 6), variant), options_of(seed, "host")) == "", seed
+
+
+def test_a_variant_has_what_it_is_named_after():
+    graphs = [draw(seed, variant="empty") for seed in range(12)]
+    assert sum(any(v.exact.size == 0 for v in results(g)) for g in graphs) > 3
+    graphs = [draw(seed, variant="bfloat16") for seed in range(12)]
+    assert sum(any(v.dtype == "bfloat16" for v in results(g)) for g in graphs) > 9
+
+
 def test_a_seed_is_always_the_same_graph():
     for seed in range(20):
         one, other = draw(seed), draw(seed)

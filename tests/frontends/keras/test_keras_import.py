@@ -77,6 +77,9 @@ LAYERS = {
     "global1": ((9, 3), lambda: layers.GlobalMaxPooling1D()),
     "batch_norm": (IMAGE, lambda: layers.BatchNormalization(scale=False, epsilon=0.01)),
     "layer_norm": (IMAGE, lambda: layers.LayerNormalization(axis=[2, 3])),
+    "rms_norm": ((9, 5), lambda: layers.RMSNormalization(epsilon=0.01)),
+    "rms_norm_axes": (IMAGE, lambda: layers.RMSNormalization(axis=[2, 3])),
+    "gated": ((9, 6), lambda: layers.Activation("glu")),
     "group_norm": (IMAGE, lambda: layers.GroupNormalization(2)),
     "unit_norm": ((7,), lambda: layers.UnitNormalization()),
     "rescaling": (IMAGE, lambda: layers.Rescaling(1 / 127.5, offset=-1)),
@@ -131,7 +134,8 @@ def test_values_are_flattened_in_keras_order_under_either_layout():
 ACTIVATIONS = [
     "linear", "relu", "relu6", "sigmoid", "tanh", "softmax", "log_softmax", "exponential", "elu",
     "selu", "softplus", "softsign", "silu", "hard_sigmoid", "hard_silu", "leaky_relu", "gelu",
-    "mish",
+    "mish", "celu", "hard_tanh", "hard_shrink", "soft_shrink", "log_sigmoid", "sparse_plus",
+    "sparse_sigmoid", "squareplus", "tanh_shrink",
 ]  # fmt: skip
 
 

@@ -216,6 +216,43 @@ REFUSED = {
         ("BATCH_TO_SPACE_ND", [f32(4, 2, 2, 1), const([0, 2]), const([[0, 0], [0, 0]])],
          [f32(1, 4, 4, 1)], "BatchToSpaceNDOptions"), {}, "blocks of",
     ),
+    "more blocks than axes": (
+        ("BATCH_TO_SPACE_ND", [f32(), const([2, 2]), const([[0, 0], [0, 0]])], [f32(1, 4, 4, 1)],
+         "BatchToSpaceNDOptions"), {}, "do not fit",
+    ),
+    "edges of other blocks": (
+        ("SPACE_TO_BATCH_ND", [f32(1, 4, 4, 1), const([2, 2]), const([[0, 0]])],
+         [f32(4, 2, 2, 1)], "SpaceToBatchNDOptions"), {}, "do not fit",
+    ),
+    "a mean of no quantised numbers": (
+        ("MEAN", [q8(0, 3), const([0])], [q8(3)], "ReducerOptions"), {}, "of no elements",
+    ),
+    "more than there are": (
+        ("TOPK_V2", [f32(2, 3), const(np.int32(4))], [f32(2, 4), T((2, 4), "int32")],
+         "TopKV2Options"), {}, "no 4 largest",
+    ),
+    "a bias of other channels": (
+        ("FULLY_CONNECTED",
+         [q8(2, 3), T((4, 3), "int8", 0.1, 0, np.ones((4, 3), "int8")),
+          T((4, 2), "int32", 0.005, 0, np.ones((4, 2), "int32"))],
+         [q8(2, 4)], "FullyConnectedOptions"), {}, "does not fit",
+    ),
+    "a slice of other axes": (
+        ("SLICE", [f32(4, 4), const([0]), const([2])], [f32(2, 4)], "SliceOptions"), {},
+        "do not fit data",
+    ),
+    "an enlargement of nothing": (
+        ("RESIZE_BILINEAR", [f32(1, 0, 3, 2), const([4, 4])], [f32(1, 4, 4, 2)],
+         "ResizeBilinearOptions"), {}, "no elements",
+    ),
+    "several for one": (
+        ("CUMSUM", [f32(2, 3), const([0, 1])], [f32(2, 3)], "CumsumOptions"), {},
+        "2 integers, not one",
+    ),
+    "fewer than none": (
+        ("TOPK_V2", [f32(2, 3), const(np.int32(-1))], [f32(2, 3), T((2, 3), "int32")],
+         "TopKV2Options"), {}, "no -1 largest",
+    ),
     "shapes apart": (
         ("BROADCAST_ARGS", [const([1, 4]), const([3, 5])], [T((2,), "int32")]), {},
         "do not broadcast",
@@ -236,6 +273,14 @@ REFUSED = {
          "StridedSliceOptions"), {}, "not as many",
     ),
 }  # fmt: skip
+
+
+def test_the_largest_none():
+    outputs = [f32(2, 0), T((2, 0), "int32")]
+    data = model("TOPK_V2", [f32(2, 3), const(np.int32(0))], outputs, "TopKV2Options")
+    mod, _ = relay.frontend.from_tflite(data)
+    types = relay.transform.InferType()(mod)["main"].ret_type.fields
+    assert [t.concrete_shape for t in types] == [(2, 0), (2, 0)]
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -13,6 +13,7 @@ after the operator's own converter has declined.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from slipway.frontends.onnx.operators.resize import resized
 from slipway.frontends.onnx.operators.resize_at_run_time import resized_at_run_time
 from slipway.frontends.onnx.operators.signal import transformed
 from slipway.frontends.onnx.values import Counted
+from slipway.frontends.ranks import first_ranked
 from slipway.relay.op_registry import const
 from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
 
@@ -208,7 +210,7 @@ def _top_k(node: NodeView, shapes: Shapes) -> Any:
     if not node.attr("sorted", 1):
         return None
     ascend = not node.attr("largest", 1)
-    return relay.topk(node.input(0), count, axis, "both", ascend, "int64")
+    return first_ranked(node.input(0), count, axis, ascend, "int64")
 
 
 @declared("Split", same_rank=True)
@@ -403,7 +405,7 @@ def _non_zero(node: NodeView, shapes: Shapes) -> Any:
     """Positions of what is not zero; without a declared shape there is room for all."""
     x = node.input(0)
     total, wanted = x.tensor_type.size, shapes[0]
-    if not x.tensor_type.rank or (wanted is None and total > MAX_ROOM):
+    if wanted is None and total > MAX_ROOM:
         return None
     if wanted is not None and (len(wanted) != 2 or wanted[0] != x.tensor_type.rank):
         return None
@@ -414,7 +416,8 @@ def _non_zero(node: NodeView, shapes: Shapes) -> Any:
     for extent in reversed(x.tensor_type.shape):
         rows.append(relay.mod(place, _int64(extent)))
         place = relay.floor_divide(place, _int64(extent))
-    found = relay.stack(rows[::-1], 0)
+    room = place.tensor_type.shape[0]
+    found = relay.stack(rows[::-1], 0) if rows else const(np.zeros((0, room), np.int64))
     return found if wanted is not None else Counted(found, _number_of(flat), 1)
 
 
@@ -432,14 +435,15 @@ def _unique(node: NodeView, shapes: Shapes) -> Any:
     else:
         along = axis % len(shape)
         order = [along, *(a for a in range(len(shape)) if a != along)]
-        rows = relay.reshape(relay.transpose(x, order), (shape[along], -1))
+        rows = relay.transpose(x, order)
+        width = math.prod(rows.tensor_type.shape[1:])
+        rows = relay.reshape(rows, (shape[along], width), allowzero=True)
     total, width = rows.tensor_type.shape
     known = shapes[0] is not None
     if not known and total > MAX_ROOM:
         return None
     room = shapes[0][along] if shapes[0] is not None else total
-    left, right = relay.reshape(rows, (total, 1, width)), relay.reshape(rows, (1, total, width))
-    same = relay.all(relay.equal(left, right), 2, False)  # (total, total)
+    same = relay.all(relay.equal(*_pairs(rows)), 2, False)  # (total, total)
     take_table(total, total)
     earlier = const(np.tril(np.ones((total, total), bool), -1))
     fresh = relay.logical_not(relay.any(relay.logical_and(same, earlier), 1, False))
@@ -461,10 +465,19 @@ def _unique(node: NodeView, shapes: Shapes) -> Any:
     ]
 
 
+def _pairs(rows: Any) -> tuple[Any, Any]:
+    """Return rows of which every one meets every one."""
+    count, width = rows.tensor_type.shape
+    return (
+        relay.reshape(rows, (count, 1, width), allowzero=True),
+        relay.reshape(rows, (1, count, width), allowzero=True),
+    )
+
+
 def _sorted_order(rows: Any, used: Any) -> Any:
     """Return the positions that put rows into lexicographic order, those not used last."""
-    count, width = rows.tensor_type.shape
-    left, right = relay.reshape(rows, (count, 1, width)), relay.reshape(rows, (1, count, width))
+    count = rows.tensor_type.shape[0]
+    left, right = _pairs(rows)
     less, same = relay.less(right, left), relay.equal(right, left)
     # The first column that differs decides: weigh by how many columns before it are equal.
     unequal = relay.cast(relay.logical_not(same), "int32")

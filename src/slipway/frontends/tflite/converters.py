@@ -175,6 +175,15 @@ class NodeView:
             )
         return tuple(int(v) for v in values)
 
+    def integer(self, position: int) -> int:
+        """Return a constant input that is one integer."""
+        values = self.integers(position)
+        if len(values) != 1:
+            raise self.unsupported(
+                f"its input {self.tensor(position).name!r} holds {len(values)} integers, not one"
+            )
+        return values[0]
+
     def broadcast(self, *shapes: Sequence[int]) -> tuple[int, ...]:
         """Return the shape that several broadcast to."""
         try:

@@ -92,6 +92,11 @@ def bias_of(node: NodeView, position: int, weights: Array, axes: tuple[int, ...]
     given: Array | None = node.constant(position) if node.has(position) else None
     if given is None and not zero:
         return None
+    if given is not None:
+        kept = tuple(d for a, d in enumerate(weights.shape) if a not in axes)
+        if given.size != np.prod(kept):
+            raise node.unsupported(f"a bias of shape {given.shape} does not fit {kept} channels")
+        given = given.reshape(kept)
     total = correction + (given.astype(np.int64) if given is not None else 0)
     dtype = "int64" if given is not None and given.dtype == np.int64 else "int32"
     total = np.asarray(total)

@@ -44,6 +44,7 @@ from slipway.frontends.torch.program import (
     read_infos,
     user_inputs,
 )
+from slipway.frontends.torch.scalars import along_scalar, has_axis_of_scalar
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
 from slipway.relay.dims import is_open
@@ -384,7 +385,11 @@ class _Importer:
             getattr(getattr(v, "dtype", None), "is_complex", False) for v in several
         )
         with op_registry.span(name):
-            made: Any = convert_complex(convert, view) if touched or not convert else convert(view)
+            made: Any
+            if touched or not convert:
+                made = convert_complex(convert, view)
+            else:
+                made = along_scalar(convert, view) if has_axis_of_scalar(view) else convert(view)
         if isinstance(made, TupleWrapper):
             made = list(made)
         elif not isinstance(made, list):

@@ -127,6 +127,8 @@ def vector_norm(node: NodeView) -> Any:
         return relay.sum(size, axes, keep)
     if order in (math.inf, -math.inf):
         return (relay.max if order > 0 else relay.min)(size, axes, keep)
+    if order == 0:
+        return relay.sum(cast(relay.not_equal(x, like(0, x)), x.tensor_type.dtype), axes, keep)
     total = relay.sum(relay.power(size, like(order, x)), axes, keep)
     return relay.power(total, like(1 / order, x))
 

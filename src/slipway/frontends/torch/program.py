@@ -194,7 +194,7 @@ def _examples(torch: Any, infos: Sequence[Info], model: Any) -> tuple[Any, ...]:
         shape = tuple(map(_example_size, sizes))
         kind = getattr(torch, dtype or "float32")
         if kind.is_floating_point:
-            made.append(torch.linspace(-1, 1, max(int(np.prod(shape)), 1)).reshape(shape).to(kind))
+            made.append(torch.linspace(-1, 1, int(np.prod(shape))).reshape(shape).to(kind))
         else:
             made.append(torch.zeros(shape, dtype=kind))
     return tuple(made)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from slipway import dtypes, relay
+from slipway.frontends.ranks import first_ranked
 from slipway.frontends.torch.converters import NodeView, cast, converter, like, number
 from slipway.relay.dims import is_open
 from slipway.relay.op_registry import const
@@ -110,7 +111,7 @@ def topk(node: NodeView) -> Any:
     """The largest or smallest along an axis, with their positions."""
     least = not node.arg("largest", True)
     axis = node.axis(default=-1)
-    return relay.topk(node.input(), int(node.arg("k")), axis, "both", least, "int64")
+    return first_ranked(node.input(), int(node.arg("k")), axis, least, "int64")
 
 
 @converter("sort", "argsort")
@@ -133,6 +134,8 @@ def ranked(node: NodeView) -> Any:
     if node.kind == "median" and "dim" not in node.arguments:
         flat = relay.reshape(x, (-1,))
         count = flat.tensor_type.shape[0]
+        if count == 0 and dtypes.is_float(flat.tensor_type.dtype):
+            return number(np.nan, flat.tensor_type.dtype)
         values = relay.topk(flat, count, 0, "values", True, "int64")
         at = (count - 1) // 2
         return _or_nan(relay.reshape(relay.strided_slice(values, [at], [at + 1]), ()), flat, (0,))

@@ -201,7 +201,7 @@ def roll(node: NodeView) -> Any:
         if is_open(extent):
             x = _rolled(node, x, axis, shift)
             continue
-        cut = -shift % extent
+        cut = -shift % max(extent, 1)
         if cut:
             first, second = relay.split(x, [cut], axis)
             x = relay.concatenate([second, first], axis)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -16,6 +17,22 @@ from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Extents
+
+
+def of_elements(relation: Callable[..., TensorType]) -> Callable[..., TensorType]:
+    """Decorator of the type relation of an operator whose results are all read from its data.
+
+    Where the data has no elements, the result must have none either: a kernel would read beside it.
+    """
+
+    @wraps(relation)
+    def checked(attrs: Any, data: TensorType, *others: TensorType) -> TensorType:
+        found = relation(attrs, data, *others)
+        if 0 in data.shape and 0 not in found.shape:
+            raise BadArgument("data", f"is {data}: it has no elements, and {found} needs some")
+        return found
+
+    return checked
 
 
 def need_rank(argument: str, given: TensorType, *ranks: int) -> None:

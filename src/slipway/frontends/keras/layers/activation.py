@@ -9,17 +9,17 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.keras.converters import LayerView, converter, function_name
-from slipway.relay.expr import Constant
+from slipway.relay.expr import Constant, Expr
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
-def number(value: Any, x: Any) -> Constant:
+def number(value: Any, x: Expr) -> Constant:
     """Return a number as a constant of the type of `x`."""
     return Constant(np.asarray(value, x.tensor_type.dtype))
 
 
-def elu(x: Any, alpha: float = 1.0) -> Any:
+def elu(x: Expr, alpha: float = 1.0) -> Any:
     """Return x where it is positive, else alpha * (exp(x) - 1)."""
     below = relay.subtract(relay.exp(relay.minimum(x, number(0, x))), number(1, x))
     return relay.add(relay.nn.relu(x), relay.multiply(number(alpha, x), below))
@@ -45,6 +45,39 @@ def _gelu(x: Any, approximate: bool = False) -> Any:
     return relay.multiply(half, relay.add(inner, number(1, x)))
 
 
+def _log_sigmoid(x: Any) -> Any:
+    return relay.negative(_softplus(relay.negative(x)))
+
+
+def _hard_shrink(x: Any) -> Any:
+    return relay.where(relay.greater(relay.abs(x), number(0.5, x)), x, number(0, x))
+
+
+def _soft_shrink(x: Any) -> Any:
+    """X less 0.5, towards zero; NaN stays."""
+    return relay.subtract(x, relay.clip(x, -0.5, 0.5))
+
+
+def _sparse_sigmoid(x: Any) -> Any:
+    return relay.multiply(relay.add(relay.clip(x, -1.0, 1.0), number(1, x)), number(0.5, x))
+
+
+def _sparse_plus(x: Any) -> Any:
+    """0 up to -1, x from 1 on, a parabola between."""
+    part = _sparse_sigmoid(x)
+    return relay.add(relay.multiply(part, part), relay.nn.relu(relay.subtract(x, number(1, x))))
+
+
+def _square_plus(x: Any) -> Any:
+    root = relay.sqrt(relay.add(relay.multiply(x, x), number(4, x)))
+    return relay.multiply(relay.add(x, root), number(0.5, x))
+
+
+def _glu(x: Any) -> Any:
+    first, second = relay.split(x, 2, axis=-1)
+    return relay.multiply(first, relay.sigmoid(second))
+
+
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "linear": lambda x: x,
     "relu": relay.nn.relu,
@@ -64,11 +97,21 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "leaky_relu": lambda x: relay.nn.leaky_relu(x, 0.2),
     "gelu": _gelu,
     "mish": lambda x: relay.multiply(x, relay.tanh(_softplus(x))),
+    "celu": elu,
+    "glu": _glu,
+    "hard_tanh": lambda x: relay.clip(x, -1.0, 1.0),
+    "hard_shrink": _hard_shrink,
+    "soft_shrink": _soft_shrink,
+    "log_sigmoid": _log_sigmoid,
+    "sparse_plus": _sparse_plus,
+    "sparse_sigmoid": _sparse_sigmoid,
+    "squareplus": _square_plus,
+    "tanh_shrink": lambda x: relay.subtract(x, relay.tanh(x)),
 }
 ACTIVATIONS["swish"], ACTIVATIONS["hard_swish"] = ACTIVATIONS["silu"], ACTIVATIONS["hard_silu"]
 
 
-def activated(view: LayerView, x: Any, function: Any = ...) -> Any:
+def activated(view: LayerView, x: Expr, function: Any = ...) -> Any:
     """Return what a layer's activation makes of `x`."""
     chosen = view.option("activation") if function is ... else function
     if hasattr(chosen, "get_config"):  # a layer

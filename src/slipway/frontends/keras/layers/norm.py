@@ -61,6 +61,22 @@ def _layer(view: LayerView) -> Any:
     return _scaled(view, _normal(view, view.data, axes), axes)
 
 
+@converter("RMSNormalization")
+def _root_mean_square(view: LayerView) -> Any:
+    """The scale has the shape of all axes, or of the last where one is named."""
+    x, axes = view.data, _axes(view)
+    given = view.option("axis", -1)
+    if isinstance(given, list | tuple) and [a % len(view.shape) for a in given] != axes:
+        raise view.unsupported(f"its axes {list(given)} do not rise")
+    mean = relay.mean(relay.multiply(x, x), axis=axes, keepdims=True)
+    made = relay.multiply(x, relay.rsqrt(relay.add(mean, number(float(view.option("epsilon")), x))))
+    scale = view.array("scale")
+    if scale is None:
+        return made
+    shape = [int(d) if i in axes else 1 for i, d in enumerate(view.shape)]
+    return relay.multiply(made, view.weight("scale", scale.reshape(shape)))
+
+
 @converter("GroupNormalization")
 def _group(view: LayerView) -> Any:
     (axis,) = _axes(view)

@@ -170,6 +170,8 @@ def softmax(node: NodeView) -> Any:
             relay.reshape(x, (element_count(rows), element_count(columns)), allowzero=True),
             -1,
         )
+    if 0 in shape:
+        return x if not flat else relay.reshape(x, shape, allowzero=True)
     if node.kind == "Hardmax":
         depth = x.tensor_type.shape[axis]
         best = relay.argmax(x, axis, dtype="int64")

@@ -9,6 +9,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.budget import check_table
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.ranks import first_ranked
 from slipway.relay.op_registry import const
 from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
 
@@ -52,11 +53,9 @@ def topk(node: NodeView) -> Any:
     """The largest or smallest along an axis."""
     count = node.attr("k") if node.opset < 10 else node.ints(1, "k")[0]
     axis, least = node.attr("axis", -1), not node.attr("largest", 1)
-    if count == 0:
-        shape = list(node.type().shape)
-        shape[axis] = 0
-        return [relay.zeros(shape, node.type().dtype), relay.zeros(shape, "int64")]
-    return relay.topk(node.input(0), int(count), axis, "both", least, "int64")
+    if count < 0:
+        raise node.unsupported(f"its k is {count}")
+    return first_ranked(node.input(0), int(count), axis, least, "int64")
 
 
 @converter("OneHot")
@@ -83,7 +82,8 @@ def one_hot(node: NodeView) -> Any:
 def non_zero(node: NodeView) -> Any:
     """Positions of non-zero elements: their number is known only of a constant."""
     values = node.constant(0, "the data (its number of non-zero elements is the shape)")
-    return const(np.array(np.nonzero(values), np.int64))
+    found = np.array(np.nonzero(np.atleast_1d(values)), np.int64)
+    return const(found[: values.ndim])  # of a scalar: (0, N)
 
 
 @converter("CumSum", "CumProd")

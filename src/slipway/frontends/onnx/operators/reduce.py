@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from slipway import relay
+from slipway import dtypes, relay
 from slipway.frontends.onnx.converters import NodeView, converter
 
 
@@ -38,10 +38,16 @@ def reduced(node: NodeView, axes: tuple[int, ...] | None, keep: bool) -> Any:
             return relay.sqrt(total)
         case "ReduceSumSquare":
             return relay.sum(relay.multiply(x, x), axes, keep)
-        case "ReduceLogSum":
-            return relay.log(relay.sum(x, axes, keep))
         case _:
-            return relay.logsumexp(x, axes, keep)
+            log_of = _log_sum if node.kind == "ReduceLogSum" else relay.logsumexp
+            dtype = node.type().dtype
+            if dtypes.is_float(dtype):
+                return log_of(x, axes, keep)
+            return relay.cast(log_of(relay.cast(x, "float64"), axes, keep), dtype)
+
+
+def _log_sum(x: Any, axes: tuple[int, ...] | None, keep: bool) -> Any:
+    return relay.log(relay.sum(x, axes, keep))
 
 
 @converter("ArgMax", "ArgMin")

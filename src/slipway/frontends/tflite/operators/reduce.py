@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from slipway import relay
+from slipway.frontends.ranks import first_ranked
 from slipway.frontends.tflite.converters import NodeView, converter
 from slipway.frontends.tflite.operators.arithmetic import is_quantized
 from slipway.frontends.tflite.quantized import out_range, stored
@@ -30,6 +31,8 @@ def mean_or_sum(node: NodeView) -> Any:
     count = 1
     for axis in axes:
         count *= node.shape()[axis]
+    if not count:
+        raise node.unsupported("quantised numbers of no elements have no mean and no sum")
     source, target = node.quantization(), node.out_quantization()
     multiplier, shift = rule.quantize_multiplier(source.scale / target.scale)
     if node.kind == "MEAN":
@@ -66,7 +69,7 @@ def reduction(node: NodeView) -> Any:
 def arg_extremum(node: NodeView) -> Any:
     """The first position of the largest or smallest element."""
     make: Any = relay.argmax if node.kind == "ARG_MAX" else relay.argmin
-    (axis,) = node.integers(1)
+    axis = node.integer(1)
     return make(node[0], axis, dtype=node.out().dtype)
 
 
@@ -75,7 +78,7 @@ def cumsum(node: NodeView) -> Any:
     """Running sums, perhaps from the end, perhaps without the element itself."""
     if is_quantized(node):
         raise node.unsupported("it is not supported on quantised numbers")
-    (axis,) = node.integers(1)
+    axis = node.integer(1)
     backward = bool(node.option("reverse"))
     data = relay.reverse(node[0], axis) if backward else node[0]
     dtype = node[0].tensor_type.dtype
@@ -86,5 +89,7 @@ def cumsum(node: NodeView) -> Any:
 @converter("TOPK_V2")
 def topk(node: NodeView) -> Any:
     """The largest k along the last axis, and where they are."""
-    (k,) = node.integers(1)
-    return relay.topk(node[0], k, -1, "both", False, "int32")
+    k = node.integer(1)
+    if not node.shape() or not 0 <= k <= node.shape()[-1]:
+        raise node.unsupported(f"there are no {k} largest elements along {node.shape()}")
+    return first_ranked(node[0], k, -1, False, "int32")

@@ -63,10 +63,8 @@ def segments(node: NodeView) -> Any:
         raise node.unsupported(f"its numbers {numbers.shape} do not fit the data {shape}")
     rest = shape[numbers.ndim :]
     flat = numbers.reshape(-1)
-    if node.kind == "SEGMENT_SUM":
-        count = int(flat.max(initial=-1)) + 1
-    else:
-        (count,) = node.integers(2)
+    own = int(flat.max(initial=-1)) + 1
+    count = own if node.kind == "SEGMENT_SUM" else node.integer(2)
     if (flat >= count).any() or count < 0:
         raise node.unsupported(f"it has a slice of number {flat.max()} for {count} segments")
     way = SEGMENTS[node.kind]

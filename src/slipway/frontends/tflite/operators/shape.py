@@ -37,7 +37,7 @@ def densify(node: NodeView) -> Any:
 @converter("EXPAND_DIMS")
 def expand_dims(node: NodeView) -> Any:
     """One more axis of extent 1."""
-    (axis,) = node.integers(1)
+    axis = node.integer(1)
     return relay.expand_dims(node[0], axis)
 
 
@@ -101,7 +101,7 @@ def unpack(node: NodeView) -> Any:
 @converter("SPLIT")
 def split(node: NodeView) -> Any:
     """Equal parts; the axis comes first."""
-    (axis,) = node.integers(0)
+    axis = node.integer(0)
     count = node.option("num_splits")
     if count != len(node.operator.outputs):
         raise node.unsupported(f"it gives {len(node.operator.outputs)} parts of {count}")
@@ -113,7 +113,9 @@ def split(node: NodeView) -> Any:
 @converter("SPLIT_V")
 def split_v(node: NodeView) -> Any:
     """Parts of given sizes, one of which may be -1."""
-    sizes, (axis,) = list(node.integers(1)), node.integers(2)
+    sizes, axis = list(node.integers(1)), node.integer(2)
+    if not -len(node.shape()) <= axis < len(node.shape()):
+        raise node.unsupported(f"its axis is {axis}, and its data has the shape {node.shape()}")
     if -1 in sizes:
         sizes[sizes.index(-1)] = node.shape()[axis] - sum(s for s in sizes if s >= 0)
     if len(sizes) == 1:
@@ -125,6 +127,8 @@ def split_v(node: NodeView) -> Any:
 def slice_(node: NodeView) -> Any:
     """From `begin`, `size` elements; -1 is all that follow."""
     begin, size = node.integers(1), node.integers(2)
+    if not len(begin) == len(size) == len(node.shape()):
+        raise node.unsupported(f"{begin} and {size} do not fit data of the shape {node.shape()}")
     end = [
         extent if length == -1 else start + length
         for start, length, extent in zip(begin, size, node.shape(), strict=True)
@@ -307,7 +311,7 @@ def range_(node: NodeView) -> Any:
 @converter("ONE_HOT")
 def one_hot(node: NodeView) -> Any:
     """One value at the given position, another elsewhere."""
-    (depth,) = node.integers(1)
+    depth = node.integer(1)
     on, off = (relay.reshape(node[i], (), True) for i in (2, 3))
     hot = relay.one_hot(node[0], 1, 0, depth, node.option("axis"), "int32")
     return relay.where(relay.equal(hot, const(1, "int32")), on, off)
@@ -336,14 +340,22 @@ def depth_to_space(node: NodeView) -> Any:
     return relay.reshape(moved, (n, h * block, w * block, depth))
 
 
+def _blocks_and_edges(node: NodeView) -> tuple[tuple[int, ...], list[tuple[int, int]]]:
+    """Return the sizes of blocks along the axes behind the batch, and the edges of those."""
+    blocks, edges = node.integers(1), node.constant(2)
+    if not len(blocks) < len(node.shape()) or edges.shape != (len(blocks), 2):
+        raise node.unsupported(
+            f"blocks of {blocks} with edges of shape {edges.shape} do not fit {node.shape()}"
+        )
+    return blocks, [(int(before), int(after)) for before, after in edges]
+
+
 @converter("SPACE_TO_BATCH_ND")
 def space_to_batch(node: NodeView) -> Any:
     """Blocks of positions become batch entries, after padding."""
-    blocks = node.integers(1)
+    blocks, edges = _blocks_and_edges(node)
     count = len(blocks)
-    widths = [(0, 0)] * len(node.shape())
-    for axis, pair in enumerate(node.constant(2).reshape(-1, 2)):
-        widths[1 + axis] = (int(pair[0]), int(pair[1]))
+    widths = [(0, 0), *edges, *[(0, 0)] * (len(node.shape()) - 1 - count)]
     value = node.out_quantization().zero_point if is_quantized(node) else 0
     data = relay.nn.pad(node[0], widths, value)
     batch, *rest = data.tensor_type.shape
@@ -363,7 +375,7 @@ def space_to_batch(node: NodeView) -> Any:
 @converter("BATCH_TO_SPACE_ND")
 def batch_to_space(node: NodeView) -> Any:
     """Batch entries become blocks of positions, then the padding is cut off."""
-    blocks, crops = node.integers(1), node.constant(2).reshape(-1, 2)
+    blocks, crops = _blocks_and_edges(node)
     batch, *rest = node.shape()
     count, total = len(blocks), int(np.prod(blocks))
     node.blocks((*blocks, total), (*blocks, batch))
@@ -376,8 +388,8 @@ def batch_to_space(node: NodeView) -> Any:
     joined = relay.reshape(relay.transpose(data, order), (batch // total, *spatial, *rest[count:]))
     begin, end = [0] * (1 + len(rest)), [batch // total, *spatial, *rest[count:]]
     for axis, (before, after) in enumerate(crops):
-        begin[1 + axis] = int(before)
-        end[1 + axis] -= int(after)
+        begin[1 + axis] = before
+        end[1 + axis] -= after
     return relay.strided_slice(joined, begin, end)
 
 

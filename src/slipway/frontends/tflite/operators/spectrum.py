@@ -80,7 +80,7 @@ def squeeze(node: NodeView) -> Any:
 @converter("COMPLEX:EXPAND_DIMS")
 def expand_dims(node: NodeView) -> Any:
     """One more axis of extent 1."""
-    (axis,) = node.integers(1)
+    axis = node.integer(1)
     return relay.expand_dims(node[0], axis if axis >= 0 else axis - 1)
 
 

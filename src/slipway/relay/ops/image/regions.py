@@ -20,12 +20,13 @@ from slipway.relay.ops.checks import (
     need_rank,
     need_shape,
     need_window,
+    of_elements,
     pad_amounts,
 )
 from slipway.relay.ops.image.sample import NumpyArithmetic, TeArithmetic, working_dtype
 from slipway.relay.ops.tensor.small_types import to_integer
 from slipway.relay.ops.tensor.tensors import te
-from slipway.relay.types import TensorType, Type
+from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
@@ -57,7 +58,8 @@ ROI_ALIGN = register_op(
 
 
 @ROI_ALIGN.type_relation
-def _roi_type(attrs: RoiAlignAttrs, data: TensorType, rois: TensorType) -> Type:
+@of_elements
+def _roi_type(attrs: RoiAlignAttrs, data: TensorType, rois: TensorType) -> TensorType:
     need_rank("data", data, 4)
     need_float("data", data)
     need_float("rois", rois)
@@ -240,9 +242,10 @@ def _out_size(attrs: DeformableIm2colAttrs, size: tuple[int, ...]) -> tuple[int,
 
 
 @IM2COL.type_relation
+@of_elements
 def _im2col_type(
     attrs: DeformableIm2colAttrs, data: TensorType, offset: TensorType, mask: TensorType
-) -> Type:
+) -> TensorType:
     need_window(attrs, 2)
     need_rank("data", data, 4)
     for name, given in (("data", data), ("offset", offset), ("mask", mask)):

@@ -17,7 +17,7 @@ from slipway.relay import op_registry
 from slipway.relay.dims import is_open, size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
-from slipway.relay.ops.checks import as_tuple, need_number
+from slipway.relay.ops.checks import as_tuple, need_number, of_elements
 from slipway.relay.ops.dyn import sizes_may_be_tensors, unknown_along
 from slipway.relay.ops.tensor.tensors import number, te
 from slipway.relay.types import TensorType, Type
@@ -55,7 +55,8 @@ RESIZE = register_op(
 
 
 @RESIZE.type_relation
-def _resize_type(attrs: ResizeAttrs, data: TensorType) -> Type:
+@of_elements
+def _resize_type(attrs: ResizeAttrs, data: TensorType) -> TensorType:
     need_number("data", data)
     if len(attrs.size) != data.rank:
         raise BadArgument("size", f"{attrs.size} must have one entry per axis of {data}")

@@ -20,10 +20,10 @@ from slipway.relay import op_registry
 from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
-from slipway.relay.ops.checks import need_float
+from slipway.relay.ops.checks import need_float, of_elements
 from slipway.relay.ops.tensor import small_types
 from slipway.relay.ops.tensor.tensors import te
-from slipway.relay.types import TensorType, Type
+from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
     from slipway.relay.expr import ExprLike
@@ -50,7 +50,8 @@ GRID_SAMPLE = register_op(
 
 
 @GRID_SAMPLE.type_relation
-def _type(attrs: GridSampleAttrs, data: TensorType, grid: TensorType) -> Type:
+@of_elements
+def _type(attrs: GridSampleAttrs, data: TensorType, grid: TensorType) -> TensorType:
     need_float("data", data)
     need_float("grid", grid)
     spatial = data.rank - 2

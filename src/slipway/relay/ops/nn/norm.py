@@ -123,7 +123,7 @@ def _moments(x: Any, axes: list[int], count: int, name: str) -> tuple[Any, Any]:
     if is_open(count):
         scale = te().div(te().const(1.0, dtype), number(count, dtype))
     else:
-        scale = te().const(1.0 / count, dtype)
+        scale = te().const(1.0 / max(count, 1), dtype)
 
     def source(i: tuple[Any, ...], taps: list[Any]) -> list[Any]:
         rest, inner = iter(i), iter(taps)

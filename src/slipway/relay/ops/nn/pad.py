@@ -54,6 +54,8 @@ def _pad_type(attrs: PadAttrs, data: TensorType) -> Type:
         if d + low + high < 0:
             raise BadArgument("pad_width", f"crops more than the {d} elements of axis {axis}")
         shape.append(d + low + high)
+    if attrs.pad_mode != "constant" and 0 in data.shape and 0 not in shape:
+        raise BadArgument("data", f"is {data}: it has no elements to repeat")
     return TensorType(tuple(shape), data.dtype)
 
 

@@ -365,7 +365,13 @@ def _adaptive_reference(attrs: AdaptivePoolAttrs, data: Array, average: bool) ->
         pieces = []
         for low, high in _bins(data.shape[axis], out):
             piece = result.take(range(low, high), axis)
-            pieces.append(piece.mean(axis) if average else piece.max(axis))
+            if low == high:  # of no elements
+                kind = result.dtype
+                least = np.iinfo(kind).min if kind.kind in "iu" else -np.inf
+                rest = np.delete(result.shape, axis)
+                pieces.append(np.full(rest, np.nan if average else least, kind))
+            else:
+                pieces.append(piece.mean(axis) if average else piece.max(axis))
         result = np.stack(pieces, axis)
     return np.asarray(result.astype(data.dtype), order="C")
 

@@ -14,7 +14,14 @@ from slipway.ir.node import node
 from slipway.relay.dims import size_of, usual
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
-from slipway.relay.ops.checks import extents, integers, need_integral, normal_axes, normal_axis
+from slipway.relay.ops.checks import (
+    extents,
+    integers,
+    need_integral,
+    normal_axes,
+    normal_axis,
+    of_elements,
+)
 from slipway.relay.ops.dyn import length_of, sizes_may_be_tensors, unknown_along
 from slipway.relay.ops.tensor.spans import Span, span
 from slipway.relay.ops.tensor.tensors import number, te, unflatten
@@ -175,7 +182,8 @@ TAKE.reads(reads_of_result)
 
 
 @TAKE.type_relation
-def _take_type(attrs: TakeAttrs, data: TensorType, indices: TensorType) -> Type:
+@of_elements
+def _take_type(attrs: TakeAttrs, data: TensorType, indices: TensorType) -> TensorType:
     need_integral("indices", indices)
     if attrs.axis is None:
         return TensorType(indices.shape, data.dtype)
@@ -274,7 +282,8 @@ GATHER.reads(reads_of_result)
 
 
 @GATHER.type_relation
-def _gather_type(attrs: GatherAttrs, data: TensorType, indices: TensorType) -> Type:
+@of_elements
+def _gather_type(attrs: GatherAttrs, data: TensorType, indices: TensorType) -> TensorType:
     need_integral("indices", indices)
     normal_axis(attrs.axis, data.rank)
     if data.rank != indices.rank:
@@ -334,7 +343,8 @@ GATHER_ND.reads(reads_of_result)
 
 
 @GATHER_ND.type_relation
-def _gather_nd_type(attrs: GatherNdAttrs, data: TensorType, indices: TensorType) -> Type:
+@of_elements
+def _gather_nd_type(attrs: GatherNdAttrs, data: TensorType, indices: TensorType) -> TensorType:
     need_integral("indices", indices)
     if indices.rank < 1 or indices.shape[0] + attrs.batch_dims > data.rank:
         raise BadArgument(

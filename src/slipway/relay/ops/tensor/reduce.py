@@ -92,18 +92,14 @@ def _reducer(
         if not boolean:
             need_number("data", data)
         axes = reduced_axes(attrs, data.rank)
-        integer = not dtypes.is_float(data.dtype)
-        if name in ("max", "min") and integer and any(data.shape[a] == 0 for a in axes):
-            raise BadArgument("data", f"is {data}: there is no {name} of no elements")
         return TensorType(_shape(data.shape, axes, attrs.keepdims), data.dtype)
 
     @definition.reference
     def evaluate(attrs: ReduceAttrs, data: Array) -> Any:
         axes = reduced_axes(attrs, data.ndim)
         options = {}
-        real = dtypes.is_float(data.dtype.name)
-        if name in ("max", "min") and real:  # of no elements: the infinity
-            options["initial"] = -np.inf if name == "max" else np.inf
+        if name in ("max", "min"):  # of no elements: what loses to all
+            options["initial"] = _loser(name == "max", data.dtype)
         found = reference(data, axis=axes, keepdims=attrs.keepdims, **options)
         return np.asarray(found).astype(data.dtype)
 
@@ -161,11 +157,22 @@ def _reducer(
 
 def _mean(data: Array, axis: tuple[int, ...], keepdims: bool) -> Any:
     if dtypes.is_float(data.dtype.name):
-        return np.mean(data, axis=axis, keepdims=keepdims, dtype=np.float64)
+        total = np.sum(data, axis=axis, keepdims=keepdims, dtype=np.float64)
+        with np.errstate(invalid="ignore"):  # NaN of no elements
+            return total / np.float64(product(data.shape[a] for a in axis))
     count = max(product(data.shape[a] for a in axis), 1)
     total = np.sum(data, axis=axis, keepdims=keepdims, dtype=_whole_sum(data.dtype.name))
     quotient = total // count
     return quotient + ((total < 0) & (quotient * count != total))  # towards zero
+
+
+def _loser(largest: bool, dtype: Any) -> Any:
+    """The maximum (or minimum) of no elements: an infinity, or the end of the integers."""
+    if dtypes.is_float(dtype.name):
+        return -np.inf if largest else np.inf
+    if dtype.name == "bool":
+        return not largest
+    return np.iinfo(dtype).min if largest else np.iinfo(dtype).max
 
 
 def _whole_sum(dtype: str) -> str:
@@ -235,22 +242,25 @@ def _arg_reducer(name: str, largest: bool) -> OpDefinition:
     @definition.type_relation
     def relation(attrs: ArgReduceAttrs, data: TensorType) -> Type:
         need_number("data", data)
-        if data.size == 0:
-            raise BadArgument("data", f"is {data}: there is no position in no elements")
         axes = _arg_axes(attrs, data.rank)
-        return TensorType(_shape(data.shape, axes, attrs.keepdims), attrs.dtype)
+        shape = _shape(data.shape, axes, attrs.keepdims)
+        if 0 in data.shape and 0 not in shape:
+            raise BadArgument("data", f"is {data}: there is no position in no elements")
+        return TensorType(shape, attrs.dtype)
 
     @definition.reference
     def evaluate(attrs: ArgReduceAttrs, data: Array) -> Any:
         find = np.argmax if largest else np.argmin
         axes = _arg_axes(attrs, data.ndim)
         kept = [a for a in range(data.ndim) if a not in axes]
+        shape = _shape(data.shape, axes, attrs.keepdims)
+        if 0 in shape:
+            return np.zeros(shape, attrs.dtype)
         rows = data.transpose(*kept, *axes).reshape(*(data.shape[a] for a in kept), -1)
         last = attrs.select_last_index
         found = np.asarray(find(rows[..., ::-1] if last else rows, axis=-1))
         found = rows.shape[-1] - 1 - found if last else found
-        found = found.reshape(_shape(data.shape, axes, attrs.keepdims))
-        return found.astype(attrs.dtype)
+        return found.reshape(shape).astype(attrs.dtype)
 
     @definition.compute
     def compute(attrs: ArgReduceAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:

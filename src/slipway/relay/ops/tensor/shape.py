@@ -35,7 +35,8 @@ class ReshapeAttrs(Attrs):
 
     As in classic TVM: 0 copies the input's extent at that place, -1 is what remains (once),
     -2 copies all remaining axes, -3 joins the next two axes, -4 splits one axis into the
-    following two entries (one may be -1).  With `allowzero` 0 means an empty axis.
+    following two entries (one may be -1).  With `allowzero` 0 means an empty axis, and so it
+    does of data without elements where a copied extent would need some.
     """
 
     newshape: tuple[int, ...] = ()
@@ -63,6 +64,16 @@ def reshaped(
     shape: Sequence[int], newshape: Sequence[int], allowzero: bool = False
 ) -> tuple[int, ...]:
     """Return the shape that `newshape` means for `shape`, or raise BadArgument."""
+    if not allowzero and 0 in newshape and 0 in shape:
+        # Importers and passes hand over the shape they want.
+        try:
+            return _reshaped(shape, newshape, False)
+        except BadArgument:
+            return _reshaped(shape, newshape, True)
+    return _reshaped(shape, newshape, allowzero)
+
+
+def _reshaped(shape: Sequence[int], newshape: Sequence[int], allowzero: bool) -> tuple[int, ...]:
     out: list[int] = []
     at, free, entries = 0, -1, list(newshape)
     while entries:
