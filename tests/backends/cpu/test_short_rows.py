@@ -18,6 +18,7 @@ def test_numbers(target, row):
     run(relay.nn.relu(shifted) + y, target)
     run(relay.strided_slice(x, [0, 0, 0, 1], [5, 6, 4, row]), target)
     run(relay.exp(relay.transpose(x, (1, 0, 2, 3))), target)
+    run(relay.transpose(var("z", row, 9, 7, 5), (2, 3, 1, 0)) + var("w", row), target)
     run(relay.broadcast_to(relay.expand_dims(x, 3), (5, 6, 4, 3, row)), target)
 
 
@@ -44,6 +45,12 @@ def code_of(body, target):
 )
 def test_no_element_is_loaded_alone(body, target, single):
     assert not re.search(single, code_of(body, target))
+
+
+@pytest.mark.parametrize("cpu", ["haswell", "skylake-avx512"])
+def test_what_lies_across_a_short_row_takes_no_divisions(cpu):
+    code = code_of(relay.transpose(var("x", 3, 65, 33, 5), (1, 3, 2, 0)), f"llvm -mcpu={cpu}")
+    assert not re.search(r"vdivp|vpmuludq|vpmulhuw", code)
 
 
 def test_rows_behind_one_another_are_one():

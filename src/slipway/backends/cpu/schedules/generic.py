@@ -63,9 +63,8 @@ def schedule_elementwise_stage(
     steady = reading.flat or (reading.along and row % lanes == 0 and row > lanes)
     short = 0 if reading.flat else short_row_lanes(schedule, tensor, target, lanes)
     if short:
-        if row > short:
-            steps, inner = split(stage, inner, short)
-            stage.unroll(steps.axis)
+        steps, inner = split(stage, inner, short)
+        stage.unroll(steps.axis)
         stage.vectorize(inner.axis)
     else:
         while loops and usual(inner.extent) < lanes:

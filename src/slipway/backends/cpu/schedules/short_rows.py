@@ -5,7 +5,8 @@
 
 Rows that lie behind one another on both sides are one long row: fused, whole vectors copy them.
 Where they do not, each lane of such a vector would find its own place, with divisions, and be
-loaded alone.  What is computed has a say: a function of few lanes takes as long as one of many.
+loaded alone; what is read across the row anyway takes no vectors at all.  What is computed has a
+say: a function of few lanes takes as long as one of many.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ _PER_CONSTANT = 2  # of a function: its steps, for each constant that it takes
 def short_row_lanes(schedule: te.Schedule, tensor: te.Tensor, target: Target, lanes: int) -> int:
     """Return the lanes of vectors for the rows of a stage that are shorter than `lanes`.
 
-    0 where rows are no shorter, or better fused.
+    1 where some operand lies across the row: one element after the other.  0 where rows are no
+    shorter, or better fused.
     """
     op = tensor.op
     if op.num_outputs != 1 or len(op.axis) < 2 or not target.is_by_llvm:
@@ -52,16 +54,17 @@ def short_row_lanes(schedule: te.Schedule, tensor: te.Tensor, target: Target, la
         return 0
     loads = [n for n in nodes if isinstance(n, ProducerLoad)]
     places = [_Place(op, extents, load) for load in loads]
-    if any(place.step(-1) not in (0, 1) for place in places):
+    steps = [place.step(-1) for place in places]
+    if None in steps:
         return 0
     alone = sum(not place.is_fused(lanes) for place in places)
     if not alone:
         return 0
-    narrow = widest_lanes(row, lanes)
-    steps = -(-row // narrow)
+    narrow = 1 if any(step not in (0, 1) for step in steps) else widest_lanes(row, lanes)
+    vectors = -(-row // narrow)
     work = 1 + sum(_instructions(n) for n in nodes)
     fused = work / lanes + _ALONE * alone
-    return narrow if steps * (work + _STEP) / row < fused else 0
+    return narrow if (vectors * work + _STEP) / row < fused else 0
 
 
 def _expanded(schedule: te.Schedule, op: te.ComputeOp) -> Iterator[PrimExpr]:
