@@ -23,6 +23,7 @@ OPT_LEVELS = {
     "CombineParallelConv2D": 4,
     "CombineParallelDense": 4,
     "ConvertLayout": 3,
+    "CutKernels": 2,
     "DeadCodeElimination": 1,
     "DefuseOps": 0,
     "DenseToSparse": 0,

@@ -21,14 +21,21 @@ def run(body, target):
     lowered = lower_kernel("kernel", function, chosen)
     module = OperatorModule(build_module({"kernel": lowered}, chosen))
     rng = np.random.default_rng(0)
-    arrays = [rng.standard_normal(p.checked_type.shape).astype("float32") for p in function.params]
+    arrays = [_random(rng, p.checked_type) for p in function.params]
     wanted = interpret(function, *arrays)
     out = tvm.nd.empty(wanted.shape, str(wanted.dtype))
     module(*(tvm.nd.array(a) for a in arrays), out)
     # Rounding errors go with the size of the terms of the sums, not with that of each result.
-    assert np.abs(out.numpy() - wanted).max() <= 2e-6 * np.abs(wanted).max()
+    found, wanted = (np.asarray(a, "float64") for a in (out.numpy(), wanted))
+    assert np.abs(found - wanted).max() <= 2e-6 * np.abs(wanted).max()
     return schedule_primitive(function, chosen).implementation
 
 
-def var(name, *shape):
-    return relay.var(name, shape=shape)
+def _random(rng, type_):
+    if type_.dtype.startswith(("int", "uint")):
+        return rng.integers(0, 100, type_.shape).astype(type_.dtype)
+    return rng.standard_normal(type_.shape).astype(type_.dtype)
+
+
+def var(name, *shape, dtype="float32"):
+    return relay.var(name, shape=shape, dtype=dtype)

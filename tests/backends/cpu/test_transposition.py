@@ -35,6 +35,27 @@ TRANSPOSED = {
 }
 
 
+def quantized(data):
+    return relay.qnn.op.quantize(data, relay.const(0.05), relay.const(3), out_dtype="int8")
+
+
+def real(data):
+    return relay.qnn.op.dequantize(data, relay.const(0.05), relay.const(3))
+
+
+NARROW_ELEMENTS = {
+    "bytes": lambda: relay.transpose(var("x", 3, 33, 50, dtype="int8"), (0, 2, 1)),
+    "bytes to channels last": lambda: relay.transpose(
+        var("x", 2, 20, 7, 9, dtype="uint8"), (0, 2, 3, 1)
+    ),
+    "few bytes": lambda: relay.transpose(var("x", 9, 100, dtype="int8"), (1, 0)),
+    "halves": lambda: relay.transpose(var("x", 37, 50, dtype="int16"), (1, 0)),
+    "float16": lambda: relay.transpose(var("x", 37, 50, dtype="float16"), (1, 0)),
+    "quantised": lambda: relay.transpose(quantized(var("x", 2, 13, 17, 65)), (0, 2, 3, 1)),
+    "real again": lambda: real(relay.transpose(var("x", 1, 9, 7, 64, dtype="int8"), (0, 3, 1, 2))),
+}
+
+
 # Planes that become the few channels of pixels.
 NARROW = {
     "an image": lambda: relay.transpose(var("x", 1, 3, 17, 29), (0, 2, 3, 1)),
@@ -49,9 +70,9 @@ NARROW = {
 
 
 @pytest.mark.parametrize("target", [*TARGETS, "c"])
-@pytest.mark.parametrize("name", [*TRANSPOSED, *NARROW])
+@pytest.mark.parametrize("name", [*TRANSPOSED, *NARROW, *NARROW_ELEMENTS])
 def test_numbers(name, target):
-    run((TRANSPOSED | NARROW)[name](), target)
+    run((TRANSPOSED | NARROW | NARROW_ELEMENTS)[name](), target)
 
 
 @pytest.mark.parametrize("cpu", ["haswell", "x86-64-v4"])
@@ -65,9 +86,10 @@ def test_pixels_are_stored_without_looking_for_each_element(name, cpu):
     assert "\tvgather" not in assembly
 
 
-@pytest.mark.parametrize("name", TRANSPOSED)
+@pytest.mark.parametrize("name", [*TRANSPOSED, *NARROW_ELEMENTS])
 def test_tiles_are_turned_in_registers(name):
-    assert shuffles(TRANSPOSED[name]()) >= 8  # eight lanes take 24, four take 8
+    made = (TRANSPOSED | NARROW_ELEMENTS)[name]()
+    assert shuffles(made) >= 8  # eight lanes take 24, four take 8
 
 
 def test_what_runs_along_memory_is_left_alone():

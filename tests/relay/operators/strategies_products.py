@@ -268,3 +268,19 @@ def attention(d):
     arrays = tuple(d.array(shape, dtype, -1, 1) for shape in shapes)
     # Rounding of a score is an error of its power; that of sums is relative to the values'.
     return Case(arrays, attrs, ulps=1, scale=16 + keys + 4 * (size + 4) * size)
+
+
+@strategy("nn.contrib_interleave")
+def interleaved(d):
+    count = d.int(1, 3)
+    strides = tuple(d.int(1, 3) for _ in range(count))
+    size = tuple(d.int(1, 2 * s + 20) for s in strides)
+    around = (d.int(1, 2), d.int(1, 3)), d.pick([(), (4,), (16,), (5,)])
+    parts = d.int(1, 3)
+    sources = tuple(d.int(-1, parts - 1) for _ in range(int(np.prod(strides))))
+    whole = [-(-n // s) for n, s in zip(size, strides, strict=True)]
+    shapes = [(*around[0], *(max(1, n - d.int(0, 1)) for n in whole), *around[1])
+              for _ in range(parts)]  # fmt: skip
+    attrs = OPS[d.name].attrs_type(strides, size, sources)
+    dtype = d.pick(["float32", "int8"])
+    return Case((tuple(d.array(shape, dtype) for shape in shapes),), attrs)

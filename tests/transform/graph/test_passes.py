@@ -226,6 +226,24 @@ def test_costly_operator_is_not_repeated_under_a_broadcast():
     assert fused(relay.abs(gate) * x) == [["abs", "multiply"]]
 
 
+def test_what_follows_a_costly_operator_does_not_carry_it_into_a_broadcast():
+    x, gate = relay.var("x", shape=(1, 8, 16, 16)), relay.var("g", shape=(1, 8))
+    shaped = relay.reshape(relay.abs(relay.exp(gate)), (1, 8, 1, 1))
+    assert fused(shaped * x) == [["exp", "abs", "reshape"], ["multiply"]]
+    assert fused(relay.one_hot(relay.abs(where("floor_mod")), 1.0, 0.0, 9, 0, "float32")) == [
+        ["floor_mod", "abs"], ["one_hot"]
+    ]  # fmt: skip
+    assert fused(relay.take(relay.var("t", shape=(9, 8)), where("divide"), 0)) == [
+        ["divide"], ["take"]
+    ]  # fmt: skip
+    assert fused(relay.take(relay.var("t", shape=(9, 8)), where("add"), 0)) == [["add", "take"]]
+
+
+def where(name):
+    """Positions that an operator computes."""
+    return getattr(relay, name)(relay.var("i", shape=(5,), dtype="int32"), relay.const(9, "int32"))
+
+
 def test_values_read_twice_do_not_double_the_kernel_without_end():
     """A running maximum and its place: each step reads the one before it twice."""
     x, y = relay.var("x", shape=(4,)), relay.var("y", shape=(4,))

@@ -13,9 +13,9 @@ from slipway.target import Target
 from slipway.transform.loop.transpose_loads import transpose_loads
 
 
-def tile(lanes, count, stride=64, in_place=False):
+def tile(lanes, count, stride=64, in_place=False, dtype="float32"):
     """`count` stores of `lanes` elements that lie `stride` apart, each from one place further."""
-    a, b = decl_buffer((4096,), "float32", name="A"), decl_buffer((4096,), "float32", name="B")
+    a, b = decl_buffer((4096,), dtype, name="A"), decl_buffer((4096,), dtype, name="B")
     source = b if in_place else a
     ib = ir_builder.create()
     for c in range(count):
@@ -38,9 +38,10 @@ def column(node, rows):
     return [joined[i] for i in node.indices]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint8", "int16", "float16"])
 @pytest.mark.parametrize("lanes", [4, 8, 16])
-def test_a_square_tile_is_read_by_rows(lanes):
-    done = transpose_loads(tile(lanes, lanes))
+def test_a_square_tile_is_read_by_rows(lanes, dtype):
+    done = transpose_loads(tile(lanes, lanes, dtype=dtype))
     rows = {n.var: n.value for n in walk(done.body) if isinstance(n, S.LetStmt)}
     loads = [n for n in walk(done.body) if isinstance(n, E.BufferLoad)]
     assert len(loads) == lanes

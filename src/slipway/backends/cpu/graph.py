@@ -11,6 +11,7 @@ from typing import Any
 
 from slipway.backends.cpu.knobs import fills_vectors
 from slipway.backends.cpu.lowering.alter_layout import alter_layout
+from slipway.backends.cpu.lowering.cut_kernels import cut_kernels
 from slipway.backends.cpu.lowering.dot_pairs import (
     best_in_pairs,
     gain_in_pairs,
@@ -192,6 +193,7 @@ ALTER_LAYOUT = setting_pass("AlterOpLayout", _layout, _is_blocked)
 LOWERING: tuple[Pass, ...] = (
     setting_pass("FuseAttention", _attention, lambda s: attention_lanes(s.target) > 0),
     setting_pass("SubpixelConv", _subpixel, _blocks),
+    graph_pass("CutKernels", cut_kernels),
     graph_pass("IntegerProducts", integer_products, _multiplies_bytes),
     ALTER_LAYOUT,
     graph_pass("SimplifyExpr", simplify_expr, _blocks),

@@ -12,6 +12,9 @@ kind that can follow it:
   convolutions that they follow;
 - injective ones go into injective consumers; tuples into the concatenation that reads them.
 
+Where a consumer reads each element many times, as a broadcast does, what is costly and what follows
+it up to there is a kernel of its own.
+
 Scalar constants are written into the kernel; other constants become its parameters.
 """
 
@@ -21,6 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+from slipway import dtypes
 from slipway.relay import op_registry
 from slipway.relay.dims import usual
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
@@ -266,16 +270,28 @@ def _edge_pattern(reader: Expr, source: Expr) -> OpPattern:
 
 
 def _repeats_work(node: _Node, sink: _Node) -> bool:
-    """Return whether fusing would compute a costly operator many times for one element."""
-    if not isinstance(node.expr, Call) or not isinstance(sink.expr.type, TensorType):
+    """Return whether fusing would compute something costly many times for one element.
+
+    All that is fused with `node` would be computed where `sink` reads it.
+    """
+    whole = sink.expr.type
+    if not isinstance(whole, TensorType) or sink.group_pattern == OpPattern.COMM_REDUCE:
         return False
-    definition = op_registry.call_definition(node.expr)
-    if definition is None or definition.flops_per_element < COSTLY_FLOPS:
+    return any(
+        _is_costly(member.expr)
+        and isinstance(member.expr.type, TensorType)
+        and usual(whole.size) > REPEAT_LIMIT * usual(member.expr.type.size)
+        for member in node.root().members
+    )
+
+
+def _is_costly(expr: Expr) -> bool:
+    """Return whether an operator takes many instructions for an element."""
+    definition = op_registry.call_definition(expr) if isinstance(expr, Call) else None
+    if definition is None:
         return False
-    own = node.expr.type
-    if not isinstance(own, TensorType) or sink.group_pattern == OpPattern.COMM_REDUCE:
-        return False
-    return usual(sink.expr.type.size) > REPEAT_LIMIT * usual(own.size)
+    is_whole = definition.name == "divide" and not dtypes.is_float(expr.tensor_type.dtype)
+    return is_whole or definition.flops_per_element >= COSTLY_FLOPS
 
 
 class _Kernels:

@@ -6,7 +6,8 @@ after:  eight loads ``A[ramp(x + 64 * k, 1, 8)]``, transposed in registers, and 
 A load of lanes that lie apart takes as many single loads.  As many of them as they have lanes,
 each one element further, read a square tile, whose rows are vectors.  The rows are transposed by
 shuffles of pairs: within four lanes first, then fours among each other, which is one instruction
-each where registers consist of such fours.  Only for code that has vectors (LLVM).
+each where registers consist of such fours; rows of elements of 8 and 16 bits are zipped.  Only for
+code that has vectors (LLVM).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from slipway.target.capability import capability_of
 
 SIZES = (4, 8, 16)
 _NO_LOADS = frozenset((E.Var, E.SizeVar, E.IntImm, E.FloatImm))
-ITEM_BITS = 32
+ITEM_BITS = (8, 16, 32)
 
 
 def transpose_loads(func: PrimFunc) -> PrimFunc:
@@ -76,7 +77,7 @@ def _across(node: Any) -> TypeGuard[E.BufferLoad]:
     return (
         isinstance(index, E.Ramp)
         and index.num_lanes in SIZES
-        and dtypes.bits_of(node.dtype) == ITEM_BITS
+        and dtypes.bits_of(node.dtype) in ITEM_BITS
         and not dtypes.is_bool(node.dtype)
         and (not isinstance(index.stride, E.IntImm) or index.stride.value >= index.num_lanes)
     )
@@ -149,6 +150,8 @@ def _load_tile(buffer: Buffer, starts: Sequence[E.PrimExpr], lets: list[Any]) ->
     def pick(a: E.Var, b: E.Var, picks: Sequence[int]) -> E.Var:
         return keep(E.Shuffle((a, b), tuple(picks)))
 
+    if dtypes.bits_of(rows[0].dtype) < 32:
+        return _zipped(rows, pick)
     fours = range(0, lanes, 4)
 
     def within_fours(order: Sequence[int]) -> list[int]:
@@ -168,6 +171,22 @@ def _load_tile(buffer: Buffer, starts: Sequence[E.PrimExpr], lets: list[Any]) ->
         blocks = _turn_fours([rows[g + position] for g in fours], lanes, pick)
         columns.update((4 * q + j, block) for q, block in enumerate(blocks))
     return [columns[c] for c in range(lanes)]
+
+
+def _zipped(rows: list[E.Var], pick: Any) -> list[E.Var]:
+    """Transpose vectors, as many as each has lanes, by zipping those half of all rows apart.
+
+    A position (row, lane) as one number of binary digits is rotated by one digit in each round; as
+    many rounds as a lane has digits exchange the two.
+    """
+    lanes = len(rows)
+    half = lanes // 2
+    low = [n // 2 + lanes * (n % 2) for n in range(lanes)]
+    high = [n + half for n in low]
+    for _ in range(lanes.bit_length() - 1):
+        pairs = zip(rows[:half], rows[half:], strict=True)
+        rows = [pick(a, b, order) for a, b in pairs for order in (low, high)]
+    return rows
 
 
 def _turn_fours(parts: list[E.Var], lanes: int, pick: Any) -> list[E.Var]:

@@ -123,6 +123,7 @@ class _AlterLayout:
             "nn.bias_add": self.bias_add,
             "nn.float_parts": self.float_parts,
             "concatenate": self.concatenate,
+            "nn.contrib_interleave": self.interleave,
             "image.resize": self.resize,
             **dict.fromkeys(_POOLS, self.pool),
             **dict.fromkeys(_REDUCTIONS, self.reduction),
@@ -554,3 +555,14 @@ class _AlterLayout:
         fields = Tuple(tuple(h.expr for h in found))
         made = Call(call.op, (fields,), call.attrs.replace(axis=1), call.span)
         return Blocked(made, layouts.pop(), call.tensor_type.shape[1])
+
+    def interleave(self, call: Call) -> Blocked | None:
+        """Pixels put in order, as whole vectors of channels; padding between them is zeros."""
+        (parts,) = call.args
+        assert isinstance(parts, Tuple)
+        held = [h for h in (self.blocked.get(id(f)) for f in parts.fields) if h is not None]
+        if 2 * len(held) <= len(parts.fields):
+            return None
+        layout = held[0].layout
+        fields = Tuple(tuple(self.as_blocked(f, layout) for f in parts.fields))
+        return Blocked(Call(call.op, (fields,), call.attrs, call.span), layout, held[0].channels)

@@ -9,8 +9,9 @@ computes them all as channels, and a transpose puts each at its pixels::
 
 The work is a convolution's, which has fast schedules.  Where the rests see different numbers of
 taps, the shorter kernels are padded with zeros; if that, and the pixels that `padding` cuts
-off, make much more work, each remainder gets a convolution of its own; so do depthwise ones, as
-a channel that several filters read would have to be repeated.
+off, make much more work, each remainder gets a convolution of its own, and `nn.contrib_interleave`
+puts their pixels in order; so do depthwise ones, as a channel that several filters read would have
+to be repeated.
 
 Dilated kernels are cut the same way: pixels of one remainder see taps as far apart as the stride
 over what stride and dilation have in common, and their convolution is dilated by the rest.  What
@@ -31,7 +32,7 @@ import numpy as np
 from slipway.errors import TypeInferenceError
 from slipway.relay import op_registry
 from slipway.relay.dims import usual
-from slipway.relay.expr import Call, Constant, Expr, Function
+from slipway.relay.expr import Call, Constant, Expr, Function, Tuple
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.open_dims import has_open
 from slipway.relay.ops.nn.windows import SPATIAL
@@ -106,7 +107,7 @@ def _spread_apart(
     call: Call, geometry: Sequence[_Axis], common: Sequence[int], lanes: int, costs: Costs
 ) -> Expr | None:
     """Compute the pixels that taps touch, `common` apart, and put zeros between them."""
-    attrs, batch_and_channels = call.attrs, call.tensor_type.shape[:2]
+    attrs = call.attrs
     axes = [axis.thinned(step) for axis, step in zip(geometry, common, strict=True)]
     firsts = [a.cut * step - b.cut for a, step, b in zip(axes, common, geometry, strict=True)]
     if any(axis.wanted < 1 for axis in axes):
@@ -124,23 +125,10 @@ def _spread_apart(
     made = _as_convolutions(dense, lanes, costs)
     if made is None:
         return None
-    make, size = op_registry.make, call.tensor_type.shape[2:]
-    sizes = [axis.wanted for axis in axes]
-    apart = make("reshape")(made, (*batch_and_channels, *(n for s in sizes for n in (s, 1))))
-    between = [
-        pair
-        for first, step in zip(firsts, common, strict=True)
-        for pair in ((0, 0), (first, step - 1 - first))
-    ]
-    apart = make("nn.pad")(apart, ((0, 0), (0, 0), *between))
-    extents = [n * step for n, step in zip(sizes, common, strict=True)]
-    whole: Expr = make("reshape")(apart, (*batch_and_channels, *extents))
-    least = [min(pair) for pair in zip(extents, size, strict=True)]
-    if least != extents:
-        whole = make("strided_slice")(whole, (0,) * (2 + len(size)), (*batch_and_channels, *least))
-    if least != list(size):
-        after = [(0, n - m) for n, m in zip(size, least, strict=True)]
-        whole = make("nn.pad")(whole, ((0, 0), (0, 0), *after))
+    sources = [0 if rests == tuple(firsts) else -1 for rests in np.ndindex(*common)]
+    whole: Expr = op_registry.make("nn.contrib_interleave")(
+        Tuple((made,)), common, call.tensor_type.shape[2:], sources
+    )
     return whole
 
 
@@ -245,9 +233,9 @@ class _Axis:
         return -(-self.wanted // self.stride)
 
     def shares(self) -> bool:
-        """Return whether every remainder has taps, and such that begin within the data."""
+        """Return whether the taps of every remainder begin within the data."""
         rests = range(self.stride)
-        return all(self.taps(r) and min(self.padding(r)) >= 0 for r in rests)
+        return all(not self.taps(r) or min(self.padding(r)) >= 0 for r in rests)
 
     def products(self) -> tuple[int, int]:
         """What is multiplied for all rests: one by one, and with taps and places as for all."""
@@ -266,37 +254,33 @@ def _worth_splitting(geometry: Sequence[_Axis], gain: float) -> bool:
 
 
 def _split(call: Any, geometry: Sequence[_Axis]) -> Expr | None:
-    """A convolution for each remainder, with the taps and at the positions that it needs."""
-    batch, channels, *size = call.tensor_type.shape
+    """A convolution for each remainder, with the taps and at the positions that it needs.
+
+    None where no tap reaches, and zeros in place of it.
+    """
     strides = call.attrs.strides
     count = len(strides)
     groups = np.split(call.args[1].array, call.attrs.groups)
     kernel = np.concatenate([np.moveaxis(group, 0, 1) for group in groups])
-    parts = []
+    parts: list[Any] = []
+    sources = []
     for rests in np.ndindex(*strides):
         pairs = list(zip(geometry, rests, strict=True))
         taps = tuple(slice(axis.taps(r).start, None, axis.stride) for axis, r in pairs)
         weight = np.flip(kernel[(slice(None), slice(None), *taps)], tuple(range(2, 2 + count)))
-        if 0 in weight.shape:  # no tap reaches these pixels
-            weight = np.zeros([max(1, extent) for extent in weight.shape], kernel.dtype)
+        if 0 in weight.shape:
+            sources.append(-1)
+            continue
         around = [axis.padding(r) for axis, r in pairs]
         padding = [p[0] for p in around] + [p[1] for p in around]
+        sources.append(len(parts))
         parts.append(_conv(call, weight, padding, [axis.dilation for axis in geometry]))
     if any(part is None for part in parts):
         return None
-    make = op_registry.make
-    positions = [axis.positions for axis in geometry]
-    spread = make("reshape")(
-        make("concatenate")(parts, axis=1), (batch, *strides, channels, *positions)
+    made: Expr = op_registry.make("nn.contrib_interleave")(
+        Tuple(tuple(parts)), strides, call.tensor_type.shape[2:], sources
     )
-    order = [axis for a in range(count) for axis in (2 + count + a, 1 + a)]
-    spread = make("transpose")(spread, (0, 1 + count, *order))
-    extents = [position * stride for position, stride in zip(positions, strides, strict=True)]
-    whole: Expr = make("reshape")(spread, (batch, channels, *extents))
-    if extents == size:
-        return whole
-    cut: Expr = make("strided_slice")(whole, (0,) * (2 + count), (batch, channels, *size))
-    return cut
+    return made
 
 
 def phases(kernel: np.ndarray[Any, Any], strides: Sequence[int]) -> np.ndarray[Any, Any]:

@@ -20,6 +20,7 @@ from slipway.backends.cpu.knobs import (
     loop_space,
     vector_lanes,
 )
+from slipway.backends.cpu.schedules.short_rows import short_row_lanes
 from slipway.backends.cpu.schedules.transpose import schedule_transposed
 from slipway.backends.stages import Loop, extent_of, fuse, inline_injective, shape_of, split
 from slipway.backends.strategy import Problem, register_pattern
@@ -43,7 +44,7 @@ def schedule_elementwise_stage(
     What reads across memory is done in square tiles (see `transposition`).
     All axes are one loop where every element is made of those at the same place.  Else the
     innermost axis is cut into vectors; if it is shorter than one, the loops around it are fused
-    with it first.
+    with it first, or it gets shorter vectors (see `short_rows`).
     """
     knobs = knobs or loop_knobs(target)
     stage = schedule[tensor]
@@ -60,9 +61,15 @@ def schedule_elementwise_stage(
     inner = loops.pop()
     row = extent_of(stage.op.axis[-1])
     steady = reading.flat or (reading.along and row % lanes == 0 and row > lanes)
-    while loops and usual(inner.extent) < lanes:
-        inner = fuse(stage, [loops.pop(), inner])
-    vectorize(stage, loops, inner, lanes)
+    short = 0 if reading.flat else short_row_lanes(schedule, tensor, target, lanes)
+    if short:
+        steps, inner = split(stage, inner, short)
+        stage.unroll(steps.axis)
+        stage.vectorize(inner.axis)
+    else:
+        while loops and usual(inner.extent) < lanes:
+            inner = fuse(stage, [loops.pop(), inner])
+        vectorize(stage, loops, inner, lanes)
     if loops and total >= knobs.share_from:
         loops = parallel_outer(stage, loops, total, knobs.share_from // 4)
     if lanes > 1 and steady and loops:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 SIZES = (16, 8, 4)
+ITEM_BITS = (8, 16, 32)
 NEON_LANES = 4
 _MOST_INLINED = 16
 
@@ -44,15 +45,18 @@ class SquareTile:
 
 def find_tile(schedule: te.Schedule, op: te.ComputeOp, lanes: int) -> SquareTile | None:
     """Return the tile of a stage that reads across memory; None for one that does not."""
-    if dtypes.bits_of(op.output(0).dtype) != 32 or op.num_outputs != 1 or lanes < SIZES[-1]:
+    if dtypes.bits_of(op.output(0).dtype) > 32 or op.num_outputs != 1 or lanes < SIZES[-1]:
         return None
     extents = [_extent(axis.extent) for axis in op.axis]
     if usual(prod(extents)) < SIZES[0] * SIZES[0]:
         return None
     load = _only_large_load(schedule, op)
-    if load is None or dtypes.bits_of(load.producer.dtype) != 32:
+    if load is None or dtypes.bits_of(load.producer.dtype) not in ITEM_BITS:
         return None
-    return _Reading(op, extents, load).tile(lanes)
+    if dtypes.is_bool(load.producer.dtype):
+        return None
+    # Narrow elements fill a register of 128 bits, whatever is made of them.
+    return _Reading(op, extents, load).tile(max(lanes, 128 // dtypes.bits_of(load.producer.dtype)))
 
 
 def schedule_transposed(
@@ -204,9 +208,13 @@ def _only_large_load(
     size = usual(prod(_extent(axis.extent) for axis in op.axis))
     found: list[ProducerLoad] = []
     stack: list[Any] = list(op.body)
+    seen: dict[int, Any] = {}  # what several nodes share is looked at once
     inlined = 0
     while stack:
         node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen[id(node)] = node
         if isinstance(node, Call) and (node.op == "if_then_else" or not calls):
             return None
         if not isinstance(node, ProducerLoad):

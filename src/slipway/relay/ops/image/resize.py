@@ -147,7 +147,8 @@ def taps_of(
     return position.clip(0, extent - 1).astype(np.int64), weights
 
 
-def _resized_axes(attrs: ResizeAttrs, shape: Any, out: Any) -> list[int]:
+def resized_axes(attrs: ResizeAttrs, shape: Any, out: Any) -> list[int]:
+    """Return the axes along which elements are elsewhere than in the data."""
     return [
         a
         for a in range(len(shape))
@@ -159,7 +160,7 @@ def _resized_axes(attrs: ResizeAttrs, shape: Any, out: Any) -> list[int]:
 def _resize_reference(attrs: ResizeAttrs, data: Array) -> Any:
     out_shape = tuple(s or d for s, d in zip(attrs.size, data.shape, strict=True))
     result = data.astype(np.float64)
-    for axis in _resized_axes(attrs, data.shape, out_shape):
+    for axis in resized_axes(attrs, data.shape, out_shape):
         position, weights = taps_of(attrs, axis, data.shape[axis], out_shape[axis])
         shape = [1] * data.ndim
         shape[axis] = -1
@@ -282,13 +283,42 @@ def _multiple(out: Any, extent: Any) -> int:
     return next((k for k in range(2, MOST_TIMES + 1) if out is extent * k), 0)
 
 
+def _nearest(attrs: ResizeAttrs, at: PrimExpr) -> Any:
+    """Return the element that is nearest to a coordinate."""
+    half = te().const(0.5, "float64")
+    match attrs.rounding_method:
+        case "round_prefer_floor":
+            place = te().ceil(at - half)
+        case "round_prefer_ceil":
+            place = te().floor(at + half)
+        case "floor":
+            place = te().floor(at)
+        case _:
+            place = te().ceil(at)
+    return place.astype("int32")
+
+
+def nearest_place(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: PrimExpr) -> Any:
+    """Return the element that output `i` is, along one axis."""
+    whole = _whole_step(attrs, axis, extent, out, i)
+    if whole is not None:
+        return whole
+    at = _source(attrs, axis, extent, out, i, "float32")
+    return te().min(te().max(_nearest(attrs, at), 0), extent - 1)
+
+
+def steps_whole(attrs: ResizeAttrs, axis: int, extent: int, out: int) -> bool:
+    """Return whether the elements that are nearest along an axis follow from whole numbers."""
+    return _whole_step(attrs, axis, extent, out, te().const(0, "int32")) is not None
+
+
 @RESIZE.compute
 def _resize_compute(
     attrs: ResizeAttrs, inputs: list[Any], out_types: list[TensorType]
 ) -> list[Any]:
     (x,), (out,) = inputs, out_types
     shape = [size_of(d) for d in x.shape]
-    axes = _resized_axes(attrs, shape, out.shape)
+    axes = resized_axes(attrs, shape, out.shape)
     wide = "float32" if out.dtype != "float64" else "float64"
 
     def one(value: float) -> Any:
@@ -307,16 +337,7 @@ def _resize_compute(
             return te().min(te().max(position, 0), last)
 
         if attrs.method == "nearest_neighbor":
-            match attrs.rounding_method:
-                case "round_prefer_floor":
-                    place = te().ceil(at - te().const(0.5, "float64"))
-                case "round_prefer_ceil":
-                    place = te().floor(at + te().const(0.5, "float64"))
-                case "floor":
-                    place = te().floor(at)
-                case _:
-                    place = te().ceil(at)
-            return [(inside(place.astype("int32")), None)]
+            return [(inside(_nearest(attrs, at)), None)]
         low = te().floor(at)
         base, rest = low.astype("int32"), at - low
         if attrs.method == "linear":

@@ -47,10 +47,11 @@ def _binary(
     check: Callable[[str, TensorType], None] = need_number,
     low: float = -3.0,
     sample_dtypes: tuple[str, ...] = ("float32",),
+    flops: float = 1,
 ) -> Any:
     """Register a broadcasting operator; `result` is its dtype when it is not the operands'."""
     definition = register_op(
-        name, "lhs", "rhs", pattern=OpPattern.BROADCAST, flops_per_element=1,
+        name, "lhs", "rhs", pattern=OpPattern.BROADCAST, flops_per_element=flops,
         doc=f"{name} of the elements that meet under broadcasting; both sides have one dtype.",
     )  # fmt: skip
 
@@ -139,11 +140,11 @@ subtract = _binary("subtract", np.subtract, lambda t, a, b: a - b, sample_dtypes
 multiply = _binary("multiply", np.multiply, lambda t, a, b: a * b, sample_dtypes=_BOTH)
 divide = _binary("divide", _divide, lambda t, a, b: t.div(a, b), low=1, sample_dtypes=_BOTH)
 floor_divide = _binary(
-    "floor_divide", _numpy_floor_divide, _floor_divide, low=1, sample_dtypes=_BOTH
+    "floor_divide", _numpy_floor_divide, _floor_divide, low=1, sample_dtypes=_BOTH, flops=4
 )
-floor_mod = _binary("floor_mod", np.mod, _floor_mod, low=1, sample_dtypes=_BOTH)
-mod = _binary("mod", np.fmod, _trunc_mod, low=1, sample_dtypes=_BOTH)
-power = _binary("power", _numpy_power, _power, low=0.5)
+floor_mod = _binary("floor_mod", np.mod, _floor_mod, low=1, sample_dtypes=_BOTH, flops=8)
+mod = _binary("mod", np.fmod, _trunc_mod, low=1, sample_dtypes=_BOTH, flops=8)
+power = _binary("power", _numpy_power, _power, low=0.5, flops=16)
 maximum = _binary("maximum", np.maximum, lambda t, a, b: t.max(a, b), sample_dtypes=_BOTH)
 minimum = _binary("minimum", np.minimum, lambda t, a, b: t.min(a, b), sample_dtypes=_BOTH)
 

@@ -24,6 +24,7 @@ from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, TupleType, Type
 
 if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
     from slipway.relay.expr import ExprLike
 
 
@@ -66,6 +67,15 @@ def _topk_reference(attrs: TopKAttrs, data: Any) -> Any:
     return np.take_along_axis(data, order, attrs.axis), order.astype(attrs.dtype)
 
 
+def comes_before(rises: bool, value: PrimExpr, other: PrimExpr) -> Any:
+    """Return whether a value comes before another in the result; a NaN is above all numbers."""
+    less = value < other if rises else value > other
+    if not dtypes.is_float(value.dtype):
+        return less
+    one, two = (other, value) if rises else (value, other)  # `one` may be the NaN
+    return te().any(less, te().all(te().isnan(one), ops.logical_not(te().isnan(two))))
+
+
 class _Heap:
     """Statements on a heap of (value, position) pairs, in rows of two buffers."""
 
@@ -86,13 +96,8 @@ class _Heap:
         self.positions[self.at(place)] = position
 
     def before(self, value: Any, other: Any) -> Any:
-        """Return whether a value comes before another in the result; a NaN is above all numbers."""
-        if not dtypes.is_float(value.dtype):
-            return value < other if self.rises else value > other
-        no_number = te().isnan(value), te().isnan(other)
-        if self.rises:
-            return te().any(value < other, te().all(no_number[1], ops.logical_not(no_number[0])))
-        return te().any(value > other, te().all(no_number[0], ops.logical_not(no_number[1])))
+        """Return whether a value comes before another in the result."""
+        return comes_before(self.rises, value, other)
 
     def comes_later(self, value: Any, position: Any, other: Any, other_position: Any) -> Any:
         """Return whether a pair follows another in the result: equal values keep their order."""

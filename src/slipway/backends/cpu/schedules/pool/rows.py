@@ -94,13 +94,18 @@ def _zero(dtype: str) -> Any:
 
 
 def _applies(attrs: PoolAttrs, in_types: Sequence[Type], target: Target) -> bool:
-    """Rows of half a vector or more, and windows that are more than a row or a column."""
+    """Windows that are more than a row or a column, and rows of two results or more.
+
+    A row of less than half a vector is as wide as a window at least: taps in the padding are left
+    out otherwise.
+    """
     (data,) = in_types
     assert isinstance(data, TensorType)
     lanes = vector_lanes(target, data.dtype)
     *others, last = attrs.pool_size
-    wide = 2 * (data.shape[-1] // attrs.strides[-1]) >= lanes > 1
-    return attrs.layout in _LAYOUTS and wide and last > 1 and prod(others) > 1
+    results = data.shape[-1] // attrs.strides[-1]
+    is_wide = 2 * results >= lanes or (results >= 2 and data.shape[-1] >= last)
+    return attrs.layout in _LAYOUTS and lanes > 1 and is_wide and last > 1 and prod(others) > 1
 
 
 def _default(problem: Problem) -> RowKnobs:

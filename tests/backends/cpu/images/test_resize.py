@@ -26,7 +26,8 @@ def test_both_of_the_last_axes(target, method, shape, size, mode):
 @pytest.mark.parametrize(
     ("shape", "size", "method"),
     [
-        ((1, 3, 20, 37), (0, 0, 9, 21), "nearest_neighbor"),
+        ((1, 3, 20, 37), (0, 0, 40, 74), "nearest_neighbor"),
+        ((2, 7), (0, 5), "nearest_neighbor"),
         ((1, 3, 20, 37), (0, 0, 0, 74), "linear"),
         ((1, 3, 20, 5), (0, 0, 9, 7), "linear"),
     ],
@@ -34,3 +35,22 @@ def test_both_of_the_last_axes(target, method, shape, size, mode):
 def test_others_are_elementwise(shape, size, method):
     body = relay.image.resize(var("x", *shape), size, method=method)
     assert run(body, "llvm") == "loops.sums"
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "c"])
+@pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+@pytest.mark.parametrize(
+    ("shape", "size", "mode"),
+    [
+        ((2, 3, 28, 28), (0, 0, 13, 13), "half_pixel"),
+        ((1, 4, 17, 24), (0, 0, 33, 48), "align_corners"),
+        ((1, 2, 9, 12, 16), (0, 0, 7, 18, 0), "asymmetric"),
+        ((3, 19, 40), (0, 7, 3), "asymmetric"),
+    ],
+)
+def test_nearest_places_are_found_once(target, rounding, shape, size, mode):
+    body = relay.image.resize(
+        var("x", *shape), size, method="nearest_neighbor", coordinate_transformation_mode=mode,
+        rounding_method=rounding,
+    )  # fmt: skip
+    assert run(relay.nn.relu(body), target) == "resize.nearest"

@@ -28,6 +28,17 @@ def test_rows_of_half_a_vector(width, stride):
     assert run(relay.nn.avg_pool2d(x, 3, stride, padding=1), "llvm") == "pool.rows"
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("width", "window", "stride"), [(3, 3, 1), (7, 5, 2), (7, 3, 3), (13, 5, 1), (5, 2, 2)]
+)
+def test_short_rows_that_windows_fit_in(target, width, window, stride):
+    x = var("x", 2, 3, 9, width)
+    for pool in (relay.nn.max_pool2d, relay.nn.avg_pool2d):
+        body = pool(x, window, stride, padding=window // 2)
+        assert run(relay.nn.relu(body), target) == "pool.rows"
+
+
 @pytest.mark.parametrize("counted", [False, True])
 @pytest.mark.parametrize(
     ("window", "stride", "padding", "dilation", "ceil"),
@@ -50,5 +61,6 @@ def test_windows_of_volumes(target):
 def test_short_rows_and_flat_windows_are_not():
     x = var("x", 1, 3, 40, 40)
     assert run(relay.nn.max_pool2d(var("x", 1, 3, 3, 3), 3, 2), "llvm") == "pool.whole"
+    assert run(relay.nn.max_pool2d(var("x", 1, 3, 5, 3), 5, 1, padding=2), "llvm") == "pool.whole"
     assert run(relay.nn.max_pool2d(x, (1, 3)), "llvm") == "pool.whole"
     assert run(relay.nn.max_pool2d(x, (3, 1)), "llvm") == "pool.whole"

@@ -1,0 +1,131 @@
+"""Rows shorter than a vector: vectors as wide as they fit, where fused rows would be gathers.
+
+    T[a, b, r] = A[b, a, r]    # rows of 13
+        ->  for a, b: vectorized r in 0..8: ...; vectorized r in 5..13: ...
+
+Rows that lie behind one another on both sides are one long row: fused, whole vectors copy them.
+Where they do not, each lane of such a vector would find its own place, with divisions, and be
+loaded alone; what is read across the row anyway takes no vectors at all.  What is computed has a
+say: a function of few lanes takes as long as one of many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.arith.analyzer import Analyzer
+from slipway.arith.linear import INF, Linear
+from slipway.arith.slope import slope
+from slipway.backends.cpu.knobs import widest_lanes
+from slipway.backends.stages import extent_of, shape_of
+from slipway.codegen.math.table import constants_of
+from slipway.ir import ops
+from slipway.ir.expr import Call, PrimExpr, ProducerLoad, Select, Var
+from slipway.ir.visit import children, substitute, walk
+from slipway.relay.dims import is_open, usual
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
+_MOST_NODES = 256  # of an expression, with what is inlined expanded
+# Instructions: of a lane that finds its own place and is loaded alone; of a step from row to row.
+_ALONE, _STEP = 4, 2
+_PER_CONSTANT = 2  # of a function: its steps, for each constant that it takes
+
+
+def short_row_lanes(schedule: te.Schedule, tensor: te.Tensor, target: Target, lanes: int) -> int:
+    """Return the lanes of vectors for the rows of a stage that are shorter than `lanes`.
+
+    1 where some operand lies across the row: one element after the other.  0 where rows are no
+    shorter, or better fused.
+    """
+    op = tensor.op
+    if op.num_outputs != 1 or len(op.axis) < 2 or not target.is_by_llvm:
+        return 0
+    extents: list[Any] = [extent_of(axis) for axis in op.axis]
+    row = extents[-1]
+    if is_open(row) or not 2 <= row < lanes or usual(prod(extents)) < 4 * lanes:
+        return 0
+    nodes = list(_expanded(schedule, op))
+    if len(nodes) > _MOST_NODES or any(_chooses(n, op.axis[-1].var) for n in nodes):
+        return 0
+    loads = [n for n in nodes if isinstance(n, ProducerLoad)]
+    places = [_Place(op, extents, load) for load in loads]
+    steps = [place.step(-1) for place in places]
+    if None in steps:
+        return 0
+    alone = sum(not place.is_fused(lanes) for place in places)
+    if not alone:
+        return 0
+    narrow = 1 if any(step not in (0, 1) for step in steps) else widest_lanes(row, lanes)
+    vectors = -(-row // narrow)
+    work = 1 + sum(_instructions(n) for n in nodes)
+    fused = work / lanes + _ALONE * alone
+    return narrow if (vectors * work + _STEP) / row < fused else 0
+
+
+def _expanded(schedule: te.Schedule, op: te.ComputeOp) -> Iterator[PrimExpr]:
+    """The nodes that an element is computed from, of what is inlined too; at most some hundred."""
+    stack: list[Any] = list(op.body)
+    count = 0
+    while stack and count <= _MOST_NODES:
+        node = stack.pop()
+        made = node.producer.op if isinstance(node, ProducerLoad) else None
+        if isinstance(made, te.ComputeOp) and schedule[made].attach_type == "inline":
+            values = dict(zip([axis.var for axis in made.axis], node.indices, strict=True))
+            stack.append(substitute(made.body[node.producer.value_index], values))
+            continue
+        count += 1
+        yield node
+        if made is None:
+            stack.extend(children(node))
+
+
+def _chooses(node: PrimExpr, last: Var) -> bool:
+    """Return whether a node asks something that the place in the row decides."""
+    is_choice = isinstance(node, Call) and node.op == "if_then_else"
+    condition = node.args[0] if is_choice else None  # type: ignore[attr-defined]
+    return condition is not None and any(n is last for n in walk(condition))
+
+
+def _instructions(node: PrimExpr) -> int:
+    """About how many a node takes."""
+    if isinstance(node, Call):
+        return 1 + _PER_CONSTANT * constants_of(node.op)
+    return int(isinstance(node, (ProducerLoad, Select)) or bool(list(children(node))))
+
+
+class _Place:
+    """Where in memory a load is, as a sum over the axes of a result."""
+
+    def __init__(self, op: te.ComputeOp, extents: list[Any], load: ProducerLoad) -> None:
+        self.extents = extents
+        self.variables = [axis.var for axis in op.axis]
+        self.an = Analyzer()
+        for variable, extent in zip(self.variables, extents, strict=True):
+            high = INF if is_open(extent) and extent.high is None else usual(extent)
+            self.an.bind(variable, 0, high - 1)
+        flat: Any = ops.const(0)
+        for index, extent in zip(load.indices, shape_of(load.producer), strict=True):
+            flat = flat * extent + index
+        self.flat: Linear = self.an.recombine(self.an.linear(flat))
+
+    def step(self, axis: int) -> int | None:
+        """How far one step along an axis goes; None where that is no constant."""
+        found = slope(self.an, self.flat, self.an.var_atom(self.variables[axis]))
+        return found.const if found is not None and found.is_const else None
+
+    def is_fused(self, lanes: int) -> bool:
+        """Return whether rows lie behind one another until they fill a vector."""
+        length, step = 1, self.step(-1)
+        for axis in range(len(self.extents) - 1, -1, -1):
+            found = self.step(axis)
+            if found is None or step is None or found != step * length:
+                return False
+            length *= usual(self.extents[axis])
+            if length >= lanes:
+                return True
+        return True

@@ -1,0 +1,161 @@
+"""The first few of many rows: each lane of a vector has a row of its own, without a branch.
+
+    for rows.outer, i in range(length):      # a vector of rows
+        unrolled j, the last first:
+            best[j] = best[j - 1] if new comes before best[j - 1] else
+                      new if it comes before best[j] else best[j]
+
+The first k of a row stay in registers, in order.  A heap takes fewer steps for an element, most of
+which are refused at its root; but which are is for nobody to predict, and one row waits for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log, prod
+from typing import TYPE_CHECKING, Any
+
+from slipway import te
+from slipway.backends.cpu.knobs import vector_lanes
+from slipway.backends.cpu.schedules.inlined import shape_of, view
+from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
+from slipway.ir import builder, ops
+from slipway.relay.dims import is_open
+from slipway.relay.ops.tensor.loops import WORTH_SHARING
+from slipway.relay.ops.tensor.sort import comes_before
+from slipway.relay.types import TensorType, Type, flatten
+
+if TYPE_CHECKING:
+    from slipway.ir.buffer import Buffer
+    from slipway.relay.ops.tensor.sort import TopKAttrs
+    from slipway.target import Target
+
+_TYPES = ("float32", "float64", "int32", "int64")
+# Instructions: of a place in the order, of an element; of a heap for one that is refused, and for
+# one that is taken, with what a branch costs that nobody predicts.
+_PLACE, _ELEMENT = 6, 4
+_REFUSED, _TAKEN = 2.5, 40
+
+
+@dataclass(frozen=True)
+class RowsKnobs(Knobs):
+    """The rows that are the `lanes` of a vector."""
+
+    lanes: int
+
+
+def _extents(attrs: TopKAttrs, shape: Sequence[int]) -> tuple[int, int, int]:
+    """Return what lies around the axis, its length, and what lies inside."""
+    axis = attrs.axis % len(shape)
+    return prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
+
+
+def _applies(attrs: TopKAttrs, in_types: Sequence[Type], target: Target) -> bool:
+    """Vectors of rows, and so few to find that it takes less time than heaps."""
+    (data,) = in_types
+    assert isinstance(data, TensorType)
+    if data.dtype not in _TYPES or not data.rank or any(map(is_open, data.shape)):
+        return False
+    around, length, inside = _extents(attrs, data.shape)
+    lanes, count = vector_lanes(target, data.dtype), attrs.k or length
+    if not 1 < lanes <= (inside if inside > 1 else around) or not 0 < count <= lanes:
+        return False
+    taken = count * (1 + log(length / count))
+    return length * (_PLACE * count + _ELEMENT) / lanes < _REFUSED * length + _TAKEN * taken
+
+
+def _default(problem: Problem) -> RowsKnobs:
+    (data,) = problem.in_types
+    assert isinstance(data, TensorType)
+    return RowsKnobs(vector_lanes(problem.target, data.dtype))
+
+
+def _space(problem: Problem) -> Space:
+    return {"lanes": [_default(problem).lanes]}
+
+
+def _cost(problem: Problem, knobs: RowsKnobs) -> float:
+    (data,) = problem.in_types
+    assert isinstance(data, TensorType)
+    count = flatten(problem.out_types[0])[0].shape[problem.attrs.axis]
+    return float(prod(data.shape) * (_PLACE * count + _ELEMENT) / knobs.lanes)
+
+
+def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowsKnobs) -> list[te.Tensor]:
+    """The loops of the module's text, on memory as it lies."""
+    types = [t for t in problem.out_types if isinstance(t, TensorType)]
+
+    def statements(ins: list[Buffer], outs: list[Buffer]) -> Any:
+        return _loops(problem.attrs, ins[0], outs, knobs.lanes)
+
+    made = te.extern(
+        [t.shape for t in types], list(inputs), statements, "T_topk", [t.dtype for t in types]
+    )
+    return list(made)
+
+
+def _loops(attrs: TopKAttrs, data: Buffer, outs: Sequence[Buffer], lanes: int) -> Any:
+    around, length, inside = _extents(attrs, shape_of(data))
+    count = attrs.k or length
+    rows = around if inside == 1 else inside
+    outer = 1 if inside == 1 else around
+    ib = builder.create()
+    x = ib.buffer_ptr(view(data, (outer, rows, length) if inside == 1 else (outer, length, rows)))
+    results = [
+        ib.buffer_ptr(view(b, (outer, rows, count) if inside == 1 else (outer, count, rows)))
+        for b in outs
+    ]
+    kinds = data.dtype, "int32"
+    blocks = -(-rows // lanes)
+    kind = "parallel" if around * length * inside >= WORTH_SHARING else "serial"
+    with ib.for_range(0, outer * blocks, "block", kind=kind) as block:
+        image, first = ops.floordiv(block, blocks), ops.floormod(block, blocks) * lanes
+        first = ib.let("first", ops.minimum(first, rows - lanes))
+        best = [
+            [ib.allocate(k, (lanes,), f"best{j}", scope="local") for j in range(count)]
+            for k in kinds
+        ]
+
+        def at(place: Any, lane: Any) -> tuple[Any, ...]:
+            row = first + lane
+            return (image, row, place) if inside == 1 else (image, place, row)
+
+        def take(position: Any, known: int) -> None:
+            """Put the elements at `position` in the order of the `known` first ones."""
+            with ib.for_range(0, lanes, "lane", kind="vectorize") as lane:
+                new = ib.let("new", x[at(position, lane)]), position
+                before = [
+                    ib.let("before", comes_before(attrs.is_ascend, new[0], best[0][j][lane]))
+                    for j in range(known)
+                ]
+                for j in range(min(known, count - 1), -1, -1):
+                    for slots, value in zip(best, new, strict=True):
+                        moved: Any = value
+                        if j:
+                            moved = ops.select(before[j - 1], slots[j - 1][lane], moved)
+                        if j < known:
+                            moved = ops.select(before[j], moved, slots[j][lane])
+                        slots[j][lane] = moved
+
+        for position in range(count):
+            take(ops.const(position, "int32"), position)
+        with ib.for_range(count, length, "i") as i:
+            take(i, count)
+        for slots, result in zip(best, results, strict=True):
+            for j in range(count):
+                with ib.for_range(0, lanes, "lane", kind="vectorize") as lane:
+                    result[at(j, lane)] = ops.cast(slots[j][lane], result.dtype)
+    return ib.get()
+
+
+@register_strategy(
+    "topk", name="topk.lanes", compute=_compute, applies=_applies,
+    default=_default, space=_space, cost=_cost,
+)  # fmt: skip
+def schedule_top_k(
+    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RowsKnobs
+) -> te.Schedule:
+    """Statements as they are."""
+    return schedule_opaque(problem.target, outs)

@@ -1,0 +1,45 @@
+"""Parts of an image put in order: pixels of each remainder modulo the strides."""
+
+import re
+
+import pytest
+from kernel_check import TARGETS, run, var
+
+from slipway import IRModule, relay
+from slipway.relay import op_registry
+
+
+def interleave(shapes, strides, size, sources=None):
+    parts = relay.Tuple([var(f"p{n}", *shape) for n, shape in enumerate(shapes)])
+    return op_registry.make("nn.contrib_interleave")(parts, strides, size, sources)
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "c"])
+@pytest.mark.parametrize(
+    ("shapes", "strides", "size", "sources"),
+    [
+        ([(1, 2, 5, 7, 16)] * 4, (2, 2), (10, 14), None),
+        ([(2, 3, 5, 7, 8)] * 4, (2, 2), (9, 13), None),
+        ([(1, 2, 4, 5, 4)] * 2, (3, 2), (12, 10), (0, 1, -1, -1, 1, 0)),
+        ([(1, 2, 4, 5, 4), (1, 2, 3, 5, 4)], (1, 2), (4, 10), (0, 1)),
+        ([(1, 3, 40)] * 3, (3,), (118,), None),
+        ([(2, 3, 6, 33)] * 4, (2, 2), (12, 65), None),
+        ([(2, 3, 6, 33), (2, 3, 6, 30)], (2, 1), (12, 33), (1, 0)),
+        ([(1, 2, 3, 5)] * 6, (2, 3), (6, 14), None),
+        ([(1, 2, 3, 4, 5)] * 8, (2, 2, 2), (6, 7, 10), None),
+        ([(1, 3, 2, 3, 4, 16)], (5, 5, 5), (9, 12, 17), (-1,) * 62 + (0,) * 63),
+        ([(1, 2, 20)], (17,), (339,), (-1,) * 16 + (0,)),
+    ],
+)
+def test_parts_in_order(target, shapes, strides, size, sources):
+    body = interleave(shapes, strides, size, sources)
+    assert run(relay.nn.relu(body), target) in ("interleave.rests", "loops.sums")
+
+
+def test_no_element_looks_for_its_part():
+    body = interleave([(1, 4, 14, 14, 16)] * 4, (2, 2), (28, 28))
+    library = relay.build(IRModule.from_expr(body), target="llvm -mcpu=skylake-avx512")
+    code = library.get_lib().get_source("asm")
+    copies = [b for b in re.split(r"\n\.?L?\w+:", code) if "vmovups\t%zmm" in b]
+    assert copies
+    assert not any("imul" in block or "div" in block for block in copies)

@@ -1,0 +1,59 @@
+"""Rows of fewer elements than a vector has: narrower vectors, where fused rows would be gathers."""
+
+import re
+
+import pytest
+from kernel_check import TARGETS, run, var
+
+from slipway import IRModule, relay
+
+A72 = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72"
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "c"])
+@pytest.mark.parametrize("row", [2, 3, 4, 5, 7, 8, 13, 15])
+def test_numbers(target, row):
+    x, y = var("x", 5, 6, 4, row), var("y", 1, 6, row)
+    shifted = relay.strided_slice(relay.transpose(x, (2, 0, 1, 3)), [0, 1, 0, 0], [4, 5, 6, row])
+    run(relay.nn.relu(shifted) + y, target)
+    run(relay.strided_slice(x, [0, 0, 0, 1], [5, 6, 4, row]), target)
+    run(relay.exp(relay.transpose(x, (1, 0, 2, 3))), target)
+    run(relay.transpose(var("z", row, 9, 7, 5), (2, 3, 1, 0)) + var("w", row), target)
+    run(relay.broadcast_to(relay.expand_dims(x, 3), (5, 6, 4, 3, row)), target)
+
+
+def code_of(body, target):
+    library = relay.build(IRModule.from_expr(body), target=target)
+    return library.get_lib().get_source("asm")
+
+
+@pytest.mark.parametrize(
+    ("target", "single"),
+    [
+        ("llvm -mcpu=skylake-avx512", r"v(insertps|movss|pinsrd|gather)"),
+        ("llvm -mcpu=haswell", r"v(insertps|movss|pinsrd|gather)"),
+        (A72, r"\tld1\t\{ ?v\d+\.s"),
+    ],
+)
+@pytest.mark.parametrize(
+    "body",
+    [
+        relay.transpose(var("x", 4, 9, 17, 7), (2, 0, 1, 3)),
+        relay.strided_slice(var("x", 4, 64, 31), [0, 0, 3], [4, 64, 10]),
+        relay.broadcast_to(var("x", 64, 1, 7), (64, 9, 7)),
+    ],
+)
+def test_no_element_is_loaded_alone(body, target, single):
+    assert not re.search(single, code_of(body, target))
+
+
+@pytest.mark.parametrize("cpu", ["haswell", "skylake-avx512"])
+def test_what_lies_across_a_short_row_takes_no_divisions(cpu):
+    code = code_of(relay.transpose(var("x", 3, 65, 33, 5), (1, 3, 2, 0)), f"llvm -mcpu={cpu}")
+    assert not re.search(r"vdivp|vpmuludq|vpmulhuw", code)
+
+
+def test_rows_behind_one_another_are_one():
+    code = code_of(var("x", 40, 64, 7) + var("y", 64, 7), "llvm -mcpu=skylake-avx512")
+    assert "zmm" in code
+    assert "ymm" not in code

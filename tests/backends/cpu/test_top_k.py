@@ -1,0 +1,60 @@
+"""The first few of many rows, a lane for each: which rows, and that ties and NaN stay in order."""
+
+import numpy as np
+import pytest
+from kernel_check import TARGETS
+
+import slipway as tvm
+from slipway import relay
+from slipway.backends.primitive import schedule_primitive
+from slipway.contrib import graph_executor
+from slipway.relay.interpret import interpret
+from slipway.target import Target
+
+
+def strategy(shape, k, axis, target):
+    x = relay.var("x", shape=shape)
+    body = relay.topk(x, k=k, axis=axis).astuple()
+    call = body if isinstance(body, relay.Call) else body.fields[0].tuple_value
+    function = relay.Function([x], call).with_attr("Primitive", 1)
+    return schedule_primitive(function, Target(target)).implementation
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("is_ascend", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "k", "axis", "dtype"),
+    [
+        ((5, 7, 40), 5, -1, "float32"), ((33, 9), 1, 1, "float32"), ((19, 5), 5, 1, "float32"),
+        ((3, 20, 37), 4, 1, "float32"), ((50, 21), 3, 0, "float64"), ((70, 33), 4, 1, "int32"),
+        ((20, 30), 2, -1, "int64"), ((40, 3, 5), 3, 1, "float32"),
+    ],
+)  # fmt: skip
+def test_numbers_and_places(target, shape, k, axis, dtype, is_ascend):
+    rng = np.random.default_rng(0)
+    data = rng.integers(-4, 4, shape).astype(dtype)  # many are equal
+    if dtype.startswith("float"):
+        data[rng.random(shape) < 0.1] = np.nan
+        data[rng.random(shape) < 0.1] = -np.inf
+        data[rng.random(shape) < 0.1] = np.inf
+    x = relay.var("x", shape=shape, dtype=dtype)
+    both = relay.topk(x, k=k, axis=axis, is_ascend=is_ascend, dtype="int64").astuple()
+    function = relay.Function([x], both)
+    library = relay.build(tvm.IRModule.from_expr(function), target=target)
+    module = graph_executor.GraphModule(library["default"](tvm.cpu(0)))
+    module.set_input(x=data)
+    module.run()
+    for number, wanted in enumerate(interpret(function, data)):
+        np.testing.assert_array_equal(module.get_output(number).numpy(), wanted)
+
+
+@pytest.mark.parametrize(
+    ("shape", "k", "axis", "name"),
+    [
+        ((256, 64), 5, 1, "topk.lanes"), ((2, 64, 40), 5, 1, "topk.lanes"),
+        ((8, 64), 5, 1, "loops.sums"), ((256, 64), 17, 1, "loops.sums"),
+        ((256, 100_000), 16, 1, "loops.sums"),
+    ],
+)  # fmt: skip
+def test_heaps_serve_few_rows_and_many_places(shape, k, axis, name):
+    assert strategy(shape, k, axis, "llvm -mcpu=skylake-avx512") == name
