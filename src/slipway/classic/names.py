@@ -52,7 +52,6 @@ NOT_THERE: dict[str, str] = {
     "tvm.relay.Ref": "references are not there: models are functions",
     "tvm.relay.frontend.from_tensorflow": "convert the SavedModel or graph with tf2onnx "
     "(python -m tf2onnx.convert) or tf.lite.TFLiteConverter, then from_onnx or from_tflite",
-    "tvm.relay.frontend.from_mxnet": "mxnet.onnx.export_model writes ONNX: then from_onnx",
     "tvm.relay.frontend.from_paddle": "paddle2onnx writes ONNX: then from_onnx",
     "tvm.relay.frontend.from_oneflow": "oneflow_onnx writes ONNX: then from_onnx",
     "tvm.relay.frontend.from_coreml": "convert the model that it was made from to ONNX",
@@ -123,6 +122,7 @@ DIFFERENT: dict[str, str] = {
     "tvm.tir.Schedule": "memory of a block that moved into a loop keeps its size; "
     "what blockize makes of block B is called B_o",
     "tvm.relay.frontend.from_keras": "models of Keras 3, functional or sequential, of any backend",
+    "tvm.relay.frontend.from_mxnet": "loops, branches and quantised nodes of a symbol are refused",
     "tvm.relay.quantize.quantize": "between products every value is int8; partition_conversions "
     "is refused",
     "tvm.contrib.torch": "optimize_torch does not search; as_torch takes no Python function",

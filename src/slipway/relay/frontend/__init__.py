@@ -4,6 +4,7 @@ from slipway.lazy import offer
 
 _HOMES = {
     "from_keras": "slipway.frontends.keras.importer:from_keras",
+    "from_mxnet": "slipway.frontends.mxnet.importer:from_mxnet",
     "from_onnx": "slipway.frontends.onnx.importer:from_onnx",
     "from_tflite": "slipway.frontends.tflite.importer:from_tflite",
     "from_pytorch": "slipway.frontends.torch.importer:from_pytorch",
@@ -12,6 +13,7 @@ _HOMES = {
     "change_datatype": "slipway.transform.graph.change_datatype",
     "common": "slipway.frontends.inferred",
     "keras": "slipway.frontends.keras.importer",
+    "mxnet": "slipway.frontends.mxnet.importer",
     "onnx": "slipway.frontends.onnx.importer",
     "pytorch": "slipway.frontends.torch.importer",
     "tflite": "slipway.frontends.tflite.importer",

@@ -3,6 +3,8 @@
 from slipway.frontends import inferred as common
 from slipway.frontends.keras import importer as keras
 from slipway.frontends.keras.importer import from_keras as from_keras
+from slipway.frontends.mxnet import importer as mxnet
+from slipway.frontends.mxnet.importer import from_mxnet as from_mxnet
 from slipway.frontends.onnx import importer as onnx
 from slipway.frontends.onnx.importer import from_onnx as from_onnx
 from slipway.frontends.tflite import importer as tflite
@@ -17,10 +19,12 @@ __all__ = [
     "change_datatype",
     "common",
     "from_keras",
+    "from_mxnet",
     "from_onnx",
     "from_pytorch",
     "from_tflite",
     "keras",
+    "mxnet",
     "onnx",
     "pytorch",
     "tflite",
