@@ -7,7 +7,6 @@ calls (`set_input`, `run`, ...) are described in ``crt/include/slipway/graph_mod
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -27,6 +26,7 @@ from slipway.runtime.module import LibraryModule, Module
 from slipway.runtime.ndarray import NDArray, array
 from slipway.runtime.packed_func import to_ffi_function
 from slipway.runtime.params import read_params, save_param_dict
+from slipway.runtime.timed_calls import timed_calls
 from slipway.runtime.timing import BenchmarkResult
 
 
@@ -462,17 +462,7 @@ class GraphModule:
             for index in outputs:
                 self._get_output(index).numpy()
 
-        evaluate = native_runtime().packed("time_evaluate")
-        order = (
-            "number",
-            "repeat",
-            "min_repeat_ms",
-            "limit_zero_time_iterations",
-            "cooldown_interval_ms",
-            "repeats_to_cooldown",
-        )
-        blob = bytes(evaluate(to_ffi_function(whole), *(options[name] for name in order), None))
-        return BenchmarkResult(struct.unpack(f"<{len(blob) // 8}d", blob))
+        return timed_calls(whole, options)
 
     def __getitem__(self, name: str) -> Any:
         return self.module[name]
