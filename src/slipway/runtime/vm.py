@@ -22,9 +22,8 @@ from slipway.errors import ArtifactError, ExecutionError, did_you_mean
 from slipway.placeholders import placeholder_of
 from slipway.runtime.container import tuple_object
 from slipway.runtime.devices import Device, cpu
-from slipway.runtime.graph.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule, timed_calls
 from slipway.runtime.ndarray import array
-from slipway.runtime.timed_calls import timed_calls
 from slipway.runtime.timing import BenchmarkResult
 
 FORMAT = 1  # of the bytes that `Executable.save` gives

@@ -7,7 +7,8 @@ calls (`set_input`, `run`, ...) are described in ``crt/include/slipway/graph_mod
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -26,7 +27,6 @@ from slipway.runtime.module import LibraryModule, Module
 from slipway.runtime.ndarray import NDArray, array
 from slipway.runtime.packed_func import to_ffi_function
 from slipway.runtime.params import read_params, save_param_dict
-from slipway.runtime.timed_calls import timed_calls
 from slipway.runtime.timing import BenchmarkResult
 
 
@@ -466,6 +466,17 @@ class GraphModule:
 
     def __getitem__(self, name: str) -> Any:
         return self.module[name]
+
+
+def timed_calls(function: Callable[[], None], options: Mapping[str, int]) -> BenchmarkResult:
+    """Return the times of calls in seconds; `options` are all that `time_evaluator` takes."""
+    order = (
+        "number", "repeat", "min_repeat_ms", "limit_zero_time_iterations", "cooldown_interval_ms",
+        "repeats_to_cooldown",
+    )  # fmt: skip
+    evaluate = native_runtime().packed("time_evaluate")
+    blob = bytes(evaluate(to_ffi_function(function), *(options[n] for n in order), None))
+    return BenchmarkResult(struct.unpack(f"<{len(blob) // 8}d", blob))
 
 
 def create(graph_json: str, lib: Any, device: Any = None, *, ctx: Any = None) -> GraphModule:
