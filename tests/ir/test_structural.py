@@ -139,3 +139,12 @@ def test_names_of_functions_and_blocks_and_the_order_of_mappings_do_not_count():
     assert not tvm.ir.structural_equal(first, turned)
     modules = [tvm.IRModule({name: first}) for name in ("f", "g")]
     assert not tvm.ir.structural_equal(*modules)
+
+
+def test_an_object_is_the_same_as_itself_alone():
+    x = E.Var("x")
+    assert x.same_as(x)
+    assert (x + 0).same_as(x)
+    assert not x.same_as(E.Var("x"))
+    data = relay.var("data", shape=(1,))
+    assert relay.Function([data], data).body.same_as(data)
