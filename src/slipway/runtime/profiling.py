@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from slipway.classic.names import missing
 from slipway.errors import ArgumentValueError
 
 Row = tuple[str, str, float]
@@ -193,3 +194,7 @@ def _restored(measures: Mapping[str, Any]) -> dict[str, Any]:
             value = _MEASURES[field](number)
         found[name] = value
     return found
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(missing(__name__, name, list(globals())))

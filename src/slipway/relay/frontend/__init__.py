@@ -7,6 +7,7 @@ _HOMES = {
     "from_mxnet": "slipway.frontends.mxnet.importer:from_mxnet",
     "from_onnx": "slipway.frontends.onnx.importer:from_onnx",
     "from_tflite": "slipway.frontends.tflite.importer:from_tflite",
+    "from_tensorflow": "slipway.frontends.tensorflow.importer:from_tensorflow",
     "from_pytorch": "slipway.frontends.torch.importer:from_pytorch",
     "ChangeDatatype": "slipway.transform.graph.change_datatype:ChangeDatatype",
     # Modules of that name, which classic scripts import from.
@@ -16,6 +17,7 @@ _HOMES = {
     "mxnet": "slipway.frontends.mxnet.importer",
     "onnx": "slipway.frontends.onnx.importer",
     "pytorch": "slipway.frontends.torch.importer",
+    "tensorflow": "slipway.frontends.tensorflow.importer",
     "tflite": "slipway.frontends.tflite.importer",
 }
 __getattr__, __dir__ = offer(__name__, _HOMES)
