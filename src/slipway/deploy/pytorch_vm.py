@@ -64,7 +64,7 @@ def VMModule(num_inputs: int, num_outputs: int) -> Any:
     return Executed()
 
 
-def TraceTvmModule(tvm_module: Any) -> Any:
+def TraceTvmModule(tvm_module: object) -> Any:
     """Return a ``torch.nn.Module`` that takes tensors one by one, and that can be traced.
 
     `tvm_module` takes a list of tensors and returns one.  What is traced runs in this process.

@@ -260,7 +260,7 @@ class VirtualMachine:
 
     def benchmark(
         self,
-        device: Any,
+        device: object,
         *args: Any,
         func_name: str = "main",
         repeat: int = 5,

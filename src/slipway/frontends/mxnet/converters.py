@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from slipway import relay
 from slipway.frontends.converter_table import ConverterTable, UnsupportedNode
@@ -84,7 +84,7 @@ class NodeView:
         """Return an attribute as it is written."""
         return self.attrs[name] if self.has(name) else default
 
-    def value(self, name: str, default: Any = None) -> Any:
+    def value(self, name: str, default: object = None) -> Any:
         """Return what an attribute's text means: a number, a list of them, a bool, None."""
         text = self.attrs.get(name)
         if text is None:
@@ -142,18 +142,18 @@ class NodeView:
         return UnsupportedNode(f"{self.name} ({self.op}): {why}")
 
 
-def shape_of(value: Any) -> tuple[int, ...]:
+def shape_of(value: Expr) -> tuple[int, ...]:
     """Return the shape of a tensor."""
     return tuple(value.tensor_type.shape)
 
 
-def dtype_of(value: Any) -> str:
+def dtype_of(value: Expr) -> str:
     """Return the data type of a tensor."""
     return str(value.tensor_type.dtype)
 
 
-def as_list(made: Any) -> list[Expr]:
+def as_list(made: Expr | Sequence[Expr]) -> list[Expr]:
     """Return what a converter made as the list of a node's outputs."""
     if isinstance(made, list | tuple | relay.expr.TupleWrapper):
         return list(made)
-    return [made]
+    return [cast(Expr, made)]

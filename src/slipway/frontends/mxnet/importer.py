@@ -35,7 +35,7 @@ Shapes = Mapping[str, Sequence[int]]
 
 @defects_named("importing the model")
 def from_mxnet(
-    symbol: Any,
+    symbol: object,
     shape: Shapes | None = None,
     dtype: str | Mapping[str, str] = "float32",
     arg_params: Arrays | str | Path | None = None,
@@ -188,7 +188,7 @@ def attributes(node: Mapping[str, Any]) -> Mapping[str, str]:
     return {str(k): str(v) for k, v in found.items()}
 
 
-def graph_of(symbol: Any) -> Mapping[str, Any]:
+def graph_of(symbol: object) -> Mapping[str, Any]:
     """Return the JSON of a symbol, of its text, or of the file that has it."""
     if hasattr(symbol, "tojson"):
         symbol = symbol.tojson()
@@ -234,11 +234,12 @@ def traced(block: Any, names: list[str]) -> tuple[Any, dict[str, Any]]:
     return found, {name: p.data() for name, p in block.collect_params().items()}
 
 
-def is_of(value: Any, name: str) -> bool:
+def is_of(value: object, name: str) -> bool:
     """Return whether a value's class, or one it derives from, has this full name."""
     return name in {f"{c.__module__}.{c.__qualname__}" for c in type(value).__mro__}
 
 
-def numbers(values: Any) -> np.ndarray[Any, Any]:
+def numbers(values: object) -> np.ndarray[Any, Any]:
     """Return an array of MXNet, of Slipway or of NumPy as NumPy's."""
-    return np.asarray(values.asnumpy() if hasattr(values, "asnumpy") else values, order="C")
+    own = getattr(values, "asnumpy", None)
+    return np.asarray(values if own is None else own(), order="C")

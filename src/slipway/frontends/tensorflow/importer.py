@@ -23,11 +23,11 @@ UINT8 = 4  # of TensorFlow's data types
 
 @defects_named("importing the model")
 def from_tensorflow(
-    graph: Any,
+    graph: object,
     layout: str | None = "NHWC",
     shape: Mapping[str, Sequence[int]] | None = None,
     outputs: Sequence[str] | None = None,
-    convert_config: Any = None,
+    convert_config: object = None,
 ) -> tuple[IRModule, dict[str, Any]]:
     """Import a frozen graph of TensorFlow: a GraphDef, or a `tf.Graph` without variables.
 

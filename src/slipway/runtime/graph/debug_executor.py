@@ -79,7 +79,7 @@ class GraphModuleDebug(GraphModule):
         return str(json.loads(self._graph)["nodes"][index]["name"])
 
     def profile(  # type: ignore[override]  # `collectors` stands where the base has `number`
-        self, collectors: Any = None, number: int = 10, repeat: int = 3, **inputs: Any
+        self, collectors: object = None, number: int = 10, repeat: int = 3, **inputs: Any
     ) -> Report:
         """Measure every kernel, as `GraphModule.profile` does; return the times and their table.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from slipway import relay
 from slipway.frontends.mxnet.converters import NodeView, converter, dtype_of
+from slipway.relay.expr import Expr
 
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "equal": relay.equal, "not_equal": relay.not_equal, "greater": relay.greater,
@@ -20,7 +21,7 @@ LOGIC = {
 }  # fmt: skip
 
 
-def true(value: Any) -> Any:
+def true(value: Expr) -> Any:
     """Return where a tensor is not zero."""
     if dtype_of(value) == "bool":
         return value

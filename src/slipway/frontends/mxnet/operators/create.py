@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from slipway import relay
 from slipway.frontends.mxnet.converters import NodeView, OpenFill, converter, dtype_of, shape_of
+from slipway.relay.expr import Expr
 
 
-def closed_pair(a: Any, b: Any) -> tuple[Any, Any]:
+def closed_pair(a: Expr | OpenFill, b: Expr | OpenFill) -> tuple[Any, Any]:
     """Return two operands, an open one of them in the shape of the other."""
     if isinstance(a, OpenFill) and isinstance(b, OpenFill):
         return a.closed(a.shape), b.closed(b.shape)
     if isinstance(a, OpenFill):
-        return a.closed(shape_of(b)), b
+        return a.closed(shape_of(cast(Expr, b))), b
     if isinstance(b, OpenFill):
         return a, b.closed(shape_of(a))
     return a, b

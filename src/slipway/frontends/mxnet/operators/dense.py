@@ -7,6 +7,7 @@ from typing import Any
 
 from slipway import relay
 from slipway.frontends.mxnet.converters import NodeView, converter, shape_of
+from slipway.relay.expr import Expr
 
 
 @converter("FullyConnected", "_npx_fully_connected")
@@ -41,7 +42,7 @@ def _activation(node: NodeView) -> Any:
     raise node.unsupported(f"its act_type is {kind!r}")
 
 
-def softrelu(node: NodeView, x: Any) -> Any:
+def softrelu(node: NodeView, x: Expr) -> Any:
     """Return log(1 + exp(x)) without exp of a large number."""
     rest = relay.log(relay.add(relay.exp(relay.negative(relay.abs(x))), node.const(1.0)))
     return relay.add(relay.nn.relu(x), rest)

@@ -6,9 +6,10 @@ from typing import Any
 
 from slipway import relay
 from slipway.frontends.mxnet.converters import NodeView, converter, dtype_of, shape_of
+from slipway.relay.expr import Expr
 
 
-def whole(value: Any) -> Any:
+def whole(value: Expr) -> Any:
     """Return indices, which MXNet has as numbers of float32, as integers."""
     return value if dtype_of(value) in ("int32", "int64") else relay.cast(value, "int32")
 

@@ -13,6 +13,7 @@ from slipway import relay
 from slipway.frontends.mxnet.converters import NodeView, OpenFill, converter, shape_of
 from slipway.frontends.mxnet.operators.slices import cut
 from slipway.frontends.steps import run_steps
+from slipway.relay.expr import Expr
 
 GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
 # f(W x + b, R h + c, states) -> new states, of which the first is the output
@@ -44,7 +45,7 @@ CELLS: dict[str, Cell] = {
 class _Parameters:
     """Takes weights and biases from the vector, one after the other."""
 
-    def __init__(self, vector: Any) -> None:
+    def __init__(self, vector: Expr) -> None:
         self.vector = relay.reshape(vector, (-1,))
         self.at = 0
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from slipway import relay
 from slipway.frontends.mxnet.converters import NodeView, converter, shape_of
+from slipway.relay.expr import Expr
 
 
-def cut(x: Any, axis: int, begin: int, end: int) -> Any:
+def cut(x: Expr, axis: int, begin: int, end: int) -> Any:
     """Return a part of a tensor along one axis."""
     return relay.strided_slice(x, [begin], [end], [1], axes=[axis])
 
