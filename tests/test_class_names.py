@@ -14,6 +14,7 @@ SHARED = {
     **dict.fromkeys(("Call", "Let", "Var"), "of relay and of loops"),
     "Schedule": "tensor expressions (te) and blocks (tir): classic names of both",
     "Block": "classic tir.Block; and what is placed in memory",
+    "Report": "classic runtime.profiling.Report; and a page about a model",
     "Constant": "relay's, and MXNet's initialiser of that name",
     "Instruction": "classic tir.schedule.Instruction, a step of a trace; and of SPIR-V",
     "Value": "classic relay.backend.interpreter.Value; and a value of a kernel in SSA form",

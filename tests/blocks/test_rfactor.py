@@ -85,3 +85,53 @@ def test_what_is_refused():
     s = tir.Schedule(te.create_prim_func([A, B]))
     with pytest.raises(ScheduleError, match="is no sum, product"):
         s.rfactor(s.get_loops("B")[1], 0)
+
+
+def started(combine, start):
+    """A reduction whose start is no neutral element of what it does."""
+    text = f"""
+from slipway.script import tir as T
+@T.prim_func
+def main(a: T.handle, b: T.handle) -> None:
+    A = T.match_buffer(a, (6, 20))
+    B = T.match_buffer(b, (6,))
+    for i, k in T.grid(6, 20):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = {start}
+            B[vi] = {combine}
+"""
+    return tir.Schedule(from_source(text))
+
+
+@pytest.mark.parametrize(
+    ("combine", "start", "wanted"),
+    [
+        ("B[vi] + A[vi, vk]", "T.float32(3)", lambda a: 3 + a.sum(1)),
+        ("A[vi, vk] + B[vi]", "T.cast(vi, 'float32')", lambda a: np.arange(6) + a.sum(1)),
+        ("B[vi] * A[vi, vk]", "T.float32(2)", lambda a: 2 * a.prod(1)),
+        ("T.max(B[vi], A[vi, vk])", "T.float32(5)", lambda a: np.maximum(a.max(1), 5)),
+        ("T.min(B[vi], A[vi, vk])", "T.float32(-5)", lambda a: np.minimum(a.min(1), -5)),
+    ],
+)
+def test_the_start_counts_once(combine, start, wanted):
+    given = np.where(A_NP % 3 == 0, 1.0, np.sign(A_NP)).astype("float32")
+    for factors in ([None, 4], [None, 3]):
+        s = started(combine, start)
+        _, inner = s.split(s.get_loops("B")[1], factors)
+        s.rfactor(inner, 0)
+        made = tvm.nd.empty((6,))
+        tvm.build(s.mod, target="llvm")(tvm.nd.array(given), made)
+        np.testing.assert_allclose(made.numpy(), wanted(given), rtol=1e-6)
+
+
+def test_what_writes_elsewhere_than_it_starts_is_refused():
+    with pytest.raises(ScheduleError, match=r"its init writes B\[vi\], its body B\[5 - vi\]"):
+        s = started("B[5 - vi] + A[vi, vk]", "0.0")
+        s.mod = from_source(s.mod.script().replace("B[vi] = B[5 - vi]", "B[5 - vi] = B[5 - vi]"))
+        s.rfactor(s.get_loops("B")[1], 0)
+    s = started("B[vi] + A[vi, vk]", "0.0")
+    s.mod = from_source(s.mod.script().replace("B[vi] =", "B[vk] =").replace("= B[vi]", "= B[vk]"))
+    with pytest.raises(ScheduleError, match="is of a reduced axis"):
+        s.rfactor(s.get_loops("B")[1], 0)

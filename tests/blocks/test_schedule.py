@@ -210,3 +210,52 @@ def test_a_copy_goes_its_own_way():
     other.vectorize(other.get_loops("E")[1])
     assert "vectorized" in other.mod.script()
     assert "vectorized" not in s.mod.script()
+
+
+def chained(write, value):
+    """Steps over i and j, whose block writes B at `write`."""
+    return from_source(f"""
+from slipway.script import tir as T
+@T.prim_func
+def main(a: T.handle, b: T.handle) -> None:
+    A = T.match_buffer(a, (9, 16))
+    B = T.match_buffer(b, (9, 17))
+    for i, j in T.grid(9, 16):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[{write}] = {value}
+""")
+
+
+@pytest.mark.parametrize(
+    ("write", "value", "parallel", "lanes"),
+    [
+        ("vi, vj + 1", "B[vi, vj] + A[vi, vj]", "steps wait for others", "steps wait for others"),
+        ("vi, 0", "B[vi, 0] + A[vi, vj]", "one place for all steps", ""),
+        ("vi, vj", "B[vi, vj] + A[vi, vj]", "", ""),
+        ("vi, vj", "A[vi, 15 - vj]", "", ""),
+    ],
+)
+def test_steps_that_depend_on_each_other(write, value, parallel, lanes):
+    for name, error in (("parallel", parallel), ("vectorize", lanes)):
+        s = tir.Schedule(chained(write, value))
+        s.parallel(s.get_loops("B")[0])  # rows are apart in each of them
+        j = s.get_loops("B")[1]
+        if error:
+            with pytest.raises(ScheduleError, match=error):
+                getattr(s, name)(j)
+            continue
+        getattr(s, name)(j)
+        given = np.random.default_rng(0).normal(size=(9, 16)).astype("float32")
+        wanted, out = np.zeros((9, 17), "float32"), tvm.nd.array(np.zeros((9, 17), "float32"))
+        run(chained(write, value), given, wanted)
+        tvm.build(s.mod, target="llvm")(tvm.nd.array(given), out)
+        np.testing.assert_allclose(out.numpy(), wanted, rtol=1e-5)
+
+
+def test_a_step_may_read_what_it_has_made_itself():
+    s = tir.Schedule(chained("vi, vj + 1", "B[vi, vj] + A[vi, vj]"))
+    i, j = s.get_loops("B")
+    s.split(j, [1, 16])
+    s.parallel(i)
+    s.parallel(s.get_loops("B")[1])  # of one step

@@ -7,9 +7,10 @@ import pytest
 
 import slipway
 from slipway import te, tir
-from slipway.errors import ScheduleError
+from slipway.errors import ArgumentValueError, ScheduleError, StructuralMismatchError
 from slipway.ir.structural import structural_equal
 from slipway.tir.schedule import Instruction, InstructionKind, Trace
+from slipway.tir.schedule.testing import verify_trace_roundtrip
 
 
 def product(n=64, m=48, k=32):
@@ -131,3 +132,21 @@ def test_what_is_no_trace():
         Trace.apply_json_to_schedule(
             [[["GetBlock", [], ["C", "main"], ["b0"]], ["GetLoops", ["b0"], [], ["l1"]]], []], sch
         )
+
+
+def test_steps_are_taken_again_from_their_text():
+    A = te.placeholder((32, 32), name="A")
+    B = te.compute((32, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    func = te.create_prim_func([A, B])
+    sch = tir.Schedule(func)
+    i, j = sch.get_loops(sch.get_block("B"))
+    _, inner = sch.split(j, [None, 8])
+    sch.parallel(i)
+    sch.vectorize(inner)
+    again = verify_trace_roundtrip(sch, func)
+    assert again.trace.as_python() == sch.trace.as_python()
+    with pytest.raises(ArgumentValueError, match="text_format is 'yaml'"):
+        verify_trace_roundtrip(sch, func, text_format="yaml")
+    sch.mod = tir.Schedule(func).mod  # what the steps did not make
+    with pytest.raises(StructuralMismatchError):
+        verify_trace_roundtrip(sch, func)

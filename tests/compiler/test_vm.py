@@ -161,3 +161,17 @@ def test_on_a_device_of_a_session(tmp_path):
         np.testing.assert_array_equal(total.numpy(), given.sum(0))
     with pytest.raises(ExecutionError, match="remote"):
         VirtualMachine(Executable.load_exec(code, lib), session.cpu())
+
+
+def test_runs_are_measured():
+    x, y = relay.var("x", shape=(3,)), relay.var("y", shape=(relay.Any(),))
+    vm = VirtualMachine(relay.vm.compile(relay.Function([x], relay.exp(x))), tvm.cpu())
+    times = vm.benchmark(tvm.cpu(), B, repeat=3, number=2, end_to_end=True)
+    assert len(times.results) == 3
+    assert 0 < times.min <= times.median <= times.max
+    opened = VirtualMachine(relay.vm.compile(relay.Function([y], relay.exp(y))), tvm.cpu())
+    assert len(opened.benchmark(tvm.cpu(), y=B, repeat=1).results) == 1
+    with pytest.raises(ExecutionError, match="no function 'other'"):
+        vm.benchmark(tvm.cpu(), B, func_name="other")
+    with pytest.raises(ExecutionError, match="'x' is missing"):
+        vm.benchmark(tvm.cpu())

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from slipway import te
-from slipway.errors import LoweringError, SlipwayError
+from slipway.errors import ArgumentValueError, LoweringError, SlipwayError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
@@ -196,3 +196,12 @@ def test_nodes_take_numbers_and_axes():
     assert E.Select(k > 3, k, 0).true_value is k.var
     assert E.LT(1, k).b is k.var
     assert E.Add(k, 1).dtype == "int32"
+
+
+def test_a_pointer_takes_classic_arguments():
+    """access_ptr(mask, ptr_type, content_lanes, offset, extent)."""
+    buffer = decl_buffer((16,), "float32", "A")
+    for made in (buffer.access_ptr("r", offset=8, extent=4), buffer.access_ptr(1, "handle", 4, 8)):
+        assert [a.value for a in made.args[1:]] == [8, 1]
+    with pytest.raises(ArgumentValueError, match="ptr_type is 'float32'"):
+        buffer.access_ptr("r", "float32")

@@ -9,6 +9,8 @@ from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import decl_buffer
 from slipway.ir.function import PrimFunc
+from slipway.ir.structural import structural_digest
+from slipway.script import tir as T
 
 
 def relu_of(name, dtype="float32"):
@@ -93,3 +95,56 @@ def test_hashes_of_equals_are_equal():
         hashes = {tvm.ir.structural_hash(v + 1, map_free_vars=free) for v in (x, y)}
         assert len(hashes) == 1
     assert tvm.ir.structural_hash(whole(4)) == tvm.ir.structural_hash(whole(4))
+
+
+def test_names_of_functions_and_blocks_and_the_order_of_mappings_do_not_count():
+    """As TVM's do not: maps have no order there, and a block's name is a hint."""
+
+    @T.prim_func
+    def first(a: T.handle, b: T.handle):
+        T.func_attr({"tir.noalias": True, "extra": 1})
+        A = T.match_buffer(a, [8])
+        B = T.match_buffer(b, [8])
+        for i in range(8):
+            with T.block("B"):
+                T.block_attr({"x": 1, "y": 2})
+                v = T.axis.spatial(8, i)
+                B[v] = A[v] + 1.0
+
+    @T.prim_func
+    def second(a: T.handle, b: T.handle):
+        T.func_attr({"extra": 1, "tir.noalias": True})
+        D = T.match_buffer(b, [8])
+        C = T.match_buffer(a, [8])
+        for i in range(8):
+            with T.block("other"):
+                T.block_attr({"y": 2, "x": 1})
+                v = T.axis.spatial(8, i)
+                D[v] = C[v] + 1.0
+
+    @T.prim_func
+    def turned(a: T.handle, b: T.handle):
+        T.func_attr({"extra": 1, "tir.noalias": True})
+        D = T.match_buffer(a, [8])
+        C = T.match_buffer(b, [8])
+        for i in range(8):
+            with T.block("other"):
+                T.block_attr({"y": 2, "x": 1})
+                v = T.axis.spatial(8, i)
+                D[v] = C[v] + 1.0
+
+    tvm.ir.assert_structural_equal(first, second)
+    assert tvm.ir.structural_hash(first) == tvm.ir.structural_hash(second)
+    assert structural_digest(first) != structural_digest(second)  # code of other symbols
+    assert not tvm.ir.structural_equal(first, turned)
+    modules = [tvm.IRModule({name: first}) for name in ("f", "g")]
+    assert not tvm.ir.structural_equal(*modules)
+
+
+def test_an_object_is_the_same_as_itself_alone():
+    x = E.Var("x")
+    assert x.same_as(x)
+    assert (x + 0).same_as(x)
+    assert not x.same_as(E.Var("x"))
+    data = relay.var("data", shape=(1,))
+    assert relay.Function([data], data).body.same_as(data)

@@ -1,5 +1,9 @@
 """What tests of microcontrollers share: boards, targets, messages, archives."""
 
+import shutil
+import subprocess
+import tarfile
+
 import numpy as np
 import pytest
 
@@ -68,3 +72,31 @@ def test_records_that_measured_nothing_are_refused(tmp_path):
     log.write_text('{"result": [[1e9], 4]}\n')
     with pytest.raises(TuningError, match="log:1 is of a trial that failed"):
         utils.check_tune_log(log)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "float32"])
+def test_arrays_become_headers_of_c(tmp_path, dtype):
+    values = np.array([[1.5, 0.1, 3], [100, 5, 6]]).astype(dtype)
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        utils.create_header_file("sample", values, "samples", archive)
+    with tarfile.open(tmp_path / "a.tar") as archive:
+        archive.extract("samples/sample.h", tmp_path, filter="data")
+    header = (tmp_path / "samples" / "sample.h").read_text()
+    (tmp_path / "main.c").write_text(
+        header.replace("#include <dlpack/dlpack.h>\n", "")
+        + "#include <stdio.h>\nint main(void) { fwrite(sample, sizeof sample[0], sample_len, "
+        "stdout); return sizeof sample / sizeof sample[0] != sample_len; }\n"
+    )
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    subprocess.run([compiler, "main.c", "-o", "main"], cwd=tmp_path, check=True)
+    done = subprocess.run([tmp_path / "main"], capture_output=True, check=True)
+    np.testing.assert_array_equal(np.frombuffer(done.stdout, dtype), values.ravel())
+
+
+def test_what_c_cannot_write_is_refused(tmp_path):
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for values in (np.array([1j]), np.array([np.inf])):
+            with pytest.raises(ArgumentValueError, match="create_header_file"):
+                utils.create_header_file("sample", values, "samples", archive)

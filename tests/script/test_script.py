@@ -190,3 +190,25 @@ def test_what_makes_nothing_is_an_error():
     x = tvm.relay.var("x", shape=(2,))
     with pytest.raises(LoweringError, match="'main' is a graph"):
         tvm.IRModule.from_expr(tvm.relay.Function([x], x)).script()
+
+
+def test_calls_that_name_the_dtype_of_their_result():
+    """As `mod.script()` of TVM 0.8 to 0.10 writes them."""
+
+    @T.prim_func
+    def main(a: T.handle, b: T.handle) -> None:
+        A = T.match_buffer(a, [8], dtype="float32")
+        B = T.match_buffer(b, [8], dtype="float32")
+        for i in T.serial(8):
+            B[i] = T.if_then_else(
+                i >= 3 and i < 6,
+                T.max(T.exp(A[i], dtype="float32"), T.sqrt(4, dtype="float32")),
+                T.float32(0),
+                dtype="float32",
+            )
+
+    x = np.linspace(-1, 1, 8, dtype="float32")
+    out = tvm.nd.empty((8,))
+    tvm.build(main, target="llvm")(tvm.nd.array(x), out)
+    wanted = np.where((np.arange(8) >= 3) & (np.arange(8) < 6), np.maximum(np.exp(x), 2), 0)
+    np.testing.assert_allclose(out.numpy(), wanted, rtol=1e-6)

@@ -41,6 +41,19 @@ def test_library_of_metal(program):
         xcode.compile_metal("kernal")
 
 
+def test_a_library_is_signed(program, monkeypatch):
+    monkeypatch.delenv("TVM_IOS_CODESIGN", raising=False)
+    with pytest.raises(ToolchainError, match="TVM_IOS_CODESIGN is not set"):
+        xcode.codesign("a.dylib")
+    monkeypatch.setenv("TVM_IOS_CODESIGN", "me")
+    folder = program("codesign", f'echo "$@" >> {"$0"}.log')
+    xcode.codesign("a.dylib")
+    assert (folder / "codesign.log").read_text() == "--force --sign me a.dylib\n"
+    program("codesign", "echo no identity >&2", "exit 1")
+    with pytest.raises(ToolchainError, match=r"codesign a.dylib failed: no identity"):
+        xcode.codesign("a.dylib")
+
+
 def test_optimiser_of_spirv(program, monkeypatch, tmp_path):
     folder = program("spirv-opt", 'test "$1" = -O && tr a b < "$2" > "$4"')
     assert spirv.optimize(b"abc") == b"bbc"

@@ -11,8 +11,9 @@ from slipway.blocks import tree
 from slipway.errors import ScheduleError
 from slipway.ir import ops
 from slipway.ir import stmt as S
-from slipway.ir.expr import IterVar, PrimExpr, Range, Var
-from slipway.ir.visit import substitute
+from slipway.ir.expr import BufferLoad, IterVar, PrimExpr, Range, Var
+from slipway.ir.structural import structural_equal
+from slipway.ir.visit import substitute, walk
 
 
 def split(root: Any, loop: S.For, factors: Sequence[Any]) -> tuple[Any, list[Var]]:
@@ -147,7 +148,8 @@ def reorder(root: Any, loops: Sequence[S.For]) -> Any:
 def mark(root: Any, loop: S.For, kind: str, thread: str = "") -> Any:
     """Return the statements with a loop's steps run as `kind` says.
 
-    Raises ScheduleError where a block inside reduces along the loop, or two steps write one place.
+    Raises ScheduleError where a block inside reduces along the loop, and where threads or lanes
+    would read or overwrite what another step of a block wrote.
     """
     for block in tree.blocks_of(loop.body):
         for axis, value in zip(block.axes, block.bindings, strict=True):
@@ -156,10 +158,63 @@ def mark(root: Any, loop: S.For, kind: str, thread: str = "") -> Any:
                     f"cannot run loop {loop.loop_var.name!r} {kind}: axis {axis.name!r} of block "
                     f"{block.name!r}, which depends on it, is {_KINDS.get(axis.kind, axis.kind)}"
                 )
+    if kind in (S.ForKind.PARALLEL, S.ForKind.VECTORIZED) and ops.as_int(loop.extent) != 1:
+        _check_apart(loop, kind)
     bound = None
     if kind == S.ForKind.THREAD:
         bound = IterVar(Range.of(loop.extent), loop.loop_var, "thread", thread)
     return tree.exchanged(root, loop, loop.replace(kind=kind, thread=bound))
+
+
+def _check_apart(loop: S.For, kind: str) -> None:
+    """Raise ScheduleError where a block's step reads or overwrites what another step wrote.
+
+    What lives inside the loop is each step's own, and so is what has the same index in a dimension
+    that follows the loop.
+    """
+    own = {id(n.buffer) for n in walk(loop.body) if isinstance(n, S.Allocate)}
+    moving = _following(loop)
+    for block in tree.blocks_of(loop.body):
+        nested = {id(n) for b in tree.blocks_of(block.body) for n in walk(b)}
+        inside = [n for n in walk(block.body) if id(n) not in nested]
+        for store in (n for n in inside if isinstance(n, S.BufferStore)):
+            if id(store.buffer) in own:
+                continue
+            place = f"{store.buffer.name}[{', '.join(map(str, store.indices))}]"
+            head = f"cannot run loop {loop.loop_var.name!r} {kind}: block {block.name!r} "
+            if kind == S.ForKind.PARALLEL and not _moves(store.indices, moving):
+                raise ScheduleError(f"{head}writes {place}, which is one place for all steps")
+            for load in inside:
+                if (
+                    isinstance(load, BufferLoad)
+                    and load.buffer is store.buffer
+                    and _moves((*load.indices, *store.indices), moving)
+                    and not any(
+                        structural_equal(there, here) and _moves((here,), moving)
+                        for there, here in zip(load.indices, store.indices, strict=True)
+                    )
+                ):
+                    raise ScheduleError(
+                        f"{head}reads {load} and writes {place}, so that steps wait for others"
+                    )
+
+
+def _following(loop: S.For) -> set[Var]:
+    """Return the variables inside of a loop whose values depend on its own."""
+    moving = {loop.loop_var}
+    for node in walk(loop.body):
+        if isinstance(node, S.Block):
+            pairs = zip(node.axes, node.bindings, strict=True)
+            moving |= {axis.var for axis, value in pairs if _moves((value,), moving)}
+        elif isinstance(node, S.For) and _moves((node.min, node.extent), moving):
+            moving.add(node.loop_var)
+        elif isinstance(node, S.LetStmt) and _moves((node.value,), moving):
+            moving.add(node.var)
+    return moving
+
+
+def _moves(values: Sequence[PrimExpr], moving: set[Var]) -> bool:
+    return any(n in moving for value in values for n in walk(value))
 
 
 def _may(kind: str, thread: str) -> bool:

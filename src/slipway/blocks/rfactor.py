@@ -7,7 +7,7 @@ after:  ``for i: for k0: for k1: block C_rf: v_k0, vi, v_k1 ; C_rf[v_k0, vi] = .
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import Add, And, BufferLoad, IterVar, Max, Min, Mul, Or, PrimExpr, Range, Var
+from slipway.ir.structural import structural_equal
 from slipway.ir.visit import substitute, walk
 
 # What may be reduced in any order: the class of the operation and the function that makes it.
@@ -92,7 +93,17 @@ def _reduction_of(block: S.Block) -> _Reduction:
         raise fail("it has no init, so it starts no reduction")
     if not isinstance(block.body, S.BufferStore) or not isinstance(block.init, S.BufferStore):
         raise fail("its body must be one store, and its init one")
-    store = block.body
+    store, start = block.body, block.init
+    if start.buffer is not store.buffer or not all(
+        map(structural_equal, start.indices, store.indices)
+    ):
+        raise fail(
+            f"its init writes {start.buffer.name}[{_shown(start.indices)}], its body "
+            f"{store.buffer.name}[{_shown(store.indices)}]"
+        )
+    reduced = {axis.var for axis in block.axes if axis.kind == "reduce"}
+    if any(n in reduced for index in store.indices for n in walk(index)):
+        raise fail(f"the place that it writes, [{_shown(store.indices)}], is of a reduced axis")
     kind = type(store.value)
     combine = _COMBINERS.get(kind)
     terms = _terms(store.value, kind) if combine else []
@@ -179,8 +190,22 @@ def _first_step(
     if ops.as_int(guard) != 1:  # the start of an element has to run where its first step does not
         body = S.IfThenElse(substitute(guard, values), body)
     assert isinstance(block.init, S.BufferStore)
-    init = S.BufferStore(partial, substitute(block.init.value, inner), at)
+    init = S.BufferStore(partial, substitute(_start(reduction, block.init.value), inner), at)
     return S.Block(name, tuple(axes), tuple(bindings), outside, body, init, block.annotations)
+
+
+def _start(reduction: _Reduction, own: PrimExpr) -> PrimExpr:
+    """Return what a part starts with, so that the whole has `own`, the block's start, in it once.
+
+    A minimum or a maximum, and and or may have it in every part.
+    """
+    if reduction.combine is ops.add:
+        return ops.const(0, own.dtype)
+    return ops.const(1, own.dtype) if reduction.combine is ops.mul else own
+
+
+def _shown(indices: Sequence[PrimExpr]) -> str:
+    return ", ".join(map(str, indices))
 
 
 def _divided(block: S.Block, inside: list[S.For]) -> tuple[PrimExpr, PrimExpr]:

@@ -50,9 +50,6 @@ NOT_THERE: dict[str, str] = {
     "tvm.relay": "no counterpart here",
     "tvm.relay.adt": "algebraic data types are not there: use tuples",
     "tvm.relay.Ref": "references are not there: models are functions",
-    "tvm.relay.frontend.from_tensorflow": "convert the SavedModel or graph with tf2onnx "
-    "(python -m tf2onnx.convert) or tf.lite.TFLiteConverter, then from_onnx or from_tflite",
-    "tvm.relay.frontend.from_mxnet": "mxnet.onnx.export_model writes ONNX: then from_onnx",
     "tvm.relay.frontend.from_paddle": "paddle2onnx writes ONNX: then from_onnx",
     "tvm.relay.frontend.from_oneflow": "oneflow_onnx writes ONNX: then from_onnx",
     "tvm.relay.frontend.from_coreml": "convert the model that it was made from to ONNX",
@@ -66,6 +63,7 @@ NOT_THERE: dict[str, str] = {
     "tvm.relay.qnn": "use slipway.relay.qnn.op, or import a quantised model",
     "tvm.relay.quantize": "relay.quantize has qconfig and quantize; the passes between are one",
     "tvm.relay.testing": "take a model file, or build the graph with slipway.relay",
+    "tvm.runtime.profiling": "times are measured, counters of processors are not read",
     "tvm.runtime": CPP, "tvm.runtime.vm": REGIONS, "tvm.runtime.DataType": "dtypes are strings",
     "tvm.nd": "see slipway.runtime", "tvm.ir": CPP,
     "tvm.target": "no counterpart here", "tvm.target.vta": ACCELERATOR,
@@ -123,6 +121,8 @@ DIFFERENT: dict[str, str] = {
     "tvm.tir.Schedule": "memory of a block that moved into a loop keeps its size; "
     "what blockize makes of block B is called B_o",
     "tvm.relay.frontend.from_keras": "models of Keras 3, functional or sequential, of any backend",
+    "tvm.relay.frontend.from_tensorflow": "by way of tf2onnx; inputs are laid out as in the graph",
+    "tvm.relay.frontend.from_mxnet": "loops, branches and quantised nodes of a symbol are refused",
     "tvm.relay.quantize.quantize": "between products every value is int8; partition_conversions "
     "is refused",
     "tvm.contrib.torch": "optimize_torch does not search; as_torch takes no Python function",

@@ -1,5 +1,5 @@
 """Apple's tools; see `slipway.toolchain.xcode`."""
 
-from slipway.toolchain.xcode import compile_metal, create_dylib, xcrun
+from slipway.toolchain.xcode import codesign, compile_metal, create_dylib, xcrun
 
-__all__ = ["compile_metal", "create_dylib", "xcrun"]
+__all__ = ["codesign", "compile_metal", "create_dylib", "xcrun"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from slipway import dtypes
+from slipway.errors import ArgumentValueError
 from slipway.ir.expr import BufferLoad, Call, IntImm, PrimExpr, Ramp, Var
 from slipway.ir.node import Node, node
 from slipway.ir.operators import BUILDERS
@@ -79,11 +80,23 @@ class Buffer(Node):
         place = self.vload(begin, dtypes.with_lanes(self.dtype, dtypes.lanes_of(stored.dtype)))
         return BUILDERS.BufferStore(self, stored, place.indices)
 
-    def access_ptr(self, mode: str = "rw", offset: PrimExprLike = 0) -> PrimExpr:
+    def access_ptr(
+        self,
+        mode: str | int = "rw",
+        ptr_type: str = "handle",
+        content_lanes: int = 1,
+        offset: PrimExprLike = 0,
+        extent: PrimExprLike | None = None,
+    ) -> PrimExpr:
         """Return a pointer to the element `offset` elements after the start, for an extern call.
 
-        `mode` is any of "r", "w", "rw" (the classic bit mask 1, 2, 3 works too).
+        `mode` is any of "r", "w", "rw" (the classic bit mask 1, 2, 3 works too).  The other
+        arguments are classic's, and say of how many vectors of which kind the pointer is: what is
+        called knows.
         """
+        del content_lanes, extent
+        if dtypes.canonical(ptr_type) != "handle":
+            raise ArgumentValueError(f"access_ptr: ptr_type is {ptr_type!r}, not 'handle'")
         mask = {"r": 1, "w": 2, "rw": 3, "wr": 3}.get(mode, mode) if isinstance(mode, str) else mode
         start = as_expr(offset)
         if self.elem_offset is not None:

@@ -80,6 +80,10 @@ class Node:
             return self
         return type(self)(*new)
 
+    def same_as(self, other: object) -> bool:
+        """Return whether the other is this very object."""
+        return self is other
+
     def find_below(self) -> tuple[Node, ...]:
         """Return the nodes directly inside, in field order.
 

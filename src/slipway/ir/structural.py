@@ -2,8 +2,9 @@
 
 Two trees are structurally equal when they have the same shape and the same leaves, and their
 Vars and Buffers correspond one to one: a Var on the left always meets the same Var on the right.
-Names of variables and buffers do not count.  A variable that nothing inside binds (it is free) is
-equal to itself alone, unless `map_free_vars` is given.
+Names of variables, buffers and blocks do not count, nor does what a function of loops calls
+itself, though a module's names do.  A variable that nothing inside binds (it is free) is equal to
+itself alone, unless `map_free_vars` is given.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from slipway.ir.node import Node
 _UNIQUE = ("Var", "SizeVar", "Buffer", "IterVar", "relay.Var")
 _IGNORED = {
     "Var": ("name",), "SizeVar": ("name",), "Buffer": ("name",),
-    "relay.Var": ("name",), "relay.Call": ("span",),
+    "relay.Var": ("name",), "relay.Call": ("span",), "Block": ("name",),
 }  # fmt: skip
 _SHOWN_CHARACTERS = 200
 
@@ -136,8 +137,7 @@ class _Comparison:
         names = [name for name in lhs.FIELDS if name not in ignored]
         names.sort(key=lambda name: (kind, name) not in _BINDERS)  # bound before they are read
         return [
-            (getattr(lhs, name), getattr(rhs, name), self._binds(kind, name, binds))
-            for name in names
+            (_field(lhs, name), _field(rhs, name), self._binds(kind, name, binds)) for name in names
         ]
 
     def _views(self, lhs: Any, rhs: Any) -> bool:
@@ -168,17 +168,18 @@ def structural_hash(value: object, map_free_vars: bool = False) -> int:
     Free variables count by where they stand: both meanings of `map_free_vars` have one hash.
     """
     del map_free_vars
-    return int.from_bytes(_Digest(8).of(value), "little", signed=True)
+    return int.from_bytes(_Digest(8, named=False).of(value), "little", signed=True)
 
 
 def structural_digest(value: object) -> bytes:
-    """Return 32 bytes that structurally equal objects share, and no others: a name on disk."""
+    """Return 32 bytes that equal objects of the same exported names share, and no others."""
     return _Digest(32).of(value)
 
 
 class _Digest:
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, named: bool = True) -> None:
         self.size = size
+        self.named = named  # whether what functions call themselves counts
         self.numbers: dict[int, int] = {}
         self.memo: dict[int, bytes] = {}
         self.keep: list[Any] = []  # ids stay valid while the objects live
@@ -197,7 +198,7 @@ class _Digest:
                 if current.KIND in _UNIQUE:
                     self.numbers.setdefault(id(current), len(self.numbers))
                 stack.append((current, True))
-                stack += [(field, False) for field in _fields(current)][::-1]
+                stack += [(field, False) for field in self._fields(current)][::-1]
         return self._value(value)
 
     def _value(self, value: Any) -> bytes:
@@ -215,15 +216,29 @@ class _Digest:
         parts = [node.KIND.encode()]
         if node.KIND in _UNIQUE:
             parts.append(b"#%d" % self.numbers[id(node)])
-        return parts + [self._value(field) for field in _fields(node)]
+        return parts + [self._value(field) for field in self._fields(node)]
+
+    def _fields(self, node: Node) -> list[Any]:
+        ignored = _IGNORED.get(node.KIND, ())
+        return [_field(node, n, self.named) for n in node.FIELDS if n not in ignored]
 
     def _hash(self, parts: list[bytes]) -> bytes:
         return hashlib.blake2b(b"\0".join(parts), digest_size=self.size).digest()
 
 
-def _fields(node: Node) -> list[Any]:
-    ignored = _IGNORED.get(node.KIND, ())
-    return [getattr(node, name) for name in node.FIELDS if name not in ignored]
+def _field(node: Node, name: str, named: bool = False) -> Any:
+    """Return a field of a node, what is a mapping in one order; see `_Digest` for `named`."""
+    value: Any = getattr(node, name)
+    place = (node.KIND, name)
+    if place == ("PrimFunc", "attrs"):
+        kept = (pair for pair in value if named or pair[0] != "global_symbol")
+        return tuple(sorted(kept, key=lambda pair: str(pair[0])))
+    if place == ("PrimFunc", "buffer_map"):
+        order = {id(param): number for number, param in enumerate(node.params)}  # type: ignore[attr-defined]
+        return tuple(sorted(value, key=lambda pair: order.get(id(pair[0]), len(order))))
+    if place == ("Block", "annotations"):
+        return tuple(sorted(value, key=lambda pair: str(pair[0])))
+    return value
 
 
 def _inside(value: Any) -> list[Any]:

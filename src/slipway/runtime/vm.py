@@ -22,8 +22,9 @@ from slipway.errors import ArtifactError, ExecutionError, did_you_mean
 from slipway.placeholders import placeholder_of
 from slipway.runtime.container import tuple_object
 from slipway.runtime.devices import Device, cpu
-from slipway.runtime.graph.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule, timed_calls
 from slipway.runtime.ndarray import array
+from slipway.runtime.timing import BenchmarkResult
 
 FORMAT = 1  # of the bytes that `Executable.save` gives
 Nested = Any  # the number of an output, or a list or tuple of such
@@ -256,6 +257,40 @@ class VirtualMachine:
     def invoke_stateful(self, func_name: str, *args: Any, **kwargs: Any) -> None:
         """Run "main", for `get_outputs` to give the results."""
         self.invoke(func_name, *args, **kwargs)
+
+    def benchmark(
+        self,
+        device: object,
+        *args: Any,
+        func_name: str = "main",
+        repeat: int = 5,
+        number: int = 5,
+        min_repeat_ms: int | None = None,
+        limit_zero_time_iterations: int = 100,
+        end_to_end: bool = False,
+        cooldown_interval_ms: int = 0,
+        repeats_to_cooldown: int = 1,
+        **kwargs: Any,
+    ) -> BenchmarkResult:
+        """Measure whole runs over these inputs, in seconds per run, seen from here.
+
+        Inputs are moved in and results out in each, `end_to_end` or not; `device` is that which
+        the machine has.
+        """
+        del device, end_to_end
+        _check_main(func_name)
+        self._run(*args, **kwargs)  # what is compiled when it is met is no part of the times
+        options = {
+            "number": number, "repeat": repeat, "min_repeat_ms": min_repeat_ms or 0,
+            "limit_zero_time_iterations": limit_zero_time_iterations,
+            "cooldown_interval_ms": cooldown_interval_ms,
+            "repeats_to_cooldown": repeats_to_cooldown,
+        }  # fmt: skip
+
+        def once() -> None:
+            self._run(*args, **kwargs)
+
+        return timed_calls(once, options)
 
     def get_outputs(self) -> list[Any]:
         """Return the results of the last run as a list."""

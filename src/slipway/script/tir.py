@@ -14,6 +14,7 @@ A function that is decorated is read, not run: see `slipway.script.parse`.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -342,15 +343,26 @@ def prim_func(function: Callable[..., Any] | None = None, **_: Any) -> Any:
 READERS: dict[str, Callable[..., Any]] = {}
 
 
-if_then_else, floordiv, floormod = ops.if_then_else, ops.floordiv, ops.floormod
-truncdiv, truncmod = ops.truncdiv, ops.truncmod
+def _typed(made: Callable[..., E.PrimExpr]) -> Callable[..., E.PrimExpr]:
+    """Return a function that takes the dtype of its result by name, too, as before TVM 0.11."""
+
+    @functools.wraps(made)
+    def call(*args: Any, dtype: str | None = None) -> E.PrimExpr:
+        found = ops.as_expr(made(*args))
+        return found if dtype is None else ops.cast(found, dtypes.canonical(dtype))
+
+    return call
+
+
+floordiv, floormod, truncdiv, truncmod = ops.floordiv, ops.floormod, ops.truncdiv, ops.truncmod
 min, max, min_value, max_value = ops.minimum, ops.maximum, ops.min_value, ops.max_value
-infinity, bitwise_and = ops.infinity, ops.bitwise_and
-exp, log, sqrt, rsqrt, tanh, sigmoid = (getattr(_math, n) for n in (
+infinity = ops.infinity
+if_then_else, bitwise_and = _typed(ops.if_then_else), _typed(ops.bitwise_and)
+exp, log, sqrt, rsqrt, tanh, sigmoid = (_typed(getattr(_math, n)) for n in (
     "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid"))  # fmt: skip
-sin, cos, erf, floor, ceil, trunc, abs, power, pow = (getattr(_math, n) for n in (
+sin, cos, erf, floor, ceil, trunc, abs, power, pow = (_typed(getattr(_math, n)) for n in (
     "sin", "cos", "erf", "floor", "ceil", "trunc", "abs", "power", "pow"))  # fmt: skip
-fabs, fmod, log2, popcount, clz, round, nearbyint = (getattr(_math, n) for n in (
+fabs, fmod, log2, popcount, clz, round, nearbyint = (_typed(getattr(_math, n)) for n in (
     "abs", "fmod", "log2", "popcount", "clz", "round", "nearbyint"))  # fmt: skip
 const, call_intrin = ops.const, ops.call_intrin
 call_packed = calls.call_packed
@@ -388,7 +400,7 @@ def __getattr__(name: str) -> Any:
     if _VECTORS.fullmatch(name):
         return _Scalar(name)
     if name in _FUNCTIONS:
-        return next(getattr(m, name) for m in (_math, ops, calls) if hasattr(m, name))
+        return _typed(next(getattr(m, name) for m in (_math, ops, calls) if hasattr(m, name)))
     raise AttributeError(missing(__name__, name, list(globals())))
 
 

@@ -22,9 +22,10 @@ _HOMES = {
     "stmt": "slipway.ir.stmt",
     "trace": "slipway.te.tracing:trace",
     "Schedule": "slipway.blocks.schedule:Schedule",
+    "ScheduleError": "slipway.errors:ScheduleError",
     "TensorIntrin": "slipway.blocks.tensor_intrin:BlockIntrin",
     "ir_builder": "slipway.ir.builder",
-    "schedule": "slipway.blocks.schedule",
+    "schedule": "slipway.tir.schedule",
     "stmt_functor": "slipway.tir.stmt_functor",
     "transform": "slipway.tir.transform",
 }

@@ -1,9 +1,9 @@
 """What type checkers see of slipway.tir; written by tools/stubs.py."""
 
-from slipway.blocks import schedule as schedule
 from slipway.blocks.from_te import create_prim_func as create_prim_func
 from slipway.blocks.schedule import Schedule as Schedule
 from slipway.blocks.tensor_intrin import BlockIntrin as TensorIntrin
+from slipway.errors import ScheduleError as ScheduleError
 from slipway.ir import buffer as buffer
 from slipway.ir import builder as ir_builder
 from slipway.ir import expr as expr
@@ -177,6 +177,7 @@ from slipway.te.tensor import Tensor as Tensor
 from slipway.te.tensor import TensorSlice as TensorSlice
 from slipway.te.tensor_intrin import decl_tensor_intrin as decl_tensor_intrin
 from slipway.te.tracing import trace as trace
+from slipway.tir import schedule as schedule
 from slipway.tir import stmt_functor as stmt_functor
 from slipway.tir import transform as transform
 from slipway.transform.loop.older import Load as Load
@@ -246,6 +247,7 @@ __all__ = [
     "Reduce",
     "ScanOp",
     "Schedule",
+    "ScheduleError",
     "Select",
     "SeqStmt",
     "Shuffle",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -83,3 +84,23 @@ def compile_metal(
         )  # fmt: skip
         xcrun(["-sdk", sdk, "metallib", str(middle), "-o", str(target)])
         return bytearray(target.read_bytes())
+
+
+def codesign(lib: str) -> None:
+    """Sign a library for a phone, with the identity of the variable TVM_IOS_CODESIGN.
+
+    Raises ToolchainError without that variable, without `codesign`, and with its words if it fails.
+    """
+    identity = os.environ.get("TVM_IOS_CODESIGN")
+    if not identity:
+        raise ToolchainError(
+            "the environment variable TVM_IOS_CODESIGN is not set: it names the identity that "
+            "signs, one that `security find-identity -v -p codesigning` lists"
+        )
+    program = shutil.which("codesign")
+    if program is None:
+        raise ToolchainError("there is no program `codesign`: it is a part of macOS")
+    command = [program, "--force", "--sign", identity, lib]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ToolchainError(f"codesign {lib} failed: {(done.stderr or done.stdout).strip()}")

@@ -339,3 +339,12 @@ def test_another_reason_gets_no_such_advice():
     with pytest.raises(ModelError) as caught:
         relay.frontend.from_pytorch(Wrong(), [("x", (2, 3))])
     assert "Export the part" not in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, of torch.jit.trace
+def test_a_traced_convolution_of_one_image(small):
+    """Its converter leaves the batch a symbol whose range is one number."""
+    one = X[:1]
+    traced = torch.jit.trace(small, one)
+    mod, _ = relay.frontend.from_pytorch(traced, [("image", tuple(one.shape))])
+    assert_same([interpret(mod, one.numpy())], expected(small, [one]))

@@ -128,8 +128,8 @@ def user_inputs(program: Any) -> dict[str, Any]:
 def _bounded(program: Any) -> bool:
     """Return whether the program itself says how large each of its open sizes becomes."""
     dims = ProgramDims(program.range_constraints)
-    sizes = [d for value in user_inputs(program).values() for d in value.shape]
-    return all(isinstance(d, int) or dims.of(d).high is not None for d in sizes)
+    sizes = [dims.of(d) for value in user_inputs(program).values() for d in value.shape]
+    return all(not isinstance(d, SymbolDim) or d.high is not None for d in sizes)
 
 
 def _is_open(value: Any) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import tarfile
 import time
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from slipway import relay
 from slipway.errors import ArgumentValueError, TuningError
@@ -18,6 +21,38 @@ from slipway.target.models import micro
 from slipway.transform.graph.classic import InferType
 
 TIMEOUT_SEC = 10
+
+
+def create_header_file(
+    tensor_name: str,
+    npy_data: np.ndarray[Any, Any],
+    output_path: str | Path,
+    tar_file: tarfile.TarFile,
+) -> None:
+    """Add a header with an array's elements to an archive, as `output_path`/`tensor_name`.h.
+
+    It defines ``tensor_name[]`` in row-major order and ``tensor_name_len``, their number.
+    """
+    types = {"float32": "float", "float64": "double", "bool": "uint8_t"}
+    dtype = npy_data.dtype.name
+    if dtype not in types and npy_data.dtype.kind not in "iu":
+        raise ArgumentValueError(f"create_header_file: no type of C stands for {dtype}")
+    ctype = types.get(dtype, f"{dtype}_t")
+    flat = npy_data.ravel()
+    if not np.isfinite(flat).all():
+        raise ArgumentValueError(
+            f"create_header_file: {tensor_name} has elements that C cannot write"
+        )
+    literals = [repr(v) if npy_data.dtype.kind == "f" else str(int(v)) for v in flat.tolist()]
+    lines = [", ".join(literals[i : i + 12]) for i in range(0, len(literals), 12)]
+    text = (
+        "#include <stddef.h>\n#include <stdint.h>\n#include <dlpack/dlpack.h>\n"
+        f"const size_t {tensor_name}_len = {npy_data.size};\n"
+        f"{ctype} {tensor_name}[] = {{\n" + ",\n".join(lines) + "\n};\n"
+    ).encode()
+    entry = tarfile.TarInfo(str(Path(output_path) / f"{tensor_name}.h"))
+    entry.size, entry.mode = len(text), 0o644
+    tar_file.addfile(entry, io.BytesIO(text))
 
 
 def get_supported_platforms() -> list[str]:

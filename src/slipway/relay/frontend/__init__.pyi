@@ -3,8 +3,12 @@
 from slipway.frontends import inferred as common
 from slipway.frontends.keras import importer as keras
 from slipway.frontends.keras.importer import from_keras as from_keras
+from slipway.frontends.mxnet import importer as mxnet
+from slipway.frontends.mxnet.importer import from_mxnet as from_mxnet
 from slipway.frontends.onnx import importer as onnx
 from slipway.frontends.onnx.importer import from_onnx as from_onnx
+from slipway.frontends.tensorflow import importer as tensorflow
+from slipway.frontends.tensorflow.importer import from_tensorflow as from_tensorflow
 from slipway.frontends.tflite import importer as tflite
 from slipway.frontends.tflite.importer import from_tflite as from_tflite
 from slipway.frontends.torch import importer as pytorch
@@ -17,11 +21,15 @@ __all__ = [
     "change_datatype",
     "common",
     "from_keras",
+    "from_mxnet",
     "from_onnx",
     "from_pytorch",
+    "from_tensorflow",
     "from_tflite",
     "keras",
+    "mxnet",
     "onnx",
     "pytorch",
+    "tensorflow",
     "tflite",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -467,20 +467,21 @@ class GraphModule:
             for index in outputs:
                 self._get_output(index).numpy()
 
-        evaluate = native_runtime().packed("time_evaluate")
-        order = (
-            "number",
-            "repeat",
-            "min_repeat_ms",
-            "limit_zero_time_iterations",
-            "cooldown_interval_ms",
-            "repeats_to_cooldown",
-        )
-        blob = bytes(evaluate(to_ffi_function(whole), *(options[name] for name in order), None))
-        return BenchmarkResult(struct.unpack(f"<{len(blob) // 8}d", blob))
+        return timed_calls(whole, options)
 
     def __getitem__(self, name: str) -> Any:
         return self.module[name]
+
+
+def timed_calls(function: Callable[[], None], options: Mapping[str, int]) -> BenchmarkResult:
+    """Return the times of calls in seconds; `options` are all that `time_evaluator` takes."""
+    order = (
+        "number", "repeat", "min_repeat_ms", "limit_zero_time_iterations", "cooldown_interval_ms",
+        "repeats_to_cooldown",
+    )  # fmt: skip
+    evaluate = native_runtime().packed("time_evaluate")
+    blob = bytes(evaluate(to_ffi_function(function), *(options[n] for n in order), None))
+    return BenchmarkResult(struct.unpack(f"<{len(blob) // 8}d", blob))
 
 
 def create(graph_json: str, lib: Any, device: Any = None, *, ctx: Any = None) -> GraphModule:

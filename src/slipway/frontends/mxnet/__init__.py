@@ -1,0 +1,1 @@
+"""MXNet's symbols and Gluon blocks, also from their files: nodes become relay calls."""

@@ -1,0 +1,1 @@
+"""Converters of MXNet's operators, a file for each family."""

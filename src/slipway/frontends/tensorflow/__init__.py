@@ -1,0 +1,1 @@
+"""TensorFlow's frozen graphs, through tf2onnx: they become relay calls as ONNX models do."""

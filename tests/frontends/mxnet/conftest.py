@@ -1,0 +1,6 @@
+"""What lies beside the tests of MXNet's symbols can be imported by its name."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
