@@ -10,9 +10,10 @@ from slipway.backends.gpu.languages import WRITERS
 from slipway.backends.gpu.lowering.copies import bind_copies
 from slipway.backends.gpu.lowering.dots import accumulate_dots
 from slipway.backends.gpu.lowering.threads import ONE_THREAD, map_threads
-from slipway.backends.gpu.split import emit_kernels, host_function
+from slipway.backends.gpu.split import emit_kernels, host_function, write_kernels
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.device_code import DeviceCode, KernelInfo
+from slipway.codegen.gpu.kernel import DeviceKernel
 from slipway.codegen.narrow import widen_narrow
 from slipway.ir.function import PrimFunc
 from slipway.target import Target
@@ -96,6 +97,12 @@ class GpuBackend(Backend):
 
         device = DeviceCode(target, program.code, program.sources, infos, host)
         return replace(made, device=device)
+
+
+def kernels_of(func: PrimFunc, target: Target) -> tuple[DeviceKernel, ...]:
+    """Return what a function's loops launch in order, before a driver's code is made of them."""
+    ready = {str(func.attr("global_symbol", "main")): _without_narrow(func, target)}
+    return tuple(write_kernels(ready, target, WRITERS[target.kind.name](target)).values())
 
 
 def _without_narrow(func: PrimFunc, target: Target) -> PrimFunc:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from slipway import dtypes
-from slipway.backends.gpu.languages import WRITERS
+from slipway.backends.gpu.languages import WRITERS, Writer
 from slipway.backends.gpu.limits import check_limits
 from slipway.backends.gpu.lowering.threads import is_thread_loop
 from slipway.codegen.gpu.kernel import DeviceKernel
@@ -52,6 +52,15 @@ class DeviceProgram:
 def emit_kernels(functions: Mapping[str, PrimFunc], target: Target, compiler: str) -> DeviceProgram:
     """Return the kernels of `functions`, checked against the target's limits."""
     writer = WRITERS[target.kind.name](target)
+    by_loop = write_kernels(functions, target, writer)
+    written = writer.written(compiler)
+    return DeviceProgram(written.code, written.sources, by_loop)
+
+
+def write_kernels(
+    functions: Mapping[str, PrimFunc], target: Target, writer: Writer
+) -> dict[int, DeviceKernel]:
+    """Add the kernels of `functions` to a writer; return each by the id of its loops."""
     by_loop: dict[int, DeviceKernel] = {}
     for name, func in functions.items():
         noalias = bool(func.attr("noalias", True))
@@ -59,8 +68,7 @@ def emit_kernels(functions: Mapping[str, PrimFunc], target: Target, compiler: st
             kernel = writer.kernel(f"{name}_kernel{number}", root, noalias)
             check_limits(kernel, target)
             by_loop[id(root)] = kernel
-    written = writer.written(compiler)
-    return DeviceProgram(written.code, written.sources, by_loop)
+    return by_loop
 
 
 def _roots(node: S.Stmt) -> list[S.For]:
