@@ -131,11 +131,10 @@ def test_numbers_of_a_kernel_have_a_limit():
         tvm.build(s, [a, b, *sizes], VULKAN, name="kernel")
 
 
-@pytest.mark.parametrize("dtype", ["int64", "float64", "int8"])
-def test_wgsl_has_numbers_of_32_bits_only(dtype):
-    a = te.placeholder((8,), name="a", dtype=dtype)
+def test_wgsl_has_no_floats_of_64_bits():
+    a = te.placeholder((8,), name="a", dtype="float64")
     b = te.compute((8,), lambda i: a[i] + a[i], name="b")
     s = te.create_schedule(b.op)
     s[b].bind(b.op.axis[0], te.thread_axis("threadIdx.x"))
-    with pytest.raises(CodegenError, match=rf"kernel kernel_kernel0 uses {dtype}, which WGSL"):
+    with pytest.raises(CodegenError, match="kernel kernel_kernel0 uses float64, which WGSL"):
         tvm.build(s, [a, b], Target("webgpu", host="llvm"), name="kernel")

@@ -4,6 +4,7 @@ import ctypes
 import re
 import struct
 
+import numpy as np
 import pytest
 from simulated import _OK, SimulatedDevice
 
@@ -53,16 +54,20 @@ class WebGpuDevice(SimulatedDevice):
         declared = rf"@binding\((\d+)\) var<storage, (\w+)> {name}_p\d+:"
         for number, access in re.findall(declared, text):
             address = addresses[int(number)]
-            size = self._left(address)
+            data = ctypes.string_at(address, self._left(address))
+            data += bytes(-len(data) % 8)
             buffer = self.device.create_buffer_with_data(
-                data=ctypes.string_at(address, size), usage=usage.STORAGE | usage.COPY_SRC
+                data=data, usage=usage.STORAGE | usage.COPY_SRC
             )
             entries.append({"binding": int(number), "resource": {"buffer": buffer}})
             if access == "read_write":
-                written.append((address, size, buffer))
+                written.append((address, data, buffer))
         scalars = [_word(kind, arg) for kind, arg in given if kind != "p"]
         if scalars:
-            words = b"".join(scalars) + bytes(-4 * len(scalars) % 16)
+            words = b""
+            for scalar in scalars:
+                words += bytes(-len(words) % len(scalar)) + scalar
+            words += bytes(-len(words) % 16)
             buffer = self.device.create_buffer_with_data(data=words, usage=usage.UNIFORM)
             entries.append({"binding": len(addresses), "resource": {"buffer": buffer}})
         pipeline = self._pipeline(name, text)
@@ -76,20 +81,23 @@ class WebGpuDevice(SimulatedDevice):
         work.dispatch_workgroups(*one.grid)
         work.end()
         self.device.queue.submit([encoder.finish()])
-        for address, size, buffer in written:
-            data = bytes(self.device.queue.read_buffer(buffer))
-            ctypes.memmove(address, data, size)
+        for address, before, buffer in written:  # of which others may hold a part
+            after = np.frombuffer(self.device.queue.read_buffer(buffer), "uint8")
+            (changed,) = np.nonzero(after != np.frombuffer(before, "uint8"))
+            size = self._left(address)
+            held = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+            held[changed] = after[changed]
 
     def _left(self, address):
-        """Return how many bytes are there from an address on, a multiple of 4."""
+        """Return how many bytes are there from an address on."""
         for base, held in self.memory.items():
             end = ctypes.addressof(held) + len(held)
             if base <= address < end:
-                return (end - address) // 4 * 4
+                return end - address
         raise AssertionError("a kernel was given an address that is not the device's")
 
 
 def _word(kind, arg):
     if kind == "f":
         return struct.pack("<f", ctypes.c_double.from_buffer(ctypes.c_int64(arg.value)).value)
-    return struct.pack("<i", arg.value)
+    return struct.pack("<q" if kind == "8" else "<i", arg.value)
