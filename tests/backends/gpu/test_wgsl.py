@@ -14,10 +14,10 @@ WGSL = Target("webgpu", host="llvm")
 INTEGERS = ("int64", "uint64", "int8", "uint8", "int16", "uint16")
 
 
-@pytest.fixture
-def wgsl(simulators, monkeypatch):
-    """A device that runs WGSL."""
-    simulator = simulators("wgsl")
+@pytest.fixture(params=["wgsl", "chromium"])
+def wgsl(simulators, monkeypatch, request):
+    """A device that runs WGSL, compiled by Naga and by Tint."""
+    simulator = simulators(request.param)
     monkeypatch.setattr(run_kernels, "current", (WGSL, simulator))
     simulator.enter()
     yield tvm.webgpu(0)
