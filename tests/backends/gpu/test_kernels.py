@@ -257,6 +257,30 @@ def test_too_much_shared_memory_is_refused():
         built(s, [a, b])
 
 
+@pytest.mark.parametrize("kind", ["opencl", "vulkan"])
+def test_shared_memory_that_only_the_target_has_is_refused(kind, device, vulkan):
+    """PoCL ended the process and lavapipe computed something else."""
+    n = 16 << 20
+    a = te.placeholder((n,), name="a")
+    b = te.compute((n,), lambda i: a[n - 1 - i], name="b")
+    s = te.create_schedule(b.op)
+    held = s.cache_read(a, "shared", [b])
+    block, rest = s[b].split(b.op.axis[0], nparts=1)
+    s[b].bind(block, axis("blockIdx.x"))
+    s[held].compute_at(s[b], block)
+    for stage, loop in ((s[b], rest), (s[held], s[held].op.axis[0])):
+        stage.bind(stage.split(loop, factor=64)[1], axis("threadIdx.x"))
+    target = Target(f"{kind} -max_shared_memory_per_block={4 * n}", host="llvm")
+    function = tvm.build(s, [a, b], target, name="boast")
+    where = vulkan if kind == "vulkan" else device
+    x = tvm.nd.array(random(n), where)
+    with pytest.raises(DeviceError, match=rf"boast_kernel0 has {4 * n} bytes .* {kind}\(0\) has "):
+        function(x, tvm.nd.empty((n,), "float32", where))
+    add = tvm.build(*vector_add(64), Target(kind, host="llvm"), name="after")
+    found = run(add, where, (random(64), random(64)), (64,))
+    np.testing.assert_allclose(found, 2 * random(64), rtol=1e-6)
+
+
 def test_a_tensor_elsewhere_is_refused(device):
     add = built(*vector_add(8, factor=8))
     with pytest.raises(ValueError, match="on a device of kind cpu, expected opencl; copy it"):

@@ -79,9 +79,8 @@ class GpuBackend(Backend):
         """Write the kernels, and compile the functions that launch them for the host."""
         widened = {name: _without_narrow(func, target) for name, func in functions.items()}
         program = emit_kernels(widened, target, compiler)
-        device_type = target.kind.device_type
         hosts = {
-            name: host_function(func, program.digest, program.by_loop, device_type)
+            name: host_function(func, program.digest, program.by_loop, target)
             for name, func in widened.items()
         }
         host = host_of(target)

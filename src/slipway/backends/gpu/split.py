@@ -14,7 +14,7 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.backends.gpu.languages import WRITERS, Writer
-from slipway.backends.gpu.limits import check_limits
+from slipway.backends.gpu.limits import SHARED_BYTES, check_limits
 from slipway.backends.gpu.lowering.threads import is_thread_loop
 from slipway.codegen.gpu.kernel import DeviceKernel
 from slipway.errors import CodegenError
@@ -88,22 +88,23 @@ def _acts(root: S.Stmt) -> bool:
 
 
 def host_function(
-    func: PrimFunc, digest: str, by_loop: Mapping[int, DeviceKernel], device_type: int
+    func: PrimFunc, digest: str, by_loop: Mapping[int, DeviceKernel], target: Target
 ) -> PrimFunc:
     """Return `func` with launches in place of its kernels."""
-    body = _Host(func, digest, by_loop, device_type).visit(func.body)
-    made: PrimFunc = func.replace(body=body).with_attr("device_type", device_type)
+    body = _Host(func, digest, by_loop, target).visit(func.body)
+    made: PrimFunc = func.replace(body=body).with_attr("device_type", target.kind.device_type)
     return made
 
 
 class _Host:
     def __init__(
-        self, func: PrimFunc, digest: str, by_loop: Mapping[int, DeviceKernel], device_type: int
+        self, func: PrimFunc, digest: str, by_loop: Mapping[int, DeviceKernel], target: Target
     ) -> None:
         self.func = func
         self.digest = digest
         self.by_loop = by_loop
-        self.kind = ops.const(device_type)
+        self.kind = ops.const(target.kind.device_type)
+        self.surely_shared = SHARED_BYTES.get(target.kind.name, 0)
         self.workspaces: dict[int, E.Var] = {}  # memory between kernels, by data Var
 
     def visit(self, node: Any) -> Any:
@@ -128,7 +129,10 @@ class _Host:
                         )
 
     def _launch(self, kernel: DeviceKernel) -> S.Stmt:
-        texts = (self.digest, kernel.name, kernel.signature)
+        signature = kernel.signature
+        if kernel.shared_bytes > self.surely_shared:  # which the device is asked about first
+            signature += f":{kernel.shared_bytes}"
+        texts = (self.digest, kernel.name, signature)
         args = [self.workspaces.get(id(var), var) for var in kernel.params]
         grid = [ops.cast(extent, "int64") for extent in kernel.grid()]
         return _call("launch", self.kind, *map(E.StringImm, texts), *grid, *args)
