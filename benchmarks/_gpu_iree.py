@@ -1,5 +1,6 @@
 """A case of `benchmarks.gpu` by IREE on Vulkan: through ONNX, its own importer and compiler."""
 
+import importlib.util
 import subprocess
 import sys
 import tempfile
@@ -93,11 +94,10 @@ def compiled(case):
 
 def iree_on(case):
     """Return a function that runs a case, and its kernels; None where IREE is not installed."""
-    try:
-        import iree.compiler
-        from iree import runtime
-    except ImportError:
+    if any(importlib.util.find_spec(name) is None for name in ("iree", "onnx")):
         return None
+    from iree import runtime
+
     program, kernels = compiled(case)
     config = runtime.Config("vulkan")
     context = runtime.SystemContext(config=config)
@@ -111,7 +111,7 @@ def iree_on(case):
 def fetched(device, result):
     """Return an array of the device by way of memory of the driver.
 
-    IREE 3.13's own ``to_host`` asks lavapipe to import NumPy's memory, which is not aligned to 4096.
+    IREE 3.13's own ``to_host`` asks lavapipe to import NumPy's memory, not aligned to 4096 bytes.
     """
     from iree import runtime
 

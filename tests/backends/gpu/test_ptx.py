@@ -121,3 +121,9 @@ def test_shared_memory_ends_where_the_assembler_says(arch, tmp_path):
     assert "49152 bytes smem" in assembled(module.get_source("ptx"), arch, tmp_path)
     with pytest.raises(CodegenError, match=r"49 KB .* has 48 KB .* smaller: more is only for"):
         run_kernels.built(*mirrored(49 * 256), target)
+
+
+def test_small_tiles_are_left_to_the_assembler():
+    """Told that one block is enough, it takes registers that they do not need."""
+    module = run_kernels.built(*test_kernels.vector_add(64), Target("cuda", host="llvm"))
+    assert ".minnctapersm" not in module.imported_modules[0].get_source("ptx")

@@ -55,7 +55,7 @@ SLW_DOT4(slw_dot4_uu, unsigned char, unsigned char, "u32.u32")
 CUDA = Dialect(
     name="cuda",
     head='extern "C" __global__ void{bounds}\n{name}({parameters})',
-    bounds=" __launch_bounds__({most}, 1)",
+    bounds=" __launch_bounds__({most})",
     pointer="{type}* {restrict}{name}",
     scalar="{type} {name}",
     spaces={"global": "", "shared": "", "local": ""},

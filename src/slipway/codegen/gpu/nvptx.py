@@ -27,8 +27,8 @@ NVIDIA = GpuMachine(
     numbers={"blockIdx": f"{_NUMBERS}ctaid", "threadIdx": f"{_NUMBERS}tid"},
     barrier=(f"call void @{_BARRIER}(i32 0)",),
     declared=(f"declare void @{_BARRIER}(i32)",),
-    # One block on a processor is enough: else the assembler may spill registers for more of them.
-    threads='"nvvm.maxntid"="{threads},1,1" "nvvm.minctasm"="1"',
+    threads='"nvvm.maxntid"="{threads},1,1"',
+    one_block='"nvvm.minctasm"="1"',
 )
 
 
