@@ -69,6 +69,7 @@ CASES = {
     "depthwise 96x28x28 3x3": lambda: conv(96, 28, 96, 3, groups=96),
     "grouped 128x28x28 3x3 /4": lambda: conv(128, 28, 128, 3, groups=4),
     "attention 8x256x64": lambda: attention(8, 256, 64),
+    "attention 3x197x64": lambda: attention(3, 197, 64),
     "softmax 64x1000": lambda: relay.nn.softmax(var("x", 64, 1000)),
     "layer norm 128x768": lambda: relay.nn.layer_norm(
         var("x", 128, 768), var("g", 768), var("b", 768)
