@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import slipway as tvm
-from benchmarks._gpu_iree import iree_on
+from benchmarks.gpu.iree import iree_on
 from slipway import relay
 from slipway.contrib import graph_executor
 
