@@ -33,3 +33,15 @@ def test_a_model_is_compiled_run_and_profiled(kind, tmp_path):
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert all(operator["seconds"] > 0 for operator in report["operators"])
+
+
+@pytest.mark.parametrize("target", ["opencl", "qualcomm/adreno-6xx"])
+def test_a_choice_is_explained_without_a_device(target):
+    done = command("explain", DIGITS, "--target", target, "--kernel", "conv", "--json")
+    assert done.returncode == 0, done.stderr
+    for each in json.loads(done.stdout):
+        assert each["launches"]
+        assert each["strategy"].startswith("threads.")
+    done = command("explain", DIGITS, "--target", target)
+    assert done.returncode == 0, done.stderr
+    assert "A block of this target has 256 threads" in " ".join(done.stdout.split())

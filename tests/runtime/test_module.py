@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from slipway import runtime
-from slipway.errors import ArtifactError
+from slipway.errors import ArtifactError, ExecutionError
 from slipway.runtime import cpu, load_module
 from slipway.runtime import ndarray as nd
 from slipway.runtime.packed_func import get_global_func, register_func, remove_global_func
@@ -143,3 +143,9 @@ def test_get_global_func_missing():
     with pytest.raises(ValueError, match="no global function"):
         get_global_func("test.not_there")
     assert get_global_func("test.not_there", allow_missing=True) is None
+
+
+@pytest.mark.parametrize(("kind", "language"), [("metal", "metal"), ("webgpu", "wgsl")])
+def test_devices_without_a_driver_interface_say_what_their_text_is_for(kind, language):
+    with pytest.raises(ExecutionError, match=rf'get_source\("{language}"\)\) is for a program of'):
+        nd.array(np.zeros(4, "float32"), runtime.device(kind, 0))

@@ -100,6 +100,7 @@ def tune(
     from slipway.transform.context import PassContext
     from slipway.tuning.database import Database
     from slipway.tuning.explain import explain_task
+    from slipway.tuning.explain_gpu import explain_gpu_task
     from slipway.tuning.picture import write_search_page
     from slipway.tuning.runner import ModelledRunner, NodeRunner
     from slipway.tuning.tune import Budget, tune_model
@@ -145,7 +146,8 @@ def tune(
                 known.write_records(records)
             if report is not None:
                 with known:
-                    why = {t.key: explain_task(t, known, runner.device).paragraph for t in tasks}
+                    tell = explain_task if chosen.kind.is_cpu else explain_gpu_task
+                    why = {t.key: tell(t, known, runner.device).paragraph for t in tasks}
                 title = f"Tuning {model.name}"
                 write_search_page(report, tasks, known, runner.device, title, why)
     if not records.exists():

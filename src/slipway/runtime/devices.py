@@ -183,8 +183,15 @@ class Device(DeviceProperties):
             return
         if self._has_driver():
             native_runtime().packed("device_sync")(self.device_type, self.device_id)
+        if self.type_name in ("metal", "webgpu"):
+            raise ExecutionError(
+                f"{self} is not a device that Slipway runs kernels on: the text of kernels for "
+                f'{self.type_name} (lib.imported_modules[0].get_source("'
+                f'{dict(metal="metal", webgpu="wgsl")[self.type_name]}")) is for a program of '
+                "yours. Compile for opencl, vulkan, cuda or rocm to run them here."
+            )
         raise ExecutionError(
-            f"{self} is not a device this process can use: cpu(0), OpenCL, Vulkan and CUDA "
+            f"{self} is not a device this process can use: cpu(0), OpenCL, Vulkan, CUDA and ROCm "
             f"devices are. Compile for Target('llvm') and use cpu(0), or reach the device over RPC "
             f"(remote.{self.type_name}({self.device_id}))."
         )

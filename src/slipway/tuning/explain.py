@@ -48,13 +48,9 @@ class Explanation:
     @property
     def paragraph(self) -> str:
         """The explanation in words."""
-        words = [self._tile(), self._bound(), self._predicted(), self._compared(), self._measured()]
+        words = [chosen_words(self.chosen), self._bound(), self._predicted(), self._compared()]
+        words.append(measured_words(self.chosen, self.trials))
         return " ".join(word for word in words if word)
-
-    def _tile(self) -> str:
-        strategy, knobs = self.chosen.strategy, dict(self.chosen.knobs)
-        tile = ", ".join(f"{name} {value}" for name, value in knobs.items())
-        return f"It is computed by {strategy}" + (f" with {tile}." if tile else ".")
 
     def _bound(self) -> str:
         most = max(self.arithmetic_cycles, self.memory_cycles)
@@ -84,20 +80,53 @@ class Explanation:
         named = "; ".join(f"{c} {ratio:.2f} times" for c, ratio in self.others[:NAMED])
         return f"The nearest others by prediction: {named}."
 
-    def _measured(self) -> str:
-        good = [t for t in self.trials if not t.kind]
-        if not self.trials:
-            return "Nothing was measured: the prediction decided."
-        failed = len(self.trials) - len(good)
-        text = f"Measured were {len(self.trials)} choices" + (
-            f", {failed} failed" if failed else ""
-        )
-        mine = next((t for t in good if t.candidate == self.chosen and t.verified), None)
-        if mine is None:
-            return f"{text}; none was faster than what is chosen without tuning."
-        steps = [f"{why} {t.score / mine.score:.2f}" for why, t in neighbours(mine, good)[:NAMED]]
-        near = f" One step from it: {', '.join(steps)} times its time." if steps else ""
-        return f"{text}; it takes {mine.score:.2f} of the time without tuning.{near}"
+    @property
+    def values(self) -> dict[str, Any]:
+        """The explanation as plain values, for JSON."""
+        return {
+            **values_of(self.task, self.chosen, self.trials),
+            "predicted_cycles": self.cycles,
+            "arithmetic_cycles": self.arithmetic_cycles,
+            "traffic_cycles": self.memory_cycles,
+            "flops": self.flops,
+            "bytes": self.bytes,
+            "limit": self.limit,
+            "others": [{"choice": str(c), "cycles_ratio": ratio} for c, ratio in self.others[:8]],
+            "paragraph": self.paragraph,
+        }
+
+
+def chosen_words(chosen: Candidate) -> str:
+    """Say which strategy and knobs are chosen."""
+    tile = ", ".join(f"{name} {value}" for name, value in chosen.knobs)
+    return f"It is computed by {chosen.strategy}" + (f" with {tile}." if tile else ".")
+
+
+def measured_words(chosen: Candidate, trials: Sequence[TrialRow]) -> str:
+    """Say what was measured of a task, and where the choice stands in it."""
+    good = [t for t in trials if not t.kind]
+    if not trials:
+        return "Nothing was measured: the prediction decided."
+    failed = len(trials) - len(good)
+    text = f"Measured were {len(trials)} choices" + (f", {failed} failed" if failed else "")
+    mine = next((t for t in good if t.candidate == chosen and t.verified), None)
+    if mine is None:
+        return f"{text}; none was faster than what is chosen without tuning."
+    steps = [f"{why} {t.score / mine.score:.2f}" for why, t in neighbours(mine, good)[:NAMED]]
+    near = f" One step from it: {', '.join(steps)} times its time." if steps else ""
+    return f"{text}; it takes {mine.score:.2f} of the time without tuning.{near}"
+
+
+def values_of(task: TuningTask, chosen: Candidate, trials: Sequence[TrialRow]) -> dict[str, Any]:
+    """Return what is said of every choice, on processors and GPUs, as plain values."""
+    return {
+        "layers": list(task.layers),
+        "operator": task.op,
+        "calls": task.weight,
+        "strategy": chosen.strategy,
+        "knobs": dict(chosen.knobs),
+        "trials": len(trials),
+    }
 
 
 def neighbours(mine: TrialRow, trials: Sequence[TrialRow]) -> list[tuple[str, TrialRow]]:

@@ -33,25 +33,28 @@ def vulkan():
 @pytest.fixture(scope="session")
 def simulators(tmp_path_factory):
     """A function from a language of kernels to a simulated device that runs it."""
+    from chromium_device import ChromiumDevice
     from simulated import SimulatedDevice
     from webgpu_device import WebGpuDevice
 
     made = {}
 
     def find(language):
-        compiles = language != "wgsl"
+        compiles = language not in ("wgsl", "chromium")
         if compiles and shutil.which("clang++") is None and shutil.which("g++") is None:
             pytest.skip("no C++ compiler: apt-get install g++")
         if language not in made:
             folder = tmp_path_factory.mktemp(language)
-            kind = WebGpuDevice if language == "wgsl" else partial(SimulatedDevice, language)
-            made[language] = kind(folder)
+            kinds = {"wgsl": WebGpuDevice, "chromium": ChromiumDevice}
+            made[language] = kinds.get(language, partial(SimulatedDevice, language))(folder)
         return made[language]
 
-    return find
+    yield find
+    if "chromium" in made:
+        made["chromium"].close()
 
 
-@pytest.fixture(params=["opencl", "vulkan", "metal", "cuda", "ll", "wgsl"])
+@pytest.fixture(params=["opencl", "vulkan", "metal", "cuda", "ll", "wgsl", "chromium"])
 def any_device(request, monkeypatch):
     """A device for each language of kernels; `built` compiles for it."""
     import run_kernels

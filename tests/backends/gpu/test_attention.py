@@ -13,6 +13,7 @@ from slipway.backends.gpu.schedules import attention
 from slipway.contrib import graph_executor
 from slipway.relay.ops.nn.attention import AttentionAttrs, attention_call
 from slipway.target import Target
+from slipway.tuning.explain_gpu import explain_gpu_model
 
 IN_STEP = "-thread_warp_size=32 -max_threads_per_block=256"
 FORCED = {name: {"strategy": "threads.attention"} for name in ("nn.attention", "nn.attention_bias")}
@@ -181,3 +182,19 @@ def test_no_register_is_spilt(arch, tmp_path):
     made = relay.build(mod, target=Target(f"cuda -arch={arch}", host="llvm"))
     report = test_ptx.assembled(made.lib.imported_modules[0].get_source("ptx"), arch, tmp_path)
     assert test_ptx.spilt(report) == 0
+
+
+@pytest.mark.parametrize("tag", ["qualcomm/adreno-6xx", "nvidia/jetson-nano", "nvidia/nvidia-a100"])
+@pytest.mark.parametrize("keys", [197, 1001])
+def test_a_block_holds_a_chunk_of_keys_whatever_their_number(tag, keys):
+    """Where no chunks divide the keys, all of them were fetched: 103 KB for those of a ViT."""
+    q, k, v = (relay.var(name, shape=(3, keys, 64)) for name in "qkv")
+    scores = relay.nn.softmax(relay.nn.batch_matmul(q, k) * relay.const(0.125))
+    body = relay.nn.batch_matmul(scores, v, transpose_b=False)
+    mod = tvm.IRModule.from_expr(relay.Function([q, k, v], body))
+    (found,) = explain_gpu_model(mod, Target(tag, host="llvm"))
+    assert found.chosen.strategy == "threads.attention"
+    (launch,) = found.launches
+    knobs = dict(found.chosen.knobs)
+    chunk = knobs["lanes"] * (64 + 64 + 2) + knobs["rows"] * (3 * knobs["lanes"] + 1)
+    assert launch.shared_bytes <= 4 * chunk

@@ -70,6 +70,18 @@ def test_kernels_of_models_are_assembled_without_spills(kind, arch, tmp_path):
     assert spilt(report) == 0
 
 
+@pytest.mark.parametrize("arch", ["sm_87", "sm_89", "sm_90a"])
+def test_the_assembler_does_not_spill_for_more_blocks(arch, tmp_path):
+    """It took 64 registers where 72 are wanted, so that four blocks have room instead of three."""
+    x, w = relay.var("x", shape=(1, 256, 14, 14)), relay.var("w", shape=(1024, 256, 1, 1))
+    function = relay.Function([x, w], relay.nn.relu(relay.nn.conv2d(x, w)))
+    target = Target(f"cuda -arch={arch}", host="llvm")
+    made = relay.build(tvm.IRModule.from_expr(function), target=target)
+    ptx = made.lib.imported_modules[0].get_source("ptx")
+    assert ".minnctapersm 1" in ptx
+    assert spilt(assembled(ptx, arch, tmp_path)) == 0
+
+
 def test_functions_that_a_gpu_lacks_come_along(tmp_path):
     """A remainder of floats is a function of ours, and 64 bits divide by LLVM's own code."""
     x, y = relay.var("x", shape=(70,)), relay.var("y", shape=(70,))
@@ -109,3 +121,9 @@ def test_shared_memory_ends_where_the_assembler_says(arch, tmp_path):
     assert "49152 bytes smem" in assembled(module.get_source("ptx"), arch, tmp_path)
     with pytest.raises(CodegenError, match=r"49 KB .* has 48 KB .* smaller: more is only for"):
         run_kernels.built(*mirrored(49 * 256), target)
+
+
+def test_small_tiles_are_left_to_the_assembler():
+    """Told that one block is enough, it takes registers that they do not need."""
+    module = run_kernels.built(*test_kernels.vector_add(64), Target("cuda", host="llvm"))
+    assert ".minnctapersm" not in module.imported_modules[0].get_source("ptx")

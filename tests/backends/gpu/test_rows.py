@@ -85,6 +85,51 @@ def test_rows_do_not_race(simulators, monkeypatch, knobs):
     simulator.leave()
 
 
+@pytest.mark.parametrize("rows_", [1, 5])
+@pytest.mark.parametrize("columns", [70, 333])
+def test_products_of_few_rows_share_their_sums(simulators, device, rows_, columns):
+    """With an epilogue and without, on PoCL and watched for races; neighbours read neighbours."""
+    depth = 77
+    x, w = relay.var("x", shape=(rows_, depth)), run_kernels.random(columns, depth, seed=1)
+    bias = run_kernels.random(columns, seed=2)
+    product = relay.nn.dense(x, relay.const(w))
+    given = run_kernels.random(rows_, depth)
+    sums = given.astype("float64") @ w.T.astype("float64")
+    cases = [(product, sums)]
+    epilogue = relay.nn.relu(relay.nn.bias_add(product, relay.const(bias)))
+    cases.append((epilogue, np.maximum(sums + bias, 0)))
+    simulator = simulators("ll")
+    for body, wanted in cases:
+        module = tvm.IRModule.from_expr(relay.Function([x], body))
+        library = relay.build(module, target=Target(f"opencl {IN_STEP}", host="llvm"))
+        text = library.lib.imported_modules[0].get_source()
+        assert len(library.compiled.device.kernels) == 1
+        assert "__local float" in text
+        np.testing.assert_allclose(run(library, device, given), wanted, rtol=1e-5, atol=1e-4)
+        library = relay.build(module, target=WARPS)
+        simulator.enter()
+        simulator.learn(library.lib.imported_modules[0])
+        np.testing.assert_allclose(run(library, tvm.cuda(0), given), wanted, rtol=1e-5, atol=1e-4)
+        simulator.leave()
+
+
+@pytest.mark.parametrize("name", ["softmax", "sum", "layer norm"])
+def test_a_row_is_combined_once_whatever_its_length(name):
+    """The parts of a row were combined again for every step of the loop over it."""
+    shape = {"softmax": (4, 2000), "sum": (4, 20, 50), "layer norm": (3, 6, 48)}[name]
+    force = {"strategy": "threads.rows", "lanes": 8}
+    config = {"schedules.force": dict.fromkeys(("nn.softmax", "sum", "nn.layer_norm"), force)}
+    with tvm.transform.PassContext(opt_level=3, config=config):
+        library = compiled(CASES[name][0], shape, WARPS)
+    lines = library.lib.imported_modules[0].get_source("cuda").splitlines()
+    loops = [k for k, line in enumerate(lines) if line.lstrip().startswith("for (")]
+    assert loops
+    for first in loops:
+        indent = lines[first][: -len(lines[first].lstrip())]
+        last = lines.index(indent + "}", first)
+        assert not any("__syncthreads" in line for line in lines[first:last])
+
+
 def test_a_softmax_is_one_kernel():
     for options in ("", IN_STEP):
         target = Target(f"opencl {options}", host="llvm")

@@ -4,6 +4,7 @@ import ctypes
 import re
 import struct
 
+import numpy as np
 import pytest
 from simulated import _OK, SimulatedDevice
 
@@ -17,25 +18,79 @@ def adapter():
     return found[0]
 
 
-class WebGpuDevice(SimulatedDevice):
+class WgslDevice(SimulatedDevice):
     """A kind of device whose memory is this process's, copied to buffers for each launch."""
 
     def __init__(self, folder):
-        self.device = adapter().request_device_sync()
         super().__init__("wgsl", folder)
-        self.pipelines = {}
+
+    def dispatch(self, name, text, grid, given, numbers):
+        """Run a kernel of a module; return the bytes of what it wrote, by binding.
+
+        `given` has the access and the bytes of each tensor by binding, `numbers` the binding and
+        the bytes of the uniform, or None.
+        """
+        raise NotImplementedError
 
     def _launch(self, launch):
-        import wgpu
-
         one = launch[0]
         name, text = one.kernel.decode(), self.texts[one.digest.decode()]
         try:
-            self._run(wgpu, one, name, text)
-        except wgpu.GPUError as error:
+            self._run(one, name, text)
+        except self.refusals as error:
             return self._fail(f"{name}: {error}")
         self.launched.append(name)
         return _OK
+
+    def _run(self, one, name, text):
+        args = list(zip(one.signature.decode(), one.args[: len(one.signature)], strict=True))
+        addresses = [arg.value for kind, arg in args if kind == "p"]
+        declared = rf"@binding\((\d+)\) var<storage, (\w+)> {name}_p\d+:"
+        given = {}
+        for number, access in re.findall(declared, text):
+            address = addresses[int(number)]
+            data = ctypes.string_at(address, self._left(address))
+            given[int(number)] = access, data + bytes(-len(data) % 8)
+        numbers = None
+        scalars = [_word(kind, arg) for kind, arg in args if kind != "p"]
+        if scalars:
+            words = b""
+            for scalar in scalars:
+                words += bytes(-len(words) % len(scalar)) + scalar
+            numbers = len(addresses), words + bytes(-len(words) % 16)
+        written = self.dispatch(name, text, list(one.grid), given, numbers)
+        for number, data in written.items():  # of which others may hold a part
+            address = addresses[number]
+            after = np.frombuffer(data, "uint8")
+            (changed,) = np.nonzero(after != np.frombuffer(given[number][1], "uint8"))
+            held = np.ctypeslib.as_array(
+                (ctypes.c_uint8 * self._left(address)).from_address(address)
+            )
+            held[changed] = after[changed]
+
+    def _left(self, address):
+        """Return how many bytes are there from an address on."""
+        for base, held in self.memory.items():
+            end = ctypes.addressof(held) + len(held)
+            if base <= address < end:
+                return end - address
+        raise AssertionError("a kernel was given an address that is not the device's")
+
+
+class WebGpuDevice(WgslDevice):
+    """WGSL by `wgpu`: Naga compiles it."""
+
+    def __init__(self, folder):
+        self.device = adapter().request_device_sync()
+        super().__init__(folder)
+        self.pipelines = {}
+
+    @property
+    def refusals(self):
+        """The errors that say why a kernel does not run."""
+        import wgpu
+
+        return wgpu.GPUError
 
     def _pipeline(self, name, text):
         if (name, text) not in self.pipelines:
@@ -45,26 +100,22 @@ class WebGpuDevice(SimulatedDevice):
             )
         return self.pipelines[name, text]
 
-    def _run(self, wgpu, one, name, text):
+    def dispatch(self, name, text, grid, given, numbers):
+        """Run a kernel."""
+        import wgpu
+
         usage = wgpu.BufferUsage
-        given = list(zip(one.signature.decode(), one.args[: len(one.signature)], strict=True))
-        addresses = [arg.value for kind, arg in given if kind == "p"]
-        entries, written = [], []
-        declared = rf"@binding\((\d+)\) var<storage, (\w+)> {name}_p\d+:"
-        for number, access in re.findall(declared, text):
-            address = addresses[int(number)]
-            size = self._left(address)
+        entries, written = [], {}
+        for number, (access, data) in given.items():
             buffer = self.device.create_buffer_with_data(
-                data=ctypes.string_at(address, size), usage=usage.STORAGE | usage.COPY_SRC
+                data=data, usage=usage.STORAGE | usage.COPY_SRC
             )
-            entries.append({"binding": int(number), "resource": {"buffer": buffer}})
+            entries.append({"binding": number, "resource": {"buffer": buffer}})
             if access == "read_write":
-                written.append((address, size, buffer))
-        scalars = [_word(kind, arg) for kind, arg in given if kind != "p"]
-        if scalars:
-            words = b"".join(scalars) + bytes(-4 * len(scalars) % 16)
-            buffer = self.device.create_buffer_with_data(data=words, usage=usage.UNIFORM)
-            entries.append({"binding": len(addresses), "resource": {"buffer": buffer}})
+                written[number] = buffer
+        if numbers is not None:
+            buffer = self.device.create_buffer_with_data(data=numbers[1], usage=usage.UNIFORM)
+            entries.append({"binding": numbers[0], "resource": {"buffer": buffer}})
         pipeline = self._pipeline(name, text)
         group = self.device.create_bind_group(
             layout=pipeline.get_bind_group_layout(0), entries=entries
@@ -73,23 +124,13 @@ class WebGpuDevice(SimulatedDevice):
         work = encoder.begin_compute_pass()
         work.set_pipeline(pipeline)
         work.set_bind_group(0, group)
-        work.dispatch_workgroups(*one.grid)
+        work.dispatch_workgroups(*grid)
         work.end()
         self.device.queue.submit([encoder.finish()])
-        for address, size, buffer in written:
-            data = bytes(self.device.queue.read_buffer(buffer))
-            ctypes.memmove(address, data, size)
-
-    def _left(self, address):
-        """Return how many bytes are there from an address on, a multiple of 4."""
-        for base, held in self.memory.items():
-            end = ctypes.addressof(held) + len(held)
-            if base <= address < end:
-                return (end - address) // 4 * 4
-        raise AssertionError("a kernel was given an address that is not the device's")
+        return {n: bytes(self.device.queue.read_buffer(b)) for n, b in written.items()}
 
 
 def _word(kind, arg):
     if kind == "f":
         return struct.pack("<f", ctypes.c_double.from_buffer(ctypes.c_int64(arg.value)).value)
-    return struct.pack("<i", arg.value)
+    return struct.pack("<q" if kind == "8" else "<i", arg.value)

@@ -10,9 +10,10 @@ from slipway.backends.gpu.languages import WRITERS
 from slipway.backends.gpu.lowering.copies import bind_copies
 from slipway.backends.gpu.lowering.dots import accumulate_dots
 from slipway.backends.gpu.lowering.threads import ONE_THREAD, map_threads
-from slipway.backends.gpu.split import emit_kernels, host_function
+from slipway.backends.gpu.split import emit_kernels, host_function, write_kernels
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.device_code import DeviceCode, KernelInfo
+from slipway.codegen.gpu.kernel import DeviceKernel
 from slipway.codegen.narrow import widen_narrow
 from slipway.ir.function import PrimFunc
 from slipway.target import Target
@@ -78,9 +79,8 @@ class GpuBackend(Backend):
         """Write the kernels, and compile the functions that launch them for the host."""
         widened = {name: _without_narrow(func, target) for name, func in functions.items()}
         program = emit_kernels(widened, target, compiler)
-        device_type = target.kind.device_type
         hosts = {
-            name: host_function(func, program.digest, program.by_loop, device_type)
+            name: host_function(func, program.digest, program.by_loop, target)
             for name, func in widened.items()
         }
         host = host_of(target)
@@ -96,6 +96,12 @@ class GpuBackend(Backend):
 
         device = DeviceCode(target, program.code, program.sources, infos, host)
         return replace(made, device=device)
+
+
+def kernels_of(func: PrimFunc, target: Target) -> tuple[DeviceKernel, ...]:
+    """Return what a function's loops launch in order, before a driver's code is made of them."""
+    ready = {str(func.attr("global_symbol", "main")): _without_narrow(func, target)}
+    return tuple(write_kernels(ready, target, WRITERS[target.kind.name](target)).values())
 
 
 def _without_narrow(func: PrimFunc, target: Target) -> PrimFunc:

@@ -3,12 +3,16 @@
 Products of float16 and bfloat16 are summed in float32. Matrix units take their operands as they
 are; elsewhere they are widened before.  Attention becomes one operator where it is one kernel, but
 not in a model whose products are on matrix units, which that kernel does not use.
+
+A transposed convolution becomes a convolution, for which there are tiles: a thread that gathers one
+of its pixels asks of every tap whether it falls on the image.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from slipway.backends.cpu.lowering.subpixel_conv import subpixel_conv
 from slipway.backends.gpu.schedules.attention import serves
 from slipway.backends.gpu.schedules.matrix import OPERATORS, applies
 from slipway.backends.gpu.schedules.shared import runs_in_step
@@ -56,6 +60,11 @@ def _attention(function: Function, setting: Setting) -> Function:
     return eliminate_common_subexpr(fold_constant(simplify_expr(fused)))
 
 
+def _subpixel(function: Function, setting: Setting) -> Function:
+    made = subpixel_conv(function)
+    return made if made is function else fold_constant(simplify_expr(made))
+
+
 def _in_step(setting: Setting) -> bool:
     return setting.target is not None and runs_in_step(setting.target)
 
@@ -65,5 +74,6 @@ PASSES: tuple[Pass, ...] = (
     setting_pass(WIDEN_PRODUCTS.name, _widen),
     *MIDDLE,
     setting_pass("FuseAttention", _attention, _in_step),
+    setting_pass("SubpixelConv", _subpixel),
     *ending(),
 )

@@ -49,6 +49,7 @@ def most_blocks(target: Target) -> int | None:
 def check_limits(kernel: DeviceKernel, target: Target) -> None:
     """Raise CodegenError for a kernel that takes more than the target has."""
     name, kind = kernel.name, target.kind.name
+    device = _device(kind)
     axes = [f"threadIdx.{axis}" for axis in "xyz" if f"threadIdx.{axis}" in kernel.extents]
     extents = [ops.as_int(kernel.extents[axis]) for axis in axes]
     known = [extent for extent in extents if extent is not None]
@@ -56,7 +57,7 @@ def check_limits(kernel: DeviceKernel, target: Target) -> None:
     if threads > allowed:
         product = " x ".join(f"{n} ({axis})" for n, axis in zip(extents, axes, strict=True))
         raise CodegenError(
-            f"kernel {name} has {threads} threads in a block, {product}; a {kind} device of this "
+            f"kernel {name} has {threads} threads in a block, {product}; {device} of this "
             f"target runs {allowed}. Split the axes that are bound to threadIdx by less, or say "
             f'what the device has: Target("{kind} -max_threads_per_block={threads}")'
         )
@@ -68,14 +69,14 @@ def check_limits(kernel: DeviceKernel, target: Target) -> None:
         if kernel.shared_bytes > _STATIC.get(kind, kernel.shared_bytes):
             advice = ": more is only for memory that a launch gives a kernel, which there is not"
         raise CodegenError(
-            f"kernel {name} uses {_kib(kernel.shared_bytes)} of shared memory; a {kind} device of "
+            f"kernel {name} uses {_kib(kernel.shared_bytes)} of shared memory; {device} of "
             f"this target has {_kib(shared_bytes(target))} for a block. Make the tiles in scope "
             f'"shared" smaller{advice}'
         )
     most = int(target.attrs.get("max_function_args") or _PARAMETERS)
     if len(kernel.params) > most:
         raise CodegenError(
-            f"kernel {name} takes {len(kernel.params)} arguments; a {kind} device of this target "
+            f"kernel {name} takes {len(kernel.params)} arguments; {device} of this target "
             f"takes {most}. Compute fewer tensors in one kernel"
         )
     pointers = kernel.signature.count("p")
@@ -85,7 +86,7 @@ def check_limits(kernel: DeviceKernel, target: Target) -> None:
     )
     if pointers > most:
         raise CodegenError(
-            f"kernel {name} takes {pointers} tensors; a {kind} device of this target takes {most}. "
+            f"kernel {name} takes {pointers} tensors; {device} of this target takes {most}. "
             "Compute fewer tensors in one kernel, or say what the device has: "
             f'Target("{kind} -max_per_stage_descriptor_storage_buffer={pointers}")'
         )
@@ -93,10 +94,14 @@ def check_limits(kernel: DeviceKernel, target: Target) -> None:
     room = int(target.attrs.get("max_push_constants_size") or _PUSHED_BYTES.get(kind, pushed))
     if pushed > room:
         raise CodegenError(
-            f"kernel {name} is given {pushed} bytes of numbers, sizes perhaps; a {kind} device of "
+            f"kernel {name} is given {pushed} bytes of numbers, sizes perhaps; {device} of "
             f"this target takes {room}. Compile for sizes that are known, or say what the device "
             f'has: Target("{kind} -max_push_constants_size={pushed}")'
         )
+
+
+def _device(kind: str) -> str:
+    return f"{'an' if kind[0] in 'aeio' else 'a'} {kind} device"
 
 
 def _kib(size: int) -> str:

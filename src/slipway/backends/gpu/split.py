@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any
 
 from slipway import dtypes
-from slipway.backends.gpu.languages import WRITERS
-from slipway.backends.gpu.limits import check_limits
+from slipway.backends.gpu.languages import WRITERS, Writer
+from slipway.backends.gpu.limits import SHARED_BYTES, check_limits
 from slipway.backends.gpu.lowering.threads import is_thread_loop
 from slipway.codegen.gpu.kernel import DeviceKernel
 from slipway.errors import CodegenError
@@ -52,6 +52,15 @@ class DeviceProgram:
 def emit_kernels(functions: Mapping[str, PrimFunc], target: Target, compiler: str) -> DeviceProgram:
     """Return the kernels of `functions`, checked against the target's limits."""
     writer = WRITERS[target.kind.name](target)
+    by_loop = write_kernels(functions, target, writer)
+    written = writer.written(compiler)
+    return DeviceProgram(written.code, written.sources, by_loop)
+
+
+def write_kernels(
+    functions: Mapping[str, PrimFunc], target: Target, writer: Writer
+) -> dict[int, DeviceKernel]:
+    """Add the kernels of `functions` to a writer; return each by the id of its loops."""
     by_loop: dict[int, DeviceKernel] = {}
     for name, func in functions.items():
         noalias = bool(func.attr("noalias", True))
@@ -59,8 +68,7 @@ def emit_kernels(functions: Mapping[str, PrimFunc], target: Target, compiler: st
             kernel = writer.kernel(f"{name}_kernel{number}", root, noalias)
             check_limits(kernel, target)
             by_loop[id(root)] = kernel
-    written = writer.written(compiler)
-    return DeviceProgram(written.code, written.sources, by_loop)
+    return by_loop
 
 
 def _roots(node: S.Stmt) -> list[S.For]:
@@ -80,22 +88,23 @@ def _acts(root: S.Stmt) -> bool:
 
 
 def host_function(
-    func: PrimFunc, digest: str, by_loop: Mapping[int, DeviceKernel], device_type: int
+    func: PrimFunc, digest: str, by_loop: Mapping[int, DeviceKernel], target: Target
 ) -> PrimFunc:
     """Return `func` with launches in place of its kernels."""
-    body = _Host(func, digest, by_loop, device_type).visit(func.body)
-    made: PrimFunc = func.replace(body=body).with_attr("device_type", device_type)
+    body = _Host(func, digest, by_loop, target).visit(func.body)
+    made: PrimFunc = func.replace(body=body).with_attr("device_type", target.kind.device_type)
     return made
 
 
 class _Host:
     def __init__(
-        self, func: PrimFunc, digest: str, by_loop: Mapping[int, DeviceKernel], device_type: int
+        self, func: PrimFunc, digest: str, by_loop: Mapping[int, DeviceKernel], target: Target
     ) -> None:
         self.func = func
         self.digest = digest
         self.by_loop = by_loop
-        self.kind = ops.const(device_type)
+        self.kind = ops.const(target.kind.device_type)
+        self.surely_shared = SHARED_BYTES.get(target.kind.name, 0)
         self.workspaces: dict[int, E.Var] = {}  # memory between kernels, by data Var
 
     def visit(self, node: Any) -> Any:
@@ -120,7 +129,10 @@ class _Host:
                         )
 
     def _launch(self, kernel: DeviceKernel) -> S.Stmt:
-        texts = (self.digest, kernel.name, kernel.signature)
+        signature = kernel.signature
+        if kernel.shared_bytes > self.surely_shared:  # which the device is asked about first
+            signature += f":{kernel.shared_bytes}"
+        texts = (self.digest, kernel.name, signature)
         args = [self.workspaces.get(id(var), var) for var in kernel.params]
         grid = [ops.cast(extent, "int64") for extent in kernel.grid()]
         return _call("launch", self.kind, *map(E.StringImm, texts), *grid, *args)

@@ -12,7 +12,6 @@ from rich.markup import escape
 from slipway.cli import console
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFile, ModelFormat
-from slipway.errors import ExecutionError
 
 
 def explain(
@@ -47,16 +46,17 @@ def explain(
         slipway explain mobilenet.onnx --tuning-records m.records --database m.tuning.sqlite
 
         slipway explain mobilenet.onnx --target "llvm -mcpu=cortex-a72" --kernel depthwise
+
+        slipway explain mobilenet.onnx --target qualcomm/adreno-6xx
     """
     from slipway.target import Target
     from slipway.transform.context import PassContext
     from slipway.tuning.database import Database
     from slipway.tuning.explain import explain_model
+    from slipway.tuning.explain_gpu import explain_gpu_model
 
     model.stat()
     chosen = Target(target)
-    if not chosen.kind.is_cpu:
-        raise ExecutionError(f"`slipway explain` is about processors, and {chosen} is none")
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
@@ -65,12 +65,13 @@ def explain(
         config["schedules.records"] = str(tuning_records)
     known = Database(database) if database is not None else None
     with PassContext(opt_level=3, config=config):
-        found = explain_model(module, chosen, parameters, known, measured_on)
+        tell = explain_model if chosen.kind.is_cpu else explain_gpu_model
+        found: list[Any] = list(tell(module, chosen, parameters, known, measured_on))
     if kernel is not None:
         found = [e for e in found if any(kernel in n for n in (*e.task.layers, str(e.task)))]
     found = found[:most]
     if as_json:
-        print(json.dumps([json_of(e) for e in found], indent=1))
+        print(json.dumps([e.values for e in found], indent=1))
         return
     for each in found:
         name = each.task.layers[0] if each.task.layers else each.task.name
@@ -79,23 +80,3 @@ def explain(
         console.out.print(escape(each.paragraph) + "\n")
     if not found:
         console.out.print("No kernel of this name can be computed in more than one way.")
-
-
-def json_of(each: Any) -> dict[str, Any]:
-    """Return an explanation as plain values."""
-    return {
-        "layers": list(each.task.layers),
-        "operator": each.task.op,
-        "calls": each.task.weight,
-        "strategy": each.chosen.strategy,
-        "knobs": dict(each.chosen.knobs),
-        "predicted_cycles": each.cycles,
-        "arithmetic_cycles": each.arithmetic_cycles,
-        "traffic_cycles": each.memory_cycles,
-        "flops": each.flops,
-        "bytes": each.bytes,
-        "limit": each.limit,
-        "others": [{"choice": str(c), "cycles_ratio": ratio} for c, ratio in each.others[:8]],
-        "trials": len(each.trials),
-        "paragraph": each.paragraph,
-    }

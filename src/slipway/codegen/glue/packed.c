@@ -131,6 +131,18 @@ static void slw_put_int(slw_i64 value) {
   }
 }
 
+/* The name of a kind of device by DLPack's number, as runtime/devices.py spells it. */
+static void slw_put_device(slw_i32 type) {
+  static const char names[17][8] = {"", "cpu", "cuda", "", "opencl", "", "", "vulkan", "metal",
+                                    "", "rocm", "", "", "", "", "webgpu", "hexagon"};
+  if (type > 0 && type < 17 && names[type][0] != '\0') {
+    slw_put(names[type]);
+    return;
+  }
+  slw_put("device type ");
+  slw_put_int(type);
+}
+
 /* Report the error `message` of the given kind; what it returns, the function must return. */
 int slw_raise(SlwAny *result, const char *kind, const char *message);
 int slw_raise(SlwAny *result, const char *kind, const char *message) {
@@ -276,10 +288,11 @@ static int slw_check_tensor(const slw_i32 *spec, slw_i32 arg, const SlwTensor *t
   }
   if (row[6] >= 0 && tensor->device_type != row[6]) {
     slw_begin(spec, arg);
-    slw_put("is on device type ");
-    slw_put_int(tensor->device_type);
+    slw_put("is on a device of kind ");
+    slw_put_device(tensor->device_type);
     slw_put(", expected ");
-    slw_put_int(row[6]);
+    slw_put_device(row[6]);
+    slw_put("; copy it there first");
     return slw_end(result, "ValueError");
   }
   address = (slw_uptr)tensor->data + (slw_uptr)tensor->byte_offset;

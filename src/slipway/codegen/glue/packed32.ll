@@ -28,15 +28,18 @@
 @.str.18 = private unnamed_addr constant [6 x i8] c"shape\00", align 1
 @.str.19 = private unnamed_addr constant [8 x i8] c"strides\00", align 1
 @.str.20 = private unnamed_addr constant [39 x i8] c" (a compact array); make it contiguous\00", align 1
-@.str.21 = private unnamed_addr constant [19 x i8] c"is on device type \00", align 1
-@.str.22 = private unnamed_addr constant [19 x i8] c"is not aligned to \00", align 1
-@.str.23 = private unnamed_addr constant [7 x i8] c" bytes\00", align 1
-@.str.24 = private unnamed_addr constant [24 x i8] c"has a null data pointer\00", align 1
+@.str.21 = private unnamed_addr constant [24 x i8] c"is on a device of kind \00", align 1
+@.str.22 = private unnamed_addr constant [22 x i8] c"; copy it there first\00", align 1
+@.str.23 = private unnamed_addr constant [19 x i8] c"is not aligned to \00", align 1
+@.str.24 = private unnamed_addr constant [7 x i8] c" bytes\00", align 1
+@.str.25 = private unnamed_addr constant [24 x i8] c"has a null data pointer\00", align 1
 @slw_put_type.names = internal constant [7 x [8 x i8]] [[8 x i8] c"int\00\00\00\00\00", [8 x i8] c"uint\00\00\00\00", [8 x i8] c"float\00\00\00", [8 x i8] c"handle\00\00", [8 x i8] c"bfloat\00\00", [8 x i8] c"complex\00", [8 x i8] c"bool\00\00\00\00"], align 1
-@.str.25 = private unnamed_addr constant [5 x i8] c"type\00", align 1
-@.str.26 = private unnamed_addr constant [2 x i8] c"x\00", align 1
-@.str.27 = private unnamed_addr constant [2 x i8] c"[\00", align 1
-@.str.28 = private unnamed_addr constant [5 x i8] c"] = \00", align 1
+@.str.26 = private unnamed_addr constant [5 x i8] c"type\00", align 1
+@.str.27 = private unnamed_addr constant [2 x i8] c"x\00", align 1
+@.str.28 = private unnamed_addr constant [2 x i8] c"[\00", align 1
+@.str.29 = private unnamed_addr constant [5 x i8] c"] = \00", align 1
+@slw_put_device.names = internal constant [17 x [8 x i8]] [[8 x i8] zeroinitializer, [8 x i8] c"cpu\00\00\00\00\00", [8 x i8] c"cuda\00\00\00\00", [8 x i8] zeroinitializer, [8 x i8] c"opencl\00\00", [8 x i8] zeroinitializer, [8 x i8] zeroinitializer, [8 x i8] c"vulkan\00\00", [8 x i8] c"metal\00\00\00", [8 x i8] zeroinitializer, [8 x i8] c"rocm\00\00\00\00", [8 x i8] zeroinitializer, [8 x i8] zeroinitializer, [8 x i8] zeroinitializer, [8 x i8] zeroinitializer, [8 x i8] c"webgpu\00\00", [8 x i8] c"hexagon\00"], align 1
+@.str.30 = private unnamed_addr constant [13 x i8] c"device type \00", align 1
 
 define weak hidden range(i32 -1, 1) i32 @slw_raise(ptr noundef writeonly captures(address_is_null) %0, ptr noundef %1, ptr noundef %2) minsize optsize nounwind "no-builtins" {
   %4 = load ptr, ptr @__TVMFFIErrorSetRaisedFromCStr, align 4
@@ -117,7 +120,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
 
 10:                                               ; preds = %7
   %11 = icmp sgt i32 %2, 0
-  br i1 %11, label %12, label %330
+  br i1 %11, label %12, label %328
 
 12:                                               ; preds = %10
   %13 = getelementptr inbounds nuw i8, ptr %0, i32 8
@@ -137,18 +140,18 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %19 = load i32, ptr %0, align 4
   %20 = sext i32 %19 to i64
   tail call fastcc void @slw_put_int(i64 noundef %20)
-  br label %327
+  br label %325
 
-21:                                               ; preds = %12, %324
-  %22 = phi i32 [ 0, %12 ], [ %325, %324 ]
+21:                                               ; preds = %12, %322
+  %22 = phi i32 [ 0, %12 ], [ %323, %322 ]
   %23 = mul nuw nsw i32 %22, 40
   %24 = getelementptr inbounds nuw i8, ptr %13, i32 %23
   %25 = getelementptr inbounds nuw %struct.SlwAny, ptr %1, i32 %22
   %26 = load i32, ptr %25, align 8
   %27 = load i32, ptr %24, align 4
-  switch i32 %27, label %254 [
+  switch i32 %27, label %252 [
     i32 0, label %28
-    i32 1, label %247
+    i32 1, label %245
   ]
 
 28:                                               ; preds = %21
@@ -172,7 +175,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
 37:                                               ; preds = %28, %33
   tail call fastcc void @slw_begin(ptr noundef nonnull %0, i32 noundef %22)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.4)
-  br label %327
+  br label %325
 
 38:                                               ; preds = %29, %33
   %39 = phi ptr [ %32, %29 ], [ %35, %33 ]
@@ -198,7 +201,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %53 = load i32, ptr %46, align 4
   %54 = sext i32 %53 to i64
   tail call fastcc void @slw_put_int(i64 noundef %54)
-  br label %327
+  br label %325
 
 55:                                               ; preds = %38
   %56 = getelementptr inbounds nuw i8, ptr %39, i32 16
@@ -268,7 +271,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %102 = getelementptr inbounds nuw i8, ptr %24, i32 16
   %103 = load i32, ptr %102, align 4
   tail call fastcc void @slw_put_type(i32 noundef %99, i32 noundef %101, i32 noundef %103)
-  br label %327
+  br label %325
 
 104:                                              ; preds = %146
   %105 = icmp ne i32 %150, 0
@@ -332,7 +335,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %144 = getelementptr inbounds nuw i64, ptr %143, i32 %112
   %145 = load i64, ptr %144, align 8
   tail call fastcc void @slw_put_expected(ptr noundef nonnull @.str.18, i32 noundef %112, i64 noundef %140, i64 noundef %145)
-  br label %327
+  br label %325
 
 146:                                              ; preds = %139, %133
   %147 = phi i32 [ %135, %133 ], [ %111, %139 ]
@@ -420,7 +423,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %203 = icmp eq i32 %202, 0
   %204 = select i1 %203, ptr @.str.20, ptr @.str
   tail call fastcc void @slw_put(ptr noundef nonnull %204)
-  br label %327
+  br label %325
 
 205:                                              ; preds = %194, %192, %188, %186, %177
   %206 = load ptr, ptr %87, align 4
@@ -435,13 +438,13 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %213 = getelementptr inbounds nuw i8, ptr %24, i32 24
   %214 = load i32, ptr %213, align 4
   %215 = icmp sgt i32 %214, -1
-  br i1 %215, label %216, label %227
+  br i1 %215, label %216, label %225
 
 216:                                              ; preds = %211
   %217 = getelementptr inbounds nuw i8, ptr %39, i32 4
   %218 = load i32, ptr %217, align 4
   %219 = icmp eq i32 %218, %214
-  br i1 %219, label %227, label %220
+  br i1 %219, label %225, label %220
 
 220:                                              ; preds = %216
   %221 = getelementptr inbounds nuw i8, ptr %24, i32 24
@@ -449,187 +452,186 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %22)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.21)
   %223 = load i32, ptr %222, align 4
-  %224 = sext i32 %223 to i64
-  tail call fastcc void @slw_put_int(i64 noundef %224)
+  tail call fastcc void @slw_put_device(i32 noundef %223)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.17)
-  %225 = load i32, ptr %221, align 4
-  %226 = sext i32 %225 to i64
-  tail call fastcc void @slw_put_int(i64 noundef %226)
-  br label %327
-
-227:                                              ; preds = %216, %211
-  %228 = load ptr, ptr %39, align 8
-  %229 = ptrtoint ptr %228 to i32
-  %230 = getelementptr inbounds nuw i8, ptr %39, i32 32
-  %231 = load i64, ptr %230, align 8
-  %232 = trunc i64 %231 to i32
-  %233 = add i32 %232, %229
-  %234 = getelementptr inbounds nuw i8, ptr %24, i32 28
-  %235 = load i32, ptr %234, align 4
-  %236 = add i32 %235, -1
-  %237 = and i32 %233, %236
-  %238 = icmp eq i32 %237, 0
-  br i1 %238, label %243, label %239
-
-239:                                              ; preds = %227
-  %240 = getelementptr inbounds nuw i8, ptr %24, i32 28
-  tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %22)
+  %224 = load i32, ptr %221, align 4
+  tail call fastcc void @slw_put_device(i32 noundef %224)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.22)
-  %241 = load i32, ptr %240, align 4
-  %242 = sext i32 %241 to i64
-  tail call fastcc void @slw_put_int(i64 noundef %242)
-  tail call fastcc void @slw_put(ptr noundef nonnull @.str.23)
-  br label %327
+  br label %325
 
-243:                                              ; preds = %227
-  %244 = icmp ne i32 %233, 0
-  %245 = select i1 %244, i1 true, i1 %212
-  br i1 %245, label %322, label %246
+225:                                              ; preds = %216, %211
+  %226 = load ptr, ptr %39, align 8
+  %227 = ptrtoint ptr %226 to i32
+  %228 = getelementptr inbounds nuw i8, ptr %39, i32 32
+  %229 = load i64, ptr %228, align 8
+  %230 = trunc i64 %229 to i32
+  %231 = add i32 %230, %227
+  %232 = getelementptr inbounds nuw i8, ptr %24, i32 28
+  %233 = load i32, ptr %232, align 4
+  %234 = add i32 %233, -1
+  %235 = and i32 %231, %234
+  %236 = icmp eq i32 %235, 0
+  br i1 %236, label %241, label %237
 
-246:                                              ; preds = %243
+237:                                              ; preds = %225
+  %238 = getelementptr inbounds nuw i8, ptr %24, i32 28
   tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %22)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.23)
+  %239 = load i32, ptr %238, align 4
+  %240 = sext i32 %239 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %240)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.24)
-  br label %327
+  br label %325
 
-247:                                              ; preds = %21
-  %248 = add i32 %26, -1
-  %249 = icmp ult i32 %248, 2
-  br i1 %249, label %250, label %316
+241:                                              ; preds = %225
+  %242 = icmp ne i32 %231, 0
+  %243 = select i1 %242, i1 true, i1 %212
+  br i1 %243, label %320, label %244
 
-250:                                              ; preds = %247
-  %251 = getelementptr inbounds nuw i8, ptr %25, i32 8
-  %252 = load i64, ptr %251, align 8
-  %253 = getelementptr inbounds nuw i64, ptr %3, i32 %22
-  store i64 %252, ptr %253, align 8
-  br label %324
+244:                                              ; preds = %241
+  tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %22)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.25)
+  br label %325
 
-254:                                              ; preds = %21
-  %255 = icmp eq i32 %27, 2
-  %256 = icmp eq i32 %26, 3
-  %257 = select i1 %255, i1 %256, i1 false
-  br i1 %257, label %258, label %262
+245:                                              ; preds = %21
+  %246 = add i32 %26, -1
+  %247 = icmp ult i32 %246, 2
+  br i1 %247, label %248, label %314
 
-258:                                              ; preds = %254
-  %259 = getelementptr inbounds nuw i8, ptr %25, i32 8
-  %260 = load i64, ptr %259, align 8
-  %261 = getelementptr inbounds nuw i64, ptr %3, i32 %22
-  store i64 %260, ptr %261, align 8
-  br label %324
+248:                                              ; preds = %245
+  %249 = getelementptr inbounds nuw i8, ptr %25, i32 8
+  %250 = load i64, ptr %249, align 8
+  %251 = getelementptr inbounds nuw i64, ptr %3, i32 %22
+  store i64 %250, ptr %251, align 8
+  br label %322
 
-262:                                              ; preds = %254
-  %263 = add i32 %26, -1
-  %264 = icmp ult i32 %263, 2
-  %265 = select i1 %255, i1 %264, i1 false
-  br i1 %265, label %266, label %291
+252:                                              ; preds = %21
+  %253 = icmp eq i32 %27, 2
+  %254 = icmp eq i32 %26, 3
+  %255 = select i1 %253, i1 %254, i1 false
+  br i1 %255, label %256, label %260
 
-266:                                              ; preds = %262
-  %267 = getelementptr inbounds nuw i8, ptr %25, i32 8
-  %268 = load i64, ptr %267, align 8
-  %269 = icmp eq i64 %268, 0
-  br i1 %269, label %288, label %270
+256:                                              ; preds = %252
+  %257 = getelementptr inbounds nuw i8, ptr %25, i32 8
+  %258 = load i64, ptr %257, align 8
+  %259 = getelementptr inbounds nuw i64, ptr %3, i32 %22
+  store i64 %258, ptr %259, align 8
+  br label %322
 
-270:                                              ; preds = %266
-  %271 = tail call i64 @llvm.abs.i64(i64 %268, i1 false)
-  %272 = icmp sgt i64 %271, -1
-  br i1 %272, label %273, label %284
+260:                                              ; preds = %252
+  %261 = add i32 %26, -1
+  %262 = icmp ult i32 %261, 2
+  %263 = select i1 %253, i1 %262, i1 false
+  br i1 %263, label %264, label %289
 
-273:                                              ; preds = %270, %273
-  %274 = phi i64 [ %277, %273 ], [ 1086, %270 ]
-  %275 = phi i64 [ %276, %273 ], [ %271, %270 ]
-  %276 = shl nuw i64 %275, 1
-  %277 = add i64 %274, -1
-  %278 = icmp sgt i64 %276, -1
-  br i1 %278, label %273, label %279
+264:                                              ; preds = %260
+  %265 = getelementptr inbounds nuw i8, ptr %25, i32 8
+  %266 = load i64, ptr %265, align 8
+  %267 = icmp eq i64 %266, 0
+  br i1 %267, label %286, label %268
 
-279:                                              ; preds = %273
-  %280 = lshr i64 %275, 10
-  %281 = and i64 %280, 4503599627370495
-  %282 = shl i64 %277, 52
-  %283 = or disjoint i64 %281, %282
-  br label %284
+268:                                              ; preds = %264
+  %269 = tail call i64 @llvm.abs.i64(i64 %266, i1 false)
+  %270 = icmp sgt i64 %269, -1
+  br i1 %270, label %271, label %282
 
-284:                                              ; preds = %279, %270
-  %285 = phi i64 [ 4890909195324358656, %270 ], [ %283, %279 ]
-  %286 = and i64 %268, -9223372036854775808
-  %287 = or i64 %285, %286
-  br label %288
+271:                                              ; preds = %268, %271
+  %272 = phi i64 [ %275, %271 ], [ 1086, %268 ]
+  %273 = phi i64 [ %274, %271 ], [ %269, %268 ]
+  %274 = shl nuw i64 %273, 1
+  %275 = add i64 %272, -1
+  %276 = icmp sgt i64 %274, -1
+  br i1 %276, label %271, label %277
 
-288:                                              ; preds = %266, %284
-  %289 = phi i64 [ %287, %284 ], [ 0, %266 ]
-  %290 = getelementptr inbounds nuw i64, ptr %3, i32 %22
-  store i64 %289, ptr %290, align 8
-  br label %324
+277:                                              ; preds = %271
+  %278 = lshr i64 %273, 10
+  %279 = and i64 %278, 4503599627370495
+  %280 = shl i64 %275, 52
+  %281 = or disjoint i64 %279, %280
+  br label %282
 
-291:                                              ; preds = %262
-  %292 = icmp eq i32 %27, 3
-  br i1 %292, label %293, label %316
+282:                                              ; preds = %277, %268
+  %283 = phi i64 [ 4890909195324358656, %268 ], [ %281, %277 ]
+  %284 = and i64 %266, -9223372036854775808
+  %285 = or i64 %283, %284
+  br label %286
 
-293:                                              ; preds = %291
-  switch i32 %26, label %316 [
-    i32 0, label %299
-    i32 4, label %294
-    i32 70, label %302
-    i32 7, label %302
+286:                                              ; preds = %264, %282
+  %287 = phi i64 [ %285, %282 ], [ 0, %264 ]
+  %288 = getelementptr inbounds nuw i64, ptr %3, i32 %22
+  store i64 %287, ptr %288, align 8
+  br label %322
+
+289:                                              ; preds = %260
+  %290 = icmp eq i32 %27, 3
+  br i1 %290, label %291, label %314
+
+291:                                              ; preds = %289
+  switch i32 %26, label %314 [
+    i32 0, label %297
+    i32 4, label %292
+    i32 70, label %300
+    i32 7, label %300
   ]
 
-294:                                              ; preds = %293
-  %295 = getelementptr inbounds nuw i8, ptr %25, i32 8
-  %296 = load ptr, ptr %295, align 8
-  %297 = ptrtoint ptr %296 to i32
-  %298 = zext i32 %297 to i64
-  br label %299
+292:                                              ; preds = %291
+  %293 = getelementptr inbounds nuw i8, ptr %25, i32 8
+  %294 = load ptr, ptr %293, align 8
+  %295 = ptrtoint ptr %294 to i32
+  %296 = zext i32 %295 to i64
+  br label %297
 
-299:                                              ; preds = %293, %294
-  %300 = phi i64 [ %298, %294 ], [ 0, %293 ]
-  %301 = getelementptr inbounds nuw i64, ptr %3, i32 %22
-  store i64 %300, ptr %301, align 8
-  br label %324
+297:                                              ; preds = %291, %292
+  %298 = phi i64 [ %296, %292 ], [ 0, %291 ]
+  %299 = getelementptr inbounds nuw i64, ptr %3, i32 %22
+  store i64 %298, ptr %299, align 8
+  br label %322
 
-302:                                              ; preds = %293, %293
-  %303 = icmp eq i32 %26, 70
-  %304 = getelementptr inbounds nuw i8, ptr %25, i32 8
-  %305 = load ptr, ptr %304, align 8
-  %306 = select i1 %303, i32 24, i32 0
-  %307 = getelementptr inbounds nuw i8, ptr %305, i32 %306
-  %308 = load ptr, ptr %307, align 8
-  %309 = ptrtoint ptr %308 to i32
-  %310 = getelementptr inbounds nuw i8, ptr %307, i32 32
-  %311 = load i64, ptr %310, align 8
-  %312 = trunc i64 %311 to i32
-  %313 = add i32 %312, %309
-  %314 = zext i32 %313 to i64
-  %315 = getelementptr inbounds nuw i64, ptr %3, i32 %22
-  store i64 %314, ptr %315, align 8
-  br label %324
+300:                                              ; preds = %291, %291
+  %301 = icmp eq i32 %26, 70
+  %302 = getelementptr inbounds nuw i8, ptr %25, i32 8
+  %303 = load ptr, ptr %302, align 8
+  %304 = select i1 %301, i32 24, i32 0
+  %305 = getelementptr inbounds nuw i8, ptr %303, i32 %304
+  %306 = load ptr, ptr %305, align 8
+  %307 = ptrtoint ptr %306 to i32
+  %308 = getelementptr inbounds nuw i8, ptr %305, i32 32
+  %309 = load i64, ptr %308, align 8
+  %310 = trunc i64 %309 to i32
+  %311 = add i32 %310, %307
+  %312 = zext i32 %311 to i64
+  %313 = getelementptr inbounds nuw i64, ptr %3, i32 %22
+  store i64 %312, ptr %313, align 8
+  br label %322
 
-316:                                              ; preds = %293, %291, %247
+314:                                              ; preds = %291, %289, %245
   tail call fastcc void @slw_begin(ptr noundef nonnull %0, i32 noundef %22)
-  %317 = load i32, ptr %24, align 4
-  %318 = icmp eq i32 %317, 1
-  %319 = icmp eq i32 %317, 2
-  %320 = select i1 %319, ptr @.str.6, ptr @.str.7
-  %321 = select i1 %318, ptr @.str.5, ptr %320
-  tail call fastcc void @slw_put(ptr noundef nonnull %321)
-  br label %327
+  %315 = load i32, ptr %24, align 4
+  %316 = icmp eq i32 %315, 1
+  %317 = icmp eq i32 %315, 2
+  %318 = select i1 %317, ptr @.str.6, ptr @.str.7
+  %319 = select i1 %316, ptr @.str.5, ptr %318
+  tail call fastcc void @slw_put(ptr noundef nonnull %319)
+  br label %325
 
-322:                                              ; preds = %243
-  %323 = zext i32 %233 to i64
-  store i64 %323, ptr %40, align 8
-  br label %324
+320:                                              ; preds = %241
+  %321 = zext i32 %231 to i64
+  store i64 %321, ptr %40, align 8
+  br label %322
 
-324:                                              ; preds = %299, %302, %288, %250, %258, %322
-  %325 = add nuw nsw i32 %22, 1
-  %326 = icmp eq i32 %325, %2
-  br i1 %326, label %330, label %21
+322:                                              ; preds = %297, %300, %286, %248, %256, %320
+  %323 = add nuw nsw i32 %22, 1
+  %324 = icmp eq i32 %323, %2
+  br i1 %324, label %328, label %21
 
-327:                                              ; preds = %14, %316, %37, %49, %88, %142, %201, %220, %239, %246
-  %328 = phi ptr [ @.str.15, %246 ], [ @.str.15, %239 ], [ @.str.15, %220 ], [ @.str.15, %201 ], [ @.str.15, %142 ], [ @.str.3, %88 ], [ @.str.15, %49 ], [ @.str.3, %37 ], [ @.str.3, %316 ], [ @.str.3, %14 ]
-  %329 = tail call range(i32 -1, 1) i32 @slw_raise(ptr noundef %6, ptr noundef nonnull %328, ptr noundef nonnull @slw_text)
-  br label %330
+325:                                              ; preds = %14, %314, %37, %49, %88, %142, %201, %220, %237, %244
+  %326 = phi ptr [ @.str.15, %244 ], [ @.str.15, %237 ], [ @.str.15, %220 ], [ @.str.15, %201 ], [ @.str.15, %142 ], [ @.str.3, %88 ], [ @.str.15, %49 ], [ @.str.3, %37 ], [ @.str.3, %314 ], [ @.str.3, %14 ]
+  %327 = tail call range(i32 -1, 1) i32 @slw_raise(ptr noundef %6, ptr noundef nonnull %326, ptr noundef nonnull @slw_text)
+  br label %328
 
-330:                                              ; preds = %324, %327, %10
-  %331 = phi i32 [ 1, %10 ], [ %329, %327 ], [ 1, %324 ]
-  ret i32 %331
+328:                                              ; preds = %322, %325, %10
+  %329 = phi i32 [ 1, %10 ], [ %327, %325 ], [ 1, %322 ]
+  ret i32 %329
 }
 
 define internal fastcc void @slw_begin(ptr noundef readonly captures(none) %0, i32 noundef %1) unnamed_addr minsize optsize nounwind "no-builtins" {
@@ -801,7 +803,7 @@ define internal fastcc void @slw_put_int(i64 noundef %0) unnamed_addr minsize op
 define internal fastcc void @slw_put_type(i32 noundef %0, i32 noundef %1, i32 noundef %2) unnamed_addr minsize optsize nounwind "no-builtins" {
   %4 = icmp ult i32 %0, 7
   %5 = getelementptr inbounds [8 x i8], ptr @slw_put_type.names, i32 %0
-  %6 = select i1 %4, ptr %5, ptr @.str.25
+  %6 = select i1 %4, ptr %5, ptr @.str.26
   tail call fastcc void @slw_put(ptr noundef nonnull %6)
   %7 = icmp eq i32 %0, 6
   br i1 %7, label %10, label %8
@@ -816,7 +818,7 @@ define internal fastcc void @slw_put_type(i32 noundef %0, i32 noundef %1, i32 no
   br i1 %11, label %14, label %12
 
 12:                                               ; preds = %10
-  tail call fastcc void @slw_put(ptr noundef nonnull @.str.26)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.27)
   %13 = sext i32 %2 to i64
   tail call fastcc void @slw_put_int(i64 noundef %13)
   br label %14
@@ -828,12 +830,38 @@ define internal fastcc void @slw_put_type(i32 noundef %0, i32 noundef %1, i32 no
 define internal fastcc void @slw_put_expected(ptr noundef readonly captures(none) %0, i32 noundef %1, i64 noundef %2, i64 noundef %3) unnamed_addr minsize optsize nounwind "no-builtins" {
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.13)
   tail call fastcc void @slw_put(ptr noundef %0)
-  tail call fastcc void @slw_put(ptr noundef nonnull @.str.27)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.28)
   %5 = sext i32 %1 to i64
   tail call fastcc void @slw_put_int(i64 noundef %5)
-  tail call fastcc void @slw_put(ptr noundef nonnull @.str.28)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.29)
   tail call fastcc void @slw_put_int(i64 noundef %3)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.17)
   tail call fastcc void @slw_put_int(i64 noundef %2)
+  ret void
+}
+
+define internal fastcc void @slw_put_device(i32 noundef %0) unnamed_addr minsize optsize nounwind "no-builtins" {
+  %2 = add i32 %0, -1
+  %3 = icmp ult i32 %2, 16
+  br i1 %3, label %4, label %10
+
+4:                                                ; preds = %1
+  %5 = shl nuw nsw i32 1, %0
+  %6 = and i32 %5, 31337
+  %7 = icmp eq i32 %6, 0
+  br i1 %7, label %8, label %10
+
+8:                                                ; preds = %4
+  %9 = getelementptr inbounds nuw [8 x i8], ptr @slw_put_device.names, i32 %0
+  tail call fastcc void @slw_put(ptr noundef nonnull %9)
+  br label %12
+
+10:                                               ; preds = %4, %1
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.30)
+  %11 = sext i32 %0 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %11)
+  br label %12
+
+12:                                               ; preds = %10, %8
   ret void
 }

@@ -28,15 +28,18 @@
 @.str.18 = private unnamed_addr constant [6 x i8] c"shape\00", align 1
 @.str.19 = private unnamed_addr constant [8 x i8] c"strides\00", align 1
 @.str.20 = private unnamed_addr constant [39 x i8] c" (a compact array); make it contiguous\00", align 1
-@.str.21 = private unnamed_addr constant [19 x i8] c"is on device type \00", align 1
-@.str.22 = private unnamed_addr constant [19 x i8] c"is not aligned to \00", align 1
-@.str.23 = private unnamed_addr constant [7 x i8] c" bytes\00", align 1
-@.str.24 = private unnamed_addr constant [24 x i8] c"has a null data pointer\00", align 1
+@.str.21 = private unnamed_addr constant [24 x i8] c"is on a device of kind \00", align 1
+@.str.22 = private unnamed_addr constant [22 x i8] c"; copy it there first\00", align 1
+@.str.23 = private unnamed_addr constant [19 x i8] c"is not aligned to \00", align 1
+@.str.24 = private unnamed_addr constant [7 x i8] c" bytes\00", align 1
+@.str.25 = private unnamed_addr constant [24 x i8] c"has a null data pointer\00", align 1
 @slw_put_type.names = internal constant [7 x [8 x i8]] [[8 x i8] c"int\00\00\00\00\00", [8 x i8] c"uint\00\00\00\00", [8 x i8] c"float\00\00\00", [8 x i8] c"handle\00\00", [8 x i8] c"bfloat\00\00", [8 x i8] c"complex\00", [8 x i8] c"bool\00\00\00\00"], align 1
-@.str.25 = private unnamed_addr constant [5 x i8] c"type\00", align 1
-@.str.26 = private unnamed_addr constant [2 x i8] c"x\00", align 1
-@.str.27 = private unnamed_addr constant [2 x i8] c"[\00", align 1
-@.str.28 = private unnamed_addr constant [5 x i8] c"] = \00", align 1
+@.str.26 = private unnamed_addr constant [5 x i8] c"type\00", align 1
+@.str.27 = private unnamed_addr constant [2 x i8] c"x\00", align 1
+@.str.28 = private unnamed_addr constant [2 x i8] c"[\00", align 1
+@.str.29 = private unnamed_addr constant [5 x i8] c"] = \00", align 1
+@slw_put_device.names = internal constant [17 x [8 x i8]] [[8 x i8] zeroinitializer, [8 x i8] c"cpu\00\00\00\00\00", [8 x i8] c"cuda\00\00\00\00", [8 x i8] zeroinitializer, [8 x i8] c"opencl\00\00", [8 x i8] zeroinitializer, [8 x i8] zeroinitializer, [8 x i8] c"vulkan\00\00", [8 x i8] c"metal\00\00\00", [8 x i8] zeroinitializer, [8 x i8] c"rocm\00\00\00\00", [8 x i8] zeroinitializer, [8 x i8] zeroinitializer, [8 x i8] zeroinitializer, [8 x i8] zeroinitializer, [8 x i8] c"webgpu\00\00", [8 x i8] c"hexagon\00"], align 1
+@.str.30 = private unnamed_addr constant [13 x i8] c"device type \00", align 1
 
 define weak hidden range(i32 -1, 1) i32 @slw_raise(ptr noundef writeonly captures(address_is_null) %0, ptr noundef %1, ptr noundef %2) minsize optsize nounwind "no-builtins" {
   %4 = load ptr, ptr @__TVMFFIErrorSetRaisedFromCStr, align 8
@@ -113,7 +116,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
 
 10:                                               ; preds = %7
   %11 = icmp sgt i32 %2, 0
-  br i1 %11, label %12, label %331
+  br i1 %11, label %12, label %329
 
 12:                                               ; preds = %10
   %13 = getelementptr inbounds nuw i8, ptr %0, i64 8
@@ -135,18 +138,18 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %21 = load i32, ptr %0, align 4
   %22 = sext i32 %21 to i64
   tail call fastcc void @slw_put_int(i64 noundef %22)
-  br label %328
+  br label %326
 
-23:                                               ; preds = %12, %325
-  %24 = phi i64 [ 0, %12 ], [ %326, %325 ]
+23:                                               ; preds = %12, %323
+  %24 = phi i64 [ 0, %12 ], [ %324, %323 ]
   %25 = mul nuw nsw i64 %24, 40
   %26 = getelementptr inbounds nuw i8, ptr %13, i64 %25
   %27 = getelementptr inbounds nuw %struct.SlwAny, ptr %1, i64 %24
   %28 = load i32, ptr %27, align 8
   %29 = load i32, ptr %26, align 4
-  switch i32 %29, label %258 [
+  switch i32 %29, label %256 [
     i32 0, label %30
-    i32 1, label %251
+    i32 1, label %249
   ]
 
 30:                                               ; preds = %23
@@ -171,7 +174,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %40 = trunc nuw nsw i64 %24 to i32
   tail call fastcc void @slw_begin(ptr noundef nonnull %0, i32 noundef %40)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.4)
-  br label %328
+  br label %326
 
 41:                                               ; preds = %31, %35
   %42 = phi ptr [ %34, %31 ], [ %37, %35 ]
@@ -199,7 +202,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %58 = load i32, ptr %50, align 4
   %59 = sext i32 %58 to i64
   tail call fastcc void @slw_put_int(i64 noundef %59)
-  br label %328
+  br label %326
 
 60:                                               ; preds = %41
   %61 = getelementptr inbounds nuw i8, ptr %42, i64 20
@@ -270,7 +273,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %108 = getelementptr inbounds nuw i8, ptr %26, i64 16
   %109 = load i32, ptr %108, align 4
   tail call fastcc void @slw_put_type(i32 noundef %105, i32 noundef %107, i32 noundef %109)
-  br label %328
+  br label %326
 
 110:                                              ; preds = %148
   %111 = icmp ne i32 %152, 0
@@ -328,7 +331,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %146 = getelementptr inbounds nuw i64, ptr %145, i64 %119
   %147 = load i64, ptr %146, align 8
   tail call fastcc void @slw_put_expected(ptr noundef nonnull @.str.18, i32 noundef %144, i64 noundef %140, i64 noundef %147)
-  br label %328
+  br label %326
 
 148:                                              ; preds = %139, %133
   %149 = phi i32 [ %135, %133 ], [ %118, %139 ]
@@ -415,7 +418,7 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %204 = icmp eq i32 %203, 0
   %205 = select i1 %204, ptr @.str.20, ptr @.str
   tail call fastcc void @slw_put(ptr noundef nonnull %205)
-  br label %328
+  br label %326
 
 206:                                              ; preds = %193, %191, %187, %185, %179
   %207 = load ptr, ptr %92, align 8
@@ -430,13 +433,13 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   %214 = getelementptr inbounds nuw i8, ptr %26, i64 24
   %215 = load i32, ptr %214, align 4
   %216 = icmp sgt i32 %215, -1
-  br i1 %216, label %217, label %229
+  br i1 %216, label %217, label %227
 
 217:                                              ; preds = %212
   %218 = getelementptr inbounds nuw i8, ptr %42, i64 8
   %219 = load i32, ptr %218, align 8
   %220 = icmp eq i32 %219, %215
-  br i1 %220, label %229, label %221
+  br i1 %220, label %227, label %221
 
 221:                                              ; preds = %217
   %222 = trunc nuw nsw i64 %24 to i32
@@ -445,186 +448,185 @@ define weak hidden range(i32 -1, 2) i32 @slw_check_args(ptr noundef readonly cap
   tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %222)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.21)
   %225 = load i32, ptr %224, align 8
-  %226 = sext i32 %225 to i64
-  tail call fastcc void @slw_put_int(i64 noundef %226)
+  tail call fastcc void @slw_put_device(i32 noundef %225)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.17)
-  %227 = load i32, ptr %223, align 4
-  %228 = sext i32 %227 to i64
-  tail call fastcc void @slw_put_int(i64 noundef %228)
-  br label %328
-
-229:                                              ; preds = %217, %212
-  %230 = load ptr, ptr %42, align 8
-  %231 = ptrtoint ptr %230 to i64
-  %232 = getelementptr inbounds nuw i8, ptr %42, i64 40
-  %233 = load i64, ptr %232, align 8
-  %234 = add i64 %233, %231
-  %235 = getelementptr inbounds nuw i8, ptr %26, i64 28
-  %236 = load i32, ptr %235, align 4
-  %237 = sext i32 %236 to i64
-  %238 = add nsw i64 %237, -1
-  %239 = and i64 %238, %234
-  %240 = icmp eq i64 %239, 0
-  br i1 %240, label %246, label %241
-
-241:                                              ; preds = %229
-  %242 = trunc nuw nsw i64 %24 to i32
-  %243 = getelementptr inbounds nuw i8, ptr %26, i64 28
-  tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %242)
+  %226 = load i32, ptr %223, align 4
+  tail call fastcc void @slw_put_device(i32 noundef %226)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.22)
-  %244 = load i32, ptr %243, align 4
-  %245 = sext i32 %244 to i64
-  tail call fastcc void @slw_put_int(i64 noundef %245)
+  br label %326
+
+227:                                              ; preds = %217, %212
+  %228 = load ptr, ptr %42, align 8
+  %229 = ptrtoint ptr %228 to i64
+  %230 = getelementptr inbounds nuw i8, ptr %42, i64 40
+  %231 = load i64, ptr %230, align 8
+  %232 = add i64 %231, %229
+  %233 = getelementptr inbounds nuw i8, ptr %26, i64 28
+  %234 = load i32, ptr %233, align 4
+  %235 = sext i32 %234 to i64
+  %236 = add nsw i64 %235, -1
+  %237 = and i64 %236, %232
+  %238 = icmp eq i64 %237, 0
+  br i1 %238, label %244, label %239
+
+239:                                              ; preds = %227
+  %240 = trunc nuw nsw i64 %24 to i32
+  %241 = getelementptr inbounds nuw i8, ptr %26, i64 28
+  tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %240)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.23)
-  br label %328
-
-246:                                              ; preds = %229
-  %247 = icmp ne i64 %234, 0
-  %248 = select i1 %247, i1 true, i1 %213
-  br i1 %248, label %324, label %249
-
-249:                                              ; preds = %246
-  %250 = trunc nuw nsw i64 %24 to i32
-  tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %250)
+  %242 = load i32, ptr %241, align 4
+  %243 = sext i32 %242 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %243)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.24)
-  br label %328
+  br label %326
 
-251:                                              ; preds = %23
-  %252 = add i32 %28, -1
-  %253 = icmp ult i32 %252, 2
-  br i1 %253, label %254, label %317
+244:                                              ; preds = %227
+  %245 = icmp ne i64 %232, 0
+  %246 = select i1 %245, i1 true, i1 %213
+  br i1 %246, label %322, label %247
 
-254:                                              ; preds = %251
-  %255 = getelementptr inbounds nuw i8, ptr %27, i64 8
-  %256 = load i64, ptr %255, align 8
-  %257 = getelementptr inbounds nuw i64, ptr %3, i64 %24
-  store i64 %256, ptr %257, align 8
-  br label %325
+247:                                              ; preds = %244
+  %248 = trunc nuw nsw i64 %24 to i32
+  tail call fastcc void @slw_begin(ptr noundef nonnull readonly %0, i32 noundef %248)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.25)
+  br label %326
 
-258:                                              ; preds = %23
-  %259 = icmp eq i32 %29, 2
-  %260 = icmp eq i32 %28, 3
-  %261 = select i1 %259, i1 %260, i1 false
-  br i1 %261, label %262, label %266
+249:                                              ; preds = %23
+  %250 = add i32 %28, -1
+  %251 = icmp ult i32 %250, 2
+  br i1 %251, label %252, label %315
 
-262:                                              ; preds = %258
-  %263 = getelementptr inbounds nuw i8, ptr %27, i64 8
-  %264 = load i64, ptr %263, align 8
-  %265 = getelementptr inbounds nuw i64, ptr %3, i64 %24
-  store i64 %264, ptr %265, align 8
-  br label %325
+252:                                              ; preds = %249
+  %253 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %254 = load i64, ptr %253, align 8
+  %255 = getelementptr inbounds nuw i64, ptr %3, i64 %24
+  store i64 %254, ptr %255, align 8
+  br label %323
 
-266:                                              ; preds = %258
-  %267 = add i32 %28, -1
-  %268 = icmp ult i32 %267, 2
-  %269 = select i1 %259, i1 %268, i1 false
-  br i1 %269, label %270, label %295
+256:                                              ; preds = %23
+  %257 = icmp eq i32 %29, 2
+  %258 = icmp eq i32 %28, 3
+  %259 = select i1 %257, i1 %258, i1 false
+  br i1 %259, label %260, label %264
 
-270:                                              ; preds = %266
-  %271 = getelementptr inbounds nuw i8, ptr %27, i64 8
-  %272 = load i64, ptr %271, align 8
-  %273 = icmp eq i64 %272, 0
-  br i1 %273, label %292, label %274
+260:                                              ; preds = %256
+  %261 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %262 = load i64, ptr %261, align 8
+  %263 = getelementptr inbounds nuw i64, ptr %3, i64 %24
+  store i64 %262, ptr %263, align 8
+  br label %323
 
-274:                                              ; preds = %270
-  %275 = tail call i64 @llvm.abs.i64(i64 %272, i1 false)
-  %276 = icmp sgt i64 %275, -1
-  br i1 %276, label %277, label %288
+264:                                              ; preds = %256
+  %265 = add i32 %28, -1
+  %266 = icmp ult i32 %265, 2
+  %267 = select i1 %257, i1 %266, i1 false
+  br i1 %267, label %268, label %293
 
-277:                                              ; preds = %274, %277
-  %278 = phi i64 [ %281, %277 ], [ 1086, %274 ]
-  %279 = phi i64 [ %280, %277 ], [ %275, %274 ]
-  %280 = shl nuw i64 %279, 1
-  %281 = add i64 %278, -1
-  %282 = icmp sgt i64 %280, -1
-  br i1 %282, label %277, label %283
+268:                                              ; preds = %264
+  %269 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %270 = load i64, ptr %269, align 8
+  %271 = icmp eq i64 %270, 0
+  br i1 %271, label %290, label %272
 
-283:                                              ; preds = %277
-  %284 = lshr i64 %279, 10
-  %285 = and i64 %284, 4503599627370495
-  %286 = shl i64 %281, 52
-  %287 = or disjoint i64 %285, %286
-  br label %288
+272:                                              ; preds = %268
+  %273 = tail call i64 @llvm.abs.i64(i64 %270, i1 false)
+  %274 = icmp sgt i64 %273, -1
+  br i1 %274, label %275, label %286
 
-288:                                              ; preds = %283, %274
-  %289 = phi i64 [ 4890909195324358656, %274 ], [ %287, %283 ]
-  %290 = and i64 %272, -9223372036854775808
-  %291 = or i64 %289, %290
-  br label %292
+275:                                              ; preds = %272, %275
+  %276 = phi i64 [ %279, %275 ], [ 1086, %272 ]
+  %277 = phi i64 [ %278, %275 ], [ %273, %272 ]
+  %278 = shl nuw i64 %277, 1
+  %279 = add i64 %276, -1
+  %280 = icmp sgt i64 %278, -1
+  br i1 %280, label %275, label %281
 
-292:                                              ; preds = %270, %288
-  %293 = phi i64 [ %291, %288 ], [ 0, %270 ]
-  %294 = getelementptr inbounds nuw i64, ptr %3, i64 %24
-  store i64 %293, ptr %294, align 8
-  br label %325
+281:                                              ; preds = %275
+  %282 = lshr i64 %277, 10
+  %283 = and i64 %282, 4503599627370495
+  %284 = shl i64 %279, 52
+  %285 = or disjoint i64 %283, %284
+  br label %286
 
-295:                                              ; preds = %266
-  %296 = icmp eq i32 %29, 3
-  br i1 %296, label %297, label %317
+286:                                              ; preds = %281, %272
+  %287 = phi i64 [ 4890909195324358656, %272 ], [ %285, %281 ]
+  %288 = and i64 %270, -9223372036854775808
+  %289 = or i64 %287, %288
+  br label %290
 
-297:                                              ; preds = %295
-  switch i32 %28, label %317 [
-    i32 0, label %302
-    i32 4, label %298
-    i32 70, label %305
-    i32 7, label %305
+290:                                              ; preds = %268, %286
+  %291 = phi i64 [ %289, %286 ], [ 0, %268 ]
+  %292 = getelementptr inbounds nuw i64, ptr %3, i64 %24
+  store i64 %291, ptr %292, align 8
+  br label %323
+
+293:                                              ; preds = %264
+  %294 = icmp eq i32 %29, 3
+  br i1 %294, label %295, label %315
+
+295:                                              ; preds = %293
+  switch i32 %28, label %315 [
+    i32 0, label %300
+    i32 4, label %296
+    i32 70, label %303
+    i32 7, label %303
   ]
 
-298:                                              ; preds = %297
-  %299 = getelementptr inbounds nuw i8, ptr %27, i64 8
-  %300 = load ptr, ptr %299, align 8
-  %301 = ptrtoint ptr %300 to i64
-  br label %302
+296:                                              ; preds = %295
+  %297 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %298 = load ptr, ptr %297, align 8
+  %299 = ptrtoint ptr %298 to i64
+  br label %300
 
-302:                                              ; preds = %297, %298
-  %303 = phi i64 [ %301, %298 ], [ 0, %297 ]
-  %304 = getelementptr inbounds nuw i64, ptr %3, i64 %24
-  store i64 %303, ptr %304, align 8
-  br label %325
+300:                                              ; preds = %295, %296
+  %301 = phi i64 [ %299, %296 ], [ 0, %295 ]
+  %302 = getelementptr inbounds nuw i64, ptr %3, i64 %24
+  store i64 %301, ptr %302, align 8
+  br label %323
 
-305:                                              ; preds = %297, %297
-  %306 = icmp eq i32 %28, 70
-  %307 = getelementptr inbounds nuw i8, ptr %27, i64 8
-  %308 = load ptr, ptr %307, align 8
-  %309 = select i1 %306, i64 24, i64 0
-  %310 = getelementptr inbounds nuw i8, ptr %308, i64 %309
-  %311 = load ptr, ptr %310, align 8
-  %312 = ptrtoint ptr %311 to i64
-  %313 = getelementptr inbounds nuw i8, ptr %310, i64 40
-  %314 = load i64, ptr %313, align 8
-  %315 = add i64 %314, %312
-  %316 = getelementptr inbounds nuw i64, ptr %3, i64 %24
-  store i64 %315, ptr %316, align 8
-  br label %325
+303:                                              ; preds = %295, %295
+  %304 = icmp eq i32 %28, 70
+  %305 = getelementptr inbounds nuw i8, ptr %27, i64 8
+  %306 = load ptr, ptr %305, align 8
+  %307 = select i1 %304, i64 24, i64 0
+  %308 = getelementptr inbounds nuw i8, ptr %306, i64 %307
+  %309 = load ptr, ptr %308, align 8
+  %310 = ptrtoint ptr %309 to i64
+  %311 = getelementptr inbounds nuw i8, ptr %308, i64 40
+  %312 = load i64, ptr %311, align 8
+  %313 = add i64 %312, %310
+  %314 = getelementptr inbounds nuw i64, ptr %3, i64 %24
+  store i64 %313, ptr %314, align 8
+  br label %323
 
-317:                                              ; preds = %297, %295, %251
-  %318 = trunc nuw nsw i64 %24 to i32
-  tail call fastcc void @slw_begin(ptr noundef nonnull %0, i32 noundef %318)
-  %319 = load i32, ptr %26, align 4
-  %320 = icmp eq i32 %319, 1
-  %321 = icmp eq i32 %319, 2
-  %322 = select i1 %321, ptr @.str.6, ptr @.str.7
-  %323 = select i1 %320, ptr @.str.5, ptr %322
-  tail call fastcc void @slw_put(ptr noundef nonnull %323)
-  br label %328
+315:                                              ; preds = %295, %293, %249
+  %316 = trunc nuw nsw i64 %24 to i32
+  tail call fastcc void @slw_begin(ptr noundef nonnull %0, i32 noundef %316)
+  %317 = load i32, ptr %26, align 4
+  %318 = icmp eq i32 %317, 1
+  %319 = icmp eq i32 %317, 2
+  %320 = select i1 %319, ptr @.str.6, ptr @.str.7
+  %321 = select i1 %318, ptr @.str.5, ptr %320
+  tail call fastcc void @slw_put(ptr noundef nonnull %321)
+  br label %326
 
-324:                                              ; preds = %246
-  store i64 %234, ptr %43, align 8
-  br label %325
+322:                                              ; preds = %244
+  store i64 %232, ptr %43, align 8
+  br label %323
 
-325:                                              ; preds = %302, %305, %292, %254, %262, %324
-  %326 = add nuw nsw i64 %24, 1
-  %327 = icmp eq i64 %326, %14
-  br i1 %327, label %331, label %23
+323:                                              ; preds = %300, %303, %290, %252, %260, %322
+  %324 = add nuw nsw i64 %24, 1
+  %325 = icmp eq i64 %324, %14
+  br i1 %325, label %329, label %23
 
-328:                                              ; preds = %15, %317, %39, %53, %93, %142, %200, %221, %241, %249
-  %329 = phi ptr [ @.str.15, %249 ], [ @.str.15, %241 ], [ @.str.15, %221 ], [ @.str.15, %200 ], [ @.str.15, %142 ], [ @.str.3, %93 ], [ @.str.15, %53 ], [ @.str.3, %39 ], [ @.str.3, %317 ], [ @.str.3, %15 ]
-  %330 = tail call range(i32 -1, 1) i32 @slw_raise(ptr noundef %6, ptr noundef nonnull %329, ptr noundef nonnull @slw_text)
-  br label %331
+326:                                              ; preds = %15, %315, %39, %53, %93, %142, %200, %221, %239, %247
+  %327 = phi ptr [ @.str.15, %247 ], [ @.str.15, %239 ], [ @.str.15, %221 ], [ @.str.15, %200 ], [ @.str.15, %142 ], [ @.str.3, %93 ], [ @.str.15, %53 ], [ @.str.3, %39 ], [ @.str.3, %315 ], [ @.str.3, %15 ]
+  %328 = tail call range(i32 -1, 1) i32 @slw_raise(ptr noundef %6, ptr noundef nonnull %327, ptr noundef nonnull @slw_text)
+  br label %329
 
-331:                                              ; preds = %325, %328, %10
-  %332 = phi i32 [ 1, %10 ], [ %330, %328 ], [ 1, %325 ]
-  ret i32 %332
+329:                                              ; preds = %323, %326, %10
+  %330 = phi i32 [ 1, %10 ], [ %328, %326 ], [ 1, %323 ]
+  ret i32 %330
 }
 
 define internal fastcc void @slw_begin(ptr noundef readonly captures(none) %0, i32 noundef %1) unnamed_addr minsize optsize nounwind "no-builtins" {
@@ -812,7 +814,7 @@ define internal fastcc void @slw_put_type(i32 noundef %0, i32 noundef %1, i32 no
   %4 = icmp ult i32 %0, 7
   %5 = zext nneg i32 %0 to i64
   %6 = getelementptr inbounds nuw [8 x i8], ptr @slw_put_type.names, i64 %5
-  %7 = select i1 %4, ptr %6, ptr @.str.25
+  %7 = select i1 %4, ptr %6, ptr @.str.26
   tail call fastcc void @slw_put(ptr noundef nonnull %7)
   %8 = icmp eq i32 %0, 6
   br i1 %8, label %11, label %9
@@ -827,7 +829,7 @@ define internal fastcc void @slw_put_type(i32 noundef %0, i32 noundef %1, i32 no
   br i1 %12, label %15, label %13
 
 13:                                               ; preds = %11
-  tail call fastcc void @slw_put(ptr noundef nonnull @.str.26)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.27)
   %14 = sext i32 %2 to i64
   tail call fastcc void @slw_put_int(i64 noundef %14)
   br label %15
@@ -839,12 +841,39 @@ define internal fastcc void @slw_put_type(i32 noundef %0, i32 noundef %1, i32 no
 define internal fastcc void @slw_put_expected(ptr noundef readonly captures(none) %0, i32 noundef %1, i64 noundef %2, i64 noundef %3) unnamed_addr minsize optsize nounwind "no-builtins" {
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.13)
   tail call fastcc void @slw_put(ptr noundef %0)
-  tail call fastcc void @slw_put(ptr noundef nonnull @.str.27)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.28)
   %5 = sext i32 %1 to i64
   tail call fastcc void @slw_put_int(i64 noundef %5)
-  tail call fastcc void @slw_put(ptr noundef nonnull @.str.28)
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.29)
   tail call fastcc void @slw_put_int(i64 noundef %3)
   tail call fastcc void @slw_put(ptr noundef nonnull @.str.17)
   tail call fastcc void @slw_put_int(i64 noundef %2)
+  ret void
+}
+
+define internal fastcc void @slw_put_device(i32 noundef %0) unnamed_addr minsize optsize nounwind "no-builtins" {
+  %2 = add i32 %0, -1
+  %3 = icmp ult i32 %2, 16
+  br i1 %3, label %4, label %11
+
+4:                                                ; preds = %1
+  %5 = zext nneg i32 %0 to i64
+  %6 = shl nuw nsw i64 1, %5
+  %7 = and i64 %6, 31337
+  %8 = icmp eq i64 %7, 0
+  br i1 %8, label %9, label %11
+
+9:                                                ; preds = %4
+  %10 = getelementptr inbounds nuw [8 x i8], ptr @slw_put_device.names, i64 %5
+  tail call fastcc void @slw_put(ptr noundef nonnull %10)
+  br label %13
+
+11:                                               ; preds = %4, %1
+  tail call fastcc void @slw_put(ptr noundef nonnull @.str.30)
+  %12 = sext i32 %0 to i64
+  tail call fastcc void @slw_put_int(i64 noundef %12)
+  br label %13
+
+13:                                               ; preds = %11, %9
   ret void
 }

@@ -21,8 +21,12 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.instructions.warp_products import WARP_PRODUCTS, emit_llvm, llvm_declaration
+from slipway.ir.visit import walk
 from slipway.target import Target
 from slipway.target.capability import Capability
+
+# Words of a thread's tile with which it wants somewhat more registers than are taken by default.
+_MIDDLE_TILES = range(32, 64)
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class GpuMachine:
     - `numbers`: the functions that give a block's and a thread's number, without the axis
     - `barrier`: the lines of a barrier; `declared` are the functions in them
     - `threads`: a function's attribute for blocks of ``{threads}``
+    - `one_block`: one that says that a processor need have room for one block only; "": none
     - `private`: the address space of a thread's own memory, 0 where it is the usual one
     - `lines`: at the end of a module
     - `dots`: calls of the instructions for four products of bytes, with ``{a}``, ``{b}``, ``{c}``
@@ -43,6 +48,7 @@ class GpuMachine:
     barrier: Sequence[str]
     declared: Sequence[str]
     threads: str
+    one_block: str = ""
     private: int = 0
     lines: Sequence[str] = ()
     dots: Mapping[str, str] = field(default_factory=dict)
@@ -114,6 +120,10 @@ class _Kernel(FunctionEmitter):
         bounds = ""
         if len(known) == len(AXES):
             bounds = " " + self.machine.threads.format(threads=prod(known))
+            # Else the assembler may spill some registers so that another block has room.  Small
+            # tiles need no more, and for large ones it would take more than they need.
+            if own_words(body) in _MIDDLE_TILES:
+                bounds += " " + self.machine.one_block
         attributes = f"{self.module.attributes}{bounds}"
         self.module.functions.append(
             f"define {self.machine.convention} void @{self.name}({text}) {attributes} "
@@ -202,3 +212,10 @@ class _Kernel(FunctionEmitter):
 
     def _keep_failure(self, kind: str, message: str) -> None:
         raise CodegenError(f"{self.name}: a kernel cannot raise {kind}: {message}")
+
+
+def own_words(body: S.Stmt) -> int:
+    """Return how many words of memory a thread has for itself: its tile, and what it multiplies."""
+    buffers = [n.buffer for n in walk(body) if isinstance(n, S.Allocate)]
+    sizes = [b.size_bytes() or 0 for b in buffers if b.scope != "shared"]
+    return sum(sizes) // 4

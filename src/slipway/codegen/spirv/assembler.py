@@ -20,6 +20,7 @@ from slipway.codegen.spirv.words import (
     Id,
     Word,
 )
+from slipway.errors import CodegenError
 
 Operand = Id | int | str
 
@@ -105,6 +106,11 @@ class SpirvModule:
         if dtypes.is_float(dtype):
             self._need("Float64" if bits == 64 else "")
             return self.once("TypeFloat", bits)
+        if bits < 8:
+            raise CodegenError(
+                f"kernels for Vulkan have no {dtype}: values of four bits are computed in bytes, "
+                "others are not. Keep such tensors on the processor, or make bytes of them before"
+            )
         self._need("" if bits == 32 else f"Int{bits}")
         return self.once("TypeInt", bits, 0)
 

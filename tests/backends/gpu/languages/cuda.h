@@ -16,7 +16,7 @@ using std::trunc;
 #define __forceinline__ inline
 #define __shared__ static
 #define __align__(bytes) __attribute__((aligned(bytes)))
-#define __launch_bounds__(most)
+#define __launch_bounds__(...)
 #define threadIdx slw::now.thread
 #define blockIdx slw::now.block
 #define __syncthreads slw::barrier

@@ -3,6 +3,9 @@
 before: ``threadIdx.x for t in range(64): B[i] = B[i] + A[i, t]``
 after:  ``part = 0 + A[i, t]; all[t] = part; barrier; if t < 32: all[t] += all[t + 32]; barrier;``
 ``...; B[i] = B[i] + all[0]``
+
+Plain loops of the same sum around the threads are put inside them first: each thread adds up all
+of its parts, and they are combined once.
 """
 
 from __future__ import annotations
@@ -86,11 +89,9 @@ class CrossThread:
 
     def _targets(self, update: S.Stmt) -> list[S.BufferStore]:
         """Return the stores of the results: to memory from outside."""
-        inside = {id(n.buffer.data) for n in walk(update) if isinstance(n, S.Allocate)}
         found: dict[int, S.BufferStore] = {}
-        for node in walk(update):
-            if isinstance(node, S.BufferStore) and id(node.buffer.data) not in inside:
-                found.setdefault(id(node.buffer), node)
+        for node in _stored_outside(update):
+            found.setdefault(id(node.buffer), node)
         return list(found.values())
 
     def _memory(self, like: Buffer, shape: tuple[int, ...], what: str, scope: str) -> Buffer:
@@ -177,6 +178,46 @@ class CrossThread:
         for var, result in zip(reversed(fresh), reversed(results), strict=True):
             stmt = S.LetStmt(var, result, stmt)
         return stmt
+
+
+def lanes_outside(node: S.For) -> S.For | None:
+    """Return the threads of a reduction with the plain loops around them inside; None: not these.
+
+    before: ``for k in range(8): threadIdx.x for t in range(64): B[i] = B[i] + A[i, k * 64 + t]``
+    after:  ``threadIdx.x for t in range(64): for k in range(8): B[i] = B[i] + A[i, k * 64 + t]``
+
+    Of loops that nothing stands between, and over which the result is one element: they add up.
+    """
+    serial: list[S.For] = []
+    inner: S.Stmt = node
+    while isinstance(inner, S.For) and inner.kind == S.ForKind.SERIAL and not inner.annotations:
+        serial.append(inner)
+        inner = inner.body
+    if not serial or not isinstance(inner, S.For) or inner.kind != S.ForKind.THREAD:
+        return None
+    if all(key != S.REDUCES for key, _ in inner.annotations):
+        return None
+    variables = {id(loop.loop_var) for loop in serial}
+    places: list[Any] = [inner.min, inner.extent]
+    for stored in _stored_outside(inner.body):
+        places += stored.indices
+    if any(id(part) in variables for place in places for part in walk(place)):
+        return None
+    body = inner.body
+    for loop in reversed(serial):
+        body = loop.replace(body=body)
+    made: S.For = inner.replace(body=body)
+    return made
+
+
+def _stored_outside(update: S.Stmt) -> list[S.BufferStore]:
+    """Return the stores to memory that is not made inside a statement."""
+    inside = {id(n.buffer.data) for n in walk(update) if isinstance(n, S.Allocate)}
+    return [
+        node
+        for node in walk(update)
+        if isinstance(node, S.BufferStore) and id(node.buffer.data) not in inside
+    ]
 
 
 def _redirect(node: Any, buffers: dict[int, Buffer]) -> Any:

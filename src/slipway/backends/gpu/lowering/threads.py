@@ -26,7 +26,7 @@ from typing import Any
 
 from slipway.arith.analyzer import Analyzer
 from slipway.backends.gpu.lowering.barriers import LEAF, insert_barriers
-from slipway.backends.gpu.lowering.cross_thread import CrossThread
+from slipway.backends.gpu.lowering.cross_thread import CrossThread, lanes_outside
 from slipway.backends.gpu.lowering.thread_context import TAGS, ThreadContext, tag_of
 from slipway.backends.gpu.lowering.vthread import inject_vthreads, wider, with_step
 from slipway.errors import LoweringError
@@ -193,6 +193,9 @@ class _Kernel:
             case S.For() if node.kind == S.ForKind.THREAD:
                 return self._thread_loop(node, at)
             case S.For():
+                outside = lanes_outside(node)
+                if outside is not None:
+                    return self.visit(outside, at)
                 self._need_uniform((node.min, node.extent), node.loop_var.name)
                 body = self.visit(node.body, at)
                 return node.replace(body=body, kind=S.ForKind.SERIAL)  # type: ignore[no-any-return]

@@ -32,7 +32,7 @@ from slipway.backends.gpu.schedules.generic import (
     schedule_elements,
 )
 from slipway.backends.gpu.schedules.shared import runs_in_step
-from slipway.backends.stages import inline_injective, producers
+from slipway.backends.stages import inline_injective, producers, shape_of
 from slipway.backends.strategy import Knobs, Problem, register_strategy
 from slipway.ir.expr import PrimExpr
 from slipway.relay.ops.nn.attention import Operands, extents
@@ -47,6 +47,7 @@ _MOST_THREADS = 256  # whose registers hold their sums on the smallest devices w
 _MOST_HEADS = 65535  # blocks along y, on every device
 _STATE = "state"  # of the names of stages, by which the schedule knows them
 _PARTS = ("scores", "maximum", "powers")
+_PANEL = "panel"
 
 
 @dataclass(frozen=True)
@@ -153,16 +154,34 @@ def _compute(
         """The key at place j of chunk c; places beyond the last key repeat it."""
         return c * lanes + j if full else te.min(c * lanes + j, x.keys - 1)
 
+    def chunked(number: int, whole: Any) -> Any:
+        """A read of key or value by chunk and place in it.
+
+        Where places repeat the last key, by way of the chunk itself as a stage: what is read of the
+        whole for a chunk follows from ``min`` by no rule.
+        """
+        if full:
+            return lambda b, n, c, j, h: whole(b, n, place(c, j), h)
+        panel = _panel(inputs[number], problem.attrs.layouts()[number], (chunks, lanes), place)
+        layout = problem.attrs.layouts()[number].replace("S", "CJ")
+
+        def read(b: Any, n: Any, c: Any, j: Any, h: Any) -> Any:
+            at = {"B": b, "N": x.head(n), "C": c, "J": j, "H": h}
+            return panel(*(at[axis] for axis in layout)).astype(x.dtype)
+
+        return read
+
+    key, value = chunked(1, x.key), chunked(2, x.value)
     h = te.reduce_axis((0, x.size), name="h")
     products = te.compute(
         (*grid, chunks, lanes),
-        lambda b, n, s, c, j: te.sum(x.query(b, n, s, h) * x.key(b, n, place(c, j), h), axis=[h]),
+        lambda b, n, s, c, j: te.sum(x.query(b, n, s, h) * key(b, n, c, j, h), axis=[h]),
         name="products",
     )
 
     def score(b: PrimExpr, n: PrimExpr, s: PrimExpr, c: PrimExpr, j: PrimExpr) -> Any:
-        value = x.masked(products(b, n, s, c, j), b, n, s, place(c, j))
-        return value if full else te.Select(c * lanes + j < x.keys, value, nothing)
+        found = x.masked(products(b, n, s, c, j), b, n, s, place(c, j))
+        return found if full else te.Select(c * lanes + j < x.keys, found, nothing)
 
     scores = te.compute((*grid, chunks, lanes), score, name="scores")
     j1, j2 = (te.reduce_axis((0, lanes), name="j") for _ in range(2))
@@ -171,8 +190,8 @@ def _compute(
     )
 
     def power(b: PrimExpr, n: PrimExpr, s: PrimExpr, c: PrimExpr, j: PrimExpr) -> Any:
-        value, most = scores(b, n, s, c, j), maximum(b, n, s, c)
-        return te.Select(value == nothing, zero, te.exp(value - most))
+        found, most = scores(b, n, s, c, j), maximum(b, n, s, c)
+        return te.Select(found == nothing, zero, te.exp(found - most))
 
     powers = te.compute((*grid, chunks, lanes), power, name="powers")
     both = te.comm_reducer(
@@ -181,7 +200,7 @@ def _compute(
     total, mixed = te.compute(
         (*grid, chunks, x.value_size),
         lambda b, n, s, c, e: both(
-            (powers(b, n, s, c, j2), powers(b, n, s, c, j2) * x.value(b, n, place(c, j2), e)),
+            (powers(b, n, s, c, j2), powers(b, n, s, c, j2) * value(b, n, c, j2, e)),
             axis=[j2],
         ),
         name="chunk",
@@ -202,6 +221,20 @@ def _compute(
         return (sums(*here) / totals(*here)).astype(out.dtype)
 
     return [te.compute(out.shape, quotient, name="T_attention", tag="attention_output")]
+
+
+def _panel(tensor: te.Tensor, layout: str, sizes: tuple[int, int], place: Any) -> te.Tensor:
+    """Return key or value with an axis of chunks and one of places in its layout's axis S."""
+    at = layout.index("S")
+    shape = shape_of(tensor)
+
+    def element(*i: PrimExpr) -> Any:
+        return tensor(*i[:at], place(i[at], i[at + 1]), *i[at + 2 :])
+
+    panel: te.Tensor = te.compute(
+        (*shape[:at], *sizes, *shape[at + 1 :]), element, name=_PANEL, tag="injective"
+    )
+    return panel
 
 
 def _joined(one: Any, other: Any) -> tuple[Any, Any, Any]:
@@ -232,7 +265,8 @@ def schedule_attention(
     ops = {op.name: op for op in producers(outs) if isinstance(op, te.ComputeOp)}
     state, chunk, products = (ops[name] for name in (_STATE, "chunk", "products"))
     kept = [ops[name].output(0) for name in _PARTS]
-    inline_injective(schedule, outs, keep=[anchor, *kept])
+    panels = [t for reader in (products, chunk) for t in reader.input_tensors if _is_panel(t)]
+    inline_injective(schedule, outs, keep=[anchor, *kept, *panels])
     is_result = any(t.op is anchor.op for t in outs)
     out = anchor if is_result else only_reader(readers_of(schedule, outs), anchor.op, outs)
     if len(outs) != 1 or out is None:
@@ -289,12 +323,16 @@ def _fetch(
 ) -> None:
     """Let all threads of a block fetch a chunk of keys or values, if the kernel is given them."""
     *others, tensor = reader.input_tensors
-    if not others or not isinstance(tensor.op, te.PlaceholderOp):
+    layout = problem.attrs.layouts()[number]
+    if _is_panel(tensor):
+        panel, layout = tensor, layout.replace("S", "CS")
+        schedule[panel].set_scope("shared")
+    elif not others or not isinstance(tensor.op, te.PlaceholderOp):
         return  # computed in the kernel, or the query as well
-    panel = schedule.cache_read(tensor, "shared", [reader.output(0)])
+    else:
+        panel = schedule.cache_read(tensor, "shared", [reader.output(0)])
     stage = schedule[panel]
     stage.compute_at(*at)
-    layout = problem.attrs.layouts()[number]
     if layout[-1] == "H":  # keys an odd number of elements apart lie in different banks
         stage.storage_align(stage.op.axis[layout.index("S")], 2, 1)
     fused = stage.fuse(*stage.op.axis)
@@ -302,3 +340,13 @@ def _fetch(
     _, down = stage.split(fused, factor=knobs.rows)
     stage.bind(down, along[0])
     stage.bind(across, along[1])
+
+
+def _is_panel(tensor: te.Tensor) -> bool:
+    """Return whether a tensor is a chunk of keys or values that the kernel is given."""
+    op = tensor.op
+    return (
+        isinstance(op, te.ComputeOp)
+        and op.name == _PANEL
+        and all(isinstance(t.op, te.PlaceholderOp) for t in op.input_tensors)
+    )

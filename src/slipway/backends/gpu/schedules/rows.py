@@ -88,6 +88,14 @@ def legal_knobs(target: Target) -> list[RowOfThreadsKnobs]:
     return [RowOfThreadsKnobs(n, r) for n, r in product(lanes, _ROWS) if n * r <= most]
 
 
+def row_space(problem: Problem) -> dict[str, Sequence[Any]]:
+    """Return the legal knobs."""
+    legal = legal_knobs(problem.target)
+    lanes = sorted({knobs.lanes for knobs in legal})
+    most = most_threads(problem.target) // lanes[-1]
+    return {"lanes": lanes, "rows": [n for n in _ROWS if n <= max(1, most)]}
+
+
 def schedule_rows(
     problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RowOfThreadsKnobs
 ) -> te.Schedule:
@@ -220,15 +228,9 @@ def _register(names: Sequence[str], axes: Axes, reads: int) -> None:
     def default(problem: Problem) -> RowOfThreadsKnobs:
         return min(legal_knobs(problem.target), key=lambda knobs: cost(problem, knobs))
 
-    def space(problem: Problem) -> dict[str, Sequence[Any]]:
-        legal = legal_knobs(problem.target)
-        lanes = sorted({knobs.lanes for knobs in legal})
-        most = most_threads(problem.target) // lanes[-1]
-        return {"lanes": lanes, "rows": [n for n in _ROWS if n <= max(1, most)]}
-
     register_strategy(
-        *names, name="threads.rows", priority=15, applies=applies, default=default, space=space,
-        cost=cost,
+        *names, name="threads.rows", priority=15, applies=applies, default=default,
+        space=row_space, cost=cost,
     )(schedule_rows)  # fmt: skip
 
 

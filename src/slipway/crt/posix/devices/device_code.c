@@ -2,7 +2,8 @@
 /* How compiled code reaches devices: three functions by name, and the code that libraries carry.
  *
  * "slipway.device.launch": (device type, digest, kernel, signature, grid x y z, block x y z,
- *                           arguments...), see device_api.h
+ *                           arguments...), see device_api.h; behind the signature of a kernel whose
+ *                         blocks share more than all devices of its kind have stands ":BYTES"
  * "slipway.device.alloc": (device type, address on the device or 0, bytes) -> address: workspace on
  *                         the device of that address
  * "slipway.device.free": (device type, address)
@@ -24,6 +25,7 @@
 #include "slipway/tensor.h"
 
 #define HEAD_ARGS 10 /* of a launch, before the kernel's own */
+#define MAX_SIGNATURE 1024
 #define RECORD_HEAD_BYTES 16
 #define MAX_WORKSPACES 64
 
@@ -60,9 +62,42 @@ static void drop_workspaces(void) {
   }
 }
 
+/* Check the bytes that a block shares against what the device has: drivers answer more with a wrong
+ * result, or with the end of the process. */
+static int check_shared(const slw_device_api *api, const slw_device_launch *launch,
+                        unsigned long long wanted) {
+  int32_t device_id = 0;
+  TVMFFIAny most;
+  memset(&most, 0, sizeof most);
+  for (size_t i = 0; launch->signature[i] != '\0'; ++i) {
+    if (launch->signature[i] == 'p' && launch->args[i].v_ptr != NULL) {
+      if (api->device_of(launch->args[i].v_ptr, &device_id) != SLW_OK) {
+        return -1;
+      }
+      break;
+    }
+  }
+  if (api->attribute(device_id, SLW_DEVICE_MAX_SHARED_MEMORY_PER_BLOCK, &most) != SLW_OK) {
+    return -1;
+  }
+  if (most.type_index == kTVMFFIInt && most.v_int64 >= 0 &&
+      wanted > (unsigned long long)most.v_int64) {
+    return slw_error_setf("DeviceError",
+                          "kernel %s has %llu bytes of shared memory for a block, and %s(%d) has "
+                          "%lld. Make its tiles in scope \"shared\" smaller, or compile for a target "
+                          "with -max_shared_memory_per_block=%lld.",
+                          launch->kernel, wanted, api->name, (int)device_id,
+                          (long long)most.v_int64, (long long)most.v_int64);
+  }
+  return 0;
+}
+
 int slw_packed_device_launch(void *handle, const TVMFFIAny *args, int32_t num_args,
                              TVMFFIAny *result) {
   slw_device_launch launch;
+  char signature[MAX_SIGNATURE];
+  unsigned long long shared = 0;
+  const char *mark;
   const slw_device_api *api = (num_args >= HEAD_ARGS) ? api_of(&args[0]) : NULL;
   (void)handle;
   (void)result;
@@ -82,13 +117,21 @@ int slw_packed_device_launch(void *handle, const TVMFFIAny *args, int32_t num_ar
     }
     *((i < 3) ? &launch.grid[i] : &launch.block[i - 3]) = (size_t)extent;
   }
+  mark = strchr(launch.signature, ':');
+  if (mark != NULL && (size_t)(mark - launch.signature) < sizeof signature) {
+    shared = strtoull(mark + 1, NULL, 10);
+    memcpy(signature, launch.signature, (size_t)(mark - launch.signature));
+    signature[mark - launch.signature] = '\0';
+    launch.signature = signature;
+  }
   if (strlen(launch.signature) != (size_t)(num_args - HEAD_ARGS) ||
       strlen(launch.digest) != 2U * SLW_SHA256_BYTES) {
     return slw_error_setf("TypeError", "kernel %s is launched with other arguments than it has",
                           launch.kernel);
   }
   launch.args = args + HEAD_ARGS;
-  if (api->launch(&launch) != SLW_OK) {
+  if ((shared != 0U && check_shared(api, &launch, shared) != 0) ||
+      api->launch(&launch) != SLW_OK) {
     drop_workspaces();
     return -1;
   }
