@@ -110,7 +110,7 @@ def reading_of(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> Read
             if usual(prod(shape_of(producer))) > 1:
                 shape = shape_of(producer)
                 positions = zip(node.indices, own, shape, strict=False)
-                elsewhere = any(i is not v and extent > 1 for i, v, extent in positions)
+                elsewhere = any(i is not v and usual(extent) > 1 for i, v, extent in positions)
                 flat = flat and not elsewhere and shape == shape_of(tensor)
                 *outer, last = node.indices
                 if own:  # what is inlined may be a single element, wherever it is read
