@@ -31,8 +31,8 @@ from slipway.ir.function import PrimFunc
 from slipway.ir.intrin import INTRINSICS, is_pure
 from slipway.ir.visit import map_children, substitute, walk
 from slipway.transform.context import PassContext
-from slipway.transform.loop.decide import conjuncts, decides, given
-from slipway.transform.loop.ends import INDEX_TYPES, ends_of
+from slipway.transform.loop.decide import decides, given
+from slipway.transform.loop.ends import INDEX_TYPES, ends_of, guards_of
 from slipway.transform.loop.loop_partition import decided
 
 VECTOR_BYTES = 64
@@ -94,7 +94,7 @@ class _Outer:
         end = start.plus(extent)
         an.bind_range(node.loop_var, E.Range(node.min, node.extent))
         first, last, known = ends_of(
-            an, an.var_atom(node.loop_var), (start, end), _guards(node.body), ()
+            an, an.var_atom(node.loop_var), (start, end), guards_of(node.body), ()
         )
         first = an.minimum(first, end)
         steps = an.maximum(an.recombine(last.minus(first)), zero)
@@ -206,25 +206,6 @@ class _Outer:
             loop_body = substitute(body, {var: step})
             extent = ops.const(lanes, var.dtype)
             return S.For(step, first, extent, S.ForKind.SERIAL, loop_body)
-
-
-def _guards(body: S.Stmt) -> list[Any]:
-    """Return the conditions under which what is stored reads a tensor, as with padding.
-
-    Where a condition fails another number stands there, or an element of the same tensor; what is
-    joined of several tensors is no padding.
-    """
-    found: list[Any] = []
-    for node in walk(body.value) if isinstance(body, S.BufferStore) else ():
-        if isinstance(node, E.Call) and node.op == "if_then_else":
-            condition, inside, outside = node.args
-            if _tensors(outside) <= _tensors(inside):
-                found += conjuncts(condition)
-    return found
-
-
-def _tensors(value: PrimExpr) -> set[Any]:
-    return {n.buffer for n in walk(value) if isinstance(n, E.BufferLoad)}
 
 
 class _CannotVectorizeError(Exception):
