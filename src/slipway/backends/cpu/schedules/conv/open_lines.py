@@ -36,8 +36,9 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
 def _default(problem: Problem) -> Tile:
     (out,), target = problem.out_types, problem.target
     _, blocks, *size, block = out.shape
-    groups = problem.attrs.groups
-    chunks = blocks // groups
+    narrow = problem.in_types[1].shape[1] == 1 != problem.attrs.groups  # a group reads one block
+    groups = 1 if narrow else problem.attrs.groups
+    chunks = 1 if narrow else blocks // groups
     kernel = fma(target, max(1, block // vector_lanes(target, out.dtype)))
     return choose_tile(kernel, size[-1], chunks, legal=whole_groups(chunks, groups))
 
