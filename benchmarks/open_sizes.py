@@ -29,8 +29,23 @@ def _embedded(torch):
     return rows
 
 
+def _attended(x, causal=False):
+    from torch.nn.functional import scaled_dot_product_attention
+
+    heads = x.unflatten(-1, (4, 32)).transpose(1, 2)
+    made = scaled_dot_product_attention(heads, heads * 0.5, heads + 1, is_causal=causal)
+    return made.transpose(1, 2).flatten(2)
+
+
+def _scattered(x):
+    import torch
+
+    places = (x.abs() * 20).long().clamp(max=31)
+    return torch.zeros(x.shape[0], 32, 64).scatter_add(1, places, x)
+
+
 def modules():
-    """Return {name: (module, shape, open axes)}: "i" of images, "t" lengths, "n" batches."""
+    """Return {name: (module, shape, open axes)}: "i" images, "t" and "k" lengths, "n" batches."""
     from torch import nn
 
     class Done(nn.Module):
@@ -54,6 +69,7 @@ def _cases():
     torch.manual_seed(0)
     image, wide = (1, 32, ROWS, ROWS), (1, 64, ROWS, ROWS)
     every = {0: "n", 2: "i", 3: "i"}
+
     encoder = nn.TransformerEncoderLayer(128, 4, 256, batch_first=True)
     return {
         "convolution 7x7, stride 2, of 3 channels": (
@@ -93,6 +109,35 @@ def _cases():
         "largest of a row": (_Do(lambda x: x.amax(-1)), (1, 64, 100), {0: "n", 2: "t"}),
         "running sum": (_Do(lambda x: x.cumsum(1)), (1, 100, 64), {0: "n", 1: "t"}),
         "padding of an image": (nn.ReflectionPad2d(1), image, every),
+        "attention of four heads": (
+            _Do(_attended), (1, 100, 128), {0: "n", 1: "t"}),
+        "attention, no row sees those behind it": (
+            _Do(lambda x: _attended(x, causal=True)), (1, 100, 128), {0: "n", 1: "t"}),
+        "convolution of 3 axes, 3 wide": (
+            nn.Conv3d(8, 16, 3, padding=1), (1, 8, 8, 32, 32), {0: "n", 3: "i", 4: "i"}),
+        "transposed convolution of a sequence": (
+            nn.ConvTranspose1d(40, 32, 4, 2, 1), (1, 40, 100), {0: "n", 2: "t"}),
+        "dilated convolution of a sequence": (
+            nn.Conv1d(40, 64, 3, padding=4, dilation=4), (1, 40, 100), {0: "n", 2: "t"}),
+        "convolution of two groups": (nn.Conv2d(32, 64, 3, padding=1, groups=2), image, every),
+        "resize by one and a half, nearest": (nn.Upsample(scale_factor=1.5), image, every),
+        "resize to twice the size, bicubic": (
+            nn.Upsample(scale_factor=2, mode="bicubic"), image, every),
+        "ten largest of each row": (
+            _Do(lambda x: torch.topk(x, 10).values), (1, 64, 100), {0: "n", 2: "k"}),
+        "rows sorted": (_Do(lambda x: x.sort(-1).values), (1, 64, 100), {0: "n", 2: "t"}),
+        "rows added at places": (
+            _Do(_scattered), (1, 100, 64), {0: "n", 1: "t"}),
+        "zeros around an image": (nn.ZeroPad2d(1), image, every),
+        "instance norm": (nn.InstanceNorm2d(32), image, every),
+        "root mean square norm": (nn.RMSNorm(256), (1, 100, 256), {0: "n", 1: "t"}),
+        "variance over the length": (
+            _Do(lambda x: x.var(1)), (1, 100, 64), {0: "n", 1: "t"}),
+        "lower triangle": (_Do(torch.tril), (1, 100, 64), {0: "n", 1: "t"}),
+        "channels shuffled into space": (nn.PixelShuffle(2), image, every),
+        "rows split into two heads": (
+            _Do(lambda x: x.reshape(x.shape[0], x.shape[1], 2, 32).transpose(1, 2).contiguous()),
+            (1, 100, 64), {0: "n", 1: "t"}),
         "encoder layer of a transformer": (encoder, (1, 100, 128), {0: "n", 1: "t"}),
     }  # fmt: skip
 
@@ -103,7 +148,7 @@ def compare(module, shape, axes, repeat):
 
     import slipway
 
-    ranges = {"n": (1, 4), "i": (32, 96), "t": (1, 128)}
+    ranges = {"n": (1, 4), "i": (32, 96), "t": (1, 128), "k": (10, 128)}
     dims = {
         axis: torch.export.Dim(f"{kind}{axis}", min=ranges[kind][0], max=ranges[kind][1])
         for axis, kind in axes.items()

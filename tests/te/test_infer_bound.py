@@ -5,7 +5,10 @@ import pytest
 
 from slipway import te
 from slipway.ir import builder
+from slipway.ir import expr as E
 from slipway.ir.interpreter.interpret import run
+from slipway.ir.visit import walk
+from slipway.transform.loop.pipeline import run_pipeline
 
 
 def test_root_stage_under_an_attached_consumer_covers_all_its_reads():
@@ -68,3 +71,36 @@ def test_an_extern_stage_inside_a_loop_has_room_for_all_it_writes(which):
     got = np.zeros(6, "float32")
     assert run(te.lower(s, [a, out]), x, got) == 0
     np.testing.assert_array_equal(got, [x + 1, (x + 1) * 2][which] - x)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [((1, 9), (1, 40)), ((1, 3), (5, 200))])
+def test_axes_fused_and_cut_are_guarded_once(rows, columns):
+    """Below h * w, a position's row is below h: no second question for it, at any size."""
+    h, w = (E.SizeVar(n, "int32", *ends) for n, ends in (("h", rows), ("w", columns)))
+    a = te.placeholder((h, w), "float32", name="A")
+    b = te.compute((h, w), lambda i, j: a[i, j] * 2.0 + i, name="B")
+    s = te.create_schedule(b.op)
+    s[b].split(s[b].fuse(*b.op.axis), factor=16)
+    func = te.lower(s, [a, b])
+    asked = [n for n in walk(func.body) if isinstance(n, E.Call) and n.op == "likely"]
+    assert len(asked) == 1
+    ready = run_pipeline(func)
+    for size in ((rows[0], columns[0]), (rows[1], columns[1]), (2, 17), (3, 16)):
+        x = np.random.default_rng(0).standard_normal(size).astype("float32")
+        y = np.full(size, -1, "float32")
+        run(ready, x, y)
+        np.testing.assert_allclose(y, x * 2 + np.arange(size[0])[:, None], rtol=1e-6)
+
+
+def test_fused_axes_of_a_stage_inside_another_keep_their_own_ends():
+    """What is computed for one step of a consumer may reach over the end of the whole."""
+    a = te.placeholder((7, 11), "float32", name="A")
+    b = te.compute((7, 11), lambda i, j: a[i, j] + 1.0, name="B")
+    c = te.compute((7, 11), lambda i, j: b[i, j] * 2.0, name="C")
+    s = te.create_schedule(c.op)
+    outer, _ = s[c].split(c.op.axis[0], factor=3)
+    s[b].compute_at(s[c], outer)
+    s[b].split(s[b].fuse(*b.op.axis), factor=8)
+    x, y = np.arange(77, dtype="float32").reshape(7, 11), np.zeros((7, 11), "float32")
+    run(run_pipeline(te.lower(s, [a, c])), x, y)
+    np.testing.assert_array_equal(y, (x + 1) * 2)

@@ -24,6 +24,20 @@ if TYPE_CHECKING:
 
 MOST_BODY = 1 << 22  # bytes of a request
 MOST_TOKENS = 512  # that are made where a request does not say
+LOOK_AFTER_S = 0.5  # at whether the client still waits
+
+
+# What a request may ask for and this server does not do: what it says where it asks for nothing.
+UNSERVED: dict[str, tuple[Any, ...]] = {
+    "n": (1,), "best_of": (1,), "echo": (False,), "suffix": ("",), "logprobs": (False,),
+    "top_logprobs": (0,), "logit_bias": ({},), "tools": ([],), "functions": ([],),
+    "frequency_penalty": (0,), "presence_penalty": (0,),
+    "response_format": ({"type": "text"},),
+}  # fmt: skip
+
+
+class UnknownModelError(ArgumentValueError):
+    """A request names a model that the server does not have."""
 
 
 class Answer:
@@ -31,16 +45,13 @@ class Answer:
 
     def __init__(self, model: LanguageModel, body: dict[str, Any], is_chat: bool) -> None:
         self.model, self.is_chat = model, is_chat
-        if is_chat:
-            messages = body.get("messages")
-            if not isinstance(messages, list) or not all(isinstance(m, dict) for m in messages):
-                raise ArgumentValueError("'messages' must be a list of {role, content}")
-            self.tokens = model.chat_tokens([_plain(m) for m in messages])
-        else:
-            prompt = body.get("prompt")
-            if not isinstance(prompt, str):
-                raise ArgumentValueError("'prompt' must be a text")
-            self.tokens = model.encode(prompt)
+        name = model.description.name
+        if body.get("model") not in (None, name):
+            raise UnknownModelError(f"the model {body['model']!r} is not here: {name!r} is served")
+        for asked, nothing in UNSERVED.items():
+            if body.get(asked) is not None and body[asked] not in nothing:
+                raise ArgumentValueError(f"'{asked}' is {body[asked]!r}: that is not served")
+        self.tokens = _chat(model, body) if is_chat else _prompt(model, body.get("prompt"))
         if len(self.tokens) >= model.description.context:
             raise ArgumentValueError(
                 f"the prompt has {len(self.tokens)} tokens; the model's context is "
@@ -56,8 +67,8 @@ class Answer:
             None if seed is None else _whole("seed", seed, 0),
         )
         stop = body.get("stop") or []
-        self.stops = [stop] if isinstance(stop, str) else list(stop)
-        if not all(isinstance(s, str) and s for s in self.stops):
+        self.stops = [stop] if isinstance(stop, str) else stop
+        if not isinstance(stop, str | list) or not all(isinstance(s, str) and s for s in stop):
             raise ArgumentValueError("'stop' must be a text or a list of texts")
         self.made = 0
         self.reason = "stop"
@@ -95,10 +106,35 @@ class Answer:
                 "total_tokens": read + self.made}  # fmt: skip
 
 
-def _plain(message: dict[str, Any]) -> dict[str, str]:
-    content = message.get("content")
-    if isinstance(content, list):  # parts, of which texts are known
-        content = "".join(p.get("text", "") for p in content if isinstance(p, dict))
+def _chat(model: LanguageModel, body: dict[str, Any]) -> list[int]:
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise ArgumentValueError("'messages' must be a list of {role, content}, one at least")
+    return model.chat_tokens([_plain(m) for m in messages])
+
+
+def _prompt(model: LanguageModel, prompt: Any) -> list[int]:
+    if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str):
+        (prompt,) = prompt
+    if isinstance(prompt, str):
+        return model.encode(prompt)
+    count = model.description.vocabulary
+    if isinstance(prompt, list) and prompt and all(type(t) is int for t in prompt):
+        wrong = next((t for t in prompt if not 0 <= t < count), None)
+        if wrong is not None:
+            raise ArgumentValueError(f"the token {wrong} is not in the vocabulary of {count}")
+        return prompt
+    raise ArgumentValueError("'prompt' must be one text, or the tokens of one")
+
+
+def _plain(message: Any) -> dict[str, str]:
+    content = message.get("content") if isinstance(message, dict) else None
+    if isinstance(content, list):
+        texts = [p.get("text") if isinstance(p, dict) else None for p in content]
+        kinds = {p.get("type", "text") for p in content if isinstance(p, dict)}
+        if not all(isinstance(text, str) for text in texts) or kinds - {"text"}:
+            raise ArgumentValueError("the parts of a 'content' must be texts: no others are served")
+        content = "".join(str(text) for text in texts)
     if not isinstance(content, str) or not isinstance(message.get("role"), str):
         raise ArgumentValueError("a message needs a 'role' and a 'content', both texts")
     return {"role": message["role"], "content": content}
@@ -122,6 +158,7 @@ def application(model: LanguageModel) -> Starlette:
     """Return the ASGI application that serves `model`."""
     try:
         from starlette.applications import Starlette
+        from starlette.exceptions import HTTPException
         from starlette.responses import JSONResponse, StreamingResponse
         from starlette.routing import Route
     except ImportError:
@@ -133,14 +170,26 @@ def application(model: LanguageModel) -> Starlette:
     name = model.description.name
     started = int(time.time())
 
-    def refused(problem: str, status: int = 400) -> Response:
-        error = {"message": problem, "type": "invalid_request_error", "param": None, "code": None}
+    def refused(problem: str, status: int = 400, code: str | None = None) -> Response:
+        error = {"message": problem, "type": "invalid_request_error", "param": None, "code": code}
         return JSONResponse({"error": error}, status)
+
+    async def no_such_thing(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return refused(f"{request.method} {request.url.path}: {error.detail}", error.status_code)
+
+    entry = {"id": name, "object": "model", "created": started, "owned_by": "slipway"}
 
     async def models(request: Request) -> Response:
         del request
-        entry = {"id": name, "object": "model", "created": started, "owned_by": "slipway"}
         return JSONResponse({"object": "list", "data": [entry]})
+
+    async def one_model(request: Request) -> Response:
+        wanted = request.path_params["name"]
+        if wanted != name:
+            problem = f"the model {wanted!r} is not here: {name!r} is served"
+            return refused(problem, 404, "model_not_found")
+        return JSONResponse(entry)
 
     async def complete(request: Request) -> Response:
         is_chat = request.url.path.endswith("/chat/completions")
@@ -154,15 +203,21 @@ def application(model: LanguageModel) -> Starlette:
             if not isinstance(body, dict):
                 return refused("the body must be a JSON object")
             answer = Answer(model, body, is_chat)
+        except RecursionError:
+            return refused("the body is nested too deeply")
+        except UnknownModelError as error:
+            return refused(str(error), 404, "model_not_found")
         except (ValueError, SlipwayError) as error:  # JSONDecodeError is a ValueError
             return refused(str(error))
         made = _Form(is_chat, name)
         if body.get("stream"):
-            events = _events(answer, made, busy)
+            options = body.get("stream_options")
+            usage = isinstance(options, dict) and bool(options.get("include_usage"))
+            events = _events(answer, made, busy, usage)
             return StreamingResponse(events, media_type="text/event-stream")
         try:
             async with busy:
-                text = await asyncio.to_thread(lambda: "".join(answer.pieces()))
+                text = await _whole_text(answer, request)
         except SlipwayError as error:
             return refused(str(error), 500)
         return JSONResponse(made.whole(text, answer))
@@ -170,13 +225,29 @@ def application(model: LanguageModel) -> Starlette:
     return Starlette(
         routes=[
             Route("/v1/models", models),
+            Route("/v1/models/{name:path}", one_model),
             Route("/v1/completions", complete, methods=["POST"]),
             Route("/v1/chat/completions", complete, methods=["POST"]),
-        ]
+        ],
+        exception_handlers={HTTPException: no_such_thing},
     )
 
 
-async def _events(answer: Answer, made: _Form, busy: asyncio.Lock) -> AsyncIterator[str]:
+async def _whole_text(answer: Answer, request: Request) -> str:
+    """Return the text, or what there is of it when the client goes away: nobody waits for more."""
+    text, pieces, looked = "", answer.pieces(), time.monotonic()
+    while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+        text += piece
+        if time.monotonic() - looked > LOOK_AFTER_S:
+            if await request.is_disconnected():
+                break
+            looked = time.monotonic()
+    return text
+
+
+async def _events(
+    answer: Answer, made: _Form, busy: asyncio.Lock, usage: bool
+) -> AsyncIterator[str]:
     """Yield the events of a stream; the model is free again when the client goes away."""
     await busy.acquire()
     step: asyncio.Future[str | None] | None = None
@@ -191,6 +262,8 @@ async def _events(answer: Answer, made: _Form, busy: asyncio.Lock) -> AsyncItera
                 break
             yield made.event({"content": piece} if answer.is_chat else piece, None)
         yield made.event({} if answer.is_chat else "", answer.reason)
+        if usage:
+            yield made.usage(answer)
         yield "data: [DONE]\n\n"
     except SlipwayError as error:
         yield f"data: {json.dumps({'error': {'message': str(error)}})}\n\n"
@@ -221,6 +294,12 @@ class _Form:
     def event(self, part: Any, reason: str | None) -> str:
         """Return one event of a stream."""
         key = "delta" if self.is_chat else "text"
-        choice = {"index": 0, key: part, "finish_reason": reason}
+        return self._event(choices=[{"index": 0, key: part, "finish_reason": reason}])
+
+    def usage(self, answer: Answer) -> str:
+        """Return the event that counts the tokens of a stream, its last."""
+        return self._event(choices=[], usage=answer.usage())
+
+    def _event(self, **parts: Any) -> str:
         kind = "chat.completion.chunk" if self.is_chat else "text_completion"
-        return f"data: {json.dumps({**self.head, 'object': kind, 'choices': [choice]})}\n\n"
+        return f"data: {json.dumps({**self.head, 'object': kind, **parts})}\n\n"

@@ -96,11 +96,13 @@ class ComputeNest:
 
         for value, extent in (*self.nest.guards, *self.nest.repeats):
             require(value, extent)
-        for axis, (_low, _extent) in self.nest.ranges.items():
+        for axis, (low, extent) in self.nest.ranges.items():
             assert axis.dom is not None
             value = self.nest.values[an.var_atom(axis.var)]
-            first = an.linear(axis.dom.min)
-            require(value, first.plus(an.linear(axis.dom.extent)))
+            first, whole = an.linear(axis.dom.min), an.linear(axis.dom.extent)
+            is_all = (low.key, extent.key) == (first.key, whole.key)
+            if not (is_all and axis in self.nest.fused):
+                require(value, first.plus(whole))
             below = an.recombine(value.minus(first))
             if not an.decide(E.GE, below):
                 condition = E.GE(an.to_expr(value), an.to_expr(first))

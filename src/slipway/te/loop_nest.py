@@ -53,6 +53,7 @@ class LoopNest:
         self.values: dict[Atom, Linear] = {}
         self.loops: list[LeafLoop] = []
         self.guards: list[tuple[Linear, Linear]] = []
+        self.fused: set[IterVar] = set()  # that `guards` keep within their `ranges`
         self.repeats: list[tuple[Linear, Linear]] = []
         self.path: list[LeafLoop] = []
         self.unsure: list[tuple[IterVar, E.PrimExpr]] = []  # axes, and their steps in int64
@@ -186,6 +187,8 @@ class LoopNest:
                     size = an.to_expr(self._counted_in(inner, fused.dtype))
                     quotient = an.linear(E.FloorDiv(top, size))
                     rest = an.linear(E.FloorMod(top, size))
+                # Below a * b, what is divided by b is below a, though few proofs find it.
+                self.fused |= {relation.outer, relation.inner}
                 for axis, value in ((relation.outer, quotient), (relation.inner, rest)):
                     own = self.dtype(axis)  # wider than a fused axis of few steps may be
                     is_cast = own == "int64" or relation.fused in self.wide

@@ -46,7 +46,7 @@ KERNELS = {
     "pad.rows": lambda: relay.nn.pad(var("x", 5, 143), ((1, 0), (2, 3)), pad_mode="edge"),
     "tile.rows": lambda: relay.tanh(relay.tile(var("x", 5, 43), (2, 3))),
     "softmax.rows": lambda: relay.nn.softmax(var("x", 5, 43)),
-    "softmax.long": lambda: relay.nn.softmax(var("x", 3, 171)),
+    "softmax.long": lambda: relay.nn.softmax(var("x", 3, 371)),
     "norm.rows": lambda: relay.nn.layer_norm(var("x", 5, 139), var("g", 139), var("b", 139)),
     "pool.rows": lambda: pool("max", 1, 3, 13, 37),
     "pool.whole": lambda: pool("avg", 2, 3, 9, 11),

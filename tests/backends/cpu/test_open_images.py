@@ -10,6 +10,9 @@ from slipway.backends.primitive import schedule_primitive
 from slipway.compiler.kernels import lower_kernel
 from slipway.compiler.relay_build import kernel_graph
 from slipway.contrib.graph_executor import GraphModule
+from slipway.ir import expr as E
+from slipway.ir import stmt as S
+from slipway.ir.visit import walk
 from slipway.relay.dims import Dim
 from slipway.target import Target
 
@@ -153,6 +156,61 @@ def test_other_numbers_of_axes(kind):
         with torch.no_grad():
             wanted = module(x).numpy()
         assert abs(model(x) - wanted).max() / abs(wanted).max() < 1e-5, (n, size)
+
+
+DEPTHWISE = {
+    "3": (torch.nn.Conv1d(16, 16, 3, padding=1, groups=16), [(1,), (5,), (8,), (33,), (70,)]),
+    "5, stride 2": (torch.nn.Conv1d(16, 16, 5, 2, 2, groups=16), [(3,), (7,), (17,), (70,)]),
+    "3x3": (torch.nn.Conv2d(32, 32, 3, padding=1, groups=32), [(1, 1), (2, 9), (40, 40), (3, 16)]),
+    "uneven": (
+        torch.nn.Sequential(
+            torch.nn.ZeroPad2d((0, 2, 1, 3)), torch.nn.Conv2d(16, 16, (4, 3), groups=16)
+        ),
+        [(1, 1), (1, 24), (9, 8), (40, 39)],
+    ),
+    "dilated, stride 2": (
+        torch.nn.Conv2d(16, 16, 3, 2, 2, dilation=2, groups=16), [(3, 3), (9, 17), (40, 40)],
+    ),
+    "3x3x3": (torch.nn.Conv3d(8, 8, 3, padding=1, groups=8), [(2, 1, 1), (3, 5, 24), (6, 9, 8)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64-v3", "c"])
+@pytest.mark.parametrize("name", DEPTHWISE)
+def test_depthwise_of_any_size(name, target):
+    """Rows shorter than a tile, of one tile, and with tiles of which all taps are inside."""
+    torch.manual_seed(0)
+    module, sizes = DEPTHWISE[name]
+    conv = module if hasattr(module, "in_channels") else module[1]
+    axes = len(sizes[0])
+    shape = (2, conv.in_channels, *(12,) * axes)
+    low = 1 if max(conv.stride) == 1 else 3  # torch.export takes one position for a constant
+    dims = {0: ("n", 1, 3)} | {2 + a: (f"s{a}", low, 70 if axes == 1 else 40) for a in range(axes)}
+    model = slipway.compile(exported(module, shape, dims), target, quiet=True)
+    for n, size in zip((1, 3, 2, 1, 2), sizes, strict=False):
+        x = torch.randn(n, conv.in_channels, *size)
+        with torch.no_grad():
+            wanted = module(x).numpy()
+        assert abs(model(x) - wanted).max() / abs(wanted).max() < 1e-5, (n, size)
+
+
+def test_depthwise_copies_no_image():
+    """In the middle of a row the taps are read where they lie, as of an image of known size."""
+    x = slipway.relay.var("x", shape=(Dim("n", 1, 4), 2, Dim("h", 1, 64), Dim("w", 8, 96), 16))
+    weight = slipway.relay.var("weight", shape=(2, 1, 3, 3, 1, 16))
+    body = slipway.relay.nn.contrib_depthwise_conv2d_nchwc(x, weight, groups=32, padding=1)
+    function = body.as_function().with_attr("Primitive", 1)
+    target = Target("llvm -mcpu=x86-64-v4")
+    assert schedule_primitive(function, target).implementation == "depthwise_nchwc.direct"
+    lowered = lower_kernel("kernel", function, target)
+    assert "pad" not in str(lowered)
+    choices = [s for s in walk(lowered.body) if isinstance(s, S.IfThenElse) and is_likely(s)]
+    asked = [any(isinstance(s, S.IfThenElse) for s in walk(c.then_case)) for c in choices]
+    assert not all(asked)  # inside of rows and images nothing is asked any more
+
+
+def is_likely(choice):
+    return any(isinstance(n, E.Call) and n.op == "likely" for n in walk(choice.condition))
 
 
 @pytest.mark.parametrize("name", CONVOLUTIONS)

@@ -8,6 +8,8 @@ import slipway as tvm
 from slipway import relay, te
 from slipway.backends.cpu.schedules.reduction import row_axes
 from slipway.backends.primitive import schedule_primitive
+from slipway.compiler.kernels import lower_kernel
+from slipway.relay.dims import Dim
 from slipway.target import Target
 
 
@@ -83,11 +85,31 @@ def test_the_first_or_last_of_equal_elements(target, shape, last):
 
 
 @pytest.mark.parametrize("target", [*TARGETS, "c"])
-@pytest.mark.parametrize("shape", [(3, 128), (2, 2, 77), (1, 501)])
+@pytest.mark.parametrize("shape", [(3, 512), (2, 2, 677), (1, 1201)])
 def test_long_softmax(target, shape):
     assert run(relay.nn.softmax(var("x", *shape)), target) == "softmax.long"
     body = relay.nn.log_softmax(var("x", *shape)) * relay.const(2.0)
     assert run(body, target) == "softmax.long"
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "c"])
+@pytest.mark.parametrize("shape", [(3, 48), (5, 31), (2, 9, 17), (3, 15), (40, 5), (9, 100)])
+def test_softmax_of_rows_with_every_rest(target, shape):
+    """The last vector reaches back, and what it has of the one before is added once."""
+    assert run(relay.nn.softmax(var("x", *shape)), target) in ("softmax.rows", "softmax.long")
+    body = relay.nn.log_softmax(var("x", *shape)) * relay.const(2.0)
+    assert run(body, target) in ("softmax.rows", "softmax.long")
+
+
+def test_softmax_waits_for_no_chain_of_elements():
+    """Partial results of lanes are joined half with half, in kernels of open rows and of known."""
+    for length in (100, Dim("t", 16, 128)):
+        x = var("x", 8, length)
+        function = relay.nn.softmax(x).as_function().with_attr("Primitive", 1)
+        body = str(lower_kernel("kernel", function, Target("llvm -mcpu=x86-64-v4")))
+        assert "max_half" in body
+        assert "sum_half" in body
+        assert "likely" not in body
 
 
 @pytest.mark.parametrize(

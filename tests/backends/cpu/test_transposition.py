@@ -6,8 +6,11 @@ from kernel_check import TARGETS, run, var
 
 import slipway
 from slipway import IRModule, relay
+from slipway.backends.primitive import schedule_primitive
 from slipway.compiler.kernels import lower_kernel
+from slipway.contrib.graph_executor import GraphModule
 from slipway.ir import expr as E
+from slipway.ir import stmt as S
 from slipway.ir.visit import walk
 from slipway.relay.interpret import interpret
 from slipway.target import Target
@@ -141,3 +144,59 @@ def test_the_shortest_sizes_are_right_as_well():
     for length in (1, 2, 7, 8, 9, 40):
         x = np.random.default_rng(0).random((5, length, 24), dtype="float32")
         np.testing.assert_array_equal(module(x), x.transpose(0, 2, 1))
+
+
+@pytest.mark.parametrize("moved", [(0, 2, 1, 3), (2, 0, 1, 3)])
+def test_heads_of_an_open_length_that_begins_at_one_are_copied_in_vectors(moved):
+    """Whether an axis has several elements is a matter of time only, and need not be known."""
+    n, t = relay.Dim("n", 1, 4), relay.Dim("t", 1, 128)
+    x = relay.var("x", shape=(n, t, 64))
+    body = relay.transpose(relay.reshape(x, (n, t, 2, 32)), moved)
+    function = body.as_function().with_attr("Primitive", 1)
+    target = Target("llvm -mcpu=x86-64-v3")
+    assert schedule_primitive(function, target).implementation == "loops.elementwise"
+    lowered = lower_kernel("kernel", function, target)
+    stores = [node for node in walk(lowered.body) if isinstance(node, S.BufferStore)]
+    assert stores
+    assert all(s.value.lanes > 1 for s in stores)
+    module = GraphModule(relay.build(IRModule.from_expr(body), "llvm")["default"]())
+    for rows, length in ((1, 1), (4, 128), (2, 33)):
+        data = np.random.default_rng(0).standard_normal((rows, length, 64)).astype("float32")
+        module.run(x=data)
+        wanted = data.reshape(rows, length, 2, 32).transpose(moved)
+        np.testing.assert_array_equal(module.get_output(0).numpy(), wanted)
+
+
+OPEN_COPIES = {
+    "into blocks": ((1, 32), (0, 1, 2, 3), ("NCHW", "NCHW16c")),
+    "out of blocks": ((1, 2, 16), (0, 1, 3, 4, 2), ("NCHW16c", "NCHW")),
+    "to channels last": ((1, 20), (0, 1, 2, 3), ("NCHW", "NHWC")),
+    "from channels last": ((1, 20), (0, 2, 3, 1), ("NHWC", "NCHW")),
+}
+
+
+@pytest.mark.parametrize("name", OPEN_COPIES)
+def test_images_that_may_have_one_position_are_exchanged_in_registers(name):
+    """A whole tile asks nothing but whether it is one: a position below h * w lies in a row."""
+    (_, *channels), order, layouts = OPEN_COPIES[name]
+    n, h, w = relay.Dim("n", 1, 3), relay.Dim("h", 1, 24), relay.Dim("w", 1, 80)
+
+    def shape(n, h, w):
+        given = (n, channels[0], h, w, *channels[1:])
+        if len(channels) == 2:
+            return given
+        return tuple(given[a] for a in order)
+
+    body = relay.layout_transform(relay.var("x", shape=shape(n, h, w)), *layouts)
+    assert shuffles(body) > 0
+    function = body.as_function().with_attr("Primitive", 1)
+    lowered = lower_kernel("kernel", function, Target("llvm -mcpu=x86-64-v4"))
+    whole = next(s for s in walk(lowered.body) if isinstance(s, S.IfThenElse)).then_case
+    assert not any(isinstance(node, S.IfThenElse) for node in walk(whole))
+    module = GraphModule(relay.build(IRModule.from_expr(body), "llvm")["default"]())
+    for size in ((1, 1, 1), (2, 1, 5), (1, 3, 5), (3, 24, 80), (1, 4, 16), (2, 7, 33)):
+        x = np.random.default_rng(0).standard_normal(shape(*size)).astype("float32")
+        module.run(x=x)
+        fixed = relay.var("x", shape=x.shape)
+        wanted = interpret(relay.layout_transform(fixed, *layouts).as_function(), x)
+        np.testing.assert_array_equal(module.get_output(0).numpy(), wanted)

@@ -171,9 +171,38 @@ class Skip(torch.nn.Module):
         )
 
 
+class OfTheLength(torch.nn.Module):
+    """What is computed of a length itself, and of squares of it."""
+
+    def forward(self, x):
+        count = x.shape[1]
+        square = x @ x.mT
+        attend = torch.nn.functional.scaled_dot_product_attention
+        return (
+            attend(x, x * 0.5, x + 1, is_causal=True),
+            square + torch.eye(count) * 0.5,
+            x.sum(1) / count,
+            x * (2 * count + 1) - count,
+            torch.arange(count) * 10 // count,
+            torch.diagonal(square, dim1=1, dim2=2),
+            x.var(1, correction=0),
+            x.std((0, 1), keepdim=True),
+            *x.median(1),
+            *x.median(1, keepdim=True),
+            torch.nn.functional.pad(x, (1, 2), mode="circular"),
+            torch.nn.functional.pad(x, (2, 1), mode="reflect"),
+        )
+
+
 @pytest.mark.parametrize(
     ("module", "shape", "dims", "sizes"),
     [
+        (
+            OfTheLength,
+            (2, 7, 4),
+            {0: ("n", 1, 3), 1: ("t", 2, 40)},
+            [(1, 2), (3, 40), (2, 17), (1, 16), (2, 31)],
+        ),
         (Sorted, (3, 7, 4), {0: ("n", 1, 5), 1: ("t", 2, 40)}, [(1, 2), (5, 40), (2, 31)]),
         (Skip, (1, 2, 10, 14), {2: ("h", 4, 24), 3: ("w", 4, 24)}, [(4, 4), (24, 23), (7, 18)]),
     ],

@@ -88,6 +88,11 @@ def spreading():
             f"mirror_pad {mode}", lambda x, m=mode, w=width: NN.mirror_pad(x, w, m), [x],
             np.pad(x, width, mode.lower()),
         )  # fmt: skip
+        yield (
+            f"mirror_pad {mode}, all of an axis",
+            lambda x, m=mode: NN.mirror_pad(x, ((0, 0), (0, 0), (3, 3)), m), [x],
+            np.pad(x, ((0, 0), (0, 0), (3, 3)), mode.lower()),
+        )  # fmt: skip
     old, new = real(2, 5, 3), real(2, 2, 3)
     yield (
         "fifo_buffer", lambda d, b: NN.fifo_buffer(d, b, 1), [new, old],

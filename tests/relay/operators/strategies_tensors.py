@@ -115,7 +115,7 @@ def strided_slice(d):
 @strategy("nn.pad")
 def pad(d):
     shape = d.shape(1, 4, size=300)
-    mode = d.pick(["constant", "edge", "reflect", "wrap"])
+    mode = d.pick(["constant", "edge", "reflect", "symmetric", "wrap"])
     most = [2 if mode in ("constant", "edge") else min(2, e - 1) for e in shape]
     width = tuple((d.int(0, m), d.int(0, m)) for m in most)
     if mode == "constant" and d.bool():  # negative amounts crop

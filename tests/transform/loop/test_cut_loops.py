@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from slipway import te
+from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.interpreter.interpret import run
 from slipway.ir.verify import verify
@@ -122,3 +123,32 @@ def test_values_behind_a_condition_are_decided_too():
     x, y = np.arange(10, dtype="float32"), np.zeros(12, "float32")
     run(ready, x, y)
     np.testing.assert_array_equal(y, np.pad(x, 1, constant_values=7))
+
+
+def test_a_loop_of_open_ends_asks_once_a_step():
+    """A tile in the middle has a body without conditions; the first and the last keep theirs."""
+    tiles = E.SizeVar("tiles", "int32", 1, 13)
+    n, told = tiles * 8, te.placeholder((tiles,), name="Told")
+    x, w = te.placeholder((n,), name="X"), te.placeholder((3,), name="W")
+    k = te.reduce_axis((0, 3), "k")
+    inside = lambda i: te.all(i + k >= 1, i + k < n + 1)  # noqa: E731
+    out = te.compute((n,), lambda i: te.sum(x(i + k - 1) * w(k), axis=k, where=inside(i)), name="O")
+    s = te.create_schedule(out.op)
+    outer, inner = s[out].split(out.op.axis[0], factor=8)
+    s[out].unroll(inner)
+    s[out].pragma(outer, "loop_partition_hint", True)
+    ready = verify(run_pipeline(te.lower(s, [told, x, w, out])), "ready")
+    (choice,) = (
+        c for c in walk(ready.body)
+        if isinstance(c, S.IfThenElse) and any(
+            isinstance(p, E.Call) and p.op == "likely" for p in walk(c.condition)
+        )
+    )  # fmt: skip
+    assert not any(isinstance(c, S.IfThenElse) for c in walk(choice.then_case))
+    assert any(isinstance(c, S.IfThenElse) for c in walk(choice.else_case))
+    for size in (8, 16, 40, 104):
+        given, taps = np.arange(1, size + 1, dtype="float32"), np.float32([1, 2, 3])
+        got = np.zeros(size, "float32")
+        run(ready, np.zeros(size // 8, "float32"), given, taps, got)
+        full = np.pad(given, 1)
+        np.testing.assert_array_equal(got, [full[i : i + 3] @ taps for i in range(size)])

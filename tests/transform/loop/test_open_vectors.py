@@ -38,16 +38,16 @@ def padded(left):
 @pytest.mark.parametrize("size", [1, 15, 16, 17, 64, 99, 100])
 def test_a_loop_of_open_extent_is_vectors_and_a_tail(size):
     func = vectorized(lambda a, i, n: a[i] * 2.0)
-    assert stores(func) == [16, 1]
+    assert stores(func) == [16, 8, 4, 2, 1]
     x, y = np.arange(size, dtype="float32"), np.zeros(size, "float32")
     run(func, x, y)
     np.testing.assert_array_equal(y, x * 2)
 
 
-@pytest.mark.parametrize(("high", "lanes"), [(8, 8), (9, 8), (3, 2)])
+@pytest.mark.parametrize(("high", "lanes"), [(8, [8, 4, 2, 1]), (9, [8, 4, 2, 1]), (3, [2, 1])])
 def test_vectors_are_no_longer_than_the_loop_may_be(high, lanes):
     func = vectorized(lambda a, i, n: a[i] + 1.0, high=high)
-    assert stores(func) == [lanes, 1]
+    assert stores(func) == lanes
     for size in range(1, high + 1):
         x, y = np.arange(size, dtype="float32"), np.zeros(size, "float32")
         run(func, x, y)
@@ -58,15 +58,85 @@ def test_vectors_are_no_longer_than_the_loop_may_be(high, lanes):
 def test_padding_is_cut_off_and_what_is_copied_has_no_guard(left, right):
     low = max(1, -right - left + 1)
     func = vectorized(padded(left), left + right, low)
-    (wide,) = (n for n in walk(func.body) if isinstance(n, S.BufferStore) and n.value.lanes > 1)
-    assert isinstance(wide.value, E.BufferLoad)
-    assert not any(isinstance(n, S.IfThenElse) for n in walk(func.body))
+    wide = [n for n in walk(func.body) if isinstance(n, S.BufferStore) and n.value.lanes > 1]
+    assert [n.value.lanes for n in wide] == [16, 8, 4, 2]
+    assert all(isinstance(n.value, E.BufferLoad) for n in wide)
+    asked = [n.condition for n in walk(func.body) if isinstance(n, S.IfThenElse)]
+    assert all(isinstance(c, E.EQ) for c in asked)  # what is left has so many elements
     for size in (low, low + 1, 14, 15, 16, 17, 18, 33, 100):
         x = np.random.default_rng(size).standard_normal(size, np.float32)
         y = np.zeros(size + left + right, "float32")
         run(func, x, y)
         wanted = np.pad(x, (left, max(0, right)), constant_values=0.5)[: len(y)]
         np.testing.assert_array_equal(y, wanted)
+
+
+@pytest.mark.parametrize(("left", "right"), [(1, 1), (2, 0), (3, 7)])
+def test_what_is_computed_of_a_padding_is_cut_like_it(left, right):
+    """Reflections, too: where the guard fails another element of the tensor stands."""
+
+    def body(a, i, n):
+        at = te.max(i - left, left - i)
+        at = te.min(at, 2 * (n - 1) - at)
+        inside = te.all(i >= left, i < n + left)
+        return te.if_then_else(inside, a[i - left], a[at]) * 2.0 + 1.0
+
+    func = vectorized(body, left + right, max(left, right) + 1)
+    wide = [n for n in walk(func.body) if isinstance(n, S.BufferStore) and n.value.lanes > 1]
+    assert [n.value.lanes for n in wide] == [16, 8, 4, 2]
+    loads = [part for n in wide for part in walk(n.value) if isinstance(part, E.BufferLoad)]
+    assert all(isinstance(load.indices[0], E.Ramp) for load in loads)
+    for size in (8, 9, 15, 16, 31, 47, 100):
+        x = np.random.default_rng(size).standard_normal(size, np.float32)
+        y = np.zeros(size + left + right, "float32")
+        run(func, x, y)
+        np.testing.assert_array_equal(y, np.pad(x, (left, right), "reflect") * 2 + 1)
+
+
+def test_tensors_joined_are_not_cut_like_a_padding():
+    """Both are long: what follows the first would be a serial loop."""
+    n = E.SizeVar("n", "int32", 1, 100)
+    a, b = (te.placeholder((n,), "float32", name=name) for name in "AB")
+    c = te.compute((2 * n,), lambda i: te.if_then_else(i < n, a[i], b[i - n]), name="C")
+    s = te.create_schedule(c.op)
+    s[c].vectorize(c.op.axis[0])
+    func = verify(run_pipeline(te.lower(s, [a, b, c])), "ready")
+    wide = [m for m in walk(func.body) if isinstance(m, S.BufferStore) and m.value.lanes == 16]
+    assert len(wide) == 2
+    for size in (1, 15, 16, 40, 100):
+        x, y = np.arange(size, dtype="float32"), -np.arange(size, dtype="float32")
+        z = np.zeros(2 * size, "float32")
+        run(func, x, y, z)
+        np.testing.assert_array_equal(z, np.concatenate([x, y]))
+
+
+def test_long_bodies_have_a_serial_tail():
+    def body(a, i, n):
+        value = a[i]
+        for number in range(20):
+            value = value * a[i] + float(number)
+        return value
+
+    assert stores(vectorized(body)) == [16, 1]
+
+
+def test_conditions_on_the_rows_are_asked_before_the_vectors():
+    n, m = (E.SizeVar(name, "int32", 1, 50) for name in "nm")
+    a = te.placeholder((n, m), "float32", name="A")
+    inside = lambda i: te.all(i >= 1, i < n + 1)  # noqa: E731
+    b = te.compute(
+        (n + 2, m), lambda i, j: te.if_then_else(inside(i), a[i - 1, j], te.const(0.0, "float32")),
+        name="B",
+    )  # fmt: skip
+    s = te.create_schedule(b.op)
+    s[b].vectorize(b.op.axis[1])
+    func = verify(run_pipeline(te.lower(s, [a, b])), "ready")
+    assert not any(isinstance(x, E.Call) and x.op == "if_then_else" for x in walk(func.body))
+    for rows, columns in ((1, 1), (3, 17), (50, 50)):
+        x = np.random.default_rng(rows).standard_normal((rows, columns)).astype("float32")
+        y = np.zeros((rows + 2, columns), "float32")
+        run(func, x, y)
+        np.testing.assert_array_equal(y, np.pad(x, ((1, 1), (0, 0))))
 
 
 def test_a_guard_that_never_holds_leaves_no_vector_that_runs():

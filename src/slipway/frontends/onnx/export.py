@@ -230,7 +230,10 @@ class _Writer:
         return self._node("Clip", [given[0], *ends])
 
     def pad(self, call: Call, given: list[str]) -> str:
-        """Write a padding."""
+        """Write a padding; ONNX has none that repeats the last element."""
+        if call.attrs.pad_mode == "symmetric":
+            self.unknown.append("nn.pad (symmetric)")
+            return given[0]
         width = [[int(v) for v in pair] for pair in call.attrs.pad_width]
         pads = self._constant(np.array([p[0] for p in width] + [p[1] for p in width], "int64"))
         dtype = call.checked_type.dtype  # type: ignore[attr-defined]

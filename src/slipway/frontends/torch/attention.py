@@ -88,9 +88,7 @@ def attention(node: NodeView) -> Any:
     scores = relay.multiply(scores, like(scale, scores))
     mask = node.optional("attn_mask")
     if node.arg("is_causal", False):
-        rows, columns = scores.tensor_type.shape[-2:]
-        take_table(rows, columns)
-        mask = const(np.tril(np.ones((rows, columns), bool)))
+        mask = _not_behind(*scores.tensor_type.shape[-2:])
     if mask is not None:
         kind = scores.tensor_type.dtype
         if mask.tensor_type.dtype == "bool":
@@ -99,6 +97,15 @@ def attention(node: NodeView) -> Any:
     result = product_of(relay.nn.softmax(scores, -1), cast(value, wide or dtype), wide)
     result = cast(result, dtype)
     return result if len(node.outputs) == 1 else [result, *[None] * (len(node.outputs) - 1)]
+
+
+def _not_behind(rows: int, columns: int) -> Any:
+    """Return which columns each row sees: those up to its own number."""
+    if is_open(rows) or is_open(columns):
+        places = relay.reshape(relay.arange(0, rows, dtype="int32"), (rows, 1))
+        return relay.greater_equal(places, relay.arange(0, columns, dtype="int32"))
+    take_table(rows, columns)
+    return const(np.tril(np.ones((rows, columns), bool)))
 
 
 @converter("_grouped_mm", "transformers::grouped_mm_fallback")

@@ -14,7 +14,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.converter_table import ConverterTable, UnsupportedNode
-from slipway.relay.dims import is_open
+from slipway.relay.dims import SymbolDim, is_open
 from slipway.relay.expr import Constant, Expr
 from slipway.relay.op_registry import const
 from slipway.relay.types import TensorType
@@ -149,10 +149,23 @@ class NodeView:
     # -- numbers -------------------------------------------------------------------------------
 
     def as_tensor(self, value: Any, dtype: str) -> Expr:
-        """Return a tensor or a Python number with the dtype."""
+        """Return a tensor, a Python number or an open size with the dtype."""
+        if is_open(value):
+            return self._size(value, dtype)
         if not isinstance(value, Expr):
             return number(value, dtype)
         return cast(value, dtype)
+
+    def _size(self, size: SymbolDim, dtype: str) -> Expr:
+        """Return what an open size is when the model runs: read from the shape of a tensor."""
+        places: list[tuple[Expr, int]] = []
+        for value in self.arguments.values():
+            shape: tuple[Any, ...] = value.tensor_type.shape if isinstance(value, Expr) else ()
+            if size in shape:
+                places.append((value, shape.index(size)))
+        tensor, axis = places[0] if places else (relay.zeros((size,), "bool"), 0)
+        found = relay.strided_slice(relay.shape_of(tensor, "int64"), [axis], [axis + 1])
+        return cast(relay.reshape(found, ()), dtype)
 
     def pair(self, dtype: str, first: str = "self", second: str = "other") -> tuple[Expr, Expr]:
         """Return two operands with the dtype."""

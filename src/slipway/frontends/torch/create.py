@@ -63,6 +63,11 @@ def linspace(node: NodeView) -> Any:
 @converter("eye")
 def eye(node: NodeView) -> Any:
     """Ones on the diagonal."""
+    rows, columns = node.out.shape
+    if is_open(rows) or is_open(columns):
+        places = relay.reshape(relay.arange(0, rows, dtype="int32"), (rows, 1))
+        same = relay.equal(places, relay.arange(0, columns, dtype="int32"))
+        return relay.cast(same, node.out.dtype)
     take_table(*node.out.shape)
     return const(np.eye(node.out.shape[0], node.out.shape[1], dtype=node.out.dtype))
 

@@ -76,9 +76,9 @@ def variance(node: NodeView) -> Any:
     centred = relay.subtract(x, mean)
     total = relay.sum(relay.multiply(centred, centred), axes, keep)
     if any(map(is_open, sizes)):
-        # A sum over what reads the tensor: a kernel knows the sizes of what it reads.
-        same, other = (cast(f(x, x), x.tensor_type.dtype) for f in (relay.equal, relay.not_equal))
-        counted = relay.sum(relay.add(same, other), axes, keep)
+        counted = like(math.prod(d for d in sizes if not is_open(d)), x)
+        for size in filter(is_open, sizes):
+            counted = relay.multiply(counted, node.as_tensor(size, x.tensor_type.dtype))
         less = relay.subtract(counted, like(correction, x))
         result = relay.divide(total, relay.maximum(less, like(0, x)))
     else:
@@ -136,7 +136,7 @@ def ranked(node: NodeView) -> Any:
         count = flat.tensor_type.shape[0]
         if count == 0 and dtypes.is_float(flat.tensor_type.dtype):
             return number(np.nan, flat.tensor_type.dtype)
-        values = relay.topk(flat, count, 0, "values", True, "int64")
+        values = relay.topk(flat, 0 if is_open(count) else count, 0, "values", True, "int64")
         at = (count - 1) // 2
         return _or_nan(relay.reshape(relay.strided_slice(values, [at], [at + 1]), ()), flat, (0,))
     axis = node.axis(default=-1)
@@ -144,7 +144,8 @@ def ranked(node: NodeView) -> Any:
     at = (count - 1) // 2 if node.kind == "median" else int(node.arg("k")) - 1
     if not node.rank():
         return [x, number(0, "int64")]
-    found = relay.topk(x, at + 1, axis, "both", True, "int64")
+    most = 0 if is_open(at) else at + 1  # all of them, of whatever size
+    found = relay.topk(x, most, axis, "both", True, "int64")
     results = [relay.strided_slice(part, [at], [at + 1], axes=[axis]) for part in found]
     if not node.arg("keepdim", False):
         results = [relay.squeeze(part, [axis]) for part in results]

@@ -221,7 +221,10 @@ def _rolled(node: NodeView, x: Any, axis: int, shift: int) -> Any:
     return relay.concatenate([behind, front], axis)
 
 
-MODES = {"reflection": "reflect", "replication": "edge", "reflect": "reflect", "replicate": "edge"}
+MODES = {
+    "reflection": "reflect", "reflect": "reflect", "replication": "edge", "replicate": "edge",
+    "circular": "wrap",
+}  # fmt: skip
 
 
 @converter(
@@ -248,7 +251,7 @@ def pad(node: NodeView) -> Any:
     if mode == "constant":
         return relay.nn.pad(x, pairs, node.arg("value", 0))
     if mode not in MODES:
-        raise node.unsupported(f"mode={mode!r}; constant, reflect and replicate are served")
+        raise node.unsupported(f"mode={mode!r}; constant, {', '.join(MODES)} are served")
     return relay.nn.pad(x, pairs, 0, MODES[mode])
 
 

@@ -11,6 +11,7 @@ from slipway import relay
 from slipway.frontends.budget import take_table
 from slipway.frontends.columns import image_of_columns
 from slipway.frontends.torch.converters import NodeView, converter
+from slipway.relay.dims import is_open
 from slipway.relay.op_registry import const
 
 
@@ -77,6 +78,10 @@ def diagonal(node: NodeView) -> Any:
     if not count:
         return const(np.zeros(node.out.shape, node.out.dtype))
     flat, _, first, step = _matrices(node)
+    if is_open(step):
+        steps = relay.multiply(relay.arange(0, count, dtype="int64"), node.as_tensor(step, "int64"))
+        places = relay.add(steps, node.as_tensor(first, "int64"))
+        return relay.take(flat, places, node.rank() - 2, mode="clip")
     end = first + (count - 1) * step + 1
     return relay.strided_slice(flat, [first], [end], [step], axes=[node.rank() - 2])
 

@@ -20,6 +20,9 @@ Where an outer loop has a say, a condition around all that a loop does becomes i
 
     for ky in range(3):                  ->    for ky in range(max(0, 1 - y), min(3, 33 - y)):
         if 0 <= y + ky - 1 < 32: use(ky)           use(ky)
+
+A loop of open ends asks at each step once whether all conditions hold in the loops inside, and has
+a body without them for those steps (`partitioned`).
 """
 
 from __future__ import annotations
@@ -43,6 +46,7 @@ from slipway.transform.loop.loop_partition import (
     conjuncts,
     decided,
     loops_inside,
+    partitioned,
 )
 
 HINT = "pragma_loop_partition_hint"
@@ -92,6 +96,8 @@ class _Cutter:
         pieces = self._pieces(node, atom, list(tests.values()), inner)
         if pieces is not None:
             return S.seq(self._piece(node, *piece) for piece in pieces)
+        if ops.as_int(node.extent) is None:
+            node = partitioned(self.an, node)
         return map_children(node, self.visit)  # type: ignore[no-any-return]
 
     # -- cutting -----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Ends of a loop between which conditions on its variable hold.
+"""Ends of a loop between which conditions on its variable hold, and what guards a padding.
 
 ``i - 1 >= 0 and i < w + 1`` in a loop over ``range(n)`` hold from max(0, 1) to min(n, w + 1).
 """
@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 from slipway.arith.analyzer import Analyzer
 from slipway.arith.linear import Atom, Linear
 from slipway.ir import expr as E
+from slipway.ir import stmt as S
+from slipway.ir.visit import walk
+from slipway.transform.loop.decide import conjuncts
 
 INDEX_TYPES = ("int32", "int64")
 Decisions = dict[int, tuple[Any, bool]]  # {id(condition): (condition, it holds)}
@@ -64,3 +67,22 @@ def ends_of(
             last = an.minimum(last, an.floordiv(rest, -step).shifted(1))
         known[id(condition)] = (condition, True)
     return Ends(first, last, known)
+
+
+def guards_of(body: S.Stmt) -> list[Any]:
+    """Return the conditions under which what is stored reads a tensor, as with padding.
+
+    Where a condition fails another number stands there, or an element of the same tensor; what is
+    joined of several tensors is no padding.
+    """
+    found: list[Any] = []
+    for node in walk(body.value) if isinstance(body, S.BufferStore) else ():
+        if isinstance(node, E.Call) and node.op == "if_then_else":
+            condition, inside, outside = node.args
+            if _tensors(outside) <= _tensors(inside):
+                found += conjuncts(condition)
+    return found
+
+
+def _tensors(value: E.PrimExpr) -> set[Any]:
+    return {n.buffer for n in walk(value) if isinstance(n, E.BufferLoad)}

@@ -48,7 +48,8 @@ _KINDS = (S.ForKind.SERIAL, S.ForKind.UNROLLED, S.ForKind.VECTORIZED)
 def hoist_choice(func: PrimFunc) -> PrimFunc:
     """Return `func` with the conditions of if_then_else outside of the loops they stay the same in.
 
-    A loop around vectors is one; vectors themselves, and loops that are unrolled, are not.
+    A loop around vectors is one, and so are vectors whose number is open; vectors themselves, and
+    loops that are unrolled, are not.
     What a condition says decides others on the same sum: where i < 32 holds, i < 48 does.  So n
     tensors joined become n nests, however often their elements are read.
     """
@@ -62,11 +63,18 @@ def hoist_choice(func: PrimFunc) -> PrimFunc:
 def _visit(node: Any, by_address: bool) -> Any:
     if not isinstance(node, S.Stmt):
         return node
-    if isinstance(node, S.For) and node.kind == S.ForKind.SERIAL:
+    if isinstance(node, S.For) and _goes_on(node):
         nests = _Nests(by_address)
         made = nests.visit(node)
         return _as_they_stand(made) if nests.made > _FEW_NESTS else made
     return map_children(node, lambda child: _visit(child, by_address))
+
+
+def _goes_on(loop: S.For) -> bool:
+    """Return whether a loop is one at run time: serial, or of vectors whose number is open."""
+    if loop.kind == S.ForKind.VECTORIZED:
+        return ops.as_int(loop.extent) is None
+    return loop.kind == S.ForKind.SERIAL
 
 
 def _as_they_stand(node: Any) -> Any:
@@ -90,7 +98,7 @@ class _Nests:
     def visit(self, node: Any) -> Any:
         if not isinstance(node, S.Stmt):
             return node
-        if isinstance(node, S.For) and node.kind == S.ForKind.SERIAL and self.made < _MOST_NESTS:
+        if isinstance(node, S.For) and _goes_on(node) and self.made < _MOST_NESTS:
             condition = _unchanged(node, self.kept)
             if condition is not None:
                 self.made += 1

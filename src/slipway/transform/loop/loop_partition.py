@@ -68,10 +68,15 @@ def _one_range_each(node: Any, seen: dict[E.Var, tuple[int | None, ...]]) -> Any
     return map_children(node, lambda child: _one_range_each(child, seen))
 
 
+def partitioned(an: Analyzer, loop: S.For) -> S.For:
+    """Return a loop whose steps ask once whether all conditions of their inner loops hold."""
+    return _Partition(True, an).asked_once(loop)
+
+
 class _Partition:
-    def __init__(self, padding: bool) -> None:
+    def __init__(self, padding: bool, an: Analyzer | None = None) -> None:
         self.padding = padding
-        self.an = Analyzer()
+        self.an = an or Analyzer()
 
     def visit(self, node: Any) -> Any:
         if not isinstance(node, S.Stmt):
@@ -87,6 +92,15 @@ class _Partition:
             self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))
 
     def loop(self, node: S.For) -> S.Stmt:
+        asked = self.asked_once(node)
+        if asked is node:
+            return map_children(node, self.visit)  # type: ignore[no-any-return]
+        choice = asked.body
+        assert isinstance(choice, S.IfThenElse)
+        return asked.replace(body=choice.replace(then_case=self.visit(choice.then_case)))  # type: ignore[no-any-return]
+
+    def asked_once(self, node: S.For) -> S.For:
+        """Return the loop with one body for steps in which all conditions hold, one for others."""
         inner = loops_inside(self.an, node.body)
         own = self.an.linear(node.loop_var)
         inside = _names(self.an, node.body)
@@ -96,12 +110,11 @@ class _Partition:
             if everywhere is not None:
                 checks[id(condition)] = (condition, everywhere)
         if not checks:
-            return map_children(node, self.visit)  # type: ignore[no-any-return]
+            return node
         conditions: dict[str, PrimExpr] = {str(c): c for _, c in checks.values()}
         together = ops.all_of([E.Call("bool", "likely", (c,)) for c in conditions.values()])
         true = {key: (condition, True) for key, (condition, _) in checks.items()}
-        clean = self.visit(decided(node.body, true))
-        body = S.IfThenElse(together, clean, node.body)
+        body = S.IfThenElse(together, decided(node.body, true), node.body)
         return node.replace(body=body)  # type: ignore[no-any-return]
 
     def _for_all(

@@ -16,6 +16,7 @@ the tail of a loop of open extent.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from slipway import dtypes
@@ -30,14 +31,15 @@ from slipway.ir.function import PrimFunc
 from slipway.ir.intrin import INTRINSICS, is_pure
 from slipway.ir.visit import map_children, substitute, walk
 from slipway.transform.context import PassContext
-from slipway.transform.loop.decide import conjuncts, decides, given
-from slipway.transform.loop.ends import INDEX_TYPES, ends_of
+from slipway.transform.loop.decide import decides, given
+from slipway.transform.loop.ends import INDEX_TYPES, ends_of, guards_of
 from slipway.transform.loop.loop_partition import decided
 
 VECTOR_BYTES = 64
 WRITTEN_OUT = 16
 MOST_FORMS = 256  # of stores whose lanes choose between loads; what has none runs lane by lane
 LONG_SIDE = 8  # choices
+_MOST_OF_A_TAIL = 60  # nodes of a body that is written for vectors of each length
 _OPPOSITES: dict[type, Any] = {E.LT: E.GE, E.GE: E.LT, E.LE: E.GT, E.GT: E.LE}
 
 
@@ -92,7 +94,7 @@ class _Outer:
         end = start.plus(extent)
         an.bind_range(node.loop_var, E.Range(node.min, node.extent))
         first, last, known = ends_of(
-            an, an.var_atom(node.loop_var), (start, end), _guards(node.body), ()
+            an, an.var_atom(node.loop_var), (start, end), guards_of(node.body), ()
         )
         first = an.minimum(first, end)
         steps = an.maximum(an.recombine(last.minus(first)), zero)
@@ -126,12 +128,24 @@ class _Outer:
         made = self.lanes(inner, zero, lanes, substitute(node.body, {node.loop_var: at}))
         if isinstance(made, S.For) and made.kind == S.ForKind.SERIAL:
             return None
-        done = count.scaled(lanes)
-        first = an.linear(node.min).plus(done)
-        tail = self.part(node, first, an.recombine(extent.minus(done)), node.body)
-        return S.seq(
-            (S.For(outer, zero, an.to_expr(count), S.ForKind.SERIAL, made), self.serial(tail))
-        )
+        whole = S.For(outer, zero, an.to_expr(count), S.ForKind.SERIAL, made)
+        return S.seq((whole, *self.open_tail(node, extent, lanes)))
+
+    def open_tail(self, node: S.For, extent: Linear, lanes: int) -> list[S.Stmt]:
+        """Return what follows vectors of `lanes`: one of half as many if that fits, and so on."""
+        an, dtype = self.an, node.loop_var.dtype
+        done = an.floordiv(extent, lanes).scaled(lanes)
+        if lanes == 2 or len(list(islice(walk(node.body), _MOST_OF_A_TAIL + 1))) > _MOST_OF_A_TAIL:
+            first = an.linear(node.min).plus(done)
+            rest = self.part(node, first, an.recombine(extent.minus(done)), node.body)
+            return [self.serial(rest)]
+        half = lanes // 2
+        inner, zero = Var(node.loop_var.name, dtype), ops.const(0, dtype)
+        start = ops.add(node.min, an.to_expr(done))
+        body = substitute(node.body, {node.loop_var: ops.add(start, inner)})
+        made = self.lanes(inner, zero, half, body)
+        fits = E.EQ(ops.floormod(an.to_expr(an.floordiv(extent, half)), 2), ops.const(1, dtype))
+        return [S.IfThenElse(fits, made), *self.open_tail(node, extent, half)]
 
     def pieces(self, node: S.For, extent: int, lanes: int, together: int) -> S.Stmt:
         """Cut a vectorized loop into vectors of at most `lanes`, its tail by halves.
@@ -192,14 +206,6 @@ class _Outer:
             loop_body = substitute(body, {var: step})
             extent = ops.const(lanes, var.dtype)
             return S.For(step, first, extent, S.ForKind.SERIAL, loop_body)
-
-
-def _guards(body: S.Stmt) -> list[Any]:
-    """Return the conditions under which a store reads what it copies, as with padding."""
-    value = body.value if isinstance(body, S.BufferStore) else None
-    if isinstance(value, E.Call) and value.op == "if_then_else":
-        return conjuncts(value.args[0])
-    return []
 
 
 class _CannotVectorizeError(Exception):

@@ -22,8 +22,8 @@ from slipway.backends.cpu.knobs import (
 from slipway.backends.cpu.schedules.generic import parallel_outer, schedule_injective, vectorize
 from slipway.backends.stages import Loop, fuse, inline_injective, shape_of, split
 from slipway.backends.strategy import Problem, register_strategy
-from slipway.relay.dims import is_open, largest_divisor
-from slipway.relay.ops.nn.pad import source_position
+from slipway.relay.dims import is_open, largest_divisor, usual
+from slipway.relay.ops.nn.pad import pad_compute, source_position
 from slipway.relay.ops.tensor.repeat import tile_shapes
 from slipway.relay.types import TensorType, Type
 
@@ -38,15 +38,22 @@ def _default(problem: Problem) -> LoopKnobs:
     return loop_knobs(problem.target)
 
 
-def _is_mirrored(attrs: PadAttrs, in_types: Sequence[Type], target: Target) -> bool:
-    """Rows of several vectors that are padded with elements of their own."""
+def _is_cut(attrs: PadAttrs, in_types: Sequence[Type], target: Target) -> bool:
+    """Rows of any number of elements, or of several vectors, that elements of their own continue.
+
+    Where known rows are padded with a number, the vectors of any injective operator ask for it.
+    """
     (data,) = in_types
     assert isinstance(data, TensorType)
-    if attrs.pad_mode == "constant" or not data.rank or any(map(is_open, data.shape)):
+    if not data.rank:
         return False
     low, high = attrs.pad_width[-1]
+    if low < 0 or high < 0 or low + high == 0:
+        return False
+    if is_open(data.shape[-1]):
+        return vector_lanes(target, data.dtype) > 1
     row = data.shape[-1] + low + high
-    return low >= 0 and high >= 0 and low + high > 0 and row > 4 * vector_lanes(target, data.dtype)
+    return attrs.pad_mode != "constant" and row > 4 * vector_lanes(target, data.dtype)
 
 
 def _pad_compute(
@@ -57,11 +64,13 @@ def _pad_compute(
     (out,) = problem.out_types
     assert isinstance(out, TensorType)
     shape, (low, _) = shape_of(x), attrs.pad_width[-1]
+    if attrs.pad_mode == "constant":
+        return pad_compute(attrs, [x], [out])
 
     def element(*indices: PrimExpr) -> Any:
         source = [
-            source_position(i, before, extent, attrs.pad_mode) if before or after else i
-            for i, extent, (before, after) in zip(indices, shape, attrs.pad_width, strict=True)
+            source_position(i, widths, extent, attrs.pad_mode) if any(widths) else i
+            for i, extent, widths in zip(indices, shape, attrs.pad_width, strict=True)
         ]
         last = indices[-1]
         inside = te.all(last >= low, last < low + shape[-1])
@@ -71,7 +80,7 @@ def _pad_compute(
 
 
 @register_strategy(
-    "nn.pad", name="pad.rows", compute=_pad_compute, applies=_is_mirrored,
+    "nn.pad", name="pad.rows", compute=_pad_compute, applies=_is_cut,
     default=_default, space=loop_space, cost=loop_cost,
 )  # fmt: skip
 def schedule_padded_rows(
@@ -86,10 +95,13 @@ def schedule_padded_rows(
     inline_injective(schedule, outs)
     stage: Any = schedule[output]
     *loops, row = Loop.of(stage.op.axis)
-    vectors, lane = split(stage, row, lanes)
-    stage.vectorize(lane.axis)
-    stage.pragma(vectors.axis, "loop_partition_hint", True)
-    total = prod(shape_of(output))
+    if is_open(row.extent):
+        stage.vectorize(row.axis)  # cut where the padding ends when its loop becomes vectors
+    else:
+        vectors, lane = split(stage, row, lanes)
+        stage.vectorize(lane.axis)
+        stage.pragma(vectors.axis, "loop_partition_hint", True)
+    total = usual(prod(shape_of(output)))
     if loops and total >= knobs.share_from:
         parallel_outer(stage, loops, total, knobs.share_from // 4)
     return schedule

@@ -33,6 +33,7 @@ from slipway.relay.op_registry import OpPattern
 if TYPE_CHECKING:
     from slipway.target import Target
 
+_OPEN_TASKS = 16  # of loops whose number of steps is open, before more of them are fused
 _MOST_CONSTANTS = 32  # of a function that registers may hold
 
 
@@ -116,7 +117,7 @@ def reading_of(schedule: te.Schedule, tensor: te.Tensor, target: Target) -> Read
             if usual(prod(shape_of(producer))) > 1:
                 shape = shape_of(producer)
                 positions = zip(node.indices, own, shape, strict=False)
-                elsewhere = any(i is not v and extent > 1 for i, v, extent in positions)
+                elsewhere = any(i is not v and usual(extent) > 1 for i, v, extent in positions)
                 flat = flat and not elsewhere and shape == shape_of(tensor)
                 *outer, last = node.indices
                 if own:  # what is inlined may be a single element, wherever it is read
@@ -177,9 +178,12 @@ def _unroll_steps(stage: Any, loop: Loop, most: int) -> None:
 def parallel_outer(stage: Any, loops: Sequence[Loop], total: int, each: int) -> list[Loop]:
     """Run the outer loops in parallel, in tasks of `each` elements; return those inside.
 
-    As few loops are fused as make enough tasks: taking indices apart takes divisions.
+    As few loops are fused as make enough tasks: taking indices apart takes divisions.  Those by an
+    open size are no multiplications, so that tasks several times as long are enough there.
     """
     wanted = max(1, total // each)
+    if any(is_open(loop.extent) for loop in loops[1:]):
+        wanted = min(wanted, max(_OPEN_TASKS, wanted // 4))
     count = 1
     while count < len(loops) and usual(prod(loop.extent for loop in loops[:count])) < wanted:
         count += 1

@@ -202,17 +202,11 @@ def pad(node: NodeView) -> Any:
 def mirror_pad(node: NodeView) -> Any:
     """Surround with reflections; mode 1 repeats the edge."""
     widths = [tuple(int(v) for v in pair) for pair in node.constant(1).reshape(-1, 2)]
-    out = node[0]
-    for axis, (before, after) in enumerate(widths):
-        extent, skip = node.shape()[axis], 0 if node.option("mode") else 1
-        if not (0 <= before <= extent - skip and 0 <= after <= extent - skip):
+    skip = 0 if node.option("mode") else 1
+    for (before, after), extent in zip(widths, node.shape(), strict=True):
+        if min(before, after) < 0 or max(before, after) > extent - skip:
             raise node.unsupported(f"it reflects {before} and {after} of {extent} elements")
-        if before or after:
-            front = [before - 1 + skip - i for i in range(before)]
-            back = [extent - 1 - skip - i for i in range(after)]
-            places = [*front, *range(extent), *back]
-            out = relay.take(out, array_constant(places, "int32"), axis)
-    return out
+    return relay.nn.mirror_pad(node[0], widths, "REFLECT" if skip else "SYMMETRIC")
 
 
 @converter("GATHER")

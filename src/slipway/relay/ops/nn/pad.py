@@ -1,4 +1,4 @@
-"""nn.pad: constant, edge, reflect and wrap padding of any axis."""
+"""nn.pad: constant, edge, reflected, symmetric and wrapped padding of any axis."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
     from slipway.relay.expr import Array, ExprLike, Extents
 
-MODES = ("constant", "edge", "reflect", "wrap")
+MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
 @node
 class PadAttrs(Attrs):
-    """(before, after) per axis; negative amounts crop.  `pad_value` serves mode "constant"."""
+    """(before, after) per axis; negative amounts crop.  `pad_value` serves mode "constant".
+
+    "reflect" leaves the last element itself out, "symmetric" repeats it.
+    """
 
     pad_width: tuple[tuple[int, int], ...] = ()
     pad_value: float = 0.0
@@ -47,12 +50,14 @@ def _pad_type(attrs: PadAttrs, data: TensorType) -> Type:
         raise BadArgument("pad_mode", f"is {attrs.pad_mode!r}; use one of {', '.join(MODES)}")
     shape = []
     for axis, (d, (low, high)) in enumerate(zip(data.shape, attrs.pad_width, strict=True)):
-        if attrs.pad_mode == "reflect" and max(low, high) >= d:
-            raise BadArgument(
-                "pad_width", f"reflects {max(low, high)} of {d} elements on axis {axis}"
-            )
+        left = d + min(low, 0) + min(high, 0)
         if d + low + high < 0:
             raise BadArgument("pad_width", f"crops more than the {d} elements of axis {axis}")
+        most = {"reflect": left - 1, "symmetric": left}.get(attrs.pad_mode)
+        if most is not None and max(low, high) > max(most, 0):
+            raise BadArgument(
+                "pad_width", f"reflects {max(low, high)} of {left} elements on axis {axis}"
+            )
         shape.append(d + low + high)
     if attrs.pad_mode != "constant" and 0 in data.shape and 0 not in shape:
         raise BadArgument("data", f"is {data}: it has no elements to repeat")
@@ -72,19 +77,29 @@ def _pad_reference(attrs: PadAttrs, data: Array) -> Any:
     return np.pad(data[crop], grow, mode=attrs.pad_mode)  # type: ignore[call-overload]
 
 
-def source_position(i: Any, low: int, extent: int, mode: str) -> Any:
-    """Return where along an axis of `extent` the element at padded position `i` comes from."""
+def source_position(i: Any, widths: tuple[int, int], extent: int, mode: str) -> Any:
+    """Return where along an axis of `extent` the element at padded position `i` comes from.
+
+    What negative widths crop is no part of what is continued.
+    """
+    low, high = widths
+    if low < 0 < high or high < 0 < low:
+        first = max(-low, 0)
+        left = extent + min(low, 0) + min(high, 0)
+        return source_position(i, (max(low, 0), max(high, 0)), left, mode) + first
     at = i - low
     if mode == "edge":
         return te().min(te().max(at, 0), extent - 1)
     if mode == "wrap":
         return te().floormod(at, extent)
-    at = te().max(at, 0 - at)
-    return te().min(at, 2 * (extent - 1) - at)
+    twice = 0 if mode == "reflect" else 1  # the last element is there as often more
+    at = te().max(at, 0 - at - twice)
+    return te().min(at, 2 * (extent - 1) - at + twice)
 
 
 @PAD.compute
-def _pad_compute(attrs: PadAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+def pad_compute(attrs: PadAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+    """Return the padded tensor: where it continues the data, an element finds its own place."""
     (x,), (out,) = inputs, out_types
     shape = [size_of(d) for d in x.shape]
     if attrs.pad_mode == "constant" and all(w >= 0 for pair in attrs.pad_width for w in pair):
@@ -101,7 +116,7 @@ def _pad_compute(attrs: PadAttrs, inputs: list[Any], out_types: list[TensorType]
                 inside += [i >= low] if low > 0 else []
                 inside += [i < extent + low] if high > 0 else []
             else:
-                source.append(source_position(i, low, extent, attrs.pad_mode))
+                source.append(source_position(i, (low, high), extent, attrs.pad_mode))
         value = x(*source)
         if attrs.pad_mode != "constant" or not inside:
             return value
@@ -152,4 +167,5 @@ PAD.sample_case((2, 3), attrs=PadAttrs(((1, 0), (2, 1)), 0.5))
 PAD.sample_case((4, 5), attrs=PadAttrs(((-1, 1), (0, -2)), 0.5))
 PAD.sample_case((3, 4), attrs=PadAttrs(((1, 2), (2, 0)), 0.0, "edge"))
 PAD.sample_case((3, 4), attrs=PadAttrs(((1, 2), (3, 0)), 0.0, "reflect"))
+PAD.sample_case((3, 4), attrs=PadAttrs(((1, 3), (4, 0)), 0.0, "symmetric"))
 PAD.sample_case((3, 4), attrs=PadAttrs(((1, 2), (3, 0)), 0.0, "wrap"))

@@ -43,17 +43,12 @@ def mirror_pad(data: ExprLike, pad_width: Sequence[Extents], mode: str = "SYMMET
         raise BadArgument("mode", f"is {mode!r}; use SYMMETRIC or REFLECT")
     if len(pad_width) != own.rank:
         raise BadArgument("pad_width", f"{pad_width} must have a pair for each axis of {own}")
-    for axis, amounts in enumerate(pad_width):
-        before, after = as_tuple(amounts, 2, "pad_width")
-        if (before, after) == (0, 0):
-            continue
-        extent = own.shape[axis]
+    widths = [as_tuple(amounts, 2, "pad_width") for amounts in pad_width]
+    for (before, after), extent in zip(widths, own.shape, strict=True):
         most = extent if kind == "symmetric" else extent - 1
-        if not (0 <= before <= most and 0 <= after <= most):
+        if min(before, after) < 0 or max(before, after) > most:
             raise BadArgument("pad_width", f"{pad_width} reaches beyond {own}")
-        positions = np.pad(np.arange(extent), (before, after), kind)  # type: ignore[call-overload]
-        x = take(x, positions, axis)
-    return x
+    return call("nn.pad", x, widths, pad_mode=kind) if any(map(any, widths)) else x
 
 
 def fifo_buffer(data: ExprLike, buffer: ExprLike, axis: int) -> Any:

@@ -36,9 +36,9 @@ def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
 def _default(problem: Problem) -> Tile:
     (out,), target = problem.out_types, problem.target
     _, blocks, *size, block = out.shape
-    is_depthwise = problem.in_types[1].shape[1] == 1 != problem.attrs.groups
-    groups = 1 if is_depthwise else problem.attrs.groups
-    chunks = 1 if is_depthwise else blocks // groups
+    narrow = problem.in_types[1].shape[1] == 1 != problem.attrs.groups  # a group reads one block
+    groups = 1 if narrow else problem.attrs.groups
+    chunks = 1 if narrow else blocks // groups
     kernel = fma(target, max(1, block // vector_lanes(target, out.dtype)))
     return choose_tile(kernel, size[-1], chunks, legal=whole_groups(chunks, groups))
 
@@ -63,9 +63,8 @@ def _lines_per_part(
 
 
 @register_strategy(
-    *(f"nn.contrib_{kind}conv{n}d_nchwc" for kind in ("", "depthwise_") for n in (1, 2, 3)),
-    name="conv2d_nchwc.open_lines", priority=12, applies=_applies, default=_default, space=_space,
-    cost=tile_cost(),
+    *(f"nn.contrib_conv{n}d_nchwc" for n in (1, 2, 3)), name="conv2d_nchwc.open_lines",
+    priority=12, applies=_applies, default=_default, space=_space, cost=tile_cost(),
 )  # fmt: skip
 def schedule_open_lines(
     problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: Tile

@@ -6,7 +6,7 @@ is in the cache.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -116,14 +116,22 @@ def _log_compute(
     ]
 
 
-def _applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
-    """float32 along the last axis, some vectors of it; strict code keeps denormal exponentials."""
-    (data,) = in_types
-    assert isinstance(data, TensorType)
-    lanes = vector_lanes(target, data.dtype)
-    last = attrs.axis % data.rank == data.rank - 1
-    long = data.rank >= 2 and 1 < lanes * target.core.costs.sum_vectors <= data.shape[-1]
-    return data.dtype == "float32" and last and long and not target.is_strict
+def _applies(times: int) -> Callable[[Any, Sequence[Type], Target], bool]:
+    """Return the question whether each sum of several takes `times` vectors or more.
+
+    A shorter row is done before its sums would wait.  Strict code keeps denormal exponentials.
+    """
+
+    def applies(attrs: Any, in_types: Sequence[Type], target: Target) -> bool:
+        (data,) = in_types
+        assert isinstance(data, TensorType)
+        lanes = vector_lanes(target, data.dtype)
+        if data.dtype != "float32" or data.rank < 2 or lanes < 2 or target.is_strict:
+            return False
+        last = attrs.axis % data.rank == data.rank - 1
+        return last and times * lanes * target.core.costs.sum_vectors <= data.shape[-1]
+
+    return applies
 
 
 def _default(problem: Problem) -> RowSumKnobs:
@@ -166,8 +174,15 @@ def schedule_long_softmax(
     return schedule
 
 
-for _op, _compute in (("nn.softmax", _softmax_compute), ("nn.log_softmax", _log_compute)):
+for _op, _compute, _times in (
+    ("nn.softmax", _softmax_compute, 4),
+    (
+        "nn.log_softmax",
+        _log_compute,
+        8,
+    ),  # softmax.rows takes the logarithms of several rows at once
+):
     register_strategy(
-        _op, name="softmax.long", priority=20, compute=_compute, applies=_applies,
+        _op, name="softmax.long", priority=20, compute=_compute, applies=_applies(_times),
         default=_default, space=_space, cost=softmax_cost,
     )(schedule_long_softmax)  # fmt: skip

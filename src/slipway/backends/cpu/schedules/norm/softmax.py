@@ -1,12 +1,13 @@
 """Softmax and log-softmax along the last axis: a row at a time, which stays in the nearest cache.
 
-A row is read in whole vectors.  Where its length is no multiple of them, the maximum element is
-sought in vectors that overlap at the end, and the last few exponentials are added one by one.
+A row is read in whole vectors.  Where its length is no multiple of them, the last one reaches back,
+and its exponentials are added without those that the one before it has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from slipway.relay.dims import usual
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
+    from slipway.ir.expr import PrimExpr
     from slipway.target import Target
 
 
@@ -56,8 +58,7 @@ def softmax_cost(problem: Problem, knobs: RowKnobs) -> float:
 def _stages(x: te.Tensor, target: Target, lanes: int) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
     """Return the maximum of each row, exponentials and their sum; one partial result a lane."""
     *outer, length = shape_of(x)
-    steps, rest = length // lanes, length % lanes
-
+    rest = length % lanes
     k = te.reduce_axis((0, -(-length // lanes)), name="k")
 
     def begin(step: Any) -> Any:
@@ -69,13 +70,7 @@ def _stages(x: te.Tensor, target: Target, lanes: int) -> tuple[te.Tensor, te.Ten
         name="lane_max",
         tag="softmax_max",
     )
-    lane = te.reduce_axis((0, lanes), name="lane")
-    maximum = te.compute(
-        tuple(outer),
-        lambda *i: te.max_of_numbers(most(*i, lane), axis=[lane]),
-        name="max",
-        tag="softmax_join",
-    )
+    maximum = _joined(most, lanes, te.max_of_numbers, "max")
 
     power = power_of(target)
     exponentials = te.compute(
@@ -84,25 +79,44 @@ def _stages(x: te.Tensor, target: Target, lanes: int) -> tuple[te.Tensor, te.Ten
         name="exponentials",
         tag="softmax_exponentials",
     )
-    k2 = te.reduce_axis((0, steps), name="k")
+    k2 = te.reduce_axis((0, -(-length // lanes)), name="k")
+
+    def fresh(*i: Any) -> Any:
+        """An element, or zero where the step before has added it."""
+        at = begin(k2) + i[-1]
+        value = exponentials(*i[:-1], at)
+        return te.select(at >= k2 * lanes, value, te.const(0, x.dtype)) if rest else value
+
     sums = te.compute(
-        (*outer, lanes),
-        lambda *i: te.sum(exponentials(*i[:-1], k2 * lanes + i[-1]), axis=[k2]),
-        name="lane_sum",
-        tag="softmax_sum",
+        (*outer, lanes), lambda *i: te.sum(fresh(*i), axis=[k2]), name="lane_sum", tag="softmax_sum"
     )
-    lane2 = te.reduce_axis((0, lanes + rest), name="lane")
+    return maximum, exponentials, _joined(sums, lanes, operator.add, "sum")
 
-    def addend(*i: Any) -> Any:
-        if not rest:
-            return sums(*i, lane2)
-        tail = exponentials(*i, te.max(steps * lanes + lane2 - lanes, steps * lanes))
-        return te.if_then_else(lane2 < lanes, sums(*i, te.min(lane2, lanes - 1)), tail)
 
-    total = te.compute(
-        tuple(outer), lambda *i: te.sum(addend(*i), axis=[lane2]), name="sum", tag="softmax_join"
+def _joined(
+    parts: te.Tensor, lanes: int, join: Callable[[PrimExpr, PrimExpr], PrimExpr], name: str
+) -> te.Tensor:
+    """Return one value of `lanes` partial results, a power of two: half with half, and so on.
+
+    One after the other each would wait for the one before.
+    """
+
+    def halved(half: int, of: te.Tensor) -> te.Tensor:
+        made: te.Tensor = te.compute(
+            (*shape_of(of)[:-1], half),
+            lambda *i: join(of(*i), of(*i[:-1], i[-1] + half)),
+            name=f"{name}_half",
+            tag="softmax_half",
+        )
+        return made
+
+    while lanes > 1:
+        lanes //= 2
+        parts = halved(lanes, parts)
+    whole: te.Tensor = te.compute(
+        shape_of(parts)[:-1], lambda *i: parts(*i, 0), name=name, tag="softmax_joined"
     )
-    return maximum, exponentials, total
+    return whole
 
 
 def _softmax_compute(
@@ -193,11 +207,10 @@ def schedule_softmax(
             part.reorder(*op.axis[:-1], *op.reduce_axis, op.axis[-1])
             part.vectorize(op.axis[-1])
             part.set_scope("local")
-        elif op.tag == "softmax_logarithm":
+        elif op.tag in ("softmax_logarithm", "softmax_half"):
             part.vectorize(op.axis[-1])
             part.set_scope("local")
-        elif op.tag == "softmax_join":
-            part.unroll(op.reduce_axis[0])
+        elif op.tag == "softmax_joined":
             part.set_scope("local")
     return schedule
 

@@ -1,0 +1,174 @@
+"""The HTTP server of language models: what it answers, and what it refuses."""
+
+import asyncio
+import json
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("starlette")
+
+from slipway.llm import server
+from slipway.llm.server import application
+
+CONTEXT, LETTERS = 64, 128
+
+
+class Echo:
+    """A model of letters that says the alphabet, from the letter behind the prompt's last."""
+
+    def __init__(self):
+        self.description = SimpleNamespace(name="echo", context=CONTEXT, vocabulary=LETTERS)
+        self.tokenizer = SimpleNamespace(pieces=lambda tokens: map(chr, tokens))
+        self.room = CONTEXT
+        self.made = 0
+        self.wait = threading.Event()
+        self.wait.set()
+
+    def encode(self, text):
+        return [ord(letter) for letter in text]
+
+    def chat_tokens(self, messages):
+        return self.encode(messages[-1]["content"])
+
+    def generate(self, tokens, most, how):
+        assert how.temperature >= 0
+        for number in range(most):
+            self.wait.wait(20)
+            self.made += 1
+            yield ord("a") + (tokens[-1] - ord("a") + 1 + number) % 26
+
+
+def ask(app, path, body=None, method=None, gone=False):
+    """Return the status and the text of one request; the client of `gone` does not wait."""
+    raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+    method = method or ("GET" if body is None else "POST")
+    scope = {
+        "type": "http", "method": method, "path": path, "raw_path": path.encode(), "headers": [],
+        "query_string": b"", "scheme": "http", "server": ("here", 80), "root_path": "",
+        "asgi": {"version": "3.0", "spec_version": "2.4"}, "http_version": "1.1",
+    }  # fmt: skip
+    sent = []
+    waiting = [{"type": "http.request", "body": raw, "more_body": False}]
+
+    async def receive():
+        if waiting:
+            return waiting.pop()
+        if not gone:
+            await asyncio.sleep(3600)
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    text = b"".join(m.get("body", b"") for m in sent[1:]).decode()
+    return sent[0]["status"], text
+
+
+@pytest.fixture
+def model():
+    return Echo()
+
+
+@pytest.fixture
+def app(model):
+    return application(model)
+
+
+def test_texts_and_tokens_are_continued(app):
+    for prompt in ("a", ["a"], [ord("a")]):
+        status, text = ask(app, "/v1/completions", {"prompt": prompt, "max_tokens": 3})
+        answer = json.loads(text)
+        assert (status, answer["choices"][0]["text"]) == (200, "bcd")
+        assert answer["usage"]["total_tokens"] == 4
+        assert answer["choices"][0]["finish_reason"] == "length"
+
+
+def test_a_chat_of_parts(app):
+    parts = [{"type": "text", "text": "x"}, {"type": "text", "text": "c"}]
+    request = {"messages": [{"role": "user", "content": parts}], "max_tokens": 9, "stop": ["gh"]}
+    status, text = ask(app, "/v1/chat/completions", {**request, "model": "echo", "n": 1})
+    assert status == 200
+    choice = json.loads(text)["choices"][0]
+    assert (choice["message"]["content"], choice["finish_reason"]) == ("def", "stop")
+
+
+@pytest.mark.parametrize("usage", [False, True])
+def test_a_stream_counts_its_tokens_where_asked(app, usage):
+    request = {"prompt": "a", "max_tokens": 2, "stream": True}
+    request |= {"stream_options": {"include_usage": True}} if usage else {}
+    status, text = ask(app, "/v1/completions", request)
+    *events, end, _ = text.split("\n\n")
+    assert (status, end) == (200, "data: [DONE]")
+    events = [json.loads(event.removeprefix("data: ")) for event in events]
+    assert "".join(c["text"] for e in events for c in e["choices"]) == "bc"
+    counts = [e["usage"]["completion_tokens"] for e in events if "usage" in e]
+    assert counts == ([2] if usage else [])
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "words"),
+    [
+        ({"prompt": "x" * CONTEXT}, 400, "64 tokens; the model's context is 64"),
+        ({"prompt": 5}, 400, "'prompt' must be one text"),
+        ({"prompt": ["a", "b"]}, 400, "'prompt' must be one text"),
+        ({"prompt": [1, LETTERS]}, 400, "token 128 is not in the vocabulary of 128"),
+        ({"prompt": [True]}, 400, "'prompt' must be one text"),
+        ({"stop": 5}, 400, "'stop' must be"), ({"stop": {"a": 1}}, 400, "'stop' must be"),
+        ({"stop": [""]}, 400, "'stop' must be"), ({"max_tokens": 0}, 400, "'max_tokens'"),
+        ({"temperature": -1}, 400, "temperature is -1"), ({"n": 3}, 400, "'n' is 3"),
+        ({"logprobs": 2}, 400, "'logprobs' is 2"), ({"echo": True}, 400, "'echo' is True"),
+        ({"model": "gpt-4"}, 404, "'gpt-4' is not here: 'echo' is served"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(app, model, change, status, words):
+    found, text = ask(app, "/v1/completions", {"prompt": "a", "max_tokens": 2, **change})
+    error = json.loads(text)["error"]
+    assert found == status
+    assert words in error["message"]
+    assert error["code"] == ("model_not_found" if status == 404 else None)
+    assert not model.made
+
+
+@pytest.mark.parametrize(
+    ("messages", "words"),
+    [
+        (None, "'messages' must be"), ([], "one at least"), (["hi"], "'role' and a 'content'"),
+        ([{"role": "user", "content": None}], "'role' and a 'content'"),
+        ([{"role": "user", "content": [{"type": "text", "text": 5}]}], "parts of a 'content'"),
+        ([{"role": "user", "content": [{"type": "image_url", "text": ""}]}], "no others"),
+        ([{"role": "user", "content": ["hi"]}], "parts of a 'content'"),
+    ],
+)  # fmt: skip
+def test_messages_that_are_refused(app, messages, words):
+    status, text = ask(app, "/v1/chat/completions", {"messages": messages})
+    assert status == 400
+    assert words in json.loads(text)["error"]["message"]
+
+
+@pytest.mark.parametrize("raw", [b'{"prompt"', b"\xff\xfe{", b"[]", b'{"prompt":' + b"[" * 100_000])
+def test_bodies_that_are_no_requests(app, raw):
+    status, text = ask(app, "/v1/completions", raw)
+    assert status == 400
+    assert json.loads(text)["error"]["message"]
+
+
+def test_places_that_are_not_there_say_so_in_json(app):
+    assert json.loads(ask(app, "/v1/models/echo")[1])["id"] == "echo"
+    for path, method, wanted in (
+        ("/v1/models/other", "GET", 404), ("/v1/embeddings", "POST", 404),
+        ("/v1/completions", "GET", 405),
+    ):  # fmt: skip
+        status, text = ask(app, path, method=method)
+        assert status == wanted
+        assert json.loads(text)["error"]["message"]
+
+
+def test_nothing_is_made_for_a_client_that_went_away(app, model, monkeypatch):
+    monkeypatch.setattr(server, "LOOK_AFTER_S", 0)
+    ask(app, "/v1/completions", {"prompt": "a", "max_tokens": 500}, gone=True)
+    assert model.made == 1
+    status, text = ask(app, "/v1/completions", {"prompt": "a", "max_tokens": 2})
+    assert (status, json.loads(text)["choices"][0]["text"]) == (200, "bc")
