@@ -10,6 +10,7 @@ from firmware_tools import needs
 from typer.testing import CliRunner
 
 from slipway import micro
+from slipway.backends.choices import FORCE
 from slipway.cli.app import app
 from slipway.errors import ModelError
 from slipway.micro.board import find_board
@@ -181,7 +182,9 @@ def test_every_board_is_linked_and_one_too_small_is_no_linker_error(archive, tmp
 
 def test_shared_kernels_belong_to_the_layers_that_call_them(tmp_path):
     needs("nucleo-l4r5zi")
-    archive = micro.export_model_library_format(build(quantized_net()), tmp_path / "q.tar")
+    force = dict.fromkeys(("written:qnn.conv2d_nhwc", "written:qnn.dense_packed"), "dsp")
+    lib = build(quantized_net(), config={FORCE: force})
+    archive = micro.export_model_library_format(lib, tmp_path / "q.tar")
     model = only_model(unpack_model_library(archive, tmp_path / "x"))
     options = {"board": "nucleo-l4r5zi", "project_type": "bench"}
     made = micro.generate_project_from_mlf("baremetal", tmp_path / "p", archive, options)

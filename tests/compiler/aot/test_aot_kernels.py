@@ -95,6 +95,10 @@ CASES = [
     ("dense", 1, 64, 12, 1, 1, False, False, 8),
     ("dense", 1, 16, 3, 1, 1, False, True, 9),
     ("dense", 1, 10, 4, 1, 1, False, True, 11),
+    ("dense", 1, 23, 9, 1, 1, False, True, 17),
+    ("conv", 5, 20, 7, 1, 2, False, False, 18),
+    ("conv", 4, 5, 3, 3, 1, True, True, 19),
+    ("conv", 2, 12, 3, 1, 1, False, True, 21),
 ]
 
 
@@ -117,7 +121,8 @@ def test_kernels_equal_the_reference(case, tmp_path):
         lib = build(model, target)
         (kernel,) = lib.library.values()
         if case[-1] % 5:  # the others may have left shifts, which only one family computes
-            assert kernel.family == family
+            folds = family == "dsp" and (case[0] != "depthwise" or case[2] == 1)
+            assert kernel.family == ("dsp_folded" if folds else family)
         folder = tmp_path / family
         folder.mkdir()
         library = compile_shared(lib, folder, *SANITIZE)
@@ -159,9 +164,49 @@ def test_sum_equals_the_reference(size, zeros, scales, low, tmp_path):
     np.testing.assert_array_equal(outputs[0], wanted)
 
 
-def test_clipped_outputs_are_clipped(tmp_path):
+FOLDED = TARGETS["dsp"]
+
+
+def product(weight, bias):
+    """A product of one row whose outputs differ with every sum."""
+    data = relay.var("data", shape=(1, len(weight)), dtype="int8")
+    sums = _call("qnn.dense_packed", data, np.asarray(weight))
+    x = _rescale(
+        relay.add(sums, relay.const(np.asarray(bias, "int32"))), np.int32(1 << 30), np.int32(-15)
+    )
+    x = relay.cast(relay.clip(relay.add(x, relay.const(np.int32(3))), -128, 127), "int8")
+    return tvm.IRModule.from_expr(relay.Function([data], x)), {}
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "bias", "family"),
+    [
+        ("largest", [[127, -127], [126, 127]] * 258, [8388607 - 127 * 253 * 258, 0], "dsp_folded"),
+        ("too large", [[127, -127], [126, 127]] * 258, [8388608 - 127 * 253 * 258, 0], "dsp"),
+        ("lowest", [[-127, -127], [-126, 127]] * 2, [-8388608 + 127 * 506, 5], "dsp_folded"),
+        ("too low", [[-127, -127], [-126, 127]] * 2, [-8388608 + 127 * 506 - 1, 5], "dsp"),
+        ("an even -128", [[-128, 1], [5, 6], [7, 8], [9, 1]], [1, 2], "dsp"),
+        ("an odd -128", [[5, 6], [-128, 1], [7, 8], [9, -128]], [1, 2], "dsp_folded"),
+    ],
+)
+def test_sums_that_256_fold_does_not_hold_are_not_folded(name, rows, bias, family, tmp_path):
+    model = product(rows, bias)
+    lib = build(model, FOLDED)
+    assert [k.family for k in lib.library.values()] == [family]
+    size = len(rows)
+    ends = [np.full((1, size), 127, "int8"), np.full((1, size), -128, "int8")]
+    ends += [np.where(np.asarray(rows)[:, 0] > 0, a, b).astype("int8")[None]
+             for a, b in ((127, -128), (-128, 127))]  # fmt: skip
+    library = compile_shared(lib, tmp_path, *SANITIZE)
+    for data, wanted in zip(ends, expected(model, ends), strict=True):
+        _, outputs = run(library, lib, {"data": data})
+        np.testing.assert_array_equal(outputs[0], wanted, err_msg=name)
+
+
+@pytest.mark.parametrize("target", [None, FOLDED])
+def test_clipped_outputs_are_clipped(target, tmp_path):
     model = quantized_layer("conv", 6, 4, 4, 3, 1, True, True, 12, low=-3)
-    lib = build(model)
+    lib = build(model, *([target] if target else []))
     assert lib.library
     data = np.random.default_rng(1).integers(-128, 128, (1, 6, 6, 4)).astype("int8")
     _, outputs = run(compile_shared(lib, tmp_path), lib, {"data": data})
@@ -241,7 +286,8 @@ def test_outputs_that_far_right_shifts_make_constant_are_the_zero_point(shift, z
         lib = build(model, target)
         (kernel,) = lib.library.values()
         takes_it = family != "scalar" or shift < -22
-        assert kernel.family == (family if takes_it else "dsp")
+        first = "dsp_folded" if family == "dsp" else family
+        assert kernel.family == (first if takes_it else "dsp")
         (tmp_path / family).mkdir()
         library = compile_shared(lib, tmp_path / family, *SANITIZE)
         _, outputs = run(library, lib, {"data": data})

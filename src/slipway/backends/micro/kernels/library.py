@@ -60,12 +60,13 @@ def helper_text(families: tuple[str, ...]) -> str:
 _FILES = {
     "addition": ("addition",),
     "dsp": ("dsp_words", "dsp"),
+    "dsp_folded": ("dsp_words", "dsp", "dsp_folded"),
     "dsp_wide": ("dsp_words", "dsp", "dsp_wide"),
     "mve": ("mve",),
     "scalar": ("scalar_sums", "scalar"),
 }
 # Bytes of the stack that a function's own assembly takes, which gcc does not know.
-PUSHED_BYTES = {"slw_dot_2x3": 8, "slw_dot_2x3_wide": 8}
+PUSHED_BYTES = {"slw_dot_2x3": 8, "slw_dot_2x3_wide": 8, "slw_conv_folded": 4}
 _SHARED = """\
 /* Functions that several layers call stay functions of their own. */
 #if defined(__GNUC__)
