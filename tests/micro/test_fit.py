@@ -182,7 +182,8 @@ def test_every_board_is_linked_and_one_too_small_is_no_linker_error(archive, tmp
 
 def test_shared_kernels_belong_to_the_layers_that_call_them(tmp_path):
     needs("nucleo-l4r5zi")
-    force = dict.fromkeys(("written:qnn.conv2d_nhwc", "written:qnn.dense_packed"), "dsp")
+    layers = ("qnn.conv2d_nhwc", "qnn.depthwise_conv2d_nhwc", "qnn.dense_packed")
+    force = dict.fromkeys((f"written:{layer}" for layer in layers), "dsp")
     lib = build(quantized_net(), config={FORCE: force})
     archive = micro.export_model_library_format(lib, tmp_path / "q.tar")
     model = only_model(unpack_model_library(archive, tmp_path / "x"))

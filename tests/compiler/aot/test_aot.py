@@ -166,7 +166,7 @@ def test_misaligned_callers_get_a_status_and_sanitizers_find_nothing(kernels, tm
     else:
         lib = build(quantized_net(), FAMILIES[kernels])
         found = {k.family for k in lib.library.values()}
-        assert found == ({"dsp", "dsp_folded"} if kernels == "dsp" else {kernels})
+        assert found == ({"dsp_pairs", "dsp_folded"} if kernels == "dsp" else {kernels})
     program = tmp_path / "main.c"
     program.write_text(CALL_WITH_EVERY_ALIGNMENT)
     source = write(lib, tmp_path)

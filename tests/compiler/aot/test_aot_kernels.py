@@ -92,6 +92,9 @@ CASES = [
     ("depthwise", 6, 7, 7, 3, 1, True, True, 14),
     ("depthwise", 6, 6, 6, 3, 2, True, True, 15),
     ("depthwise", 5, 3, 3, 3, 1, True, True, 16),
+    ("depthwise", 6, 9, 9, 2, 1, False, False, 22),
+    ("depthwise", 7, 8, 8, 5, 2, True, True, 23),
+    ("depthwise", 4, 5, 5, 1, 1, False, True, 24),
     ("dense", 1, 64, 12, 1, 1, False, False, 8),
     ("dense", 1, 16, 3, 1, 1, False, True, 9),
     ("dense", 1, 10, 4, 1, 1, False, True, 11),
@@ -121,8 +124,8 @@ def test_kernels_equal_the_reference(case, tmp_path):
         lib = build(model, target)
         (kernel,) = lib.library.values()
         if case[-1] % 5:  # the others may have left shifts, which only one family computes
-            folds = family == "dsp" and (case[0] != "depthwise" or case[2] == 1)
-            assert kernel.family == ("dsp_folded" if folds else family)
+            folds = "dsp_folded" if case[0] != "depthwise" or case[2] == 1 else "dsp_pairs"
+            assert kernel.family == (folds if family == "dsp" else family)
         folder = tmp_path / family
         folder.mkdir()
         library = compile_shared(lib, folder, *SANITIZE)
@@ -203,10 +206,11 @@ def test_sums_that_256_fold_does_not_hold_are_not_folded(name, rows, bias, famil
         np.testing.assert_array_equal(outputs[0], wanted, err_msg=name)
 
 
-@pytest.mark.parametrize("target", [None, FOLDED])
-def test_clipped_outputs_are_clipped(target, tmp_path):
-    model = quantized_layer("conv", 6, 4, 4, 3, 1, True, True, 12, low=-3)
-    lib = build(model, *([target] if target else []))
+@pytest.mark.parametrize("kind", ["conv", "depthwise"])
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+def test_clipped_outputs_are_clipped(kind, target, tmp_path):
+    model = quantized_layer(kind, 6, 4, 4, 3, 1, True, True, 12, low=-3)
+    lib = build(model, target)
     assert lib.library
     data = np.random.default_rng(1).integers(-128, 128, (1, 6, 6, 4)).astype("int8")
     _, outputs = run(compile_shared(lib, tmp_path), lib, {"data": data})

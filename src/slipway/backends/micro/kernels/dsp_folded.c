@@ -11,8 +11,10 @@
  *
  * four products take three instructions instead of four.  The last two terms are in the bias, and
  * sums are 256 times as large, hence below 2^23: whoever chose these kernels has checked that, and
- * that no even weight is -128.  Sums on the way may wrap.  Weights and biases are padded with zeros
- * to whole groups of channels, scales too.
+ * that no even weight is -128.  Sums on the way may wrap.
+ *
+ * The stream (dsp_stream.c) goes by two channels, or by four for a product; all of it is padded with
+ * zeros to whole groups.  Weights are, for each four elements, a word of each channel.
  */
 #define SLW_FLIPPED 0x00FF00FFu
 #define SLW_RAISED 0x00800080u
@@ -25,60 +27,103 @@
   "bcs 2f\n"      \
   "b 4f\n"        \
   "5: bcs 3f\n"
-
-/* sums[2 * pixel + channel] of two channels and three pixels; returns the weights behind them.
- * This takes every register, as slw_dot_2x3 does. */
-#define SLW_DOT_2X3(w, columns, words, bias, sums)                                               \
-  do {                                                                                           \
-    register int32_t a0 __asm__("r0") = (bias)[0];                                               \
-    register int32_t a1 __asm__("r1") = (bias)[1];                                               \
-    register int32_t b0 __asm__("r2") = a0;                                                      \
-    register int32_t b1 __asm__("r3") = a1;                                                      \
-    register int32_t c0 __asm__("r4") = a0;                                                      \
-    register int32_t c1 __asm__("r5") = a1;                                                      \
-    register const uint32_t *at __asm__("r6") = (w);                                             \
-    register const uint32_t *from __asm__("r8") = (columns);                                     \
-    register uint32_t steps __asm__("r9") = (words);                                             \
-    __asm__ volatile(                                                                            \
-        "push {r7}\n"                                                                            \
-        "add r7, r6, r9, lsl #3\n"                                                               \
-        "lsls r9, r9, #31\n" SLW_ENTER "1:\n" SLW_STEP_2X3 "2:\n" SLW_STEP_2X3                   \
-        "3:\n" SLW_STEP_2X3 "4:\n" SLW_STEP_2X3                                                  \
-        "cmp r6, r7\n"                                                                           \
-        "bne 1b\n"                                                                               \
-        "pop {r7}\n"                                                                             \
-        : "+r"(a0), "+r"(a1), "+r"(b0), "+r"(b1), "+r"(c0), "+r"(c1), "+r"(at), "+r"(from),      \
-          "+r"(steps)                                                                            \
-        :                                                                                        \
-        : "cc", "memory", "r10", "r11", "r12", "lr");                                            \
-    (w) = at;                                                                                    \
-    (sums)[0] = a0;                                                                              \
-    (sums)[1] = a1;                                                                              \
-    (sums)[2] = b0;                                                                              \
-    (sums)[3] = b1;                                                                              \
-    (sums)[4] = c0;                                                                              \
-    (sums)[5] = c1;                                                                              \
-  } while (0)
-#define SLW_PRODUCTS           \
-  "smlad r0, r9, r11, r0\n"    \
-  "smlad r1, r10, r11, r1\n"   \
-  "smlad r2, r9, r12, r2\n"    \
-  "smlad r3, r10, r12, r3\n"   \
-  "smlad r4, r9, lr, r4\n"     \
+#define SLW_PRODUCTS          \
+  "smlad r0, r9, r11, r0\n"   \
+  "smlad r1, r10, r11, r1\n"  \
+  "smlad r2, r9, r12, r2\n"   \
+  "smlad r3, r10, r12, r3\n"  \
+  "smlad r4, r9, lr, r4\n"    \
   "smlad r5, r10, lr, r5\n"
-#define SLW_STEP_2X3           \
-  "ldmia r6!, {r9, r10}\n"     \
-  "ldmia r8!, {r11, r12, lr}\n" SLW_PRODUCTS \
-  "sxtb16 r9, r9\n"            \
-  "sxtb16 r10, r10\n"          \
-  "ldmia r8!, {r11, r12, lr}\n" SLW_PRODUCTS
+#define SLW_STEP                 \
+  "ldmia r6!, {r9, r10}\n"       \
+  "ldmia r8!, {r11, r12, lr}\n"  \
+  SLW_PRODUCTS                   \
+  "sxtb16 r9, r9\n"              \
+  "sxtb16 r10, r10\n"            \
+  "ldmia r8!, {r11, r12, lr}\n"  \
+  SLW_PRODUCTS
+#define SLW_SCALE_PIXEL(sum, to) \
+  "asr " sum ", " sum ", #7\n" SLW_SCALE(sum, "r6", "r8", "r9", to)
 
-/* The high word of twice a sum, of which 256 times is given, and a multiplier. */
-static inline int32_t slw_high_product_folded(int32_t sum, int32_t multiplier) {
-  int32_t result;
-  __asm__("smmulr %0, %1, %2" : "=r"(result) : "r"(sum >> 7), "r"(multiplier));
-  return result;
+/* Two channels of three pixels, whose windows lie in `columns`.  The third pixel is written first,
+ * the first one last.
+ *
+ * This takes every register.  gcc does not give away r7 where it keeps a frame pointer there: it is
+ * saved. */
+static SLW_SHARED void slw_fold_pixels(const uint32_t *stream, const uint32_t *columns,
+                                       uint32_t words, const uint32_t *scale, int8_t *first,
+                                       int8_t *second, int8_t *third) {
+  register const uint32_t *r6 __asm__("r6") = stream;
+  register const uint32_t *r8 __asm__("r8") = columns;
+  register uint32_t r9 __asm__("r9") = words;
+  register int8_t *r10 __asm__("r10") = first;
+  register int8_t *r11 __asm__("r11") = second;
+  register int8_t *r12 __asm__("r12") = third;
+  register const uint32_t *lr __asm__("lr") = scale;
+  __asm__ volatile(
+      "push {r7, r10, r11, r12, lr}\n"
+      "ldmia r6!, {r0, r1}\n"
+      "mov r2, r0\n mov r3, r1\n mov r4, r0\n mov r5, r1\n"
+      "add r7, r6, r9, lsl #3\n"
+      "lsls r9, r9, #31\n"
+      SLW_ENTER
+      "1:\n" SLW_STEP "2:\n" SLW_STEP "3:\n" SLW_STEP "4:\n" SLW_STEP
+      "cmp r6, r7\n"
+      "bne 1b\n"
+      "pop {r7, r10, r11, r12, lr}\n"
+      "ldmia lr!, {r6, r8, r9}\n"
+      SLW_SCALE_PIXEL("r4", "[r12]")
+      SLW_SCALE_PIXEL("r2", "[r11]")
+      SLW_SCALE_PIXEL("r0", "[r10]")
+      "ldmia lr!, {r6, r8, r9}\n"
+      SLW_SCALE_PIXEL("r5", "[r12, #1]")
+      SLW_SCALE_PIXEL("r3", "[r11, #1]")
+      SLW_SCALE_PIXEL("r1", "[r10, #1]")
+      : "+r"(r6), "+r"(r8), "+r"(r9), "+r"(lr)
+      : "r"(r10), "r"(r11), "r"(r12)
+      : "cc", "memory", "r0", "r1", "r2", "r3", "r4", "r5");
 }
+#undef SLW_STEP
+
+/* Four channels of a row of `words` words. */
+#define SLW_STEP                                       \
+  "ldr r12, [r5], #4\n"                                \
+  "ldmia r4!, {r8, r9, r10, r11}\n"                    \
+  "eor lr, r12, #0x00FF00FF\n"                         \
+  "eor r12, r12, #0x00800080\n"                        \
+  "sxtb16 lr, lr\n"                                    \
+  "smlad r0, r8, lr, r0\n smlad r1, r9, lr, r1\n"      \
+  "smlad r2, r10, lr, r2\n smlad r3, r11, lr, r3\n"    \
+  "sxtb16 r8, r8\n sxtb16 r9, r9\n"                    \
+  "sxtb16 r10, r10\n sxtb16 r11, r11\n"                \
+  "smlad r0, r8, r12, r0\n smlad r1, r9, r12, r1\n"    \
+  "smlad r2, r10, r12, r2\n smlad r3, r11, r12, r3\n"
+#define SLW_SCALE_ROW(sum)         \
+  "ldmia r4!, {r8, r9, lr}\n"      \
+  "asr " sum ", " sum ", #7\n" SLW_SCALE(sum, "r8", "r9", "lr", "[r12], #1")
+static SLW_SHARED void slw_fold_row(const uint32_t *stream, const int8_t *row, uint32_t words,
+                                    const uint32_t *scale, int8_t *out) {
+  register const uint32_t *r4 __asm__("r4") = stream;
+  register const int8_t *r5 __asm__("r5") = row;
+  register uint32_t r6 __asm__("r6") = words;
+  register const uint32_t *r8 __asm__("r8") = scale;
+  register int8_t *r12 __asm__("r12") = out;
+  __asm__ volatile(
+      "push {r8, r12}\n"
+      "ldmia r4!, {r0, r1, r2, r3}\n"
+      "lsls lr, r6, #31\n"
+      "add r6, r5, r6, lsl #2\n"
+      SLW_ENTER
+      "1:\n" SLW_STEP "2:\n" SLW_STEP "3:\n" SLW_STEP "4:\n" SLW_STEP
+      "cmp r5, r6\n"
+      "bne 1b\n"
+      "pop {r4, r12}\n"
+      SLW_SCALE_ROW("r0") SLW_SCALE_ROW("r1") SLW_SCALE_ROW("r2") SLW_SCALE_ROW("r3")
+      : "+r"(r4), "+r"(r5), "+r"(r6), "+r"(r8), "+r"(r12)
+      :
+      : "cc", "memory", "r0", "r1", "r2", "r3", "r9", "r10", "r11", "lr");
+}
+#undef SLW_STEP
 
 /* Widen `count` bytes, a multiple of 4: of six words of three pixels the first and the fourth. */
 static inline uint32_t *slw_widen_folded(uint32_t *to, const int8_t *from, uint32_t count) {
@@ -103,119 +148,50 @@ static inline uint32_t *slw_widen_folded(uint32_t *to, const int8_t *from, uint3
   return to;
 }
 
-/* Four output channels of one row of `words` words: returns the weights behind it. */
-static inline const uint32_t *slw_dot_4x1_folded(const uint32_t *weights, const int8_t *row,
-                                                 uint32_t words, int32_t *sums) {
-  const int8_t *end = row + 4u * words;
-  int32_t s0 = sums[0];
-  int32_t s1 = sums[1];
-  int32_t s2 = sums[2];
-  int32_t s3 = sums[3];
-  uint32_t x;
-  uint32_t y = words;
-  __asm__ volatile(
-      "lsls %[y], %[y], #31\n" SLW_ENTER
-#define SLW_STEP                             \
-  "ldr %[x], [%[r]], #4\n"                   \
-  "ldmia %[p]!, {r8, r9, r10, r11}\n"        \
-  "eor %[y], %[x], #0x00FF00FF\n"            \
-  "eor %[x], %[x], #0x00800080\n"            \
-  "sxtb16 %[y], %[y]\n"                      \
-  "smlad %[s0], r8, %[y], %[s0]\n"           \
-  "smlad %[s1], r9, %[y], %[s1]\n"           \
-  "smlad %[s2], r10, %[y], %[s2]\n"          \
-  "smlad %[s3], r11, %[y], %[s3]\n"          \
-  "sxtb16 r8, r8\n sxtb16 r9, r9\n"          \
-  "sxtb16 r10, r10\n sxtb16 r11, r11\n"      \
-  "smlad %[s0], r8, %[x], %[s0]\n"           \
-  "smlad %[s1], r9, %[x], %[s1]\n"           \
-  "smlad %[s2], r10, %[x], %[s2]\n"          \
-  "smlad %[s3], r11, %[x], %[s3]\n"
-      "1:\n" SLW_STEP "2:\n" SLW_STEP "3:\n" SLW_STEP "4:\n" SLW_STEP
-#undef SLW_STEP
-      "cmp %[r], %[e]\n"
-      "bne 1b\n"
-      : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3), [r] "+r"(row),
-        [p] "+r"(weights), [x] "=&r"(x), [y] "+r"(y)
-      : [e] "r"(end)
-      : "cc", "memory", "r8", "r9", "r10", "r11");
-  sums[0] = s0;
-  sums[1] = s1;
-  sums[2] = s2;
-  sums[3] = s3;
-  return weights;
-}
 #else
-static inline int32_t slw_folded_products(uint32_t pair, uint32_t data, int32_t sum) {
+static inline int32_t slw_fold(uint32_t pair, uint32_t data, int32_t sum) {
   return (int32_t)((uint32_t)sum + (uint32_t)slw_low(pair, data, 0) +
                    (uint32_t)slw_high(pair, data, 0));
 }
-static inline int32_t slw_high_product_folded(int32_t sum, int32_t multiplier) {
-  return slw_high_product(sum >> 8, multiplier);
-}
-static inline uint32_t slw_first(uint32_t bytes) { return slw_even(bytes ^ SLW_FLIPPED); }
-
-#define SLW_DOT_2X3(w, columns, words, bias, sums) \
-  (w) = slw_dot_2x3_folded(w, columns, words, bias, sums)
-static inline const uint32_t *slw_dot_2x3_folded(const uint32_t *weights, const uint32_t *columns,
-                                                 uint32_t words, const int32_t *bias,
-                                                 int32_t *sums) {
-  for (uint32_t i = 0; i < 6u; ++i) {
-    sums[i] = bias[i % 2u];
-  }
-  for (; words > 0u; --words, weights += 2, columns += 6) {
-    for (uint32_t i = 0; i < 6u; ++i) {
-      const uint32_t word = weights[i % 2u];
-      sums[i] = slw_folded_products(word, columns[i / 2u], sums[i]);
-      sums[i] = slw_folded_products(slw_even(word), columns[3u + i / 2u], sums[i]);
-    }
-  }
-  return weights;
+static inline int32_t slw_fold4(uint32_t word, uint32_t first, uint32_t second, int32_t sum) {
+  return slw_fold(slw_even(word), second, slw_fold(word, first, sum));
 }
 static inline uint32_t *slw_widen_folded(uint32_t *to, const int8_t *from, uint32_t count) {
   for (; count > 0u; count -= 4u, from += 4, to += 6) {
     const uint32_t bytes = slw_load4(from);
-    to[0] = slw_first(bytes);
+    to[0] = slw_even(bytes ^ SLW_FLIPPED);
     to[3] = bytes ^ SLW_RAISED;
   }
   return to;
 }
-static inline const uint32_t *slw_dot_4x1_folded(const uint32_t *weights, const int8_t *row,
-                                                 uint32_t words, int32_t *sums) {
-  for (; words > 0u; --words, row += 4) {
-    const uint32_t bytes = slw_load4(row);
-    for (uint32_t c = 0; c < 4u; ++c, ++weights) {
-      const int32_t sum = slw_folded_products(*weights, slw_first(bytes), sums[c]);
-      sums[c] = slw_folded_products(slw_even(*weights), bytes ^ SLW_RAISED, sum);
+static inline void slw_fold_pixels(const uint32_t *stream, const uint32_t *columns, uint32_t words,
+                                   const uint32_t *scale, int8_t *first, int8_t *second,
+                                   int8_t *third) {
+  int8_t *const pixels[3] = {first, second, third};
+  for (uint32_t pixel = 3u; pixel-- > 0u;) {
+    for (uint32_t c = 0; c < 2u; ++c) {
+      int32_t sum = (int32_t)stream[c];
+      for (uint32_t i = 0; i < words; ++i) {
+        const uint32_t *data = columns + 6u * i + pixel;
+        sum = slw_fold4(stream[2u + 2u * i + c], data[0], data[3], sum);
+      }
+      pixels[pixel][c] = slw_output_at(sum >> 8, scale + 3u * c);
     }
   }
-  return weights;
+}
+static inline void slw_fold_row(const uint32_t *stream, const int8_t *row, uint32_t words,
+                                const uint32_t *scale, int8_t *out) {
+  for (uint32_t c = 0; c < 4u; ++c) {
+    int32_t sum = (int32_t)stream[c];
+    for (uint32_t i = 0; i < words; ++i) {
+      const uint32_t bytes = slw_load4(row + 4u * i);
+      sum = slw_fold4(stream[4u + 4u * i + c], slw_even(bytes ^ SLW_FLIPPED), bytes ^ SLW_RAISED,
+                      sum);
+    }
+    out[c] = slw_output_at(sum >> 8, scale + 3u * c);
+  }
 }
 #endif
-
-/* As slw_requantize_plain, of 256 times a sum. */
-static inline int8_t slw_requantize_folded(int32_t sum, int32_t multiplier, int32_t right,
-                                           int32_t half) {
-  const int32_t value = slw_high_product_folded(sum, multiplier);
-  return slw_saturate_half((value + (value >> 31) + half) >> right);
-}
-
-/* The same of a channel with one sum. */
-static inline int8_t slw_scaled_folded(int32_t sum, int32_t multiplier, int32_t right,
-                                       uint32_t twice_zero) {
-  return slw_requantize_folded(sum, multiplier, right, (int32_t)(twice_zero << right));
-}
-
-/* What is clipped to less than int8 is so behind the layer. */
-static inline void slw_clip(const struct slw_layer *layer, int8_t *out) {
-  const uint32_t pixels = (uint32_t)layer->out_height * (uint32_t)layer->out_width;
-  if (layer->clips != 0u) {
-    for (const int8_t *end = out + pixels * layer->out_channels; out != end; ++out) {
-      const int16_t value = *out < layer->out_min ? layer->out_min : *out;
-      *out = (int8_t)(value > layer->out_max ? layer->out_max : value);
-    }
-  }
-}
 
 /* The window of output pixel (y, x), widened, into every other three words of `to`; `bytes` as
  * slw_column has it. */
@@ -259,47 +235,37 @@ static inline void slw_column_folded(const struct slw_layer *layer, const int8_t
   }
 }
 
-/* All channels of up to three pixels.  What there is no room for, pixels behind the last and the
- * second of an odd last pair, is written where its neighbour comes to lie after it. */
+/* All channels of up to three pixels.  What lies behind the last pixel is written to it, and the
+ * second of an odd last pair beside it. */
 static inline void slw_pixels_folded(const struct slw_layer *layer, const uint32_t *columns,
-                                     uint32_t words, const uint32_t *weights,
-                                     const struct slw_scales *scales, uint32_t count,
+                                     uint32_t words, const uint32_t *stream, uint32_t count,
                                      int8_t *out) {
-  const int32_t *bias = scales->bias;
-  const int32_t *multiplier = scales->multiplier;
-  const int32_t *right = scales->shift;
-  const uint32_t step = 2u * layer->per_channel;
   const uint32_t channels = layer->out_channels;
-  const uint32_t twice_zero = (uint32_t)(2 * layer->out_zero + 1);
-  const uint32_t second = count > 1u ? channels : 0u;
-  const uint32_t third = count > 2u ? 2u * channels : second;
-  const int8_t *end = out + channels;
-  while (out != end) {
-    const uint32_t next = end - out > 1 ? 1u : 0u;
-    int32_t sums[6];
-    SLW_DOT_2X3(weights, columns, words, bias, sums);
-    const int32_t half0 = (int32_t)(twice_zero << right[0]);
-    const int32_t half1 = (int32_t)(twice_zero << right[1]);
-    int8_t *at = out + next;
-    at[third] = slw_requantize_folded(sums[5], multiplier[1], right[1], half1);
-    at[second] = slw_requantize_folded(sums[3], multiplier[1], right[1], half1);
-    at[0] = slw_requantize_folded(sums[1], multiplier[1], right[1], half1);
-    out[third] = slw_requantize_folded(sums[4], multiplier[0], right[0], half0);
-    out[second] = slw_requantize_folded(sums[2], multiplier[0], right[0], half0);
-    out[0] = slw_requantize_folded(sums[0], multiplier[0], right[0], half0);
-    bias += 2;
-    multiplier += step;
-    right += step;
-    out = at + 1;
+  const uint32_t group = 2u + 2u * words;
+  const uint32_t *scale = stream + (channels + 1u) / 2u * group;
+  const uint32_t step = 6u * layer->per_channel;
+  int8_t *second = count > 1u ? out + channels : out;
+  int8_t *third = count > 2u ? second + channels : second;
+  for (const int8_t *end = out + (channels & ~1u); out != end; out += 2, second += 2, third += 2) {
+    slw_fold_pixels(stream, columns, words, scale, out, second, third);
+    stream += group;
+    scale += step;
+  }
+  if (channels % 2u != 0u) {
+    int8_t last[6];
+    slw_fold_pixels(stream, columns, words, scale, last, last + 2, last + 4);
+    *third = last[4];
+    *second = count > 1u ? last[2] : last[0];
+    *out = last[0];
   }
 }
 
-/* weights: for each pair of output channels the words of both in turn, a word being 4 elements of
- * the window, which is padded to a multiple of 4.  Biases and scales are for pairs.
+/* The window is padded to a multiple of 4.
  * workspace: 6 bytes per element, and 1 more where channels are no multiple of 4. */
 static SLW_SHARED void slw_conv_folded(const struct slw_layer *layer, const int8_t *data,
-                                       const uint32_t *weights, const struct slw_scales *scales,
+                                       const int8_t *unused, const struct slw_scales *scales,
                                        int8_t *out, uint8_t *workspace) {
+  const uint32_t *stream = (const uint32_t *)(const void *)scales->bias;
   const uint32_t size =
       (uint32_t)(layer->kernel_height * layer->kernel_width) * layer->in_channels;
   const uint32_t padded = (size + 3u) & ~3u;
@@ -309,6 +275,7 @@ static SLW_SHARED void slw_conv_folded(const struct slw_layer *layer, const int8
   int8_t *at = out;
   int32_t y = 0;
   int32_t x = 0;
+  (void)unused;
   if (layer->in_channels % 4u != 0u) {
     bytes = (int8_t *)workspace + 6u * padded;
     slw_fill(bytes + size, 0, padded - size);
@@ -322,49 +289,39 @@ static SLW_SHARED void slw_conv_folded(const struct slw_layer *layer, const int8
         ++y;
       }
     }
-    slw_pixels_folded(layer, columns, padded / 4u, weights, scales, count, at);
-    at += 3u * layer->out_channels;
+    slw_pixels_folded(layer, columns, padded / 4u, stream, count, at);
+    at += count * layer->out_channels;
   }
   slw_clip(layer, out);
 }
 
-/* One row times a matrix: for each four output channels their words in turn, a word being 4
- * elements of the row, which is padded to a multiple of 4.  Biases and scales are for fours.
+/* One row times a matrix.  The row is padded to a multiple of 4.
  * workspace: the row, where it has another length. */
 static SLW_SHARED void slw_dense_folded(const struct slw_layer *layer, const int8_t *data,
-                                        const uint32_t *weights, const struct slw_scales *scales,
+                                        const int8_t *unused, const struct slw_scales *scales,
                                         int8_t *out, uint8_t *workspace) {
+  const uint32_t *stream = (const uint32_t *)(const void *)scales->bias;
   const uint32_t size = layer->in_channels;
   const uint32_t words = (size + 3u) / 4u;
-  const uint32_t step = 4u * layer->per_channel;
-  const uint32_t twice_zero = (uint32_t)(2 * layer->out_zero + 1);
-  const int32_t *bias = scales->bias;
-  const int32_t *multiplier = scales->multiplier;
-  const int32_t *right = scales->shift;
-  int8_t *at = out;
+  const uint32_t whole = layer->out_channels & ~3u;
+  const uint32_t group = 4u + 4u * words;
+  const uint32_t *scale = stream + (layer->out_channels + 3u) / 4u * group;
+  (void)unused;
   if (size % 4u != 0u) {
     int8_t *row = (int8_t *)workspace;
     slw_copy(row, data, size);
     slw_fill(row + size, 0, 4u * words - size);
     data = row;
   }
-  for (const int8_t *end = out + layer->out_channels; at != end;) {
-    int32_t sums[4] = {bias[0], bias[1], bias[2], bias[3]};
-    weights = slw_dot_4x1_folded(weights, data, words, sums);
-    if (end - at < 4) {
-      for (uint32_t c = 0; at != end; ++c, ++at) {
-        *at = slw_scaled_folded(sums[c], multiplier[c], right[c], twice_zero);
-      }
-      break;
-    }
-    at[0] = slw_scaled_folded(sums[0], multiplier[0], right[0], twice_zero);
-    at[1] = slw_scaled_folded(sums[1], multiplier[1], right[1], twice_zero);
-    at[2] = slw_scaled_folded(sums[2], multiplier[2], right[2], twice_zero);
-    at[3] = slw_scaled_folded(sums[3], multiplier[3], right[3], twice_zero);
-    at += 4;
-    bias += 4;
-    multiplier += step;
-    right += step;
+  for (uint32_t c = 0; c < whole; c += 4u) {
+    slw_fold_row(stream, data, words, scale, out + c);
+    stream += group;
+    scale += 12u * layer->per_channel;
+  }
+  if (whole < layer->out_channels) {
+    int8_t last[4];
+    slw_fold_row(stream, data, words, scale, last);
+    slw_copy(out + whole, last, layer->out_channels - whole);
   }
   slw_clip(layer, out);
 }

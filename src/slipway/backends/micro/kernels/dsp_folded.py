@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from slipway.backends.micro.kernels.library import (
     is_row,
     overlaps_of,
 )
+from slipway.backends.micro.kernels.stream import streamed
 from slipway.relay.expr import Function
 
 Array = np.ndarray[Any, Any]
@@ -27,22 +27,16 @@ def folded_kernel(name: str, function: Function, layer: Layer) -> LibraryKernel 
         return None
     row = is_row(layer)
     block = 4 if row else 2
-    told = layer
-    if isinstance(layer.shift, tuple):
-        if layer.shift[1] >= 0:
-            return None
-        told = replace(layer, shift=("constant", ~layer.shift[1]))
     whole = (layer.depth if row else type_of(layer.sums.args[0]).shape[-1]) % 4 == 0
     padded = -(-layer.depth // 4) * 4
     size = (0 if whole else padded) if row else (6 if whole else 7) * padded
     text = definition(
         name,
         function,
-        told,
+        layer,
         f"slw_{'dense' if row else 'conv'}_folded",
-        weight_view="uint32_t",
         has_workspace=size > 0,
-        scale_copies=block,
+        streamed=True,
         inputs=(1, 1, layer.depth) if row else None,
     )
     if text is None:
@@ -55,15 +49,8 @@ def folded_kernel(name: str, function: Function, layer: Layer) -> LibraryKernel 
         if folded is None:
             return None
         weight, bias = folded
-
-        def full(array: Array | int) -> Array | int:
-            return array if isinstance(array, int) else np.pad(array, (0, -len(array) % block))
-
-        packed = packed_rows(weight, block, 2, multiple=2).view(np.int8)
-        shift = constants.shift if isinstance(constants.shift, int) else ~constants.shift
-        padded_bias = np.pad(bias, (0, -len(bias) % block))
-        multiplier = full(constants.multiplier)
-        return LayerConstants(packed, padded_bias, multiplier, full(shift)).by_operand(layer)
+        words = packed_rows(weight, block, 2, multiple=2).view(np.int32)
+        return streamed(constants, bias, words, layer, block)
 
     return LibraryKernel("dsp_folded", text, size, overlaps, layer, arrange)
 

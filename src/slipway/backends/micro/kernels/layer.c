@@ -62,3 +62,14 @@ static inline const int8_t **slw_next_window(const struct slw_layer *layer, cons
   }
   return slw_window(layer, data, top, left, padding, window);
 }
+
+/* What is clipped to less than int8 is so behind the layer. */
+static inline void slw_clip(const struct slw_layer *layer, int8_t *out) {
+  const uint32_t pixels = (uint32_t)layer->out_height * (uint32_t)layer->out_width;
+  if (layer->clips != 0u) {
+    for (const int8_t *end = out + pixels * layer->out_channels; out != end; ++out) {
+      const int16_t value = *out < layer->out_min ? layer->out_min : *out;
+      *out = (int8_t)(value > layer->out_max ? layer->out_max : value);
+    }
+  }
+}

@@ -60,13 +60,20 @@ def helper_text(families: tuple[str, ...]) -> str:
 _FILES = {
     "addition": ("addition",),
     "dsp": ("dsp_words", "dsp"),
-    "dsp_folded": ("dsp_words", "dsp", "dsp_folded"),
+    "dsp_folded": ("dsp_words", "dsp_stream", "dsp_folded"),
+    "dsp_pairs": ("dsp_words", "dsp_stream", "dsp_pairs"),
     "dsp_wide": ("dsp_words", "dsp", "dsp_wide"),
     "mve": ("mve",),
     "scalar": ("scalar_sums", "scalar"),
 }
 # Bytes of the stack that a function's own assembly takes, which gcc does not know.
-PUSHED_BYTES = {"slw_dot_2x3": 8, "slw_dot_2x3_wide": 8, "slw_conv_folded": 4}
+PUSHED_BYTES = {
+    "slw_dot_2x3": 8,
+    "slw_dot_2x3_wide": 8,
+    "slw_fold_pixels": 20,
+    "slw_fold_row": 8,
+    "slw_depthwise_pairs": 12,
+}
 _SHARED = """\
 /* Functions that several layers call stay functions of their own. */
 #if defined(__GNUC__)
@@ -87,12 +94,14 @@ def definition(
     weight_view: str = "",
     has_workspace: bool,
     scale_copies: int = 1,
+    streamed: bool = False,
     inputs: tuple[int, ...] | None = None,
 ) -> str | None:
     """Return the kernel: a constant description of the layer, and the call of `helper`.
 
     `weight_view` is the C type that the helper reads the weights as, where that is another one;
     `scale_copies`: how often one multiplier and shift for all channels are written down.
+    `streamed`: the scales are in what stands for the biases.
     None: some size is too large for struct slw_layer.
     """
     shape, outputs, kernel, rest = geometry(layer)
@@ -122,7 +131,9 @@ def definition(
     ]
     scales = [f"p{layer.bias}"]
     for word, value in (("multiplier", layer.multiplier), ("shift", layer.shift)):
-        if isinstance(value, tuple):
+        if streamed and isinstance(value, tuple):
+            scales.append("NULL")
+        elif isinstance(value, tuple):
             copies = ", ".join([str(value[1])] * scale_copies)
             lines.append(f"  static const int32_t {word}[{scale_copies}] = {{{copies}}};")
             scales.append(word)

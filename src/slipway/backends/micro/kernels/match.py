@@ -5,6 +5,7 @@ from __future__ import annotations
 from slipway.backends.micro.kernels.addition import match_addition
 from slipway.backends.micro.kernels.dsp import dsp_kernel, wide_kernel
 from slipway.backends.micro.kernels.dsp_folded import folded_kernel
+from slipway.backends.micro.kernels.dsp_pairs import pairs_kernel
 from slipway.backends.micro.kernels.layer import match_layer, scale_step, type_of
 from slipway.backends.micro.kernels.library import LibraryKernel
 from slipway.backends.micro.kernels.mve import mve_kernel
@@ -29,8 +30,10 @@ def match_kernel(name: str, function: Function, target: Target) -> list[LibraryK
     has_pairs = _has_pairs(target) and not has_vectors
     if has_vectors:
         families.insert(0, mve_kernel)
+    elif has_pairs:
+        families[:0] = [folded_kernel, pairs_kernel]
     else:
-        families.insert(0, folded_kernel if has_pairs else scalar_kernel)
+        families.insert(0, scalar_kernel)
     found = [family(name, function, layer) for family in families]
     kernels = [kernel for kernel in found if kernel is not None]
     wide = wide_kernel(name, function, layer) if has_pairs else None
