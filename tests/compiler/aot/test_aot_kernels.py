@@ -2,6 +2,8 @@
 (their portable form); tests/micro runs those with DSP and vector instructions on their cores."""
 
 import ctypes
+import re
+import shutil
 import subprocess
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 from aot_models import build
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.compiler.aot.test_aot import compile_shared, reference, run
+from tests.compiler.aot.test_aot import compile_shared, reference, run, write
 
 import slipway as tvm
 from slipway import relay
@@ -402,3 +404,36 @@ def test_one_rounding_is_the_two_of_the_reference(
     wanted = max(low, min(127, rounded_twice(total, multiplier, shift) + zero))
     # ctypes takes the multiplier doubled, as scalar.c wants it, for an int32.
     assert scale_of_scalar(total, ctypes.c_int32(2 * multiplier), int(word), zero, low) == wanted
+
+
+def softmax_of_pixels():
+    """A layer whose softmax over few channels reads from the workspace and writes to it."""
+    rng = np.random.default_rng(0)
+    data = relay.var("data", shape=(1, 24, 24, 4), dtype="int8")
+    sums = _call("qnn.conv2d_nhwc", data, rng.integers(-127, 128, (1, 1, 4, 2)))
+    x = relay.add(sums, relay.const(np.array([5, -6], "int32")))
+    x = relay.add(_rescale(x, np.int32(1 << 30), np.int32(-7)), relay.const(np.int32(3)))
+    x = relay.cast(relay.clip(x, -128, 127), "int8")
+    largest = relay.max(x, axis=-1, keepdims=True)
+    x = relay.cast(relay.cast(x, "int32") - relay.cast(largest, "int32"), "int8")
+    x = relay.cast(relay.sum(relay.cast(x, "int32"), axis=-1, keepdims=True), "int8")
+    return tvm.IRModule.from_expr(relay.Function([data], x)), {}
+
+
+@pytest.mark.parametrize("level", ["-O2", "-O3"])
+def test_compilers_keep_the_call_of_every_kernel(level, tmp_path):
+    """gcc 12 left away calls of copies that it had made for constant pointers."""
+    lib = build(softmax_of_pixels())
+    source = write(lib, tmp_path)
+    run_function = source.read_text().partition("tvmgen_default_run(const")[2]
+    wanted = run_function.count("(void)tvmgen_default_fused")
+    assert wanted >= 3
+    for compiler, *flags in (("arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb"), ("gcc",)):
+        if not shutil.which(compiler):
+            continue
+        out = tmp_path / f"{compiler}.s"
+        command = [compiler, *flags, "-std=c11", level, "-S", "-o", out, source]
+        subprocess.run([*map(str, command)], check=True, cwd=tmp_path)
+        body = re.search(r"^tvmgen_default_run:(.*?)\.size", out.read_text(), re.S | re.M)[1]
+        calls = re.findall(r"\t(?:bl|b|call|jmp)\ttvmgen_default_fused", body)
+        assert len(calls) == wanted, compiler
