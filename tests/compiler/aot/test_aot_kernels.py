@@ -22,8 +22,9 @@ from slipway.relay.ops.qnn.rescale import rescale
 
 
 def quantized_layer(
-    kind, size, channels, units, kernel, stride, padded, per_channel, seed, low=-128, rows=1
-):
+    kind, size, channels, units, kernel, stride, padded, per_channel, seed, low=-128, rows=1,
+    largest_bias=1 << 16, zeros=(-128, 128),
+):  # fmt: skip
     """One layer as importers write it, and its input's name."""
     rng = np.random.default_rng(seed)
     pad_value = int(rng.integers(-128, 128))
@@ -42,7 +43,7 @@ def quantized_layer(
         else:
             weight = rng.integers(-127, 128, (kernel, kernel, channels, units))
             sums = _call("qnn.conv2d_nhwc", data, weight, **attrs)
-    bias = rng.integers(-(1 << 16), 1 << 16, units).astype("int32")
+    bias = rng.integers(-largest_bias, largest_bias + 1, units).astype("int32")
     count = units if per_channel else 1
     multiplier = rng.integers(1 << 30, (1 << 31) - 1, count).astype("int32")
     shift = rng.integers(-12, 3 if seed % 5 == 0 else -6, count).astype("int32")
@@ -50,7 +51,7 @@ def quantized_layer(
         multiplier, shift = multiplier.reshape(()), shift.reshape(())
     x = relay.add(sums, relay.const(bias))
     x = _rescale(x, multiplier, shift)
-    x = relay.add(x, relay.const(np.int32(rng.integers(-128, 128))))
+    x = relay.add(x, relay.const(np.int32(rng.integers(*zeros))))
     x = relay.cast(relay.clip(x, low, 127), "int8")
     return tvm.IRModule.from_expr(relay.Function([data], x)), {}
 
@@ -103,7 +104,7 @@ CASES = [
     ("dense", 1, 23, 9, 1, 1, False, True, 17),
     ("conv", 5, 20, 7, 1, 2, False, False, 18),
     ("conv", 4, 5, 3, 3, 1, True, True, 19),
-    ("conv", 2, 12, 3, 1, 1, False, True, 21),
+    ("conv", 2, 12, 1, 1, 1, False, True, 21),
 ]
 
 
@@ -167,6 +168,36 @@ def test_sum_equals_the_reference(size, zeros, scales, low, tmp_path):
     _, outputs = run(compile_shared(lib, tmp_path, *SANITIZE), lib, inputs)
     (wanted,) = reference(model, inputs)
     np.testing.assert_array_equal(outputs[0], wanted)
+
+
+@pytest.mark.parametrize("per_channel", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "channels", "units", "changes"),
+    [
+        ("conv", 5, 1, {}),
+        ("conv", 6, 7, {"largest_bias": 0}),
+        ("conv", 8, 1, {"zeros": (0, 1), "largest_bias": 0}),
+        ("depthwise", 8, 8, {"largest_bias": 0, "zeros": (0, 1)}),
+        ("depthwise", 6, 6, {"zeros": (0, 1)}),
+        ("dense", 20, 1, {}),
+        ("dense", 12, 9, {"zeros": (0, 1)}),
+        ("dense", 13, 5, {"largest_bias": 0}),
+    ],
+)
+def test_what_is_zero_or_one_has_kernels_too(kind, channels, units, changes, per_channel, tmp_path):
+    """No bias, an output around 0, a single channel: additions are missing, constants inlined."""
+    model = quantized_layer(kind, 6, channels, units, 3, 1, True, per_channel, 31, **changes)
+    shape = build(model).program.inputs[0].type.shape
+    data = np.random.default_rng(1).integers(-128, 128, shape).astype("int8")
+    (wanted,) = expected(model, [data])
+    assert len(np.unique(wanted)) > 3 or units == 1
+    for family, target in TARGETS.items():
+        lib = build(model, target)
+        assert len(lib.library) == 1, family
+        (tmp_path / family).mkdir()
+        library = compile_shared(lib, tmp_path / family, *SANITIZE)
+        _, outputs = run(library, lib, {"data": data})
+        np.testing.assert_array_equal(outputs[0], wanted, err_msg=family)
 
 
 FOLDED = TARGETS["dsp"]

@@ -263,9 +263,8 @@ static inline void slw_pixels_folded(const struct slw_layer *layer, const uint32
 /* The window is padded to a multiple of 4.
  * workspace: 6 bytes per element, and 1 more where channels are no multiple of 4. */
 static SLW_SHARED void slw_conv_folded(const struct slw_layer *layer, const int8_t *data,
-                                       const int8_t *unused, const struct slw_scales *scales,
+                                       const uint32_t *stream, const struct slw_scales *unused,
                                        int8_t *out, uint8_t *workspace) {
-  const uint32_t *stream = (const uint32_t *)(const void *)scales->bias;
   const uint32_t size =
       (uint32_t)(layer->kernel_height * layer->kernel_width) * layer->in_channels;
   const uint32_t padded = (size + 3u) & ~3u;
@@ -298,9 +297,8 @@ static SLW_SHARED void slw_conv_folded(const struct slw_layer *layer, const int8
 /* One row times a matrix.  The row is padded to a multiple of 4.
  * workspace: the row, where it has another length. */
 static SLW_SHARED void slw_dense_folded(const struct slw_layer *layer, const int8_t *data,
-                                        const int8_t *unused, const struct slw_scales *scales,
+                                        const uint32_t *stream, const struct slw_scales *unused,
                                         int8_t *out, uint8_t *workspace) {
-  const uint32_t *stream = (const uint32_t *)(const void *)scales->bias;
   const uint32_t size = layer->in_channels;
   const uint32_t words = (size + 3u) / 4u;
   const uint32_t whole = layer->out_channels & ~3u;

@@ -36,6 +36,8 @@ def folded_kernel(name: str, function: Function, layer: Layer) -> LibraryKernel 
         layer,
         f"slw_{'dense' if row else 'conv'}_folded",
         has_workspace=size > 0,
+        weight_type="int32_t",
+        weight_view="uint32_t",
         streamed=True,
         inputs=(1, 1, layer.depth) if row else None,
     )

@@ -148,10 +148,10 @@ static inline void slw_pairs_rest(const int8_t *const *window, uint32_t taps, ui
   }
 }
 
-/* The stream is what the layer has for biases. workspace: channels bytes of padding, then a pointer
+/* workspace: channels bytes of padding, then a pointer
  * for each element of the window. */
 static SLW_SHARED void slw_depthwise_pairs(const struct slw_layer *layer, const int8_t *data,
-                                           const int8_t *unused, const struct slw_scales *scales,
+                                           const uint32_t *streams, const struct slw_scales *unused,
                                            int8_t *out, uint8_t *workspace) {
   const uint32_t channels = layer->in_channels;
   const uint32_t line = (uint32_t)layer->in_width * channels;
@@ -159,7 +159,6 @@ static SLW_SHARED void slw_depthwise_pairs(const struct slw_layer *layer, const 
   const uint32_t is_3x3 = (uint32_t)(layer->kernel_height == 3 && layer->kernel_width == 3 &&
                                      layer->dilation_y == 1 && layer->dilation_x == 1 &&
                                      channels % 4u == 0u);
-  const uint32_t *const streams = (const uint32_t *)(const void *)scales->bias;
   const uint32_t *const behind =
       streams + (channels + 3u) / 4u * (4u + 4u * (taps / 2u) + 2u * (taps % 2u));
   const uint32_t step = 12u * layer->per_channel;

@@ -25,7 +25,14 @@ def pairs_kernel(name: str, function: Function, layer: Layer) -> LibraryKernel |
     if layer.kind != "depthwise":
         return None
     text = definition(
-        name, function, layer, "slw_depthwise_pairs", has_workspace=True, streamed=True
+        name,
+        function,
+        layer,
+        "slw_depthwise_pairs",
+        has_workspace=True,
+        streamed=True,
+        weight_type="int32_t",
+        weight_view="uint32_t",
     )
     if text is None:
         return None

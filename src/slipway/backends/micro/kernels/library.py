@@ -101,7 +101,7 @@ def definition(
 
     `weight_view` is the C type that the helper reads the weights as, where that is another one;
     `scale_copies`: how often one multiplier and shift for all channels are written down.
-    `streamed`: the scales are in what stands for the biases.
+    `streamed`: biases and scales are in what stands for the weights, words of 32 bits.
     None: some size is too large for struct slw_layer.
     """
     shape, outputs, kernel, rest = geometry(layer)
@@ -129,10 +129,19 @@ def definition(
         f"    {', '.join(map(str, (*numbers, *channels)))},",
         f"    {scale_step(function, layer)}, {clips}, {int(is_direct(layer))}}};",
     ]
-    scales = [f"p{layer.bias}"]
-    for word, value in (("multiplier", layer.multiplier), ("shift", layer.shift)):
+    scales = []
+    if isinstance(layer.bias, tuple) and not streamed:
+        biases = ", ".join([str(layer.bias[1])] * (-(-outputs[2] // 16) * 16))
+        lines.append(f"  static const int32_t bias[] = {{{biases}}};")
+    for word, value in (
+        ("bias", layer.bias),
+        ("multiplier", layer.multiplier),
+        ("shift", layer.shift),
+    ):
         if streamed and isinstance(value, tuple):
             scales.append("NULL")
+        elif isinstance(value, tuple) and word == "bias":
+            scales.append(word)
         elif isinstance(value, tuple):
             copies = ", ".join([str(value[1])] * scale_copies)
             lines.append(f"  static const int32_t {word}[{scale_copies}] = {{{copies}}};")

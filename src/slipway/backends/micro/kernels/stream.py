@@ -15,7 +15,7 @@ Array = np.ndarray[Any, Any]
 def streamed(
     constants: LayerConstants, bias: Array, words: Array, layer: Layer, block: int
 ) -> dict[int, Array] | None:
-    """Return the operands: the stream for the biases, next to nothing for the others.
+    """Return the operands: the stream for the weights, next to nothing for the others.
 
     It goes by groups of `block` channels: biases, and `words` of weights, which begin with the axis
     of groups.  Behind all of them stands for each channel, or for one group where all channels have
@@ -38,4 +38,4 @@ def streamed(
     stream = np.concatenate([part.astype(np.int32) for part in parts], axis=1)
     whole = np.concatenate([stream.reshape(-1), scales.reshape(-1).astype(np.int32)])
     nothing = np.zeros(1, np.int32)
-    return LayerConstants(nothing.astype(np.int8), whole, nothing, nothing).by_operand(layer)
+    return LayerConstants(whole, nothing, nothing, nothing).by_operand(layer)
