@@ -178,12 +178,14 @@ static SLW_SHARED void slw_depthwise_pairs(const struct slw_layer *layer, const 
       if (is_3x3 != 0u && inside && left >= 0 && left + 2 < layer->in_width) {
         const int8_t *corner = data + (uint32_t)top * line + (uint32_t)left * channels;
         const int8_t *end = corner + channels;
+        SLW_ROLLED
         for (; corner != end; corner += 4, at += 4, scale += step) {
           stream = slw_pairs_3x3(corner, line, channels, stream, scale, at);
         }
         continue;
       }
       (void)slw_window(layer, data, top, left, padding, window);
+      SLW_ROLLED
       for (; c + 4u <= channels; c += 4u, at += 4, scale += step) {
         stream = slw_pairs(window, taps, c, stream, scale, at);
       }

@@ -53,4 +53,5 @@ def weight_words(weight: Array) -> Array:
     last, fours = len(taps) // 2 * 2, taps.shape[1]
     pairs = taps[:last].reshape(-1, 2, fours, 4).transpose(2, 0, 3, 1).reshape(fours, -1)
     single = taps[last:].transpose(1, 0, 2)[..., [0, 2, 1, 3]].reshape(fours, -1)
-    return np.ascontiguousarray(np.concatenate([pairs, single], axis=1)).view(np.int32)
+    words = np.asarray(np.concatenate([pairs, single], axis=1), order="C")
+    return words.view(np.int32)

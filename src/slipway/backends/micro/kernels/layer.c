@@ -3,6 +3,13 @@
 #include <arm_mve.h>
 #endif
 
+/* clang takes assembly for short and repeats it: not in the loop that follows. */
+#if defined(__clang__)
+#define SLW_ROLLED _Pragma("clang loop unroll(disable)")
+#else
+#define SLW_ROLLED
+#endif
+
 /* What every integer kernel knows of its layer.  Zero points are folded into the biases; the padding
  * holds the data's zero point.
  */

@@ -81,6 +81,9 @@ _SHARED = """\
 #else
 #define SLW_SHARED
 #endif
+#if defined(__clang__) /* not every layer calls all of them */
+#pragma clang diagnostic ignored "-Wunused-function"
+#endif
 """
 
 
