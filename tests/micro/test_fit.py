@@ -9,7 +9,8 @@ from aot_models import build, keyword_net, quantized_net
 from firmware_tools import needs
 from typer.testing import CliRunner
 
-from slipway import micro
+from slipway import micro, relay
+from slipway.backends.choices import FORCE
 from slipway.cli.app import app
 from slipway.errors import ModelError
 from slipway.micro.board import find_board
@@ -181,7 +182,10 @@ def test_every_board_is_linked_and_one_too_small_is_no_linker_error(archive, tmp
 
 def test_shared_kernels_belong_to_the_layers_that_call_them(tmp_path):
     needs("nucleo-l4r5zi")
-    archive = micro.export_model_library_format(build(quantized_net()), tmp_path / "q.tar")
+    layers = ("qnn.conv2d_nhwc", "qnn.depthwise_conv2d_nhwc", "qnn.dense_packed")
+    force = dict.fromkeys((f"written:{layer}" for layer in layers), "dsp")
+    lib = build(quantized_net(), config={FORCE: force})
+    archive = micro.export_model_library_format(lib, tmp_path / "q.tar")
     model = only_model(unpack_model_library(archive, tmp_path / "x"))
     options = {"board": "nucleo-l4r5zi", "project_type": "bench"}
     made = micro.generate_project_from_mlf("baremetal", tmp_path / "p", archive, options)
@@ -229,3 +233,22 @@ def test_a_range_of_sizes_is_refused_before_anything_is_compiled(tmp_path):
     assert isinstance(done.exception, ModelError)
     assert "rows in 1..3: give one size, --dim NAME=1" in str(done.exception)
     assert CliRunner().invoke(app, [*words, "rows=3"]).exit_code == 0
+
+
+def test_what_is_said_of_code_is_not_twice_what_is_linked(shared, tmp_path):
+    """Clang repeated the assembly of a depthwise kernel, and said four times too much."""
+    needs("mps2-an386")
+    model = shared / "models" / "tflite" / "kws_ref_model.tflite"
+    mod, params = relay.frontend.from_tflite(model.read_bytes())
+    lib = build((mod, params), find_board("mps2-an386").target)
+    archive = micro.export_model_library_format(lib, tmp_path / "k.tar")
+    unpack_model_library(archive, tmp_path / "x")
+    options = {"board": "mps2-an386", "project_type": "bench"}
+    said = estimated_code(tmp_path / "x", find_board("mps2-an386"))
+    made = micro.generate_project_from_mlf("baremetal", tmp_path / "p", archive, options)
+    made.build()
+    made.close()
+    linked = sum(
+        p.size_bytes for p in read_map(tmp_path / "p/build/firmware.map") if p.kind == "code"
+    )
+    assert linked <= said <= 2 * linked

@@ -117,7 +117,7 @@ def test_a_model_on_an_emulated_cortex_m4(tmp_path, shared):
     bench = BoardBench(module, params, BOARD, tmp_path)
     layers = bench.layers()
     assert layers
-    assert all(each.families[:2] == ("dsp", "dsp_wide") for each in layers)
+    assert all(each.families[:3] == ("dsp_folded", "dsp", "dsp_wide") for each in layers)
     result = search_board(layers[:1], bench, BOARD.flash_bytes, BOARD.ram_bytes)
     assert result.after.instructions <= result.before.instructions
     assert result.after.outputs == result.before.outputs

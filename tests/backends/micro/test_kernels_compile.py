@@ -13,6 +13,9 @@ from slipway.backends.micro.kernels.library import helper_text
 
 CORES = {
     "dsp": ("arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb"),
+    "dsp_folded": ("arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb"),
+    "dsp_pairs": ("arm-none-eabi-gcc", "-mcpu=cortex-m7", "-mthumb"),
+    "dsp_wide": ("arm-none-eabi-gcc", "-mcpu=cortex-m33", "-mthumb"),
     "mve": ("arm-none-eabi-gcc", "-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard"),
     "scalar": ("arm-none-eabi-gcc", "-mcpu=cortex-m0", "-mthumb"),
     "riscv": ("riscv64-unknown-elf-gcc", "-march=rv32imac", "-mabi=ilp32", "-ffreestanding"),

@@ -2,6 +2,8 @@
 (their portable form); tests/micro runs those with DSP and vector instructions on their cores."""
 
 import ctypes
+import re
+import shutil
 import subprocess
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 from aot_models import build
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.compiler.aot.test_aot import compile_shared, reference, run
+from tests.compiler.aot.test_aot import compile_shared, reference, run, write
 
 import slipway as tvm
 from slipway import relay
@@ -20,8 +22,9 @@ from slipway.relay.ops.qnn.rescale import rescale
 
 
 def quantized_layer(
-    kind, size, channels, units, kernel, stride, padded, per_channel, seed, low=-128, rows=1
-):
+    kind, size, channels, units, kernel, stride, padded, per_channel, seed, low=-128, rows=1,
+    largest_bias=1 << 16, zeros=(-128, 128),
+):  # fmt: skip
     """One layer as importers write it, and its input's name."""
     rng = np.random.default_rng(seed)
     pad_value = int(rng.integers(-128, 128))
@@ -40,7 +43,7 @@ def quantized_layer(
         else:
             weight = rng.integers(-127, 128, (kernel, kernel, channels, units))
             sums = _call("qnn.conv2d_nhwc", data, weight, **attrs)
-    bias = rng.integers(-(1 << 16), 1 << 16, units).astype("int32")
+    bias = rng.integers(-largest_bias, largest_bias + 1, units).astype("int32")
     count = units if per_channel else 1
     multiplier = rng.integers(1 << 30, (1 << 31) - 1, count).astype("int32")
     shift = rng.integers(-12, 3 if seed % 5 == 0 else -6, count).astype("int32")
@@ -48,7 +51,7 @@ def quantized_layer(
         multiplier, shift = multiplier.reshape(()), shift.reshape(())
     x = relay.add(sums, relay.const(bias))
     x = _rescale(x, multiplier, shift)
-    x = relay.add(x, relay.const(np.int32(rng.integers(-128, 128))))
+    x = relay.add(x, relay.const(np.int32(rng.integers(*zeros))))
     x = relay.cast(relay.clip(x, low, 127), "int8")
     return tvm.IRModule.from_expr(relay.Function([data], x)), {}
 
@@ -92,9 +95,16 @@ CASES = [
     ("depthwise", 6, 7, 7, 3, 1, True, True, 14),
     ("depthwise", 6, 6, 6, 3, 2, True, True, 15),
     ("depthwise", 5, 3, 3, 3, 1, True, True, 16),
+    ("depthwise", 6, 9, 9, 2, 1, False, False, 22),
+    ("depthwise", 7, 8, 8, 5, 2, True, True, 23),
+    ("depthwise", 4, 5, 5, 1, 1, False, True, 24),
     ("dense", 1, 64, 12, 1, 1, False, False, 8),
     ("dense", 1, 16, 3, 1, 1, False, True, 9),
     ("dense", 1, 10, 4, 1, 1, False, True, 11),
+    ("dense", 1, 23, 9, 1, 1, False, True, 17),
+    ("conv", 5, 20, 7, 1, 2, False, False, 18),
+    ("conv", 4, 5, 3, 3, 1, True, True, 19),
+    ("conv", 2, 12, 1, 1, 1, False, True, 21),
 ]
 
 
@@ -117,7 +127,8 @@ def test_kernels_equal_the_reference(case, tmp_path):
         lib = build(model, target)
         (kernel,) = lib.library.values()
         if case[-1] % 5:  # the others may have left shifts, which only one family computes
-            assert kernel.family == family
+            folds = "dsp_folded" if case[0] != "depthwise" or case[2] == 1 else "dsp_pairs"
+            assert kernel.family == (folds if family == "dsp" else family)
         folder = tmp_path / family
         folder.mkdir()
         library = compile_shared(lib, folder, *SANITIZE)
@@ -159,9 +170,80 @@ def test_sum_equals_the_reference(size, zeros, scales, low, tmp_path):
     np.testing.assert_array_equal(outputs[0], wanted)
 
 
-def test_clipped_outputs_are_clipped(tmp_path):
-    model = quantized_layer("conv", 6, 4, 4, 3, 1, True, True, 12, low=-3)
-    lib = build(model)
+@pytest.mark.parametrize("per_channel", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "channels", "units", "changes"),
+    [
+        ("conv", 5, 1, {}),
+        ("conv", 6, 7, {"largest_bias": 0}),
+        ("conv", 8, 1, {"zeros": (0, 1), "largest_bias": 0}),
+        ("depthwise", 8, 8, {"largest_bias": 0, "zeros": (0, 1)}),
+        ("depthwise", 6, 6, {"zeros": (0, 1)}),
+        ("dense", 20, 1, {}),
+        ("dense", 12, 9, {"zeros": (0, 1)}),
+        ("dense", 13, 5, {"largest_bias": 0}),
+    ],
+)
+def test_what_is_zero_or_one_has_kernels_too(kind, channels, units, changes, per_channel, tmp_path):
+    """No bias, an output around 0, a single channel: additions are missing, constants inlined."""
+    model = quantized_layer(kind, 6, channels, units, 3, 1, True, per_channel, 31, **changes)
+    shape = build(model).program.inputs[0].type.shape
+    data = np.random.default_rng(1).integers(-128, 128, shape).astype("int8")
+    (wanted,) = expected(model, [data])
+    assert len(np.unique(wanted)) > 3 or units == 1
+    for family, target in TARGETS.items():
+        lib = build(model, target)
+        assert len(lib.library) == 1, family
+        (tmp_path / family).mkdir()
+        library = compile_shared(lib, tmp_path / family, *SANITIZE)
+        _, outputs = run(library, lib, {"data": data})
+        np.testing.assert_array_equal(outputs[0], wanted, err_msg=family)
+
+
+FOLDED = TARGETS["dsp"]
+
+
+def product(weight, bias):
+    """A product of one row whose outputs differ with every sum."""
+    data = relay.var("data", shape=(1, len(weight)), dtype="int8")
+    sums = _call("qnn.dense_packed", data, np.asarray(weight))
+    x = _rescale(
+        relay.add(sums, relay.const(np.asarray(bias, "int32"))), np.int32(1 << 30), np.int32(-15)
+    )
+    x = relay.cast(relay.clip(relay.add(x, relay.const(np.int32(3))), -128, 127), "int8")
+    return tvm.IRModule.from_expr(relay.Function([data], x)), {}
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "bias", "family"),
+    [
+        ("largest", [[127, -127], [126, 127]] * 258, [8388607 - 127 * 253 * 258, 0], "dsp_folded"),
+        ("too large", [[127, -127], [126, 127]] * 258, [8388608 - 127 * 253 * 258, 0], "dsp"),
+        ("lowest", [[-127, -127], [-126, 127]] * 2, [-8388608 + 127 * 506, 5], "dsp_folded"),
+        ("too low", [[-127, -127], [-126, 127]] * 2, [-8388608 + 127 * 506 - 1, 5], "dsp"),
+        ("an even -128", [[-128, 1], [5, 6], [7, 8], [9, 1]], [1, 2], "dsp"),
+        ("an odd -128", [[5, 6], [-128, 1], [7, 8], [9, -128]], [1, 2], "dsp_folded"),
+    ],
+)
+def test_sums_that_256_fold_does_not_hold_are_not_folded(name, rows, bias, family, tmp_path):
+    model = product(rows, bias)
+    lib = build(model, FOLDED)
+    assert [k.family for k in lib.library.values()] == [family]
+    size = len(rows)
+    ends = [np.full((1, size), 127, "int8"), np.full((1, size), -128, "int8")]
+    ends += [np.where(np.asarray(rows)[:, 0] > 0, a, b).astype("int8")[None]
+             for a, b in ((127, -128), (-128, 127))]  # fmt: skip
+    library = compile_shared(lib, tmp_path, *SANITIZE)
+    for data, wanted in zip(ends, expected(model, ends), strict=True):
+        _, outputs = run(library, lib, {"data": data})
+        np.testing.assert_array_equal(outputs[0], wanted, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", ["conv", "depthwise"])
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+def test_clipped_outputs_are_clipped(kind, target, tmp_path):
+    model = quantized_layer(kind, 6, 4, 4, 3, 1, True, True, 12, low=-3)
+    lib = build(model, target)
     assert lib.library
     data = np.random.default_rng(1).integers(-128, 128, (1, 6, 6, 4)).astype("int8")
     _, outputs = run(compile_shared(lib, tmp_path), lib, {"data": data})
@@ -241,7 +323,8 @@ def test_outputs_that_far_right_shifts_make_constant_are_the_zero_point(shift, z
         lib = build(model, target)
         (kernel,) = lib.library.values()
         takes_it = family != "scalar" or shift < -22
-        assert kernel.family == (family if takes_it else "dsp")
+        first = "dsp_folded" if family == "dsp" else family
+        assert kernel.family == (first if takes_it else "dsp")
         (tmp_path / family).mkdir()
         library = compile_shared(lib, tmp_path / family, *SANITIZE)
         _, outputs = run(library, lib, {"data": data})
@@ -352,3 +435,49 @@ def test_one_rounding_is_the_two_of_the_reference(
     wanted = max(low, min(127, rounded_twice(total, multiplier, shift) + zero))
     # ctypes takes the multiplier doubled, as scalar.c wants it, for an int32.
     assert scale_of_scalar(total, ctypes.c_int32(2 * multiplier), int(word), zero, low) == wanted
+
+
+def softmax_of_pixels():
+    """A layer whose softmax over few channels reads from the workspace and writes to it."""
+    rng = np.random.default_rng(0)
+    data = relay.var("data", shape=(1, 24, 24, 4), dtype="int8")
+    sums = _call("qnn.conv2d_nhwc", data, rng.integers(-127, 128, (1, 1, 4, 2)))
+    x = relay.add(sums, relay.const(np.array([5, -6], "int32")))
+    x = relay.add(_rescale(x, np.int32(1 << 30), np.int32(-7)), relay.const(np.int32(3)))
+    x = relay.cast(relay.clip(x, -128, 127), "int8")
+    largest = relay.max(x, axis=-1, keepdims=True)
+    x = relay.cast(relay.cast(x, "int32") - relay.cast(largest, "int32"), "int8")
+    x = relay.cast(relay.sum(relay.cast(x, "int32"), axis=-1, keepdims=True), "int8")
+    return tvm.IRModule.from_expr(relay.Function([data], x)), {}
+
+
+@pytest.mark.parametrize("level", ["-O2", "-O3"])
+def test_compilers_keep_the_call_of_every_kernel(level, tmp_path):
+    """gcc 12 left away calls of copies that it had made for constant pointers."""
+    lib = build(softmax_of_pixels())
+    source = write(lib, tmp_path)
+    run_function = source.read_text().partition("tvmgen_default_run(const")[2]
+    wanted = run_function.count("(void)tvmgen_default_fused")
+    assert wanted >= 3
+    for compiler, *flags in (("arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb"), ("gcc",)):
+        if not shutil.which(compiler):
+            continue
+        out = tmp_path / f"{compiler}.s"
+        command = [compiler, *flags, "-std=c11", level, "-S", "-o", out, source]
+        subprocess.run([*map(str, command)], check=True, cwd=tmp_path)
+        body = re.search(r"^tvmgen_default_run:(.*?)\.size", out.read_text(), re.S | re.M)[1]
+        calls = re.findall(r"\t(?:bl|b|call|jmp)\ttvmgen_default_fused", body)
+        assert len(calls) == wanted, compiler
+
+
+@pytest.mark.parametrize("operator", ["qnn.reciprocal", "qnn.normalize"])
+def test_the_steps_of_a_softmax_are_written_once(operator, tmp_path):
+    """Newton's steps, each of which reads the one before three times, took 4.7 KB of code."""
+    definition = get(operator)
+    names = ("data", "reciprocal", "total")[: 1 if operator == "qnn.reciprocal" else 3]
+    inputs = [relay.var(n, shape=(4, 1 if i else 8), dtype="int32") for i, n in enumerate(names)]
+    model = tvm.IRModule.from_expr(relay.Function(inputs, definition(*inputs))), {}
+    source = write(build(model), tmp_path).read_text()
+    kernel = source.partition("SLW_KERNEL int32_t tvmgen_default_fused")[2].partition("\n}\n")[0]
+    multiplications = kernel.count("INT64_C(1073741824)")  # the rounding of each
+    assert 1 <= multiplications <= 8

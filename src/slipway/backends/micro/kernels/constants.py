@@ -30,8 +30,12 @@ class LayerConstants:
 
     def by_operand(self, layer: Layer) -> dict[int, Array]:
         """Return the arrays by the number of their operand."""
-        found = {layer.weight: self.weight, layer.bias: self.bias}
-        for number, value in ((layer.multiplier, self.multiplier), (layer.shift, self.shift)):
+        found = {layer.weight: self.weight}
+        for number, value in (
+            (layer.bias, self.bias),
+            (layer.multiplier, self.multiplier),
+            (layer.shift, self.shift),
+        ):
             if isinstance(number, int):
                 assert not isinstance(value, int)
                 found[number] = value
@@ -65,17 +69,19 @@ def settle_constants(layer: Layer, operands: Sequence[Array | None]) -> LayerCon
     def value(number: Any) -> Array | int | None:
         return operands[number] if isinstance(number, int) else int(number[1])
 
-    weight, bias = operands[layer.weight], operands[layer.bias]
+    weight, bias = operands[layer.weight], value(layer.bias)
     multiplier, shift = value(layer.multiplier), value(layer.shift)
     if weight is None or bias is None or multiplier is None or shift is None:
         return None
+    if isinstance(bias, int):
+        bias = np.full(weight.shape[-1], bias, np.int32)
     products = 128 * np.abs(weight.astype(np.int64)).reshape(-1, weight.shape[-1]).sum(axis=0)
     left = np.maximum(np.asarray(shift), 0)
     large = (products + np.abs(bias.astype(np.int64))) << left >= 1 << 29
     large |= np.asarray(shift) < -_FURTHEST_RIGHT
     if not large.any():
         return LayerConstants(weight, bias, multiplier, shift)
-    if isinstance(multiplier, int) or isinstance(shift, int):
+    if isinstance(multiplier, int) or isinstance(shift, int) or not isinstance(layer.bias, int):
         return None
     weight, bias, multiplier, shift = (a.copy() for a in (weight, bias, multiplier, shift))
     for c in np.flatnonzero(large):

@@ -12,6 +12,22 @@ static inline void slw_copy(int8_t *to, const int8_t *from, uint32_t size) {
       : [n] "r"(size)
       : "cc", "memory", "q0", "lr");
 }
+#elif defined(__ARM_FEATURE_UNALIGNED) && defined(__GNUC__)
+/* By words, wherever they lie. */
+static inline void slw_copy(int8_t *to, const int8_t *from, uint32_t size) {
+  const int8_t *end = from + (size & ~3u);
+  for (; from != end; to += 4, from += 4) {
+    __builtin_memcpy(to, from, 4);
+  }
+  if ((size & 2u) != 0u) {
+    __builtin_memcpy(to, from, 2);
+    to += 2;
+    from += 2;
+  }
+  if ((size & 1u) != 0u) {
+    *to = *from;
+  }
+}
 #else
 static inline void slw_copy(int8_t *to, const int8_t *from, uint32_t size) {
   for (; size >= 4u; size -= 4u, to += 4, from += 4) {
@@ -48,6 +64,18 @@ static SLW_SHARED const int8_t *slw_gather(const struct slw_layer *layer, const 
       return from;
     }
     slw_copy(to, from, channels);
+    return to;
+  }
+  if (top >= 0 && top + (layer->kernel_height - 1) * layer->dilation_y < layer->in_height &&
+      left >= 0 && last < layer->in_width && layer->dilation_x == 1) {
+    const uint32_t line = (uint32_t)layer->in_width * channels;
+    const uint32_t step = (uint32_t)layer->dilation_y * line;
+    const int8_t *from = data + (uint32_t)top * line + (uint32_t)left * channels;
+    for (uint32_t rows = (uint32_t)layer->kernel_height; rows > 0u; --rows) {
+      slw_copy(at, from, run);
+      at += run;
+      from += step;
+    }
     return to;
   }
   for (int32_t ky = 0; ky < layer->kernel_height; ++ky) {

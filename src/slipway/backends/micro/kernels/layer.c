@@ -3,6 +3,13 @@
 #include <arm_mve.h>
 #endif
 
+/* clang takes assembly for short and repeats it: not in the loop that follows. */
+#if defined(__clang__)
+#define SLW_ROLLED _Pragma("clang loop unroll(disable)")
+#else
+#define SLW_ROLLED
+#endif
+
 /* What every integer kernel knows of its layer.  Zero points are folded into the biases; the padding
  * holds the data's zero point.
  */
@@ -61,4 +68,15 @@ static inline const int8_t **slw_next_window(const struct slw_layer *layer, cons
     return end;
   }
   return slw_window(layer, data, top, left, padding, window);
+}
+
+/* What is clipped to less than int8 is so behind the layer. */
+static inline void slw_clip(const struct slw_layer *layer, int8_t *out) {
+  const uint32_t pixels = (uint32_t)layer->out_height * (uint32_t)layer->out_width;
+  if (layer->clips != 0u) {
+    for (const int8_t *end = out + pixels * layer->out_channels; out != end; ++out) {
+      const int16_t value = *out < layer->out_min ? layer->out_min : *out;
+      *out = (int8_t)(value > layer->out_max ? layer->out_max : value);
+    }
+  }
 }

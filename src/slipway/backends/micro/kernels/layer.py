@@ -4,8 +4,9 @@ The pattern is what importers make of a quantised layer::
 
     cast(clip(add(rescale(add(sums(data, weight), bias), multiplier, shift), zero), low, high))
 
-with sums a convolution, a depthwise convolution or a product.  Everything must match; whatever
-does not keeps its generated loops.
+with sums a convolution, a depthwise convolution or a product; a bias or a zero point that is 0
+leaves no addition, and the bias of a single channel is a constant of the function.  Everything must
+match; whatever does not keeps its generated loops.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class Layer:
     sums: Call
     data: int
     weight: int
-    bias: int
-    multiplier: Any  # operand number, or ("constant", value)
+    bias: Any  # operand number, or ("constant", value)
+    multiplier: Any  # as the bias
     shift: Any
     zero: int
     low: int
@@ -75,6 +76,16 @@ def number_of(expr: Expr) -> int | None:
     return None
 
 
+_CHAIN = (
+    ("cast", "cast"),
+    ("clip", "clip"),
+    ("zero", "add"),
+    ("rescale", "qnn.rescale"),
+    ("bias", "add"),
+)
+_MAY_LACK = ("zero", "bias")
+
+
 def match_layer(function: Function) -> Layer | None:
     """Walk down the chain from the cast; None at the first thing that is different."""
     params = {id(p): i for i, p in enumerate(function.params)}
@@ -82,24 +93,24 @@ def match_layer(function: Function) -> Layer | None:
     def operand(expr: Expr) -> int | None:
         return params.get(id(expr)) if isinstance(expr, Var) else None
 
-    cast = function.body
-    chain = []
-    expr: Expr = cast
-    for wanted in ("cast", "clip", "add", "qnn.rescale", "add"):
+    expr: Expr = function.body
+    chain: dict[str, Call] = {}
+    for role, wanted in _CHAIN:
         if op_name(expr) != wanted:
+            if role in _MAY_LACK:
+                continue
             return None
         assert isinstance(expr, Call)
-        chain.append(expr)
+        chain[role] = expr
         expr = expr.args[0]
-    cast_call, clip, add_zero, rescale, add_bias = chain
+    clip, rescale = chain["clip"], chain["rescale"]
     if not isinstance(expr, Call) or len(expr.args) != 2:
         return None
     data, weight = (operand(a) for a in expr.args)
-    bias = operand(add_bias.args[1])
-    zero = number_of(add_zero.args[1])
+    zero = number_of(chain["zero"].args[1]) if "zero" in chain else 0
     if (
-        None in (data, weight, bias, zero)
-        or type_of(cast_call).dtype != "int8"
+        None in (data, weight, zero)
+        or type_of(function.body).dtype != "int8"
         or rescale.attrs.once
         or type_of(expr).dtype != "int32"
     ):
@@ -110,11 +121,11 @@ def match_layer(function: Function) -> Layer | None:
         return ("constant", number) if number is not None else operand(argument)
 
     multiplier, shift = scale(rescale.args[1]), scale(rescale.args[2])
-    if multiplier is None or shift is None:
+    bias = scale(chain["bias"].args[1]) if "bias" in chain else ("constant", 0)
+    if None in (multiplier, shift, bias):
         return None
     assert data is not None
     assert weight is not None
-    assert bias is not None
     assert zero is not None
     return Layer(
         expr, data, weight, bias, multiplier, shift, zero,
@@ -125,7 +136,8 @@ def match_layer(function: Function) -> Layer | None:
 def scale_step(function: Function, layer: Layer) -> int | None:
     """Return 0 for one multiplier, 1 for one per channel, None for anything else."""
     channels = type_of(function.body).shape[-1]
-    if type_of(function.params[layer.bias]).shape != (channels,):
+    bias = layer.bias
+    if isinstance(bias, int) and type_of(function.params[bias]).shape != (channels,):
         return None
     if isinstance(layer.multiplier, tuple) and isinstance(layer.shift, tuple):
         return 0

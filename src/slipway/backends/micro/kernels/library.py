@@ -60,18 +60,29 @@ def helper_text(families: tuple[str, ...]) -> str:
 _FILES = {
     "addition": ("addition",),
     "dsp": ("dsp_words", "dsp"),
+    "dsp_folded": ("dsp_words", "dsp_stream", "dsp_folded"),
+    "dsp_pairs": ("dsp_words", "dsp_stream", "dsp_pairs"),
     "dsp_wide": ("dsp_words", "dsp", "dsp_wide"),
     "mve": ("mve",),
     "scalar": ("scalar_sums", "scalar"),
 }
 # Bytes of the stack that a function's own assembly takes, which gcc does not know.
-PUSHED_BYTES = {"slw_dot_2x3": 8, "slw_dot_2x3_wide": 8}
+PUSHED_BYTES = {
+    "slw_dot_2x3": 8,
+    "slw_dot_2x3_wide": 8,
+    "slw_fold_pixels": 20,
+    "slw_fold_row": 8,
+    "slw_depthwise_pairs": 12,
+}
 _SHARED = """\
 /* Functions that several layers call stay functions of their own. */
 #if defined(__GNUC__)
 #define SLW_SHARED __attribute__((noinline, unused))
 #else
 #define SLW_SHARED
+#endif
+#if defined(__clang__) /* not every layer calls all of them */
+#pragma clang diagnostic ignored "-Wunused-function"
 #endif
 """
 
@@ -86,12 +97,14 @@ def definition(
     weight_view: str = "",
     has_workspace: bool,
     scale_copies: int = 1,
+    streamed: bool = False,
     inputs: tuple[int, ...] | None = None,
 ) -> str | None:
     """Return the kernel: a constant description of the layer, and the call of `helper`.
 
     `weight_view` is the C type that the helper reads the weights as, where that is another one;
     `scale_copies`: how often one multiplier and shift for all channels are written down.
+    `streamed`: biases and scales are in what stands for the weights, words of 32 bits.
     None: some size is too large for struct slw_layer.
     """
     shape, outputs, kernel, rest = geometry(layer)
@@ -119,9 +132,20 @@ def definition(
         f"    {', '.join(map(str, (*numbers, *channels)))},",
         f"    {scale_step(function, layer)}, {clips}, {int(is_direct(layer))}}};",
     ]
-    scales = [f"p{layer.bias}"]
-    for word, value in (("multiplier", layer.multiplier), ("shift", layer.shift)):
-        if isinstance(value, tuple):
+    scales = []
+    if isinstance(layer.bias, tuple) and not streamed:
+        biases = ", ".join([str(layer.bias[1])] * (-(-outputs[2] // 16) * 16))
+        lines.append(f"  static const int32_t bias[] = {{{biases}}};")
+    for word, value in (
+        ("bias", layer.bias),
+        ("multiplier", layer.multiplier),
+        ("shift", layer.shift),
+    ):
+        if streamed and isinstance(value, tuple):
+            scales.append("NULL")
+        elif isinstance(value, tuple) and word == "bias":
+            scales.append(word)
+        elif isinstance(value, tuple):
             copies = ", ".join([str(value[1])] * scale_copies)
             lines.append(f"  static const int32_t {word}[{scale_copies}] = {{{copies}}};")
             scales.append(word)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from slipway.backends.micro.kernels.addition import match_addition
 from slipway.backends.micro.kernels.dsp import dsp_kernel, wide_kernel
+from slipway.backends.micro.kernels.dsp_folded import folded_kernel
+from slipway.backends.micro.kernels.dsp_pairs import pairs_kernel
 from slipway.backends.micro.kernels.layer import match_layer, scale_step, type_of
 from slipway.backends.micro.kernels.library import LibraryKernel
 from slipway.backends.micro.kernels.mve import mve_kernel
@@ -25,13 +27,16 @@ def match_kernel(name: str, function: Function, target: Target) -> list[LibraryK
     if any(type_of(a).dtype != "int8" for a in layer.sums.args):
         return []
     families = [dsp_kernel]  # takes every layer
+    has_pairs = _has_pairs(target) and not has_vectors
     if has_vectors:
         families.insert(0, mve_kernel)
-    elif not _has_pairs(target):
+    elif has_pairs:
+        families[:0] = [folded_kernel, pairs_kernel]
+    else:
         families.insert(0, scalar_kernel)
     found = [family(name, function, layer) for family in families]
     kernels = [kernel for kernel in found if kernel is not None]
-    wide = wide_kernel(name, function, layer) if families == [dsp_kernel] else None
+    wide = wide_kernel(name, function, layer) if has_pairs else None
     return wanted_kernels(layer.sums, target, kernels, [wide] if wide is not None else [])
 
 

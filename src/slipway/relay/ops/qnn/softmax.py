@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway.ir import expr as E
 from slipway.ir.node import node
 from slipway.relay import op_registry
 from slipway.relay import quantization as rule
@@ -61,16 +62,28 @@ def _reciprocal_compute(attrs: None, inputs: list[Any], out_types: list[TensorTy
         return te().const(value, "int32")
 
     def element(*i: PrimExpr) -> Any:
-        value = x(*i)
+        # Names keep each step's value from being spelled out again in every use of it.
+        named: list[tuple[Any, Any]] = []
+
+        def name(meaning: Any) -> Any:
+            variable = E.Var(f"step{len(named)}", "int32")
+            named.append((variable, meaning))
+            return variable
+
+        value = name(x(*i))
         # The top bit falls out of the shift: what stays is the fraction, in Q0.31.
         fraction = (value << te().clz(value)) & const(rule.INT32_MAX)
         total = fraction.astype("int64") + te().const(rule.INT32_MAX + 1, "int64")
-        half = (total >> te().const(1, "int64")).astype("int32")
-        y = const(rule.NEWTON_CONSTANT) + doubling_high_multiply(half, const(rule.NEWTON_SLOPE))
+        half = name((total >> te().const(1, "int64")).astype("int32"))
+        slope = doubling_high_multiply(half, const(rule.NEWTON_SLOPE))
+        y = name(const(rule.NEWTON_CONSTANT) + slope)
         for _ in range(3):
             error = const(1 << 29) - doubling_high_multiply(half, y)
-            y = y + saturating_shift_left(doubling_high_multiply(y, error), 2)
-        return saturating_shift_left(y, 1)
+            y = name(y + saturating_shift_left(doubling_high_multiply(y, error), 2))
+        result = saturating_shift_left(y, 1)
+        for variable, meaning in reversed(named):
+            result = E.Let(variable, meaning, result)
+        return result
 
     return [elementwise("T_reciprocal", x.shape, element)]
 
@@ -175,8 +188,10 @@ def _normalize_compute(
         bits = const(SUM_BITS + 31 - _out_bits(attrs.out_dtype))
         exponent = bits - te().clz(read_broadcast(total, i))
         product = doubling_high_multiply(read_broadcast(reciprocal, i), data(*i))
-        scaled = rounding_divide_by_power_of_two(product, exponent) + const(info.min)
-        return te().min(te().max(scaled, const(info.min)), const(info.max)).astype(attrs.out_dtype)
+        right, high = E.Var("exponent", "int32"), E.Var("product", "int32")
+        scaled = rounding_divide_by_power_of_two(high, right) + const(info.min)
+        kept = te().min(te().max(scaled, const(info.min)), const(info.max)).astype(attrs.out_dtype)
+        return E.Let(right, exponent, E.Let(high, product, kept))
 
     return [te().compute(out_types[0].shape, element, name="T_normalize", tag="broadcast")]
 
