@@ -9,7 +9,6 @@ MAX_ENTRIES = 30  # as of the package's folders (test_layering.py)
 # Folders with more: how many they may have, and why they are not divided.
 WIDE_FOLDERS = {
     "tests": (50, "a folder for each part of the package, under the part's name"),
-    "tests/frontends": (39, "27 of them one importer's, and what they share"),
     "tests/relay": (40, "a file for each part of the graph language"),
     "benchmarks": (60, "each is a command of that name: python -m benchmarks NAME"),
 }

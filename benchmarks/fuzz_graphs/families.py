@@ -31,7 +31,7 @@ NOT_DRAWN = {
     "nn.contrib_block_dense": "drawn as what it is packed from",
     "nn.cached_attention": "writes its inputs: tests/relay/operators, tests/llm",
     "nn.rotary_embedding": "tables of angles: tests/relay/operators, tests/llm",
-    "shape_of": "a constant where shapes are fixed; tests/frontends/test_onnx_size_values.py",
+    "shape_of": "a constant where shapes are fixed; tests/frontends/onnx/test_onnx_size_values.py",
     "vision.roi_align": "tests/relay/test_float64_positions.py, tests/frontends",
     "vision.select_boxes": "greedy: one rounding changes everything behind it",
     "nn.float_parts": "bfloat16 with denormal numbers: tests/compiler/numerics/test_precision.py",

@@ -85,15 +85,24 @@ NO_FITS = {
     "lowering/narrow_rescale.py": {
         "MAX_SHIFT": "a range", "MIN_SHIFT": "a range", "BYTE_BITS": "bits", "HALF": "of 2^31",
     },
+    "schedules/conv/interleave.py": {"_MOST_UNROLLED": "compile time"},
     "schedules/conv/positions.py": {"MOST_FILTERS": "general registers, of addresses"},
-    "schedules/generic.py": {"_MOST_CONSTANTS": "registers"},
+    "schedules/generic.py": {"_MOST_CONSTANTS": "registers", "_OPEN_TASKS": "steps to share"},
     "schedules/matmul/lane_fma_rows.py": {"_PAIR": "of an ldp"},
     "schedules/matmul/mmla.py": {
         "LANES": "of the instruction's results",
     },
     "schedules/matmul/tiles_pairs.py": {"BYTES": "of a bfloat16"},
+    "schedules/resize/nearest.py": {"_COPIES": "compile time"},
     "schedules/resize/sampled.py": {"_MOST_TAPS": "compile time"},
     "schedules/scatter.py": {"STEPS": "instructions"},
+    "schedules/short_rows.py": {
+        "_MOST_NODES": "compile time", "(_ALONE, _STEP)": "instructions",
+        "_PER_CONSTANT": "instructions",
+    },
+    "schedules/top_k.py": {
+        "(_PLACE, _ELEMENT)": "instructions", "(_REFUSED, _TAKEN)": "instructions",
+    },
     "schedules/norm/exponential.py": {
         "EXPONENTIAL": "instructions", "_SMALLEST": "a float32", "(_BIAS, _MANTISSA)": "a float32",
         "(_HIGH, _LOW)": "the halves of ln 2",
@@ -106,7 +115,8 @@ NO_FITS = {
         "SIDE": "of an instruction's squares", "PAIR": "of an ldp",
     },
     "schedules/transpose.py": {
-        "NEON_LANES": "of the exchange", "SIZES": "of the exchange", "_MOST_INLINED": "compile time"
+        "ITEM_BITS": "of the exchange", "NEON_LANES": "of the exchange", "SIZES": "of the exchange",
+        "_MOST_INLINED": "compile time",
     },
 }  # fmt: skip
 
@@ -127,7 +137,7 @@ def test_no_number_of_the_cpu_backend_is_fitted_beside_the_description():
 
 
 def test_every_number_is_read():
-    sources = "".join(p.read_text() for p in (ROOT / "src/slipway/backends").rglob("*.py"))
+    sources = "".join(p.read_text() for p in (ROOT / "src/slipway").rglob("*.py"))
     unread = [f.name for f in dataclasses.fields(Costs) if f".{f.name}" not in sources]
     assert not unread
 

@@ -15,8 +15,8 @@ from slipway.backends.backend import backend_of
 from slipway.errors import TargetError, did_you_mean
 from slipway.ir.module import IRModule
 from slipway.relay.construct import bind
+from slipway.transform.graph.conv.fold_scale_axis import fold_scale_axis
 from slipway.transform.graph.fold_constant import fold_constant
-from slipway.transform.graph.fold_scale_axis import fold_scale_axis
 from slipway.transform.graph.infer_type import infer_type
 from slipway.transform.graph.precision.mixed_precision import MISSING_IGNORE, to_mixed_precision
 from slipway.transform.graph.precision.split_products import split_products

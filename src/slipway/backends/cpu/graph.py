@@ -29,7 +29,6 @@ from slipway.backends.cpu.lowering.pack_quantized import (
     stored_as,
 )
 from slipway.backends.cpu.lowering.pad_quantized import pad_quantized
-from slipway.backends.cpu.lowering.subpixel_conv import subpixel_conv
 from slipway.backends.cpu.tile import LANE_BLOCKS, lane_rows, vector_registers
 from slipway.relay.expr import Call, Function
 from slipway.target import Target
@@ -37,6 +36,7 @@ from slipway.target.cores import Core
 from slipway.target.costs import ANY_CORE, Costs
 from slipway.transform.graph.attention.fuse_attention import fuse_attention
 from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
+from slipway.transform.graph.conv.subpixel_conv import subpixel_conv
 from slipway.transform.graph.fold_constant import fold_constant
 from slipway.transform.graph.pipeline import (
     FREE_RESHAPES,

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from slipway.backends.cpu.lowering.subpixel_conv import subpixel_conv
 from slipway.backends.gpu.schedules.attention import serves
 from slipway.backends.gpu.schedules.matrix import OPERATORS, applies
 from slipway.backends.gpu.schedules.shared import runs_in_step
@@ -21,6 +20,7 @@ from slipway.relay.visit import post_order
 from slipway.target import Target
 from slipway.transform.graph.attention.fuse_attention import fuse_attention
 from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
+from slipway.transform.graph.conv.subpixel_conv import subpixel_conv
 from slipway.transform.graph.fold_constant import fold_constant
 from slipway.transform.graph.pipeline import (
     MIDDLE,

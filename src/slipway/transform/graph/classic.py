@@ -22,12 +22,12 @@ from slipway.transform.graph.byoc.merge_composite import merge_composite
 from slipway.transform.graph.byoc.merge_regions import merge_regions
 from slipway.transform.graph.byoc.partition_graph import partition_graph
 from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
+from slipway.transform.graph.conv.fold_scale_axis import fold_scale_axis
 from slipway.transform.graph.convert_layout import convert_layout
 from slipway.transform.graph.dead_channels import remove_dead_channels
 from slipway.transform.graph.dead_code import eliminate_dead_code
 from slipway.transform.graph.dynamic_to_static import dynamic_to_static
 from slipway.transform.graph.fold_constant import fold_constant
-from slipway.transform.graph.fold_scale_axis import fold_scale_axis
 from slipway.transform.graph.fuse_ops import MAX_DEPTH, fuse_ops
 from slipway.transform.graph.infer_type import infer_type, infer_types
 from slipway.transform.graph.inline import inline

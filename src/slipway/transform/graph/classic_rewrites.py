@@ -18,7 +18,7 @@ from slipway.relay.op_registry import const, is_call_of, make
 from slipway.relay.types import TensorType, Type
 from slipway.relay.visit import post_order, rebuild, rewrite
 from slipway.transform.graph.classic import on_functions
-from slipway.transform.graph.fold_scale_axis import fold_scale_axis
+from slipway.transform.graph.conv.fold_scale_axis import fold_scale_axis
 from slipway.transform.graph.infer_type import infer_type
 from slipway.transform.graph.integers.integer_arithmetic import integer_arithmetic
 from slipway.transform.manager import Pass

@@ -15,9 +15,9 @@ from slipway.relay.expr import Call, Function, Op
 from slipway.relay.verify import GraphLaws
 from slipway.relay.visit import post_order
 from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
+from slipway.transform.graph.conv.fold_scale_axis import fold_scale_axis
 from slipway.transform.graph.dead_channels import remove_dead_channels
 from slipway.transform.graph.fold_constant import fold_constant
-from slipway.transform.graph.fold_scale_axis import fold_scale_axis
 from slipway.transform.graph.free_reshapes import free_reshapes
 from slipway.transform.graph.fuse_ops import MAX_DEPTH, Ends, fuse_ops
 from slipway.transform.graph.infer_type import infer_type

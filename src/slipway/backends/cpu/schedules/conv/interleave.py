@@ -4,8 +4,7 @@
         out[h.outer * s + h.rest, w.outer * t + w.rest, lane] = parts[...][h.outer, w.outer, lane]
 
 No element asks which part has it, and none divides.  Lanes are the channels of a block, or without
-blocks the pixels of a row: what is stored then lies as far apart as the stride, and the pass
-InterleaveStores joins the vectors of all remainders.
+blocks the pixels of a row: what is stored then lies as far apart as the stride.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("onnx")
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "conformance.py"
+SCRIPT = Path(__file__).parents[3] / "benchmarks" / "conformance.py"
 SPEC = importlib.util.spec_from_file_location("conformance", SCRIPT)
 conformance = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(conformance)

@@ -1,13 +1,13 @@
 // One engine and one model in node: answers "run N" with milliseconds a run, of the process and of the clock.
 //
-//     node web_worker.mjs slipway|onnxruntime|litert MODEL THREADS SLIPWAY_JS_FOLDER NODE_MODULES
+//     node worker.mjs slipway|onnxruntime|litert MODEL THREADS SLIPWAY_JS_FOLDER NODE_MODULES
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 import { runInThisContext } from "node:vm";
 
-import { started, warmed } from "./web_engines.mjs";
+import { started, warmed } from "./engines.mjs";
 
 const [engine, file, threads, folder, modules] = process.argv.slice(2);
 

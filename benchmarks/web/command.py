@@ -30,7 +30,7 @@ from slipway import relay
 from slipway.toolchain.native import cache_dir
 
 HERE = Path(__file__).parent
-TFLITE = HERE.parent.parent / "shared" / "models" / "tflite"
+TFLITE = HERE.parents[2] / "shared" / "models" / "tflite"
 ATTRIBUTES = {"simd128": "", "relaxed": "+relaxed-simd"}
 RELAXED = "--experimental-wasm-relaxed-simd"  # of node 20; newer ones know it without
 # Without V8's first compiler, whose code runs for seconds while its second waits for a processor.
@@ -62,7 +62,7 @@ class Engine:
     wire_bytes = None  # a page's
 
     def __init__(self, name, model, modules, flags=(), threads=1):
-        command = ["node", *flags, str(HERE / "web_worker.mjs"), name, str(model), str(threads)]
+        command = ["node", *flags, str(HERE / "worker.mjs"), name, str(model), str(threads)]
         self.process = subprocess.Popen(
             [*command, tvm.libinfo.find_js_path()[0], str(modules)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
@@ -209,7 +209,7 @@ def main():
             flags = [flag for flag in flags if flag != RELAXED]
         if not options.chromium:
             return Engine(engine, file, modules, flags, options.threads)
-        from benchmarks._chromium import Page  # needs selenium and a browser
+        from benchmarks.web.chromium import Page  # needs selenium and a browser
 
         return Page(engine, file, tvm.libinfo.find_js_path()[0], modules, options.threads)
 

@@ -31,7 +31,7 @@ class _Files(http.server.SimpleHTTPRequestHandler):
         for prefix, place in self.places.items():
             if name.startswith(prefix):
                 found = str(place) + name.removeprefix(prefix)
-                if not prefix.startswith("web_"):  # the benchmark's own
+                if not prefix.startswith("own/"):  # the benchmark's own
                     self.served.add(found)
                 return found
         return str(HERE / "none")
@@ -61,7 +61,7 @@ class Page:
 
     def __init__(self, name, model, js_folder, modules, threads=1):
         places = {
-            "web_": HERE / "web_", "js/": f"{js_folder}/", "modules/": f"{modules}/",
+            "own/": f"{HERE}/", "js/": f"{js_folder}/", "modules/": f"{modules}/",
             "model": Path(model),
         }  # fmt: skip
         served = set()
@@ -75,7 +75,7 @@ class Page:
         self.service = Service(shutil.which("chromedriver"))
         self.browser = webdriver.Chrome(options=options, service=self.service)
         self.browser.set_script_timeout(START_S)
-        address = f"http://127.0.0.1:{self.server.server_port}/web_page.html"
+        address = f"http://127.0.0.1:{self.server.server_port}/own/page.html"
         self.browser.get(f"{address}?{name}&model&{threads}")
         deadline = time.monotonic() + START_S
         while (ready := self.browser.execute_script("return window.ready")) is None:

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from slipway import relay
-from slipway.backends.cpu.lowering.subpixel_conv import subpixel_conv
 from slipway.relay.interpret import interpret
 from slipway.relay.visit import post_order
+from slipway.transform.graph.conv.subpixel_conv import subpixel_conv
 
 
 @pytest.mark.parametrize(
