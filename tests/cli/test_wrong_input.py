@@ -58,7 +58,6 @@ compile DIGITS --bind nope=1
 compile DIGITS --state a
 compile DIGITS --opt-level 9
 explain DIGITS --target nope
-explain DIGITS --target opencl
 explain DIGITS --tuning-records missing
 explain DIGITS --tuning-records text.txt
 explain DIGITS --database text.txt

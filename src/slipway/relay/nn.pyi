@@ -80,6 +80,7 @@ from slipway.relay.ops.packed.dot_pairs import contrib_conv1d_pairs as contrib_c
 from slipway.relay.ops.packed.dot_pairs import contrib_conv2d_pairs as contrib_conv2d_pairs
 from slipway.relay.ops.packed.dot_pairs import contrib_conv3d_pairs as contrib_conv3d_pairs
 from slipway.relay.ops.packed.dot_pairs import contrib_dense_pairs as contrib_dense_pairs
+from slipway.relay.ops.packed.interleave import contrib_interleave as contrib_interleave
 from slipway.relay.ops.packed.winograd import contrib_conv2d_winograd_nchwc as contrib_conv2d_winograd_nchwc
 from slipway.relay.ops.packed.winograd import contrib_winograd_weight as contrib_winograd_weight
 from slipway.relay.ops.tensor.shape import batch_flatten as batch_flatten
@@ -118,6 +119,7 @@ __all__ = [
     "contrib_depthwise_conv1d_nchwc",
     "contrib_depthwise_conv2d_nchwc",
     "contrib_depthwise_conv3d_nchwc",
+    "contrib_interleave",
     "contrib_winograd_weight",
     "conv1d",
     "conv1d_transpose",

@@ -75,7 +75,10 @@ def _expanded(schedule: te.Schedule, op: te.ComputeOp) -> Iterator[PrimExpr]:
         node = stack.pop()
         made = node.producer.op if isinstance(node, ProducerLoad) else None
         if isinstance(made, te.ComputeOp) and schedule[made].attach_type == "inline":
-            values = dict(zip([axis.var for axis in made.axis], node.indices, strict=True))
+            values = {
+                a.var: i if i.dtype == a.var.dtype else ops.cast(i, a.var.dtype)
+                for a, i in zip(made.axis, node.indices, strict=True)
+            }
             stack.append(substitute(made.body[node.producer.value_index], values))
             continue
         count += 1

@@ -1,6 +1,6 @@
 """Run the symbols of recorded.json.gz with MXNet, and keep what they give.
 
-python tests/frontends/mxnet/mxnet_record.py    (in a Python with MXNet 1.9 and its NumPy)
+python tests/frontends/symbols/mxnet_record.py    (in a Python with MXNet 1.9 and its NumPy)
 
 Beside a symbol's JSON lie its inputs; `add` enters a further one.
 """
