@@ -2,6 +2,8 @@
 
 import gc
 import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -90,3 +92,18 @@ def test_ranges_of_files(tmp_path):
     with (tmp_path / "f").open("rb") as file:
         assert range_of(file, 5, 2 << 20).tobytes() == data[5 : 5 + (2 << 20)]
         assert range_of(file, 5, 3 << 20) is None
+
+
+def test_they_can_be_read_until_python_has_ended():
+    code = """
+import atexit
+def last():
+    assert held.sum() == 2 << 20
+    print("read")
+atexit.register(last)  # functions registered later run before it
+import numpy as np
+from slipway.runtime.array_file import in_file
+held = in_file(np.ones(2 << 20, "uint8"))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "read\n")

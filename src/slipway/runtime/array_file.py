@@ -71,7 +71,8 @@ class _Mapping:
             raise OSError(ctypes.get_errno(), "a file cannot be mapped")
         whole = (ctypes.c_void_p(address), ctypes.c_size_t(size))
         self._advise = partial(libc.madvise, *whole)
-        weakref.finalize(self, libc.munmap, *whole)
+        # At the end of Python others may still read; the system takes what is left.
+        weakref.finalize(self, libc.munmap, *whole).atexit = False
         self.__array_interface__ = {
             "version": 3, "typestr": "|u1", "shape": (size,), "data": (address, True),
         }  # fmt: skip
