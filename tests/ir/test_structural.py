@@ -123,7 +123,7 @@ def test_names_of_functions_and_blocks_and_the_order_of_mappings_do_not_count():
                 D[v] = C[v] + 1.0
 
     @T.prim_func
-    def turned(a: T.handle, b: T.handle):
+    def swapped(a: T.handle, b: T.handle):
         T.func_attr({"extra": 1, "tir.noalias": True})
         D = T.match_buffer(a, [8])
         C = T.match_buffer(b, [8])
@@ -136,7 +136,7 @@ def test_names_of_functions_and_blocks_and_the_order_of_mappings_do_not_count():
     tvm.ir.assert_structural_equal(first, second)
     assert tvm.ir.structural_hash(first) == tvm.ir.structural_hash(second)
     assert structural_digest(first) != structural_digest(second)  # code of other symbols
-    assert not tvm.ir.structural_equal(first, turned)
+    assert not tvm.ir.structural_equal(first, swapped)
     modules = [tvm.IRModule({name: first}) for name in ("f", "g")]
     assert not tvm.ir.structural_equal(*modules)
 

@@ -16,11 +16,10 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.arith.analyzer import Analyzer
-from slipway.arith.linear import INF, Linear
 from slipway.arith.slope import slope
 from slipway.backends.cpu.knobs import widest_lanes
-from slipway.backends.stages import extent_of, shape_of
+from slipway.backends.cpu.schedules.reading import Reading
+from slipway.backends.stages import extent_of
 from slipway.codegen.math.table import constants_of
 from slipway.ir import ops
 from slipway.ir.expr import Call, PrimExpr, ProducerLoad, Select, Var
@@ -53,7 +52,7 @@ def short_row_lanes(schedule: te.Schedule, tensor: te.Tensor, target: Target, la
     if len(nodes) > _MOST_NODES or any(_chooses(n, op.axis[-1].var) for n in nodes):
         return 0
     loads = [n for n in nodes if isinstance(n, ProducerLoad)]
-    places = [_Place(op, extents, load) for load in loads]
+    places = [_Rows(op, extents, load) for load in loads]
     steps = [place.step(-1) for place in places]
     if None in steps:
         return 0
@@ -101,20 +100,8 @@ def _instructions(node: PrimExpr) -> int:
     return int(isinstance(node, (ProducerLoad, Select)) or bool(list(children(node))))
 
 
-class _Place:
-    """Where in memory a load is, as a sum over the axes of a result."""
-
-    def __init__(self, op: te.ComputeOp, extents: list[Any], load: ProducerLoad) -> None:
-        self.extents = extents
-        self.variables = [axis.var for axis in op.axis]
-        self.an = Analyzer()
-        for variable, extent in zip(self.variables, extents, strict=True):
-            high = INF if is_open(extent) and extent.high is None else usual(extent)
-            self.an.bind(variable, 0, high - 1)
-        flat: Any = ops.const(0)
-        for index, extent in zip(load.indices, shape_of(load.producer), strict=True):
-            flat = flat * extent + index
-        self.flat: Linear = self.an.recombine(self.an.linear(flat))
+class _Rows(Reading):
+    """The rows of a result, and how far apart their elements are read."""
 
     def step(self, axis: int) -> int | None:
         """How far one step along an axis goes; None where that is no constant."""

@@ -14,9 +14,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
-from slipway.arith.analyzer import Analyzer
-from slipway.arith.linear import INF, Linear
+from slipway.arith.linear import Linear
 from slipway.arith.slope import slope
+from slipway.backends.cpu.schedules.reading import Reading
 from slipway.backends.stages import extent_of
 from slipway.errors import LoweringError
 from slipway.ir import ops
@@ -56,7 +56,7 @@ def find_tile(schedule: te.Schedule, op: te.ComputeOp, lanes: int) -> SquareTile
     if dtypes.is_bool(load.producer.dtype):
         return None
     # Narrow elements fill a register of 128 bits, whatever is made of them.
-    return _Reading(op, extents, load).tile(max(lanes, 128 // dtypes.bits_of(load.producer.dtype)))
+    return _Tiles(op, extents, load).tile(max(lanes, 128 // dtypes.bits_of(load.producer.dtype)))
 
 
 def schedule_transposed(
@@ -107,7 +107,7 @@ def _schedule_narrow(schedule: te.Schedule, tensor: te.Tensor, target: Target, l
     load = _only_large_load(schedule, op, calls=False)
     if load is None:
         return False
-    reading = _Reading(op, extents, load)
+    reading = _Tiles(op, extents, load)
     along = [
         axis
         for axis, variable in enumerate(reading.variables)
@@ -123,20 +123,8 @@ def _schedule_narrow(schedule: te.Schedule, tensor: te.Tensor, target: Target, l
     return True
 
 
-class _Reading:
-    """Where in memory the elements of a result come from, as a sum over its axes."""
-
-    def __init__(self, op: te.ComputeOp, extents: Sequence[Any], load: ProducerLoad) -> None:
-        self.extents = extents
-        self.variables = [axis.var for axis in op.axis]
-        self.an = Analyzer()
-        for variable, extent in zip(self.variables, extents, strict=True):
-            high = INF if is_open(extent) and extent.high is None else usual(extent)
-            self.an.bind(variable, 0, high - 1)
-        flat: Any = ops.const(0)
-        for index, extent in zip(load.indices, load.producer.shape, strict=True):
-            flat = flat * extent + index
-        self.flat: Linear = self.an.recombine(self.an.linear(flat))
+class _Tiles(Reading):
+    """Square tiles of a result that are read along one axis and written along another."""
 
     def steps(self, variable: Var, flat: Linear) -> Linear:
         """How far one step of a variable goes; 0 where that depends on where it is."""

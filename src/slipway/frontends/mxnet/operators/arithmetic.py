@@ -39,12 +39,12 @@ def _enter(names: tuple[str, ...], function: Callable[[Any, Any], Any]) -> None:
 
 
 def _enter_scalar(
-    names: tuple[str, ...], function: Callable[[Any, Any], Any], turned: bool
+    names: tuple[str, ...], function: Callable[[Any, Any], Any], number_first: bool
 ) -> None:
     @converter(*names)
     def convert(node: NodeView) -> Any:
         number = node.const(node.real("scalar", 1.0))
-        return function(number, node.data) if turned else function(node.data, number)
+        return function(number, node.data) if number_first else function(node.data, number)
 
 
 def _enter_unary(names: tuple[str, ...], function: Callable[[Any], Any]) -> None:

@@ -1,4 +1,4 @@
-"""Sequences of different lengths: masked, turned, their last steps."""
+"""Sequences of different lengths: masked, reversed, their last steps."""
 
 from __future__ import annotations
 

@@ -50,14 +50,13 @@ def new_shape(node: NodeView, shape: Sequence[int], code: Sequence[int]) -> list
 def _reshape(node: NodeView) -> Any:
     code = node.ints("shape") or node.ints("target_shape")
     if node.flag("reverse"):
-        turned = _turned(code)
-        made = new_shape(node, node.shape[::-1], turned)[::-1]
+        made = new_shape(node, node.shape[::-1], _from_the_right(code))[::-1]
     else:
         made = new_shape(node, node.shape, code)
     return relay.reshape(node.data, tuple(made))
 
 
-def _turned(code: list[int]) -> list[int]:
+def _from_the_right(code: list[int]) -> list[int]:
     """Return the codes from the right; the two numbers after -4 stay behind it."""
     groups: list[list[int]] = []
     i = 0
