@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.arith.slope import slope
 from slipway.backends.cpu.knobs import widest_lanes
-from slipway.backends.cpu.schedules.reading import Reading
+from slipway.backends.cpu.schedules.load_place import LoadPlace
 from slipway.backends.stages import extent_of
 from slipway.codegen.math.table import constants_of
 from slipway.ir import ops
@@ -100,7 +100,7 @@ def _instructions(node: PrimExpr) -> int:
     return int(isinstance(node, (ProducerLoad, Select)) or bool(list(children(node))))
 
 
-class _Rows(Reading):
+class _Rows(LoadPlace):
     """The rows of a result, and how far apart their elements are read."""
 
     def step(self, axis: int) -> int | None:
