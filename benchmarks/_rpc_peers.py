@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 BULK_BYTES = 64 << 20
-BATCH = 100  # calls, one behind the other, that give one figure
+BATCH = 100  # calls, one after the other, that give one figure
 PING_BYTES = 48  # what a call with one argument sends and receives
 ROW_TIMEOUT_S = 30.0
 START_TIMEOUT_S = 90.0

@@ -111,7 +111,7 @@ KINDS = {
 
 
 def chain(kind, layers):
-    """Return a module of `layers` layers, one behind the other."""
+    """Return a module of `layers` layers, one after the other."""
     layer, shape = KINDS[kind]
     x = given = relay.var("x", shape=shape)
     steps = []

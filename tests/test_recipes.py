@@ -41,7 +41,7 @@ class Copy:
         self.edited.add(path)
 
     def insert(self, path, behind, text):
-        """Put `text` behind the first place where `behind` stands."""
+        """Put `text` after the first place where `behind` stands."""
         file = self.package / path
         before = file.read_text()
         assert behind in before, f"{path} has no {behind!r} any more: mend the recipe"

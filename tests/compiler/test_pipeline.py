@@ -1,4 +1,4 @@
-"""Models one behind the other, each in a thread of its own."""
+"""Models one after the other, each in a thread of its own."""
 
 import threading
 

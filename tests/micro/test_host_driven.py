@@ -73,7 +73,7 @@ def test_code_runs_without_flashing_and_its_memory_comes_back(firmware, name):
             del module, timer
         assert session.rpc.code_space() == empty
         first = session.load(twice(target, 5.0))
-        second = session.load(twice(target, 6.0))  # behind the first, which is still in use
+        second = session.load(twice(target, 6.0))  # after the first, which is still in use
         assert run_twice(first, session.device)[0][1] == 6
         assert run_twice(second, session.device)[0][1] == 7
         with pytest.raises(RemoteError, match="twice"):

@@ -108,7 +108,7 @@ class Noisy(micro.SerialPort):
 @pytest.mark.long
 @pytest.mark.parametrize("port", [micro.SerialPort, Noisy])
 def test_sessions_of_this_machine_over_a_terminal(resident, port):
-    """Upload, load, copies both ways, calls and errors, on two sessions, one behind the other."""
+    """Upload, load, copies both ways, calls and errors, on two sessions, one after the other."""
     a = te.placeholder((4096,), name="a")
     b = te.compute((4096,), lambda i: a[i] * 2.0 + 1.0, name="b")
     twice = tvm.build(te.create_schedule(b.op), [a, b], "c", name="twice")

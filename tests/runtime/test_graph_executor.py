@@ -160,7 +160,7 @@ def test_a_bound_output_is_the_layer_behind_the_reshape(model):
 
 
 def made_of(library, outputs, *reshapes):
-    """Make a graph of x, its reshapes one behind the other, and y = x + 1."""
+    """Make a graph of x, its reshapes one after the other, and y = x + 1."""
     nodes = [GraphNode("x", None, ())]
     nodes += [GraphNode(f"r{i}", "__nop", ((i, 0),)) for i in range(len(reshapes))]
     nodes.append(GraphNode("y", "add_one", ((0, 0),)))

@@ -305,14 +305,14 @@ class _Tensorize:
         return (*starts[:extra], *moved)
 
     def _need_compact(self, declared: Buffer, own: Buffer) -> None:
-        """Raise ScheduleError unless the rows of a region lie one behind the other."""
+        """Raise ScheduleError unless the rows of a region lie one after the other."""
         strides, step = _strides(own), 1
         for size, stride in zip(reversed(declared.shape), reversed(strides), strict=False):
             if ops.as_int(size) != 1 and not self.an.can_prove_equal(
                 stride, ops.const(step, stride.dtype)
             ):
                 raise self.fail(
-                    f"the rows of {declared.name!r} must lie one behind the other, and those of "
+                    f"the rows of {declared.name!r} must lie one after the other, and those of "
                     f"{own.name!r} do not. Change the layout (transform_layout, cache_read)"
                 )
             step *= ops.as_int(size) or 1

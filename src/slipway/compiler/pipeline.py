@@ -1,4 +1,4 @@
-"""How models are put one behind the other: classic ``contrib.pipeline_executor_build``."""
+"""How models are put one after the other: classic ``contrib.pipeline_executor_build``."""
 
 from __future__ import annotations
 

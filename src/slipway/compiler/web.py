@@ -113,7 +113,7 @@ def shared_pages(linked: bytes) -> int:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """Read a LEB128 number; return it and the place behind it."""
+    """Read a LEB128 number; return it and the place after it."""
     value = shift = 0
     while True:
         value |= (data[at] & 0x7F) << shift

@@ -1,4 +1,4 @@
-"""Models one behind the other; see `slipway.runtime.pipeline`."""
+"""Models one after the other; see `slipway.runtime.pipeline`."""
 
 from slipway.runtime.pipeline import PipelineExecutorFactoryModule, PipelineModule
 

@@ -1,4 +1,4 @@
-"""How models are put one behind the other; see `slipway.compiler.pipeline`."""
+"""How models are put one after the other; see `slipway.compiler.pipeline`."""
 
 from slipway.compiler.pipeline import PipelineConfig, build
 

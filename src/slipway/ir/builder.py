@@ -60,7 +60,7 @@ class BufferVar:
         return indices
 
     def _unflattened(self, place: PrimExpr) -> tuple[PrimExpr, ...]:
-        """Return the indices of the element that lies `place` elements behind the first."""
+        """Return the indices of the element that lies `place` elements after the first."""
         if place.lanes != 1:
             raise LoweringError(
                 f"buffer {self.buffer.name!r} has {self.buffer.ndim} dimensions: a vector of "

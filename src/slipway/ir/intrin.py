@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from slipway.ir.expr import PrimExprLike
 
 
-# The first of this task's steps of a parallel loop over [0, n), and the one behind the last.
+# The first of this task's steps of a parallel loop over [0, n), and the one after the last.
 SHARE = ("share_begin", "share_end")
 
 

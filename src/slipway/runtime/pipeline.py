@@ -1,4 +1,4 @@
-"""Models one behind the other, each in a thread of its own: classic ``contrib.pipeline_executor``.
+"""Models one after the other, each in a thread of its own: classic ``contrib.pipeline_executor``.
 
 While the second model works on the first picture, the first one works on the next.
 """

@@ -24,7 +24,7 @@ class TensorIntrin(Node):
 
     `body` computes the result whole.  For a reduction, `reduce_init` resets the result and
     `reduce_update` adds one more piece to it; either may be None.  With a `reduce_finish`, sums
-    that are elsewhere until then get to the result behind the last piece.  `buffers` are those of
+    that are elsewhere until then get to the result after the last piece.  `buffers` are those of
     `inputs`, then those of the outputs.
     """
 

@@ -1,6 +1,6 @@
 """The C runtime as two files, ``slipway.h`` and ``slipway.c``, for projects without a build system.
 
-All sources of a host's runtime but RPC, one behind the other.  Names that two files have for things
+All sources of a host's runtime but RPC, one after the other.  Names that two files have for things
 of their own are told apart by a prefix, the file's; everything else is as it is written.
 """
 

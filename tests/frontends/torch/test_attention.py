@@ -95,7 +95,7 @@ def _(input, weight, offs):
 
 @pytest.mark.parametrize("ends", [(1, 1, 3), (0, 1, 2), (0, 5, 6), (2, 4, 7), (1, 2, 9)])
 def test_rows_sorted_by_group_have_the_matrix_of_their_group(ends):
-    """Groups may be empty, and rows behind the last stay zero."""
+    """Groups may be empty, and rows after the last stay zero."""
     rows = 3 if ends[-1] <= 3 else 9
 
     class Experts(nn.Module):

@@ -3,7 +3,7 @@
 Integers of 64 bits are pairs of words (`wgsl_wide`), those of 8 and 16 bits are packed in memory
 (`wgsl_narrow`); float64 is refused.
 
-A pointer parameter is binding `number`; the scalars are one struct, in the binding behind the last
+A pointer parameter is binding `number`; the scalars are one struct, in the binding after the last
 pointer.  Each value is a name of its own: WGSL's compilers see the same as those of SPIR-V.
 """
 

@@ -426,7 +426,7 @@ class FunctionEmitter(IntrinsicEmitter):
         self.loop(node, ends[0], ends[1], False)
 
     def share(self, extent: E.PrimExpr) -> tuple[str, str]:
-        """Return the first of this task's steps out of `extent`, and the one behind the last."""
+        """Return the first of this task's steps out of `extent`, and the one after the last."""
         word, put, steps = self.word, self.w.put, self.wide(extent)
         up = put(f"sub {word} {put(f'add {word} {steps}, %tasks')}, 1")
         each = put(f"udiv {word} {up}, %tasks")

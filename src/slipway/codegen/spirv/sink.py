@@ -1,6 +1,6 @@
 """Kernels to SPIR-V for Vulkan: buffers of a descriptor set, scalars as push constants.
 
-A pointer parameter is binding `number` of set 0.  Scalars lie one behind the other in the push
+A pointer parameter is binding `number` of set 0.  Scalars lie one after the other in the push
 constants, each in four bytes or eight, aligned to that.
 """
 

@@ -23,7 +23,7 @@ typedef enum { GRAPH_DIMS, GRAPH_STORAGES, GRAPH_NODES, GRAPH_ENTRIES, GRAPH_ARG
 typedef struct {
   slw_json json;
   byte_table parts[GRAPH_PARTS];
-  uint32_t *first_entries; /* of each node, and one behind the last */
+  uint32_t *first_entries; /* of each node, and one after the last */
   uint64_t *storage_bytes;
   uint32_t types[3]; /* the lists of shapes, data types and storages */
   uint32_t num_nodes, num_entries, num_inputs, num_outputs, num_storages;

@@ -253,7 +253,7 @@ static size_t to_utf8(uint32_t code, char *out) {
   return 4;
 }
 
-/* Read what follows a backslash; *at moves behind it. Returns the bytes it makes, 0 if it is
+/* Read what follows a backslash; *at moves past it. Returns the bytes it makes, 0 if it is
  * wrong (a NUL is, because texts end with one). */
 static size_t read_escape(const slw_json_token *token, size_t *at, char *out) {
   static const char NAMES[] = "\"\\/bfnrt";

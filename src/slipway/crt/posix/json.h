@@ -20,7 +20,7 @@ typedef enum {
 typedef struct {
   slw_json_type type;
   uint32_t count; /* values of an array, names of an object */
-  uint32_t next;  /* the token behind this one and all that is in it */
+  uint32_t next;  /* the token after this one and all that is in it */
   const char *text;
   size_t size_bytes;
 } slw_json_token;

@@ -15,7 +15,7 @@ static uint8_t *aligned(uint8_t *at) {
 
 static void forget(slw_device_image *image) { memset(image, 0, sizeof *image); }
 
-/* Images are stacked: the next one goes behind the last that is still needed. */
+/* Images are stacked: the next one goes after the last that is still needed. */
 static uint8_t *first_free(const slw_device *device) {
   uint8_t *at = aligned(device->code_begin);
   size_t i;

@@ -9,7 +9,7 @@
 
 static int is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
-/* Move `at` behind the string that starts at it (on the quote); 0 if it does not end. */
+/* Move `at` past the string that starts at it (on the quote); 0 if it does not end. */
 static int skip_string(const char *json, size_t size, size_t *at) {
   for (++*at; *at < size; ++*at) {
     if (json[*at] == '\\') {
@@ -22,7 +22,7 @@ static int skip_string(const char *json, size_t size, size_t *at) {
   return 0;
 }
 
-/* Move `at` behind one value: a string, a bracketed thing, or a bare word. */
+/* Move `at` past one value: a string, a bracketed thing, or a bare word. */
 static int skip_value(const char *json, size_t size, size_t *at) {
   size_t depth = 0;
   while (*at < size) {

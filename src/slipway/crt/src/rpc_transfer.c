@@ -26,7 +26,7 @@ int slw_rpc_tensor_range(slw_rpc_session *session, uint64_t handle, uint64_t off
   if (slw_tensor_size_bytes(tensor->shape, tensor->ndim, tensor->dtype, &size) != SLW_OK ||
       !slw_tensor_is_contiguous(tensor)) {
     return slw_rpc_fail(session, SLW_RPC_FAIL_ARGUMENT, "ValueError",
-                        "the tensor's elements do not lie one behind the other; copy it on the "
+                        "the tensor's elements do not lie one after the other; copy it on the "
                         "device first", NULL);
   }
   if (offset > size || nbytes > size - offset) {

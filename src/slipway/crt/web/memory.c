@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory in WebAssembly: blocks behind one another from __heap_base, the page grown as needed.
+/* Memory in WebAssembly: blocks after one another from __heap_base, the page grown as needed.
  *
  * Every block has a tag in front: its size and that of the block before it, so that a block given
  * back joins its free neighbours.  Free blocks are in one list, and the first that is large enough

@@ -261,7 +261,7 @@ def _open_to_json(tables: GraphTables) -> dict[str, Any]:
 def _storages_by_device(
     entries: Sequence[GraphEntry], kinds: Sequence[int]
 ) -> tuple[tuple[Storage, ...], int, tuple[Arena, ...]]:
-    """Return storages apart, those of one kind of device behind one another."""
+    """Return storages apart, those of one kind of device after one another."""
     kind_of = {entry.storage: kind for entry, kind in zip(entries, kinds, strict=True)}
     apart, _ = _storages_apart(entries)
     placed, arenas, offset = list(apart), [], 0

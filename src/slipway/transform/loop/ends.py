@@ -20,7 +20,7 @@ Decisions = dict[int, tuple[Any, bool]]  # {id(condition): (condition, it holds)
 
 
 class Ends(NamedTuple):
-    """The first step and the one behind the last; `known` are the conditions they make true."""
+    """The first step and the one after the last; `known` are the conditions they make true."""
 
     first: Linear
     last: Linear

@@ -13,7 +13,7 @@ const MAGIC = "SLIPWAY\n", VERSION = 1, PROOF = 32n;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** Write numbers and texts one behind the other: `["u32", 7]`, `["text", "abc"]` (with a NUL). */
+/** Write numbers and texts one after the other: `["u32", 7]`, `["text", "abc"]` (with a NUL). */
 export function packed(...fields) {
   const sizes = { u16: 2, u32: 4, u64: 8 };
   const parts = fields.map(([type, value]) => (

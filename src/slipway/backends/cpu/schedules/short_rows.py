@@ -3,7 +3,7 @@
     T[a, b, r] = A[b, a, r]    # rows of 13
         ->  for a, b: vectorized r in 0..8: ...; vectorized r in 5..13: ...
 
-Rows that lie behind one another on both sides are one long row: fused, whole vectors copy them.
+Rows that lie after one another on both sides are one long row: fused, whole vectors copy them.
 Where they do not, each lane of such a vector would find its own place, with divisions, and be
 loaded alone; what is read across the row anyway takes no vectors at all.  What is computed has a
 say: a function of few lanes takes as long as one of many.
@@ -109,7 +109,7 @@ class _Rows(LoadPlace):
         return found.const if found is not None and found.is_const else None
 
     def is_fused(self, lanes: int) -> bool:
-        """Return whether rows lie behind one another until they fill a vector."""
+        """Return whether rows lie after one another until they fill a vector."""
         length, step = 1, self.step(-1)
         for axis in range(len(self.extents) - 1, -1, -1):
             found = self.step(axis)

@@ -235,7 +235,7 @@ static inline void slw_column_folded(const struct slw_layer *layer, const int8_t
   }
 }
 
-/* All channels of up to three pixels.  What lies behind the last pixel is written to it, and the
+/* All channels of up to three pixels.  What lies after the last pixel is written to it, and the
  * second of an odd last pair beside it. */
 static inline void slw_pixels_folded(const struct slw_layer *layer, const uint32_t *columns,
                                      uint32_t words, const uint32_t *stream, uint32_t count,

@@ -34,7 +34,7 @@
   SLW_SCALE_NEXT("r0") SLW_SCALE_NEXT("r1") SLW_SCALE_NEXT("r2") SLW_SCALE_NEXT("r3")
 
 /* Four channels of a window of 3 x 3 pixels, which lie `pixel` bytes apart, the lines `line`.
- *  Returns the stream behind them. */
+ *  Returns the stream after them. */
 static inline const uint32_t *slw_pairs_3x3(const int8_t *data, uint32_t line, uint32_t pixel,
                                             const uint32_t *stream, const uint32_t *scale,
                                             int8_t *out) {

@@ -186,7 +186,7 @@ static SLW_SHARED void slw_depthwise_scalar(const struct slw_layer *layer, const
   int32_t x = 0;
   slw_fill(padding, layer->pad_value, channels);
   for (uint32_t i = 0; i < 4u * taps; ++i) {
-    window[i] = padding; /* what pixels behind the last one read */
+    window[i] = padding; /* what pixels after the last one read */
   }
   for (uint32_t pixel = 0; pixel < pixels; pixel += 4u) {
     const uint32_t count = pixels - pixel < 4u ? pixels - pixel : 4u;

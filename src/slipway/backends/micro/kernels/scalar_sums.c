@@ -59,7 +59,7 @@ static inline void slw_mac8(slw_word x, slw_word w0, slw_word w1, slw_word w2, s
 }
 #endif
 
-/* sums[4 * pixel + channel] = bias[channel] + weights x windows; returns the weights behind. */
+/* sums[4 * pixel + channel] = bias[channel] + weights x windows; returns the weights after them. */
 #if defined(__riscv_xlen) && __riscv_xlen == 64
 /* Two sums in a word: a product with low + 2^32 * high is both products. */
 static inline int64_t slw_pair(int32_t low, int32_t high) {

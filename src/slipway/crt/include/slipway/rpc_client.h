@@ -103,7 +103,7 @@ SLW_API int slw_rpc_client_answer(slw_rpc_client *client, uint16_t code, uint32_
 
 /** Send `size_bytes` of whole request frames at `frames`, with ids from `first_id` on, and take
  * their `count` replies as they come, so that neither end waits for the other's buffers.  The
- * replies lie one behind the other, headers too, at slw_rpc_client_batch(); an error that ends the
+ * replies lie one after the other, headers too, at slw_rpc_client_batch(); an error that ends the
  * session is the last of them. */
 SLW_API int slw_rpc_client_exchange(slw_rpc_client *client, const uint8_t *frames,
                                     uint64_t size_bytes, uint32_t first_id, uint32_t count);

@@ -53,7 +53,7 @@ typedef struct slw_rpc_hooks {
   int (*get_function)(void *context, const TVMFFIAny *module, const char *name, TVMFFIAny *out);
   int (*load_module)(void *context, const char *file_name, TVMFFIAny *out);
   void (*release)(void *context, TVMFFIObject *object);
-  /* Text of the error behind the last hook or call that failed; both are NUL-terminated. */
+  /* Text of the last error of a hook or call; both are NUL-terminated. */
   void (*take_error)(void *context, char *kind, size_t kind_size, char *message,
                      size_t message_size);
   /* A call starts (its deadline in ms from now, 0 = none) and ends: for a supervisor. */

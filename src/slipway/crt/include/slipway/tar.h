@@ -20,7 +20,7 @@ typedef struct {
   size_t size_bytes;
 } slw_tar_member;
 
-/** Read the next plain file at `*offset_bytes` (start with 0) and move the offset behind it.
+/** Read the next plain file at `*offset_bytes` (start with 0) and move the offset past it.
  * Folders and extended headers are passed over.
  * @retval SLW_ERROR_NOT_FOUND the archive has ended, properly
  * @retval SLW_ERROR_TRUNCATED the archive stops inside a member, or without its end mark

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a static program and its dynamic child say to each other about devices: over a pair of
- * sockets, a message and the bytes behind it, each answered by one of the same form. */
+ * sockets, a message and the bytes after it, each answered by one of the same form. */
 #ifndef SLIPWAY_DEVICE_WIRE_H_
 #define SLIPWAY_DEVICE_WIRE_H_
 

@@ -26,7 +26,7 @@ inline std::size_t GetDataSize(const DLTensor &tensor) {
   return size;
 }
 
-/** Return whether a tensor's elements lie one behind the other, in the order of their rows. */
+/** Return whether a tensor's elements lie one after the other, in the order of their rows. */
 inline bool IsContiguous(const DLTensor &tensor) { return slw_tensor_is_contiguous(&tensor) != 0; }
 
 /** A counted array; copies of the reference are the same array. `->` reaches its DLTensor. */

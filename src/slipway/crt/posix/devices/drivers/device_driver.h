@@ -34,7 +34,7 @@ typedef struct slw_device_text {
   slw_device_program *programs;
   size_t size_bytes;
   char digest[SLW_DIGEST_CHARS];
-  char text[]; /* with a NUL behind it */
+  char text[]; /* followed by a NUL */
 } slw_device_text;
 
 /* A driver.  Lists of names are one text: each name ends with a NUL, the list with an empty one. */
