@@ -32,6 +32,11 @@ def producers(outs: Iterable[te.Tensor]) -> list[te.Operation]:
     )
 
 
+def tagged(outs: Iterable[te.Tensor]) -> dict[str, te.Tensor]:
+    """Return the stages under `outs` by each of their tags; of several with one tag the last."""
+    return {tag: op.output(0) for op in producers(outs) for tag in op.tag.split(",") if tag}
+
+
 def is_injective(op: te.Operation) -> bool:
     """Return whether an operation is a compute without reduction, which can be inlined."""
     return isinstance(op, te.ComputeOp) and not op.reduce_axis

@@ -41,13 +41,7 @@ from slipway.backends.cpu.schedules.matmul.lane_fma import schedule_lane_fma
 from slipway.backends.cpu.schedules.norm.exponential import EXPONENTIAL, power_of
 from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import GROUP
-from slipway.backends.stages import (
-    inline_injective,
-    is_injective,
-    new_schedule,
-    producers,
-    shape_of,
-)
+from slipway.backends.stages import inline_injective, is_injective, new_schedule, shape_of, tagged
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.nn.attention import Operands, extents
 from slipway.relay.types import TensorType, Type
@@ -296,9 +290,9 @@ def schedule_attention(
     target, layout = problem.target, problem.attrs.out_layout
     schedule, output = new_schedule(outs)
     stages = {
-        op.tag.removeprefix("attention_"): op.output(0)
-        for op in producers(outs)
-        if getattr(op, "tag", "").startswith("attention_")
+        tag.removeprefix("attention_"): tensor
+        for tag, tensor in tagged(outs).items()
+        if tag.startswith("attention_")
     }
     queries, values = stages["queries"], stages["values"]
     copied = _copied(stages)

@@ -36,8 +36,8 @@ from slipway.backends.stages import (
     inline_injective,
     is_injective,
     new_schedule,
-    producers,
     shape_of,
+    tagged,
 )
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.dims import least
@@ -175,8 +175,8 @@ def schedule_conv2d_nchwc(
     """Direct convolution, `tile.rows` positions by `tile.vectors` channel blocks at a time."""
     target, parts = problem.target, problem.attrs.groups
     schedule, output = new_schedule(outs)
-    tagged = {getattr(op, "tag", ""): op.output(0) for op in producers(outs)}
-    sums, packed, groups = tagged["conv_sums"], tagged.get("conv_packed"), tagged.get("conv_groups")
+    found = tagged(outs)
+    sums, packed, groups = found["conv_sums"], found.get("conv_packed"), found.get("conv_groups")
     stages = [t for t in (packed, groups, sums) if t is not None]
     data, kernel = stages[0].op.input_tensors[0], sums.op.input_tensors[1]
     pad = _padding_of(stages[0])
@@ -228,7 +228,7 @@ def schedule_conv2d_nchwc(
 def _padding_of(conv: te.Tensor) -> list[te.Tensor]:
     """The stage that pads the data, if there is one."""
     data = conv.op.input_tensors[0]
-    return [data] if "pad" in getattr(data.op, "tag", "") else []
+    return [data] if "pad" in data.op.tag else []
 
 
 def schedule_padding(schedule: te.Schedule, tensor: te.Tensor, lanes: int) -> None:

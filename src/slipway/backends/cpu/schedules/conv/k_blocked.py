@@ -27,7 +27,7 @@ from slipway.backends.cpu.parts import worth_sharing
 from slipway.backends.cpu.schedules.matmul.panels import PanelProgress, prefetch_next, split_steps
 from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import Tile, choose_tile, dividing, fma, tile_space
-from slipway.backends.stages import extent_of, inline_injective, new_schedule, producers, shape_of
+from slipway.backends.stages import extent_of, inline_injective, new_schedule, shape_of, tagged
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.ir import ops
 from slipway.ir.intrin import SHARE
@@ -170,7 +170,7 @@ def schedule_k_blocked(
     """Blocks of the sum, panels of weights, tiles of positions, from outside to inside."""
     target, vectors = problem.target, tile.vectors
     schedule, output = new_schedule(outs)
-    stages = {getattr(op, "tag", ""): op.output(0) for op in producers(outs)}
+    stages = tagged(outs)
     packed, partial, sums = (stages[f"streamed_{n}"] for n in ("packed", "partial", "sums"))
     kernel = partial.op.input_tensors[1]
     inline_injective(schedule, outs, keep=[packed, partial, sums])

@@ -73,7 +73,7 @@ def schedule_open_lines(
     target = problem.target
     schedule, output = new_schedule(outs)
     data, kernel = conv.op.input_tensors
-    pad = [data] if "pad" in getattr(data.op, "tag", "") else []
+    pad = [data] if "pad" in data.op.tag else []
     inline_injective(schedule, outs, keep=[conv, *pad])
     for tensor in pad:
         schedule_padding(schedule, tensor, vector_lanes(target, tensor.dtype))

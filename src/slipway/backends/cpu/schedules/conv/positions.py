@@ -120,7 +120,7 @@ def schedule_positions(
     """Some rows at a time, with the padding beside them."""
     target, vectors = problem.target, knobs.vectors
     schedule, output = new_schedule(outs)
-    pad = [t for t in conv.op.input_tensors if "pad" in getattr(t.op, "tag", "")]
+    pad = [t for t in conv.op.input_tensors if "pad" in t.op.tag]
     inline_injective(schedule, outs, keep=[conv, *pad])
     sums = sums_in_registers(schedule, output, conv)
     lanes = vector_lanes(target, output.dtype)

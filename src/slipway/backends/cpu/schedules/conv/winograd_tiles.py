@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from slipway.backends.cpu.schedules.register_tile import register_tile
-from slipway.backends.stages import inline_injective, new_schedule, producers
+from slipway.backends.stages import inline_injective, new_schedule, tagged
 
 if TYPE_CHECKING:
     from slipway import te
@@ -27,16 +27,11 @@ def winograd_schedule(
 ) -> tuple[te.Schedule, te.Tensor, WinogradStages]:
     """Return a schedule, its output, and the stages; all else is inlined."""
     schedule, output = new_schedule(outs)
-    tagged = {
-        tag: op.output(0)
-        for op in producers(outs)
-        for tag in getattr(op, "tag", "").split(",")
-        if tag
-    }
+    found = tagged(outs)
     half, data, products, rest = (
-        tagged[f"winograd_{name}"] for name in ("half", "data", "products", "rest")
+        found[f"winograd_{name}"] for name in ("half", "data", "products", "rest")
     )
-    stages = WinogradStages(half, data, products, rest, tagged.get("pad"))
+    stages = WinogradStages(half, data, products, rest, found.get("pad"))
     inline_injective(schedule, outs, keep=[t for t in stages if t is not None])
     return schedule, output, stages
 

@@ -37,8 +37,8 @@ from slipway.backends.stages import (
     inline_injective,
     is_injective,
     new_schedule,
-    producers,
     shape_of,
+    tagged,
 )
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.dot_pairs import PAIR, conv_compute, dense_compute
@@ -138,8 +138,8 @@ def _multiply(
 
 def _stages(outs: Sequence[te.Tensor]) -> tuple[te.Tensor, te.Tensor | None]:
     """Return the stage of the products, and that of the groups of data if there is one."""
-    tags = {getattr(op, "tag", "").split(",")[0]: op.output(0) for op in producers(outs)}
-    return tags["paired"], tags.get("paired_groups")
+    found = tagged(outs)
+    return found["paired"], found.get("paired_groups")
 
 
 @register_strategy(

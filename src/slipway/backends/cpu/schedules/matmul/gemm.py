@@ -21,7 +21,7 @@ from slipway.backends.cpu.schedules.matmul.lane_fma import schedule_lane_fma
 from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.schedules.transpose import schedule_transposed
 from slipway.backends.cpu.tile import GROUP, Tile, choose_kernel, fma, lane_indexed_fma, tile_space
-from slipway.backends.stages import extent_of, inline_injective, new_schedule, producers, shape_of
+from slipway.backends.stages import extent_of, inline_injective, new_schedule, shape_of, tagged
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.dims import is_open, usual
 from slipway.relay.types import TensorType, Type
@@ -248,9 +248,8 @@ def schedule_batch_matmul(
     """Tiles of registers over packed columns, with the epilogue on the way out."""
     target = problem.target
     schedule, output = new_schedule(outs)
-    stages = {getattr(op, "tag", ""): op for op in producers(outs)}
-    tiles = stages["matmul_tiles"].output(0)
-    packed = [t for t in tiles.op.input_tensors if "pack" in getattr(t.op, "tag", "")]
+    tiles = tagged(outs)["matmul_tiles"]
+    packed = [t for t in tiles.op.input_tensors if "pack" in t.op.tag]
     inline_injective(schedule, outs, keep=packed)
     left = tiles.op.input_tensors[0]
     accumulator = schedule.cache_write(tiles, "local")

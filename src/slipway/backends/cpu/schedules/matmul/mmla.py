@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import PAIR, SIDE, Tile, choose_tile, squares
-from slipway.backends.stages import extent_of, producers
+from slipway.backends.stages import extent_of, tagged
 from slipway.backends.strategy import Space
 from slipway.te.hardware import hardware_intrinsic
 
@@ -112,9 +112,9 @@ class Squares:
     """The stages of products in squares, found again among what a kernel computes."""
 
     def __init__(self, outs: Sequence[te.Tensor]) -> None:
-        tags = {getattr(op, "tag", ""): op.output(0) for op in producers(outs)}
+        found = tagged(outs)
         self.packed, self.sums, self.joined = (
-            tags[f"squares_{name}"] for name in ("packed", "sums", "joined")
+            found[f"squares_{name}"] for name in ("packed", "sums", "joined")
         )
         (self.data,) = self.packed.op.input_tensors
         self.weight = self.sums.op.input_tensors[1]

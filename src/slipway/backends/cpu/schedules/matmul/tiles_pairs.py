@@ -30,13 +30,7 @@ from slipway.backends.cpu.schedules.matmul.tiles import (
     words_of,
 )
 from slipway.backends.cpu.tile import Tile
-from slipway.backends.stages import (
-    inline_injective,
-    is_injective,
-    new_schedule,
-    producers,
-    shape_of,
-)
+from slipway.backends.stages import inline_injective, is_injective, new_schedule, shape_of, tagged
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.blocked_conv import padded, read_at
 from slipway.relay.types import TensorType, Type
@@ -123,11 +117,6 @@ def _conv_compute(
     return [te.compute(out.shape, spread, name="conv_pairs", tag="injective")]
 
 
-def _sums_of(outs: Sequence[te.Tensor]) -> te.Tensor:
-    tags = {getattr(op, "tag", "").split(",")[0]: op.output(0) for op in producers(outs)}
-    return tags["tile_sums"]
-
-
 @register_strategy(
     *(f"nn.contrib_conv{n}d_pairs" for n in (1, 2, 3)), name="conv_pairs.tiles", priority=20,
     compute=_conv_compute, applies=_applies, default=_default, space=_space, cost=_cost,
@@ -138,7 +127,7 @@ def schedule_conv_tiles(
     """Grids of tiles; all channels of a part of the lines before the next part."""
     target, attrs = problem.target, problem.attrs
     schedule, output = new_schedule(outs)
-    sums, entry = _sums_of(outs), tile_pairs(target)
+    sums, entry = tagged(outs)["tile_sums"], tile_pairs(target)
     assert entry is not None  # it applied
     data, kernel = sums.op.input_tensors
     inline_injective(schedule, outs, keep=[data])
@@ -232,7 +221,7 @@ def schedule_dense_tiles(
     """Grids of tiles; all panels of units of a part of the rows before the next part."""
     target = problem.target
     schedule, output = new_schedule(outs)
-    sums, entry = _sums_of(outs), tile_pairs(target)
+    sums, entry = tagged(outs)["tile_sums"], tile_pairs(target)
     assert entry is not None  # it applied
     inline_injective(schedule, outs)
     schedule[sums].set_scope("local")
@@ -335,7 +324,7 @@ def schedule_matmul_tiles(
     """A task has some rows of the result, and multiplies them by panel after panel."""
     target = problem.target
     schedule, output = new_schedule(outs)
-    sums, entry = _sums_of(outs), tile_pairs(target)
+    sums, entry = tagged(outs)["tile_sums"], tile_pairs(target)
     assert entry is not None  # it applied
     packed = sums.op.input_tensors[1]
     inline_injective(schedule, outs, keep=[packed])

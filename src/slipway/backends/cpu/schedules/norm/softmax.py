@@ -183,7 +183,7 @@ def schedule_softmax(
 ) -> te.Schedule:
     """All stages of a row inside the loop over rows, each in vectors."""
     schedule, output = new_schedule(outs)
-    staged = [op for op in producers(outs) if getattr(op, "tag", "").startswith("softmax_")]
+    staged = [op for op in producers(outs) if op.tag.startswith("softmax_")]
     inline_injective(schedule, outs, keep=[op.output(0) for op in staged])
     lanes = knobs.lanes
     stage = schedule[output]

@@ -27,7 +27,7 @@ from slipway.backends.cpu.schedules.pool.blocked import (
 from slipway.backends.cpu.schedules.pool.largest import Along, largest
 from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import vector_registers
-from slipway.backends.stages import inline_injective, producers, shape_of
+from slipway.backends.stages import inline_injective, shape_of, tagged
 from slipway.backends.strategy import Problem, register_strategy
 from slipway.relay.types import TensorType, Type
 
@@ -104,7 +104,7 @@ def schedule_columns(
 ) -> te.Schedule:
     """Runs of windows; before each, the columns that it reads."""
     (output,) = {id(t.op): t for t in outs}.values()
-    wide = next(op.output(0) for op in producers(outs) if op.tag == "pool_max")
+    wide = tagged(outs)["pool_max"]
     (tall,) = (t for t in wide.op.input_tensors if t.op.tag == "pool_rows")
     schedule = te.create_schedule([t.op for t in outs])
     *others, last = problem.attrs.pool_size

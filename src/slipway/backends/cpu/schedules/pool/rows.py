@@ -28,7 +28,7 @@ from slipway.backends.cpu.knobs import (
 from slipway.backends.cpu.schedules.conv.halo import cut
 from slipway.backends.cpu.schedules.pool.largest import Along, largest
 from slipway.backends.cpu.schedules.register_tile import vector_loop
-from slipway.backends.stages import inline_injective, producers, shape_of
+from slipway.backends.stages import inline_injective, shape_of, tagged
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.dims import usual
 from slipway.relay.ops.nn.pool import mean_of_windows, sum_dtype
@@ -134,8 +134,8 @@ def schedule_pool_rows(
 ) -> te.Schedule:
     """One row of results after the other, from one row of what its windows' columns give."""
     schedule = te.create_schedule([t.op for t in outs])
-    (tall,) = (op.output(0) for op in producers(outs) if op.tag == "pool_rows")
-    (wide,) = (op.output(0) for op in producers(outs) if op.tag == "pool_wide")
+    found = tagged(outs)
+    tall, wide = found["pool_rows"], found["pool_wide"]
     padding = [t for t in wide.op.input_tensors if "pad" in t.op.tag]
     inline_injective(schedule, outs, keep=[tall, wide, *padding])
     (output,) = {id(t.op): t for t in outs}.values()

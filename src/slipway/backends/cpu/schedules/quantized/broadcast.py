@@ -72,7 +72,7 @@ def schedule_qnn_conv(
     (output,) = distinct.values()
     schedule = te.create_schedule([t.op for t in outs])
     data = conv.op.input_tensors[0]
-    pad = [data] if "pad" in getattr(data.op, "tag", "") and is_injective(data.op) else []
+    pad = [data] if "pad" in data.op.tag and is_injective(data.op) else []
     inline_injective(schedule, outs, keep=[conv, *pad])
     sums = sums_in_registers(schedule, output, conv)
     depthwise = "depthwise" in problem.op

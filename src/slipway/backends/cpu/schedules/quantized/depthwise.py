@@ -22,13 +22,7 @@ from slipway.backends.cpu.schedules.register_tile import (
     register_tile,
     sums_in_registers,
 )
-from slipway.backends.stages import (
-    inline_injective,
-    is_injective,
-    new_schedule,
-    producers,
-    shape_of,
-)
+from slipway.backends.stages import inline_injective, is_injective, new_schedule, shape_of, tagged
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.errors import LoweringError
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
@@ -110,8 +104,7 @@ def schedule_taps(
     """Neighbouring results of a block of channels in registers."""
     target = problem.target
     schedule, output = new_schedule(outs)
-    tags = {getattr(op, "tag", ""): op for op in producers(outs)}
-    sums = tags["packed_depthwise"].output(0)
+    sums = tagged(outs)["packed_depthwise"]
     data, weight = sums.op.input_tensors
     inline_injective(schedule, outs, keep=[sums, data])
     entry = _instruction(data, weight, target)

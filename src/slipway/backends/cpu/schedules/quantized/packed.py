@@ -18,13 +18,7 @@ from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.matmul.lane_fma import load_groups
 from slipway.backends.cpu.schedules.register_tile import copy_of_image, image_tiles, register_tile
 from slipway.backends.cpu.tile import GROUP, Tile, choose_tile, dividing, fma, tile_space
-from slipway.backends.stages import (
-    inline_injective,
-    is_injective,
-    new_schedule,
-    producers,
-    shape_of,
-)
+from slipway.backends.stages import inline_injective, is_injective, new_schedule, shape_of, tagged
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.errors import LoweringError
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
@@ -110,10 +104,10 @@ def schedule_packed(
     """`tile.rows` positions by `tile.vectors` blocks of channels at a time."""
     target = problem.target
     schedule, output = new_schedule(outs)
-    tags = {getattr(op, "tag", ""): op for op in producers(outs)}
-    sums = tags["packed_sums"].output(0)
+    found = tagged(outs)
+    sums = found["packed_sums"]
     groups, weight = sums.op.input_tensors
-    group = _group(target, weight) if "packed_groups" in tags else 1
+    group = _group(target, weight) if "packed_groups" in found else 1
     data = groups if group == 1 else groups.op.input_tensors[0]
     copies = is_injective(data.op)
     inline_injective(schedule, outs, keep=[groups, data])

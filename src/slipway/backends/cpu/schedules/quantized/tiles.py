@@ -29,13 +29,7 @@ from slipway.backends.cpu.schedules.matmul.tiles import (
 )
 from slipway.backends.cpu.schedules.quantized.packed import schedule_copy
 from slipway.backends.cpu.tile import Tile
-from slipway.backends.stages import (
-    inline_injective,
-    is_injective,
-    new_schedule,
-    producers,
-    shape_of,
-)
+from slipway.backends.stages import inline_injective, is_injective, new_schedule, shape_of, tagged
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.ops.packed.qnn_packed import copied
 from slipway.relay.types import TensorType, Type
@@ -132,8 +126,7 @@ def schedule_conv_tiles(
     """Grids of tiles; all channels of a part of the lines before the next part."""
     target, attrs = problem.target, problem.attrs
     schedule, output = new_schedule(outs)
-    tags = {getattr(op, "tag", ""): op for op in producers(outs)}
-    sums = tags["tile_sums"].output(0)
+    sums = tagged(outs)["tile_sums"]
     data, weight = sums.op.input_tensors
     inline_injective(schedule, outs, keep=[data])
     entry = tile_instruction(_bytes_of(data.dtype), weight.dtype, target)

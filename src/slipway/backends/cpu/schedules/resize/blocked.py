@@ -19,7 +19,7 @@ from slipway.backends.cpu.knobs import (
 )
 from slipway.backends.cpu.schedules.register_tile import vector_loop
 from slipway.backends.cpu.schedules.resize.plain import ResizeKnobs, resize_cost, resize_in_turn
-from slipway.backends.stages import inline_injective, producers, shape_of
+from slipway.backends.stages import inline_injective, shape_of, tagged
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.dims import usual
 from slipway.relay.types import TensorType, Type
@@ -75,7 +75,7 @@ def schedule_resize_blocked(
 ) -> te.Schedule:
     """Some blocks of channels whose row stays in the first-level cache, a vector each time."""
     schedule = te.create_schedule([t.op for t in outs])
-    (rows,) = (op.output(0) for op in producers(outs) if "resized_rows" in getattr(op, "tag", ""))
+    rows = tagged(outs)["resized_rows"]
     inline_injective(schedule, outs, keep=[rows])
     (output,) = {id(t.op): t for t in outs}.values()
     lanes = knobs.lanes

@@ -106,7 +106,7 @@ def schedule_nearest(
 ) -> te.Schedule:
     """The places first; then rows, in vectors where these are read as they lie."""
     schedule, output = new_schedule(outs)
-    places = [op.output(0) for op in producers(outs) if getattr(op, "tag", "") == _TAG]
+    places = [op.output(0) for op in producers(outs) if op.tag == _TAG]
     inline_injective(schedule, outs, keep=places)
     (data,) = problem.in_types
     assert isinstance(data, TensorType)

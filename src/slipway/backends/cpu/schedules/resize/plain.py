@@ -20,7 +20,7 @@ from slipway.backends.cpu.knobs import (
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.register_tile import vector_loop
-from slipway.backends.stages import inline_injective, producers, shape_of
+from slipway.backends.stages import inline_injective, shape_of, tagged
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay import op_registry
 from slipway.relay.dims import usual
@@ -109,7 +109,7 @@ def schedule_resize(
 ) -> te.Schedule:
     """A few rows in the cache, and blocks of columns of them."""
     schedule = te.create_schedule([t.op for t in outs])
-    (rows,) = (op.output(0) for op in producers(outs) if "resized_rows" in op.tag)
+    rows = tagged(outs)["resized_rows"]
     inline_injective(schedule, outs, keep=[rows])
     (output,) = {id(t.op): t for t in outs}.values()
     lanes = knobs.lanes

@@ -96,7 +96,7 @@ def schedule_sampled(
 ) -> te.Schedule:
     """Each stage in whole vectors."""
     schedule = te.create_schedule([t.op for t in outs])
-    kept = [op.output(0) for op in producers(outs) if "sampled" in getattr(op, "tag", "")]
+    kept = [op.output(0) for op in producers(outs) if "sampled" in op.tag]
     inline_injective(schedule, outs, keep=kept)
     outputs = {id(t.op): t for t in outs}.values()
     for tensor in (*kept, *outputs):
