@@ -355,7 +355,7 @@ def test_no_import_cycles():
 
 # Optional, or slow to load, and needed by a part of the callers only.
 LATE_LIBRARIES = (
-    "PIL", "ai_edge_litert", "jinja2", "llvmlite", "ml_dtypes", "mxnet", "onnx", "onnxruntime",
+    "PIL", "ai_edge_litert", "jinja2", "lightgbm", "llvmlite", "ml_dtypes", "mxnet", "onnx", "onnxruntime",
     "psycopg", "pytest", "rich", "safetensors", "serial", "starlette", "tokenizers", "torch",
     "tensorflow", "tf2onnx", "tvm_ffi", "typer", "uvicorn", "ziglang",
 )  # fmt: skip

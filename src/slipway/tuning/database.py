@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from slipway.tuning.store import FileStore, store_at
 from slipway.version import VERSION
 
 _TRIAL = "select candidate, score, seconds, kind, error, verified from trial"
+_MOST_LOOPS = 20_000  # the newest, of all that were measured
 _SLOWS = "model"  # the kind of a trial that says: the whole model is slower with this choice
 _GOOD = (
     "trial.kind = '' and trial.verified = 1 and not exists (select 1 from trial later where "
@@ -143,6 +144,24 @@ class Database:
         )
         latest = {(text, where): score for text, score, where in rows}
         return [(self._candidate(text), score, where) for (text, where), score in latest.items()]
+
+    def keep_loops(self, task: KeptTask, described: Mapping[Candidate, Sequence[float]]) -> None:
+        """Keep what the loops of candidates are like, for searches of other tasks to learn from."""
+        rows = [(task.key, c.text, json.dumps(list(row))) for c, row in described.items()]
+        self._store.write([("insert into loops values (?, ?, ?) on conflict do nothing", rows)])
+
+    def loops(self, length: int) -> list[tuple[str, list[float], float]]:
+        """Return the task, the loops and the score of every candidate that was measured.
+
+        Those of another length than `length` are by another version, and are left out.
+        """
+        rows = self._rows(
+            "select loops.task, described, score from trial join loops "
+            "on trial.task = loops.task and trial.candidate = loops.candidate "
+            f"where trial.kind = '' order by number desc limit {_MOST_LOOPS}"
+        )
+        found = [(task, self._json(text, list), score) for task, text, score in rows]
+        return [(task, row, score) for task, row, score in found if len(row) == length]
 
     def records(self) -> list[dict[str, Any]]:
         """Return the best of each task as records, which "schedules.records" takes.

@@ -24,6 +24,7 @@ POOL = 512  # candidates that a batch is chosen from
 AT_RANDOM = 0.15  # part of a batch
 FINALISTS = 2  # of a batch, that meet the best so far
 DUELS = 2  # that one of them must win
+LOOKED_AT = 3  # candidates for each place in a batch, whose loops are looked at
 SAME_ERRORS = 16  # trials in a row that end in one class of error: something is broken
 
 
@@ -61,14 +62,28 @@ class Trials(Protocol):
         """Return the best that was verified, None without one."""
 
 
+class Expectation(Protocol):
+    """What trials of other tasks say of the candidates of this one (`TaskExperience`)."""
+
+    def ranked(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Return candidates by what is expected of them, the best first."""
+
+    def keep(self, candidates: Sequence[Candidate]) -> None:
+        """Remember what was measured, for other tasks."""
+
+
 class TaskSearch(Generic[TaskT]):
     """The search for one task; `step` makes a batch of trials.
 
     What a database knows of the task and device is not measured again.
     """
 
-    def __init__(self, task: TaskT, database: Trials, bench: Bench, seed: int = 0) -> None:
+    def __init__(
+        self, task: TaskT, database: Trials, bench: Bench, seed: int = 0,
+        expectation: Expectation | None = None,
+    ) -> None:  # fmt: skip
         self.task, self.database, self.bench = task, database, bench
+        self.expectation = expectation
         self.device = bench.runner.device
         self.rng = random.Random(f"{seed} {task.key}")
         self.model = ScoreModel(task.space)
@@ -110,6 +125,8 @@ class TaskSearch(Generic[TaskT]):
             raise TuningError(f"no session with {self.device} for {self.task}: {error}") from error
         self._note(measured)
         self.database.add(self.task, self.device, [m for m in measured if m.candidate in batch])
+        if self.expectation is not None:
+            self.expectation.keep([m.candidate for m in measured if not m.kind])
         before = self.best
         self._crown(measured)
         self.fruitless = 0 if self.best != before else self.fruitless + 1
@@ -122,7 +139,7 @@ class TaskSearch(Generic[TaskT]):
             return self._first(size)
         self.model.learn(self.scores.items())
         pool = [c for c in self._pool() if c not in self.scores]
-        ranked = self.model.ranked(list(dict.fromkeys(pool)))
+        ranked = self._expected(self.model.ranked(list(dict.fromkeys(pool))), size)
         wild = round(size * AT_RANDOM)
         chosen = ranked[: size - wild]
         rest = ranked[size - wild :]
@@ -143,7 +160,19 @@ class TaskSearch(Generic[TaskT]):
         ranked = [self.model.ranked(by_strategy[name]) for name in foretold or by_strategy]
         for place in range(max(map(len, ranked), default=0)):
             chosen += [found[place] for found in ranked if place < len(found)]
-        return list(dict.fromkeys(chosen))[:size]
+        first = list(dict.fromkeys(chosen))
+        count = len(space.defaults)
+        return [*first[:count], *self._expected(first[count:], size)][:size]
+
+    def _expected(self, ranked: list[Candidate], size: int) -> list[Candidate]:
+        """Return the first of some candidates in the order that other tasks' trials suggest.
+
+        So many as `LOOKED_AT` allows for a batch: to know the loops of one takes milliseconds.
+        """
+        if self.expectation is None:
+            return ranked
+        few = ranked[: LOOKED_AT * size]
+        return [*self.expectation.ranked(few), *ranked[len(few) :]]
 
     def _pool(self) -> Iterable[Candidate]:
         space = self.task.space

@@ -26,6 +26,9 @@ create table if not exists trial (
     time {real}, score {real}, seconds text, kind text, error text, verified integer
 );
 create index if not exists trial_of_task on trial (task, device);
+create table if not exists loops (
+    task text, candidate text, described text, primary key (task, candidate)
+);
 """
 SCHEMES = ("postgresql", "postgres")
 _LOCK = 7_355_608  # of the server, while tables are made: any number that others do not use

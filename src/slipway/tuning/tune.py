@@ -13,6 +13,7 @@ from slipway.ir.function import IRModule
 from slipway.target import Target
 from slipway.toolchain.tempdir import tempdir
 from slipway.tuning.database import Database, KeptTask
+from slipway.tuning.experience import Experience
 from slipway.tuning.layout_search import LayoutProgress, tune_layouts
 from slipway.tuning.layouts import extract_layouts
 from slipway.tuning.measure import kernel_bench
@@ -68,10 +69,14 @@ def tune_tasks(
     spent, limit = 0, budget or Budget()
     start = time.monotonic()
     with tempdir() as folder:
+        experience = Experience(database)
         searches = [
-            TaskSearch(task, database, kernel_bench(task, runner, Path(folder.path)), seed)
+            TaskSearch(
+                task, database, kernel_bench(task, runner, Path(folder.path)), seed,
+                experience.of(task),
+            )
             for task in tasks
-        ]
+        ]  # fmt: skip
         begun = {search.task.key: search.trials for search in searches}
         waiting = list(searches)
         first = list(searches)
