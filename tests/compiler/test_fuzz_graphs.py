@@ -119,6 +119,20 @@ def test_a_wrong_operator_is_found_and_shrunk(monkeypatch, tmp_path):
     assert "0 of 1 elements differ" in done.stdout
 
 
+def test_a_script_writes_the_functions_of_loops_and_branches(tmp_path, capsys):
+    def within(op):
+        return next(g for g in map(draw, range(400)) if any(n.op == op for n in g.nodes))
+
+    graph = merged([within(op) for op in ("scan", "branch", "while_loop")])
+    path = tmp_path / "control.py"
+    path.write_text(report.script(graph, HOST, "control", ""))
+    np.savez(path.with_suffix(".npz"), **report.arrays_of(graph))
+    exec(compile(path.read_text(), path, "exec"), {"__file__": str(path)})
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("output ")]
+    assert len(said) == len(graph.outputs)
+    assert all(": 0 of " in line for line in said)
+
+
 @pytest.mark.parametrize("step", [1, -1], ids=["behind", "before"])
 def test_a_read_beside_a_tensor_ends_the_child(monkeypatch, step):
     graph = Graph((Node("input", array=array(37)), Node("nn.relu", (0,))), (1,))
