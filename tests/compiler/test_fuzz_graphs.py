@@ -5,6 +5,7 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -162,6 +163,18 @@ def test_children_end_and_the_next_seed_goes_on():
     assert found[0] == found[3] == ""
     assert "SIGSEGV" in found[1]
     assert found[2].startswith("ValueError: two")
+
+
+def test_no_answer_is_said_of_what_computes_and_not_of_what_waits_for_a_processor():
+    def judge(seed):
+        if seed == 1:
+            while True:
+                pass
+        time.sleep(0.5)
+        return ""
+
+    problems = [f.problem for f in isolated(judge, range(3), limit_s=0.2)]
+    assert problems == ["", "no answer within 0 s", ""]
 
 
 def test_shrinking_reaches_one_operator():
