@@ -234,6 +234,14 @@ FAMILIES = {
             lambda x, i: x.index_put((torch.tensor([1, 0]), torch.tensor([0, 2])), x[0, :2], True),
             lambda x, i: x.index_add(1, torch.tensor([0, 2]), x[:, :2]),
             lambda x, i: x.index_copy(1, torch.tensor([2, 0]), x[:, :2]),
+            *(
+                lambda x, i, r=r: x.index_reduce(1, torch.tensor([0, 2, 0]), x * 2, *r)
+                for r in (("amax",), ("mean",), ("prod",), ("amin",))
+            ),
+            lambda x, i: x.index_reduce(2, torch.tensor([4]), x[..., :1], "mean",
+                                        include_self=False),
+            lambda x, i: x.index_put((x > 0.3,), torch.tensor(2.0), accumulate=True),
+            lambda x, i: x.index_put((x[..., 0] > 0,), x[0, 0], accumulate=True),
             lambda x, i: F.one_hot(i, 4), lambda x, i: torch.slice_scatter(x, x[:, :1], 1, 1, 2),
             lambda x, i: torch.select_scatter(x, x[:, 0], 1, 2),
             lambda x, i: torch.zeros_like(x) + torch.ones(5),
@@ -259,6 +267,7 @@ FAMILIES = {
             lambda x, y: torch.outer(x[0, 0], y[0, 0]),
             lambda x, y: torch.tensordot(x, y, ([2], [2])),
             lambda x, y: F.cosine_similarity(x, y, 1), lambda x, y: torch.cdist(x, y),
+            torch.dist, lambda x, y: torch.dist(x, y[0], 1),
             *(lambda x, y, p=p: torch.cdist(x, y, p) for p in (0, 1, 2.5, float("inf"))),
         ],
         [X, Y],

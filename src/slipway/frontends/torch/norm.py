@@ -136,6 +136,13 @@ def _length(x: Any, order: float, axes: tuple[int, ...], keep: bool = False) -> 
     return relay.power(total, like(1 / order, x))
 
 
+@converter("dist")
+def distance(node: NodeView) -> Any:
+    """The p-norm of all of a difference."""
+    apart = relay.subtract(*node.pair(node.out.dtype))
+    return _length(apart, float(node.arg("p", 2.0)), tuple(range(apart.tensor_type.rank)))
+
+
 @converter("_cdist_forward")
 def cdist(node: NodeView) -> Any:
     """Distances between the rows of two tensors."""
