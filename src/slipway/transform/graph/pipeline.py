@@ -17,6 +17,7 @@ from slipway.relay.visit import post_order
 from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
 from slipway.transform.graph.conv.fold_scale_axis import fold_scale_axis
 from slipway.transform.graph.dead_channels import remove_dead_channels
+from slipway.transform.graph.exact_softplus import exact_softplus
 from slipway.transform.graph.fold_constant import fold_constant
 from slipway.transform.graph.free_reshapes import free_reshapes
 from slipway.transform.graph.fuse_ops import MAX_DEPTH, Ends, fuse_ops
@@ -131,6 +132,7 @@ OPENING: tuple[Pass, ...] = (
     graph_pass("FakeQuantizationToInteger", integer_arithmetic, exact=False),
     graph_pass("SimplifyInference", simplify_inference),
     graph_pass("TanhOfSoftplus", tanh_of_softplus, exact=False),
+    graph_pass("ExactSoftplus", exact_softplus, exact=False),
     graph_pass("SplitJoins", split_joins),
 )
 MIDDLE: tuple[Pass, ...] = (

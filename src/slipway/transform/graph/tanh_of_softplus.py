@@ -55,7 +55,7 @@ def softplus_argument(expr: Expr) -> Expr | None:
     if not is_call_of(expr, "add"):
         return None
     for high, low in (expr.args, expr.args[::-1]):
-        x = _other(high, "maximum", 0.0)
+        x = other_operand(high, "maximum", 0.0)
         if x is None or not is_call_of(low, "log"):
             continue
         falling = _exponent(low.args[0])
@@ -66,12 +66,12 @@ def softplus_argument(expr: Expr) -> Expr | None:
 
 def _exponent(expr: Expr) -> Expr | None:
     """Return y of 1 + exp(y)."""
-    power = _other(expr, "add", 1.0)
+    power = other_operand(expr, "add", 1.0)
     return power.args[0] if is_call_of(power, "exp") else None
 
 
-def _other(expr: Expr, name: str, value: float) -> Expr | None:
-    """Return the operand that meets the constant `value` in a call of `name`."""
+def other_operand(expr: Expr, name: str, value: float) -> Expr | None:
+    """Return the operand that meets the constant `value` in a call of `name`; else None."""
     if not is_call_of(expr, name):
         return None
     for one, other in (expr.args, expr.args[::-1]):
