@@ -213,7 +213,7 @@ def test_a_time_beyond_all_numbers_is_no_trial():
     trial = autotvm.MeasureInput(task.target, task, task.config_space.get(0))
     row = json.loads(autotvm.record.encode(trial, autotvm.MeasureResult((1.0,), 0, 1.0, 2.0)))
     row["result"][0] = [10**400]
-    with pytest.raises(TuningError, match="this is no trial of a tuner's log .OverflowError"):
+    with pytest.raises(TuningError, match=r"this is no trial of .* \(OverflowError"):
         autotvm.record.decode(json.dumps(row))
 
 

@@ -80,7 +80,8 @@ def decode(line: str) -> tuple[MeasureInput, MeasureResult]:
         score, verified = row.get("score"), bool(row.get("verified", True))
         good = int(error_no) == 0  # otherwise they are texts
         result = MeasureResult(
-            tuple(map(float, costs)) if good else tuple(costs), int(error_no), float(all_cost), float(timestamp),
+            tuple(map(float, costs) if good else costs),
+            int(error_no), float(all_cost), float(timestamp),
             float("inf") if score is None else float(score), verified and error_no == 0,
         )  # fmt: skip
     except (
