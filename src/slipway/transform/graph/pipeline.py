@@ -17,7 +17,6 @@ from slipway.relay.visit import post_order
 from slipway.transform.graph.common_subexpr import eliminate_common_subexpr
 from slipway.transform.graph.conv.fold_scale_axis import fold_scale_axis
 from slipway.transform.graph.dead_channels import remove_dead_channels
-from slipway.transform.graph.exact_softplus import exact_softplus
 from slipway.transform.graph.fold_constant import fold_constant
 from slipway.transform.graph.free_reshapes import free_reshapes
 from slipway.transform.graph.fuse_ops import MAX_DEPTH, Ends, fuse_ops
@@ -31,8 +30,8 @@ from slipway.transform.graph.select_branches import select_branches
 from slipway.transform.graph.simplify_expr import simplify_expr
 from slipway.transform.graph.simplify_inference import simplify_inference
 from slipway.transform.graph.sink_reshape import sink_reshape
+from slipway.transform.graph.softplus import exact_softplus, tanh_of_softplus
 from slipway.transform.graph.split_joins import split_joins
-from slipway.transform.graph.tanh_of_softplus import tanh_of_softplus
 from slipway.transform.manager import Pass, Setting, always
 from slipway.transform.verify import LAWS
 
