@@ -97,6 +97,11 @@ def recurrent(x, number):
     return gate * relay.tanh(relay.nn.dense(x, weights(16, 16)))
 
 
+def kept(x, number):
+    """What a sum behind the last layer reads, too."""
+    return relay.tanh(x)
+
+
 def mixed(x, number):
     return (conv, residual, split, join)[number % 4](x, number)
 
@@ -106,7 +111,7 @@ KINDS = {
     "concat": (concat, IMAGE), "join": (join, IMAGE), "split": (split, IMAGE),
     "residual": (residual, IMAGE), "reshape": (reshape, ROWS), "reduce": (reduce, ROWS),
     "norm": (norm, ROWS), "attention": (attention, HEADS), "recurrent": (recurrent, ROWS),
-    "mixed": (mixed, IMAGE),
+    "mixed": (mixed, IMAGE), "kept": (kept, ROWS),
 }  # fmt: skip
 
 
@@ -120,6 +125,9 @@ def chain(kind, layers):
         steps.append(x)
     if kind == "recurrent":
         x = relay.stack(steps, 0)
+    if kind == "kept":
+        for step in steps[:-1]:
+            x = x + step
     return IRModule.from_expr(relay.Function([given], x))
 
 

@@ -12,8 +12,10 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-LIMIT_S = 120.0  # for one graph, its compilation included
+LIMIT_S = 120.0  # of processor time for one graph, its compilation included
+PATIENCE = 10  # times as long by the clock, for one that waits; other work may share the machine
 BATCH = 40  # graphs of one child, which ends then and gives its memory back
 
 
@@ -30,7 +32,8 @@ def isolated(
 ) -> Iterator[Finding]:
     """Yield a finding for each seed, in order; its problem is empty where all is well.
 
-    `judge` gives the problem; it may raise, take longer than `limit_s`, or end the process.
+    `judge` gives the problem; it may raise, compute for longer than `limit_s` seconds (or wait for
+    `PATIENCE` times as many), or end the process.
     """
     todo = list(seeds)
     while todo:
@@ -57,7 +60,7 @@ def _child(judge: Callable[[int], str], seeds: list[int], limit_s: float) -> Ite
     lines = _Lines(read)
     try:
         for seed in seeds:
-            line = lines.next(limit_s)
+            line = lines.next(child, limit_s)
             if line is None:
                 problem = _end_of(child, lines.ended, limit_s)
                 child = 0
@@ -107,12 +110,18 @@ class _Lines:
     def __init__(self, file: int) -> None:
         self.file, self.buffer, self.ended = file, b"", False
 
-    def next(self, limit_s: float) -> bytes | None:
-        end = time.monotonic() + limit_s
+    def next(self, child: int, limit_s: float) -> bytes | None:
+        began, before = time.monotonic(), _processor_seconds(child)
         while b"\n" not in self.buffer:
-            ready, _, _ = select.select([self.file], [], [], max(0.0, end - time.monotonic()))
+            ready, _, _ = select.select([self.file], [], [], min(limit_s / 10, 2.0))
             if not ready:
-                return None
+                waited = time.monotonic() - began
+                if waited < limit_s:
+                    continue
+                spent = _processor_seconds(child) - before
+                if spent >= limit_s or waited >= PATIENCE * limit_s:
+                    return None
+                continue
             data = os.read(self.file, 65536)
             if not data:
                 self.ended = True
@@ -120,3 +129,16 @@ class _Lines:
             self.buffer += data
         line, self.buffer = self.buffer.split(b"\n", 1)
         return line
+
+
+def _processor_seconds(process: int) -> float:
+    """Return what a process and its children, compilers and emulators, have computed so far."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            number, rest = stat.parent.name, stat.read_text().rsplit(")", 1)[1].split()
+        except OSError:  # it has ended
+            continue
+        if process in (int(number), int(rest[1])):
+            ticks += sum(map(int, rest[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")

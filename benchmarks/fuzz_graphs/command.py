@@ -109,6 +109,10 @@ def main() -> int:
 
 def _campaign(target: str, seeds: range, options: argparse.Namespace) -> int:
     """Run the graphs of `seeds` on one target and print what is found; return how much."""
+    if target in DEVICE_TARGETS:
+        from benchmarks.fuzz_graphs import devices
+
+        devices.prepare(target)
     start, found, done = time.monotonic(), 0, 0
     variant = options.kind if options.kind in VARIANTS else ""
     fixed = variant != "" or options.kind == "fixed"

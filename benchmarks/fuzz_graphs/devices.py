@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
+import ctypes
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -34,25 +35,34 @@ def run(factory, inputs: dict[str, np.ndarray], target: str, threads) -> Iterato
     session.remove("graph.so")
 
 
+def prepare(target: str) -> list[str]:
+    """Return the command of a device server, which is built when it is not there.
+
+    Building it takes minutes on a machine that has never done so: no graph's time.
+    """
+    from slipway.toolchain import emulators, native
+
+    emulator = emulators.find(target)
+    if emulator is None:
+        raise RuntimeError(emulators.install_hint(target))
+    return [*emulator, str(native.build_device_server(target)), "--port", "0"]
+
+
 def _session(target: str):
     key = os.getpid(), target
     if key not in _sessions:
         from slipway import rpc
-        from slipway.toolchain import emulators, native
 
-        emulator = emulators.find(target)
-        if emulator is None:
-            raise RuntimeError(emulators.install_hint(target))
-        command = [*emulator, str(native.build_device_server(target)), "--port", "0"]
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        atexit.register(process.kill)
+        process = subprocess.Popen(
+            prepare(target), stderr=subprocess.PIPE, text=True, preexec_fn=_end_with_parent
+        )
         assert process.stderr is not None
         port = int(process.stderr.readline().rsplit(":", 1)[1])
         _sessions[key] = rpc.connect("127.0.0.1", port), process
     return _sessions[key][0]
 
 
-def stop() -> None:
-    """End the emulators of this process."""
-    for key in [k for k in _sessions if k[0] == os.getpid()]:
-        _sessions.pop(key)[1].kill()
+def _end_with_parent() -> None:
+    """The child of a campaign is killed, or leaves without `atexit`: its emulators go with it."""
+    death_signal = 1  # PR_SET_PDEATHSIG
+    ctypes.CDLL(None).prctl(death_signal, signal.SIGKILL)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ RULES: dict[str, Callable[..., Any]] = {}
 LEAVES = ("input", "const")
 PART = "part"  # one result of an operator that has several
 IN_LISTS = ("concatenate", "stack")  # operators that take a list
+OF_BODIES = ("scan", "branch", "while_loop")  # operators with functions of their own
 
 
 @dataclass(frozen=True)
@@ -77,10 +79,13 @@ def evaluate_node(node: Node, values: list[Any]) -> Any:
         return RULES[node.op](node.attrs, *given)
 
 
-def evaluate(graph: Graph) -> list[Any]:
-    """Return the value of every node.  Raises Unfit where an operator cannot take its arguments."""
-    values: list[Any] = []
-    for node in graph.nodes:
+def evaluate(graph: Graph, given: Sequence[Value] = ()) -> list[Any]:
+    """Return the value of every node, the first ones being `given`.
+
+    Raises Unfit where an operator cannot take its arguments.
+    """
+    values: list[Any] = list(given)
+    for node in graph.nodes[len(values) :]:
         try:
             values.append(evaluate_node(node, values))
         except (ValueError, IndexError, TypeError, ZeroDivisionError) as error:
@@ -114,12 +119,18 @@ def relay_function(graph: Graph, shapes: dict[int, tuple[Any, ...]] | None = Non
     from slipway.relay import op_registry
 
     op_registry.load_ops()
+    params, outputs = _exprs(relay, graph, shapes or {})
+    return relay.Function(params, relay.Tuple(outputs) if len(outputs) > 1 else outputs[0])
+
+
+def _exprs(relay: Any, graph: Graph, shapes: dict[int, tuple[Any, ...]]) -> tuple[list, list]:
+    """Return (variables of the inputs, expressions of the outputs)."""
     exprs: list[Any] = []
     params = []
     for number, node in enumerate(graph.nodes):
         given = [exprs[a] for a in node.args]
         if node.op == "input":
-            shape = (shapes or {}).get(number, node.array.shape)
+            shape = shapes.get(number, node.array.shape)
             expr = relay.var(f"x{number}", shape=shape, dtype=node.array.dtype.name)
             params.append(expr)
         elif node.op == "const":
@@ -129,8 +140,13 @@ def relay_function(graph: Graph, shapes: dict[int, tuple[Any, ...]] | None = Non
         else:
             expr = call(relay, node, given)
         exprs.append(expr)
-    outputs = [exprs[o] for o in graph.outputs]
-    return relay.Function(params, relay.Tuple(outputs) if len(outputs) > 1 else outputs[0])
+    return params, [exprs[o] for o in graph.outputs]
+
+
+def _body(relay: Any, graph: Graph, alone: bool = False) -> Any:
+    """Return a body as a function that gives a tuple, or the one result `alone`."""
+    params, outputs = _exprs(relay, graph, {})
+    return relay.Function(params, outputs[0] if alone else relay.Tuple(outputs))
 
 
 def call(relay: Any, node: Node, given: list[Any]) -> Any:
@@ -144,4 +160,30 @@ def call(relay: Any, node: Node, given: list[Any]) -> Any:
         return function(given, **node.attrs)
     if node.op == "gather":
         return function(given[0], node.attrs["axis"], given[1])
+    if node.op in OF_BODIES:
+        return _control(relay, node, given)
     return function(*given, **node.attrs)
+
+
+def bodies_of(node: Node) -> dict[str, Graph]:
+    """Return the graphs inside a node by their attribute, in the order they are given in."""
+    return {name: v for name, v in node.attrs.items() if isinstance(v, Graph)}
+
+
+def list_ends(node: Node) -> list[int]:
+    """Return where the lists of a loop's arguments begin and end: states, sequences, others."""
+    lengths = [node.attrs[name] for name in ("states", "sequences") if name in node.attrs]
+    return [0, *itertools.accumulate(lengths), len(node.args)]
+
+
+def _control(relay: Any, node: Node, given: list[Any]) -> Any:
+    """Return a loop or a branch, whose attributes hold graphs."""
+    from slipway.relay import op_registry
+
+    function = op_registry.make(node.op)
+    bodies = [_body(relay, b, name == "condition") for name, b in bodies_of(node).items()]
+    if node.op == "branch":
+        return function(given[0], *bodies, given[1:])
+    lists = [given[a:b] for a, b in itertools.pairwise(list_ends(node))]
+    more = {name: node.attrs[name] for name in ("reverse", "steps") if name in node.attrs}
+    return function(*bodies, *lists, **more)

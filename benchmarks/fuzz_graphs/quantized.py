@@ -251,3 +251,36 @@ def table(d):
 @maker(0.2)
 def zeros(d):
     return d.call("qnn.leading_zeros", d.leaf(d.shape(), "int32", 1, 2**31 - 1))
+
+
+@rule("qnn.avg_pool2d")
+def _average(attrs, x):
+    """Halves away from zero, of what lies inside; window by window in whole numbers."""
+    need(x.certain)
+    kernel, strides, padding = attrs["pool_size"], attrs["strides"], attrs["padding"]
+    size = x.shape[1:3]
+    out = [(size[a] + padding[a] + padding[a + 2] - kernel[a]) // strides[a] + 1 for a in (0, 1)]
+    need(min(out) > 0)
+    made = np.zeros((x.shape[0], *out, x.shape[3]), x.dtype)
+    for n, y, w, c in np.ndindex(*made.shape):
+        begin = [p * s - b for p, s, b in zip((y, w), strides, padding, strict=False)]
+        part = [
+            slice(max(b, 0), min(b + k, e)) for b, k, e in zip(begin, kernel, size, strict=True)
+        ]
+        taken = x.exact[(n, *part, c)]
+        need(taken.size > 0)
+        total = sum(map(int, taken.ravel()))
+        rounded = (2 * abs(total) + taken.size) // (2 * taken.size)
+        made[n, y, w, c] = rounded if total > 0 else -rounded
+    return result(made, 0.0, x.dtype)
+
+
+@maker(0.5)
+def integer_average(d):
+    shape = (d.int(1, 2), d.extent(7), d.extent(7), d.extent(17))
+    kernel = (d.int(1, 3), d.int(1, 3))
+    return d.call(
+        "qnn.avg_pool2d", d.leaf(shape, d.pick(STORED), const=0.1), pool_size=kernel,
+        strides=(d.int(1, 2), d.int(1, 2)),
+        padding=tuple(d.int(0, kernel[a % 2] - 1) for a in range(4)),
+    )  # fmt: skip

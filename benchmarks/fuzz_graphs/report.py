@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pprint
 from pathlib import Path
 
@@ -9,7 +10,17 @@ import numpy as np
 
 from benchmarks.fuzz_graphs.attempt import Options, attempt, feeds
 from benchmarks.fuzz_graphs.campaign import isolated
-from benchmarks.fuzz_graphs.graph import IN_LISTS, PART, Graph, relay_function, results
+from benchmarks.fuzz_graphs.graph import (
+    IN_LISTS,
+    OF_BODIES,
+    PART,
+    Graph,
+    Node,
+    bodies_of,
+    list_ends,
+    relay_function,
+    results,
+)
 from benchmarks.fuzz_graphs.shrink import shrink
 
 SCRIPT = '''"""{title}
@@ -74,38 +85,29 @@ def save(name: str, graph: Graph, options: Options, problem: str, folder: Path) 
 
 def arrays_of(graph: Graph) -> dict[str, np.ndarray]:
     """The leaves, what the outputs should be, and how far from it they may be."""
-    found = {f"x{n}": node.array for n, node in enumerate(graph.nodes) if node.array is not None}
+    found = _leaves(graph, "x")
     for number, value in enumerate(results(graph)):
         found[f"want{number}"], found[f"allowed{number}"] = value.exact, value.error
     return found
 
 
+def _leaves(graph: Graph, names: str) -> dict[str, np.ndarray]:
+    found = {}
+    for number, node in enumerate(graph.nodes):
+        if node.array is not None:
+            found[f"{names}{number}"] = node.array
+        for name, body in bodies_of(node).items():
+            found |= _leaves(body, f"{names}{number}_{name}_")
+    return found
+
+
 def script(graph: Graph, options: Options, title: str, problem: str) -> str:
     """Return a Python script that builds and runs the graph, and says what differs."""
-    lines = []
-    for number, node in enumerate(graph.nodes):
-        given = [f"x{a}" for a in node.args]
-        attrs = [f"{k}={_literal(v)}" for k, v in node.attrs.items()]
-        if node.op == "input":
-            text = f'relay.var("x{number}", shape={node.array.shape}, dtype="{node.array.dtype}")'
-        elif node.op == "const":
-            text = f'relay.op_registry.const(arrays["x{number}"])'
-        elif node.op == PART:
-            text = f"{given[0]}[{node.attrs['index']}]"
-        elif node.op.startswith("qnn.op."):
-            text = f"relay.{node.op}({', '.join([*given, *attrs])})"
-        elif node.op in IN_LISTS:
-            text = f'make("{node.op}")([{", ".join(given)}], {", ".join(attrs)})'
-        elif node.op == "gather":
-            text = f'make("gather")({given[0]}, {node.attrs["axis"]}, {given[1]})'
-        else:
-            text = f'make("{node.op}")({", ".join([*given, *attrs])})'
-        lines.append(f"x{number} = {text}")
     outputs = [f"x{o}" for o in graph.outputs]
     return SCRIPT.format(
         title=title,
         problem=problem.replace("\\", "/"),
-        body="\n".join(lines),
+        body="\n".join(_lines(graph, "x")),
         params=", ".join(feeds(graph)),
         result=f"relay.Tuple([{', '.join(outputs)}])" if len(outputs) > 1 else outputs[0],
         opt_level=options.opt_level,
@@ -113,6 +115,48 @@ def script(graph: Graph, options: Options, title: str, problem: str) -> str:
         feeds=", ".join(f'{name}=arrays["{name}"]' for name in feeds(graph)),
         count=len(outputs),
     )
+
+
+def _lines(graph: Graph, names: str) -> list[str]:
+    """Return a statement for each node, whose variables begin with `names`."""
+    lines = []
+    for number, node in enumerate(graph.nodes):
+        own, given = f"{names}{number}", [f"{names}{a}" for a in node.args]
+        for name, body in bodies_of(node).items():
+            inner = f"{own}_{name}_"
+            lines += _lines(body, inner)
+            params = ", ".join(f"{inner}{n}" for n in body.inputs)
+            results = [f"{inner}{o}" for o in body.outputs]
+            result = results[0] if name == "condition" else f"relay.Tuple([{', '.join(results)}])"
+            lines.append(f"{own}_{name} = relay.Function([{params}], {result})")
+        lines.append(f"{own} = {_expression(node, own, given)}")
+    return lines
+
+
+def _expression(node: Node, own: str, given: list[str]) -> str:
+    """Return how a node is written, given its own name and those of its arguments."""
+    attrs = [f"{k}={_literal(v)}" for k, v in node.attrs.items() if not isinstance(v, Graph)]
+    if node.op == "input":
+        return f'relay.var("{own}", shape={node.array.shape}, dtype="{node.array.dtype}")'
+    if node.op == "const":
+        return f'relay.op_registry.const(arrays["{own}"])'
+    if node.op == PART:
+        return f"{given[0]}[{node.attrs['index']}]"
+    if node.op.startswith("qnn.op."):
+        return f"relay.{node.op}({', '.join([*given, *attrs])})"
+    if node.op in IN_LISTS:
+        return f'make("{node.op}")([{", ".join(given)}], {", ".join(attrs)})'
+    if node.op == "gather":
+        return f'make("gather")({given[0]}, {node.attrs["axis"]}, {given[1]})'
+    if node.op in OF_BODIES:
+        parts = [f"{own}_{name}" for name in bodies_of(node)]
+        ends = [0, 1, len(given)] if node.op == "branch" else list_ends(node)
+        lists = [f"[{', '.join(given[a:b])}]" for a, b in itertools.pairwise(ends)]
+        if node.op == "branch":
+            parts, lists = [given[0], *parts], lists[1:]
+        more = [f"{k}={node.attrs[k]}" for k in ("reverse", "steps") if k in node.attrs]
+        return f'make("{node.op}")({", ".join([*parts, *lists, *more])})'
+    return f'make("{node.op}")({", ".join([*given, *attrs])})'
 
 
 def _literal(value) -> str:

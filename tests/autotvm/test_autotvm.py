@@ -208,6 +208,15 @@ def test_a_line_that_is_no_trial_is_named(tmp_path):
         autotvm.apply_history_best(tmp_path / "log")
 
 
+def test_a_time_beyond_all_numbers_is_no_trial():
+    task = autotvm.task.create("test/matmul", args=SIZES, target="llvm")
+    trial = autotvm.MeasureInput(task.target, task, task.config_space.get(0))
+    row = json.loads(autotvm.record.encode(trial, autotvm.MeasureResult((1.0,), 0, 1.0, 2.0)))
+    row["result"][0] = [10**400]
+    with pytest.raises(TuningError, match=r"this is no trial of .* \(OverflowError"):
+        autotvm.record.decode(json.dumps(row))
+
+
 def test_candidates_are_compiled_together_and_alone_only_to_find_one_that_is_refused(
     tmp_path, monkeypatch
 ):

@@ -5,6 +5,7 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +120,20 @@ def test_a_wrong_operator_is_found_and_shrunk(monkeypatch, tmp_path):
     assert "0 of 1 elements differ" in done.stdout
 
 
+def test_a_script_writes_the_functions_of_loops_and_branches(tmp_path, capsys):
+    def within(op):
+        return next(g for g in map(draw, range(400)) if any(n.op == op for n in g.nodes))
+
+    graph = merged([within(op) for op in ("scan", "branch", "while_loop")])
+    path = tmp_path / "control.py"
+    path.write_text(report.script(graph, HOST, "control", ""))
+    np.savez(path.with_suffix(".npz"), **report.arrays_of(graph))
+    exec(compile(path.read_text(), path, "exec"), {"__file__": str(path)})
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("output ")]
+    assert len(said) == len(graph.outputs)
+    assert all(": 0 of " in line for line in said)
+
+
 @pytest.mark.parametrize("step", [1, -1], ids=["behind", "before"])
 def test_a_read_beside_a_tensor_ends_the_child(monkeypatch, step):
     graph = Graph((Node("input", array=array(37)), Node("nn.relu", (0,))), (1,))
@@ -148,6 +163,18 @@ def test_children_end_and_the_next_seed_goes_on():
     assert found[0] == found[3] == ""
     assert "SIGSEGV" in found[1]
     assert found[2].startswith("ValueError: two")
+
+
+def test_no_answer_is_said_of_what_computes_and_not_of_what_waits_for_a_processor():
+    def judge(seed):
+        if seed == 1:
+            while True:
+                pass
+        time.sleep(0.5)
+        return ""
+
+    problems = [f.problem for f in isolated(judge, range(3), limit_s=0.2)]
+    assert problems == ["", "no answer within 0 s", ""]
 
 
 def test_shrinking_reaches_one_operator():

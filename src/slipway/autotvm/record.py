@@ -78,8 +78,10 @@ def decode(line: str) -> tuple[MeasureInput, MeasureResult]:
             task = LoggedTask(key_of_template(name, args, target), name, tuple(args), target, head)
             config = ConfigEntity.from_json_dict(row["config"])
         score, verified = row.get("score"), bool(row.get("verified", True))
+        good = int(error_no) == 0  # otherwise they are texts
         result = MeasureResult(
-            tuple(costs), int(error_no), float(all_cost), float(timestamp),
+            tuple(map(float, costs) if good else costs),
+            int(error_no), float(all_cost), float(timestamp),
             float("inf") if score is None else float(score), verified and error_no == 0,
         )  # fmt: skip
     except (

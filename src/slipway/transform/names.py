@@ -29,6 +29,7 @@ OPT_LEVELS = {
     "DenseToSparse": 0,
     "DynamicToStatic": 2,
     "EliminateCommonSubexpr": 3,
+    "ExactSoftplus": 2,
     "FakeQuantizationToInteger": 0,
     "FastMath": 4,
     "FixShapes": 0,

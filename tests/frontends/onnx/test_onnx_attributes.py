@@ -100,6 +100,14 @@ def test_a_resize_says_one_size_above_zero_for_each_axis(constants, attributes, 
         imported("Resize", attributes, constants=constants)
 
 
+@pytest.mark.parametrize("parts", [0, 3])
+def test_a_transform_takes_a_real_and_an_imaginary_part(parts):
+    step = np.int64(2)
+    for kind, constants in (("DFT", ()), ("STFT", (step, np.ones(4, "float32")))):
+        with pytest.raises(ModelError, match=f"{kind} x 1 .*last axis .* has {parts} elements"):
+            imported(kind, {}, shape=(1, 8, parts), constants=constants)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

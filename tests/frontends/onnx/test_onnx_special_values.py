@@ -181,3 +181,15 @@ def test_a_network_of_nan_has_no_class(activation, channels, target):
     x[0, 1, 5, 5] = np.nan
     (found,) = compiled(proto, target, {"x": x})
     assert np.isnan(found).all()
+
+
+def test_a_mean_far_from_zero_does_not_cancel():
+    """E[x²] - E[x]² has no digits left where the mean is 3,000 times the deviation."""
+    x = (3000 + np.random.default_rng(0).standard_normal((2, 3, 4, 5))).astype("float32")
+    exact = x.astype("float64") - x.mean((0, 2, 3), "float64", keepdims=True)
+    exact /= np.sqrt((exact * exact).mean((0, 2, 3), keepdims=True))
+    proto = model(
+        [node("MeanVarianceNormalization", ["x"], ["y"])], {"x": ("float32", x.shape)}, ["y"]
+    )
+    (found,) = compiled(proto, "llvm", {"x": x})
+    np.testing.assert_allclose(found, exact, atol=1e-3)

@@ -48,6 +48,21 @@ WHOLE = randint(-9, 9, 2, 3, 5)
 MASK = randn(2, 3, 5) > 0
 
 FAMILIES = {
+    "numbers": (
+        [
+            torch.fmax, torch.fmin, torch.maximum, lambda x, y: torch.fmin(y, x), torch.logaddexp2,
+            lambda x, y: torch.exp2(x),
+            lambda x, y: torch.exp2((y.nan_to_num() * 3).to(torch.int32)),
+            lambda x, y: torch.round(x, decimals=1), lambda x, y: torch.round(y * 90, decimals=-1),
+            lambda x, y: torch.linspace(x[0, 0, 1], y[0, 0, 2], 7),
+            lambda x, y: torch.linspace(2.0, x[0, 0, 1], 4), lambda x, y: torch.fmax(x > 0, y > 0),
+            lambda x, y: torch.minimum(x > 0, y > 0), lambda x, y: (x > 0).amax(1),
+            lambda x, y: torch.max(x > 0, 2), lambda x, y: (x > 9).max(),
+            lambda x, y: F.avg_pool3d(y.nan_to_num()[None], (2, 2, 3), 1, 1, divisor_override=5),
+            lambda x, y: F.avg_pool2d(y.nan_to_num(), 2, 1, 1, False, False, divisor_override=3),
+        ],
+        [torch.where(X > 1, torch.nan, X), torch.where(Y > 1, torch.nan, Y)],
+    ),
     "unary": (
         [
             torch.abs, torch.neg, torch.ceil, torch.floor, torch.round, torch.trunc, torch.sign,
@@ -219,6 +234,14 @@ FAMILIES = {
             lambda x, i: x.index_put((torch.tensor([1, 0]), torch.tensor([0, 2])), x[0, :2], True),
             lambda x, i: x.index_add(1, torch.tensor([0, 2]), x[:, :2]),
             lambda x, i: x.index_copy(1, torch.tensor([2, 0]), x[:, :2]),
+            *(
+                lambda x, i, r=r: x.index_reduce(1, torch.tensor([0, 2, 0]), x * 2, *r)
+                for r in (("amax",), ("mean",), ("prod",), ("amin",))
+            ),
+            lambda x, i: x.index_reduce(2, torch.tensor([4]), x[..., :1], "mean",
+                                        include_self=False),
+            lambda x, i: x.index_put((x > 0.3,), torch.tensor(2.0), accumulate=True),
+            lambda x, i: x.index_put((x[..., 0] > 0,), x[0, 0], accumulate=True),
             lambda x, i: F.one_hot(i, 4), lambda x, i: torch.slice_scatter(x, x[:, :1], 1, 1, 2),
             lambda x, i: torch.select_scatter(x, x[:, 0], 1, 2),
             lambda x, i: torch.zeros_like(x) + torch.ones(5),
@@ -237,12 +260,15 @@ FAMILIES = {
             lambda x, y: torch.addmm(torch.ones(3), x[0], y[0].t()),
             lambda x, y: torch.addmm(y[0, :, :3], x[0], y[0].t(), beta=0.5, alpha=2),
             lambda x, y: torch.baddbmm(y[:, :, :3], x, y.mT),
+            lambda x, y: torch.addbmm(y[0, :, :3], x, y.mT, beta=0.5, alpha=2),
             lambda x, y: torch.einsum("bij,bkj->bik", x, y),
             lambda x, y: torch.einsum("bij,bij->b", x, y),
             lambda x, y: torch.matmul(x[:, None], y.mT),
             lambda x, y: torch.outer(x[0, 0], y[0, 0]),
             lambda x, y: torch.tensordot(x, y, ([2], [2])),
             lambda x, y: F.cosine_similarity(x, y, 1), lambda x, y: torch.cdist(x, y),
+            torch.dist, lambda x, y: torch.dist(x, y[0], 1),
+            *(lambda x, y, p=p: torch.cdist(x, y, p) for p in (0, 1, 2.5, float("inf"))),
         ],
         [X, Y],
     ),
@@ -342,7 +368,7 @@ FAMILIES = {
 
 QUICK = (
     *("binary", "activations", "shapes", "indices", "products", "attention", "masks", "places"),
-    *("orders", "columns"),
+    *("orders", "columns", "numbers"),
     *("plain", "transposed", "1d", "lstm", "gru"),
 )
 

@@ -24,11 +24,21 @@ UNARY: dict[str, Callable[[Any], Any]] = {
 def unary(node: NodeView) -> Any:
     """A function of each element; integers become floats where torch says so."""
     x = cast(node.input(), node.out.dtype)
-    if node.kind == "round":
-        node.refuse("decimals", 0)
+    places = int(node.arg("decimals", 0)) if node.kind == "round" else 0
+    if places:
+        scale = like(10.0 ** abs(places), x)
+        grow, back = (relay.multiply, relay.divide)[:: 1 if places > 0 else -1]
+        return back(relay.round(grow(x, scale)), scale)
     if node.kind in ("ceil", "floor", "round", "trunc") and not dtypes.is_float(node.out.dtype):
         return x
     return relay.negative(x) if "neg" in node.kind else UNARY[node.kind](x)
+
+
+@converter("exp2", "special_exp2")
+def exp2(node: NodeView) -> Any:
+    """Powers of two."""
+    x = cast(node.input(), node.out.dtype)
+    return relay.power(like(2, x), x)
 
 
 @converter("expm1")
@@ -135,7 +145,25 @@ def extremes(node: NodeView) -> Any:
     left, right = node.pair(node.out.dtype)
     if node.kind == "atan2":
         return angle_of(left, right)
-    return (relay.maximum if node.kind == "maximum" else relay.minimum)(left, right)
+    return greater_or_lesser(node.kind == "maximum", left, right)
+
+
+def greater_or_lesser(greater: bool, left: Expr, right: Expr) -> Any:
+    """Return the greater or the lesser of two tensors, truth values among them."""
+    if left.tensor_type.dtype == "bool":
+        return (relay.logical_or if greater else relay.logical_and)(left, right)
+    return (relay.maximum if greater else relay.minimum)(left, right)
+
+
+@converter("fmax", "fmin")
+def numbers(node: NodeView) -> Any:
+    """The greater or lesser of two, and the other one where one is NaN."""
+    left, right = node.pair(node.out.dtype)
+    found = greater_or_lesser(node.kind == "fmax", left, right)
+    if not dtypes.is_float(node.out.dtype):
+        return found
+    found = relay.where(relay.isnan(right), left, found)
+    return relay.where(relay.isnan(left), right, found)
 
 
 COMPARISONS = {

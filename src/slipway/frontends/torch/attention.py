@@ -46,11 +46,11 @@ def _biased(product: Expr, bias: Expr | None) -> Expr:
 @converter("addmm", "addmv", "baddbmm", "addbmm")
 def add_product(node: NodeView) -> Any:
     """Beta * self + alpha * (one @ other)."""
-    if node.kind == "addbmm":
-        raise node.unsupported("the sum over its batch is not served")
-    names = {"addmm": ("mat1", "mat2"), "addmv": ("mat", "vec"), "baddbmm": ("batch1", "batch2")}
-    first, second = names[node.kind]
+    names = {"addmm": ("mat1", "mat2"), "addmv": ("mat", "vec")}
+    first, second = names.get(node.kind, ("batch1", "batch2"))
     result = product_of(node.input(first), node.input(second), node.wide(first))
+    if node.kind == "addbmm":
+        result = relay.sum(result, [0])
     alpha, beta = node.arg("alpha", 1), node.arg("beta", 1)
     if alpha != 1:
         result = relay.multiply(result, like(alpha, result))

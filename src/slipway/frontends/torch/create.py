@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from slipway import relay
+from slipway import dtypes, relay
 from slipway.frontends.budget import take_table
 from slipway.frontends.torch.converters import NodeView, converter, refuse
 from slipway.relay.dims import is_open
@@ -56,8 +56,18 @@ def arange(node: NodeView) -> Any:
 def linspace(node: NodeView) -> Any:
     """Equally far numbers between two ends."""
     take_table(node.out.size)
-    steps = np.linspace(node.arg("start"), node.arg("end"), int(node.arg("steps")))
-    return const(steps.astype(node.out.dtype))
+    ends, dtype = (node.arguments["start"], node.arguments["end"]), node.out.dtype
+    count = int(node.arg("steps"))
+    if not any(isinstance(end, Expr) for end in ends):
+        return const(np.linspace(*ends, count).astype(dtype))
+    if not dtypes.is_float(dtype):
+        raise node.unsupported("an end is a tensor and the result integers: pass numbers")
+    first, last = (node.as_tensor(end, dtype) for end in ends)
+    part = np.linspace(0, 1, count)
+    return relay.add(
+        relay.multiply(first, const((1 - part).astype(dtype))),
+        relay.multiply(last, const(part.astype(dtype))),
+    )
 
 
 @converter("eye")

@@ -145,17 +145,18 @@ def _put_masked(node: NodeView) -> Any:
     covered = mask.tensor_type.rank
     behind = len(shape) - axes[0] - covered
     own = values.tensor_type.shape
-    if len(axes) > 1 or node.arg("accumulate", False):
-        raise node.unsupported("a mask beside other indices, or values added where a mask holds")
+    if len(axes) > 1:
+        raise node.unsupported("a mask beside other indices")
     if len(own) > behind and any(extent != 1 for extent in own[: len(own) - behind]):
         raise node.unsupported("as many values as a mask has places, whose number is not known")
     if axes[0] and own and len(own) > behind:
         raise node.unsupported("values before the axes of a mask")
     flat = relay.reshape(values, own[max(len(own) - behind, 0) :])
     view = (*(1 for _ in range(axes[0])), *mask.tensor_type.shape, *(1 for _ in range(behind)))
-    return relay.where(
-        relay.reshape(cast(mask, "bool"), view), cast(flat, node.out.dtype), node.input()
-    )
+    flat = cast(flat, node.out.dtype)
+    if node.arg("accumulate", False):
+        flat = relay.add(node.input(), flat)
+    return relay.where(relay.reshape(cast(mask, "bool"), view), flat, node.input())
 
 
 @converter("masked_scatter")
@@ -191,7 +192,13 @@ def scatter(node: NodeView) -> Any:
     if not node.arg("reduce"):
         mode = "add" if node.kind == "scatter_add" else "update"
         return relay.scatter_elements(x, index, updates, axis, mode)
-    kind = str(node.arg("reduce"))
+    return _reduced(node, index, updates)
+
+
+def _reduced(node: NodeView, index: Expr, updates: Expr) -> Any:
+    """Return the data with updates reduced into it, in the ways that scatter_reduce knows."""
+    x: Expr = node.input()
+    kind, axis, shape = str(node.arg("reduce")), node.axis(), index.tensor_type.shape
     mode = "add" if kind == "mean" else REDUCTIONS.get(kind, "")
     if not mode:
         raise node.unsupported(f"reduce={kind!r}")
@@ -220,14 +227,16 @@ def _neutral(mode: str, dtype: str) -> Any:
     return dtypes.int_range(dtype)[0 if mode == "max" else 1]
 
 
-@converter("index_copy", "index_add")
+@converter("index_copy", "index_add", "index_reduce")
 def index_copy(node: NodeView) -> Any:
-    """Slices written or added at positions of an axis."""
+    """Slices written, added or reduced at positions of an axis."""
     x, axis, rank = node.input(), node.axis(), node.rank()
     source, index = node.input("source"), cast(node.input("index"), "int64")
     view = [1] * rank
     view[axis] = index.tensor_type.size
     places = relay.broadcast_to(relay.reshape(index, view), source.tensor_type.shape)
+    if node.kind == "index_reduce":
+        return _reduced(node, places, source)
     alpha = node.arg("alpha", 1)
     if alpha != 1:
         source = relay.multiply(source, number(alpha, node.out.dtype))

@@ -119,7 +119,10 @@ def rms_norm(node: NodeView) -> Any:
 def vector_norm(node: NodeView) -> Any:
     """The p-norm over axes."""
     x, order = cast(node.input(), node.out.dtype), node.arg("ord", 2)
-    axes, keep = node.axes(), bool(node.arg("keepdim", False))
+    return _length(x, order, node.axes(), bool(node.arg("keepdim", False)))
+
+
+def _length(x: Any, order: float, axes: tuple[int, ...], keep: bool = False) -> Any:
     if order == 2:
         return relay.sqrt(relay.sum(relay.multiply(x, x), axes, keep))
     size = relay.abs(x)
@@ -133,11 +136,16 @@ def vector_norm(node: NodeView) -> Any:
     return relay.power(total, like(1 / order, x))
 
 
+@converter("dist")
+def distance(node: NodeView) -> Any:
+    """The p-norm of all of a difference."""
+    apart = relay.subtract(*node.pair(node.out.dtype))
+    return _length(apart, float(node.arg("p", 2.0)), tuple(range(apart.tensor_type.rank)))
+
+
 @converter("_cdist_forward")
 def cdist(node: NodeView) -> Any:
     """Distances between the rows of two tensors."""
-    node.refuse("p", 2.0)
     one = relay.expand_dims(node.input("x1"), node.rank("x1") - 1)
     two = relay.expand_dims(node.input("x2"), node.rank("x2") - 2)
-    apart = relay.subtract(one, two)
-    return relay.sqrt(relay.sum(relay.multiply(apart, apart), -1))
+    return _length(relay.subtract(one, two), float(node.arg("p", 2.0)), (-1,))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from slipway import relay
 from slipway.frontends.pool_places import max_pool_with_places
-from slipway.frontends.torch.converters import NodeView, converter
+from slipway.frontends.torch.converters import NodeView, converter, like
 
 
 def _batched(node: NodeView, count: int) -> tuple[Any, bool]:
@@ -46,18 +47,20 @@ def max_pool(node: NodeView) -> Any:
 
 @converter("avg_pool1d", "avg_pool2d", "avg_pool3d")
 def avg_pool(node: NodeView) -> Any:
-    """The mean of each window."""
-    count = _count(node)
-    if node.arg("divisor_override"):
-        raise node.unsupported("divisor_override is set")
+    """The mean of each window, or its sum over a divisor, whatever it holds of the padding."""
+    count, divisor = _count(node), node.arg("divisor_override")
+    if divisor and node.arg("ceil_mode", False):
+        raise node.unsupported("divisor_override is set, and ceil_mode cuts windows off")
     x, single = _batched(node, count)
     kernel = node.ints("kernel_size", count)
     strides = node.ints("stride", count) or kernel
     result = getattr(relay.nn, f"avg_pool{count}d")(
         x, kernel, strides, 1, node.ints("padding", count, 0) * 2,
         ceil_mode=bool(node.arg("ceil_mode", False)),
-        count_include_pad=bool(node.arg("count_include_pad", True)),
+        count_include_pad=bool(divisor or node.arg("count_include_pad", True)),
     )  # fmt: skip
+    if divisor:
+        result = relay.multiply(result, like(math.prod(kernel) / divisor, result))
     return relay.squeeze(result, [0]) if single else result
 
 

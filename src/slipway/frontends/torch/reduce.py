@@ -9,6 +9,7 @@ import numpy as np
 
 from slipway import dtypes, relay
 from slipway.frontends.ranks import first_ranked
+from slipway.frontends.torch.arithmetic import greater_or_lesser
 from slipway.frontends.torch.converters import NodeView, cast, converter, like, number
 from slipway.relay.dims import is_open
 from slipway.relay.op_registry import const
@@ -20,8 +21,8 @@ PLAIN = {"sum": "sum", "mean": "mean", "prod": "prod", "amax": "max", "amin": "m
 def reduce(node: NodeView) -> Any:
     """Over the axes named, or all; sums of integers are 64 bits wide."""
     x = cast(node.input(), node.out.dtype)
-    half = x.tensor_type.dtype == "float16"
-    x = relay.cast(x, "float32") if half else x
+    wide = {"float16": "float32", "bool": "uint8"}
+    x = cast(x, wide.get(x.tensor_type.dtype, x.tensor_type.dtype))
     axes, keep = node.axes(), bool(node.arg("keepdim", False))
     if not axes:
         return node.narrow(x)
@@ -33,14 +34,14 @@ def extreme(node: NodeView) -> Any:
     """Of all elements, of two tensors, or along an axis with its position."""
     step = relay.max if node.kind == "max" else relay.min
     if "other" in node.arguments:
-        choose = relay.maximum if node.kind == "max" else relay.minimum
-        return choose(*node.pair(node.out.dtype))
+        return greater_or_lesser(node.kind == "max", *node.pair(node.out.dtype))
     x = node.input()
+    x = cast(x, "uint8") if x.tensor_type.dtype == "bool" else x
     if "dim" not in node.arguments:
-        return step(x, tuple(range(node.rank())))
+        return node.narrow(step(x, tuple(range(node.rank()))))
     axis, keep = node.axis(), bool(node.arg("keepdim", False))
     position = (relay.argmax if node.kind == "max" else relay.argmin)(x, axis, keep, dtype="int64")
-    return [step(x, axis, keep), position]
+    return [node.narrow(step(x, axis, keep)), position]
 
 
 @converter("argmax", "argmin")

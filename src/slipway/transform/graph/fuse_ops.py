@@ -180,7 +180,11 @@ class _Graph:
         return False  # a reduction takes no consumers
 
     def _path(self, source: _Node, sink: _Node, allowed: Callable[[OpPattern, bool], bool]) -> bool:
-        """Return whether the group of every node on a path from `source` to `sink` is allowed."""
+        """Return whether the group of every node on a path from `source` to `sink` is allowed.
+
+        Paths of more nodes than a kernel may hold are not walked to their end: a chain whose every
+        value is read at the end too has such a path from each node.
+        """
         seen: set[int] = set()
         stack = [reader for reader, _ in source.readers]
         while stack:
@@ -188,7 +192,7 @@ class _Graph:
             if node.index in seen:
                 continue
             seen.add(node.index)
-            if not allowed(node.root().group_pattern, node is sink):
+            if len(seen) > MAX_UNROLLED or not allowed(node.root().group_pattern, node is sink):
                 return False
             if node is not sink:
                 stack.extend(reader for reader, _ in node.readers)

@@ -30,8 +30,8 @@ from slipway.transform.graph.select_branches import select_branches
 from slipway.transform.graph.simplify_expr import simplify_expr
 from slipway.transform.graph.simplify_inference import simplify_inference
 from slipway.transform.graph.sink_reshape import sink_reshape
+from slipway.transform.graph.softplus import exact_softplus, tanh_of_softplus
 from slipway.transform.graph.split_joins import split_joins
-from slipway.transform.graph.tanh_of_softplus import tanh_of_softplus
 from slipway.transform.manager import Pass, Setting, always
 from slipway.transform.verify import LAWS
 
@@ -131,6 +131,7 @@ OPENING: tuple[Pass, ...] = (
     graph_pass("FakeQuantizationToInteger", integer_arithmetic, exact=False),
     graph_pass("SimplifyInference", simplify_inference),
     graph_pass("TanhOfSoftplus", tanh_of_softplus, exact=False),
+    graph_pass("ExactSoftplus", exact_softplus, exact=False),
     graph_pass("SplitJoins", split_joins),
 )
 MIDDLE: tuple[Pass, ...] = (

@@ -131,8 +131,6 @@ def lp_norm(node: NodeView) -> Any:
 def mean_variance_norm(node: NodeView) -> Any:
     """(x - mean) / (standard deviation + 1e-9)."""
     x, axes = node.input(0), tuple(node.attr("axes", (0, 2, 3)))
-    mean = relay.mean(x, axes, keepdims=True)
-    spread = relay.subtract(
-        relay.mean(relay.multiply(x, x), axes, keepdims=True), relay.multiply(mean, mean)
-    )
-    return relay.divide(relay.subtract(x, mean), relay.add(relay.sqrt(spread), node.like(1e-9)))
+    centred = relay.subtract(x, relay.mean(x, axes, keepdims=True))
+    spread = relay.mean(relay.multiply(centred, centred), axes, keepdims=True)
+    return relay.divide(centred, relay.add(relay.sqrt(spread), node.like(1e-9)))

@@ -32,12 +32,20 @@ def transformed(node: NodeView, axis: int) -> Any:
     length = node.ints(1, "the length")[0] if node.has(1) else node.type().shape[axis]
     if inverse and onesided and not node.has(1):
         length = 2 * (node.type().shape[axis] - 1)
+    _need_parts(node, node.type().shape[-1])
     order = [a for a in range(rank - 1) if a != axis] + [axis, rank - 1]
     moved = relay.transpose(node.input(0), order)
     if length < 1:
         raise node.unsupported(f"the length is {length}")
     result = fourier(moved, int(length), inverse, onesided)
     return relay.transpose(result, [order.index(a) for a in range(rank)])
+
+
+def _need_parts(node: NodeView, parts: int) -> None:
+    if parts not in (1, 2):
+        raise node.unsupported(
+            f"the last axis of its input has {parts} elements; they must be 1, the real part, or 2"
+        )
 
 
 @converter("STFT")
@@ -54,7 +62,8 @@ def stft(node: NodeView) -> Any:
     signal = node.input(0)
     if signal.tensor_type.rank == 2:
         signal = relay.expand_dims(signal, 2)
-    batch, size, _ = signal.tensor_type.shape
+    batch, size, parts = signal.tensor_type.shape
+    _need_parts(node, parts)
     if step < 1 or not 1 <= length <= size:
         raise node.unsupported(f"it cuts {size} samples into frames of {length} by {step}")
     frames = (size - length) // step + 1

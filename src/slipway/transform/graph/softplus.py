@@ -1,4 +1,6 @@
-"""TanhOfSoftplus: Mish, ``x * tanh(log(1 + exp(x)))``, takes one exponential and a division.
+"""Softplus, log(1 + exp(x)), and what stands behind it.
+
+TanhOfSoftplus: Mish, ``x * tanh(log(1 + exp(x)))``, takes one exponential and a division.
 
     tanh(log(1 + exp(x)))  ->  n / (n + 2)    with  n = e * (e + 2),  e = exp(min(x, 20))
 
@@ -6,6 +8,15 @@ since ``tanh(log t) = (t * t - 1) / (t * t + 1)`` and ``t = 1 + e``.  Nothing ca
 the sum ``1 + exp(x)`` loses the digits of a small exponential: the result is nearer the true value.
 Frameworks write softplus as ``max(x, 0) + log(1 + exp(-|x|))``, and PyTorch takes x itself above
 20, where the quotient is 1 in any type.
+
+ExactSoftplus: the logarithm of 1 + t keeps the digits of a small t.
+
+    log(1 + t)  ->  log(u) + (t - (u - 1))    with  u = 1 + t,  t = exp(-|x|)
+
+Frameworks write softplus as ``max(x, 0) + log(1 + exp(-|x|))``.  In float32 the sum is 1 from
+x = -17 on, and softplus 0 where it is 3e-8 to 1e-38: a logarithm behind it is -infinity instead
+of x.  What the sum has lost is known exactly, as t is at most 1, and the slope of the logarithm
+is 1 where it matters.
 """
 
 from __future__ import annotations
@@ -25,10 +36,10 @@ _END = 20.0
 
 def tanh_of_softplus(function: Function) -> Function:
     """Return `function` with the rule applied to every tanh of a softplus."""
-    return rewrite(function, _rule)  # type: ignore[no-any-return]
+    return rewrite(function, _quotient)  # type: ignore[no-any-return]
 
 
-def _rule(expr: Expr) -> Expr | None:
+def _quotient(expr: Expr) -> Expr | None:
     if not is_call_of(expr, "tanh"):
         return None
     x = softplus_argument(expr.args[0])
@@ -71,7 +82,7 @@ def _exponent(expr: Expr) -> Expr | None:
 
 
 def _other(expr: Expr, name: str, value: float) -> Expr | None:
-    """Return the operand that meets the constant `value` in a call of `name`."""
+    """Return the operand that meets the constant `value` in a call of `name`; else None."""
     if not is_call_of(expr, name):
         return None
     for one, other in (expr.args, expr.args[::-1]):
@@ -85,3 +96,24 @@ def _value(expr: Expr, at_least: float, at_most: float = float("inf")) -> TypeGu
         return False
     values = expr.array.astype("float64")
     return bool(values.size and (values >= at_least).all() and (values <= at_most).all())
+
+
+def exact_softplus(function: Function) -> Function:
+    """Return `function` with the rule applied to every log(1 + exp(-|x|))."""
+    return rewrite(function, _exact)  # type: ignore[no-any-return]
+
+
+def _exact(expr: Expr) -> Expr | None:
+    if not is_call_of(expr, "log"):
+        return None
+    (total,) = expr.args
+    power = _other(total, "add", 1.0)
+    if power is None or power.type != total.type or not is_call_of(power, "exp"):
+        return None
+    falling = power.args[0]
+    if not is_call_of(falling, "negative") or not is_call_of(falling.args[0], "abs"):
+        return None
+    make, one = op_registry.make, op_registry.const(1.0, total.tensor_type.dtype)
+    with op_registry.span(expr.span):
+        lost = make("subtract")(power, make("subtract")(total, one))
+        return make("add")(expr, lost)  # type: ignore[no-any-return]
