@@ -1,5 +1,7 @@
 """OpenCL through the static server, which starts a dynamic child that opens the driver."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -39,6 +41,12 @@ def test_seed_kernels_and_models_run_through_the_child(static_server_for_this_ma
     host(given, made)
     np.testing.assert_equal(made.numpy(), values + 1)
     assert host.time_evaluator(host.entry_name, device, number=2)(given, made).mean > 0
+    function = host["myadd"]
+    del host, code
+    gc.collect()
+    device.trim()
+    function(made, given)  # it keeps the kernels that it launches
+    np.testing.assert_equal(given.numpy(), values + 1 + 1)
 
     with pytest.raises(RPCError, match=r"no opencl\(99\)"):
         tvm.nd.array(values, remote.cl(99))

@@ -230,6 +230,13 @@ static slw_status add_code(int32_t kind, const char *digest, const void *code,
   return exchange(&message, digest, 2U * SLW_SHA256_BYTES, code, size_bytes, NULL, 0, NULL);
 }
 
+static void drop_code(int32_t kind, const char *digest) {
+  slw_device_message message = message_of(SLW_DEVICE_DROP_CODE, kind, 0);
+  if (channel >= 0 && started_by == getpid()) {
+    (void)exchange(&message, digest, 2U * SLW_SHA256_BYTES, NULL, 0, NULL, 0, NULL);
+  }
+}
+
 static char *put(char *at, const void *data, size_t size_bytes) {
   memcpy(at, data, size_bytes);
   return at + size_bytes;
@@ -297,6 +304,12 @@ static slw_status between(int32_t kind, int32_t device, uint64_t from, uint64_t 
   return status;
 }
 
+/* Whether the kind keeps any memory is the child's to know. */
+static slw_status trim(int32_t kind, int32_t device) {
+  slw_device_message message = message_of(SLW_DEVICE_TRIM, kind, device);
+  return ask(&message);
+}
+
 static slw_status give_attribute(int32_t kind, int32_t device, int32_t attribute,
                                  TVMFFIAny *out) {
   slw_device_message message = message_of(SLW_DEVICE_ATTRIBUTE, kind, device);
@@ -339,6 +352,7 @@ static slw_status give_attribute(int32_t kind, int32_t device, int32_t attribute
   static slw_status name##_add_code(const char *digest, const void *code, size_t size_bytes) {     \
     return add_code(number, digest, code, size_bytes);                                             \
   }                                                                                                \
+  static void name##_drop_code(const char *digest) { drop_code(number, digest); }                  \
   static slw_status name##_launch(const slw_device_launch *launch) {                               \
     return launch_kernel(number, launch);                                                          \
   }                                                                                                \
@@ -352,10 +366,12 @@ static slw_status give_attribute(int32_t kind, int32_t device, int32_t attribute
   static slw_status name##_between(int32_t device, uint64_t from, uint64_t to, uint64_t *out) {    \
     return between(number, device, from, to, out);                                                 \
   }                                                                                                \
+  static slw_status name##_trim(int32_t device) { return trim(number, device); }                   \
   static const slw_device_api name##_api = {                                                       \
       #name,        name##_alloc,    name##_release, name##_where, name##_read,     name##_write,  \
-      name##_copy,  name##_add_code, name##_launch,  name##_sync,  name##_wait_all,                \
-      name##_attribute, name##_launches, name##_mark, name##_between,                              \
+      name##_copy,  name##_add_code, name##_drop_code, name##_launch, name##_sync,                 \
+      name##_wait_all, name##_attribute, name##_launches, name##_mark, name##_between,             \
+      name##_trim,                                                                                 \
   };                                                                                               \
   void slw_##name##_setup(void) { slw_device_register(number, &name##_api); }
 

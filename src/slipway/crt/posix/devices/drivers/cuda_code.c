@@ -47,3 +47,11 @@ slw_status slw_cuda_kernel(int32_t device_id, uint64_t program, const slw_device
   out->handles[0] = (uint64_t)(uintptr_t)kernel;
   return SLW_OK;
 }
+
+/* The kernels are parts of the module; queued work may still use them. */
+void slw_cuda_drop(int32_t device_id, const slw_device_program *program) {
+  if (slw_cuda_use(device_id)) {
+    (void)slw_cu.CtxSynchronize();
+    (void)slw_cu.ModuleUnload((cu_object)(uintptr_t)program->handle);
+  }
+}

@@ -37,6 +37,7 @@ slw_device_driver slw_cuda = {
     .name = name_of,
     .program = slw_cuda_program,
     .kernel = slw_cuda_kernel,
+    .drop = slw_cuda_drop,
     SLW_DRIVER_LOCKS,
 };
 

@@ -31,6 +31,7 @@ typedef struct slw_device_program {
 /* Code that was made known. */
 typedef struct slw_device_text {
   struct slw_device_text *next;
+  size_t holders; /* libraries and files it was loaded with */
   slw_device_program *programs;
   size_t size_bytes;
   char digest[SLW_DIGEST_CHARS];
@@ -54,6 +55,8 @@ typedef struct {
                         uint64_t *handle);
   slw_status (*kernel)(int32_t device_id, uint64_t program, const slw_device_launch *launch,
                        slw_device_kernel *out);
+  /* Release a program and its kernels once no work uses them; the cache's lock is not held. */
+  void (*drop)(int32_t device_id, const slw_device_program *program);
 
   int is_looked_for;
   char missing[200]; /* what keeps it from working here; empty: nothing */
@@ -100,9 +103,10 @@ slw_status slw_driver_refused(const slw_device_driver *driver, int32_t device_id
                               const char *kernel, int32_t code, const char *log,
                               const char *advice);
 
-/* Put a copy of code to what is known. */
+/* Put a copy of code to what is known, or hold once more what is; drop it as often. */
 slw_status slw_driver_add_code(slw_device_driver *driver, const char *digest, const void *code,
                                size_t size_bytes);
+void slw_driver_drop_code(slw_device_driver *driver, const char *digest);
 
 /* The kernel of a launch, compiled for the device; NULL with the thread's error set. */
 const slw_device_kernel *slw_driver_kernel(slw_device_driver *driver, int32_t device_id,

@@ -163,3 +163,12 @@ slw_status slw_opencl_kernel(int32_t device_id, uint64_t program, const slw_devi
   out->handles[0] = (uint64_t)(uintptr_t)kernel;
   return SLW_OK;
 }
+
+/* The driver keeps what queued work still uses. */
+void slw_opencl_drop(int32_t device_id, const slw_device_program *program) {
+  (void)device_id;
+  for (const slw_device_kernel *kernel = program->kernels; kernel != NULL; kernel = kernel->next) {
+    (void)slw_cl.ReleaseKernel((cl_object)(uintptr_t)kernel->handles[0]);
+  }
+  (void)slw_cl.ReleaseProgram((cl_object)(uintptr_t)program->handle);
+}

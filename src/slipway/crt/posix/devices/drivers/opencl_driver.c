@@ -31,6 +31,7 @@ slw_device_driver slw_opencl = {
     .name = name_of,
     .program = slw_opencl_program,
     .kernel = slw_opencl_kernel,
+    .drop = slw_opencl_drop,
     SLW_DRIVER_LOCKS,
 };
 

@@ -33,6 +33,7 @@ slw_device_driver slw_vulkan = {
     .name = device_name,
     .program = slw_vulkan_program,
     .kernel = slw_vulkan_kernel,
+    .drop = slw_vulkan_drop,
     SLW_DRIVER_LOCKS,
 };
 
@@ -145,6 +146,16 @@ static slw_status start_device(int32_t device_id) {
     device->device = device->queue = NULL;
   }
   return status;
+}
+
+uint64_t slw_vulkan_memory_of(const slw_vulkan_device *device) {
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < device->memory.num_heaps; ++i) {
+    if ((device->memory.heaps[i].flags & 1U) != 0U && device->memory.heaps[i].size_bytes > most) {
+      most = device->memory.heaps[i].size_bytes;
+    }
+  }
+  return most;
 }
 
 slw_vulkan_device *slw_vulkan_device_of(int32_t device_id) {
