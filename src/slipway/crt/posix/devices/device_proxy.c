@@ -26,6 +26,7 @@ extern const char slw_device_child_end[] __attribute__((weak));
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of an exchange */
 static int channel = -1;
 static pid_t started_by;
+static pid_t lost_by; /* the process whose child has ended: with it, all that it had on devices */
 static uint32_t used; /* a bit for each kind of device that something was done on */
 
 static slw_status cannot(const char *why) {
@@ -34,6 +35,11 @@ static slw_status cannot(const char *why) {
                        "Python's server there: python -m slipway.exec.rpc_server",
                        why);
   return SLW_ERROR_UNSUPPORTED;
+}
+
+static slw_status has_ended(void) {
+  return cannot("has ended, with all that was on devices: its driver may have ended it (a new session "
+                "starts another), or the machine has no loader for it (a C library other than glibc)");
 }
 
 static int write_all(int file, const char *data, size_t size_bytes) {
@@ -64,6 +70,9 @@ static slw_status start(void) {
   pid_t child;
   if (channel >= 0 && started_by == getpid()) {
     return SLW_OK;
+  }
+  if (lost_by == getpid()) { /* another child would take old addresses for its own */
+    return has_ended();
   }
   if (channel >= 0) { /* of the process that this one was forked from */
     (void)close(channel);
@@ -106,8 +115,8 @@ static slw_status lost(void) {
   (void)close(channel);
   channel = -1;
   used = 0;
-  return cannot("has ended: the machine has no loader for it (a C library other than glibc), or the "
-                "driver has ended it");
+  lost_by = getpid();
+  return has_ended();
 }
 
 static slw_status told_error(const char *text, size_t size_bytes) {

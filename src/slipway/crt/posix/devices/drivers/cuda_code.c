@@ -40,7 +40,9 @@ slw_status slw_cuda_kernel(int32_t device_id, uint64_t program, const slw_device
   cu_int error =
       slw_cu.ModuleGetFunction(&kernel, (cu_object)(uintptr_t)program, launch->kernel);
   if (error != CU_SUCCESS) {
-    return slw_cuda_failed(device_id, launch->kernel, error);
+    char what[160];
+    (void)slw_format(what, sizeof what, "finding kernel %s", launch->kernel);
+    return slw_cuda_failed(device_id, what, error);
   }
   (void)slw_cu.FuncGetAttribute(&most, CU_FUNC_MAX_THREADS_PER_BLOCK, kernel);
   out->most_threads = (most > 0) ? (size_t)most : 0U;

@@ -14,6 +14,7 @@ typedef uint64_t vk_object; /* every other thing that the driver makes */
 
 enum {
   VK_SUCCESS = 0,
+  VK_ERROR_DEVICE_LOST = -4, /* above it: memory that is full, a driver that does not start */
   VK_WHOLE = -1,
   VK_API_1_1 = 1 << 22 | 1 << 12,
   VK_API_1_2 = 1 << 22 | 2 << 12,
@@ -470,6 +471,8 @@ typedef struct {
   uint32_t capabilities; /* bits of slw_vulkan_needs */
   slw_vulkan_batch batches[SLW_VULKAN_BATCHES];
   size_t current;
+  vk_result failure; /* the last of its work's */
+  int is_untold;     /* nobody has been told of it */
   slw_vulkan_buffer staging; /* what memory that is not mapped is copied through */
   slw_vulkan_buffer spare[SLW_VULKAN_SPARE]; /* released, and perhaps in use by recorded work */
   size_t num_spare;
@@ -526,6 +529,8 @@ slw_vulkan_batch *slw_vulkan_record(slw_vulkan_device *device, uint32_t num_desc
 void slw_vulkan_order(const slw_vulkan_batch *batch);
 slw_status slw_vulkan_flush(slw_vulkan_device *device);
 slw_status slw_vulkan_wait(slw_vulkan_device *device);
+/* Wait where nobody can be told what fails: who waits next is. */
+void slw_vulkan_settle(slw_vulkan_device *device);
 
 /* --- vulkan_clock.c: as device_api.h says --- */
 

@@ -43,6 +43,17 @@ static const char *lacking(const slw_vulkan_device *device, const uint32_t *word
   return NULL;
 }
 
+/* What failed is no matter of the code where memory is full or the device is lost. */
+static slw_status not_compiled(const slw_vulkan_device *device, int32_t device_id,
+                               const char *kernel, vk_result error) {
+  char what[160];
+  if (error < VK_SUCCESS && error >= VK_ERROR_DEVICE_LOST) {
+    (void)slw_format(what, sizeof what, "compiling kernel %s", kernel);
+    return slw_vulkan_failed(device, what, error);
+  }
+  return slw_driver_refused(&slw_vulkan, device_id, kernel, error, "", "");
+}
+
 slw_status slw_vulkan_program(int32_t device_id, const slw_device_text *code, const char *kernel,
                               uint64_t *handle) {
   const slw_vulkan_device *device = slw_vulkan_device_of(device_id);
@@ -68,9 +79,7 @@ slw_status slw_vulkan_program(int32_t device_id, const slw_device_text *code, co
     return SLW_ERROR_UNSUPPORTED;
   }
   error = slw_vk.CreateShaderModule(device->device, &info, NULL, handle);
-  return (error == VK_SUCCESS)
-             ? SLW_OK
-             : slw_driver_refused(&slw_vulkan, device_id, kernel, error, "", "");
+  return (error == VK_SUCCESS) ? SLW_OK : not_compiled(device, device_id, kernel, error);
 }
 
 uint32_t slw_vulkan_push_place(char kind, uint32_t *at) {
@@ -203,7 +212,7 @@ slw_status slw_vulkan_kernel(int32_t device_id, uint64_t program, const slw_devi
   }
   if (error != VK_SUCCESS) {
     destroy_kernel(device, out->handles);
-    return slw_driver_refused(&slw_vulkan, device_id, launch->kernel, error, "", "");
+    return not_compiled(device, device_id, launch->kernel, error);
   }
   return SLW_OK;
 }
@@ -215,7 +224,7 @@ void slw_vulkan_drop(int32_t device_id, const slw_device_program *program) {
     return;
   }
   (void)pthread_mutex_lock(&device->lock);
-  (void)slw_vulkan_wait(device);
+  slw_vulkan_settle(device);
   for (const slw_device_kernel *kernel = program->kernels; kernel != NULL; kernel = kernel->next) {
     destroy_kernel(device, kernel->handles);
   }

@@ -123,10 +123,10 @@ slw_status slw_vulkan_trim(int32_t device_id) {
 static void keep(slw_vulkan_device *device, const slw_vulkan_buffer *gone) {
   size_t most = (size_t)(slw_vulkan_memory_of(device) / SPARE_SHARE);
   if (device->num_spare == SLW_VULKAN_SPARE || gone->size_bytes > most - device->spare_bytes) {
-    (void)trim(device);
+    device->is_untold = trim(device) != SLW_OK;
   }
   if (device->num_spare == SLW_VULKAN_SPARE || gone->size_bytes > most - device->spare_bytes) {
-    (void)slw_vulkan_wait(device); /* a lost device has no work that could use it */
+    slw_vulkan_settle(device); /* a lost device has no work that could use it */
     destroy(device, gone);
     return;
   }
