@@ -59,6 +59,7 @@ def test_a_kernel_runs_and_is_timed_there(remote, device, tmp_path):
     a, b = tvm.nd.array(x, device), device.empty((1000,), "float32")
     function(a, b)
     device.sync()
+    device.trim()
     np.testing.assert_array_equal(b.numpy(), 2 * x)
     assert function.time_evaluator(function.entry_name, device, number=2)(a, b).mean > 0
 

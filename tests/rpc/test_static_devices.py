@@ -1,5 +1,11 @@
 """OpenCL through the static server, which starts a dynamic child that opens the driver."""
 
+import contextlib
+import gc
+import os
+import signal
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -39,6 +45,12 @@ def test_seed_kernels_and_models_run_through_the_child(static_server_for_this_ma
     host(given, made)
     np.testing.assert_equal(made.numpy(), values + 1)
     assert host.time_evaluator(host.entry_name, device, number=2)(given, made).mean > 0
+    function = host["myadd"]
+    del host, code
+    gc.collect()
+    device.trim()
+    function(made, given)  # it keeps the kernels that it launches
+    np.testing.assert_equal(given.numpy(), values + 1 + 1)
 
     with pytest.raises(RPCError, match=r"no opencl\(99\)"):
         tvm.nd.array(values, remote.cl(99))
@@ -62,5 +74,26 @@ def test_seed_kernels_and_models_run_through_the_child(static_server_for_this_ma
     scores = np.exp(rows @ weight.T)
     expected = scores / scores.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(module.get_output(0).numpy(), expected, rtol=1e-5)
-    del given, made, module, factory
+    for child in children_of(server.process.pid):
+        for own in children_of(child):
+            os.kill(own, signal.SIGKILL)  # as a driver's fault does
+    with pytest.raises(RPCError, match=r"has ended, with all that was on devices.*a new session"):
+        made.numpy()
+    with pytest.raises(RPCError, match="has ended"):
+        tvm.nd.array(values, device)  # old addresses are not another process's
+    del given, made, module, factory, function
+    del remote, device
+    again = rpc.connect("127.0.0.1", server.port)
+    np.testing.assert_equal(tvm.nd.array(values, again.cl(0)).numpy(), values)
+    del again
     server.stop()
+
+
+def children_of(process):
+    """Return the numbers of the processes that a process has started."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == process:
+                found.append(int(stat.parent.name))
+    return found

@@ -58,6 +58,11 @@ class RemoteDevice(DeviceProperties):
         if self.device_type != 1:
             self.session.get_function("runtime.device_sync")(self.device_type, self.device_id)
 
+    def trim(self) -> None:
+        """Give memory that is kept for later allocations there back to the driver."""
+        if self.device_type != 1:
+            self.session.get_function("runtime.device_trim")(self.device_type, self.device_id)
+
     def empty(
         self, shape: tuple[int, ...] | int, dtype: DTypeLike = "float32"
     ) -> array.RemoteNDArray:

@@ -30,12 +30,13 @@ _PLAIN = frozenset((int, float, bool, type(None)))
 class RemoteFunction(Remote):
     """A function on the device; call it with numbers, text, and tensors of its session."""
 
-    __slots__ = ("__weakref__", "handle", "session")
+    __slots__ = ("__weakref__", "handle", "needed", "session")
     _tag = int(Tag.FUNCTION)
 
     def __init__(self, session: RPCSession, handle: int) -> None:
         self.session = session
         self.handle = handle
+        self.needed: list[RemoteModule] = []  # modules with the kernels that it launches
 
     def __call__(self, *args: Any) -> Any:
         """Run the function on the device and return its result.
@@ -117,7 +118,10 @@ class RemoteModule(Remote, FunctionTable):
         return function
 
     def _find_function(self, name: str) -> RemoteFunction | None:
-        return get_function(self.session, self.handle, name)
+        function = get_function(self.session, self.handle, name)
+        if function is not None:
+            function.needed = self.imported_modules
+        return function
 
     def __getitem__(self, name: str) -> RemoteFunction:
         return self.get_function(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -58,8 +59,11 @@ class DeviceModule(Module):
         return "" if self.type_key in _BINARY else self.code.decode()
 
     def load(self) -> DeviceModule:
-        """Make the code known to the process; return self."""
-        native_runtime().packed("device_add_code")(self.device_type, self.code)
+        """Make the code known to the process for as long as this module lives; return self."""
+        runtime = native_runtime()
+        digest = runtime.packed("device_add_code")(self.device_type, self.code)
+        drop = runtime.packed("device_drop_code")
+        weakref.finalize(self, drop, self.device_type, str(digest)).atexit = False
         return self
 
     def get_source(self, fmt: str = "") -> str:

@@ -173,6 +173,12 @@ class Device(DeviceProperties):
         if self._has_driver():
             native_runtime().packed("device_sync")(self.device_type, self.device_id)
 
+    def trim(self) -> None:
+        """Give memory that is kept for later allocations back to the driver."""
+        self.check()
+        if self._has_driver():
+            native_runtime().packed("device_trim")(self.device_type, self.device_id)
+
     def check(self) -> None:
         """Raise an error if this process cannot run code on the device.
 

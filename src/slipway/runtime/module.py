@@ -225,7 +225,8 @@ class LibraryModule(Module):
         if not address:
             return None
         make = tvm_ffi().Function.__from_extern_c__
-        return KernelFunction(make(address, keep_alive_object=self.library))
+        needed = (self.library, self.imported_modules)  # the latter hold the kernels of a device
+        return KernelFunction(make(address, keep_alive_object=needed))
 
     def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
         """Write a loaded library again; only a plain copy of its file is possible."""

@@ -67,6 +67,7 @@ OPT_LEVELS = {
     "ToANormalForm": 1,
     "ToGraphNormalForm": 1,
     "ToMixedPrecision": 0,
+    "TransposeWeights": 0,
     "WidenProducts": 2,
     "qnn.CanonicalizeOps": 0,
     "qnn.Legalize": 1,

@@ -53,6 +53,7 @@ _FUNCTIONS = {
     "write": (_I, _P, _P, _N),
     "copy": (_I, _P, _P, _N),
     "add_code": (_I, ctypes.c_char_p, _P, _N),
+    "drop_code": (None, ctypes.c_char_p),
     "launch": (_I, ctypes.POINTER(_Launch)),
     "synchronize": (_I, _I),
     "wait_all": (_I,),
@@ -62,11 +63,11 @@ _CALLS = {name: ctypes.CFUNCTYPE(*types) for name, types in _FUNCTIONS.items()}
 
 
 class _Api(ctypes.Structure):
-    # It has no clock: the last three stay null.
+    # It has no clock, and keeps no memory: the last four stay null.
     _fields_ = [
         ("name", ctypes.c_char_p),
         *_CALLS.items(),
-        *((name, ctypes.c_void_p) for name in ("launches", "mark", "between")),
+        *((name, ctypes.c_void_p) for name in ("launches", "mark", "between", "trim")),
     ]
 
 
@@ -140,6 +141,9 @@ class SimulatedDevice:
     def _add_code(self, digest, code, size):
         self.texts.setdefault(digest.decode(), ctypes.string_at(code, size).decode())
         return _OK
+
+    def _drop_code(self, digest):
+        """Keep it: what stands behind a text is cached by its digest."""
 
     def _launch(self, launch):
         one = launch[0]

@@ -148,7 +148,7 @@ def test_what_the_driver_refuses_is_told(fakes):
         x = random(2048)
         fails(lambda: run(wide, dev, (x, x), (2048,)), "1024 threads", "512 at most")
         fails(lambda: tvm.nd.empty((1 << 29,), "float32", dev), "asking for 2147483648 bytes",
-              "CUDA_ERROR_OUT_OF_MEMORY")
+              "CUDA_ERROR_OUT_OF_MEMORY", "its memory is full: delete arrays")
     """)  # fmt: skip
 
 
@@ -158,7 +158,8 @@ def test_a_fault_in_a_kernel_is_an_error_and_the_hosts_data_stay(fakes):
         x = random(64)
         given, out = tvm.nd.array(x, tvm.cuda(0)), tvm.nd.array(x, tvm.cuda(0))
         add(given, given, out)
-        fails(out.numpy, "CUDA_ERROR_ILLEGAL_ADDRESS")
+        fails(out.numpy, "CUDA_ERROR_ILLEGAL_ADDRESS", "outside of its tensors; the device is lost",
+              "The last kernel that it was given is faulty_kernel0")
         fails(tvm.cuda(0).sync, "cuda(0) (Fake GPU 0)", "CUDA_ERROR_ILLEGAL_ADDRESS")
     """, SLW_FAKE_CUDA_FAULT="1")  # fmt: skip
 

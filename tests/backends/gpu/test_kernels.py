@@ -320,8 +320,9 @@ def test_code_that_the_driver_refuses_is_told_with_its_log(device, tmp_path):
     old, new = (hashlib.sha256(t.encode()).hexdigest().encode() for t in (text, wrong))
     assert old in host
     (tmp_path / "spoilt.o").write_bytes(host.replace(old, new))
-    DeviceModule("opencl", 4, wrong.encode(), ["spoilt_kernel0"]).load()
+    held = DeviceModule("opencl", 4, wrong.encode(), ["spoilt_kernel0"]).load()
     function = tvm.runtime.load_module(tmp_path / "spoilt.o")
+    function.import_module(held)
     with pytest.raises(DeviceError, match=r"refused the code of kernel spoilt_kernel0.*missing"):
         function(*(tvm.nd.array(random(56), device) for _ in range(3)))
 

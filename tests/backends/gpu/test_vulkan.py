@@ -73,7 +73,9 @@ def test_code_is_carried_by_libraries_and_files(vulkan, tmp_path):
         run(host, vulkan, (x, y), (40,))
     apart.imported_modules[0].save(tmp_path / "apart.spv")
     host.import_module(tvm.runtime.load_module(tmp_path / "apart.spv"))
-    np.testing.assert_array_equal(run(host, vulkan, (x, y), (40,)), x + y)
+    function = host["apart"]
+    del host
+    np.testing.assert_array_equal(run(function, vulkan, (x, y), (40,)), x + y)
 
 
 def test_what_is_no_code_is_told_with_its_kernel(vulkan, tmp_path):
@@ -84,8 +86,9 @@ def test_what_is_no_code_is_told_with_its_kernel(vulkan, tmp_path):
     old, new = (hashlib.sha256(c).hexdigest().encode() for c in (code, wrong))
     host = (tmp_path / "spoilt.o").read_bytes()
     (tmp_path / "spoilt.o").write_bytes(host.replace(old, new))
-    DeviceModule("vulkan", 7, wrong, ["spoilt_kernel0"]).load()
+    held = DeviceModule("vulkan", 7, wrong, ["spoilt_kernel0"]).load()
     function = tvm.runtime.load_module(tmp_path / "spoilt.o")
+    function.import_module(held)
     with pytest.raises(DeviceError, match=r"the code of kernel spoilt_kernel0 is no SPIR-V"):
         run(function, vulkan, (random(24), random(24)), (24,))
 

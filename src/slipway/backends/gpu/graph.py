@@ -15,6 +15,7 @@ from typing import Any
 from slipway.backends.gpu.schedules.attention import serves
 from slipway.backends.gpu.schedules.matrix import OPERATORS, applies
 from slipway.backends.gpu.schedules.shared import runs_in_step
+from slipway.backends.gpu.transposed_weights import transposed_weights
 from slipway.relay.expr import Call, Function
 from slipway.relay.visit import post_order
 from slipway.target import Target
@@ -65,6 +66,11 @@ def _subpixel(function: Function, setting: Setting) -> Function:
     return made if made is function else fold_constant(simplify_expr(made))
 
 
+def _columns(function: Function, setting: Setting) -> Function:
+    made = transposed_weights(function)
+    return made if made is function else fold_constant(made)
+
+
 def _in_step(setting: Setting) -> bool:
     return setting.target is not None and runs_in_step(setting.target)
 
@@ -75,5 +81,6 @@ PASSES: tuple[Pass, ...] = (
     *MIDDLE,
     setting_pass("FuseAttention", _attention, _in_step),
     setting_pass("SubpixelConv", _subpixel),
+    setting_pass("TransposeWeights", _columns, lambda setting: not _in_step(setting)),
     *ending(),
 )

@@ -93,6 +93,12 @@ static slw_status answer(slw_device_message *message, char *data, char **out, si
                  ? SLW_ERROR_FORMAT
                  : api->add_code(data, data + 2U * SLW_SHA256_BYTES,
                                  size_bytes - 2U * SLW_SHA256_BYTES);
+    case SLW_DEVICE_DROP_CODE:
+      if (size_bytes != 2U * SLW_SHA256_BYTES) {
+        return SLW_ERROR_FORMAT;
+      }
+      api->drop_code(data); /* a NUL stands behind it */
+      return SLW_OK;
     case SLW_DEVICE_LAUNCH:
       return launch(api, data, size_bytes);
     case SLW_DEVICE_SYNC:
@@ -106,6 +112,8 @@ static slw_status answer(slw_device_message *message, char *data, char **out, si
       return api->mark(message->device, &message->first);
     case SLW_DEVICE_BETWEEN:
       return api->between(message->device, message->first, message->second, &message->first);
+    case SLW_DEVICE_TRIM:
+      return (api->trim != NULL) ? api->trim(message->device) : SLW_OK;
     case SLW_DEVICE_ATTRIBUTE:
       return give_attribute(api, message, out, out_bytes);
     default:

@@ -61,7 +61,7 @@ static slw_status check(const slw_elf *elf, const char *name) {
   return slw_metadata_check((const char *)metadata, metadata_bytes, name);
 }
 
-/* Hand the library's code for devices, where it carries some, to them. */
+/* Hand the library's code for devices, where it carries some, to them, and take it back. */
 static slw_status add_device_code(const slw_library *library, const char *name) {
   const uint8_t *code = NULL;
   size_t code_bytes = 0;
@@ -70,6 +70,14 @@ static slw_status add_device_code(const slw_library *library, const char *name) 
   }
   slw_devices_setup();
   return slw_device_code_add(code, code_bytes, name);
+}
+
+static void drop_device_code(const slw_library *library) {
+  const uint8_t *code = NULL;
+  size_t code_bytes = 0;
+  if (slw_elf_symbol_data(&library->elf, "__slipway_device_code", &code, &code_bytes) == SLW_OK) {
+    slw_device_code_drop(code, code_bytes);
+  }
 }
 
 slw_status slw_library_open(const void *bytes, size_t size_bytes, const char *name,
@@ -97,7 +105,8 @@ slw_status slw_library_open(const void *bytes, size_t size_bytes, const char *na
   }
   status = add_device_code(library, name);
   if (status != SLW_OK) {
-    slw_library_close(library);
+    slw_code_close(&library->code);
+    free(library);
     return status;
   }
   fill_slots(library);
@@ -107,6 +116,7 @@ slw_status slw_library_open(const void *bytes, size_t size_bytes, const char *na
 
 void slw_library_close(slw_library *library) {
   if (library != NULL) {
+    drop_device_code(library);
     slw_code_close(&library->code);
     free(library);
   }

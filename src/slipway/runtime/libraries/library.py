@@ -144,7 +144,9 @@ def fill_slots(library: Library) -> None:
         size = library.address(f"{DEVICE_CODE_SYMBOL}_size")
         assert size
         count = ctypes.c_uint64.from_address(size).value
-        runtime.packed("device_code")(ctypes.string_at(code, count))
+        carried = ctypes.string_at(code, count)
+        runtime.packed("device_code")(carried)
+        weakref.finalize(library, runtime.packed("device_drop"), carried).atexit = False
 
 
 def _fill(library: Library, slot: str, value: int) -> None:

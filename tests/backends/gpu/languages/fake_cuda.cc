@@ -130,6 +130,7 @@ int cuModuleLoadDataEx(void **out, const void *text, unsigned count, int *option
   }
   return *out == nullptr ? 218 : 0;
 }
+int cuModuleUnload(void *module) { return broken != 0 ? broken : dlclose(module); }
 int cuModuleGetFunction(void **out, void *module, const char *name) {
   void *found = dlsym(module, (std::string("slw_entry_") + name).c_str());
   *out = found;

@@ -16,6 +16,7 @@
 #define cuMemcpyDtoD_v2 hipMemcpyDtoD
 #define cuPointerGetAttribute hipPointerGetAttribute
 #define cuModuleLoadDataEx hipModuleLoadDataEx
+#define cuModuleUnload hipModuleUnload
 #define cuModuleGetFunction hipModuleGetFunction
 #define cuFuncGetAttribute hipFuncGetAttribute
 #define cuLaunchKernel hipModuleLaunchKernel

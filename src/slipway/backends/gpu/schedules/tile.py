@@ -93,8 +93,8 @@ def _has_tiles(attrs: Any, in_types: Sequence[Any], target: Any) -> bool:
 
 
 @register_strategy(
-    "nn.conv2d", "nn.dense", "nn.batch_matmul", name="threads.tile", applies=_has_tiles,
-    default=tile_knobs, space=tile_space, cost=tile_cost,
+    "nn.conv2d", "nn.dense", "nn.matmul", "nn.batch_matmul", name="threads.tile",
+    applies=_has_tiles, default=tile_knobs, space=tile_space, cost=tile_cost,
 )  # fmt: skip
 def schedule_tiles(
     problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: TileKnobs

@@ -55,8 +55,10 @@ typedef struct {
   slw_status (*read)(const void *from, void *host, size_t size_bytes);
   slw_status (*write)(void *to, const void *host, size_t size_bytes);
   slw_status (*copy)(const void *from, void *to, size_t size_bytes);
-  /* `code` is copied; the same code again is nothing new. */
+  /* `code` is copied, and held once more by each call; the last drop_code of it releases it, with what
+   * the driver made of it, once no work uses that. */
   slw_status (*add_code)(const char *digest, const void *code, size_t size_bytes);
+  void (*drop_code)(const char *digest);
   slw_status (*launch)(const slw_device_launch *launch);
   slw_status (*synchronize)(int32_t device_id);
   slw_status (*wait_all)(void); /* of the devices that something was done on */
@@ -67,6 +69,8 @@ typedef struct {
   slw_status (*mark)(int32_t device_id, uint64_t *out); /* behind what is queued */
   /* The time from one mark to a later one, for which it waits; both are given back. */
   slw_status (*between)(int32_t device_id, uint64_t from, uint64_t to, uint64_t *duration_ns);
+  /* Give released memory that is kept for later allocations back to the driver. NULL: none is kept. */
+  slw_status (*trim)(int32_t device_id);
 } slw_device_api;
 
 /** Enter the functions of a kind of device (a DLDeviceType), for the life of the process: memory is

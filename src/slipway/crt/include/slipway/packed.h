@@ -64,13 +64,19 @@ SLW_API int slw_packed_device_free(void *handle, const TVMFFIAny *args, int32_t 
                                    TVMFFIAny *result);
 SLW_API int slw_packed_device_add_code(void *handle, const TVMFFIAny *args, int32_t num_args,
                                        TVMFFIAny *result);
+SLW_API int slw_packed_device_drop_code(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                        TVMFFIAny *result);
 SLW_API int slw_packed_device_code(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                   TVMFFIAny *result);
+SLW_API int slw_packed_device_drop(void *handle, const TVMFFIAny *args, int32_t num_args,
                                    TVMFFIAny *result);
 SLW_API int slw_packed_device_empty(void *handle, const TVMFFIAny *args, int32_t num_args,
                                     TVMFFIAny *result);
 SLW_API int slw_packed_device_attribute(void *handle, const TVMFFIAny *args, int32_t num_args,
                                         TVMFFIAny *result);
 SLW_API int slw_packed_device_sync(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                   TVMFFIAny *result);
+SLW_API int slw_packed_device_trim(void *handle, const TVMFFIAny *args, int32_t num_args,
                                    TVMFFIAny *result);
 SLW_API int slw_packed_tensor_copy(void *handle, const TVMFFIAny *args, int32_t num_args,
                                    TVMFFIAny *result);

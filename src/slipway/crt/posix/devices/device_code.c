@@ -184,27 +184,51 @@ int slw_packed_device_free(void *handle, const TVMFFIAny *args, int32_t num_args
   return 0;
 }
 
-/* (device type, code): make code known to a kind of device. */
+static int digest_of(const TVMFFIAny *arg, const char **digest) {
+  size_t size = 0;
+  return (slw_any_get_bytes(arg, digest, &size) == SLW_OK && size == 2U * SLW_SHA256_BYTES)
+             ? 0
+             : slw_error_setf("TypeError", "the digest of code is its SHA-256 in hexadecimal");
+}
+
+/* (device type, code): make code known to a kind of device. -> its digest, to drop it by */
 int slw_packed_device_add_code(void *handle, const TVMFFIAny *args, int32_t num_args,
                                TVMFFIAny *result) {
   const slw_device_api *api = (num_args == 2) ? api_of(&args[0]) : NULL;
   const char *code = NULL;
+  char digest[SLW_DEVICE_DIGEST_BYTES];
   size_t size = 0;
   (void)handle;
-  (void)result;
   if (api == NULL) {
     return -1;
   }
   if (slw_any_get_bytes(&args[1], &code, &size) != SLW_OK) {
     return slw_error_setf("TypeError", "the code of a device is bytes");
   }
-  return (slw_device_code_known(api, code, size) == SLW_OK) ? 0 : -1;
+  slw_device_digest(code, size, digest);
+  return (api->add_code(digest, code, size) == SLW_OK &&
+          slw_any_set_string(result, digest, sizeof digest - 1U) == SLW_OK)
+             ? 0
+             : -1;
 }
 
-slw_status slw_device_code_known(const slw_device_api *api, const void *code, size_t size_bytes) {
+/* (device type, digest): what was made known is not needed any more. */
+int slw_packed_device_drop_code(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                TVMFFIAny *result) {
+  const slw_device_api *api = (num_args == 2) ? api_of(&args[0]) : NULL;
+  const char *digest = NULL;
+  (void)handle;
+  (void)result;
+  if (api == NULL || digest_of(&args[1], &digest) != 0) {
+    return -1;
+  }
+  api->drop_code(digest);
+  return 0;
+}
+
+void slw_device_digest(const void *code, size_t size_bytes, char *digest) {
   static const char HEX[] = "0123456789abcdef";
   uint8_t sum[SLW_SHA256_BYTES];
-  char digest[2 * SLW_SHA256_BYTES + 1];
   slw_sha256 hash;
   slw_sha256_init(&hash);
   slw_sha256_update(&hash, code, size_bytes);
@@ -213,38 +237,86 @@ slw_status slw_device_code_known(const slw_device_api *api, const void *code, si
     digest[2U * i] = HEX[sum[i] >> 4];
     digest[2U * i + 1U] = HEX[sum[i] & 15U];
   }
-  digest[sizeof digest - 1U] = '\0';
-  return api->add_code(digest, code, size_bytes);
+  digest[2U * SLW_SHA256_BYTES] = '\0';
+}
+
+/* The code of one kind of device among a library's. */
+typedef struct {
+  const slw_device_api *api; /* NULL: this runtime has none of the kind */
+  const uint8_t *code;
+  size_t size_bytes;
+} record;
+
+/* Take the record at the front off `data`. @return 0: there is none; -1: it is damaged */
+static int next_record(const uint8_t **data, size_t *size_bytes, record *out) {
+  int32_t kind = 0;
+  uint64_t size = 0;
+  if (*size_bytes < RECORD_HEAD_BYTES) {
+    return 0;
+  }
+  memcpy(&kind, *data + 4, sizeof kind);
+  memcpy(&size, *data + 8, sizeof size);
+  if (memcmp(*data, "SLWD", 4) != 0 || size > *size_bytes - RECORD_HEAD_BYTES) {
+    return -1;
+  }
+  out->api = slw_device_find(kind);
+  out->code = *data + RECORD_HEAD_BYTES;
+  out->size_bytes = (size_t)size;
+  size = (size + RECORD_HEAD_BYTES + 7U) & ~(uint64_t)7U;
+  size = (size < *size_bytes) ? size : *size_bytes;
+  *data += size;
+  *size_bytes -= (size_t)size;
+  return 1;
+}
+
+/* Drop what lies in front of `end`. */
+static void drop_until(const uint8_t *at, const uint8_t *end) {
+  char digest[SLW_DEVICE_DIGEST_BYTES];
+  size_t left = (size_t)(end - at);
+  record found;
+  while (next_record(&at, &left, &found) > 0) {
+    if (found.api != NULL) {
+      slw_device_digest(found.code, found.size_bytes, digest);
+      found.api->drop_code(digest);
+    }
+  }
 }
 
 slw_status slw_device_code_add(const void *data, size_t size_bytes, const char *name) {
   const uint8_t *at = data;
-  while (size_bytes >= RECORD_HEAD_BYTES) {
-    int32_t kind = 0;
-    uint64_t size = 0;
-    const slw_device_api *api;
-    memcpy(&kind, at + 4, sizeof kind);
-    memcpy(&size, at + 8, sizeof size);
-    if (memcmp(at, "SLWD", 4) != 0 || size > size_bytes - RECORD_HEAD_BYTES) {
-      (void)slw_error_setf("ArtifactError", "%s: its code for devices is damaged. Export it again.",
-                           name);
-      return SLW_ERROR_FORMAT;
+  const uint8_t *begin = data;
+  char digest[SLW_DEVICE_DIGEST_BYTES];
+  record found;
+  int more = next_record(&at, &size_bytes, &found);
+  for (; more > 0; more = next_record(&at, &size_bytes, &found)) {
+    if (found.api != NULL) {
+      slw_device_digest(found.code, found.size_bytes, digest);
+      if (found.api->add_code(digest, found.code, found.size_bytes) != SLW_OK) {
+        drop_until(begin, found.code - RECORD_HEAD_BYTES);
+        return SLW_ERROR_MEMORY;
+      }
     }
-    api = slw_device_find(kind);
-    if (api != NULL && slw_device_code_known(api, at + RECORD_HEAD_BYTES, (size_t)size) != SLW_OK) {
-      return SLW_ERROR_MEMORY;
-    }
-    size = (size + RECORD_HEAD_BYTES + 7U) & ~(uint64_t)7U;
-    if (size >= size_bytes) {
-      break;
-    }
-    at += size;
-    size_bytes -= (size_t)size;
+  }
+  if (more < 0) {
+    drop_until(begin, at);
+    (void)slw_error_setf("ArtifactError", "%s: its code for devices is damaged. Export it again.",
+                         name);
+    return SLW_ERROR_FORMAT;
   }
   return SLW_OK;
 }
 
+void slw_device_code_drop(const void *data, size_t size_bytes) {
+  drop_until(data, (const uint8_t *)data + size_bytes);
+}
+
 /* --- a file of code as a module --------------------------------------------------------------- */
+
+typedef struct {
+  slw_module head;
+  const slw_device_api *api;
+  char digest[SLW_DEVICE_DIGEST_BYTES];
+} code_module;
 
 static slw_status no_function(slw_module *module, const char *name, slw_function *out) {
   (void)module;
@@ -253,7 +325,11 @@ static slw_status no_function(slw_module *module, const char *name, slw_function
   return SLW_ERROR_NOT_FOUND;
 }
 
-static void destroy_module(slw_module *module) { free(module); }
+static void destroy_module(slw_module *module) {
+  code_module *self = (code_module *)(void *)module;
+  self->api->drop_code(self->digest);
+  free(self);
+}
 
 static const slw_module_class CODE_CLASS = {"device_code", no_function, destroy_module};
 
@@ -278,32 +354,33 @@ int slw_device_is_code(const char *path) { return kind_of_code(path) != 0; }
 
 slw_status slw_device_module_open(const char *path, slw_module **out) {
   slw_file file;
-  const slw_device_api *api;
-  slw_module *made;
+  code_module *made;
   slw_status status = slw_file_read(&file, path);
   if (status != SLW_OK) {
     return status;
   }
   slw_devices_setup();
-  api = slw_device_find(kind_of_code(path));
-  if (api == NULL) {
-    slw_file_free(&file);
-    (void)slw_error_setf("DeviceError", "%s: this runtime has no devices that take such code", path);
-    return SLW_ERROR_UNSUPPORTED;
-  }
-  status = slw_device_code_known(api, file.bytes, file.size_bytes);
-  slw_file_free(&file);
   made = calloc(1, sizeof *made);
-  if (status == SLW_OK && made == NULL) {
+  if (made == NULL) {
+    slw_file_free(&file);
     slw_error_set("MemoryError", "no memory for a module");
-    status = SLW_ERROR_MEMORY;
+    return SLW_ERROR_MEMORY;
   }
+  made->api = slw_device_find(kind_of_code(path));
+  if (made->api == NULL) {
+    (void)slw_error_setf("DeviceError", "%s: this runtime has no devices that take such code", path);
+    status = SLW_ERROR_UNSUPPORTED;
+  } else {
+    slw_device_digest(file.bytes, file.size_bytes, made->digest);
+    status = made->api->add_code(made->digest, file.bytes, file.size_bytes);
+  }
+  slw_file_free(&file);
   if (status != SLW_OK) {
     free(made);
     return status;
   }
-  slw_module_init(made, &CODE_CLASS);
-  *out = made;
+  slw_module_init(&made->head, &CODE_CLASS);
+  *out = &made->head;
   return SLW_OK;
 }
 
@@ -318,6 +395,20 @@ int slw_packed_device_code(void *handle, const TVMFFIAny *args, int32_t num_args
     return slw_error_setf("TypeError", "device_code takes bytes");
   }
   return (slw_device_code_add(data, size, "the library") == SLW_OK) ? 0 : -1;
+}
+
+/* (code bytes of a library): see slw_device_code_drop. */
+int slw_packed_device_drop(void *handle, const TVMFFIAny *args, int32_t num_args,
+                           TVMFFIAny *result) {
+  const char *data = NULL;
+  size_t size = 0;
+  (void)handle;
+  (void)result;
+  if (num_args != 1 || slw_any_get_bytes(&args[0], &data, &size) != SLW_OK) {
+    return slw_error_setf("TypeError", "device_drop takes bytes");
+  }
+  slw_device_code_drop(data, size);
+  return 0;
 }
 
 /* (device type, device, type code, bits, lanes, extents...) -> tensor */
@@ -397,6 +488,18 @@ int slw_packed_device_sync(void *handle, const TVMFFIAny *args, int32_t num_args
     return -1;
   }
   return (api->synchronize((int32_t)args[1].v_int64) == SLW_OK) ? 0 : -1;
+}
+
+/* (device type, device): give memory that is only kept back to the driver */
+int slw_packed_device_trim(void *handle, const TVMFFIAny *args, int32_t num_args,
+                           TVMFFIAny *result) {
+  const slw_device_api *api = (num_args == 2) ? api_of(&args[0]) : NULL;
+  (void)handle;
+  (void)result;
+  if (api == NULL) {
+    return -1;
+  }
+  return (api->trim == NULL || api->trim((int32_t)args[1].v_int64) == SLW_OK) ? 0 : -1;
 }
 
 void slw_devices_setup(void) {

@@ -26,6 +26,7 @@ extern const char slw_device_child_end[] __attribute__((weak));
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of an exchange */
 static int channel = -1;
 static pid_t started_by;
+static pid_t lost_by; /* the process whose child has ended: with it, all that it had on devices */
 static uint32_t used; /* a bit for each kind of device that something was done on */
 
 static slw_status cannot(const char *why) {
@@ -34,6 +35,11 @@ static slw_status cannot(const char *why) {
                        "Python's server there: python -m slipway.exec.rpc_server",
                        why);
   return SLW_ERROR_UNSUPPORTED;
+}
+
+static slw_status has_ended(void) {
+  return cannot("has ended, with all that was on devices: its driver may have ended it (a new session "
+                "starts another), or the machine has no loader for it (a C library other than glibc)");
 }
 
 static int write_all(int file, const char *data, size_t size_bytes) {
@@ -64,6 +70,9 @@ static slw_status start(void) {
   pid_t child;
   if (channel >= 0 && started_by == getpid()) {
     return SLW_OK;
+  }
+  if (lost_by == getpid()) { /* another child would take old addresses for its own */
+    return has_ended();
   }
   if (channel >= 0) { /* of the process that this one was forked from */
     (void)close(channel);
@@ -106,8 +115,8 @@ static slw_status lost(void) {
   (void)close(channel);
   channel = -1;
   used = 0;
-  return cannot("has ended: the machine has no loader for it (a C library other than glibc), or the "
-                "driver has ended it");
+  lost_by = getpid();
+  return has_ended();
 }
 
 static slw_status told_error(const char *text, size_t size_bytes) {
@@ -230,6 +239,13 @@ static slw_status add_code(int32_t kind, const char *digest, const void *code,
   return exchange(&message, digest, 2U * SLW_SHA256_BYTES, code, size_bytes, NULL, 0, NULL);
 }
 
+static void drop_code(int32_t kind, const char *digest) {
+  slw_device_message message = message_of(SLW_DEVICE_DROP_CODE, kind, 0);
+  if (channel >= 0 && started_by == getpid()) {
+    (void)exchange(&message, digest, 2U * SLW_SHA256_BYTES, NULL, 0, NULL, 0, NULL);
+  }
+}
+
 static char *put(char *at, const void *data, size_t size_bytes) {
   memcpy(at, data, size_bytes);
   return at + size_bytes;
@@ -297,6 +313,12 @@ static slw_status between(int32_t kind, int32_t device, uint64_t from, uint64_t 
   return status;
 }
 
+/* Whether the kind keeps any memory is the child's to know. */
+static slw_status trim(int32_t kind, int32_t device) {
+  slw_device_message message = message_of(SLW_DEVICE_TRIM, kind, device);
+  return ask(&message);
+}
+
 static slw_status give_attribute(int32_t kind, int32_t device, int32_t attribute,
                                  TVMFFIAny *out) {
   slw_device_message message = message_of(SLW_DEVICE_ATTRIBUTE, kind, device);
@@ -339,6 +361,7 @@ static slw_status give_attribute(int32_t kind, int32_t device, int32_t attribute
   static slw_status name##_add_code(const char *digest, const void *code, size_t size_bytes) {     \
     return add_code(number, digest, code, size_bytes);                                             \
   }                                                                                                \
+  static void name##_drop_code(const char *digest) { drop_code(number, digest); }                  \
   static slw_status name##_launch(const slw_device_launch *launch) {                               \
     return launch_kernel(number, launch);                                                          \
   }                                                                                                \
@@ -352,10 +375,12 @@ static slw_status give_attribute(int32_t kind, int32_t device, int32_t attribute
   static slw_status name##_between(int32_t device, uint64_t from, uint64_t to, uint64_t *out) {    \
     return between(number, device, from, to, out);                                                 \
   }                                                                                                \
+  static slw_status name##_trim(int32_t device) { return trim(number, device); }                   \
   static const slw_device_api name##_api = {                                                       \
       #name,        name##_alloc,    name##_release, name##_where, name##_read,     name##_write,  \
-      name##_copy,  name##_add_code, name##_launch,  name##_sync,  name##_wait_all,                \
-      name##_attribute, name##_launches, name##_mark, name##_between,                              \
+      name##_copy,  name##_add_code, name##_drop_code, name##_launch, name##_sync,                 \
+      name##_wait_all, name##_attribute, name##_launches, name##_mark, name##_between,             \
+      name##_trim,                                                                                 \
   };                                                                                               \
   void slw_##name##_setup(void) { slw_device_register(number, &name##_api); }
 

@@ -17,12 +17,14 @@ typedef enum {
   SLW_DEVICE_WRITE,      /* first: address, the bytes */
   SLW_DEVICE_COPY,       /* first: from, second: to, third: bytes */
   SLW_DEVICE_ADD_CODE,   /* the digest, the code */
+  SLW_DEVICE_DROP_CODE,  /* the digest */
   SLW_DEVICE_LAUNCH,     /* slw_device_wire_launch, arguments, digest, kernel and signature */
   SLW_DEVICE_SYNC,       /* device */
   SLW_DEVICE_WAIT_ALL,   /* nothing */
   SLW_DEVICE_LAUNCHES,   /* device -> first: how many */
   SLW_DEVICE_MARK,       /* device -> first: the mark */
   SLW_DEVICE_BETWEEN,    /* device, first and second: marks -> first: nanoseconds */
+  SLW_DEVICE_TRIM,       /* device */
   SLW_DEVICE_ATTRIBUTE   /* device, first: which -> second: its type; first, or the text */
 } slw_device_op;
 

@@ -15,14 +15,17 @@ void slw_cuda_setup(void);
 void slw_hip_setup(void);
 void slw_vulkan_setup(void);
 
-/* Make code known to one kind, under its SHA-256. */
-slw_status slw_device_code_known(const slw_device_api *api, const void *code, size_t size_bytes);
+/* What code is known under: its SHA-256 in hexadecimal, with a NUL. */
+#define SLW_DEVICE_DIGEST_BYTES 65
+void slw_device_digest(const void *code, size_t size_bytes, char *digest);
 
-/* Hand the code of devices that a library carries to them: its data __slipway_device_code. */
+/* Hand the code of devices that a library carries to them, its data __slipway_device_code, and take it
+ * from them when the library is closed. */
 SLW_API slw_status slw_device_code_add(const void *data, size_t size_bytes, const char *name);
+SLW_API void slw_device_code_drop(const void *data, size_t size_bytes);
 
 /* Whether a file's name says that it is code of a device; such a file as a module that has no
- * function: what it holds is known to the device from then on. */
+ * function: what it holds is known to the device as long as the module lives. */
 int slw_device_is_code(const char *path);
 slw_status slw_device_module_open(const char *path, slw_module **out);
 

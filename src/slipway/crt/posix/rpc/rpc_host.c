@@ -126,6 +126,7 @@ static int get_global(void *context, const char *name, TVMFFIAny *out) {
   } own[] = {
       {"runtime.config_threadpool", slw_packed_config_threadpool},
       {"runtime.device_sync", slw_packed_device_sync},
+      {"runtime.device_trim", slw_packed_device_trim},
       {"slipway.about", slw_packed_about},
       {"rpc.Connect", slw_packed_rpc_connect},
       {"rpc.PopenSession", slw_packed_rpc_popen},

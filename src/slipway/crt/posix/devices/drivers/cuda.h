@@ -16,6 +16,7 @@
 #define slw_cuda_failed slw_hip_failed
 #define slw_cuda_program slw_hip_program
 #define slw_cuda_kernel slw_hip_kernel
+#define slw_cuda_drop slw_hip_drop
 #define slw_cuda_setup slw_hip_setup
 #define SLW_GPU_KIND kDLROCM
 #define SLW_GPU_NAME "rocm"
@@ -91,6 +92,7 @@ enum {
     (void *, cu_int, cu_pointer)) \
   X(ModuleLoadDataEx, SLW_GPU_CALL("ModuleLoadDataEx", "ModuleLoadDataEx"), \
     (cu_object *, const void *, unsigned, cu_int *, void **)) \
+  X(ModuleUnload, SLW_GPU_CALL("ModuleUnload", "ModuleUnload"), (cu_object)) \
   X(ModuleGetFunction, SLW_GPU_CALL("ModuleGetFunction", "ModuleGetFunction"), \
     (cu_object *, cu_object, const char *)) \
   X(FuncGetAttribute, SLW_GPU_CALL("FuncGetAttribute", "FuncGetAttribute"), \
@@ -127,11 +129,12 @@ cu_int slw_cuda_handle(int32_t device_id);
 /* Set the thread's error: `what` could not be done on a device. */
 slw_status slw_cuda_failed(int32_t device_id, const char *what, cu_int code);
 
-/* --- cuda_code.c; the device is in use --- */
+/* --- cuda_code.c; the device is in use, but to drop a program --- */
 
 slw_status slw_cuda_program(int32_t device_id, const slw_device_text *code, const char *kernel,
                             uint64_t *handle);
 slw_status slw_cuda_kernel(int32_t device_id, uint64_t program, const slw_device_launch *launch,
                            slw_device_kernel *out);
+void slw_cuda_drop(int32_t device_id, const slw_device_program *program);
 
 #endif /* SLIPWAY_CUDA_H_ */

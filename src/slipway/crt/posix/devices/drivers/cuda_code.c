@@ -40,10 +40,20 @@ slw_status slw_cuda_kernel(int32_t device_id, uint64_t program, const slw_device
   cu_int error =
       slw_cu.ModuleGetFunction(&kernel, (cu_object)(uintptr_t)program, launch->kernel);
   if (error != CU_SUCCESS) {
-    return slw_cuda_failed(device_id, launch->kernel, error);
+    char what[160];
+    (void)slw_format(what, sizeof what, "finding kernel %s", launch->kernel);
+    return slw_cuda_failed(device_id, what, error);
   }
   (void)slw_cu.FuncGetAttribute(&most, CU_FUNC_MAX_THREADS_PER_BLOCK, kernel);
   out->most_threads = (most > 0) ? (size_t)most : 0U;
   out->handles[0] = (uint64_t)(uintptr_t)kernel;
   return SLW_OK;
+}
+
+/* The kernels are parts of the module; queued work may still use them. */
+void slw_cuda_drop(int32_t device_id, const slw_device_program *program) {
+  if (slw_cuda_use(device_id)) {
+    (void)slw_cu.CtxSynchronize();
+    (void)slw_cu.ModuleUnload((cu_object)(uintptr_t)program->handle);
+  }
 }

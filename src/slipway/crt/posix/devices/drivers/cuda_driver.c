@@ -37,6 +37,7 @@ slw_device_driver slw_cuda = {
     .name = name_of,
     .program = slw_cuda_program,
     .kernel = slw_cuda_kernel,
+    .drop = slw_cuda_drop,
     SLW_DRIVER_LOCKS,
 };
 
@@ -78,16 +79,31 @@ int slw_cuda_use(int32_t device_id) {
   return code == CU_SUCCESS || slw_cuda_failed(device_id, "opening it", code) == SLW_OK;
 }
 
+/* What to do; the numbers are those of both drivers.  After a fault in a kernel all later calls fail. */
+static const char *advice_of(cu_int code) {
+  static const slw_driver_error KNOWN[] = {
+      {2, ": " SLW_WHEN_FULL},
+      {700, ": the kernel read or wrote outside of its tensors; " SLW_WHEN_LOST},
+      {701, ": the kernel takes more registers or shared memory than the device has: compile for a "
+            "target with a smaller -max_threads_per_block"},
+      {702, ": the kernel ran for too long; " SLW_WHEN_LOST},
+      {716, ": the kernel read or wrote at an address of no element; " SLW_WHEN_LOST},
+      {719, ": " SLW_WHEN_LOST},
+      {0, NULL},
+  };
+  return slw_driver_words(KNOWN, code, "");
+}
+
 slw_status slw_cuda_failed(int32_t device_id, const char *what, cu_int code) {
   const char *name = NULL;
   const char *words = NULL;
-  char both[160];
+  char both[480];
   if (slw_cu.GetErrorName(code, &name) != CU_SUCCESS || name == NULL) {
     name = "an error that this driver does not name";
   }
   if (slw_cu.GetErrorString(code, &words) != CU_SUCCESS || words == NULL) {
     words = "no more is known";
   }
-  (void)slw_format(both, sizeof both, "%s: %s", name, words);
+  (void)slw_format(both, sizeof both, "%s: %s%s", name, words, advice_of(code));
   return slw_driver_failed(&slw_cuda, device_id, what, code, both);
 }

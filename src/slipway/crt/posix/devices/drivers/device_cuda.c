@@ -102,6 +102,8 @@ static slw_status add_code(const char *digest, const void *code, size_t size_byt
   return slw_driver_add_code(&slw_cuda, digest, code, size_bytes);
 }
 
+static void drop_code(const char *digest) { slw_driver_drop_code(&slw_cuda, digest); }
+
 /* --- launching ------------------------------------------------------------------------------- */
 
 static slw_status enqueue(const slw_device_launch *launch, int32_t device_id, cu_object kernel) {
@@ -243,8 +245,8 @@ static slw_status give_attribute(int32_t device_id, int32_t attribute, TVMFFIAny
 
 static const slw_device_api API = {
     SLW_GPU_NAME,       alloc_memory, release_memory,    device_of,     read_memory, write_memory,
-    copy_memory,  add_code, launch_kernel, synchronize,   wait_all,    give_attribute,
-    launches,     mark,         between,
+    copy_memory,  add_code,     drop_code,     launch_kernel, synchronize,   wait_all,
+    give_attribute, launches,   mark,          between,         NULL,
 };
 
 void slw_cuda_setup(void) { slw_device_register(SLW_GPU_KIND, &API); }

@@ -118,10 +118,35 @@ slw_status slw_driver_wait(slw_device_driver *driver,
   return status;
 }
 
-slw_status slw_driver_failed(const slw_device_driver *driver, int32_t device_id, const char *what,
+static void copy_last(slw_device_driver *driver, int32_t device_id, char *out) {
+  out[0] = '\0';
+  if (device_id >= 0 && device_id < SLW_MAX_DEVICES) {
+    (void)pthread_mutex_lock(&driver->last_lock);
+    memcpy(out, driver->last[device_id], SLW_KERNEL_CHARS);
+    (void)pthread_mutex_unlock(&driver->last_lock);
+  }
+}
+
+static void note_last(slw_device_driver *driver, int32_t device_id, const char *kernel) {
+  (void)pthread_mutex_lock(&driver->last_lock);
+  (void)slw_format(driver->last[device_id], SLW_KERNEL_CHARS, "%s", kernel);
+  (void)pthread_mutex_unlock(&driver->last_lock);
+}
+
+slw_status slw_driver_failed(slw_device_driver *driver, int32_t device_id, const char *what,
                              int32_t code, const char *words) {
-  (void)slw_error_setf("DeviceError", "%s(%d) (%s): %s failed with error %d (%s).", driver->kind,
-                       (int)device_id, driver->name(device_id), what, (int)code, words);
+  char last[SLW_KERNEL_CHARS];
+  copy_last(driver, device_id, last);
+  if (last[0] == '\0' || strstr(what, last) != NULL) {
+    (void)slw_error_setf("DeviceError", "%s(%d) (%s): %s failed with error %d (%s).", driver->kind,
+                         (int)device_id, driver->name(device_id), what, (int)code, words);
+  } else {
+    (void)slw_error_setf("DeviceError",
+                         "%s(%d) (%s): %s failed with error %d (%s). The last kernel that it was given "
+                         "is %s.",
+                         driver->kind, (int)device_id, driver->name(device_id), what, (int)code,
+                         words, last);
+  }
   return SLW_ERROR_CALL;
 }
 
@@ -138,7 +163,7 @@ slw_status slw_driver_refused(const slw_device_driver *driver, int32_t device_id
   (void)slw_error_setf("DeviceError",
                        "the driver of %s(%d) (%s) refused the code of kernel %s (error %d): %s%s",
                        driver->kind, (int)device_id, driver->name(device_id), kernel, (int)code,
-                       (log[0] != '\0') ? log : "it says no more", advice);
+                       (log[0] != '\0') ? log : "it says no more. A newer driver may take it.", advice);
   return SLW_ERROR_CALL;
 }
 
@@ -184,6 +209,7 @@ slw_status slw_driver_of_launch(slw_device_driver *driver, const slw_device_laun
   }
   if (*device_id >= 0 && *device_id < SLW_MAX_DEVICES) {
     ++driver->launches[*device_id];
+    note_last(driver, *device_id, launch->kernel);
   }
   return SLW_OK;
 }

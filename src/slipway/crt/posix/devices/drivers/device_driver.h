@@ -11,6 +11,7 @@
 
 #define SLW_DIGEST_CHARS 64
 #define SLW_MAX_DEVICES 16
+#define SLW_KERNEL_CHARS 96 /* of a name that is kept for messages, with its NUL */
 
 /* A kernel as the driver has compiled it. */
 typedef struct slw_device_kernel {
@@ -31,6 +32,7 @@ typedef struct slw_device_program {
 /* Code that was made known. */
 typedef struct slw_device_text {
   struct slw_device_text *next;
+  size_t holders; /* libraries and files it was loaded with */
   slw_device_program *programs;
   size_t size_bytes;
   char digest[SLW_DIGEST_CHARS];
@@ -54,19 +56,25 @@ typedef struct {
                         uint64_t *handle);
   slw_status (*kernel)(int32_t device_id, uint64_t program, const slw_device_launch *launch,
                        slw_device_kernel *out);
+  /* Release a program and its kernels once no work uses them; the cache's lock is not held. */
+  void (*drop)(int32_t device_id, const slw_device_program *program);
 
   int is_looked_for;
   char missing[200]; /* what keeps it from working here; empty: nothing */
   int32_t num_devices;
   uint32_t opened; /* a bit for each device on which something was done */
   _Atomic uint64_t launches[SLW_MAX_DEVICES];
+  char last[SLW_MAX_DEVICES][SLW_KERNEL_CHARS]; /* the kernel that each was given last */
   pid_t opened_by; /* drivers have threads, which a fork of the process does not have */
   slw_device_text *known;
   pthread_mutex_t lock;       /* of what is opened and looked for */
   pthread_mutex_t cache_lock; /* of `known` */
+  pthread_mutex_t last_lock;  /* of `last` */
 } slw_device_driver;
 
-#define SLW_DRIVER_LOCKS .lock = PTHREAD_MUTEX_INITIALIZER, .cache_lock = PTHREAD_MUTEX_INITIALIZER
+#define SLW_DRIVER_LOCKS                                                                           \
+  .lock = PTHREAD_MUTEX_INITIALIZER, .cache_lock = PTHREAD_MUTEX_INITIALIZER,                      \
+  .last_lock = PTHREAD_MUTEX_INITIALIZER
 
 /* Whether there is a device of this number; nothing is said where there is none. */
 int slw_driver_has(slw_device_driver *driver, int32_t device_id);
@@ -84,8 +92,9 @@ uint64_t slw_driver_launches(const slw_device_driver *driver, int32_t device_id)
 /* Wait for each device on which something was done. Opens nothing. */
 slw_status slw_driver_wait(slw_device_driver *driver, slw_status (*synchronize)(int32_t device_id));
 
-/* Set the thread's error: `what` could not be done on a device. */
-slw_status slw_driver_failed(const slw_device_driver *driver, int32_t device_id, const char *what,
+/* Set the thread's error: `what` could not be done on a device. It names the kernel that the device was
+ * given last: drivers tell of what a kernel did when something else is asked. */
+slw_status slw_driver_failed(slw_device_driver *driver, int32_t device_id, const char *what,
                              int32_t code, const char *words);
 
 /* The sentence of an error's number in a table that ends with a NULL, or `other`. */
@@ -95,14 +104,23 @@ typedef struct {
 } slw_driver_error;
 const char *slw_driver_words(const slw_driver_error *known, int32_t code, const char *other);
 
-/* Set the thread's error: the driver does not take the code of a kernel; `log` may be empty. */
+/* Set the thread's error: the driver does not take the code of a kernel. `log` is what it says. */
 slw_status slw_driver_refused(const slw_device_driver *driver, int32_t device_id,
                               const char *kernel, int32_t code, const char *log,
                               const char *advice);
 
-/* Put a copy of code to what is known. */
+/* What is done about memory that is full, and about a lost device: parts of the drivers' tables. */
+#define SLW_WHEN_FULL                                                                              \
+  "its memory is full: delete arrays and modules that are not needed, trim() the device, or compute " \
+  "less at once"
+#define SLW_WHEN_LOST                                                                              \
+  "the device is lost, with what was in its memory; arrays of the host are not. Start the program, or " \
+  "the session with its server, again, and look at the system's log (dmesg)"
+
+/* Put a copy of code to what is known, or hold once more what is; drop it as often. */
 slw_status slw_driver_add_code(slw_device_driver *driver, const char *digest, const void *code,
                                size_t size_bytes);
+void slw_driver_drop_code(slw_device_driver *driver, const char *digest);
 
 /* The kernel of a launch, compiled for the device; NULL with the thread's error set. */
 const slw_device_kernel *slw_driver_kernel(slw_device_driver *driver, int32_t device_id,

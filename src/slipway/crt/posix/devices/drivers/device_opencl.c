@@ -91,6 +91,8 @@ static slw_status add_code(const char *digest, const void *code, size_t size_byt
   return slw_driver_add_code(&slw_opencl, digest, code, size_bytes);
 }
 
+static void drop_code(const char *digest) { slw_driver_drop_code(&slw_opencl, digest); }
+
 /* --- launching ------------------------------------------------------------------------------- */
 
 static slw_status set_arguments(const slw_device_launch *launch, int32_t device_id,
@@ -293,8 +295,9 @@ static slw_status give_attribute(int32_t device_id, int32_t attribute, TVMFFIAny
 
 static const slw_device_api OPENCL = {
     "opencl",     slw_opencl_alloc, slw_opencl_release,  device_of,     read_memory,
-    write_memory, copy_memory,      add_code, launch_kernel, synchronize,
-    wait_all,     give_attribute,   launches,            mark,          between,
+    write_memory, copy_memory,      add_code,            drop_code,     launch_kernel,
+    synchronize,  wait_all,         give_attribute,      launches,      mark,
+    between,         NULL,
 };
 
 void slw_opencl_setup(void) { slw_device_register(kDLOpenCL, &OPENCL); }

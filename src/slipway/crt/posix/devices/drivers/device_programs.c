@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The code that kernels come from: under its SHA-256, compiled by a device's driver when the first
- * of its kernels is launched there, and kept for the life of the process. */
+ * of its kernels is launched there, and kept until the last library that has the code is closed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +24,9 @@ static void *make_room(size_t size_bytes) {
 
 static slw_status add_text(slw_device_text **known, const char *digest, const void *code,
                            size_t size_bytes) {
-  slw_device_text *made;
-  if (find_text(*known, digest) != NULL) {
+  slw_device_text *made = find_text(*known, digest);
+  if (made != NULL) {
+    ++made->holders;
     return SLW_OK;
   }
   made = make_room(sizeof *made + size_bytes + 1U);
@@ -35,6 +36,7 @@ static slw_status add_text(slw_device_text **known, const char *digest, const vo
   memcpy(made->digest, digest, SLW_DIGEST_CHARS);
   memcpy(made->text, code, size_bytes);
   made->size_bytes = size_bytes;
+  made->holders = 1;
   made->next = *known;
   *known = made;
   return SLW_OK;
@@ -47,6 +49,49 @@ slw_status slw_driver_add_code(slw_device_driver *driver, const char *digest, co
   status = add_text(&driver->known, digest, code, size_bytes);
   (void)pthread_mutex_unlock(&driver->cache_lock);
   return status;
+}
+
+/* Take what nobody holds any more off the list; NULL where somebody does. */
+static slw_device_text *take_unheld(slw_device_text **known, const char *digest) {
+  slw_device_text *found;
+  while (*known != NULL && strncmp((*known)->digest, digest, SLW_DIGEST_CHARS) != 0) {
+    known = &(*known)->next;
+  }
+  found = *known;
+  if (found == NULL || --found->holders > 0U) {
+    return NULL;
+  }
+  *known = found->next;
+  return found;
+}
+
+static void release_programs(slw_device_driver *driver, slw_device_program *program) {
+  int works = slw_driver_works(driver); /* not in a fork: there the driver is another process's */
+  while (program != NULL) {
+    slw_device_program *gone = program;
+    slw_device_kernel *kernel = gone->kernels;
+    if (works) {
+      driver->drop(gone->device_id, gone);
+    }
+    while (kernel != NULL) {
+      slw_device_kernel *next = kernel->next;
+      free(kernel);
+      kernel = next;
+    }
+    program = gone->next;
+    free(gone);
+  }
+}
+
+void slw_driver_drop_code(slw_device_driver *driver, const char *digest) {
+  slw_device_text *gone;
+  (void)pthread_mutex_lock(&driver->cache_lock);
+  gone = take_unheld(&driver->known, digest);
+  (void)pthread_mutex_unlock(&driver->cache_lock);
+  if (gone != NULL && gone->programs != NULL) {
+    release_programs(driver, gone->programs);
+  }
+  free(gone);
 }
 
 static slw_device_program *compiled(const slw_device_driver *driver, int32_t device_id,

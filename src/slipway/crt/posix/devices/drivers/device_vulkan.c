@@ -138,6 +138,8 @@ static slw_status add_code(const char *digest, const void *code, size_t size_byt
   return slw_driver_add_code(&slw_vulkan, digest, code, size_bytes);
 }
 
+static void drop_code(const char *digest) { slw_driver_drop_code(&slw_vulkan, digest); }
+
 /* --- launching ------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -338,16 +340,6 @@ static slw_status set_version(TVMFFIAny *out, uint32_t version) {
   return slw_any_set_string(out, text, used);
 }
 
-static uint64_t memory_of(const slw_vulkan_device *device) {
-  uint64_t most = 0;
-  for (uint32_t i = 0; i < device->memory.num_heaps; ++i) {
-    if ((device->memory.heaps[i].flags & 1U) != 0U && device->memory.heaps[i].size_bytes > most) {
-      most = device->memory.heaps[i].size_bytes;
-    }
-  }
-  return most;
-}
-
 static slw_status give_attribute(int32_t device_id, int32_t attribute, TVMFFIAny *out) {
   const slw_vulkan_device *device;
   const vk_properties *is;
@@ -378,7 +370,7 @@ static slw_status give_attribute(int32_t device_id, int32_t attribute, TVMFFIAny
     case SLW_DEVICE_DRIVER_VERSION:
       return set_version(out, is->driver);
     case SLW_DEVICE_TOTAL_GLOBAL_MEMORY:
-      return slw_device_give_int(out, memory_of(device));
+      return slw_device_give_int(out, slw_vulkan_memory_of(device));
     default:
       return SLW_OK;
   }
@@ -386,8 +378,9 @@ static slw_status give_attribute(int32_t device_id, int32_t attribute, TVMFFIAny
 
 static const slw_device_api VULKAN = {
     "vulkan",     slw_vulkan_alloc, slw_vulkan_release,  device_of,     read_memory,
-    write_memory, copy_memory,      add_code, launch_kernel, synchronize,
-    wait_all,     give_attribute,   slw_vulkan_launches, slw_vulkan_mark, slw_vulkan_between,
+    write_memory, copy_memory,      add_code,            drop_code,       launch_kernel,
+    synchronize,  wait_all,         give_attribute,      slw_vulkan_launches, slw_vulkan_mark,
+    slw_vulkan_between, slw_vulkan_trim,
 };
 
 void slw_vulkan_setup(void) { slw_device_register(kDLVulkan, &VULKAN); }

@@ -14,6 +14,10 @@ typedef void *cl_object;
 enum {
   CL_SUCCESS = 0,
   CL_DEVICE_NOT_FOUND = -1,
+  CL_DEVICE_NOT_AVAILABLE = -2,
+  CL_MEM_OBJECT_ALLOCATION_FAILURE = -4,
+  CL_OUT_OF_RESOURCES = -5,
+  CL_OUT_OF_HOST_MEMORY = -6,
   CL_BUILD_PROGRAM_FAILURE = -11,
   CL_DEVICE_TYPE_CPU = 2,
   CL_DEVICE_TYPE_GPU = 4,
@@ -73,6 +77,7 @@ typedef struct {
   X(BuildProgram, cl_int, (cl_object, cl_uint, const cl_object *, const char *, void *, void *))  \
   X(GetProgramBuildInfo, cl_int, (cl_object, cl_object, cl_uint, size_t, void *, size_t *))       \
   X(ReleaseProgram, cl_int, (cl_object))                                                          \
+  X(ReleaseKernel, cl_int, (cl_object))                                                           \
   X(CreateKernel, cl_object, (cl_object, const char *, cl_int *))                                 \
   X(GetKernelWorkGroupInfo, cl_int, (cl_object, cl_object, cl_uint, size_t, void *, size_t *))    \
   X(SetKernelArg, cl_int, (cl_object, cl_uint, size_t, const void *))                             \
@@ -129,5 +134,6 @@ slw_status slw_opencl_program(int32_t device_id, const slw_device_text *code, co
                               uint64_t *handle);
 slw_status slw_opencl_kernel(int32_t device_id, uint64_t program, const slw_device_launch *launch,
                              slw_device_kernel *out);
+void slw_opencl_drop(int32_t device_id, const slw_device_program *program);
 
 #endif /* SLIPWAY_OPENCL_H_ */

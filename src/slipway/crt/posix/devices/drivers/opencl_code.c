@@ -22,6 +22,12 @@ static slw_status tell_build_log(const slw_opencl_device *device, int32_t device
                             (length > sizeof log - 1) ? "its log is too long to be shown" : log, "");
 }
 
+/* Whether what failed is no matter of the code. */
+static int is_for_lack(cl_int error) {
+  return error == CL_OUT_OF_RESOURCES || error == CL_OUT_OF_HOST_MEMORY ||
+         error == CL_MEM_OBJECT_ALLOCATION_FAILURE || error == CL_DEVICE_NOT_AVAILABLE;
+}
+
 /* PoCL before 4.0 divides kernels at their barriers after it has optimised them, and ends the process
  * (an assertion of its own) where jumps into a loop were threaded past one: not optimised so early,
  * the kernels are as legal, and those without barriers need nothing. */
@@ -120,6 +126,7 @@ slw_status slw_opencl_program(int32_t device_id, const slw_device_text *code, co
   const slw_opencl_device *device = slw_opencl_device_of(device_id);
   const char *text = code->text;
   char options[OPTIONS_BYTES];
+  char what[160];
   cl_int error = CL_SUCCESS;
   program_key key;
   slw_status status;
@@ -136,11 +143,14 @@ slw_status slw_opencl_program(int32_t device_id, const slw_device_text *code, co
   }
   program = slw_cl.CreateProgramWithSource(device->context, 1, &text, &code->size_bytes, &error);
   if (error != CL_SUCCESS) {
-    return slw_opencl_failed(device_id, "taking a program", error);
+    (void)slw_format(what, sizeof what, "taking the code of kernel %s", kernel);
+    return slw_opencl_failed(device_id, what, error);
   }
   error = slw_cl.BuildProgram(program, 1, &device->id, options, NULL, NULL);
   if (error != CL_SUCCESS) {
-    status = tell_build_log(device, device_id, program, kernel, error);
+    (void)slw_format(what, sizeof what, "compiling kernel %s", kernel);
+    status = is_for_lack(error) ? slw_opencl_failed(device_id, what, error)
+                                : tell_build_log(device, device_id, program, kernel, error);
     (void)slw_cl.ReleaseProgram(program);
     return status;
   }
@@ -156,10 +166,21 @@ slw_status slw_opencl_kernel(int32_t device_id, uint64_t program, const slw_devi
   cl_object kernel =
       slw_cl.CreateKernel((cl_object)(uintptr_t)program, launch->kernel, &error);
   if (error != CL_SUCCESS) {
-    return slw_opencl_failed(device_id, launch->kernel, error);
+    char what[160];
+    (void)slw_format(what, sizeof what, "making kernel %s", launch->kernel);
+    return slw_opencl_failed(device_id, what, error);
   }
   (void)slw_cl.GetKernelWorkGroupInfo(kernel, device->id, CL_KERNEL_WORK_GROUP_SIZE,
                                       sizeof out->most_threads, &out->most_threads, NULL);
   out->handles[0] = (uint64_t)(uintptr_t)kernel;
   return SLW_OK;
+}
+
+/* The driver keeps what queued work still uses. */
+void slw_opencl_drop(int32_t device_id, const slw_device_program *program) {
+  (void)device_id;
+  for (const slw_device_kernel *kernel = program->kernels; kernel != NULL; kernel = kernel->next) {
+    (void)slw_cl.ReleaseKernel((cl_object)(uintptr_t)kernel->handles[0]);
+  }
+  (void)slw_cl.ReleaseProgram((cl_object)(uintptr_t)program->handle);
 }

@@ -31,6 +31,7 @@ slw_device_driver slw_opencl = {
     .name = name_of,
     .program = slw_opencl_program,
     .kernel = slw_opencl_kernel,
+    .drop = slw_opencl_drop,
     SLW_DRIVER_LOCKS,
 };
 
@@ -87,23 +88,27 @@ slw_opencl_device *slw_opencl_device_of(int32_t device_id) {
 
 slw_status slw_opencl_failed(int32_t device_id, const char *what, cl_int code) {
   static const slw_driver_error KNOWN[] = {
-      {-2, "CL_DEVICE_NOT_AVAILABLE: it may be lost; start the program again, and look at the "
-           "system's log"},
-      {-4, "CL_MEM_OBJECT_ALLOCATION_FAILURE: its memory is full"},
-      {-5, "CL_OUT_OF_RESOURCES: the kernel takes more than the device has, or the device is lost"},
-      {-6, "CL_OUT_OF_HOST_MEMORY"},
+      {-2, "CL_DEVICE_NOT_AVAILABLE: " SLW_WHEN_LOST},
+      {-4, "CL_MEM_OBJECT_ALLOCATION_FAILURE: " SLW_WHEN_FULL},
+      {-5, "CL_OUT_OF_RESOURCES: a kernel takes more registers, shared memory or time than the device "
+           "has: compile for a target with a smaller -max_threads_per_block; or, where other kernels "
+           "fail too, " SLW_WHEN_LOST},
+      {-6, "CL_OUT_OF_HOST_MEMORY: the host's memory is full"},
       {-9999, "an access outside of a buffer, says the driver"},
       {-14, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST: work before this one failed"},
       {-30, "CL_INVALID_VALUE"},
-      {-36, "CL_INVALID_COMMAND_QUEUE: the device is lost; start the program again"},
+      {-34, "CL_INVALID_CONTEXT: " SLW_WHEN_LOST},
+      {-36, "CL_INVALID_COMMAND_QUEUE: " SLW_WHEN_LOST},
       {-38, "CL_INVALID_MEM_OBJECT"},
       {-46, "CL_INVALID_KERNEL_NAME: its code has no such kernel"},
       {-48, "CL_INVALID_KERNEL"},
       {-49, "CL_INVALID_ARG_INDEX: the kernel has fewer parameters"},
       {-51, "CL_INVALID_ARG_SIZE: a parameter of the kernel has another size"},
       {-52, "CL_INVALID_KERNEL_ARGS: the kernel has more parameters"},
-      {-54, "CL_INVALID_WORK_GROUP_SIZE"},
-      {-55, "CL_INVALID_WORK_ITEM_SIZE"},
+      {-54, "CL_INVALID_WORK_GROUP_SIZE: a block has more threads than the device takes of this kernel: "
+            "compile for a target with a smaller -max_threads_per_block"},
+      {-55, "CL_INVALID_WORK_ITEM_SIZE: a block has more threads along an axis than the device takes: "
+            "split its axes by less"},
       {-61, "CL_INVALID_BUFFER_SIZE: more than one allocation may have"},
       {-63, "CL_INVALID_GLOBAL_WORK_SIZE"},
     {0, NULL},

@@ -7,6 +7,7 @@
 #include "device_space.h"
 #include "opencl.h"
 #include "slipway/error.h"
+#include "slipway/format.h"
 
 typedef struct {
   size_t offset;
@@ -46,8 +47,10 @@ slw_status slw_opencl_alloc(int32_t device_id, size_t size_bytes, void **out) {
   made->buffer = slw_cl.CreateBuffer(device->context, CL_MEM_READ_WRITE,
                                   (size_bytes > 0U) ? size_bytes : 1U, NULL, &code);
   if (code != CL_SUCCESS) {
+    char what[80];
     free(made);
-    return slw_opencl_failed(device_id, "allocating memory", code);
+    (void)slw_format(what, sizeof what, "asking for %zu bytes", size_bytes);
+    return slw_opencl_failed(device_id, what, code);
   }
   status = slw_device_space_add(&space, size_bytes, device_id, made, out);
   if (status != SLW_OK) {

@@ -14,6 +14,7 @@ typedef uint64_t vk_object; /* every other thing that the driver makes */
 
 enum {
   VK_SUCCESS = 0,
+  VK_ERROR_DEVICE_LOST = -4, /* above it: memory that is full, a driver that does not start */
   VK_WHOLE = -1,
   VK_API_1_1 = 1 << 22 | 1 << 12,
   VK_API_1_2 = 1 << 22 | 2 << 12,
@@ -389,6 +390,10 @@ typedef struct {
   X(MapMemory, vk_result, (vk_handle, vk_object, uint64_t, uint64_t, uint32_t, void **))          \
   X(CreateShaderModule, vk_result, (vk_handle, const vk_shader_info *, const void *,              \
                                     vk_object *))                                                 \
+  X(DestroyShaderModule, void, (vk_handle, vk_object, const void *))                              \
+  X(DestroyDescriptorSetLayout, void, (vk_handle, vk_object, const void *))                       \
+  X(DestroyPipelineLayout, void, (vk_handle, vk_object, const void *))                            \
+  X(DestroyPipeline, void, (vk_handle, vk_object, const void *))                                  \
   X(CreateDescriptorSetLayout, vk_result, (vk_handle, const vk_set_layout_info *, const void *,   \
                                            vk_object *))                                          \
   X(CreatePipelineLayout, vk_result, (vk_handle, const vk_layout_info *, const void *,            \
@@ -466,9 +471,12 @@ typedef struct {
   uint32_t capabilities; /* bits of slw_vulkan_needs */
   slw_vulkan_batch batches[SLW_VULKAN_BATCHES];
   size_t current;
+  vk_result failure; /* the last of its work's */
+  int is_untold;     /* nobody has been told of it */
   slw_vulkan_buffer staging; /* what memory that is not mapped is copied through */
   slw_vulkan_buffer spare[SLW_VULKAN_SPARE]; /* released, and perhaps in use by recorded work */
   size_t num_spare;
+  size_t spare_bytes; /* of all of them */
   vk_object times;      /* marks of its clock, made for the first of them */
   uint32_t num_marks;   /* so far; each takes the place of an old one */
   uint32_t time_bits;   /* that count; 0: it has no clock */
@@ -495,6 +503,9 @@ extern slw_vulkan_functions slw_vk;
 /* A device ready for work, or NULL with the thread's error set. */
 slw_vulkan_device *slw_vulkan_device_of(int32_t device_id);
 
+/* Bytes of its largest memory. */
+uint64_t slw_vulkan_memory_of(const slw_vulkan_device *device);
+
 /* Set the thread's error: `what` could not be done on `device`. */
 slw_status slw_vulkan_failed(const slw_vulkan_device *device, const char *what, vk_result code);
 
@@ -504,6 +515,7 @@ slw_status slw_vulkan_make_buffer(slw_vulkan_device *device, size_t size_bytes, 
                                   slw_vulkan_buffer *out);
 slw_status slw_vulkan_alloc(int32_t device_id, size_t size_bytes, void **out);
 void slw_vulkan_release(void *memory);
+slw_status slw_vulkan_trim(int32_t device_id);
 /* The buffer that an address lies in, with the byte where it lies, and the number of the device.
  * NULL with the thread's error set: less than `size_bytes` are there. */
 const slw_vulkan_buffer *slw_vulkan_locate(const void *address, size_t size_bytes, size_t *offset,
@@ -517,6 +529,8 @@ slw_vulkan_batch *slw_vulkan_record(slw_vulkan_device *device, uint32_t num_desc
 void slw_vulkan_order(const slw_vulkan_batch *batch);
 slw_status slw_vulkan_flush(slw_vulkan_device *device);
 slw_status slw_vulkan_wait(slw_vulkan_device *device);
+/* Wait where nobody can be told what fails: who waits next is. */
+void slw_vulkan_settle(slw_vulkan_device *device);
 
 /* --- vulkan_clock.c: as device_api.h says --- */
 
@@ -533,6 +547,7 @@ slw_status slw_vulkan_program(int32_t device_id, const slw_device_text *code, co
                               uint64_t *handle);
 slw_status slw_vulkan_kernel(int32_t device_id, uint64_t program, const slw_device_launch *launch,
                              slw_device_kernel *out);
+void slw_vulkan_drop(int32_t device_id, const slw_device_program *program);
 /* The bytes of a scalar parameter in the push constants, where `at` are taken: from the place
  * that is returned. */
 uint32_t slw_vulkan_push_place(char kind, uint32_t *at);

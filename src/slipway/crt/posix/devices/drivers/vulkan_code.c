@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The code that kernels come from: SPIR-V under its SHA-256.  A kernel is an entry point, compiled
- * by a device's driver when it is first launched there, and kept for the life of the process. */
+ * by a device's driver when it is first launched there, and kept until the code is dropped. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +43,17 @@ static const char *lacking(const slw_vulkan_device *device, const uint32_t *word
   return NULL;
 }
 
+/* What failed is no matter of the code where memory is full or the device is lost. */
+static slw_status not_compiled(const slw_vulkan_device *device, int32_t device_id,
+                               const char *kernel, vk_result error) {
+  char what[160];
+  if (error < VK_SUCCESS && error >= VK_ERROR_DEVICE_LOST) {
+    (void)slw_format(what, sizeof what, "compiling kernel %s", kernel);
+    return slw_vulkan_failed(device, what, error);
+  }
+  return slw_driver_refused(&slw_vulkan, device_id, kernel, error, "", "");
+}
+
 slw_status slw_vulkan_program(int32_t device_id, const slw_device_text *code, const char *kernel,
                               uint64_t *handle) {
   const slw_vulkan_device *device = slw_vulkan_device_of(device_id);
@@ -68,9 +79,7 @@ slw_status slw_vulkan_program(int32_t device_id, const slw_device_text *code, co
     return SLW_ERROR_UNSUPPORTED;
   }
   error = slw_vk.CreateShaderModule(device->device, &info, NULL, handle);
-  return (error == VK_SUCCESS)
-             ? SLW_OK
-             : slw_driver_refused(&slw_vulkan, device_id, kernel, error, "", "");
+  return (error == VK_SUCCESS) ? SLW_OK : not_compiled(device, device_id, kernel, error);
 }
 
 uint32_t slw_vulkan_push_place(char kind, uint32_t *at) {
@@ -104,6 +113,13 @@ static vk_result make_layouts(const slw_vulkan_device *device, const char *signa
   return (code == VK_SUCCESS)
              ? slw_vk.CreatePipelineLayout(device->device, &info, NULL, &handles[SLW_VULKAN_LAYOUT])
              : code;
+}
+
+/* What was made of it: handles are 0 where nothing was. */
+static void destroy_kernel(const slw_vulkan_device *device, const uint64_t *handles) {
+  slw_vk.DestroyPipeline(device->device, handles[SLW_VULKAN_PIPELINE], NULL);
+  slw_vk.DestroyPipelineLayout(device->device, handles[SLW_VULKAN_LAYOUT], NULL);
+  slw_vk.DestroyDescriptorSetLayout(device->device, handles[SLW_VULKAN_SET_LAYOUT], NULL);
 }
 
 /* All that a compiled kernel depends on. */
@@ -194,7 +210,24 @@ slw_status slw_vulkan_kernel(int32_t device_id, uint64_t program, const slw_devi
                                           &out->handles[SLW_VULKAN_PIPELINE]);
     close_cache(device, &key, cache, is_new && error == VK_SUCCESS);
   }
-  return (error == VK_SUCCESS)
-             ? SLW_OK
-             : slw_driver_refused(&slw_vulkan, device_id, launch->kernel, error, "", "");
+  if (error != VK_SUCCESS) {
+    destroy_kernel(device, out->handles);
+    return not_compiled(device, device_id, launch->kernel, error);
+  }
+  return SLW_OK;
+}
+
+/* Recorded and running work may use them; where the device is lost nothing runs. */
+void slw_vulkan_drop(int32_t device_id, const slw_device_program *program) {
+  slw_vulkan_device *device = slw_vulkan_device_of(device_id);
+  if (device == NULL) {
+    return;
+  }
+  (void)pthread_mutex_lock(&device->lock);
+  slw_vulkan_settle(device);
+  for (const slw_device_kernel *kernel = program->kernels; kernel != NULL; kernel = kernel->next) {
+    destroy_kernel(device, kernel->handles);
+  }
+  slw_vk.DestroyShaderModule(device->device, program->handle, NULL);
+  (void)pthread_mutex_unlock(&device->lock);
 }

@@ -33,6 +33,7 @@ slw_device_driver slw_vulkan = {
     .name = device_name,
     .program = slw_vulkan_program,
     .kernel = slw_vulkan_kernel,
+    .drop = slw_vulkan_drop,
     SLW_DRIVER_LOCKS,
 };
 
@@ -147,16 +148,26 @@ static slw_status start_device(int32_t device_id) {
   return status;
 }
 
+uint64_t slw_vulkan_memory_of(const slw_vulkan_device *device) {
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < device->memory.num_heaps; ++i) {
+    if ((device->memory.heaps[i].flags & 1U) != 0U && device->memory.heaps[i].size_bytes > most) {
+      most = device->memory.heaps[i].size_bytes;
+    }
+  }
+  return most;
+}
+
 slw_vulkan_device *slw_vulkan_device_of(int32_t device_id) {
   return slw_driver_opens(&slw_vulkan, device_id, start_device) ? &devices[device_id] : NULL;
 }
 
 slw_status slw_vulkan_failed(const slw_vulkan_device *device, const char *what, vk_result code) {
   static const slw_driver_error KNOWN[] = {
-    {-1, "VK_ERROR_OUT_OF_HOST_MEMORY"},
-    {-2, "VK_ERROR_OUT_OF_DEVICE_MEMORY: its memory is full"},
+    {-1, "VK_ERROR_OUT_OF_HOST_MEMORY: the host's memory is full"},
+    {-2, "VK_ERROR_OUT_OF_DEVICE_MEMORY: " SLW_WHEN_FULL},
     {-3, "VK_ERROR_INITIALIZATION_FAILED"},
-    {-4, "VK_ERROR_DEVICE_LOST: start the program again, and look at the system's log"},
+    {-4, "VK_ERROR_DEVICE_LOST: " SLW_WHEN_LOST},
     {-5, "VK_ERROR_MEMORY_MAP_FAILED"},
     {-8, "VK_ERROR_FEATURE_NOT_PRESENT"},
     {-9, "VK_ERROR_INCOMPATIBLE_DRIVER"},

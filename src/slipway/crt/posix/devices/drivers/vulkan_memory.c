@@ -10,6 +10,8 @@
 #include "slipway/format.h"
 #include "vulkan.h"
 
+#define SPARE_SHARE 16U /* of the device's memory, at most one part in so many lies spare */
+
 static slw_device_space space = SLW_DEVICE_SPACE_EMPTY;
 
 static uint32_t choose_type(const slw_vulkan_device *device, uint32_t allowed, int is_for_host) {
@@ -84,6 +86,7 @@ static int take_spare(slw_vulkan_device *device, size_t size_bytes, slw_vulkan_b
     return 0;
   }
   *out = device->spare[best];
+  device->spare_bytes -= out->size_bytes;
   device->spare[best] = device->spare[--device->num_spare];
   return 1;
 }
@@ -97,9 +100,38 @@ static void destroy(const slw_vulkan_device *device, const slw_vulkan_buffer *go
 static slw_status trim(slw_vulkan_device *device) {
   slw_status status = slw_vulkan_wait(device);
   while (status == SLW_OK && device->num_spare > 0U) {
-    destroy(device, &device->spare[--device->num_spare]);
+    --device->num_spare;
+    device->spare_bytes -= device->spare[device->num_spare].size_bytes;
+    destroy(device, &device->spare[device->num_spare]);
   }
   return status;
+}
+
+slw_status slw_vulkan_trim(int32_t device_id) {
+  slw_vulkan_device *device = slw_vulkan_device_of(device_id);
+  slw_status status;
+  if (device == NULL) {
+    return SLW_ERROR_CALL;
+  }
+  (void)pthread_mutex_lock(&device->lock);
+  status = trim(device);
+  (void)pthread_mutex_unlock(&device->lock);
+  return status;
+}
+
+/* Keep a buffer for the next allocation of its size, or destroy it: what is kept has a bound. */
+static void keep(slw_vulkan_device *device, const slw_vulkan_buffer *gone) {
+  size_t most = (size_t)(slw_vulkan_memory_of(device) / SPARE_SHARE);
+  if (device->num_spare == SLW_VULKAN_SPARE || gone->size_bytes > most - device->spare_bytes) {
+    device->is_untold = trim(device) != SLW_OK;
+  }
+  if (device->num_spare == SLW_VULKAN_SPARE || gone->size_bytes > most - device->spare_bytes) {
+    slw_vulkan_settle(device); /* a lost device has no work that could use it */
+    destroy(device, gone);
+    return;
+  }
+  device->spare[device->num_spare++] = *gone;
+  device->spare_bytes += gone->size_bytes;
 }
 
 static slw_status obtain(slw_vulkan_device *device, size_t size_bytes, slw_vulkan_buffer *out) {
@@ -154,12 +186,7 @@ void slw_vulkan_release(void *memory) {
   gone = slw_device_space_remove(&space, memory);
   if (device != NULL && gone != NULL) {
     (void)pthread_mutex_lock(&device->lock);
-    if (device->num_spare == SLW_VULKAN_SPARE) {
-      (void)trim(device);
-    }
-    if (device->num_spare < SLW_VULKAN_SPARE) {
-      device->spare[device->num_spare++] = *gone;
-    }
+    keep(device, gone);
     (void)pthread_mutex_unlock(&device->lock);
   }
   free(gone);

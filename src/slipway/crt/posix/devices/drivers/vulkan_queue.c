@@ -33,17 +33,22 @@ slw_status slw_vulkan_open_queue(slw_vulkan_device *device) {
   return (code == VK_SUCCESS) ? SLW_OK : slw_vulkan_failed(device, "opening its queue", code);
 }
 
+static slw_status work_failed(slw_vulkan_device *device, const char *what, vk_result code) {
+  device->failure = code;
+  return slw_vulkan_failed(device, what, code);
+}
+
 static slw_status finish(slw_vulkan_device *device, slw_vulkan_batch *batch) {
   vk_result code;
   if (!batch->is_submitted) {
     return SLW_OK;
   }
   code = slw_vk.WaitForFences(device->device, 1, &batch->fence, 1, UINT64_MAX);
-  batch->is_submitted = 0;
   if (code == VK_SUCCESS) {
     code = slw_vk.ResetFences(device->device, 1, &batch->fence);
   }
-  return (code == VK_SUCCESS) ? SLW_OK : slw_vulkan_failed(device, "waiting for its work", code);
+  batch->is_submitted = code != VK_SUCCESS; /* nothing else may use its fence and its memory before */
+  return (code == VK_SUCCESS) ? SLW_OK : work_failed(device, "waiting for its work", code);
 }
 
 static slw_status begin(slw_vulkan_device *device, slw_vulkan_batch *batch) {
@@ -105,7 +110,7 @@ slw_status slw_vulkan_flush(slw_vulkan_device *device) {
     code = slw_vk.QueueSubmit(device->queue, 1, &submit, batch->fence);
   }
   if (code != VK_SUCCESS) {
-    return slw_vulkan_failed(device, "giving it work", code);
+    return work_failed(device, "giving it work", code);
   }
   batch->is_submitted = 1;
   device->current = (device->current + 1U) % SLW_VULKAN_BATCHES;
@@ -113,9 +118,18 @@ slw_status slw_vulkan_flush(slw_vulkan_device *device) {
 }
 
 slw_status slw_vulkan_wait(slw_vulkan_device *device) {
-  slw_status status = slw_vulkan_flush(device);
+  slw_status status;
+  if (device->is_untold) {
+    device->is_untold = 0;
+    return slw_vulkan_failed(device, "work that it was given before", device->failure);
+  }
+  status = slw_vulkan_flush(device);
   for (size_t i = 0; i < SLW_VULKAN_BATCHES && status == SLW_OK; ++i) {
     status = finish(device, &device->batches[(device->current + i) % SLW_VULKAN_BATCHES]);
   }
   return status;
+}
+
+void slw_vulkan_settle(slw_vulkan_device *device) {
+  device->is_untold = slw_vulkan_wait(device) != SLW_OK;
 }
