@@ -64,6 +64,14 @@ class ModelConfig:
     logit_softcap: float = 0.0
     tied: bool = False
     sandwich: bool = False  # norms behind attention and feed-forward too, as Gemma 2 has them
+    norms_after: bool = False  # norms behind attention and feed-forward only, as OLMo 2 has them
+    parallel: bool = False  # attention and feed-forward read the same norm, and are added together
+    centred: bool = False  # norms take the mean away first (LayerNorm)
+    gated: bool = True  # the feed-forward has a gate, or is two products
+    joint_norms: bool = False  # query and key are normalised over all heads together
+    residual_scale: float = 1.0
+    logit_scale: float = 1.0
+    names: tuple[tuple[str, str], ...] = ()  # parts of weights' names: here, in the files
     end_tokens: tuple[int, ...] = ()
     begin_token: int | None = None
 
@@ -75,10 +83,23 @@ _FAMILIES: dict[str, dict[str, Any]] = {
     "qwen3": {},
     "phi3": {},
     "smollm3": {},
+    "granite": {},
+    "olmo2": {"norms_after": True, "joint_norms": True},
+    "olmo3": {"norms_after": True, "joint_norms": True},
+    "stablelm": {"centred": True},
+    "starcoder2": {"centred": True, "gated": False,
+                   "names": ((".up_proj.", ".c_fc."), (".down_proj.", ".c_proj."))},
+    "phi": {"centred": True, "gated": False, "parallel": True,
+            "names": ((".o_proj.", ".dense."), (".up_proj.", ".fc1."), (".down_proj.", ".fc2."),
+                      ("model.norm.", "model.final_layernorm."))},
+    "cohere": {"centred": True, "parallel": True},
     "gemma": {"norm_offset": 1.0},
     "gemma2": {"norm_offset": 1.0, "sandwich": True},
     "gemma3_text": {"norm_offset": 1.0, "sandwich": True},
-}
+}  # fmt: skip
+_TIED = ("gemma", "gemma2", "gemma3_text", "starcoder2", "cohere")  # where a file does not say
+_EPSILONS = ("rms_norm_eps", "layer_norm_eps", "norm_epsilon")
+_REFUSED = ("qk_layernorm", "use_qk_norm")  # norms of each head's own weights
 _ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_new": "gelu_tanh",
                 "gelu_pytorch_tanh": "gelu_tanh"}  # fmt: skip
 
@@ -196,7 +217,16 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
     scalar = _number(given, "query_pre_attn_scalar", where, 0.0) if "gemma" in family else 0.0
     if scalar < 0:
         raise ModelError(f"{where}: query_pre_attn_scalar is {scalar}, and must be positive")
+    for key in _REFUSED:
+        if given.get(key):
+            raise ModelError(
+                f"{where}: {key} is set: norms with weights for each head are not known"
+            )
     begin = given.get("bos_token_id")
+    epsilon = next((key for key in _EPSILONS if given.get(key) is not None), _EPSILONS[0])
+    scales, choices = _scales(given, family, where), dict(_FAMILIES[family])
+    if family == "stablelm":
+        choices["parallel"] = bool(given.get("use_parallel_residual"))
     config = ModelConfig(
         family=family,
         vocabulary=_count(given, "vocab_size", where),
@@ -207,18 +237,34 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
         head_size=head_size,
         context=_count(given, "max_position_embeddings", where, 2048),
         layers=_layers(given, family, head_size, count, where),
-        epsilon=_number(given, "rms_norm_eps", where, 1e-6),
+        epsilon=_number(given, epsilon, where, 1e-6),
         activation=_ACTIVATIONS[name],
-        embedding_scale=float(hidden) ** 0.5 if family.startswith("gemma") else 1.0,
-        attention_scale=scalar**-0.5 if scalar else None,
+        attention_scale=scalar**-0.5 if scalar else scales.pop("attention_scale", None),
         attention_softcap=_number(given, "attn_logit_softcapping", where, 0.0),
         logit_softcap=_number(given, "final_logit_softcapping", where, 0.0),
-        tied=bool(given.get("tie_word_embeddings", family.startswith("gemma"))),
+        tied=bool(given.get("tie_word_embeddings", family in _TIED)),
         end_tokens=_tokens(given, "eos_token_id", where),
         begin_token=None if begin is None else _token(begin, "bos_token_id", where),
-        **_FAMILIES[family],
+        **scales,
+        **choices,
     )
     return checked(config, where)
+
+
+def _scales(given: Mapping[str, Any], family: str, where: str) -> dict[str, float]:
+    """Return the numbers that a family multiplies embeddings, scores, sums and logits with."""
+    if family.startswith("gemma"):
+        return {"embedding_scale": float(given["hidden_size"]) ** 0.5}
+    if family == "cohere":
+        return {"logit_scale": _number(given, "logit_scale", where, 0.0625)}
+    if family != "granite":
+        return {}
+    return {
+        "embedding_scale": _number(given, "embedding_multiplier", where, 1.0),
+        "attention_scale": _number(given, "attention_multiplier", where, 1.0),
+        "residual_scale": _number(given, "residual_multiplier", where, 1.0),
+        "logit_scale": 1.0 / _positive(given, "logits_scaling", where, 1.0),
+    }
 
 
 def _layers(
@@ -253,8 +299,8 @@ def _usual_kinds(
         return [FULL] * count
     if family == "gemma2":
         return [FULL if i % 2 else SLIDING for i in range(count)]
-    if family == "gemma3_text":
-        every = _count(given, "sliding_window_pattern", where, 6)
+    if family in ("gemma3_text", "olmo3"):
+        every = _count(given, "sliding_window_pattern", where, 6 if family != "olmo3" else 4)
         return [FULL if (i + 1) % every == 0 else SLIDING for i in range(count)]
     if family in ("qwen2", "qwen3"):
         first = int(_number(given, "max_window_layers", where, 0))
@@ -271,14 +317,17 @@ def _rope(given: Mapping[str, Any], kind: str, head_size: int, where: str) -> Ro
     if not isinstance(found, Mapping):
         raise ModelError(f"{where}: the positions are {_shown(found)}, and must be an object")
     theta = _number(found, "rope_theta", where, _number(given, "rope_theta", where, 10000.0))
+    usual = {"stablelm": 0.25, "phi": 0.5}.get(str(given.get("model_type")), 1.0)
     part = _number(found, "partial_rotary_factor", where,
-                   _number(given, "partial_rotary_factor", where, 1.0))  # fmt: skip
+                   _number(given, "partial_rotary_factor", where, usual))  # fmt: skip
     if theta <= 0 or not 0 <= part <= 1:
         raise ModelError(
             f"{where}: rope_theta is {theta} and partial_rotary_factor {part}; the first must be "
             "positive, the second from 0 to 1"
         )
-    rope = Rope(theta, int(head_size * part) // 2 * 2)
+    rope = Rope(
+        theta, int(head_size * part) // 2 * 2, interleaved=given.get("model_type") == "cohere"
+    )
     name = str(found.get("rope_type") or found.get("type") or "default")
     if name == "default":
         return rope
