@@ -29,6 +29,8 @@ def random_weights(config, rng, fused=False, biased=False, normed=False):
         norms = ["input_layernorm", "post_attention_layernorm"]
         if config.sandwich:
             norms += ["pre_feedforward_layernorm", "post_feedforward_layernorm"]
+        if config.parallel:
+            norms = ["input_layernorm"]
         if config.norms_after:
             norms = ["post_attention_layernorm", "post_feedforward_layernorm"]
         for norm in norms:

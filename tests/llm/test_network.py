@@ -43,6 +43,11 @@ LONG_FAMILIES = {
     "cohere": ({}, {}),
 }  # fmt: skip
 
+PEERS_ALONE = {  # not in decoder.py
+    "gpt_neox": ({"num_key_value_heads": 4}, {}),
+    "gpt2": ({"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 40}, {}),
+}
+
 
 def source(family, more=None, how=None, seed=0, **sizes):
     config = from_transformers({"model_type": family, **SIZES, **(more or {}), **sizes})
@@ -79,11 +84,11 @@ def test_another_family(family):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("family", [*FAMILIES, *LONG_FAMILIES])
+@pytest.mark.parametrize("family", [*FAMILIES, *LONG_FAMILIES, *PEERS_ALONE])
 def test_against_transformers(family):
     transformers = pytest.importorskip("transformers")
     torch = pytest.importorskip("torch")
-    more, _ = {**FAMILIES, **LONG_FAMILIES}[family]
+    more, _ = {**FAMILIES, **LONG_FAMILIES, **PEERS_ALONE}[family]
     more = {k: v for k, v in more.items() if k != "rope_local_base_freq"}
     ends = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
     settings = transformers.AutoConfig.for_model(family, **{**SIZES, **more, **ends})

@@ -68,6 +68,9 @@ class ModelConfig:
     parallel: bool = False  # attention and feed-forward read the same norm, and are added together
     centred: bool = False  # norms take the mean away first (LayerNorm)
     gated: bool = True  # the feed-forward has a gate, or is two products
+    heads_apart: bool = False  # rows of a joint matrix: query, key and value of a head, of the next
+    transposed: bool = False  # the layers' matrices lie with the data's columns first
+    learned_positions: bool = False  # a table is added to the embedding
     joint_norms: bool = False  # query and key are normalised over all heads together
     residual_scale: float = 1.0
     logit_scale: float = 1.0
@@ -93,12 +96,31 @@ _FAMILIES: dict[str, dict[str, Any]] = {
             "names": ((".o_proj.", ".dense."), (".up_proj.", ".fc1."), (".down_proj.", ".fc2."),
                       ("model.norm.", "model.final_layernorm."))},
     "cohere": {"centred": True, "parallel": True},
+    "gpt_neox": {"centred": True, "gated": False, "heads_apart": True,
+                 "names": (("model.layers.", "gpt_neox.layers."),
+                           ("model.embed_tokens.", "gpt_neox.embed_in."),
+                           ("model.norm.", "gpt_neox.final_layer_norm."),
+                           ("lm_head.", "embed_out."),
+                           (".self_attn.qkv_proj.", ".attention.query_key_value."),
+                           (".self_attn.o_proj.", ".attention.dense."),
+                           (".up_proj.", ".dense_h_to_4h."), (".down_proj.", ".dense_4h_to_h."))},
+    "gpt2": {"centred": True, "gated": False, "transposed": True, "learned_positions": True,
+             "names": (("", "transformer."),  # which older files leave out
+                       ("model.layers.", "h."), ("model.norm.", "ln_f."),
+                       ("model.embed_tokens.", "wte."), ("model.embed_positions.", "wpe."),
+                       (".input_layernorm.", ".ln_1."), (".post_attention_layernorm.", ".ln_2."),
+                       (".self_attn.qkv_proj.", ".attn.c_attn."),
+                       (".self_attn.o_proj.", ".attn.c_proj."),
+                       (".mlp.up_proj.", ".mlp.c_fc."), (".mlp.down_proj.", ".mlp.c_proj."))},
     "gemma": {"norm_offset": 1.0},
     "gemma2": {"norm_offset": 1.0, "sandwich": True},
     "gemma3_text": {"norm_offset": 1.0, "sandwich": True},
 }  # fmt: skip
-_TIED = ("gemma", "gemma2", "gemma3_text", "starcoder2", "cohere")  # where a file does not say
-_EPSILONS = ("rms_norm_eps", "layer_norm_eps", "norm_epsilon")
+_TIED = ("gemma", "gemma2", "gemma3_text", "starcoder2", "cohere", "gpt2")  # if a file is silent
+_GPT2 = {"hidden_size": "n_embd", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer",
+         "max_position_embeddings": "n_positions", "intermediate_size": "n_inner",
+         "hidden_act": "activation_function"}  # fmt: skip
+_EPSILONS = ("rms_norm_eps", "layer_norm_eps", "norm_epsilon", "layer_norm_epsilon")
 _REFUSED = ("qk_layernorm", "use_qk_norm")  # norms of each head's own weights
 _ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_new": "gelu_tanh",
                 "gelu_pytorch_tanh": "gelu_tanh"}  # fmt: skip
@@ -203,6 +225,10 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
             f"{where}: slipway.llm knows no model_type {family!r}.{hint} "
             f"It knows: {', '.join(_FAMILIES)}"
         )
+    if family == "gpt2":
+        own = {name: given.get(theirs) for name, theirs in _GPT2.items()}
+        own["intermediate_size"] = own["intermediate_size"] or 4 * _count(given, "n_embd", where)
+        given = {**given, **own, "num_key_value_heads": None}
     hidden = _count(given, "hidden_size", where)
     heads = _count(given, "num_attention_heads", where)
     head_size = _count(given, "head_dim", where, hidden // heads)
@@ -224,9 +250,9 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
             )
     begin = given.get("bos_token_id")
     epsilon = next((key for key in _EPSILONS if given.get(key) is not None), _EPSILONS[0])
-    scales, choices = _scales(given, family, where), dict(_FAMILIES[family])
-    if family == "stablelm":
-        choices["parallel"] = bool(given.get("use_parallel_residual"))
+    choices = {**_FAMILIES[family], **_scales(given, family, where)}
+    if family in ("stablelm", "gpt_neox"):
+        choices["parallel"] = bool(given.get("use_parallel_residual", family == "gpt_neox"))
     config = ModelConfig(
         family=family,
         vocabulary=_count(given, "vocab_size", where),
@@ -239,13 +265,12 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
         layers=_layers(given, family, head_size, count, where),
         epsilon=_number(given, epsilon, where, 1e-6),
         activation=_ACTIVATIONS[name],
-        attention_scale=scalar**-0.5 if scalar else scales.pop("attention_scale", None),
+        attention_scale=scalar**-0.5 if scalar else choices.pop("attention_scale", None),
         attention_softcap=_number(given, "attn_logit_softcapping", where, 0.0),
         logit_softcap=_number(given, "final_logit_softcapping", where, 0.0),
         tied=bool(given.get("tie_word_embeddings", family in _TIED)),
         end_tokens=_tokens(given, "eos_token_id", where),
         begin_token=None if begin is None else _token(begin, "bos_token_id", where),
-        **scales,
         **choices,
     )
     return checked(config, where)
@@ -281,7 +306,7 @@ def _layers(
     if family == "smollm3" and not rotates:
         every = _count(given, "no_rope_layer_interval", where, 4)
         rotates = [int((i + 1) % every != 0) for i in range(count)]
-    rotates = rotates or [1] * count
+    rotates = rotates or [int(family != "gpt2")] * count
     if len(rotates) != count:
         raise ModelError(f"{where}: no_rope_layers has {len(rotates)} entries for {count} layers")
     made = []
@@ -316,8 +341,11 @@ def _rope(given: Mapping[str, Any], kind: str, head_size: int, where: str) -> Ro
         found = {"rope_theta": given["rope_local_base_freq"]}
     if not isinstance(found, Mapping):
         raise ModelError(f"{where}: the positions are {_shown(found)}, and must be an object")
-    theta = _number(found, "rope_theta", where, _number(given, "rope_theta", where, 10000.0))
+    other = _number(given, "rotary_emb_base", where, 10000.0)
+    theta = _number(found, "rope_theta", where, _number(given, "rope_theta", where, other))
     usual = {"stablelm": 0.25, "phi": 0.5}.get(str(given.get("model_type")), 1.0)
+    if given.get("model_type") == "gpt_neox":
+        usual = _number(given, "rotary_pct", where, 0.25)
     part = _number(found, "partial_rotary_factor", where,
                    _number(given, "partial_rotary_factor", where, usual))  # fmt: skip
     if theta <= 0 or not 0 <= part <= 1:

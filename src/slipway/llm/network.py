@@ -76,6 +76,8 @@ class _Network:
         tokens = relay.var("tokens", shape=(self.count,), dtype="int32")
         embedding = self.matrix("model.embed_tokens.weight", config.vocabulary, config.hidden)
         x = self.embedded(embedding, tokens)
+        if config.learned_positions:
+            x = relay.add(x, self.learned_positions())
         caches: list[Var] = []
         for number, layer in enumerate(config.layers):
             keys = relay.var(
@@ -100,7 +102,17 @@ class _Network:
         return IRModule.from_expr(Function((tokens, self.position, *caches), logits))
 
     def matrix(self, name: str, rows: int, columns: int) -> Matrix:
+        if self.config.transposed and name.startswith("model.layers."):
+            found = self.weights.matrix(name, columns, rows)
+            return quantised(Matrix(np.ascontiguousarray(found.data.T)), self.quantise)
         return quantised(self.weights.matrix(name, rows, columns), self.quantise)
+
+    def learned_positions(self) -> Any:
+        """Return the rows of the table of positions for this run's tokens."""
+        table = self.weights.matrix("model.embed_positions.weight", self.config.context,
+                                    self.config.hidden)  # fmt: skip
+        places = relay.add(self.position, relay.arange(0, self.count, 1, "int32"))
+        return relay.take(relay.const(table.data), places, axis=0)
 
     def embedded(self, matrix: Matrix, tokens: Expr) -> Any:
         if matrix.format:
@@ -162,6 +174,8 @@ class _Network:
         mixed = self.attention(prefix + "self_attn.", layer, before, keys, values)
         behind = prefix + "post_attention_layernorm"
         if config.parallel:
+            if f"{behind}.weight" in self.weights:  # both read x, each through its own norm
+                before = self.norm(x, behind, hidden)
             return self.added(x, mixed + self.feed_forward(prefix + "mlp.", before))
         if config.sandwich or config.norms_after:
             x = self.added(x, self.norm(mixed, behind, hidden))
@@ -183,7 +197,7 @@ class _Network:
                  ("v_proj", config.kv_heads * size)]  # fmt: skip
         if f"{prefix}qkv_proj.weight" in self.weights:
             (whole,) = self.products(x, prefix, [("qkv_proj", sum(rows for _, rows in names))])
-            query, key, value = _split(whole, [rows for _, rows in names])
+            query, key, value = self.of_heads(whole, [rows for _, rows in names])
         else:
             query, key, value = self.products(x, prefix, names)
         normed = f"{prefix}q_norm.weight" in self.weights
@@ -205,6 +219,14 @@ class _Network:
         mixed = relay.reshape(mixed, (self.count, count * size))
         out = self.matrix(f"{prefix}o_proj.weight", config.hidden, count * size)
         return self.product(mixed, out, f"{prefix}o_proj.bias")
+
+    def of_heads(self, whole: Expr, rows: list[int]) -> list[Any]:
+        """Return query, key and value of one product."""
+        config = self.config
+        if not config.heads_apart:
+            return _split(whole, rows)
+        apart = relay.reshape(whole, (self.count, config.heads, 3, config.head_size))
+        return list(relay.split(apart, 3, axis=2))
 
     def rotated(self, x: Expr, rope: Rope) -> Any:
         if not rope.size:
