@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from builder import Node, T, const, program
+from builder import TYPES, Node, T, const, program
 from litert import Peer, compiled, outputs
 
 from slipway.errors import ModelError, SlipwayError
@@ -10,6 +10,7 @@ from slipway.frontends.tflite.importer import from_tflite
 from slipway.relay import Any as Open
 from slipway.relay import Dim
 
+TYPES["complex64"] = 8
 RNG = np.random.default_rng(11)
 N, H, W = Dim("n", 1, 6), Dim("h", 5, 40), Dim("w", 5, 40)
 
@@ -120,7 +121,7 @@ def sequence(*made):
     x = T((-1, -1, 8), name="x")
     nodes, last = [], x
     for kind, more, shape, options, fields in made:
-        out = T(shape)
+        out = T(shape[:-1], shape[-1]) if shape[-1] == "complex64" else T(shape)
         nodes.append(Node(kind, [last, *more], [out], options, fields))
         last = out
     return program((nodes, [x], [last]))
@@ -144,6 +145,12 @@ SEQUENCES = {
     "from the end": [
         ("STRIDED_SLICE", [const([0, -1, 0]), const([0, 0, 0]), const([1, 1, 1])], (-1, 8),
          "StridedSliceOptions", {"beginMask": 5, "endMask": 7, "shrinkAxisMask": 2}),
+    ],
+    "products of matrices": [
+        ("BATCH_MATMUL", [weights(1, 8, 5)], (-1, -1, 5), "BatchMatMulOptions", {}),
+        ("EXPAND_DIMS", [const(2)], (-1, -1, 1, 5), "ExpandDimsOptions", {}),
+        ("RFFT2D", [const([1, 4])], (-1, -1, 1, 3, "complex64"), "", {}),
+        ("COMPLEX_ABS", [], (-1, -1, 1, 3), "", {}),
     ],
     "sums, orders": [
         ("CUMSUM", [const(1)], (-1, -1, 8), "CumsumOptions", {}),

@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from slipway.errors import TypeInferenceError
 from slipway.frontends.converter_table import ConverterTable, UnsupportedNode
 from slipway.frontends.open_padding import same_total
 from slipway.frontends.tflite.reader import Array, FileTensor, Operator, Quantization, SubGraph
 from slipway.frontends.tflite.schema import ACTIVATIONS, DTYPES, PADDINGS
 from slipway.relay.analysis.size_values import SizeValues
 from slipway.relay.expr import Constant, Expr, Var
+from slipway.relay.ops.checks import broadcast_shapes
 from slipway.relay.types import TensorType
 
 Converter = Callable[["NodeView"], Any]
@@ -198,11 +200,14 @@ class NodeView:
 
     def broadcast(self, *shapes: Sequence[int]) -> tuple[int, ...]:
         """Return the shape that several broadcast to."""
+        found: tuple[int, ...] = ()
         try:
-            return np.broadcast_shapes(*map(tuple, shapes))
-        except ValueError:
+            for shape in shapes:
+                found = broadcast_shapes(found, shape, "shape")
+        except TypeInferenceError:
             listed = " and ".join(str(tuple(s)) for s in shapes)
             raise self.unsupported(f"{listed} do not broadcast to one shape") from None
+        return found
 
     def blocks(self, sizes: Sequence[int], extents: Sequence[int]) -> None:
         """Each extent must be cut into blocks of its size without a rest."""
