@@ -29,8 +29,14 @@ def random_weights(config, rng, fused=False, biased=False, normed=False):
         norms = ["input_layernorm", "post_attention_layernorm"]
         if config.sandwich:
             norms += ["pre_feedforward_layernorm", "post_feedforward_layernorm"]
+        if config.parallel:
+            norms = ["input_layernorm"]
+        if config.norms_after:
+            norms = ["post_attention_layernorm", "post_feedforward_layernorm"]
         for norm in norms:
             put(f"{at}{norm}.weight", hidden, around=one)
+            if config.centred:
+                put(f"{at}{norm}.bias", hidden)
         rows = {"q": config.heads * size, "k": config.kv_heads * size, "v": config.kv_heads * size}
         if fused:
             put(f"{at}self_attn.qkv_proj.weight", sum(rows.values()), hidden)
@@ -40,14 +46,23 @@ def random_weights(config, rng, fused=False, biased=False, normed=False):
                 put(f"{at}self_attn.{key}_proj.weight", count, hidden)
                 if biased:
                     put(f"{at}self_attn.{key}_proj.bias", count)
-            put(f"{at}mlp.gate_proj.weight", ff, hidden)
+            if config.gated:
+                put(f"{at}mlp.gate_proj.weight", ff, hidden)
             put(f"{at}mlp.up_proj.weight", ff, hidden)
         if normed:
-            put(f"{at}self_attn.q_norm.weight", size, around=one)
-            put(f"{at}self_attn.k_norm.weight", size, around=one)
+            joint = config.joint_norms
+            put(f"{at}self_attn.q_norm.weight", rows["q"] if joint else size, around=one)
+            put(f"{at}self_attn.k_norm.weight", rows["k"] if joint else size, around=one)
         put(f"{at}self_attn.o_proj.weight", hidden, config.heads * size)
         put(f"{at}mlp.down_proj.weight", hidden, ff)
     return made
+
+
+def named(config, weights):
+    """Return the weights by the names of the family's files."""
+    for here, there in config.names:
+        weights = {name.replace(here, there): value for name, value in weights.items()}
+    return weights
 
 
 def logits(config, weights, tokens):
@@ -55,30 +70,40 @@ def logits(config, weights, tokens):
     w = {name: np.asarray(value, np.float64) for name, value in weights.items()}
 
     def norm(x, name):
-        scale = w[name] + config.norm_offset
-        return x / np.sqrt((x * x).mean(-1, keepdims=True) + config.epsilon) * scale
+        scale, bias = w[name] + config.norm_offset, w.get(name.replace("weight", "bias"), 0)
+        if config.centred:
+            x = x - x.mean(-1, keepdims=True)
+        return x / np.sqrt((x * x).mean(-1, keepdims=True) + config.epsilon) * scale + bias
 
+    def feed_forward(x, at):
+        act = ACTIVATIONS[config.activation]
+        if not config.gated:
+            return act(x @ w[at + "mlp.up_proj.weight"].T) @ w[at + "mlp.down_proj.weight"].T
+        if at + "mlp.gate_up_proj.weight" in w:
+            gate, up = np.split(x @ w[at + "mlp.gate_up_proj.weight"].T, 2, -1)
+        else:
+            gate, up = (x @ w[f"{at}mlp.{n}_proj.weight"].T for n in ("gate", "up"))
+        return (act(gate) * up) @ w[at + "mlp.down_proj.weight"].T
+
+    share = config.residual_scale
     x = w["model.embed_tokens.weight"][tokens] * config.embedding_scale
     for i, layer in enumerate(config.layers):
         at = f"model.layers.{i}."
-        mixed = _attention(config, layer, w, at + "self_attn.", norm,
-                           norm(x, at + "input_layernorm.weight"))  # fmt: skip
-        behind, before = at + "post_attention_layernorm.weight", None
-        if config.sandwich:
-            x = x + norm(mixed, behind)
-            before = norm(x, at + "pre_feedforward_layernorm.weight")
-        else:
-            x = x + mixed
-            before = norm(x, behind)
-        if at + "mlp.gate_up_proj.weight" in w:
-            gate, up = np.split(before @ w[at + "mlp.gate_up_proj.weight"].T, 2, -1)
-        else:
-            gate, up = (before @ w[f"{at}mlp.{n}_proj.weight"].T for n in ("gate", "up"))
-        made = (ACTIVATIONS[config.activation](gate) * up) @ w[at + "mlp.down_proj.weight"].T
-        if config.sandwich:
-            made = norm(made, at + "post_feedforward_layernorm.weight")
-        x = x + made
-    found = norm(x, "model.norm.weight") @ w.get("lm_head.weight", w["model.embed_tokens.weight"]).T
+        first = x if config.norms_after else norm(x, at + "input_layernorm.weight")
+        mixed = _attention(config, layer, w, at + "self_attn.", norm, first)
+        behind = at + "post_attention_layernorm.weight"
+        if config.parallel:
+            x = x + share * (mixed + feed_forward(first, at))
+            continue
+        if not (config.sandwich or config.norms_after):
+            x = x + share * mixed
+            x = x + share * feed_forward(norm(x, behind), at)
+            continue
+        x = x + norm(mixed, behind)
+        before = norm(x, at + "pre_feedforward_layernorm.weight") if config.sandwich else x
+        x = x + norm(feed_forward(before, at), at + "post_feedforward_layernorm.weight")
+    head = w.get("lm_head.weight", w["model.embed_tokens.weight"])
+    found = norm(x, "model.norm.weight") @ head.T * config.logit_scale
     cap = config.logit_softcap
     return cap * np.tanh(found / cap) if cap else found
 
@@ -90,8 +115,13 @@ def _attention(config, layer, w, at, norm, x):
         parts = np.split(x @ w[at + "qkv_proj.weight"].T, rows, -1)
     else:
         parts = [x @ w[f"{at}{n}_proj.weight"].T + w.get(f"{at}{n}_proj.bias", 0) for n in "qkv"]
+    if at + "q_norm.weight" in w and config.joint_norms:
+        parts = [
+            *(norm(p, f"{at}{n}_norm.weight") for p, n in zip(parts[:2], "qk", strict=True)),
+            parts[2],
+        ]
     q, k, v = (p.reshape(count, -1, size).transpose(1, 0, 2) for p in parts)
-    if at + "q_norm.weight" in w:
+    if at + "q_norm.weight" in w and not config.joint_norms:
         q, k = norm(q, at + "q_norm.weight"), norm(k, at + "k_norm.weight")
     pairs = layer.rope.size // 2
     if pairs:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from decoder import logits, random_weights
+from decoder import logits, named, random_weights
 
 from slipway.errors import ModelError
 from slipway.llm.config import from_transformers
@@ -24,6 +24,8 @@ FAMILIES = {
     "gemma2": ({**GEMMA, **CAPS}, {}),
     "gemma3_text": ({**GEMMA, "rope_local_base_freq": 100.0, "query_pre_attn_scalar": 16,
                      "layer_types": ["sliding_attention", "full_attention"]}, {"normed": True}),
+    "olmo2": ({}, {"normed": True}),
+    "phi": ({"hidden_act": "gelu_new"}, {"biased": True}),
 }  # fmt: skip
 LONG_FAMILIES = {
     "llama": ({"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
@@ -33,13 +35,24 @@ LONG_FAMILIES = {
     "qwen3": ({"head_dim": 10}, {"normed": True}),
     "gemma": ({"head_dim": 16, "hidden_activation": "gelu_pytorch_tanh"}, {}),
     "smollm3": ({"num_hidden_layers": 4}, {}),
+    "granite": ({"embedding_multiplier": 3.0, "attention_multiplier": 0.2,
+                 "residual_multiplier": 0.4, "logits_scaling": 5.0}, {}),
+    "olmo3": ({"num_hidden_layers": 4, "sliding_window": 3}, {"normed": True}),
+    "stablelm": ({"use_parallel_residual": True}, {}),
+    "starcoder2": ({"hidden_act": "gelu_pytorch_tanh"}, {"biased": True}),
+    "cohere": ({}, {}),
 }  # fmt: skip
+
+PEERS_ALONE = {  # not in decoder.py
+    "gpt_neox": ({"num_key_value_heads": 4}, {}),
+    "gpt2": ({"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 40}, {}),
+}
 
 
 def source(family, more=None, how=None, seed=0, **sizes):
     config = from_transformers({"model_type": family, **SIZES, **(more or {}), **sizes})
     weights = random_weights(config, np.random.default_rng(seed), **(how or {}))
-    return Source(family, config, Weights.of(weights), None), weights
+    return Source(family, config, Weights.of(named(config, weights)), None), weights
 
 
 def loaded(given, **options):
@@ -71,11 +84,11 @@ def test_another_family(family):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("family", [*FAMILIES, *LONG_FAMILIES])
+@pytest.mark.parametrize("family", [*FAMILIES, *LONG_FAMILIES, *PEERS_ALONE])
 def test_against_transformers(family):
     transformers = pytest.importorskip("transformers")
     torch = pytest.importorskip("torch")
-    more, _ = {**FAMILIES, **LONG_FAMILIES}[family]
+    more, _ = {**FAMILIES, **LONG_FAMILIES, **PEERS_ALONE}[family]
     more = {k: v for k, v in more.items() if k != "rope_local_base_freq"}
     ends = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
     settings = transformers.AutoConfig.for_model(family, **{**SIZES, **more, **ends})

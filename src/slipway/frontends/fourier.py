@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,5 +47,5 @@ def fourier(x: Expr, length: int, inverse: bool, onesided: bool) -> Any:
         if not real_result:
             kernel[:, 1, :, 1] = cosine
     matrix = kernel.reshape(used * parts, -1).astype(dtype)
-    flat = relay.reshape(x, (int(np.prod(lead, dtype=np.int64)), used * parts))
+    flat = relay.reshape(x, (prod(lead), used * parts))
     return relay.reshape(product_of(flat, const(matrix)), (*lead, bins, kernel.shape[3]))

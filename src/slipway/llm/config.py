@@ -64,6 +64,17 @@ class ModelConfig:
     logit_softcap: float = 0.0
     tied: bool = False
     sandwich: bool = False  # norms behind attention and feed-forward too, as Gemma 2 has them
+    norms_after: bool = False  # norms behind attention and feed-forward only, as OLMo 2 has them
+    parallel: bool = False  # attention and feed-forward read the same norm, and are added together
+    centred: bool = False  # norms take the mean away first (LayerNorm)
+    gated: bool = True  # the feed-forward has a gate, or is two products
+    heads_apart: bool = False  # rows of a joint matrix: query, key and value of a head, of the next
+    transposed: bool = False  # the layers' matrices lie with the data's columns first
+    learned_positions: bool = False  # a table is added to the embedding
+    joint_norms: bool = False  # query and key are normalised over all heads together
+    residual_scale: float = 1.0
+    logit_scale: float = 1.0
+    names: tuple[tuple[str, str], ...] = ()  # parts of weights' names: here, in the files
     end_tokens: tuple[int, ...] = ()
     begin_token: int | None = None
 
@@ -75,10 +86,42 @@ _FAMILIES: dict[str, dict[str, Any]] = {
     "qwen3": {},
     "phi3": {},
     "smollm3": {},
+    "granite": {},
+    "olmo2": {"norms_after": True, "joint_norms": True},
+    "olmo3": {"norms_after": True, "joint_norms": True},
+    "stablelm": {"centred": True},
+    "starcoder2": {"centred": True, "gated": False,
+                   "names": ((".up_proj.", ".c_fc."), (".down_proj.", ".c_proj."))},
+    "phi": {"centred": True, "gated": False, "parallel": True,
+            "names": ((".o_proj.", ".dense."), (".up_proj.", ".fc1."), (".down_proj.", ".fc2."),
+                      ("model.norm.", "model.final_layernorm."))},
+    "cohere": {"centred": True, "parallel": True},
+    "gpt_neox": {"centred": True, "gated": False, "heads_apart": True,
+                 "names": (("model.layers.", "gpt_neox.layers."),
+                           ("model.embed_tokens.", "gpt_neox.embed_in."),
+                           ("model.norm.", "gpt_neox.final_layer_norm."),
+                           ("lm_head.", "embed_out."),
+                           (".self_attn.qkv_proj.", ".attention.query_key_value."),
+                           (".self_attn.o_proj.", ".attention.dense."),
+                           (".up_proj.", ".dense_h_to_4h."), (".down_proj.", ".dense_4h_to_h."))},
+    "gpt2": {"centred": True, "gated": False, "transposed": True, "learned_positions": True,
+             "names": (("", "transformer."),  # which older files leave out
+                       ("model.layers.", "h."), ("model.norm.", "ln_f."),
+                       ("model.embed_tokens.", "wte."), ("model.embed_positions.", "wpe."),
+                       (".input_layernorm.", ".ln_1."), (".post_attention_layernorm.", ".ln_2."),
+                       (".self_attn.qkv_proj.", ".attn.c_attn."),
+                       (".self_attn.o_proj.", ".attn.c_proj."),
+                       (".mlp.up_proj.", ".mlp.c_fc."), (".mlp.down_proj.", ".mlp.c_proj."))},
     "gemma": {"norm_offset": 1.0},
     "gemma2": {"norm_offset": 1.0, "sandwich": True},
     "gemma3_text": {"norm_offset": 1.0, "sandwich": True},
-}
+}  # fmt: skip
+_TIED = ("gemma", "gemma2", "gemma3_text", "starcoder2", "cohere", "gpt2")  # if a file is silent
+_GPT2 = {"hidden_size": "n_embd", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer",
+         "max_position_embeddings": "n_positions", "intermediate_size": "n_inner",
+         "hidden_act": "activation_function"}  # fmt: skip
+_EPSILONS = ("rms_norm_eps", "layer_norm_eps", "norm_epsilon", "layer_norm_epsilon")
+_REFUSED = ("qk_layernorm", "use_qk_norm")  # norms of each head's own weights
 _ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_new": "gelu_tanh",
                 "gelu_pytorch_tanh": "gelu_tanh"}  # fmt: skip
 
@@ -182,6 +225,10 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
             f"{where}: slipway.llm knows no model_type {family!r}.{hint} "
             f"It knows: {', '.join(_FAMILIES)}"
         )
+    if family == "gpt2":
+        own = {name: given.get(theirs) for name, theirs in _GPT2.items()}
+        own["intermediate_size"] = own["intermediate_size"] or 4 * _count(given, "n_embd", where)
+        given = {**given, **own, "num_key_value_heads": None}
     hidden = _count(given, "hidden_size", where)
     heads = _count(given, "num_attention_heads", where)
     head_size = _count(given, "head_dim", where, hidden // heads)
@@ -196,7 +243,16 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
     scalar = _number(given, "query_pre_attn_scalar", where, 0.0) if "gemma" in family else 0.0
     if scalar < 0:
         raise ModelError(f"{where}: query_pre_attn_scalar is {scalar}, and must be positive")
+    for key in _REFUSED:
+        if given.get(key):
+            raise ModelError(
+                f"{where}: {key} is set: norms with weights for each head are not known"
+            )
     begin = given.get("bos_token_id")
+    epsilon = next((key for key in _EPSILONS if given.get(key) is not None), _EPSILONS[0])
+    choices = {**_FAMILIES[family], **_scales(given, family, where)}
+    if family in ("stablelm", "gpt_neox"):
+        choices["parallel"] = bool(given.get("use_parallel_residual", family == "gpt_neox"))
     config = ModelConfig(
         family=family,
         vocabulary=_count(given, "vocab_size", where),
@@ -207,18 +263,33 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
         head_size=head_size,
         context=_count(given, "max_position_embeddings", where, 2048),
         layers=_layers(given, family, head_size, count, where),
-        epsilon=_number(given, "rms_norm_eps", where, 1e-6),
+        epsilon=_number(given, epsilon, where, 1e-6),
         activation=_ACTIVATIONS[name],
-        embedding_scale=float(hidden) ** 0.5 if family.startswith("gemma") else 1.0,
-        attention_scale=scalar**-0.5 if scalar else None,
+        attention_scale=scalar**-0.5 if scalar else choices.pop("attention_scale", None),
         attention_softcap=_number(given, "attn_logit_softcapping", where, 0.0),
         logit_softcap=_number(given, "final_logit_softcapping", where, 0.0),
-        tied=bool(given.get("tie_word_embeddings", family.startswith("gemma"))),
+        tied=bool(given.get("tie_word_embeddings", family in _TIED)),
         end_tokens=_tokens(given, "eos_token_id", where),
         begin_token=None if begin is None else _token(begin, "bos_token_id", where),
-        **_FAMILIES[family],
+        **choices,
     )
     return checked(config, where)
+
+
+def _scales(given: Mapping[str, Any], family: str, where: str) -> dict[str, float]:
+    """Return the numbers that a family multiplies embeddings, scores, sums and logits with."""
+    if family.startswith("gemma"):
+        return {"embedding_scale": float(given["hidden_size"]) ** 0.5}
+    if family == "cohere":
+        return {"logit_scale": _number(given, "logit_scale", where, 0.0625)}
+    if family != "granite":
+        return {}
+    return {
+        "embedding_scale": _number(given, "embedding_multiplier", where, 1.0),
+        "attention_scale": _number(given, "attention_multiplier", where, 1.0),
+        "residual_scale": _number(given, "residual_multiplier", where, 1.0),
+        "logit_scale": 1.0 / _positive(given, "logits_scaling", where, 1.0),
+    }
 
 
 def _layers(
@@ -235,7 +306,7 @@ def _layers(
     if family == "smollm3" and not rotates:
         every = _count(given, "no_rope_layer_interval", where, 4)
         rotates = [int((i + 1) % every != 0) for i in range(count)]
-    rotates = rotates or [1] * count
+    rotates = rotates or [int(family != "gpt2")] * count
     if len(rotates) != count:
         raise ModelError(f"{where}: no_rope_layers has {len(rotates)} entries for {count} layers")
     made = []
@@ -253,8 +324,8 @@ def _usual_kinds(
         return [FULL] * count
     if family == "gemma2":
         return [FULL if i % 2 else SLIDING for i in range(count)]
-    if family == "gemma3_text":
-        every = _count(given, "sliding_window_pattern", where, 6)
+    if family in ("gemma3_text", "olmo3"):
+        every = _count(given, "sliding_window_pattern", where, 6 if family != "olmo3" else 4)
         return [FULL if (i + 1) % every == 0 else SLIDING for i in range(count)]
     if family in ("qwen2", "qwen3"):
         first = int(_number(given, "max_window_layers", where, 0))
@@ -270,15 +341,21 @@ def _rope(given: Mapping[str, Any], kind: str, head_size: int, where: str) -> Ro
         found = {"rope_theta": given["rope_local_base_freq"]}
     if not isinstance(found, Mapping):
         raise ModelError(f"{where}: the positions are {_shown(found)}, and must be an object")
-    theta = _number(found, "rope_theta", where, _number(given, "rope_theta", where, 10000.0))
+    other = _number(given, "rotary_emb_base", where, 10000.0)
+    theta = _number(found, "rope_theta", where, _number(given, "rope_theta", where, other))
+    usual = {"stablelm": 0.25, "phi": 0.5}.get(str(given.get("model_type")), 1.0)
+    if given.get("model_type") == "gpt_neox":
+        usual = _number(given, "rotary_pct", where, 0.25)
     part = _number(found, "partial_rotary_factor", where,
-                   _number(given, "partial_rotary_factor", where, 1.0))  # fmt: skip
+                   _number(given, "partial_rotary_factor", where, usual))  # fmt: skip
     if theta <= 0 or not 0 <= part <= 1:
         raise ModelError(
             f"{where}: rope_theta is {theta} and partial_rotary_factor {part}; the first must be "
             "positive, the second from 0 to 1"
         )
-    rope = Rope(theta, int(head_size * part) // 2 * 2)
+    rope = Rope(
+        theta, int(head_size * part) // 2 * 2, interleaved=given.get("model_type") == "cohere"
+    )
     name = str(found.get("rope_type") or found.get("type") or "default")
     if name == "default":
         return rope

@@ -64,7 +64,8 @@ class _Network:
     def __init__(
         self, config: ModelConfig, weights: Weights, context: int, rows: int, quantise: str
     ) -> None:
-        self.config, self.weights, self.quantise = config, weights, quantise
+        self.config, self.quantise = config, quantise
+        self.weights = weights.renamed(config.names)
         self.slots = cache_slots(context)
         self.count = relay.Dim("n", 1, rows) if rows > 1 else 1
         self.position = relay.var("position", shape=(1,), dtype="int32")
@@ -75,6 +76,8 @@ class _Network:
         tokens = relay.var("tokens", shape=(self.count,), dtype="int32")
         embedding = self.matrix("model.embed_tokens.weight", config.vocabulary, config.hidden)
         x = self.embedded(embedding, tokens)
+        if config.learned_positions:
+            x = relay.add(x, self.learned_positions())
         caches: list[Var] = []
         for number, layer in enumerate(config.layers):
             keys = relay.var(
@@ -88,26 +91,38 @@ class _Network:
             x = self.layer(f"model.layers.{number}.", layer, x, keys, values)
         if not all_logits and not isinstance(self.count, int):
             x = relay.take(x, relay.const(np.array([-1], np.int32)), axis=0, mode="fast")
-        x = self.norm(x, "model.norm.weight", config.hidden)
+        x = self.norm(x, "model.norm", config.hidden)
         head = embedding
         if not (config.tied or "lm_head.weight" not in self.weights):
             head = self.matrix("lm_head.weight", config.vocabulary, config.hidden)
-        logits = self.product(x, head)
+        logits = self.scaled(self.product(x, head, "lm_head.bias"), config.logit_scale)
         if config.logit_softcap:
             cap = relay.const(config.logit_softcap)
             logits = cap * relay.tanh(logits / cap)
         return IRModule.from_expr(Function((tokens, self.position, *caches), logits))
 
     def matrix(self, name: str, rows: int, columns: int) -> Matrix:
+        if self.config.transposed and name.startswith("model.layers."):
+            found = self.weights.matrix(name, columns, rows)
+            return quantised(Matrix(np.ascontiguousarray(found.data.T)), self.quantise)
         return quantised(self.weights.matrix(name, rows, columns), self.quantise)
+
+    def learned_positions(self) -> Any:
+        """Return the rows of the table of positions for this run's tokens."""
+        table = self.weights.matrix("model.embed_positions.weight", self.config.context,
+                                    self.config.hidden)  # fmt: skip
+        places = relay.add(self.position, relay.arange(0, self.count, 1, "int32"))
+        return relay.take(relay.const(table.data), places, axis=0)
 
     def embedded(self, matrix: Matrix, tokens: Expr) -> Any:
         if matrix.format:
             x = relay.nn.block_take(relay.const(matrix.data), tokens, matrix.format)
         else:
             x = relay.take(relay.const(matrix.data), tokens, axis=0)
-        scale = self.config.embedding_scale
-        return x if scale == 1.0 else x * relay.const(np.float32(scale))
+        return self.scaled(x, self.config.embedding_scale)
+
+    def scaled(self, x: Expr, scale: float) -> Any:
+        return x if scale == 1.0 else relay.multiply(x, relay.const(np.float32(scale)))
 
     def product(self, x: Expr, matrix: Matrix, bias: str = "") -> Any:
         """Multiply by a matrix, with the bias of that name where the model has it."""
@@ -140,27 +155,40 @@ class _Network:
         return parts
 
     def norm(self, x: Expr, name: str, size: int) -> Any:
-        """X / root of the mean of squares, times the weight."""
-        weight = self.weights.vector(name, size) + np.float32(self.config.norm_offset)
-        mean = relay.mean(x * x, axis=-1, keepdims=True)
-        return (
-            x
-            * relay.rsqrt(mean + relay.const(np.float32(self.config.epsilon)))
-            * relay.const(weight)
+        """X / root of the mean of squares, times the weight; less its mean before where centred."""
+        config, weights = self.config, self.weights
+        scale = weights.vector(f"{name}.weight", size) + np.float32(config.norm_offset)
+        if config.centred:
+            x = relay.subtract(x, relay.mean(x, axis=-1, keepdims=True))
+        mean = relay.mean(relay.multiply(x, x), axis=-1, keepdims=True)
+        made: Any = (
+            x * relay.rsqrt(mean + relay.const(np.float32(config.epsilon))) * relay.const(scale)
         )
+        if f"{name}.bias" in weights:
+            made = made + relay.const(weights.vector(f"{name}.bias", size))
+        return made
 
     def layer(self, prefix: str, layer: LayerConfig, x: Expr, keys: Var, values: Var) -> Any:
-        config = self.config
-        before = self.norm(x, prefix + "input_layernorm.weight", config.hidden)
+        config, hidden = self.config, self.config.hidden
+        before = x if config.norms_after else self.norm(x, prefix + "input_layernorm", hidden)
         mixed = self.attention(prefix + "self_attn.", layer, before, keys, values)
-        behind = prefix + "post_attention_layernorm.weight"
-        if config.sandwich:
-            x = x + self.norm(mixed, behind, config.hidden)
-            before = self.norm(x, prefix + "pre_feedforward_layernorm.weight", config.hidden)
+        behind = prefix + "post_attention_layernorm"
+        if config.parallel:
+            if f"{behind}.weight" in self.weights:  # both read x, each through its own norm
+                before = self.norm(x, behind, hidden)
+            return self.added(x, mixed + self.feed_forward(prefix + "mlp.", before))
+        if config.sandwich or config.norms_after:
+            x = self.added(x, self.norm(mixed, behind, hidden))
+            before = x
+            if config.sandwich:
+                before = self.norm(x, prefix + "pre_feedforward_layernorm", hidden)
             made = self.feed_forward(prefix + "mlp.", before)
-            return x + self.norm(made, prefix + "post_feedforward_layernorm.weight", config.hidden)
-        x = x + mixed
-        return x + self.feed_forward(prefix + "mlp.", self.norm(x, behind, config.hidden))
+            return self.added(x, self.norm(made, prefix + "post_feedforward_layernorm", hidden))
+        x = self.added(x, mixed)
+        return self.added(x, self.feed_forward(prefix + "mlp.", self.norm(x, behind, hidden)))
+
+    def added(self, x: Expr, more: Expr) -> Any:
+        return relay.add(x, self.scaled(more, self.config.residual_scale))
 
     def attention(self, prefix: str, layer: LayerConfig, x: Expr, keys: Var, values: Var) -> Any:
         config = self.config
@@ -169,16 +197,20 @@ class _Network:
                  ("v_proj", config.kv_heads * size)]  # fmt: skip
         if f"{prefix}qkv_proj.weight" in self.weights:
             (whole,) = self.products(x, prefix, [("qkv_proj", sum(rows for _, rows in names))])
-            query, key, value = _split(whole, [rows for _, rows in names])
+            query, key, value = self.of_heads(whole, [rows for _, rows in names])
         else:
             query, key, value = self.products(x, prefix, names)
+        normed = f"{prefix}q_norm.weight" in self.weights
+        if normed and config.joint_norms:
+            query = self.norm(query, f"{prefix}q_norm", count * size)
+            key = self.norm(key, f"{prefix}k_norm", config.kv_heads * size)
         query, key, value = (
             relay.reshape(t, (self.count, number, size))
             for t, number in ((query, count), (key, config.kv_heads), (value, config.kv_heads))
         )
-        if f"{prefix}q_norm.weight" in self.weights:
-            query = self.norm(query, f"{prefix}q_norm.weight", size)
-            key = self.norm(key, f"{prefix}k_norm.weight", size)
+        if normed and not config.joint_norms:
+            query = self.norm(query, f"{prefix}q_norm", size)
+            key = self.norm(key, f"{prefix}k_norm", size)
         query, key = (self.rotated(t, layer.rope) for t in (query, key))
         mixed = relay.nn.cached_attention(
             query, key, value, keys, values, self.position,
@@ -187,6 +219,14 @@ class _Network:
         mixed = relay.reshape(mixed, (self.count, count * size))
         out = self.matrix(f"{prefix}o_proj.weight", config.hidden, count * size)
         return self.product(mixed, out, f"{prefix}o_proj.bias")
+
+    def of_heads(self, whole: Expr, rows: list[int]) -> list[Any]:
+        """Return query, key and value of one product."""
+        config = self.config
+        if not config.heads_apart:
+            return _split(whole, rows)
+        apart = relay.reshape(whole, (self.count, config.heads, 3, config.head_size))
+        return list(relay.split(apart, 3, axis=2))
 
     def rotated(self, x: Expr, rope: Rope) -> Any:
         if not rope.size:
@@ -199,12 +239,16 @@ class _Network:
     def feed_forward(self, prefix: str, x: Expr) -> Any:
         config = self.config
         rows = config.feed_forward
+        down = self.matrix(f"{prefix}down_proj.weight", config.hidden, rows)
+        if not config.gated:
+            up = self.matrix(f"{prefix}up_proj.weight", rows, config.hidden)
+            made = _ACTIVATIONS[config.activation](self.product(x, up, f"{prefix}up_proj.bias"))
+            return self.product(made, down, f"{prefix}down_proj.bias")
         if f"{prefix}gate_up_proj.weight" in self.weights:
             (whole,) = self.products(x, prefix, [("gate_up_proj", 2 * rows)])
             gate, up = _split(whole, [rows, rows])
         else:
             gate, up = self.products(x, prefix, [("gate_proj", rows), ("up_proj", rows)])
-        down = self.matrix(f"{prefix}down_proj.weight", config.hidden, rows)
         activated = _ACTIVATIONS[config.activation](gate) * up
         return self.product(activated, down, f"{prefix}down_proj.bias")
 

@@ -64,7 +64,7 @@ class Answer:
             _real("temperature", body.get("temperature"), 1.0),
             _whole("top_k", body.get("top_k") or 0, 0),
             _real("top_p", body.get("top_p"), 1.0),
-            None if seed is None else _whole("seed", seed, 0),
+            None if seed is None else _whole("seed", seed, -(2**63)) % 2**64,
         )
         stop = body.get("stop") or []
         self.stops = [stop] if isinstance(stop, str) else stop

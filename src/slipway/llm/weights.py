@@ -53,6 +53,18 @@ class Weights:
     def __contains__(self, name: str) -> bool:
         return name in self.names
 
+    def renamed(self, parts: Sequence[tuple[str, str]]) -> Weights:
+        """Return the weights by other names: of each pair the first stands for the second."""
+        if not parts:
+            return self
+        own = {}
+        for theirs in self.names:
+            name = theirs
+            for here, there in parts:
+                name = name.replace(there, here)
+            own[name] = theirs
+        return Weights(list(own), lambda name: self._read(own[name]))
+
     def vector(self, name: str, size: int) -> Array:
         """Return a vector of `size` floats."""
         found = self.read(name)

@@ -188,6 +188,14 @@ def smaller(a: Any, b: Any) -> Any:
     return dim_of(ops.minimum(*formulas))
 
 
+def larger(a: Any, b: Any) -> Any:
+    """Return the larger of two dimensions, as a formula where ranges do not tell which it is."""
+    if not isinstance(a, SymbolDim) and not isinstance(b, SymbolDim):
+        return max(a, b)
+    formulas = (ops.as_expr(getattr(d, "formula", d), "int32") for d in (a, b))
+    return dim_of(ops.maximum(*formulas))
+
+
 def factors(extent: Any) -> list[Any]:
     """Return dimensions whose product is `extent`: those that its formula is a product of."""
     if not isinstance(extent, SymbolDim):

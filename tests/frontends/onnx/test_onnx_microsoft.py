@@ -171,6 +171,33 @@ def test_attention_that_is_not_served():
             relay.frontend.from_onnx(proto)
 
 
+@pytest.mark.parametrize("per_gate", [False, True])
+def test_lstm_with_integer_weights(per_gate):
+    """Data and states are rounded to 8 bits at every step, from states of zero and others."""
+    hidden, rng = 5, np.random.default_rng(4)
+    inputs = {
+        "x": rng.standard_normal((6, 2, 4)).astype(np.float32),
+        "h": rng.uniform(-1, 1, (2, 2, hidden)).astype(np.float32),
+        "c": rng.standard_normal((2, 2, hidden)).astype(np.float32),
+    }
+    zeros = np.zeros((2, 4 * hidden) if per_gate else (2,), np.int8)
+    weights = {
+        "w": rng.integers(-127, 128, (2, 4, 4 * hidden)).astype(np.int8),
+        "r": rng.integers(-127, 128, (2, hidden, 4 * hidden)).astype(np.int8),
+        "b": rng.standard_normal((2, 8 * hidden)).astype(np.float32),
+        "ws": rng.uniform(0.005, 0.01, zeros.shape).astype(np.float32), "wz": zeros,
+        "rs": rng.uniform(0.005, 0.01, zeros.shape).astype(np.float32), "rz": zeros,
+    }  # fmt: skip
+    for states in (["h", "c"], ["", ""]):
+        names = ["x", "w", "r", "b", "", *states, "", "ws", "wz", "rs", "rz"]
+        node = helper.make_node(
+            "DynamicQuantizeLSTM", names, ["y", "yh", "yc"], domain="com.microsoft",
+            hidden_size=hidden, direction="bidirectional",
+        )  # fmt: skip
+        given = {n: v for n, v in inputs.items() if n == "x" or n in states}
+        check_both([node], given, ["y", "yh", "yc"], weights)
+
+
 def test_linear_regressor():
     x = RNG.standard_normal((2, 4)).astype(np.float32)
     for targets, offset in ((1, [0.5]), (3, None)):

@@ -203,3 +203,49 @@ def test_tiles_of_a_computed_number():
         {"n": (1, 6)},
         lambda n: {"x": np.random.default_rng(0).normal(size=(n, 12)).astype(np.float32)},
     )  # fmt: skip
+
+
+def padded_to_multiples(mode):
+    """Padding to a multiple of 8, as restorers of images pad, by a value that is computed."""
+    node = helper.make_node
+    weights = constants(two=[2], four=[4], eight=[8], none=np.zeros(6))
+    fill = ["largest"] if mode == "constant" else []
+    nodes = [
+        node("Shape", ["x"], ["shape"]), node("Slice", ["shape", "two", "four"], ["size"]),
+        node("Mod", ["size", "eight"], ["over"]), node("Sub", ["eight", "over"], ["left"]),
+        node("Mod", ["left", "eight"], ["more"]),
+        node("Concat", ["none", "more"], ["pads"], axis=0),
+        node("ReduceMax", ["x"], ["largest"], keepdims=0),
+        node("Pad", ["x", "pads", *fill], ["y"], mode=mode),
+    ]  # fmt: skip
+    return model(nodes, {"x": ("float32", (1, 3, "h", "w"))}, ["y", "largest"], weights)
+
+
+def windows_padded_alike(side):
+    """Windows of stride 2 under auto_pad: where an extent is odd one element more is padded."""
+    node = helper.make_node
+    weights = {"k": np.random.default_rng(0).normal(size=(4, 3, 3, 3)).astype(np.float32)}
+    alike = {"auto_pad": f"SAME_{side}", "strides": [2, 2]}
+    nodes = [
+        node("Conv", ["x", "k"], ["a"], **alike),
+        node("AveragePool", ["a"], ["b"], kernel_shape=[3, 3], **alike),
+        node("MaxPool", ["b"], ["y"], kernel_shape=[2, 2], **alike),
+    ]
+    return model(nodes, {"x": ("float32", (1, 3, "h", "w"))}, ["y"], weights)
+
+
+@pytest.mark.parametrize(
+    "proto",
+    [
+        pytest.param(padded_to_multiples("constant"), id="multiples, a number"),
+        pytest.param(padded_to_multiples("reflect"), id="multiples, reflected"),
+        pytest.param(windows_padded_alike("UPPER"), id="same, upper"),
+        pytest.param(windows_padded_alike("LOWER"), id="same, lower"),
+    ],
+)
+def test_paddings_that_depend_on_sizes(proto):
+    rng = np.random.default_rng(2)
+    agrees(
+        proto, [(9, 9), (16, 23), (17, 40), (40, 16)], {"h": (9, 40), "w": (9, 40)},
+        lambda h, w: {"x": rng.normal(size=(1, 3, h, w)).astype(np.float32)}, 1e-5,
+    )  # fmt: skip

@@ -16,7 +16,7 @@ TYPES = {
 
 @dataclass
 class T:
-    """A tensor: shape, dtype, quantisation, and its value when it is constant."""
+    """A tensor: shape (-1 is open), dtype, quantisation, and its value when it is constant."""
 
     shape: tuple
     dtype: str = "float32"
@@ -36,7 +36,9 @@ def const(values, dtype="int32", scale=None, zero=0, axis=0):
 
 def _tensor(description, index, buffers):
     tensor = schema.TensorT()
-    tensor.shape = [int(d) for d in description.shape]
+    tensor.shape = [1 if d == -1 else int(d) for d in description.shape]
+    if -1 in description.shape:
+        tensor.shapeSignature = [int(d) for d in description.shape]
     tensor.type = TYPES[description.dtype]
     tensor.name = description.name or f"t{index}"
     tensor.isVariable = description.variable

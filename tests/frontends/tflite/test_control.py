@@ -191,6 +191,40 @@ def test_variables_assigned_in_a_branch():
     compare(program(main, branch(True), branch(False), init), runs=8)
 
 
+@pytest.mark.parametrize("steps", [3, 40])
+def test_variables_assigned_in_a_loop(steps):
+    """Each step adds what it carries to a variable, and halves it: unrolled, and as a loop."""
+    fields = {"condSubgraphIndex": 1, "bodySubgraphIndex": 2}
+    i, going = T((1,), "int32"), T((1,), "bool")
+    less = Node("LESS", [i, const([steps])], [going], "LessOptions")
+    condition = ([less], [i, T((1, 3))], [going])
+    j, more, y, half = T((1,), "int32"), T((1,), "int32"), T((1, 3)), T((1, 3))
+    (own, make), old, new = handle(), T((1, 3)), T((1, 3))
+    body = [
+        make,
+        Node("READ_VARIABLE", [own], [old], "ReadVariableOptions"),
+        Node("ADD", [old, y], [new], "AddOptions"),
+        Node("ASSIGN_VARIABLE", [own, new], [], "AssignVariableOptions"),
+        Node("MUL", [y, const([0.5], "float32")], [half], "MulOptions"),
+        Node("ADD", [j, const([1])], [more], "AddOptions"),
+    ]
+    once = Node("CALL_ONCE", [], [], "CallOnceOptions", {"initSubgraphIndex": 3})
+    other, make_other = handle()
+    start = const([[1.0, 2.0, 3.0]], "float32")
+    assign = Node("ASSIGN_VARIABLE", [other, start], [], "AssignVariableOptions")
+    x, count, left = T((1, 3)), T((1,), "int32"), T((1, 3))
+    (held, read), found = handle(), T((1, 3))
+    nodes = [
+        once, Node("WHILE", [const([0]), x], [count, left], "WhileOptions", fields),
+        read, Node("READ_VARIABLE", [held], [found], "ReadVariableOptions"),
+    ]  # fmt: skip
+    main = (nodes, [x], [count, left, found])
+    compare(
+        program(main, condition, (body, [j, y], [more, half]), ([make_other, assign], [], [])),
+        runs=3,
+    )
+
+
 def test_circular_buffer():
     """A sliding window over a stream; LiteRT has no such operator."""
     flexbuffers = pytest.importorskip("flatbuffers.flexbuffers")

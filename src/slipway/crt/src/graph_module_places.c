@@ -230,8 +230,8 @@ int slw_graph_check_stale(const slw_graph_module *self) {
       const DLTensor *tensor = slw_graph_input(&self->graph, i);
       slw_shape_text(tensor->shape, tensor->ndim, now, sizeof now);
       return slw_error_setf("ExecutionError",
-                            "run: the sizes of the model have changed since the input '%s' was "
-                            "set: it has shape %s now. Set it again.",
+                            "run: the input '%s' does not have the sizes of what was set last: "
+                            "with them its shape is %s. Set it so; inputs agree about a size.",
                             slw_graph_input_name(&self->graph, i), now);
     }
   }

@@ -11,10 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from slipway.errors import TypeInferenceError
 from slipway.frontends.converter_table import ConverterTable, UnsupportedNode
+from slipway.frontends.open_padding import same_total
 from slipway.frontends.tflite.reader import Array, FileTensor, Operator, Quantization, SubGraph
 from slipway.frontends.tflite.schema import ACTIVATIONS, DTYPES, PADDINGS
+from slipway.relay.analysis.size_values import SizeValues
 from slipway.relay.expr import Constant, Expr, Var
+from slipway.relay.ops.checks import broadcast_shapes
 from slipway.relay.types import TensorType
 
 Converter = Callable[["NodeView"], Any]
@@ -59,13 +63,15 @@ class Program:
     """What operators reach beyond their node: other subgraphs, and the model's variables.
 
     `variables` holds the present value of each variable by name; `first` its value when the
-    function begins, a parameter; `initial` what the model gives it before the first run.
+    function begins, a parameter; `initial` what the model gives it before the first run.  `sizes`
+    knows what is computed from open sizes.
     """
 
     def __init__(self) -> None:
         self.variables: dict[str, Expr] = {}
         self.first: dict[str, Var] = {}
         self.initial: dict[str, Array] = {}
+        self.sizes = SizeValues()
 
     def call(self, index: int, inputs: Sequence[Expr]) -> list[Expr]:
         """Convert subgraph `index` on these inputs and return its outputs."""
@@ -167,7 +173,15 @@ class NodeView:
         return found.array
 
     def integers(self, position: int) -> tuple[int, ...]:
-        """Return a constant input as a tuple of integers."""
+        """Return a constant input as a tuple of integers, open sizes being formulas among them."""
+        known = self.known_integers(position)
+        return tuple(int(v) for v in self.constant(position)) if known is None else known
+
+    def known_integers(self, position: int) -> tuple[int, ...] | None:
+        """Return what `integers` does; None where an input's values decide."""
+        if not isinstance(self[position], Constant):
+            found = self.program.sizes.of(self[position])
+            return None if found is None else tuple(found.flat)
         values = self.constant(position).reshape(-1)
         if values.dtype.kind not in "iub":
             raise self.unsupported(
@@ -186,11 +200,14 @@ class NodeView:
 
     def broadcast(self, *shapes: Sequence[int]) -> tuple[int, ...]:
         """Return the shape that several broadcast to."""
+        found: tuple[int, ...] = ()
         try:
-            return np.broadcast_shapes(*map(tuple, shapes))
-        except ValueError:
+            for shape in shapes:
+                found = broadcast_shapes(found, shape, "shape")
+        except TypeInferenceError:
             listed = " and ".join(str(tuple(s)) for s in shapes)
             raise self.unsupported(f"{listed} do not broadcast to one shape") from None
+        return found
 
     def blocks(self, sizes: Sequence[int], extents: Sequence[int]) -> None:
         """Each extent must be cut into blocks of its size without a rest."""
@@ -237,8 +254,7 @@ def same_padding(
     """Return (top, left, bottom, right) so that the output has ceil(size / stride) positions."""
     before, after = [], []
     for extent, window, stride, step in zip(size, kernel, strides, dilation, strict=True):
-        out = -(-extent // stride)
-        total = max(0, (out - 1) * stride + (window - 1) * step + 1 - extent)
+        total = same_total(extent, window, stride, step)
         before.append(total // 2)
         after.append(total - total // 2)
     return (*before, *after)

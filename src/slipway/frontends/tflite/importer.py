@@ -32,6 +32,7 @@ from slipway.frontends.tflite.reader import FileModel, FileTensor, Operator, Sub
 from slipway.frontends.tflite.schema import DTYPES
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
+from slipway.relay.dims import ANY, is_open
 from slipway.relay.expr import Constant, Expr, Function, Tuple, TupleWrapper, Var
 from slipway.relay.meaning import Meaning, meanings_attribute
 from slipway.relay.types import TensorType
@@ -53,7 +54,8 @@ def from_tflite(
 ) -> tuple[IRModule, dict[str, np.ndarray[Any, Any]]]:
     """Import a TFLite model: bytes, a path or a ``tflite.Model``.
 
-    `shape_dict` gives inputs their shapes; it is needed where the file leaves a dimension open.
+    `shape_dict` gives inputs their shapes; it is needed where the file leaves a dimension open, and
+    may leave it so: a `relay.Dim` stands for every size of its range.
     `dtype_dict` may repeat the inputs' dtypes; one that differs from the file's is an error.
     `op_converter` is `OperatorConverter`, as classic's default; a class of one's own is refused.
     `dense_rounding` says how integer matrix products are requantised: "double" as TensorFlow Lite
@@ -231,7 +233,12 @@ class _Importer(Program):
         shape = tensor.signature if -1 in tensor.signature else tensor.shape
         given = self.shapes.get(tensor.name)
         if given is not None:
-            wanted = tuple(int(d) for d in given)
+            wanted = tuple(d if is_open(d) else int(d) for d in given)
+            if ANY in wanted:
+                raise ModelError(
+                    f"the input {tensor.name!r} is given the shape {wanted}: a size that stays "
+                    'open has a name and a range, as in relay.Dim("n", 1, 8)'
+                )
             fits = len(wanted) == len(shape) and all(
                 d in (-1, w) for d, w in zip(shape, wanted, strict=True)
             )
@@ -356,7 +363,7 @@ class _Importer(Program):
             made = list(made)
         elif not isinstance(made, list):
             made = [made]
-        return [self.folder.fold(m) for m in made]
+        return [self.sizes.settled(self.folder.fold(m)) for m in made]
 
 
 def _state_of(graph: SubGraph, operator: Operator) -> tuple[int, ...]:

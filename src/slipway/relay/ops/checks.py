@@ -173,6 +173,12 @@ def as_tuple(value: Extents, count: int, what: str) -> tuple[int, ...]:
     return found
 
 
+def as_extents(value: Extents, count: int, what: str) -> tuple[int, ...]:
+    """Return what `as_tuple` does; formulas of open sizes may be among the integers."""
+    found = extents(what, value)
+    return found if len(found) == count else as_tuple(found, count, what)
+
+
 def pad_amounts(value: Extents, spatial: int, what: str = "padding") -> tuple[int, ...]:
     """Return padding as (before of each axis..., after of each axis...); classic spellings.
 

@@ -19,7 +19,7 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.node import Node
 from slipway.ir.visit import rewrite_bottom_up, substitute, walk
-from slipway.relay.dims import is_open, size_of
+from slipway.relay.dims import SymbolDim, is_open, size_of
 from slipway.relay.expr import Call, Constant, Function, Tuple, TupleGetItem, Var
 from slipway.relay.op_registry import is_call_of, is_primitive
 from slipway.relay.types import flatten
@@ -83,10 +83,19 @@ class InlinedKernels:
         self.found = self.values[id(function.body)]
 
     def temporary(self, like: Sequence[int], dtype: str) -> Buffer:
-        """Return a new buffer that lives as long as the statements."""
-        buffer = decl_buffer(extents(like), dtype, f"step{len(self.temporaries)}")
-        self.temporaries.append(buffer)
-        return buffer
+        """Return a new buffer that lives as long as the statements.
+
+        Of an open size it lies in memory for the largest one, which a program plans.
+        """
+        name = f"step{len(self.temporaries)}"
+        most = [d.high if isinstance(d, SymbolDim) else d for d in like]
+        if not any(map(is_open, like)) or None in most:
+            buffer = decl_buffer(extents(like), dtype, name)
+            self.temporaries.append(buffer)
+            return buffer
+        room = decl_buffer((prod(most),), dtype, name)
+        self.temporaries.append(room)
+        return view(room, like)
 
     def around(self, statements: Sequence[S.Stmt]) -> S.Stmt:
         """Return statements with the temporaries around them."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.open_padding import same_total, surrounded
 
 
 def padding_of(
@@ -22,7 +23,7 @@ def padding_of(
         return (0,) * (2 * count)
     before, after = [], []
     for extent, k, s, d in zip(size, kernel, strides, dilation, strict=True):
-        total = max((-(-extent // s) - 1) * s + (k - 1) * d + 1 - extent, 0)
+        total = same_total(extent, k, s, d)
         small = total // 2
         before.append(small if kind == "SAME_UPPER" else total - small)
         after.append(total - small if kind == "SAME_UPPER" else small)
@@ -52,6 +53,7 @@ def conv(node: NodeView) -> Any:
         raise node.unsupported(f"convolves {count} spatial axes; 1 to 3 are served")
     strides, dilation = _geometry(node, kernel)
     padding = padding_of(node, node.type().shape[2:], kernel, strides, dilation)
+    data, padding = surrounded(data, padding, range(2, 2 + count))
     function = (relay.nn.conv1d, relay.nn.conv2d, relay.nn.conv3d)[count - 1]
     result = function(
         data, weight, strides, padding, dilation, node.attr("group", 1),

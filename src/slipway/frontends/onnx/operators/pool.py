@@ -8,6 +8,8 @@ from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.operators.conv import padding_of
 from slipway.frontends.onnx.operators.pool_indices import max_pool_with_indices
+from slipway.frontends.open_padding import average_inside, surrounded, surrounded_by_lowest
+from slipway.relay.dims import is_open
 
 
 def _function(node: NodeView, template: str, count: int) -> Any:
@@ -27,12 +29,17 @@ def window_pool(node: NodeView) -> Any:
     strides, dilation = tuple(node.attr("strides", ones)), tuple(node.attr("dilations", ones))
     padding = padding_of(node, node.type().shape[2:], kernel, strides, dilation)
     ceil = bool(node.attr("ceil_mode", 0))
-    arguments = (node.input(0), kernel, strides, dilation, padding)
+    data, axes = node.input(0), range(2, 2 + count)
     if node.kind == "MaxPool":
-        return _function(node, "max_pool{}d", count)(*arguments, ceil_mode=ceil)
+        data, padding = surrounded_by_lowest(data, padding, axes)
+        pool = _function(node, "max_pool{}d", count)
+        return pool(data, kernel, strides, dilation, padding, ceil_mode=ceil)
     counted = bool(node.attr("count_include_pad", 0))
     pool = _function(node, "avg_pool{}d", count)
-    return pool(*arguments, ceil_mode=ceil, count_include_pad=counted)
+    if any(map(is_open, padding)) and not counted:
+        return average_inside(data, kernel, strides, dilation, padding)
+    data, padding = surrounded(data, padding, axes)
+    return pool(data, kernel, strides, dilation, padding, ceil_mode=ceil, count_include_pad=counted)
 
 
 @converter("GlobalAveragePool", "GlobalMaxPool")
@@ -61,6 +68,7 @@ def lp_pool(node: NodeView) -> Any:
         if node.attr("ceil_mode", 0):
             raise node.unsupported("ceil_mode is set")
         padding = padding_of(node, node.type().shape[2:], kernel, strides, dilation)
+        powers, padding = surrounded(powers, padding, range(2, 2 + count))
         pool = _function(node, "avg_pool{}d", count)
         average = pool(powers, kernel, strides, dilation, padding, count_include_pad=True)
         total = relay.multiply(average, node.like(size))

@@ -14,6 +14,7 @@ from slipway import dtypes, relay
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.operators.arithmetic import dtype_of
 from slipway.frontends.onnx.operators.conv import padding_of
+from slipway.frontends.open_padding import surrounded
 from slipway.frontends.product import product_of
 from slipway.relay.expr import Constant
 from slipway.relay.ops.qnn.affine import STORED
@@ -202,6 +203,7 @@ def _integer_conv(node: NodeView, data: Expr, weight: Any) -> Any:
     strides, dilation = tuple(node.attr("strides", ones)), tuple(node.attr("dilations", ones))
     size = data.tensor_type.shape[2:]
     padding = padding_of(node, size, kernel, strides, dilation)
+    data, padding = surrounded(data, padding, range(2, 2 + count))
     function = (relay.nn.conv1d, relay.nn.conv2d, relay.nn.conv3d)[count - 1]
     return function(data, weight, strides, padding, dilation, node.attr("group", 1))
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from slipway.relay.expr import Expr
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+STATED = 8  # inputs that an LSTM of ONNX may have; a quantised one has scales behind them
 DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
 
 
@@ -54,6 +55,15 @@ class _Direction:
         cut = relay.strided_slice(value, [index], [index + 1], axes=[0])
         return relay.squeeze(cut, [0])
 
+    def rounded(self, value: Expr, axes: tuple[int, ...] = ()) -> Any:
+        """Return what a product takes: with quantised weights, the data to 8 bits of its range.
+
+        All of it has one range, or what lies along `axes`.
+        """
+        if len(self.node.inputs) <= STATED:
+            return value
+        return _to_eight_bits(self.node, value, axes or None)
+
     def inner_bias(self) -> Any:
         """Return the recurrent bias of a GRU's hidden gate, or None."""
         if self.bias is None:
@@ -63,7 +73,7 @@ class _Direction:
     def input_gates(self) -> Any:
         """Return x @ W.T + biases of all steps, in one product."""
         steps, batch, width = self.node.type().shape
-        flat = relay.reshape(self.node.input(0), (steps * batch, width))
+        flat = self.rounded(relay.reshape(self.node.input(0), (steps * batch, width)))
         product = relay.nn.dense(flat, self.weight)
         if self.bias is not None:
             half = self.gates * self.hidden
@@ -103,7 +113,7 @@ def _lstm_step(d: _Direction, states: list[Any], x: Expr) -> list[Any]:
     """Gates in ONNX order i, o, f, c."""
     node = d.node
     h, cell_state = states
-    gates = relay.split(relay.add(x, relay.nn.dense(h, d.recurrence)), 4, axis=1)
+    gates = relay.split(relay.add(x, relay.nn.dense(d.rounded(h, (1,)), d.recurrence)), 4, axis=1)
     parts: list[relay.Expr] = list(gates)
     i, o, f, c = parts
     gate, cell, output = d.functions
@@ -202,6 +212,40 @@ def recurrent(node: NodeView) -> Any:
     join = partial(relay.stack, axis=0) if count > 1 else partial(_alone, axis=0)
     y = relay.stack([s for _, s in found], 1) if count > 1 else _alone([found[0][1]], 1)
     return [y, *(join(list(states)) for states in zip(*(f for f, _ in found), strict=True))]
+
+
+def _to_eight_bits(node: NodeView, x: Expr, axes: tuple[int, ...] | None) -> Any:
+    """Return data rounded as DynamicQuantizeLinear does it, to 256 levels that 0 is one of."""
+    zero = node.like(0)
+    low = relay.minimum(relay.min(x, axes, keepdims=True), zero)
+    high = relay.maximum(relay.max(x, axes, keepdims=True), zero)
+    step = relay.divide(relay.subtract(high, low), node.like(255))
+    step = relay.where(relay.equal(step, zero), node.like(1), step)
+    place = relay.clip(relay.round(relay.divide(relay.negative(low), step)), 0, 255)
+    level = relay.clip(relay.add(relay.round(relay.divide(x, step)), place), 0, 255)
+    return relay.multiply(relay.subtract(level, place), step)
+
+
+@converter("com.microsoft.DynamicQuantizeLSTM")
+def dynamic_quantize_lstm(node: NodeView) -> Any:
+    """An LSTM with integer weights (directions, size, gates); it rounds data and states to 8 bits.
+
+    As in ONNX Runtime the data has one range, and the states of each batch entry their own.  The
+    products are of real numbers: sums differ from those of integers by rounding alone.
+    """
+    node.kind = "LSTM"
+    for index, scale, zero in ((1, 8, 9), (2, 10, 11)):
+        whole = relay.cast(node.input(index), "float32")
+        if node.has(zero):
+            whole = relay.subtract(whole, _by_direction(relay.cast(node.input(zero), "float32")))
+        real = relay.multiply(whole, _by_direction(node.input(scale)))
+        node.inputs[index] = relay.transpose(real, (0, 2, 1))
+    return recurrent(node)
+
+
+def _by_direction(value: Any) -> Any:
+    """Return one number a direction, or a gate of it, beside (directions, size, gates)."""
+    return relay.expand_dims(value, 1, 3 - value.tensor_type.rank)
 
 
 def _check_shapes(node: NodeView, directions: int) -> None:

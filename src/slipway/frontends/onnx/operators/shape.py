@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
-from slipway.frontends.budget import check_table
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.product import element_count
 from slipway.relay.dims import is_open
@@ -164,14 +163,7 @@ def pad(node: NodeView) -> Any:
         return node.input(0)
     if mode not in ("constant", "edge", "reflect", "wrap"):
         raise node.unsupported(f"mode {mode!r}")
-    result = relay.nn.pad(node.input(0), widths, value, mode)
-    if fill is None:
-        return result
-    check_table(node, *result.tensor_type.shape)
-    inside = np.pad(np.ones([d + min(b, 0) + min(e, 0) for d, (b, e) in
-                             zip(node.type().shape, widths, strict=True)], bool),
-                    [(max(b, 0), max(e, 0)) for b, e in widths])  # fmt: skip
-    return relay.where(const(inside), result, relay.reshape(fill, ()))
+    return relay.nn.pad(node.input(0), widths, value if fill is None else fill, mode)
 
 
 @converter("DepthToSpace")

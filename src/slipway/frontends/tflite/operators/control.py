@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, converter
 from slipway.frontends.tflite.flexbuffer import read_map
-from slipway.relay.expr import Constant, Expr, Var
+from slipway.relay.expr import Constant, Expr, Tuple, Var
 from slipway.relay.types import TensorType
 from slipway.transform.graph.loop_invariants import looped
 
@@ -23,9 +24,9 @@ def _condition(value: Expr) -> bool | None:
 
 @converter("IF")
 def if_(node: NodeView) -> Any:
-    """A known condition takes its subgraph; otherwise both are computed, and the results chosen.
+    """A known condition takes its subgraph; otherwise both become the branches of relay.If.
 
-    Subgraphs have no effect but on variables; those that a branch assigns are chosen too.
+    Subgraphs have no effect but on variables; what a branch assigns is a result of it too.
     """
     program = node.program
     inputs = node.inputs[1:]
@@ -56,10 +57,18 @@ def if_(node: NodeView) -> Any:
     if condition.tensor_type.rank:
         condition = relay.reshape(condition, ())
     program.variables = after[0]
-    results = [relay.where(condition, a, b) for a, b in zip(*branches, strict=True)]
+    results = _chosen(condition, *branches)
     count = len(node.operator.outputs)
     program.variables.update(zip(changed, results[count:], strict=True))
     return results[:count]
+
+
+def _chosen(condition: Expr, then: Sequence[Expr], other: Sequence[Expr]) -> list[Expr]:
+    """Return the results of the branch that a condition takes; only that one is computed."""
+    if len(then) < 2:
+        return [relay.If(condition, a, b) for a, b in zip(then, other, strict=True)]
+    choice = relay.If(condition, Tuple(tuple(then)), Tuple(tuple(other)))
+    return list(relay.TupleWrapper(choice, len(then)))
 
 
 @converter("WHILE")
@@ -82,23 +91,35 @@ def while_(node: NodeView) -> Any:
 
 
 def _while_loop(node: NodeView, condition: int, body: int) -> list[Expr]:
-    """Return what a loop of any length carries at the end."""
+    """Return what a loop of any length carries at the end.
+
+    Variables that its body assigns are carried too, beside the loop's own values.
+    """
     program, types = node.program, [value.tensor_type for value in node.inputs]
     states = [Var(f"state{i}", type_) for i, type_ in enumerate(types)]
     before = dict(program.variables)
+    program.call(body, states)  # for the names of what it reads and assigns
+    held = {n: v for n, v in program.variables.items() if v is not before.get(n, program.first[n])}
+    program.variables = {**program.first, **before}
+    outside = [program.variables[name] for name in held]
+    inside = [Var(name, value.tensor_type) for name, value in zip(held, outside, strict=True)]
+    program.variables.update(zip(held, inside, strict=True))
     (going,) = program.call(condition, states)
     if _condition(going):
         raise node.unsupported("it never ends: its condition is always true")
-    new = program.call(body, states)
-    if any(program.variables.get(name) is not value for name, value in before.items()):
-        raise node.unsupported("it assigns a variable, in a loop of unknown length")
-    for number, (value, wanted) in enumerate(zip(new, types, strict=True)):
-        if value.tensor_type != wanted:
+    if any(program.variables[n] is not v for n, v in zip(held, inside, strict=True)):
+        raise node.unsupported("its condition assigns a variable")
+    new = [*program.call(body, states), *(program.variables[name] for name in held)]
+    for number, (value, state) in enumerate(zip(new, [*states, *inside], strict=True)):
+        if value.type != (wanted := state.type):
             raise node.unsupported(
-                f"what it carries changes from {wanted} to {value.tensor_type} (state {number}), "
+                f"what it carries changes from {wanted} to {value.type} (state {number}), "
                 "in a loop of unknown length"
             )
-    return looped(states, relay.reshape(going, ()), new, node.inputs)
+    results = looped([*states, *inside], relay.reshape(going, ()), new, [*node.inputs, *outside])
+    program.variables = {**program.first, **before}
+    program.variables.update(zip(held, results[len(states) :], strict=True))
+    return results[: len(states)]
 
 
 @converter("CALL_ONCE")

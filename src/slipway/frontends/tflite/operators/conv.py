@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.open_padding import surrounded
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter, same_padding
 from slipway.frontends.tflite.floating import (
     activated,
@@ -55,21 +56,25 @@ def conv2d(node: NodeView) -> Any:
         # Only weights with a scale per channel go with a zero point in the data.
         rows = quantized_rows(node[0], symmetric=has_one_scale(node))
         weights = plain_weights(node, 1).transpose(1, 2, 3, 0)
-        total = relay.qnn.op.conv2d_nhwc(rows.data, array_constant(weights, "int8"), **options)
+        data, options["padding"] = surrounded(rows.data, options["padding"], (1, 2))
+        total = relay.qnn.op.conv2d_nhwc(data, array_constant(weights, "int8"), **options)
         return activated(scaled_sums(node, total, rows, 1, 2), node.activation)
     if node.is_float:
         kernel = float_weights(node, 1).transpose(0, 3, 1, 2)
+        data, options["padding"] = surrounded(channels_first(node[0]), options["padding"], (2, 3))
         out = relay.nn.conv2d(
-            channels_first(node[0]), array_constant(kernel, "float32"),
+            data, array_constant(kernel, "float32"),
             kernel_size=kernel.shape[2:], **options,
         )  # fmt: skip
         return channels_last(activated(_biased(node, out), node.activation))
     node.need_dtype(*QUANTIZED)
     weights = plain_weights(node, 1).transpose(1, 2, 3, 0)
     out_dtype = sum_dtype(node, 2)
+    zero = node.quantization().zero_point
+    data, options["padding"] = surrounded(node[0], options["padding"], (1, 2), zero)
     total = relay.qnn.op.conv2d_nhwc(
-        node[0], array_constant(weights, weights.dtype.name),
-        pad_value=node.quantization().zero_point, out_dtype=out_dtype, **options,
+        data, array_constant(weights, weights.dtype.name), pad_value=zero, out_dtype=out_dtype,
+        **options,
     )  # fmt: skip
     return _finished(node, total, bias_of(node, 2, weights, (0, 1, 2)), out_dtype)
 
@@ -87,23 +92,25 @@ def depthwise_conv2d(node: NodeView) -> Any:
     if is_hybrid(node):
         rows = quantized_rows(node[0])
         weights = plain_weights(node, 1)[0]
-        total = relay.qnn.op.depthwise_conv2d_nhwc(
-            rows.data, array_constant(weights, "int8"), **options
-        )
+        data, options["padding"] = surrounded(rows.data, options["padding"], (1, 2))
+        total = relay.qnn.op.depthwise_conv2d_nhwc(data, array_constant(weights, "int8"), **options)
         return activated(scaled_sums(node, total, rows, 1, 2), node.activation)
     if node.is_float:
         kernel = float_weights(node, 1)[0].transpose(2, 0, 1)[:, None]
+        data, options["padding"] = surrounded(channels_first(node[0]), options["padding"], (2, 3))
         out = relay.nn.conv2d(
-            channels_first(node[0]), array_constant(kernel, "float32"), groups=channels,
+            data, array_constant(kernel, "float32"), groups=channels,
             kernel_size=kernel.shape[2:], **options,
         )  # fmt: skip
         return channels_last(activated(_biased(node, out), node.activation))
     node.need_dtype(*QUANTIZED)
     weights = plain_weights(node, 1)[0]
     out_dtype = sum_dtype(node, 2)
+    zero = node.quantization().zero_point
+    data, options["padding"] = surrounded(node[0], options["padding"], (1, 2), zero)
     total = relay.qnn.op.depthwise_conv2d_nhwc(
-        node[0], array_constant(weights, weights.dtype.name),
-        pad_value=node.quantization().zero_point, out_dtype=out_dtype, **options,
+        data, array_constant(weights, weights.dtype.name), pad_value=zero, out_dtype=out_dtype,
+        **options,
     )  # fmt: skip
     return _finished(node, total, bias_of(node, 2, weights, (0, 1)), out_dtype)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,7 @@ def local_response(node: NodeView) -> Any:
     places = np.arange(depth)
     ahead = places[None, :] - places[:, None]  # of the channel that is read
     window = ((ahead >= -radius) & (ahead < radius)).astype(np.float32)
-    rows = relay.reshape(node[0], (int(np.prod(shape[:3])), depth))
+    rows = relay.reshape(node[0], (prod(shape[:3]), depth))
     energy = relay.nn.dense(relay.multiply(rows, rows), array_constant(window, "float32"))
     scaled = relay.multiply(energy, op_registry.const(node.option("alpha"), "float32"))
     base = relay.add(scaled, op_registry.const(node.option("bias"), "float32"))

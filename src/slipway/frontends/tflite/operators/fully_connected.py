@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
-
-import numpy as np
 
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
@@ -31,8 +30,8 @@ def fully_connected(node: NodeView) -> Any:
     if len(node.shape(1)) != 2:
         raise node.unsupported(f"its weights have the shape {node.shape(1)}, not two axes")
     units, depth = node.shape(1)
-    size = int(np.prod(node.shape()))
-    if not depth or size % depth:
+    size = prod(node.shape())
+    if not depth or size % depth != 0:
         raise node.unsupported(f"its data {node.shape()} is no rows of {depth}")
     rows = node[0]
     if len(node.shape()) != 2 or node.shape()[1] != depth:

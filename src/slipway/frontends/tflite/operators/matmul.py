@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def batch_matmul(node: NodeView) -> Any:
         shape = value.tensor_type.shape
         if shape[:-2] != batch:
             value = relay.broadcast_to(value, (*batch, *shape[-2:]))
-        return relay.reshape(value, (int(np.prod(batch)), *shape[-2:]), True)
+        return relay.reshape(value, (prod(batch), *shape[-2:]), True)
 
     flips = (bool(node.option("adj_x")), bool(node.option("adj_y")))
     if node.is_float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from slipway import relay
+from slipway.frontends.open_padding import average_inside, surrounded_by_lowest
 from slipway.frontends.tflite.converters import NodeView, converter, same_padding
 from slipway.frontends.tflite.floating import activated, channels_first, channels_last
 from slipway.frontends.tflite.quantized import QUANTIZED, out_range
@@ -25,12 +26,13 @@ def pool2d(node: NodeView) -> Any:
     if node.is_float:
         data = channels_first(node[0])
         if node.kind == "MAX_POOL_2D":
+            data, padding = surrounded_by_lowest(data, padding, (2, 3))
             out = relay.nn.max_pool2d(data, window, strides, padding=padding)
         elif node.kind == "AVERAGE_POOL_2D":
-            out = relay.nn.avg_pool2d(data, window, strides, padding=padding)
+            out = average_inside(data, window, strides, (1, 1), padding)
         else:
-            out = relay.nn.avg_pool2d(relay.multiply(data, data), window, strides, padding=padding)
-            out = relay.sqrt(out)
+            squares = relay.multiply(data, data)
+            out = relay.sqrt(average_inside(squares, window, strides, (1, 1), padding))
         return channels_last(activated(out, node.activation))
     node.need_dtype(*QUANTIZED)
     if node.kind == "L2_POOL_2D":
@@ -38,7 +40,8 @@ def pool2d(node: NodeView) -> Any:
     if node.kind == "AVERAGE_POOL_2D":
         out = relay.qnn.op.avg_pool2d(node[0], window, strides, padding)
     else:
-        out = relay.nn.max_pool2d(node[0], window, strides, padding=padding, layout="NHWC")
+        data, padding = surrounded_by_lowest(node[0], padding, (1, 2))
+        out = relay.nn.max_pool2d(data, window, strides, padding=padding, layout="NHWC")
     low, high = out_range(node, node.activation)
     whole = out_range(node)
     return out if (low, high) == whole else relay.clip(out, low, high)

@@ -10,6 +10,7 @@ from slipway.frontends.tflite.converters import NodeView, converter
 from slipway.frontends.tflite.operators.arithmetic import is_quantized
 from slipway.frontends.tflite.quantized import out_range, stored
 from slipway.relay import quantization as rule
+from slipway.relay.dims import is_open
 from slipway.relay.op_registry import const
 
 
@@ -31,6 +32,8 @@ def mean_or_sum(node: NodeView) -> Any:
     count = 1
     for axis in axes:
         count *= node.shape()[axis]
+    if is_open(count):
+        raise node.unsupported("quantised numbers are summed over axes of known sizes only")
     if not count:
         raise node.unsupported("quantised numbers of no elements have no mean and no sum")
     source, target = node.quantization(), node.out_quantization()

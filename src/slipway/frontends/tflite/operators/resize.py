@@ -9,6 +9,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant, converter
 from slipway.frontends.tflite.operators.arithmetic import is_quantized
+from slipway.relay.dims import is_open
 from slipway.relay.op_registry import const
 
 BITS = 10  # of the fraction of an integer coordinate
@@ -25,9 +26,26 @@ def _sizes(node: NodeView) -> tuple[int, ...]:
     return sizes
 
 
+def _is_open(node: NodeView) -> bool:
+    return any(map(is_open, (*node.shape()[1:3], *_sizes(node))))
+
+
+def _resized(node: NodeView, method: str) -> Any:
+    """Return the image of a size that is known when the model runs, or made of one."""
+    half, corners = node.option("half_pixel_centers"), node.option("align_corners")
+    places = "align_corners" if corners else "half_pixel" if half else "asymmetric"
+    # The nearest to a middle, (i + 1/2) scale, rounded down, is what half_pixel rounds upward.
+    rounding = "" if method == "linear" else "round" if corners or half else "floor"
+    return relay.image.resize2d(
+        node[0], _sizes(node), None, "NHWC", method, places, rounding_method=rounding
+    )
+
+
 @converter("RESIZE_NEAREST_NEIGHBOR")
 def nearest(node: NodeView) -> Any:
     """The element whose position is nearest, in float32 as TFLite computes it."""
+    if _is_open(node):
+        return _resized(node, "nearest_neighbor")
     out = node[0]
     for axis, size in zip((1, 2), _sizes(node), strict=True):
         extent = node.shape()[axis]
@@ -46,6 +64,10 @@ def nearest(node: NodeView) -> Any:
 @converter("RESIZE_BILINEAR")
 def bilinear(node: NodeView) -> Any:
     """Between the four nearest elements; integers with 10 bits of fraction on each axis."""
+    if _is_open(node):
+        if is_quantized(node):
+            raise node.unsupported("it interpolates integers, which needs a size that is known")
+        return _resized(node, "linear")
     coordinates = _integer if is_quantized(node) else _real
     parts = [
         coordinates(node, node.shape()[axis], size)

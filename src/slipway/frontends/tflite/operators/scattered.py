@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def sparse_to_dense(node: NodeView) -> Any:
     """Values at index tuples, another value elsewhere."""
     shape, indices, values = node.integers(1), node[0], node[2]
     if len(node.shape(0)) < 2:
-        indices = relay.reshape(indices, (int(np.prod(node.shape(0))), 1))
+        indices = relay.reshape(indices, (prod(node.shape(0)), 1))
     _check_places(node, getattr(node[0], "array", None) is not None and indices, shape)
     count = indices.tensor_type.shape[0]
     if values.tensor_type.rank == 0:

@@ -12,7 +12,7 @@ from slipway.frontends.tflite.converters import NodeView, array_constant, conver
 from slipway.frontends.tflite.floating import channels_first, channels_last, is_transposed
 from slipway.frontends.tflite.operators.arithmetic import is_quantized
 from slipway.frontends.tflite.quantized import out_range, stored
-from slipway.relay.expr import Constant
+from slipway.relay.dims import is_open
 from slipway.relay.op_registry import const
 from slipway.relay.ops.qnn.rescale import rescale_by
 
@@ -21,8 +21,8 @@ from slipway.relay.ops.qnn.rescale import rescale_by
 def reshape(node: NodeView) -> Any:
     """The new shape is the second input, or the option."""
     wanted = node.option("new_shape", None)
-    if node.has(1) and isinstance(node[1], Constant):
-        wanted = node.integers(1)
+    if node.has(1):
+        wanted = node.known_integers(1) or wanted
     if wanted is None:
         wanted = node.out().shape
     return relay.reshape(node[0], wanted, True)
@@ -151,36 +151,44 @@ def strided_slice(node: NodeView) -> Any:
     named = sum(not (new >> i & 1) and not (dots >> i & 1) for i in places)
     if named > rank:
         raise node.unsupported(f"it has more places than the {rank} axes of its data")
-    index: list[Any] = []  # for each axis of the data a range, or one place; None is a new axis
-    axis = 0
+    read: list[tuple[int, int, int]] = []  # begin, end and step of each axis of the data
+    kept: list[int | None] = []  # the axes that stay; None is a new one
     for i in places:
         if dots >> i & 1:
-            index += [range(d) for d in node.shape()[axis : axis + rank - named]]
-            axis += rank - named
+            for _ in range(rank - named):
+                kept.append(len(read))
+                read.append((0, node.shape()[len(read)], 1))
         elif new >> i & 1:
-            index.append(None)
-        elif axis >= rank:
+            kept.append(None)
+        elif len(read) >= rank:
             raise node.unsupported(f"it has more places than the {rank} axes of its data")
         elif node.option("shrink_axis_mask") >> i & 1:
-            index.append(begin[i] + node.shape()[axis] * (begin[i] < 0))
-            axis += 1
+            extent = node.shape()[len(read)]
+            place = begin[i] + extent if begin[i] < 0 else begin[i]
+            read.append((place, place + 1, 1))
         elif not strides[i]:
-            raise node.unsupported(f"its stride along axis {axis} is 0")
+            raise node.unsupported(f"its stride along axis {len(read)} is 0")
         else:
             start = None if node.option("begin_mask") >> i & 1 else begin[i]
             stop = None if node.option("end_mask") >> i & 1 else end[i]
-            index.append(range(node.shape()[axis])[slice(start, stop, strides[i])])
-            axis += 1
-    index += [range(d) for d in node.shape()[axis:]]
-    read = [range(v, v + 1) if isinstance(v, int) else v for v in index if v is not None]
-    out = relay.strided_slice(
-        node[0],
-        [r.start for r in read],
-        [r.stop if r.stop >= 0 else -d - 1 for r, d in zip(read, node.shape(), strict=True)],
-        [r.step for r in read],
-    )
-    shape = [1 if v is None else len(v) for v in index if not isinstance(v, int)]
+            kept.append(len(read))
+            read.append(_span(start, stop, strides[i], node.shape()[len(read)]))
+    for extent in node.shape()[len(read) :]:
+        kept.append(len(read))
+        read.append((0, extent, 1))
+    first, last, steps = ([each[i] for each in read] for i in range(3))
+    out = relay.strided_slice(node[0], first, last, steps)
+    shape = [1 if axis is None else out.tensor_type.shape[axis] for axis in kept]
     return out if tuple(shape) == out.tensor_type.shape else relay.reshape(out, shape, True)
+
+
+def _span(start: int | None, stop: int | None, step: int, extent: int) -> tuple[int, int, int]:
+    """Return a slice of an axis in full; what ends before the first element ends at -1 - extent."""
+    if is_open(extent):
+        first, last = (0, extent) if step > 0 else (extent - 1, -extent - 1)
+        return first if start is None else start, last if stop is None else stop, step
+    found = range(extent)[slice(start, stop, step)]
+    return found.start, found.stop if found.stop >= 0 else -extent - 1, step
 
 
 @converter("PAD", "PADV2")
@@ -269,8 +277,10 @@ def reverse(node: NodeView) -> Any:
 
 @converter("SHAPE")
 def shape(node: NodeView) -> Any:
-    """The extents as a tensor."""
-    return array_constant(node.shape(), node.out().dtype)
+    """The extents as a tensor; where one is open, the compiled model computes it."""
+    if not any(map(is_open, node.shape())):
+        return array_constant(node.shape(), node.out().dtype)
+    return relay.cast(node.program.sizes.shape(node[0]), node.out().dtype)
 
 
 @converter("RANK")

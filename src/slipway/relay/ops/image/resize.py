@@ -17,7 +17,7 @@ from slipway.relay import op_registry
 from slipway.relay.dims import is_open, size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
-from slipway.relay.ops.checks import as_tuple, need_number, of_elements
+from slipway.relay.ops.checks import as_extents, need_number, of_elements
 from slipway.relay.ops.dyn import sizes_may_be_tensors, unknown_along
 from slipway.relay.ops.tensor.tensors import number, te
 from slipway.relay.types import TensorType, Type
@@ -428,7 +428,7 @@ def _classic(
         if rounding_method == "round":
             rounding_method = "round_prefer_ceil"
     given = as_expr(data)
-    extents = dict(zip(letters, as_tuple(size, len(letters), "size"), strict=True))
+    extents = dict(zip(letters, as_extents(size, len(letters), "size"), strict=True))
     made = resize(
         given, [extents.get(letter, 0) for letter in layout], (), method, mode, rounding_method,
         cubic_alpha, bool(cubic_exclude),

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.ir.node import node
-from slipway.relay.dims import size_of
+from slipway.relay.dims import larger, size_of
 from slipway.relay.expr import Call, Constant, Expr
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, const, register_op
 from slipway.relay.ops.build import call, known
-from slipway.relay.ops.checks import as_tuple
+from slipway.relay.ops.checks import as_extents
 from slipway.relay.ops.dyn import of_rank, sizes_may_be_tensors
 from slipway.relay.ops.nn.windows import pad_stage
 from slipway.relay.ops.tensor.tensors import te
@@ -50,14 +50,15 @@ def _pad_type(attrs: PadAttrs, data: TensorType) -> Type:
         raise BadArgument("pad_mode", f"is {attrs.pad_mode!r}; use one of {', '.join(MODES)}")
     shape = []
     for axis, (d, (low, high)) in enumerate(zip(data.shape, attrs.pad_width, strict=True)):
-        left = d + min(low, 0) + min(high, 0)
+        left = d + (low if low < 0 else 0) + (high if high < 0 else 0)
         if d + low + high < 0:
             raise BadArgument("pad_width", f"crops more than the {d} elements of axis {axis}")
         most = {"reflect": left - 1, "symmetric": left}.get(attrs.pad_mode)
-        if most is not None and max(low, high) > max(most, 0):
-            raise BadArgument(
-                "pad_width", f"reflects {max(low, high)} of {left} elements on axis {axis}"
-            )
+        for width in (low, high):
+            if most is not None and width > larger(most, 0):
+                raise BadArgument(
+                    "pad_width", f"reflects {width} of {left} elements on axis {axis}"
+                )
         shape.append(d + low + high)
     if attrs.pad_mode != "constant" and 0 in data.shape and 0 not in shape:
         raise BadArgument("data", f"is {data}: it has no elements to repeat")
@@ -101,16 +102,16 @@ def source_position(i: Any, widths: tuple[int, int], extent: int, mode: str) -> 
 def pad_compute(attrs: PadAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
     """Return the padded tensor: where it continues the data, an element finds its own place."""
     (x,), (out,) = inputs, out_types
-    shape = [size_of(d) for d in x.shape]
-    if attrs.pad_mode == "constant" and all(w >= 0 for pair in attrs.pad_width for w in pair):
-        before, after = zip(*attrs.pad_width, strict=True) if attrs.pad_width else ((), ())
+    shape, widths = [size_of(d) for d in x.shape], attrs.pad_width
+    if attrs.pad_mode == "constant" and all(w >= 0 for pair in widths for w in pair):
+        before, after = zip(*widths, strict=True) if widths else ((), ())
         padded = pad_stage(x, before, after, attrs.pad_value, name="T_pad")
         if padded is not x:
             return [padded]
 
     def element(*indices: PrimExpr) -> Any:
         source, inside = [], []
-        for i, extent, (low, high) in zip(indices, shape, attrs.pad_width, strict=True):
+        for i, extent, (low, high) in zip(indices, shape, widths, strict=True):
             if attrs.pad_mode == "constant" or (low <= 0 and high <= 0):
                 source.append(i - low if low else i)
                 inside += [i >= low] if low > 0 else []
@@ -137,13 +138,16 @@ def pad(
     pad_value: ExprLike = 0,
     pad_mode: str = "constant",
 ) -> Call:
-    """Surround the tensor: `pad_width` is one (before, after) pair per axis."""
+    """Surround the tensor: `pad_width` is one (before, after) pair per axis.
+
+    An amount may be a formula of open sizes.
+    """
     if isinstance(pad_value, Expr) and not isinstance(pad_value, Constant):
         return _padded_with(data, pad_width, pad_value, pad_mode)
     value = known("pad_value", pad_value)
     if value.size != 1:
         raise BadArgument("pad_value", f"must be one number, got {value.size}")
-    low_high = [as_tuple(pair, 2, "pad_width") for pair in pad_width]
+    low_high = [as_extents(pair, 2, "pad_width") for pair in pad_width]
     widths = tuple((low, high) for low, high in low_high)
     return PAD(data, attrs=PadAttrs(widths, float(value.item()), pad_mode))
 
@@ -153,14 +157,10 @@ def _padded_with(data: ExprLike, pad_width: Sequence[Extents], value: Expr, pad_
     made = pad(data, pad_width, 0, pad_mode)
     if pad_mode != "constant":
         return made
-    inside = np.ones(as_expr(data).tensor_type.shape, bool)
-    widths = [as_tuple(pair, 2, "pad_width") for pair in pad_width]
-    mask = np.pad(inside, [(max(low, 0), max(high, 0)) for low, high in widths])
-    cut = tuple(
-        slice(max(-low, 0), mask.shape[i] - max(-high, 0)) for i, (low, high) in enumerate(widths)
-    )
+    inside = call("full", const(True, "bool"), as_expr(data).tensor_type.shape)
+    mask = pad(inside, pad_width, 0)
     scalar = call("reshape", call("cast", value, made.tensor_type.dtype), ())
-    return call("where", const(mask[cut]), made, scalar)  # type: ignore[no-any-return]
+    return call("where", mask, made, scalar)  # type: ignore[no-any-return]
 
 
 PAD.sample_case((2, 3), attrs=PadAttrs(((1, 0), (2, 1)), 0.5))
