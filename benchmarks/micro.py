@@ -30,7 +30,7 @@ from slipway.micro.image_size import read_map, stack_bound
 from slipway.micro.model_library import only_model, unpack_model_library
 from slipway.runtime.graph.graph_executor import GraphModule
 
-# TFLM's arena holds inputs and outputs, and an input's bytes serve other tensors after its last use.
+# As in TFLM, whose arena holds them; an input's bytes serve other tensors after its last use.
 ONE_ARENA = {"tir.usmp.enable": True, "tir.usmp.use_workspace_io": True}
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "models" / "tflite"
 MODELS = (
