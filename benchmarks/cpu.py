@@ -46,7 +46,10 @@ def peer_python(name):
     done = folder / ".installed"
     if not done.is_file():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "-q", *PEERS[name]], check=True)
+        # A package on PYTHONPATH would count as installed, and is not there when the peer runs.
+        alone = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        pip = [str(python), "-m", "pip", "install", "-q"]
+        subprocess.run([*pip, *PEERS[name]], check=True, env=alone)
         done.touch()
     return str(python)
 

@@ -8,7 +8,7 @@ Each model is compiled to C, linked into the bench firmware, and run on pseudo-r
 QEMU, where one instruction takes one nanosecond.  Outputs are compared with this machine's (target
 llvm), which for the first inputs must be the bytes that TFLM gave (golden_tflm.json).  Flash and
 RAM are what the model adds to the same firmware without a model: code without start-up and
-printing, arena, stack below the run function.
+printing, arena, stack below the run function.  Inputs and outputs lie in the arena, as TFLM's do.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from slipway.micro.image_size import read_map, stack_bound
 from slipway.micro.model_library import only_model, unpack_model_library
 from slipway.runtime.graph.graph_executor import GraphModule
 
+# As in TFLM, whose arena holds them; an input's bytes serve other tensors after its last use.
+ONE_ARENA = {"tir.usmp.enable": True, "tir.usmp.use_workspace_io": True}
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "models" / "tflite"
 MODELS = (
     "kws_ref_model",
@@ -103,7 +105,7 @@ def reference_outputs(name, golden, count=10):
 
 def measure(name, board_name, folder, expected):
     board = find_board(board_name)
-    lib = compile_model(name, board.target)
+    lib = compile_model(name, board.target, ONE_ARENA)
     archive = micro.export_model_library_format(lib, folder / f"{name}.tar")
     options = {"board": board.name, "project_type": "bench"}
     project = micro.generate_project_from_mlf(

@@ -10,11 +10,12 @@ import warnings
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
+from benchmarks._unseen_fifth import NETWORKS as FIFTH
 from benchmarks._unseen_fourth import NETWORKS as FOURTH
 from benchmarks._unseen_networks import NETWORKS as FIRST
 from benchmarks._unseen_third import NETWORKS as THIRD
 
-NETWORKS = FIRST | THIRD | FOURTH
+NETWORKS = FIRST | THIRD | FOURTH | FIFTH
 
 
 def main():

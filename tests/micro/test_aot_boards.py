@@ -124,6 +124,7 @@ def test_pools_and_constants_lie_in_the_memories_of_the_board(tmp_path):
     )
     check_program(lib)
     assert all(lib.program.plan.pool_bytes(i) for i in range(2))
+    assert not lib.program.io_bytes  # inputs and outputs are counted once, in the pools
     assert set(lib.constant_pools.values()) == {"psram", "flash"}
     project = micro.generate_project(
         "baremetal", lib, tmp_path / "p",

@@ -130,6 +130,7 @@ def test_board_too_small_is_told_with_layers_and_remedies(archive):
     assert "DOES NOT FIT" in report
     assert model.peak_layer in report
     assert "the heaviest" in report
+    assert f"plan the {model.need.io} B of inputs and outputs with the other tensors" in report
 
 
 TINY_BOARD = """

@@ -148,6 +148,12 @@ def remedies(verdict: Verdict, model: ModelNeeds) -> list[str]:
                 f"place {-verdict.ram_margin} B of the arena in {names}: "
                 "workspace_memory_pools=WorkspaceMemoryPools([...])"
             )
+        if verdict.need.io:
+            found.append(
+                f"plan the {verdict.need.io} B of inputs and outputs with the other tensors, whose "
+                'bytes they then share: "tir.usmp.enable": True, "tir.usmp.use_workspace_io": True '
+                "in the PassContext's config"
+            )
         if verdict.need.io >= -verdict.ram_margin:
             found.append("let inputs and outputs share the sensor's own buffers")
         biggest = ", ".join(f"{name} {size} B" for name, size in model.peak_tensors[:2])

@@ -1,7 +1,9 @@
 """Convolutions with a border: what is multiplied, and that no copy is made of the image."""
 
+import re
 from math import inf
 
+import numpy as np
 import pytest
 from kernel_check import run, var
 
@@ -139,3 +141,19 @@ def test_positions_at_which_a_tap_is_inside(kernel, stride, dilation, before):
         for tap, positions in enumerate(found):
             places = {i: i * stride + tap * dilation - before for i in range(extent)}
             assert list(positions) == [i for i, place in places.items() if 0 <= place < size]
+
+
+@pytest.mark.parametrize(
+    ("processor", "channels", "window"), [("skylake-avx512", 32, 3), ("haswell", 16, 5)]
+)
+def test_sums_of_one_input_channel_stay_in_registers(processor, channels, window):
+    """No loop parts the taps of a line there, so LLVM holds the weights of all of them."""
+    x = relay.var("x", shape=(1, 1, 28, 28))
+    weights = relay.const(np.ones((channels, 1, window, window), "float32"))
+    body = relay.nn.conv2d(
+        x, weights, padding=(window // 2,) * 2, channels=channels, kernel_size=(window, window)
+    )
+    module = tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(body)))
+    text = relay.build(module, target=f"llvm -mcpu={processor}").get_lib().get_source("asm")
+    assert "vfmadd" in text
+    assert not re.findall(r".*mov.*[yz]mm.*\(%rsp\)|.*mov.*\(%rsp\).*[yz]mm.*", text)

@@ -124,8 +124,9 @@ class AotProgram:
 
     @property
     def io_bytes(self) -> int:
-        """Bytes of all inputs and outputs, at most."""
-        return sum(largest_bytes(p.type) for p in (*self.inputs, *self.outputs))
+        """Bytes of the inputs and outputs that lie outside the workspace, at most."""
+        ports = (*self.inputs, *self.outputs)
+        return sum(largest_bytes(p.type) for p in ports if p.location is None)
 
 
 def _output_fields(graph: ModelGraph, taken: set[str]) -> list[str]:

@@ -107,8 +107,23 @@ class _Costs:
     def best_of_rows(self) -> Tile:
         """Return the tile of which a row takes least."""
         chunks = self.blocks // self.groups
-        legal = whole_groups(chunks, self.groups)
-        return choose_tile(self.tiles, self.size[-1], chunks, legal=legal, cost=self.of_rows)
+        grouped = whole_groups(chunks, self.groups)
+        return choose_tile(
+            self.tiles, self.size[-1], chunks,
+            legal=lambda tile: grouped(tile) and self.fits(tile), cost=self.of_rows,
+        )  # fmt: skip
+
+    def fits(self, tile: Tile) -> bool:
+        """Whether the sums have registers beside the weights that lie in them at a time.
+
+        Of one input channel no loop parts the taps of a line: LLVM loads the weights of all of
+        them first.
+        """
+        if self.kernel[1] * self.kernel[-2] > 1:
+            return True
+        registers = vector_registers(self.target)
+        weights = min(tile.vectors * self.kernel[-3], registers // 2)
+        return tile.rows * tile.vectors + weights + 1 <= registers
 
     def of_copy(self) -> float:
         """The steps of tiles over the flattened image, and the copy."""
