@@ -355,9 +355,9 @@ def test_no_import_cycles():
 
 # Optional, or slow to load, and needed by a part of the callers only.
 LATE_LIBRARIES = (
-    "PIL", "ai_edge_litert", "jinja2", "llvmlite", "ml_dtypes", "mxnet", "onnx", "onnxruntime",
-    "psycopg", "pytest", "rich", "safetensors", "serial", "starlette", "tokenizers", "torch",
-    "tensorflow", "tf2onnx", "tvm_ffi", "typer", "uvicorn", "ziglang",
+    "PIL", "ai_edge_litert", "distributed", "jinja2", "llvmlite", "ml_dtypes", "mxnet", "onnx",
+    "onnxruntime", "psycopg", "pytest", "ray", "rich", "safetensors", "serial", "starlette",
+    "tokenizers", "torch", "tensorflow", "tf2onnx", "tvm_ffi", "typer", "uvicorn", "ziglang",
 )  # fmt: skip
 # Modules of ours that are loaded when they are used: who does it, what, and for whom.  They form no
 # circle either.  A command (cli, exec) loads what it needs when it runs.

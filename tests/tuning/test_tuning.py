@@ -213,10 +213,10 @@ def test_the_candidate_that_kills_the_device_is_told_apart(task, tmp_path, monke
     good, bad, other = list(task.space.neighbours(task.space.default))[:3]
     times = MeasuringSession.times
 
-    def deadly(self, path, functions, turns):
+    def deadly(self, functions, turns):
         if bad in functions:
             raise RPCTimeoutError("the device is gone")
-        return times(self, path, functions, turns)
+        return times(self, functions, turns)
 
     monkeypatch.setattr(MeasuringSession, "times", deadly)
     with kernel_bench(task, Dying(bad), tmp_path, turns=1) as bench:
@@ -232,11 +232,11 @@ def test_candidates_are_shared_among_the_devices_that_are_free(task, tmp_path, m
     shares = []
     times = MeasuringSession.times
 
-    def noted(self, path, functions, turns):
+    def noted(self, functions, turns):
         shares.append((self, list(functions)))
         if len(shares) == 3:
             raise RPCTimeoutError("the device is gone")
-        return times(self, path, functions, turns)
+        return times(self, functions, turns)
 
     monkeypatch.setattr(MeasuringSession, "times", noted)
     with (
@@ -328,7 +328,7 @@ def test_trials_go_where_the_time_is(tmp_path):
     import slipway.tuning.tune as module
 
     original = module.kernel_bench
-    module.kernel_bench = lambda task, *_: factory[task.key]
+    module.kernel_bench = lambda task, *_, builder: factory[task.key]
     try:
         tune_tasks(
             tasks, LocalRunner(), Database(tmp_path / "t.sqlite"), Budget(40, in_all=48),

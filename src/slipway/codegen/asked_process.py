@@ -10,8 +10,9 @@ import select
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from slipway.codegen.llvm.worker import ANSWER, REQUEST
@@ -102,3 +103,48 @@ class AskedProcess:
             assert file is not None
             with suppress(OSError):
                 file.close()
+
+
+class ProcessStock:
+    """The processes of one kind that this program has, those at work and those that wait."""
+
+    def __init__(self, start: Callable[[], AskedProcess]) -> None:
+        self._start = start
+        self._begin()
+
+    def _begin(self) -> None:
+        self.lock = threading.Lock()
+        self.idle: list[AskedProcess] = []
+        self.all: set[AskedProcess] = set()
+
+    def take(self) -> AskedProcess:
+        """Return one that waits, or a new one."""
+        with self.lock:
+            if self.idle:
+                return self.idle.pop()
+        process = self._start()
+        with self.lock:
+            self.all.add(process)
+        return process
+
+    def put_back(self, process: AskedProcess) -> None:
+        """Let a process wait for the next request."""
+        with self.lock:
+            self.idle.append(process)
+
+    def drop(self, process: AskedProcess) -> None:
+        """Forget a process that has ended, or will."""
+        with self.lock:
+            self.all.discard(process)
+
+    def end_all(self) -> None:
+        """End every process; one at work is killed."""
+        for process in list(self.all):
+            process.end(kill=process not in self.idle)
+
+    def forget_all(self) -> None:
+        """Leave the processes to the parent of a fork: here there are none yet."""
+        for process in self.all:
+            process.process.returncode = 0
+            process.forget()
+        self._begin()

@@ -12,6 +12,7 @@ from slipway.errors import SlipwayError, TuningError
 from slipway.ir.function import IRModule
 from slipway.target import Target
 from slipway.toolchain.tempdir import tempdir
+from slipway.tuning.builders import Builder
 from slipway.tuning.database import Database, KeptTask
 from slipway.tuning.layout_search import LayoutProgress, tune_layouts
 from slipway.tuning.layouts import extract_layouts
@@ -58,6 +59,7 @@ def tune_tasks(
     budget: Budget | None = None,
     watcher: Watcher | None = None,
     seed: int = 0,
+    builder: Builder | None = None,
 ) -> None:
     """Search the tasks; what is found is in the database, after Ctrl-C and errors too.
 
@@ -69,9 +71,12 @@ def tune_tasks(
     start = time.monotonic()
     with tempdir() as folder:
         searches = [
-            TaskSearch(task, database, kernel_bench(task, runner, Path(folder.path)), seed)
+            TaskSearch(
+                task, database,
+                kernel_bench(task, runner, Path(folder.path), builder=builder), seed,
+            )
             for task in tasks
-        ]
+        ]  # fmt: skip
         begun = {search.task.key: search.trials for search in searches}
         waiting = list(searches)
         first = list(searches)
@@ -115,6 +120,7 @@ def tune_model(
     layout_watcher: Callable[[LayoutProgress], None] | None = None,
     checked: Callable[[WholeModel], None] | None = None,
     seed: int = 0,
+    builder: Builder | None = None,
 ) -> list[TuningTask]:
     """Search the layouts of a model, in half of the seconds at most, then the kernels that follow.
 
@@ -138,7 +144,7 @@ def tune_model(
         limit = replace(limit, seconds=max(left, 0.001))
     if limit.in_all:
         limit = replace(limit, in_all=max(1, limit.in_all - (len(database) - known)))
-    tune_tasks(tasks, runner, database, limit, watcher, seed)
+    tune_tasks(tasks, runner, database, limit, watcher, seed, builder)
     every: list[KeptTask] = [*extract_layouts(module, target, params), *tasks]
     whole = check_model(module, target, params, runner, database, every)
     if checked is not None and whole is not None:

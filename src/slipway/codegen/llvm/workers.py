@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from slipway.codegen.asked_process import AskedProcess, EndedError
+from slipway.codegen.asked_process import AskedProcess, EndedError, ProcessStock
 from slipway.codegen.cache import key_of
 from slipway.codegen.llvm.worker import NO_LLVM, REFUSED
 from slipway.errors import CodegenError, ToolchainError
@@ -80,7 +80,7 @@ class WorkerTask:
             if self._process is not None:
                 self._process.kill()
 
-    def begins(self, worker: _Worker) -> bool:
+    def begins(self, worker: AskedProcess) -> bool:
         """Return whether `worker` is to be asked; it is ended when the task is given up."""
         with self._lock:
             if not self.is_given_up:
@@ -93,51 +93,15 @@ class WorkerTask:
             self._process = None
 
 
-class _Pool:
-    """The processes of this program, those at work and those that wait."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.idle: list[_Worker] = []
-        self.all: set[_Worker] = set()
-
-    def take(self) -> _Worker:
-        with self.lock:
-            if self.idle:
-                return self.idle.pop()
-        worker = _Worker()
-        with self.lock:
-            self.all.add(worker)
-        return worker
-
-    def put_back(self, worker: _Worker) -> None:
-        with self.lock:
-            self.idle.append(worker)
-
-    def drop(self, worker: _Worker) -> None:
-        with self.lock:
-            self.all.discard(worker)
-
-
-_pool = _Pool()
+_pool = ProcessStock(_Worker)
 
 
 @atexit.register
 def _end_all() -> None:
-    for worker in list(_pool.all):
-        worker.end(kill=worker not in _pool.idle)
+    _pool.end_all()
 
 
-def _forget_all() -> None:
-    """Leave the processes to the parent of a fork: here there are none yet."""
-    global _pool
-    for worker in _pool.all:
-        worker.process.returncode = 0
-        worker.forget()
-    _pool = _Pool()
-
-
-os.register_at_fork(after_in_child=_forget_all)
+os.register_at_fork(after_in_child=_pool.forget_all)
 
 
 def ask(
