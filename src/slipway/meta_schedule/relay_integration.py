@@ -76,7 +76,7 @@ def tune_tvm(
     """Search the layouts and kernels of a model and return the database of all trials.
 
     A search that was ended, by Ctrl-C too, goes on where it was when it is called again with the
-    same `work_dir`.  `builder` may be one of `tuning.build_cluster.builder_of`, on Dask or Ray, say.
+    same `work_dir`.  `builder` may be one of `tuning.build_cluster.builder_of`, on Dask say.
     Raises TuningError when the device gives no results.
     """
     module = mod if isinstance(mod, IRModule) else IRModule.from_expr(mod)
