@@ -225,12 +225,12 @@ def test_candidates_are_compiled_together_and_alone_only_to_find_one_that_is_ref
         return counted(module, target)
 
     monkeypatch.setattr(tuning_build, "build", counted)
-    built = task.build(candidates, tmp_path / "all.so")
+    built = task.job(candidates).run(tmp_path / "all.so")
     assert sizes == [3]
     assert set(built.functions) == set(candidates)
     sizes.clear()
     monkeypatch.setattr(tuning_build, "build", refusing)
-    built = task.build(candidates, tmp_path / "some.so")
+    built = task.job(candidates).run(tmp_path / "some.so")
     assert sizes == [1, 1, 2]
     assert built.errors == {candidates[1]: "CodegenError: too large"}
     assert set(built.functions) == {candidates[0], candidates[2]}

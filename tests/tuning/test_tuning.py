@@ -16,7 +16,7 @@ from slipway import relay
 from slipway.errors import RPCTimeoutError, ScheduleError, TuningError
 from slipway.transform.context import PassContext
 from slipway.tuning import search
-from slipway.tuning.build import build_candidates
+from slipway.tuning.build import kernel_job
 from slipway.tuning.database import Database
 from slipway.tuning.measure import Measured, is_faster, kernel_bench
 from slipway.tuning.model import ScoreModel
@@ -110,7 +110,7 @@ def test_every_candidate_computes_the_same(task, tmp_path):
 def test_a_batch_is_one_library_and_scores_are_beside_the_default(task, tmp_path):
     default = task.space.default
     others = list(task.space.neighbours(default))[:2]
-    built = build_candidates(task, [default, *others], tmp_path / "c.tar")
+    built = kernel_job(task, [default, *others]).run(tmp_path / "c.tar")
     assert len(set(built.functions.values())) == 3 - len(built.errors)
     with kernel_bench(task, LocalRunner(), tmp_path, turns=3) as bench:
         found = {m.candidate: m for m in bench.measure(others)}

@@ -88,11 +88,6 @@ def kernel_job(task: TuningTask, candidates: Sequence[Candidate]) -> KernelJob:
     return KernelJob(task.function, task.target, task.op, wishes)
 
 
-def build_candidates(task: TuningTask, candidates: Sequence[Candidate], path: Path) -> Built:
-    """Compile candidates of a task into the library `path`."""
-    return kernel_job(task, candidates).run(path)
-
-
 @dataclass(frozen=True)
 class LoopsJob:
     """Candidates that have been lowered, as what says how is a function of the user's."""

@@ -73,10 +73,6 @@ class ScheduledTask:
                 built.errors[candidate] = f"{type(error).__name__}: {error}"
         return LoopsJob(self.target, loops, built)
 
-    def build(self, candidates: Sequence[Candidate], path: Path) -> Built:
-        """Compile candidates into one library, here."""
-        return self.job(candidates).run(path)
-
     def lowered(self, candidate: Candidate, name: str = "main") -> BaseFunc:
         """Return the loops of a candidate."""
         schedule, args = self.scheduled(candidate)
