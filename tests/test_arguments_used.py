@@ -55,6 +55,7 @@ ALLOWED = {
     ("transform/loop/older.py", "For", "device_api"): "of TVM 0.6, without an effect there, too",
     ("blocks/schedule.py", "Schedule.*", "preserve_unit_iters preserve_unit_loops"): "loops of one "
     "step are simplified later",
+    ("tuning/builders.py", "Builder.build", "together"): "one process makes one library anyway",
     ("te/library.py", "batch_matmul", "iterative"): "of one BLAS, how it computes the same",
     ("relay/qnn/op.py", "*", "input_scale kernel_scale x_scale y_scale"): "sums have no scale yet",
     ("relay/ops/nn/spread.py", "bitpack", "name"): "a label",
@@ -72,7 +73,6 @@ ALLOWED = {
     ("transform/graph/change_datatype.py", "ChangeDatatype.transform_function", "module context"):
         "called as other passes over functions are",
     ("autotvm/tuner.py", "Tuner.tune", "si_prefix"): "the unit of a log that progress_bar writes",
-    ("meta_schedule/relay_integration.py", "tune_tvm", "builder"): "there is one way to build",
     ("runtime/devices.py", "Device.sync", "stream"): "a device has one stream",
     ("transform/manager.py", "never_missed", "node"): "called as other conditions are",
     ("relay/testing/inception_v3.py", "Pooling", "name"): "a label",
@@ -107,8 +107,6 @@ ALLOWED = {
     "the model learns after every batch",
     ("auto_scheduler/search_task.py", "SearchTask.apply_best", "layout_rewrite_option"):
     "tensors keep their layouts",
-    ("auto_scheduler/search_task.py", "TuningOptions.__init__", "builder"):
-    "there is one way to build",
     ("auto_scheduler/task_scheduler.py", "TaskScheduler.__init__",
      "alpha beta gamma backward_window_size"): "of classic TVM's estimate of gains",
     ("auto_scheduler/task_scheduler.py", "TaskScheduler.tune",

@@ -107,7 +107,7 @@ def _task(case):
 
 
 def _compute_the_same(task, reference, candidates, tmp_path):
-    built = task.build(candidates, tmp_path / "all.so")
+    built = task.job(candidates).run(tmp_path / "all.so")
     assert not built.errors
     library = tvm.runtime.load_module(str(built.path))
     read, written = task.tensors

@@ -8,7 +8,7 @@ import pytest
 import slipway as tvm
 from slipway import autotvm, relay, rpc, te
 from slipway.errors import CodegenError, TuningError
-from slipway.tuning import scheduled
+from slipway.tuning import build as tuning_build
 
 
 @autotvm.template("test/matmul")
@@ -222,7 +222,7 @@ def test_candidates_are_compiled_together_and_alone_only_to_find_one_that_is_ref
 ):
     task = autotvm.task.create("test/matmul", args=SIZES, target="llvm")
     candidates = [task.config_space.candidate(index) for index in (0, 5, 11)]
-    compile_loops, sizes = scheduled.build, []
+    compile_loops, sizes = tuning_build.build, []
 
     def counted(module, target=None):
         sizes.append(len(module.functions))
@@ -233,13 +233,13 @@ def test_candidates_are_compiled_together_and_alone_only_to_find_one_that_is_ref
             raise CodegenError("too large")
         return counted(module, target)
 
-    monkeypatch.setattr(scheduled, "build", counted)
-    built = task.build(candidates, tmp_path / "all.so")
+    monkeypatch.setattr(tuning_build, "build", counted)
+    built = task.job(candidates).run(tmp_path / "all.so")
     assert sizes == [3]
     assert set(built.functions) == set(candidates)
     sizes.clear()
-    monkeypatch.setattr(scheduled, "build", refusing)
-    built = task.build(candidates, tmp_path / "some.so")
+    monkeypatch.setattr(tuning_build, "build", refusing)
+    built = task.job(candidates).run(tmp_path / "some.so")
     assert sizes == [1, 1, 2]
     assert built.errors == {candidates[1]: "CodegenError: too large"}
     assert set(built.functions) == {candidates[0], candidates[2]}

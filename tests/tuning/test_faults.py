@@ -1,7 +1,11 @@
-"""What a night of tuning meets: the tuner is killed, the disk fills, the tracker restarts."""
+"""What a night of tuning meets: devices hang or talk nonsense, the tuner is killed, disks fill."""
 
+import contextlib
+import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from types import SimpleNamespace
 
@@ -10,9 +14,10 @@ import pytest
 import slipway as tvm
 from slipway import relay
 from slipway.errors import TuningError
+from slipway.rpc import client
 from slipway.tuning.database import Database
 from slipway.tuning.measure import kernel_bench
-from slipway.tuning.runner import LocalRunner, TrackerRunner
+from slipway.tuning.runner import DeviceRunner, LocalRunner, TrackerRunner
 from slipway.tuning.search import TaskSearch
 from slipway.tuning.task import extract_tasks
 
@@ -158,3 +163,151 @@ def test_a_tracker_that_restarts_ends_no_search(tmp_path):
     finally:
         server.terminate()
         first.terminate()
+
+
+class StoppedRunner(LocalRunner):
+    """This machine, whose device stops for good once in the first session."""
+
+    def __init__(self):
+        super().__init__(timeout_s=1.5)
+        object.__setattr__(self, "processes", [])
+
+    def open(self):
+        session = super().open()
+        is_first = not self.processes
+        self.processes.append(session._process)
+        load = session.load_module
+
+        def load_and_stop(name):
+            module = load(name)
+            if is_first:
+                session._process.send_signal(signal.SIGSTOP)
+            return module
+
+        session.load_module = load_and_stop
+        return session
+
+
+def test_a_device_that_hangs_costs_a_session_and_no_trial(tmp_path):
+    """Its batch is measured again, and what hung is ended, though it hears no signal but one."""
+    task, database, runner = dense_task(), Database(tmp_path / "t.sqlite"), StoppedRunner()
+    with kernel_bench(task, runner, tmp_path, turns=1) as bench:
+        assert TaskSearch(task, database, bench).step(2) == 2
+    assert runner.processes[0].returncode == -signal.SIGKILL
+    trials = database.trials(task, "local")
+    assert len(trials) == 2
+    assert not [t.error for t in trials if t.kind]
+
+
+@contextlib.contextmanager
+def changed_on_the_way(port, after, change):
+    """Pass bytes on to the server at a port; what it answers is changed after so many bytes.
+
+    Only the first connection is changed.  Yields the port to connect to.
+    """
+    listener = socket.create_server(("127.0.0.1", 0))
+    first = iter([True])
+
+    def passed_on(source, sink, is_changed):
+        left = after
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                left -= len(data)
+                sink.sendall(change(data) if is_changed and left < 0 else data)
+        for end in (source, sink):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def connected(near, is_changed):
+        with near, socket.create_connection(("127.0.0.1", port)) as far:
+            back = threading.Thread(target=passed_on, args=(far, near, is_changed))
+            back.start()
+            passed_on(near, far, False)
+            back.join()
+
+    def serve():
+        with contextlib.suppress(OSError):
+            while True:
+                given = (listener.accept()[0], next(first, False))
+                threading.Thread(target=connected, args=given, daemon=True).start()
+                del given
+
+    threading.Thread(target=serve, daemon=True).start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        listener.close()
+
+
+CHANGES = {
+    "noise": lambda data: bytes(byte ^ 0x5A for byte in data),
+    "ones": lambda data: b"\xff" * len(data),
+    "zeros": lambda data: bytes(len(data)),
+    "half": lambda data: data[: len(data) // 2],
+    "text": lambda data: b"HTTP/1.1 502 Bad Gateway\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "after"), [*((name, 400) for name in CHANGES), ("noise", 1100), ("half", 1100)]
+)
+def test_garbage_from_a_device_is_no_result_and_no_end(
+    device, tmp_path, monkeypatch, change, after
+):
+    """The answers of one connection make no sense; the search goes on over the next."""
+    monkeypatch.setattr(client, "STEP_TIMEOUT_S", 2.0)
+    task, database = dense_task(), Database(tmp_path / "t.sqlite")
+    with changed_on_the_way(device.port, after, CHANGES[change]) as port:
+        runner = DeviceRunner("127.0.0.1", port, timeout_s=2.0, connect_s=2.0)
+        with kernel_bench(task, runner, tmp_path, turns=1) as bench:
+            search = TaskSearch(task, database, bench)
+            for _ in range(2):
+                with contextlib.suppress(TuningError):
+                    search.step(2)
+                    break
+    trials = database.trials(task, runner.device)
+    assert {t.kind for t in trials} <= {"", "run"}
+    assert [t for t in trials if not t.kind], [t.error for t in trials]
+    assert all(0 < s < 60 for t in trials for s in t.seconds)
+
+
+@pytest.fixture(scope="module")
+def device():
+    server = tvm.rpc.Server("127.0.0.1", 0, silent=True)
+    yield server
+    server.terminate()
+
+
+RESUMED = """
+import importlib.util, sys
+from pathlib import Path
+from slipway.tuning.database import Database
+from slipway.tuning.runner import LocalRunner
+from slipway.tuning.tune import Budget, tune_tasks
+spec = importlib.util.spec_from_file_location("faults", {here!r})
+faults = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(faults)
+tune_tasks([faults.dense_task()], LocalRunner(), Database({path!r}), Budget(64, batch=2),
+           lambda progress: print(progress.trials, flush=True))
+"""
+
+
+def test_a_search_that_is_killed_goes_on_where_it_was(tmp_path):
+    """No trial is lost or made twice, and what had won stays the best until something beats it."""
+    path = tmp_path / "t.sqlite"
+    program = RESUMED.format(here=__file__, path=str(path))
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as tuner:
+        told = [int(tuner.stdout.readline()) for _ in range(2)][-1]
+        tuner.kill()
+    task, database = dense_task(), Database(path)
+    kept, best = database.trials(task, "local"), database.best(task, "local")
+    assert len(kept) >= told >= 3
+    with kernel_bench(task, LocalRunner(), tmp_path, turns=1) as bench:
+        search = TaskSearch(task, database, bench)
+        assert search.best == (best.candidate if best else task.space.default)
+        measured = []
+        measure = bench.measure
+        bench.measure = lambda batch, *a, **k: measured.append(batch) or measure(batch, *a, **k)
+        assert search.step(2) == 2
+    assert not {t.candidate for t in kept} & set(measured[0])
+    assert len(database.trials(task, "local")) >= len(kept) + 2

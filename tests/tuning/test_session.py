@@ -6,9 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from slipway.tuning.builders import InLibrary
 from slipway.tuning.session import FIRST_TURNS, MeasuringSession
 from slipway.tuning.space import candidate_of
 
+LIBRARY = Path("library.tar")
 SECONDS = {"quick": 0.001, "usual": 0.002, "slow": 0.5}
 
 
@@ -42,7 +44,7 @@ def test_what_is_far_slower_has_the_first_turns_alone():
     device = Device()
     session = MeasuringSession(device, [np.zeros(3)], [np.zeros(3)])
     functions = {candidate_of(name, {}): name for name in SECONDS}
-    times = session.times(Path("library.tar"), functions, 9)
+    times = session.times({c: InLibrary(LIBRARY, f) for c, f in functions.items()}, 9)
     turns = {functions[c]: len(seconds) for c, seconds in times.items()}
     assert turns == {"quick": 9, "usual": 9, "slow": FIRST_TURNS}
     assert device.runs["slow"] == 1 + FIRST_TURNS

@@ -16,7 +16,7 @@ from slipway import relay
 from slipway.errors import RPCTimeoutError, ScheduleError, TuningError
 from slipway.transform.context import PassContext
 from slipway.tuning import search
-from slipway.tuning.build import build_candidates
+from slipway.tuning.build import kernel_job
 from slipway.tuning.database import Database
 from slipway.tuning.measure import Measured, is_faster, kernel_bench
 from slipway.tuning.model import ScoreModel
@@ -110,7 +110,7 @@ def test_every_candidate_computes_the_same(task, tmp_path):
 def test_a_batch_is_one_library_and_scores_are_beside_the_default(task, tmp_path):
     default = task.space.default
     others = list(task.space.neighbours(default))[:2]
-    built = build_candidates(task, [default, *others], tmp_path / "c.tar")
+    built = kernel_job(task, [default, *others]).run(tmp_path / "c.tar")
     assert len(set(built.functions.values())) == 3 - len(built.errors)
     with kernel_bench(task, LocalRunner(), tmp_path, turns=3) as bench:
         found = {m.candidate: m for m in bench.measure(others)}
@@ -213,10 +213,10 @@ def test_the_candidate_that_kills_the_device_is_told_apart(task, tmp_path, monke
     good, bad, other = list(task.space.neighbours(task.space.default))[:3]
     times = MeasuringSession.times
 
-    def deadly(self, path, functions, turns):
+    def deadly(self, functions, turns):
         if bad in functions:
             raise RPCTimeoutError("the device is gone")
-        return times(self, path, functions, turns)
+        return times(self, functions, turns)
 
     monkeypatch.setattr(MeasuringSession, "times", deadly)
     with kernel_bench(task, Dying(bad), tmp_path, turns=1) as bench:
@@ -232,11 +232,11 @@ def test_candidates_are_shared_among_the_devices_that_are_free(task, tmp_path, m
     shares = []
     times = MeasuringSession.times
 
-    def noted(self, path, functions, turns):
+    def noted(self, functions, turns):
         shares.append((self, list(functions)))
         if len(shares) == 3:
             raise RPCTimeoutError("the device is gone")
-        return times(self, path, functions, turns)
+        return times(self, functions, turns)
 
     monkeypatch.setattr(MeasuringSession, "times", noted)
     with (
@@ -328,7 +328,7 @@ def test_trials_go_where_the_time_is(tmp_path):
     import slipway.tuning.tune as module
 
     original = module.kernel_bench
-    module.kernel_bench = lambda task, *_: factory[task.key]
+    module.kernel_bench = lambda task, *_, builder: factory[task.key]
     try:
         tune_tasks(
             tasks, LocalRunner(), Database(tmp_path / "t.sqlite"), Budget(40, in_all=48),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from slipway.auto_scheduler.loop_state import State, StateObject
@@ -37,11 +38,20 @@ class MeasureResult(NamedTuple):
 
 @dataclass(frozen=True)
 class LocalBuilder:
-    """Compiles schedules here.  The fields are classic TVM's, kept for scripts that read them."""
+    """Compiles schedules here: in `n_parallel` processes, or in this one where that is None.
+
+    `timeout` is that of a schedule, in a process of its own; `build_func` is kept for scripts that
+    read it.
+    """
 
     timeout: float = 15
     n_parallel: int | None = None
     build_func: str = "default"
+
+    @cached_property
+    def option(self) -> engine.LocalBuilder:
+        """It as the engine's."""
+        return engine.LocalBuilder(self.timeout, self.n_parallel)
 
 
 @dataclass(frozen=True)
@@ -60,9 +70,10 @@ class LocalRunner:
     enable_cpu_cache_flush: bool = False
     device: int = 0
 
-    def option(self) -> engine.MeasureOption:
-        """Return it as the engine's."""
-        return engine.measure_option(runner=engine.LocalRunner(self.timeout, repeat=self.repeat))
+    def option(self, builder: LocalBuilder) -> engine.MeasureOption:
+        """Return it, and a builder, as the engine's."""
+        runner = engine.LocalRunner(self.timeout, repeat=self.repeat)
+        return engine.measure_option(builder.option, runner)
 
 
 @dataclass(frozen=True)
@@ -82,10 +93,11 @@ class RPCRunner:
     enable_cpu_cache_flush: bool = False
     device: int = 0
 
-    def option(self) -> engine.MeasureOption:
-        """Return it as the engine's."""
+    def option(self, builder: LocalBuilder) -> engine.MeasureOption:
+        """Return it, and a builder, as the engine's."""
         return engine.measure_option(
-            runner=engine.RPCRunner(
+            builder.option,
+            engine.RPCRunner(
                 self.key,
                 self.host,
                 self.port,
@@ -93,7 +105,7 @@ class RPCRunner:
                 self.timeout,
                 self.n_parallel,
                 repeat=self.repeat,
-            )
+            ),
         )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from slipway import te
 from slipway.auto_scheduler.compute_dag import ComputeDAG
 from slipway.auto_scheduler.loop_state import StateObject
-from slipway.auto_scheduler.measure import LocalRunner, RPCRunner
+from slipway.auto_scheduler.measure import LocalBuilder, LocalRunner, RPCRunner
 from slipway.auto_scheduler.records import (
     RecordToFile,
     best_of,
@@ -38,6 +38,7 @@ from slipway.errors import SlipwayError, TuningError
 from slipway.relay.text.printer import astext
 from slipway.runtime.ndarray import NDArray, array
 from slipway.target import Target
+from slipway.tuning.builders import Builder
 from slipway.tuning.measure import Bench
 from slipway.tuning.runner import Runner
 from slipway.tuning.scheduled import ScheduledTask
@@ -74,7 +75,7 @@ class TuningOptions:
         early_stopping: int | None = None,
         num_measures_per_round: int = 64,
         verbose: int = 1,
-        builder: Any = "local",
+        builder: LocalBuilder | str = "local",
         runner: LocalRunner | RPCRunner | str = "local",
         measure_callbacks: Sequence[Any] | None = None,
     ) -> None:
@@ -83,7 +84,9 @@ class TuningOptions:
                 f"runner {runner!r} is not 'local', auto_scheduler.LocalRunner or "
                 "auto_scheduler.RPCRunner"
             )
-        del builder  # compiles here, whatever it says
+        if builder != "local" and not isinstance(builder, LocalBuilder):
+            raise TuningError(f"builder {builder!r} is not 'local' or auto_scheduler.LocalBuilder")
+        self.builder = LocalBuilder() if isinstance(builder, str) else builder
         self.num_measure_trials = num_measure_trials
         self.early_stopping = early_stopping
         self.num_measures_per_round = num_measures_per_round
@@ -94,7 +97,7 @@ class TuningOptions:
     @property
     def measuring(self) -> MeasureOption:
         """How candidates are measured."""
-        return self.runner.option()
+        return self.runner.option(self.builder)
 
 
 class SearchTask(ScheduledTask):
@@ -220,9 +223,11 @@ class SearchTask(ScheduledTask):
         names = set(self.sketches.values[candidate.strategy])
         return candidate if names == {name for name, _ in candidate.knobs} else None
 
-    def bench(self, runner: Runner, folder: Path, turns: int) -> Bench:
+    def bench(
+        self, runner: Runner, folder: Path, turns: int, builder: Builder | None = None
+    ) -> Bench:
         """Return what measures candidates, with the values of inputs that the task was given."""
-        bench = super().bench(runner, folder, turns)
+        bench = super().bench(runner, folder, turns, builder)
         table = TASK_INPUT_BUFFER_TABLE.get(self.workload_key, {})
         for number, tensor in enumerate(self.tensors[0]):
             value = table.get(tensor.name)
@@ -311,9 +316,11 @@ class KernelSearchTask:
         """The candidates."""
         return self._task.space
 
-    def bench(self, runner: Runner, folder: Path, turns: int) -> Bench:
+    def bench(
+        self, runner: Runner, folder: Path, turns: int, builder: Builder | None = None
+    ) -> Bench:
         """Return what measures candidates."""
-        return self._task.bench(runner, folder, turns)
+        return self._task.bench(runner, folder, turns, builder)
 
     def config_of(self, candidate: Candidate) -> Any:
         """Return the state of a candidate: itself."""

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from slipway.errors import SlipwayError, TuningError
@@ -14,6 +15,7 @@ from slipway.meta_schedule.runner import RPCConfig
 from slipway.rpc.client import RPCSession
 from slipway.rpc.tracker_client import connect_tracker
 from slipway.target import Target
+from slipway.tuning.builders import Builder, local_builder
 from slipway.tuning.runner import LocalRunner as _Here
 from slipway.tuning.runner import Runner, TrackerRunner
 
@@ -57,10 +59,10 @@ class MeasureResult(NamedTuple):
 
 @dataclass(frozen=True)
 class LocalBuilder:
-    """Compiles candidates here, all of a batch into one library.
+    """Compiles candidates here: in `n_parallel` processes, or in this one where that is None.
 
-    The fields are classic TVM's, kept for scripts that read them: a compilation always ends, and
-    LLVM works in as many processes as there are processors.
+    `timeout` is that of a candidate, in a process of its own; the other fields are classic TVM's,
+    kept for scripts that read them.
     """
 
     timeout: float = 10.0
@@ -69,6 +71,11 @@ class LocalBuilder:
     build_func: str = "default"
     do_fork: bool = False
     runtime: Any = None
+
+    @cached_property
+    def builder(self) -> Builder:
+        """It as the engine's; its processes end with this object."""
+        return local_builder(self.n_parallel or 1, self.timeout)
 
 
 @dataclass(frozen=True)

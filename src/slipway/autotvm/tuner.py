@@ -19,6 +19,7 @@ from slipway.autotvm.measure import MeasureErrorNo, MeasureInput, MeasureOption,
 from slipway.errors import SlipwayError, TuningError, did_you_mean
 from slipway.target import Target
 from slipway.toolchain.tempdir import tempdir
+from slipway.tuning.builders import Builder
 from slipway.tuning.measure import Bench, Decision, Measured
 from slipway.tuning.runner import Runner
 from slipway.tuning.search import TaskSearch
@@ -42,7 +43,9 @@ class Task(Decision, Protocol):
     def flop(self) -> float:
         """Operations of one run."""
 
-    def bench(self, runner: Runner, folder: Path, turns: int) -> Bench:
+    def bench(
+        self, runner: Runner, folder: Path, turns: int, builder: Builder | None = None
+    ) -> Bench:
         """Return what measures its candidates."""
 
     def config_of(self, candidate: Candidate) -> Any:
@@ -203,7 +206,10 @@ class Tuner:
 
     def begin(self, measure_option: MeasureOption, folder: Path) -> TaskSearch[Task]:
         """Return a search that builds its candidates in a folder; `advance` goes on with it."""
-        bench = self.task.bench(measure_option.runner.runner(), folder, measure_option.turns)
+        bench = self.task.bench(
+            measure_option.runner.runner(), folder, measure_option.turns,
+            measure_option.builder.builder,
+        )  # fmt: skip
         return self.SEARCH(self.task, self._log, bench)
 
     def advance(

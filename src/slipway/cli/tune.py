@@ -63,6 +63,16 @@ def tune(
     report: Annotated[
         Path | None, typer.Option(help="A page about the search: curves, what failed, what won.")
     ] = None,
+    builders: Annotated[
+        str | None,
+        typer.Option(
+            help="Where candidates are compiled: a number of processes here (1: in this one), "
+            "dask://HOST:8786 or ray://HOST:10001. [default: half of the cores]"
+        ),
+    ] = None,
+    build_timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds for a candidate in another process.")
+    ] = 60,
     seconds: Annotated[float, typer.Option(min=0, help="End the search after; 0: never.")] = 0,
     input_shapes: InputShapes = None,
     dim: Dims = None,
@@ -94,10 +104,13 @@ def tune(
         slipway tune mobilenet.onnx --target "llvm -mcpu=cortex-a72" --transfer a53.sqlite
 
         slipway tune keywords.tflite --board mps2-an386
+
+        slipway tune mobilenet.onnx --builders dask://farm.local:8786
     """
     from slipway.cli.tune_view import TuneView
     from slipway.target import Target
     from slipway.transform.context import PassContext
+    from slipway.tuning.build_cluster import builder_of
     from slipway.tuning.database import Database
     from slipway.tuning.explain import explain_task
     from slipway.tuning.explain_gpu import explain_gpu_task
@@ -128,7 +141,7 @@ def tune(
     wholes: list[WholeModel] = []
     view = TuneView(seconds)
     ended = "done"
-    with PassContext(opt_level=3), view:
+    with builder_of(builders, build_timeout) as builder, PassContext(opt_level=3), view:
 
         def begin(found: list[Any]) -> None:
             tasks.extend(found)
@@ -138,6 +151,7 @@ def tune(
             tune_model(
                 module, chosen, parameters, runner, known, Budget(trials, seconds=seconds),
                 view.kernel, begun=begin, layout_watcher=view.layout, checked=wholes.append,
+                builder=builder,
             )  # fmt: skip
         except KeyboardInterrupt:
             ended = "interrupted"

@@ -18,6 +18,7 @@ from slipway.meta_schedule.runner import LocalRunner
 from slipway.relay.expr import Function
 from slipway.target import Target
 from slipway.transform.context import PassContext
+from slipway.tuning.builders import Builder
 from slipway.tuning.runner import Runner
 from slipway.tuning.task import TuningTask
 from slipway.tuning.task import extract_tasks as tasks_of
@@ -68,23 +69,24 @@ def tune_tvm(
     params: Mapping[str, Any] | None = None,
     work_dir: str | Path,
     runner: Runner | None = None,
-    builder: LocalBuilder | None = None,
+    builder: LocalBuilder | Builder | None = None,
     database: JSONDatabase | None = None,
     seed: int | None = None,
 ) -> JSONDatabase:
     """Search the layouts and kernels of a model and return the database of all trials.
 
     A search that was ended, by Ctrl-C too, goes on where it was when it is called again with the
-    same `work_dir`.  Raises TuningError when the device gives no results.
+    same `work_dir`.  `builder` may be one of `tuning.build_cluster.builder_of`, on Dask say.
+    Raises TuningError when the device gives no results.
     """
-    del builder
     module = mod if isinstance(mod, IRModule) else IRModule.from_expr(mod)
+    places = builder.builder if isinstance(builder, LocalBuilder) else builder
     found = database if database is not None else JSONDatabase(work_dir=work_dir)
     limit = (config or TuneConfig()).budget()
     with PassContext(opt_level=3):
         tune_model(
             module, compile_target(target), params, runner or LocalRunner(), found, limit, _tell,
-            seed=seed or 0,
+            seed=seed or 0, builder=places,
         )  # fmt: skip
     return found
 
@@ -98,7 +100,7 @@ def tune_relay(
     *,
     max_trials_per_task: int | None = None,
     num_trials_per_iter: int = 64,
-    builder: LocalBuilder | None = None,
+    builder: LocalBuilder | Builder | None = None,
     runner: Runner | None = None,
     database: JSONDatabase | None = None,
     seed: int | None = None,

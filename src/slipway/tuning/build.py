@@ -1,18 +1,24 @@
-"""Candidates become functions of one library, so that a device gets them in one upload."""
+"""Candidates become functions of one library, so that a device gets them in one upload.
+
+How that is done is a job: it can be carried to another process, and says all that is needed there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from slipway.backends.choices import FORCE
+from slipway.compiler.driver import build
 from slipway.compiler.emit import build_module
 from slipway.compiler.kernels import lower_kernel
 from slipway.compiler.operator_module import OperatorModule
 from slipway.errors import SlipwayError
-from slipway.ir.function import BaseFunc, PrimFunc
+from slipway.ir.function import BaseFunc, IRModule, PrimFunc
+from slipway.relay.expr import Function
+from slipway.target import Target
 from slipway.transform.context import PassContext
 from slipway.tuning.space import Candidate
 from slipway.tuning.task import TuningTask
@@ -29,24 +35,74 @@ class Built:
     errors: dict[Candidate, str] = field(default_factory=dict)
 
 
-def build_candidates(task: TuningTask, candidates: Sequence[Candidate], path: Path) -> Built:
-    """Compile candidates of a task into the library `path`.
+class BuildJob(Protocol):
+    """Candidates to compile; how depends on the present PassContext, too."""
 
-    A combination of knobs that a schedule refuses is an error of that candidate alone.
-    """
-    built = Built(None)
-    loops: dict[str, PrimFunc] = {}
-    for number, candidate in enumerate(candidates):
-        name = f"candidate_{number}"
-        try:
-            loops[name] = lowered(task, candidate, name)
-            built.functions[candidate] = name
-        except SlipwayError as error:
-            built.errors[candidate] = f"{type(error).__name__}: {error}"
-    compile_together(
-        built, loops, path, lambda some: OperatorModule(build_module(some, task.target))
-    )
-    return built
+    def run(self, path: Path) -> Built:
+        """Compile them into the library `path`; one that is refused is its own error."""
+
+
+@dataclass(frozen=True)
+class KernelJob:
+    """Candidates of a model's kernel, with what "schedules.force" takes for each."""
+
+    function: Function
+    target: Target
+    op: str
+    wishes: Mapping[Candidate, Mapping[str, Any]]
+
+    def run(self, path: Path) -> Built:
+        """Compile them into one library.
+
+        A combination of knobs that a schedule refuses is an error of that candidate alone.
+        """
+        built = Built(None)
+        loops: dict[str, PrimFunc] = {}
+        for number, candidate in enumerate(self.wishes):
+            name = f"candidate_{number}"
+            try:
+                loops[name] = self.lowered(candidate, name)
+                built.functions[candidate] = name
+            except SlipwayError as error:
+                built.errors[candidate] = f"{type(error).__name__}: {error}"
+        compile_together(
+            built, loops, path, lambda some: OperatorModule(build_module(some, self.target))
+        )
+        return built
+
+    def lowered(self, candidate: Candidate, name: str) -> PrimFunc:
+        """Return the loops of one candidate."""
+        context = PassContext.current()
+        with PassContext(
+            opt_level=context.opt_level,
+            required_pass=list(context.required_pass),
+            disabled_pass=list(context.disabled_pass),
+            config={**context.config, FORCE: {self.op: self.wishes[candidate]}},
+        ):
+            return lower_kernel(name, self.function, self.target)
+
+
+def kernel_job(task: TuningTask, candidates: Sequence[Candidate]) -> KernelJob:
+    """Return the job of a kernel's candidates."""
+    wishes = {candidate: task.space.forced(candidate) for candidate in candidates}
+    return KernelJob(task.function, task.target, task.op, wishes)
+
+
+@dataclass(frozen=True)
+class LoopsJob:
+    """Candidates that have been lowered, as what says how is a function of the user's."""
+
+    target: Target
+    loops: Mapping[str, BaseFunc]
+    built: Built
+
+    def run(self, path: Path) -> Built:
+        """Compile them into one library."""
+        compile_together(
+            self.built, dict(self.loops), path,
+            lambda some: build(IRModule.from_functions(some), target=self.target),
+        )  # fmt: skip
+        return self.built
 
 
 def compile_together(
@@ -72,16 +128,3 @@ def compile_together(
         if good:
             compile_loops(good).export_library(str(path))
     built.path = path if built.functions else None
-
-
-def lowered(task: TuningTask, candidate: Candidate, name: str) -> PrimFunc:
-    """Return the loops of one candidate."""
-    context = PassContext.current()
-    config = {**context.config, FORCE: {task.op: task.space.forced(candidate)}}
-    with PassContext(
-        opt_level=context.opt_level,
-        required_pass=list(context.required_pass),
-        disabled_pass=list(context.disabled_pass),
-        config=config,
-    ):
-        return lower_kernel(name, task.function, task.target)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import SlipwayError
-from slipway.tuning.build import lowered
+from slipway.tuning.build import kernel_job
 from slipway.tuning.database import Database
 from slipway.tuning.loop_features import COUNTS, loop_features
 from slipway.tuning.space import Candidate
@@ -122,7 +122,7 @@ class TaskExperience:
     def _loops_of(self, candidate: Candidate) -> Features | None:
         if candidate not in self._features:
             try:
-                loops = lowered(self.task, candidate, "candidate")
+                loops = kernel_job(self.task, [candidate]).lowered(candidate, "candidate")
             except SlipwayError:
                 self._features[candidate] = None
             else:

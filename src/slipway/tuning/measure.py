@@ -24,7 +24,8 @@ from slipway.relay.types import TensorType, flatten
 from slipway.rpc.client import RPCSession
 from slipway.runtime.devices import Device
 from slipway.target import Target
-from slipway.tuning.build import Built, build_candidates
+from slipway.tuning.build import KernelJob, kernel_job
+from slipway.tuning.builders import Buildable, Builder, BuiltBatch
 from slipway.tuning.runner import Runner
 from slipway.tuning.session import Array, MeasuringSession
 from slipway.tuning.space import Candidate, Choices
@@ -61,7 +62,7 @@ class Decision(Protocol):
         """The candidates."""
 
 
-class Subject(Protocol):
+class Subject(Buildable, Protocol):
     """What a bench needs to measure the candidates of a task."""
 
     @property
@@ -71,9 +72,6 @@ class Subject(Protocol):
     @property
     def suffix(self) -> str:
         """The ending of a library that the device loads."""
-
-    def build(self, candidates: Sequence[Candidate], path: Path) -> Built:
-        """Compile candidates into the library `path`."""
 
     def inputs(self) -> list[TensorType]:
         """Return the types of the functions' first arguments."""
@@ -101,9 +99,15 @@ class KernelSubject:
         """The ending of a library of the task's target."""
         return self.task.target.upload_suffix
 
-    def build(self, candidates: Sequence[Candidate], path: Path) -> Built:
-        """Compile candidates into one library."""
-        return build_candidates(self.task, candidates, path)
+    @property
+    def is_portable(self) -> bool:
+        """Whether all strategies are Slipway's: those of a script are in this process alone."""
+        homes = (entry.home for entry in self.task.space.strategies.values())
+        return all(home.partition(".")[0] == "slipway" for home in homes)
+
+    def job(self, candidates: Sequence[Candidate]) -> KernelJob:
+        """Return what compiles candidates into one library."""
+        return kernel_job(self.task, candidates)
 
     def inputs(self) -> list[TensorType]:
         """Return the types of the kernel's arguments."""
@@ -135,9 +139,16 @@ class Bench:
     """
 
     def __init__(
-        self, task: Decision, subject: Subject, runner: Runner, folder: Path, turns: int = 9
+        self,
+        task: Decision,
+        subject: Subject,
+        runner: Runner,
+        folder: Path,
+        turns: int = 9,
+        builder: Builder | None = None,
     ) -> None:
         self.task, self.subject, self.runner = task, subject, runner
+        self.builder = builder or Builder()
         self.folder, self.turns = folder, turns
         self.inputs = [random_array(t, i) for i, t in enumerate(subject.inputs())]
         self._sessions: list[MeasuringSession] = []
@@ -165,7 +176,7 @@ class Bench:
         """
         default = self._default
         batch = [default, *(c for c in candidates if c != default)]
-        built = self.subject.build(batch, self._path())
+        built = self._built(batch, together)
         if default not in built.functions:
             raise SlipwayError(f"the default choice of {self.task}: {built.errors[default]}")
         found = [Measured(c, kind="build", error=text) for c, text in built.errors.items()]
@@ -194,9 +205,10 @@ class Bench:
         assert default is not None
         return default
 
-    def _path(self) -> Path:
+    def _built(self, candidates: Sequence[Candidate], together: bool) -> BuiltBatch:
         self._number += 1
-        return self.folder / f"{self.task.key}_{self._number}{self.subject.suffix}"
+        path = self.folder / f"{self.task.key}_{self._number}{self.subject.suffix}"
+        return self.builder.build(self.subject, candidates, path, together)
 
     def _shares(self, candidates: Sequence[Candidate], together: bool) -> list[SharedWork]:
         """Share candidates among the sessions that there are, and those that are free."""
@@ -208,12 +220,11 @@ class Bench:
         count = 1 if together else max(1, min(len(self._sessions), len(candidates)))
         return [SharedWork(self._sessions[i], list(candidates[i::count])) for i in range(count)]
 
-    def _share(self, built: Built, share: SharedWork, turns: int) -> list[Measured] | RPCError:
+    def _share(self, built: BuiltBatch, share: SharedWork, turns: int) -> list[Measured] | RPCError:
         """Return what one device measured, or how it was lost."""
         functions = {c: built.functions[c] for c in (self._default, *share.candidates)}
-        assert built.path is not None
         try:
-            times = share.session.times(built.path, functions, turns)
+            times = share.session.times(functions, turns)
         except RPCError as error:
             return error
         return [scored(c, times[c], times[self._default]) for c in functions]
@@ -238,14 +249,14 @@ class Bench:
 
     def verify(self, candidate: Candidate) -> str:
         """Return how a candidate's results on the device differ from the reference's; "" if not."""
-        built = self.subject.build([candidate], self._path())
-        if built.path is None:
+        built = self._built([candidate], together=True)
+        if candidate in built.errors:
             return built.errors[candidate]
         if self._wanted is None:
             self._wanted = self.subject.reference(self.inputs)
         session = self._open()
         try:
-            results = session.results(built.path, built.functions[candidate])
+            results = session.results(built.functions[candidate])
         except RPCError as error:
             self._sessions.remove(session)
             session.close()
@@ -266,9 +277,11 @@ class Bench:
         return MeasuringSession(session, self.inputs, outputs, kind)
 
 
-def kernel_bench(task: TuningTask, runner: Runner, folder: Path, turns: int = 9) -> Bench:
+def kernel_bench(
+    task: TuningTask, runner: Runner, folder: Path, turns: int = 9, builder: Builder | None = None
+) -> Bench:
     """Return the bench of a model's kernel."""
-    return Bench(task, KernelSubject(task), runner, folder, turns)
+    return Bench(task, KernelSubject(task), runner, folder, turns, builder)
 
 
 def scored(candidate: Candidate, seconds: list[float], default: Sequence[float]) -> Measured:

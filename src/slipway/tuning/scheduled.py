@@ -13,12 +13,13 @@ from slipway import te
 from slipway.compiler.driver import build, lower
 from slipway.errors import TuningError
 from slipway.ir.expr import IntImm
-from slipway.ir.function import BaseFunc, IRModule
+from slipway.ir.function import BaseFunc
 from slipway.relay.types import TensorType
 from slipway.runtime.ndarray import array
 from slipway.target import Target
 from slipway.te.operation import PlaceholderOp
-from slipway.tuning.build import Built, compile_together
+from slipway.tuning.build import Built, LoopsJob
+from slipway.tuning.builders import Builder
 from slipway.tuning.measure import Bench
 from slipway.tuning.runner import Runner
 from slipway.tuning.session import Array
@@ -45,12 +46,19 @@ class ScheduledTask:
         """Return (schedule, arguments) of a candidate."""
         raise NotImplementedError
 
-    def bench(self, runner: Runner, folder: Path, turns: int) -> Bench:
+    def bench(
+        self, runner: Runner, folder: Path, turns: int, builder: Builder | None = None
+    ) -> Bench:
         """Return what measures candidates."""
-        return Bench(self, self, runner, folder, turns)
+        return Bench(self, self, runner, folder, turns, builder)
 
-    def build(self, candidates: Sequence[Candidate], path: Path) -> Built:
-        """Compile candidates into one library; one that is refused is its own error.
+    @property
+    def is_portable(self) -> bool:
+        """Whether another process can compile candidates: they are lowered in this one."""
+        return True
+
+    def job(self, candidates: Sequence[Candidate]) -> LoopsJob:
+        """Return what compiles candidates into one library; one that is refused is its own error.
 
         So is one for which the user's own function raises: other candidates may be right.
         """
@@ -63,11 +71,7 @@ class ScheduledTask:
                 built.functions[candidate] = name
             except Exception as error:
                 built.errors[candidate] = f"{type(error).__name__}: {error}"
-        compile_together(
-            built, loops, path,
-            lambda some: build(IRModule.from_functions(some), target=self.target),
-        )  # fmt: skip
-        return built
+        return LoopsJob(self.target, loops, built)
 
     def lowered(self, candidate: Candidate, name: str = "main") -> BaseFunc:
         """Return the loops of a candidate."""

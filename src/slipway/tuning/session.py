@@ -15,6 +15,7 @@ from slipway.inspect.profile import metadata_of
 from slipway.rpc.client import RPCSession
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.model_devices import ModelDevices
+from slipway.tuning.builders import InLibrary
 from slipway.tuning.space import Candidate
 
 Array = np.ndarray[Any, Any]
@@ -50,20 +51,23 @@ class MeasuringSession:
             self._session.close()
 
     def times(
-        self, path: Path, functions: Mapping[Candidate, str], turns: int
+        self, functions: Mapping[Candidate, InLibrary], turns: int
     ) -> dict[Candidate, list[float]]:
         """Return the seconds of a run of each candidate, one for each turn that it had."""
-        library = self._loaded(path)
+        paths = dict.fromkeys(function.path for function in functions.values())
+        libraries = {path: self._loaded(path) for path in paths}
 
         def run(candidate: Candidate, number: int) -> float:
-            timer = library.time_evaluator(functions[candidate], self._device, number=number)
+            function = functions[candidate]
+            library = libraries[function.path]
+            timer = library.time_evaluator(function.name, self._device, number=number)
             return float(timer(*self._arguments).mean)
 
         return taken(run, list(functions), turns, self._session)
 
-    def results(self, path: Path, function: str) -> list[Array]:
+    def results(self, function: InLibrary) -> list[Array]:
         """Return what a function of a library writes."""
-        self._loaded(path).get_function(function)(*self._arguments)
+        self._loaded(function.path).get_function(function.name)(*self._arguments)
         return [a.numpy() for a in self._arguments[len(self._arguments) - self._outputs :]]
 
     def _loaded(self, path: Path) -> Any:

@@ -12,6 +12,7 @@ from slipway.errors import SlipwayError, TuningError
 from slipway.ir.function import IRModule
 from slipway.target import Target
 from slipway.toolchain.tempdir import tempdir
+from slipway.tuning.builders import Builder
 from slipway.tuning.database import Database, KeptTask
 from slipway.tuning.experience import Experience
 from slipway.tuning.layout_search import LayoutProgress, tune_layouts
@@ -59,6 +60,7 @@ def tune_tasks(
     budget: Budget | None = None,
     watcher: Watcher | None = None,
     seed: int = 0,
+    builder: Builder | None = None,
 ) -> None:
     """Search the tasks; what is found is in the database, after Ctrl-C and errors too.
 
@@ -72,7 +74,8 @@ def tune_tasks(
         experience = Experience(database)
         searches = [
             TaskSearch(
-                task, database, kernel_bench(task, runner, Path(folder.path)), seed,
+                task, database,
+                kernel_bench(task, runner, Path(folder.path), builder=builder), seed,
                 experience.of(task),
             )
             for task in tasks
@@ -120,6 +123,7 @@ def tune_model(
     layout_watcher: Callable[[LayoutProgress], None] | None = None,
     checked: Callable[[WholeModel], None] | None = None,
     seed: int = 0,
+    builder: Builder | None = None,
 ) -> list[TuningTask]:
     """Search the layouts of a model, in half of the seconds at most, then the kernels that follow.
 
@@ -143,7 +147,7 @@ def tune_model(
         limit = replace(limit, seconds=max(left, 0.001))
     if limit.in_all:
         limit = replace(limit, in_all=max(1, limit.in_all - (len(database) - known)))
-    tune_tasks(tasks, runner, database, limit, watcher, seed)
+    tune_tasks(tasks, runner, database, limit, watcher, seed, builder)
     every: list[KeptTask] = [*extract_layouts(module, target, params), *tasks]
     whole = check_model(module, target, params, runner, database, every)
     if checked is not None and whole is not None:

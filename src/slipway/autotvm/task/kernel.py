@@ -13,6 +13,7 @@ from slipway.ir.function import IRModule
 from slipway.relay.expr import Function
 from slipway.target import Target
 from slipway.transform.context import PassContext
+from slipway.tuning.builders import Builder
 from slipway.tuning.measure import Bench, kernel_bench
 from slipway.tuning.runner import Runner
 from slipway.tuning.space import Candidate, Space
@@ -46,9 +47,11 @@ class KernelTask:
         op, attrs, *types = key_of(self.kernel.problem)
         return {"op": op, "attrs": attrs, "inputs": types[:-1], "target": types[-1]}
 
-    def bench(self, runner: Runner, folder: Path, turns: int) -> Bench:
+    def bench(
+        self, runner: Runner, folder: Path, turns: int, builder: Builder | None = None
+    ) -> Bench:
         """Return what measures its candidates."""
-        return kernel_bench(self.kernel, runner, folder, turns)
+        return kernel_bench(self.kernel, runner, folder, turns, builder)
 
     def config_of(self, candidate: Candidate) -> Candidate:
         """Return what callbacks are given for a candidate: itself."""

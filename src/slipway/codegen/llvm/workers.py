@@ -11,21 +11,19 @@ import importlib.util
 import json
 import os
 import re
-import select
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
-import time
 from collections.abc import Mapping
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from slipway.codegen.asked_process import AskedProcess, EndedError, ProcessStock
 from slipway.codegen.cache import key_of
-from slipway.codegen.llvm.worker import ANSWER, NO_LLVM, REFUSED, REQUEST
+from slipway.codegen.llvm.worker import NO_LLVM, REFUSED
 from slipway.errors import CodegenError, ToolchainError
 from slipway.toolchain.native import cache_dir
 from slipway.version import install_line
@@ -52,15 +50,7 @@ class IncompleteModelError(CodegenError):
     """LLVM's timing of this processor's instructions has gaps, on which it ends."""
 
 
-class _EndedError(Exception):
-    """The process ended before it answered; the status is None when it took too long."""
-
-    def __init__(self, status: int | None, words: str) -> None:
-        super().__init__(words)
-        self.status, self.words = status, words
-
-
-class _Worker:
+class _Worker(AskedProcess):
     """One process with LLVM in it."""
 
     def __init__(self) -> None:
@@ -71,79 +61,8 @@ class _Worker:
             raise ToolchainError(_INSTALL)
         script = Path(__file__).with_name("worker.py")
         packages = Path(spec.origin).parent.parent
-        self.words = tempfile.TemporaryFile(prefix="slipway-llvm-", mode="a+b")  # noqa: SIM115
-        try:
-            self.process = subprocess.Popen(
-                # Neither the environment nor what a site installs has a say in this process.
-                [sys.executable, "-I", "-S", str(script), str(packages)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self.words,
-                bufsize=0,
-                start_new_session=True,  # Ctrl-C is not for it
-            )
-        except OSError as error:
-            self.words.close()
-            raise ToolchainError(
-                f"LLVM runs in a process of its own, and {sys.executable or 'Python'} cannot be "
-                f"started for it: {error}"
-            ) from error
-        self.is_fresh = True
-
-    def ask(self, head: bytes, body: bytes, limit_s: float) -> tuple[int, bytes]:
-        """Return status and result; `_EndedError` if the process ends or takes too long."""
-        deadline = time.monotonic() + limit_s
-        assert self.process.stdin is not None
-        os.ftruncate(self.words.fileno(), 0)
-        try:
-            message = memoryview(REQUEST.pack(len(head), len(body)) + head + body)
-            while message:
-                message = message[self.process.stdin.write(message) :]
-        except OSError as error:
-            raise self._ended() from error
-        status, size = ANSWER.unpack(self._read(ANSWER.size, deadline))
-        result = self._read(size, deadline)
-        self.is_fresh = False
-        return status, result
-
-    def _read(self, size: int, deadline: float) -> bytes:
-        assert self.process.stdout is not None
-        found = bytearray()
-        waiting = select.poll()
-        waiting.register(self.process.stdout, select.POLLIN)
-        while len(found) < size:
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
-                self.end(kill=True)
-                raise _EndedError(None, "")
-            if not waiting.poll(left_s * 1000):
-                continue
-            data = os.read(self.process.stdout.fileno(), min(size - len(found), 1 << 20))
-            if not data:
-                raise self._ended()
-            found += data
-        return bytes(found)
-
-    def _ended(self) -> _EndedError:
-        self.process.wait()
-        self.words.seek(0)
-        words = self.words.read().decode("utf-8", "replace")
-        self.end()
-        return _EndedError(self.process.returncode, words)
-
-    def end(self, kill: bool = False) -> None:
-        """End the process; without `kill` it ends by itself, with its input."""
-        if kill:
-            self.process.kill()
-        self.forget()
-        self.process.wait()
-
-    def forget(self) -> None:
-        """Close what leads to the process."""
-        for file in (self.process.stdin, self.process.stdout, self.words):
-            assert file is not None
-            with suppress(OSError):
-                file.close()
+        # Neither the environment nor what a site installs has a say in this process.
+        super().__init__([sys.executable, "-I", "-S", str(script), str(packages)], "LLVM")
 
 
 class WorkerTask:
@@ -161,7 +80,7 @@ class WorkerTask:
             if self._process is not None:
                 self._process.kill()
 
-    def begins(self, worker: _Worker) -> bool:
+    def begins(self, worker: AskedProcess) -> bool:
         """Return whether `worker` is to be asked; it is ended when the task is given up."""
         with self._lock:
             if not self.is_given_up:
@@ -174,51 +93,15 @@ class WorkerTask:
             self._process = None
 
 
-class _Pool:
-    """The processes of this program, those at work and those that wait."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.idle: list[_Worker] = []
-        self.all: set[_Worker] = set()
-
-    def take(self) -> _Worker:
-        with self.lock:
-            if self.idle:
-                return self.idle.pop()
-        worker = _Worker()
-        with self.lock:
-            self.all.add(worker)
-        return worker
-
-    def put_back(self, worker: _Worker) -> None:
-        with self.lock:
-            self.idle.append(worker)
-
-    def drop(self, worker: _Worker) -> None:
-        with self.lock:
-            self.all.discard(worker)
-
-
-_pool = _Pool()
+_pool = ProcessStock(_Worker)
 
 
 @atexit.register
 def _end_all() -> None:
-    for worker in list(_pool.all):
-        worker.end(kill=worker not in _pool.idle)
+    _pool.end_all()
 
 
-def _forget_all() -> None:
-    """Leave the processes to the parent of a fork: here there are none yet."""
-    global _pool
-    for worker in _pool.all:
-        worker.process.returncode = 0
-        worker.forget()
-    _pool = _Pool()
-
-
-os.register_at_fork(after_in_child=_forget_all)
+os.register_at_fork(after_in_child=_pool.forget_all)
 
 
 def ask(
@@ -243,7 +126,7 @@ def ask(
             continue
         try:
             status, result = worker.ask(head, body, limit_s)
-        except _EndedError as ended:
+        except EndedError as ended:
             _pool.drop(worker)
             task.ended()
             if task.is_given_up or (ended.status == 0 and not was_fresh):
@@ -272,7 +155,7 @@ def _described(settings: Mapping[str, Any]) -> str:
 
 
 def _error_of(
-    ended: _EndedError, body: bytes, settings: Mapping[str, Any], what: str, limit_s: float
+    ended: EndedError, body: bytes, settings: Mapping[str, Any], what: str, limit_s: float
 ) -> CodegenError | ToolchainError:
     """Return what to raise for a process that ended while it had `body`."""
     if ended.status == NO_LLVM:
