@@ -142,7 +142,7 @@ def _declared(shape: ShapeLike, dtype: str, options: dict[str, Any]) -> _Buffer:
     """Return a buffer of the options that classic TVMScript writes; -1 and None are the usual."""
     usual: tuple[Any, ...] = (None, -1, 0, "")
     kept = {k: v for k, v in options.items() if k in _BUFFER_OPTIONS and not _is_in(v, usual)}
-    if "offset_factor" in kept and "elem_offset" not in kept:
+    if "offset_factor" in kept and options.get("elem_offset") is None:
         kept["elem_offset"] = E.Var("elem_offset")  # where it begins is the caller's
     if "align" in kept:
         kept["data_alignment"] = kept.pop("align")
@@ -318,8 +318,9 @@ def Select(
     return E.Select(ops.as_expr(condition), *ops.match(true_value, false_value))
 
 
-def likely(condition: PrimExprLike) -> E.PrimExpr:
-    """Mark a condition as mostly true."""
+def likely(condition: PrimExprLike, dtype: str = "bool") -> E.PrimExpr:
+    """Mark a condition as mostly true; `dtype` is what it always is."""
+    del dtype
     return E.Call("bool", "likely", (ops.as_expr(condition),))
 
 
