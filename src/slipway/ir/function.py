@@ -110,6 +110,15 @@ class FunctionPairs(tuple[tuple[str, BaseFunc], ...]):
                 return function
         raise KeyError(f"the module has no function {name!r}")
 
+    def __contains__(self, key: object) -> bool:
+        if not isinstance(key, (str, GlobalVar)):
+            return tuple.__contains__(self, key)
+        return any(known == _function_name(key) for known, _ in self)
+
+    def get(self, key: str | GlobalVar, default: Any = None) -> Any:
+        """Return the function of a name, or `default`."""
+        return self[key] if key in self else default
+
     def keys(self) -> list[GlobalVar]:
         """Return the names."""
         return [GlobalVar(name) for name, _ in self]
