@@ -117,7 +117,7 @@ class FunctionPairs(tuple[tuple[str, BaseFunc], ...]):
 
     def get(self, key: str | GlobalVar, default: Any = None) -> Any:
         """Return the function of a name, or `default`."""
-        return self[key] if key in self else default
+        return dict(self).get(_function_name(key), default)
 
     def keys(self) -> list[GlobalVar]:
         """Return the names."""
