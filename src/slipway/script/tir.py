@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
 from slipway.classic.names import missing
+from slipway.errors import ArgumentValueError
 from slipway.ir import calls, ops
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
@@ -319,8 +320,9 @@ def Select(
 
 
 def likely(condition: PrimExprLike, dtype: str = "bool") -> E.PrimExpr:
-    """Mark a condition as mostly true; `dtype` is what it always is."""
-    del dtype
+    """Mark a condition as mostly true; `dtype` can only be bool."""
+    if dtype != "bool":
+        raise ArgumentValueError(f"T.likely of a condition is bool, not {dtype}")
     return E.Call("bool", "likely", (ops.as_expr(condition),))
 
 
