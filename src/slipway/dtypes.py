@@ -151,12 +151,14 @@ def scalar_of(dtype: str) -> str:
     return with_lanes(dtype, 1)
 
 
+@cache
 def is_float(dtype: str) -> bool:
     """Return whether values are real numbers: float, bfloat, or of the user's own type."""
     code = parse(dtype).code
     return code in ("float", "bfloat") or code.startswith("custom")
 
 
+@cache
 def is_custom(dtype: str) -> bool:
     """Return whether `dtype` is a number of the user's own, "custom[name]bits"."""
     return parse(dtype).code.startswith("custom")

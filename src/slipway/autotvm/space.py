@@ -331,7 +331,8 @@ class FallbackConfigEntity(ConfigSpace):
                     f"part {part} of at most {limit}"
                 )
             left = [s for s in left if lengths[s] == max(lengths[t] for t in left)]
-        self._entities[name] = SplitEntity(left[0])
+        inner = left[0][1:]
+        self._entities[name] = SplitEntity((whole // math.prod(inner), *inner))
 
 
 def _sizes(
