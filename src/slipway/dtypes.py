@@ -3,6 +3,8 @@
 A dtype string is code + bits, with `xN` appended for N vector lanes.  They are strings
 so that ``A.dtype`` goes straight into NumPy, and so that two equal types are one object
 in every dictionary.  The functions here take them apart; all are cached.
+
+A type of the user's own, "custom[posites2]16", is one more code, once it is registered.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _CARRIED_FLOATS = {
     "float4_e2m1fn": (17, 4),
 }
 _PATTERN = re.compile(
-    rf"({'|'.join(_CARRIED_FLOATS)}|int|uint|float|bfloat|bool|handle)(\d*)(?:x(\d+))?"
+    rf"({'|'.join(_CARRIED_FLOATS)}|int|uint|float|bfloat|bool|handle|custom\[\w+\])(\d*)(?:x(\d+))?"
 )
 _WIDTHS = {
     "int": (2, 4, 8, 16, 32, 64),
@@ -40,6 +42,9 @@ _WIDTHS = {
 DLPACK_CODE = {"int": 0, "uint": 1, "float": 2, "handle": 3, "bfloat": 4, "bool": 6}
 DLPACK_CODE.update((name, code) for name, (code, _) in _CARRIED_FLOATS.items())
 _CODE_OF_DLPACK = {value: key for key, value in DLPACK_CODE.items()}
+# Numbers of the user's own lie in unsigned integers of their width; each has a code from 129 on.
+FIRST_CUSTOM_CODE, LAST_CUSTOM_CODE = 129, 255
+_CUSTOM_WIDTHS = (8, 16, 32, 64)
 
 
 class NamedType(Protocol):
@@ -85,8 +90,15 @@ def parse(dtype: str) -> DTypeParts:
     if code in _CARRIED_FLOATS:
         return DTypeParts(code, _CARRIED_FLOATS[code][1], lanes)
     width = int(bits) if bits else 32
-    if width not in _WIDTHS[code] or lanes < 1:
-        widths = ", ".join(str(w) for w in _WIDTHS[code])
+    if code not in DLPACK_CODE:
+        raise ArgumentValueError(
+            f"{dtype!r} is not a dtype: {code} is not registered; "
+            f"call tvm.target.datatype.register({custom_name(code)!r}, "
+            f"{FIRST_CUSTOM_CODE}) first, or take another code up to {LAST_CUSTOM_CODE}"
+        )
+    known = _WIDTHS.get(code, _CUSTOM_WIDTHS)
+    if width not in known or lanes < 1:
+        widths = ", ".join(str(w) for w in known)
         raise ArgumentValueError(f"{dtype!r} is not a dtype: {code} comes in {widths} bits")
     return DTypeParts(code, width, lanes)
 
@@ -139,9 +151,65 @@ def scalar_of(dtype: str) -> str:
     return with_lanes(dtype, 1)
 
 
+@cache
 def is_float(dtype: str) -> bool:
-    """Return whether values are floating point (float or bfloat)."""
-    return parse(dtype).code in ("float", "bfloat")
+    """Return whether values are real numbers: float, bfloat, or of the user's own type."""
+    code = parse(dtype).code
+    return code in ("float", "bfloat") or code.startswith("custom")
+
+
+@cache
+def is_custom(dtype: str) -> bool:
+    """Return whether `dtype` is a number of the user's own, "custom[name]bits"."""
+    return parse(dtype).code.startswith("custom")
+
+
+def any_custom() -> bool:
+    """Return whether any type of the user's own is registered."""
+    return any(code.startswith("custom") for code in DLPACK_CODE)
+
+
+def custom_name(code: str) -> str:
+    """Return the name in the code of a type of the user's own."""
+    return code.removeprefix("custom[").removesuffix("]")
+
+
+def custom_carrier(dtype: str) -> str:
+    """Return the unsigned integers in which numbers of the user's own lie."""
+    parts = parse(dtype)
+    return make("uint", parts.bits, parts.lanes)
+
+
+def custom_code(name: str) -> int | None:
+    """Return the code of the user's own type of a name; None where there is none."""
+    return DLPACK_CODE.get(f"custom[{name}]")
+
+
+def custom_type_name(number: int) -> str | None:
+    """Return the name of the user's own type with a code; None where there is none."""
+    code = _CODE_OF_DLPACK.get(number, "")
+    return custom_name(code) if code.startswith("custom") else None
+
+
+def register_custom(name: str, number: int) -> None:
+    """Make "custom[name]bits" a dtype whose DLPack code is `number`; see `target.datatype`."""
+    if re.fullmatch(r"\w+", name) is None:
+        raise ArgumentValueError(
+            f"a datatype cannot be called {name!r}: take letters, digits and underscores"
+        )
+    if not FIRST_CUSTOM_CODE <= number <= LAST_CUSTOM_CODE:
+        raise ArgumentValueError(
+            f"the code of datatype {name!r} is {number}: take one from {FIRST_CUSTOM_CODE} "
+            f"to {LAST_CUSTOM_CODE}"
+        )
+    other = custom_type_name(number)
+    if other not in (None, name) or custom_code(name) not in (None, number):
+        taken = f"{number} is that of {other!r}" if other else f"it has {custom_code(name)}"
+        raise ArgumentValueError(
+            f"datatype {name!r} cannot have the code {number}: {taken}; a type keeps its code"
+        )
+    DLPACK_CODE[f"custom[{name}]"] = number
+    _CODE_OF_DLPACK[number] = f"custom[{name}]"
 
 
 @cache

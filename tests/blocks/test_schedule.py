@@ -259,3 +259,20 @@ def test_a_step_may_read_what_it_has_made_itself():
     s.split(j, [1, 16])
     s.parallel(i)
     s.parallel(s.get_loops("B")[1])  # of one step
+
+
+def test_the_root_and_where_blocks_stand():
+    sch = tir.Schedule(function())
+    root = sch.get_block("root")
+    assert [b.name for b in sch.get_child_blocks(root)] == ["A2", "C", "D", "E"]
+    assert [b.name for b in sch.get_output_blocks(root)] == ["E"]
+    assert [b.name for b in sch.get_child_blocks(sch.get_loops("C")[0])] == ["C"]
+    assert sch.get(sch.get_block("C")).name_hint == "C"
+    block = sch.get_sref(sch.get_block("C"))
+    around = [block]
+    while around[-1].parent is not None:
+        around.append(around[-1].parent)
+    loops = [sch.get_sref(loop) for loop in reversed(sch.get_loops("C"))]
+    assert all(a.same_as(b) for a, b in zip(around[1:-1], loops, strict=True))
+    assert around[-1].stmt.name_hint == "root"
+    assert sch.state.mod["main"] is sch.mod["main"] is sch.func

@@ -12,7 +12,7 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import decl_buffer
-from slipway.ir.function import IRModule, PrimFunc
+from slipway.ir.function import GlobalVar, IRModule, PrimFunc
 from slipway.ir.structural import structural_equal, structural_hash
 from slipway.ir.text.serialize import load_json, save_json
 from slipway.ir.visit import Mutator, Visitor, children, post_order, rewrite_bottom_up, substitute
@@ -185,6 +185,9 @@ def test_modules_are_updated_by_copy():
     assert "5f" in str(newer["g"])
     assert "h" in newer
     assert "h" not in module
+    assert "f" in module.functions
+    assert GlobalVar("g") in module.functions
+    assert module.functions.get("h") is None
     with pytest.raises(KeyError, match="no function 'x'; it has: f, g"):
         module["x"]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from slipway import relay
-from slipway.errors import TypeInferenceError
+from slipway.errors import SlipwayError, TypeInferenceError
 from slipway.ir.structural import structural_equal
 from slipway.relay.interpret import interpret
 
@@ -37,6 +37,16 @@ def test_two_variables_change_places(leaves):
     x, y = leaves
     made = relay.bind(relay.subtract(x, y), {x: y, y: x})
     assert structural_equal(made, relay.subtract(y, x), map_free_vars=True)
+
+
+def test_numbers_of_numpys_default_dtypes_are_converted(leaves):
+    x, y = leaves
+    with pytest.warns(UserWarning, match="parameter 'x' is converted from float64 to float32"):
+        made = relay.bind(relay.Function([x, y], relay.add(x, y)), {"x": np.array([1.5, 2.5])})
+    np.testing.assert_array_equal(interpret(made, np.ones(2, "float32")), [2.5, 3.5])
+    large = {"x": np.array([1e300, 0.0])}
+    with pytest.raises(SlipwayError, match="parameter 'x' has dtype float32, got float64 with"):
+        relay.bind(relay.Function([x, y], relay.add(x, y)), large)
 
 
 def test_what_cannot_be_bound(leaves):

@@ -112,3 +112,50 @@ def test_quotients_rounded_up():
     out = tvm.nd.array(np.zeros(4, np.int32))
     tvm.build(func, target="llvm")(tvm.nd.array(np.int32([0, 4, 5, -3])), out)
     assert out.numpy().tolist() == [0, 1, 2, 0]
+
+
+@T.prim_func
+def in_parts(A: T.Buffer((8, 16), "float32"), C: T.Buffer((8, 16), "float32")):
+    B = T.alloc_buffer((8, 16), "float32")
+    for i, j in T.grid(8, 16):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(A[vi, vj])
+            T.writes(B[vi, vj])
+            one = T.match_buffer(B[vi, vj], [], offset_factor=1)
+            one[()] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(8, 4):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            begin, step = T.var("int32"), T.var("int32")
+            row = T.match_buffer(B[vi, vj * 4 : vj * 4 + 4], (4,))
+            out = T.match_buffer(
+                C[vi : vi + 1, vj * 4 : vj * 4 + 4], (1, 4), strides=[step, 1], elem_offset=begin
+            )
+            for k in T.serial(0, 4):
+                out[0, k] = row[k] + T.cast(begin + step, "float32")
+
+
+def test_parts_of_buffers_are_read_as_the_buffers():
+    sch = tvm.tir.Schedule(in_parts)
+    sch.compute_inline(sch.get_block("B"))  # sees that the parts are of one buffer
+    a, c = np.random.default_rng(0).random((8, 16), np.float32), tvm.nd.empty((8, 16))
+    tvm.build(sch.mod, target="llvm")(tvm.nd.array(a), c)
+    begins = 16 * np.arange(8)[:, None] + np.arange(16) // 4 * 4
+    np.testing.assert_allclose(c.numpy(), a * 2 + begins + 16, rtol=1e-6)
+
+
+PARTS_REFUSED = {
+    "B[0], (4,)": "has 2 dimensions, but the region says 1",
+    "B[0:2, 0:4], (4, 4)": "dimension 0 of 'part' has 4 elements, but the region of 'B' 2",
+    "B[0, 0], (1, 1, 1)": "a part of 3 dimensions cannot be one of 'B', which has 2",
+    "B[0:2, 0:4], (2, 4)": "is indexed with 1",
+}
+
+
+@pytest.mark.parametrize("region", PARTS_REFUSED)
+def test_a_part_that_is_none_is_refused(region):
+    lines = ["@T.prim_func", 'def f(B: T.Buffer((8, 8), "float32")):', '    with T.block("b"):',
+             f"        part = T.match_buffer({region})", "        part[0] = 1.0"]  # fmt: skip
+    with pytest.raises(ModelError, match=PARTS_REFUSED[region]):
+        tvm.script.from_source("\n".join(lines))

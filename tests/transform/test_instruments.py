@@ -210,3 +210,20 @@ def test_a_loop_pass_of_ones_own_is_a_step_of_the_pipeline():
     with tvm.transform.PassContext(config={"tir.add_lower_pass": [(1, look)]}):
         tvm.lower(loops())
     assert seen == ["main"]
+
+
+def test_a_function_is_called_before_and_after_each_pass():
+    seen = []
+
+    def trace(mod, info, is_before):
+        seen.append((info.name, is_before, len(mod.functions)))
+
+    newer = tvm.transform.PassContext(3, trace=trace)
+    for context in (newer, relay.build_config(opt_level=3, trace=trace)):
+        seen.clear()
+        with context:
+            relay.transform.FoldConstant()(relay.transform.InferType()(module()))
+        assert seen == [("InferType", True, 1), ("InferType", False, 1),
+                        ("FoldConstant", True, 1), ("FoldConstant", False, 1)]  # fmt: skip
+    with pytest.raises(LoweringError, match="trace is a function"):
+        tvm.transform.PassContext(trace=3)

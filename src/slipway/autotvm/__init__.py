@@ -22,6 +22,7 @@ from slipway.autotvm.task import (
     ApplyHistoryBest,
     ConfigEntity,
     ConfigSpace,
+    FallbackConfigEntity,
     apply_history_best,
     get_config,
     template,
@@ -29,10 +30,10 @@ from slipway.autotvm.task import (
 from slipway.placeholders import TUNING, placeholder_of
 
 __all__ = [
-    "ApplyHistoryBest", "ConfigEntity", "ConfigSpace", "LocalBuilder", "LocalRunner",
-    "MeasureErrorNo", "MeasureInput", "MeasureResult", "RPCRunner", "apply_graph_best",
-    "apply_history_best", "callback", "get_config", "graph_tuner", "measure", "measure_option",
-    "record", "task", "template", "tuner",
+    "ApplyHistoryBest", "ConfigEntity", "ConfigSpace", "FallbackConfigEntity", "LocalBuilder",
+    "LocalRunner", "MeasureErrorNo", "MeasureInput", "MeasureResult", "RPCRunner",
+    "apply_graph_best", "apply_history_best", "callback", "get_config", "graph_tuner", "measure",
+    "measure_option", "record", "task", "template", "tuner",
 ]  # fmt: skip
 
 

@@ -117,6 +117,8 @@ _KINDS: dict[str, Callable[[Any], Entity]] = {
 class _Config:
     """What a template may ask of a configuration, whichever it is."""
 
+    is_fallback = False  # whether neither a tuner nor a log has chosen
+
     def __init__(self, entities: Mapping[str, Entity]) -> None:
         self._entities = dict(entities)
         self.flop = 0.0
@@ -289,6 +291,48 @@ class ConfigSpace(_Config):
     def __repr__(self) -> str:
         knobs = ", ".join(f"{name}: {len(e)}" for name, e in self.space_map.items())
         return f"ConfigSpace(len={len(self)}, {knobs})"
+
+
+class FallbackConfigEntity(ConfigSpace):
+    """What a template gets where no log knows it: the first of its space, or what it says itself.
+
+    ::
+
+        if cfg.is_fallback:
+            cfg.fallback_split("tile_x", [-1, 8])
+            cfg["unroll"] = OtherOptionEntity(True)
+    """
+
+    is_fallback = True
+
+    def __setitem__(self, name: str, entity: Entity) -> None:
+        """Choose for a knob."""
+        self._entities[name] = entity
+
+    def fallback_split(self, name: str, constraints: Sequence[int]) -> None:
+        """Choose the longest parts, the innermost first, that are no longer than these; -1: any.
+
+        Raises TuningError for a knob that is not split so, and where no split is that short.
+        """
+        entity, splits = self[name], self.space_map.get(name, [])
+        if not isinstance(entity, SplitEntity) or len(entity.size) != len(constraints):
+            raise TuningError(
+                f"fallback_split({name!r}, {list(constraints)}): the knob is {entity}, no split "
+                f"into {len(constraints)}"
+            )
+        left = [e.size for e in splits if isinstance(e, SplitEntity)]
+        whole = max(math.prod(size[1:]) for size in left)
+        for part, limit in reversed(list(enumerate(constraints))):
+            lengths = {s: s[part] if part else whole // math.prod(s[1:]) for s in left}
+            left = [s for s, n in lengths.items() if limit == -1 or n <= limit]
+            if not left:
+                raise TuningError(
+                    f"fallback_split({name!r}, {list(constraints)}): no split of the space has a "
+                    f"part {part} of at most {limit}"
+                )
+            left = [s for s in left if lengths[s] == max(lengths[t] for t in left)]
+        inner = left[0][1:]
+        self._entities[name] = SplitEntity((whole // math.prod(inner), *inner))
 
 
 def _sizes(

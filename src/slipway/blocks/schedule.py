@@ -114,10 +114,17 @@ class Schedule:
         tree.check_scopes(made)
         self.mod = self.mod.update(self.func_working_on, made)
 
+    @property
+    def state(self) -> Schedule:
+        """What holds the module, `state.mod`: the schedule itself."""
+        return self
+
     def get(self, rv: Any) -> Any:
         """Return the block or loop that a handle names; a number as it is."""
         if isinstance(rv, BlockRV):
             return tree.find_block(self.func.body, rv.name)
+        if isinstance(rv, tree.StmtSRef):
+            return rv.stmt
         return tree.find_loop(self.func.body, rv.var) if isinstance(rv, LoopRV) else rv
 
     def _block(self, block: BlockRV | str) -> S.Block:
@@ -139,10 +146,14 @@ class Schedule:
             raise ScheduleError(f"{loop!r} is no loop: take it from get_loops, split or fuse")
         return tree.find_loop(self.func.body, loop.var)
 
+    def get_sref(self, rv: BlockRV | LoopRV) -> tree.StmtSRef:
+        """Return where a block or loop stands: `stmt`, and `parent`, which is none for the root."""
+        return tree.sref(self.func.body, self.get(rv))
+
     # -- what there is ---------------------------------------------------------------------------
 
     def get_block(self, name: str, func_name: str | None = None) -> BlockRV:
-        """Return the block of a name."""
+        """Return the block of a name; "root" is the function's body where no block is called so."""
         if func_name is not None and func_name != self.func_working_on:
             self.work_on(func_name)
         return BlockRV(self._block(name).name)
@@ -153,8 +164,14 @@ class Schedule:
         return [LoopRV(loop.loop_var) for loop in around]
 
     def get_child_blocks(self, block_or_loop: BlockRV | LoopRV) -> list[BlockRV]:
-        """Return the blocks inside a block or loop."""
-        return [BlockRV(b.name) for b in tree.blocks_of(self.get(block_or_loop).body)]
+        """Return the blocks inside a block or loop, but for those inside of these."""
+        return [BlockRV(b.name) for b in tree.outermost_blocks(self.get(block_or_loop).body)]
+
+    def get_output_blocks(self, scope_block: BlockRV | str) -> list[BlockRV]:
+        """Return the blocks inside a block that write what the function gives its caller."""
+        given = {buffer for _, buffer in self.func.buffer_map}
+        inside = tree.leaf_blocks(self._block(scope_block).body)
+        return [BlockRV(b.name) for b in inside if given & set(tree.written(b))]
 
     def get_producers(self, block: BlockRV | str) -> list[BlockRV]:
         """Return the blocks that write what a block reads."""

@@ -28,6 +28,7 @@ _METHODS: dict[str, tuple[str, str]] = {
     "get_child_blocks": ("block_or_loop", ""),
     "get_producers": ("block", ""),
     "get_consumers": ("block", ""),
+    "get_output_blocks": ("scope_block", ""),
     "sample_perfect_tile": ("loop", "n max_innermost_factor"),
     "sample_categorical": ("", "candidates probs"),
     "split": ("loop *factors", "preserve_unit_iters"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from slipway.errors import ScheduleError, did_you_mean
@@ -13,6 +14,38 @@ from slipway.ir.expr import BufferLoad, PrimExpr, Var
 from slipway.ir.function import PrimFunc
 from slipway.ir.node import Node
 from slipway.ir.visit import children, map_children, substitute, walk
+
+ROOT = "root"  # the block that stands for a function's body
+
+
+@dataclass(frozen=True, eq=False)
+class StmtSRef:
+    """Where a block or loop stands in a function."""
+
+    stmt: S.Stmt
+    parent: StmtSRef | None = None
+
+    def same_as(self, other: object) -> bool:
+        """Return whether both are one statement of one state of the function."""
+        return isinstance(other, StmtSRef) and self.stmt is other.stmt
+
+
+def sref(root: S.Stmt, target: S.Stmt) -> StmtSRef:
+    """Return where a block or loop stands under a function's body."""
+    found = StmtSRef(find_block(root, ROOT))
+    if isinstance(target, S.Block) and target.body is root:
+        return found
+    for node in path_to(root, target):
+        if isinstance(node, S.Block | S.For) and node is not found.stmt:
+            found = StmtSRef(node, found)
+    return found
+
+
+def outermost_blocks(root: Node) -> list[S.Block]:
+    """Return the blocks under `root` that lie in no other one, in order of the text."""
+    if isinstance(root, S.Block):
+        return [root]
+    return [block for child in children(root) for block in outermost_blocks(child)]
 
 
 def blocks_of(root: Node) -> list[S.Block]:
@@ -30,6 +63,8 @@ def find_block(root: Node, name: str) -> S.Block:
     for block in blocks_of(root):
         if block.name == name:
             return block
+    if name == ROOT and isinstance(root, S.Stmt):
+        return S.Block(ROOT, (), (), ops.TRUE, root)
     names = [block.name for block in blocks_of(root)]
     raise ScheduleError(
         f"there is no block {name!r}.{did_you_mean(name, names)} The blocks are: "

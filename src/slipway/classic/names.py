@@ -67,7 +67,6 @@ NOT_THERE: dict[str, str] = {
     "tvm.runtime": CPP, "tvm.runtime.vm": REGIONS, "tvm.runtime.DataType": "dtypes are strings",
     "tvm.nd": "see slipway.runtime", "tvm.ir": CPP,
     "tvm.target": "no counterpart here", "tvm.target.vta": ACCELERATOR,
-    "tvm.target.datatype": "custom datatypes are not there: float16 and bfloat16 are built in",
     "tvm.driver.tvmc": "tvmc has load, compile, run and tune; the commands are "
     "`python -m slipway.driver.tvmc`",
     "tvm.rpc.with_minrpc": "libinfo.find_rpc_server gives a server that links nothing",

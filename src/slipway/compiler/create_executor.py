@@ -4,9 +4,10 @@
     y = run(x, w=weights)
 
 Kinds: "graph" and "aot" compile the whole model; "debug" runs the NumPy references, operator by
-operator; "vm" compiles the whole model too, but runs functions that call themselves by the
-references.  A model with dimensions that nothing bounds (`relay.Any()`) is compiled by "vm" for
-each size that it meets; one with ranges (`relay.Dim("n", 1, 8)`) once.
+operator, but compiles a model with numbers of the user's own types; "vm" compiles the whole model
+too, but runs functions that call themselves by the references. A model with dimensions that nothing
+bounds (`relay.Any()`) is compiled by "vm" for each size that it meets; one with ranges
+(`relay.Dim("n", 1, 8)`) once.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.compiler.by_values import MAX_SIZES, Stages, can_be_staged
 from slipway.compiler.relay_build import build
 from slipway.errors import LoweringError, TargetError, did_you_mean
@@ -27,7 +29,7 @@ from slipway.relay.expr import Call, Constant, Expr, Function, If, Op, Var
 from slipway.relay.interpret import interpret
 from slipway.relay.op_registry import is_primitive
 from slipway.relay.open_dims import fix_shapes, open_inputs
-from slipway.relay.types import ANY, TupleType, Type, flatten, is_open
+from slipway.relay.types import ANY, TensorType, TupleType, Type, flatten, is_open
 from slipway.relay.visit import post_order
 from slipway.runtime.container import tuple_object
 from slipway.runtime.devices import cpu
@@ -101,7 +103,8 @@ class RelayExecutor:
             return self._compiling(mod, main)
         if self.kind == "vm" and dynamic_calls(main) and not _calls_itself(mod, main):
             return self._staged(mod, main)
-        if self.kind == "debug" or (self.kind == "vm" and _calls_itself(mod, main)):
+        by_references = self.kind == "debug" and not _has_own_types(mod, main)
+        if by_references or (self.kind == "vm" and _calls_itself(mod, main)):
             return self._by_references(mod, main)
         return self._compiled(mod, main)
 
@@ -171,11 +174,22 @@ class RelayExecutor:
                 module.set_input(name, value)
             module.run()
             numbers = iter(range(module.get_num_outputs()))
-            return _as_typed(
-                _result_type(main), lambda: array(module.get_output(next(numbers)).numpy())
-            )
+            return _as_typed(_result_type(main), lambda: array(module.get_output(next(numbers))))
 
         return run
+
+
+def _has_own_types(mod: IRModule, main: Function) -> bool:
+    """Return whether values are of the user's own types, for which there are no references."""
+    if not dtypes.any_custom():
+        return False
+    order = post_order(infer_type(inline(main, mod)))
+    leaves = (leaf for e in order if e.type is not None for leaf in _tensors(e.type))
+    return any(dtypes.is_custom(leaf.dtype) for leaf in leaves)
+
+
+def _tensors(type_: Type) -> Sequence[TensorType]:
+    return flatten(type_) if isinstance(type_, TensorType | TupleType) else ()
 
 
 def _is_unbounded(main: Function) -> bool:

@@ -17,7 +17,7 @@ from slipway.compiler.system_library import linkable_object
 from slipway.errors import ArtifactError, ExecutionError
 from slipway.runtime.artifact import check_runs_here
 from slipway.runtime.device_module import DeviceModule
-from slipway.runtime.libraries.library import DsoLibrary
+from slipway.runtime.libraries.library import DsoLibrary, is_in_process
 from slipway.runtime.module import LibraryModule, Module
 from slipway.toolchain.elf import ElfFile, is_elf
 from slipway.toolchain.link import linked_bytes
@@ -60,16 +60,21 @@ class OperatorModule(Module):
     def loaded(self) -> LibraryModule:
         """Return the code loaded into this process, as an exported file of it would be.
 
-        The system's loader places a library as a whole, however full the process is.  A loader of
+        The system's loader places a library as a whole, however full the process is. A loader of
         LLVM's puts code and data wherever there is room, and ends the process where they come to
-        lie too far apart.  Raises ExecutionError when the code is for another kind of machine.
+        lie too far apart. C functions that the code calls by name may be those of libraries that
+        were opened for all, ``ctypes.CDLL(path, ctypes.RTLD_GLOBAL)``. Raises ExecutionError when
+        the code is for another kind of machine.
         """
         with self._loading:
             if self._loaded is None:
                 compiled = self.compiled
                 check_callable_here(compiled)
                 content = linked_bytes(
-                    compiled.library_objects, compiled.target.triple, compiled.entry
+                    compiled.library_objects,
+                    compiled.target.triple,
+                    compiled.entry,
+                    may_need=is_in_process,
                 )
                 library = DsoLibrary(compiled.entry, content)
                 self._loaded = LibraryModule(library, json.loads(compiled.metadata))

@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from slipway import dtypes
 from slipway.errors import LoweringError
-from slipway.ir.expr import Call, PrimExpr
+from slipway.ir.expr import Broadcast, Call, PrimExpr, StringImm
 from slipway.ir.intrin import INTRINSICS, Intrinsic
 from slipway.ir.op_attrs import set_op_attr
+from slipway.target.datatype import MINIMA, LeastValue
 
 Rule = Callable[[Call], Any]
 DEFAULT = "default"  # the kind that stands for all others
@@ -127,3 +129,26 @@ def lowered(call: Call, kind: str) -> PrimExpr | None:
             f"got {result!r}"
         )
     return result
+
+
+def datatype_minimum(dtype: str) -> PrimExpr:
+    """Return the least finite value of a datatype of the user's own."""
+    parts = dtypes.parse(dtype)
+    name, scalar = dtypes.custom_name(parts.code), dtypes.scalar_of(dtype)
+    minimum = MINIMA.get(name)
+    if minimum is None:
+        raise LoweringError(
+            f"nobody has said what the least value of {scalar} is: register a function of the "
+            f"number of bits with tvm.target.datatype.register_min_func(function, {name!r})"
+        )
+    if isinstance(minimum, LeastValue):
+        function = minimum.functions.name_for(parts.bits, f"the least value of {name}")
+        found = Call(scalar, "call_pure_extern", (StringImm(function),))
+    else:
+        found = minimum(parts.bits)
+    if not isinstance(found, PrimExpr) or found.dtype != scalar:
+        raise LoweringError(
+            f"the function of register_min_func for {name!r} must return an expression of type "
+            f"{scalar}, got {found!r}"
+        )
+    return found if parts.lanes == 1 else Broadcast(found, parts.lanes)

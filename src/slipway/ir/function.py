@@ -110,6 +110,15 @@ class FunctionPairs(tuple[tuple[str, BaseFunc], ...]):
                 return function
         raise KeyError(f"the module has no function {name!r}")
 
+    def __contains__(self, key: object) -> bool:
+        if not isinstance(key, (str, GlobalVar)):
+            return tuple.__contains__(self, key)
+        return any(known == _function_name(key) for known, _ in self)
+
+    def get(self, key: str | GlobalVar, default: Any = None) -> Any:
+        """Return the function of a name, or `default`."""
+        return dict(self).get(_function_name(key), default)
+
     def keys(self) -> list[GlobalVar]:
         """Return the names."""
         return [GlobalVar(name) for name, _ in self]
@@ -176,6 +185,9 @@ class IRModule(Node):
         for known, function in self.functions:
             if known == key:
                 return function
+        only = self.functions[0][1] if len(self.functions) == 1 else None
+        if key == "main" and isinstance(only, PrimFunc):
+            return only  # what TVM up to 0.10 called "main", whatever its symbol
         names = ", ".join(n for n, _ in self.functions) or "none"
         raise KeyError(f"the module has no function {key!r}; it has: {names}")
 

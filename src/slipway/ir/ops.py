@@ -18,6 +18,7 @@ import numpy as np
 from slipway import dtypes
 from slipway.errors import ArgumentTypeError, LoweringError
 from slipway.ir import expr as E
+from slipway.ir.custom import datatype_minimum
 from slipway.ir.expr import FloatImm, IntImm, IterVar, PrimExpr
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def const(value: Any, dtype: str | None = None) -> PrimExpr:
     code, bits, lanes = dtypes.parse(dtype)
     if lanes > 1:
         return E.Broadcast(const(value, dtypes.scalar_of(dtype)), lanes)
-    if code in ("float", "bfloat"):
+    if code in ("float", "bfloat") or code.startswith("custom"):
         return FloatImm(dtype, float(value))
     if code == "bool":
         return TRUE if value else FALSE
@@ -468,6 +469,8 @@ def bitwise_not(value: PrimExprLike) -> PrimExpr:
 
 def min_value(dtype: str) -> PrimExpr:
     """The minimum of `dtype`; minus infinity is not used: float32 gives -FLT_MAX."""
+    if dtypes.is_custom(dtype):
+        return datatype_minimum(dtype)
     if dtypes.is_float(dtype):
         return const(-_FLOAT_MAX[dtypes.scalar_of(dtype)], dtype)
     return const(dtypes.int_range(dtypes.scalar_of(dtype))[0], dtype)
@@ -475,6 +478,8 @@ def min_value(dtype: str) -> PrimExpr:
 
 def max_value(dtype: str) -> PrimExpr:
     """The largest finite value of `dtype`."""
+    if dtypes.is_custom(dtype):  # whose range is the same on both sides of zero
+        return neg(datatype_minimum(dtype))
     if dtypes.is_float(dtype):
         return const(_FLOAT_MAX[dtypes.scalar_of(dtype)], dtype)
     return const(dtypes.int_range(dtypes.scalar_of(dtype))[1], dtype)
@@ -482,12 +487,14 @@ def max_value(dtype: str) -> PrimExpr:
 
 def lowest(dtype: str) -> PrimExpr:
     """What no value of `dtype` is below: minus infinity of floats."""
-    return const(-math.inf, dtype) if dtypes.is_float(dtype) else min_value(dtype)
+    has_infinity = dtypes.is_float(dtype) and not dtypes.is_custom(dtype)
+    return const(-math.inf, dtype) if has_infinity else min_value(dtype)
 
 
 def highest(dtype: str) -> PrimExpr:
     """What no value of `dtype` is above: infinity of floats."""
-    return infinity(dtype) if dtypes.is_float(dtype) else max_value(dtype)
+    has_infinity = dtypes.is_float(dtype) and not dtypes.is_custom(dtype)
+    return infinity(dtype) if has_infinity else max_value(dtype)
 
 
 def infinity(dtype: str) -> PrimExpr:

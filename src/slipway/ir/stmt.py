@@ -225,6 +225,16 @@ class Block(Stmt):
     reads: tuple[Buffer, ...] = ()
     writes: tuple[Buffer, ...] = ()
 
+    @property
+    def name_hint(self) -> str:
+        """The name, as classic scripts ask for it."""
+        return self.name
+
+    @property
+    def iter_vars(self) -> tuple[IterVar, ...]:
+        """The axes, as classic scripts ask for them."""
+        return self.axes
+
 
 @node
 class Evaluate(Stmt):

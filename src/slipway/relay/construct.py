@@ -13,6 +13,7 @@ from slipway.relay.expr import Constant, Expr, Function, Var
 from slipway.relay.op_registry import as_expr
 from slipway.relay.types import IncompleteType, TensorType, Type
 from slipway.relay.visit import free_vars, substitute
+from slipway.runtime.graph.input_values import converted
 
 
 def var(
@@ -86,7 +87,7 @@ def bind(function: Expr, values: Mapping[Any, Any]) -> Any:
                 f"relay.bind replaces variables, and {target!r} is a {type(target).__name__}: give "
                 "names, or what relay.var returned"
             )
-        bound = value if isinstance(value, Expr) else _as_constant(value)
+        bound = value if isinstance(value, Expr) else _as_constant(_fitting(target, value))
         if target.type is not None and bound.type != target.type:
             raise TypeInferenceError(
                 f"parameter {target.name!r} is {target.type}, but the value given is {bound.type}"
@@ -123,6 +124,14 @@ def distinct_names(function: Function) -> Function:
             table[param] = Var(name, param.type)
     params = tuple(table.get(p, p) for p in function.params)
     return Function(params, substitute(function.body, table), None, function.attrs)  # type: ignore[arg-type]
+
+
+def _fitting(target: Var, value: Any) -> Any:
+    """Return an array of NumPy's default dtypes as the parameter's, with one warning."""
+    found, wanted = str(getattr(value, "dtype", "")), getattr(target.type, "dtype", "")
+    if found not in ("float64", "int64") or wanted in ("", found):
+        return value
+    return converted(f"parameter {target.name!r}", value, wanted)
 
 
 def _as_constant(value: Any) -> Constant:

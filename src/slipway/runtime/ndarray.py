@@ -342,6 +342,8 @@ def numpy_dtype(dtype: str) -> Any:
                 "pip install ml_dtypes."
             ) from None
         return np.dtype(getattr(ml_dtypes, name))
+    if dtypes.is_custom(name):
+        return np.dtype(dtypes.custom_carrier(name))
     raise ExecutionError(f"an array of {dtype} cannot be seen from NumPy.")
 
 

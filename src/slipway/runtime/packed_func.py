@@ -9,13 +9,14 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable
-from typing import Any, overload
+from typing import Any, cast, overload
 
 import numpy as np
 
 from slipway.errors import ArgumentTypeError, ArgumentValueError, did_you_mean
 from slipway.lazy import Late
 from slipway.runtime.devices import Device
+from slipway.runtime.libraries.c_source import create as create_c_source
 from slipway.runtime.libraries.native_library import native_runtime, tvm_ffi
 from slipway.runtime.ndarray import NDArray
 
@@ -224,6 +225,8 @@ def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None
         found = native_runtime().packed(_OF_THE_RUNTIME[name])
     if found is not None:
         return PackedFunc(found)
+    if name == "runtime.CSourceModuleCreate":
+        return cast(PackedFunc, create_c_source)  # called from Python alone
     if allow_missing:
         return None
     hint = did_you_mean(name, list_global_func_names())

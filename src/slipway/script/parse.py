@@ -23,6 +23,7 @@ from slipway.ir.function import PrimFunc
 from slipway.ir.visit import walk
 from slipway.script import tir
 from slipway.script.decisions import CALLS, decided
+from slipway.script.parts import Part, part_of
 from slipway.transform.loop.lower_blocks import ATTRIBUTE
 
 
@@ -186,7 +187,7 @@ class _Reader:
             return None
         if right is None:
             raise self.error(node, f"{target.id!r} gets no value")
-        found = self.value(right)
+        found = self._part(target.id, right) or self.value(right)
         if isinstance(found, tir.Allocated):
             buffer = self.names[target.id] = self._named(found.buffer, target.id)
             return lambda rest: S.Allocate(buffer, rest)
@@ -202,8 +203,8 @@ class _Reader:
         if isinstance(found, tir.Matched):
             buffer = self.names[name] = self._named(found.buffer, name)
             if not any(found.param is p for p in self.params):
-                raise self.error(node, "T.match_buffer takes a parameter of type T.handle; a part "
-                                 "of a buffer cannot be matched")  # fmt: skip
+                raise self.error(node, "T.match_buffer takes a parameter of type T.handle, or a "
+                                 "part of a buffer, B[i : i + 4]")  # fmt: skip
             self.buffer_map.append((found.param, buffer))
         elif isinstance(found, tir.BlockAxis):
             self.names[name] = self._axis(node, name, found)
@@ -215,6 +216,32 @@ class _Reader:
             self._remap(node, [name], found)
         else:
             self.names[name] = found
+
+    def _part(self, name: str, node: ast.expr) -> Part | None:
+        """Return the part of a buffer that T.match_buffer names; None for any other expression."""
+        match node:
+            case ast.Call(
+                func=ast.Attribute(attr="match_buffer"), args=[ast.Subscript() as region, *others]
+            ):
+                pass
+            case _:
+                return None
+        buffer, index = self.value(region.value), region.slice
+        if not isinstance(buffer, Buffer):
+            raise self.error(node, f"{ast.unparse(region.value)} is no buffer")
+        declared = self.value(ast.Call(node.func, [ast.Constant(None), *others], node.keywords))
+        picked = [
+            slice(*(None if end is None else self.expression(end) for end in (i.lower, i.upper)))
+            if isinstance(i, ast.Slice) else self.expression(i)
+            for i in (index.elts if isinstance(index, ast.Tuple) else [index])
+        ]  # fmt: skip
+        try:
+            part, meant = part_of(buffer, picked, declared.buffer, name)
+        except ModelError as error:
+            raise self.error(node, str(error)) from None
+        for variable, value in meant:  # T.var: a stride, or where the part begins
+            self.names.update({k: value for k, v in self.names.items() if v is variable})
+        return part
 
     def _view(self, node: ast.stmt, name: str, found: Buffer) -> Buffer:
         """Return a buffer that sees memory of another one, or one under a second name."""
@@ -288,11 +315,14 @@ class _Reader:
                                  "TVMScript here")  # fmt: skip
 
     def _store(self, target: ast.Subscript, value: Any) -> S.Stmt:
-        buffer = self.value(target.value)
-        if not isinstance(buffer, Buffer):
+        buffer: Any = self.value(target.value)
+        if not isinstance(buffer, Buffer | Part):
             raise self.error(target, f"{ast.unparse(target.value)} is no buffer")
         picked = self.value(target.slice)
         indices = tuple(map(ops.as_expr, picked if isinstance(picked, tuple) else (picked,)))
+        if isinstance(buffer, Part):
+            indices = buffer.place(indices)
+            buffer = buffer.buffer
         if len(indices) != buffer.ndim:
             raise self.error(target, f"buffer {buffer.name!r} has {buffer.ndim} dimensions, but is "
                              f"indexed with {len(indices)}")  # fmt: skip
@@ -336,6 +366,7 @@ class _Reader:
         for region in given:
             named = region.value if isinstance(region, ast.Subscript) else region
             found = self.value(named)
+            found = found.buffer if isinstance(found, Part) else found
             if not isinstance(found, Buffer) or not self.blocks:
                 raise self.error(node, f"T.{what} takes parts of buffers, inside of a block; "
                                  f"{ast.unparse(region)} is none")  # fmt: skip

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
 from slipway.classic.names import missing
+from slipway.errors import ArgumentValueError
 from slipway.ir import calls, ops
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
@@ -142,7 +143,7 @@ def _declared(shape: ShapeLike, dtype: str, options: dict[str, Any]) -> _Buffer:
     """Return a buffer of the options that classic TVMScript writes; -1 and None are the usual."""
     usual: tuple[Any, ...] = (None, -1, 0, "")
     kept = {k: v for k, v in options.items() if k in _BUFFER_OPTIONS and not _is_in(v, usual)}
-    if "offset_factor" in kept and "elem_offset" not in kept:
+    if "offset_factor" in kept and options.get("elem_offset") is None:
         kept["elem_offset"] = E.Var("elem_offset")  # where it begins is the caller's
     if "align" in kept:
         kept["data_alignment"] = kept.pop("align")
@@ -318,8 +319,10 @@ def Select(
     return E.Select(ops.as_expr(condition), *ops.match(true_value, false_value))
 
 
-def likely(condition: PrimExprLike) -> E.PrimExpr:
-    """Mark a condition as mostly true."""
+def likely(condition: PrimExprLike, dtype: str = "bool") -> E.PrimExpr:
+    """Mark a condition as mostly true; `dtype` can only be bool."""
+    if dtype != "bool":
+        raise ArgumentValueError(f"T.likely of a condition is bool, not {dtype}")
     return E.Call("bool", "likely", (ops.as_expr(condition),))
 
 

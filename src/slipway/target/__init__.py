@@ -1,6 +1,6 @@
 """Targets: what a program is compiled for (see `slipway.target.target.Target`)."""
 
-from slipway.target import codegen
+from slipway.target import codegen, datatype
 from slipway.target.generic import (
     GenericFunc,
     generic_func,
@@ -35,6 +35,7 @@ __all__ = [
     "create",
     "cuda",
     "current_target",
+    "datatype",
     "generic_func",
     "get_native_generic_func",
     "hexagon",

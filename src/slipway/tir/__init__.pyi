@@ -21,6 +21,7 @@ from slipway.ir.calls import prefetch as prefetch
 from slipway.ir.custom import CallEffectKind as CallEffectKind
 from slipway.ir.custom import OpName as OpName
 from slipway.ir.custom import changes_own_code as changes_own_code
+from slipway.ir.custom import datatype_minimum as datatype_minimum
 from slipway.ir.custom import has_rules as has_rules
 from slipway.ir.custom import lowered as lowered
 from slipway.ir.custom import plain_name as plain_name
@@ -305,6 +306,7 @@ __all__ = [
     "cosh",
     "create_prim_func",
     "create_schedule",
+    "datatype_minimum",
     "decl_buffer",
     "decl_tensor_intrin",
     "div",

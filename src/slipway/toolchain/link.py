@@ -66,14 +66,17 @@ def linked_bytes(
     cc: Linker | None = None,
     exports: Sequence[str] | None = None,
     options: Sequence[str] | None = None,
+    *,
+    may_need: Callable[[str], bool] | None = None,
 ) -> bytes:
     """Return the library of `objects` (paths, bytes, or lists of pieces of them) for `triple`.
 
     `exports` limits what the library shows; `options` are passed to the linker; `name` is the
-    library's in messages.  Equal input gives equal bytes.  Raises ToolchainError if linking fails
-    or the result would need something from outside.
+    library's in messages; `may_need` tells which symbols it may take from the process.  Equal input
+    gives equal bytes.  Raises ToolchainError if linking fails or the result would need something
+    else from outside.
     """
-    with _linked(objects, triple, name, cc, exports, options) as result:
+    with _linked(objects, triple, name, cc, exports, options, may_need) as result:
         return result.read_bytes()
 
 
@@ -85,6 +88,7 @@ def _linked(
     cc: Linker | None,
     exports: Sequence[str] | None,
     options: Sequence[str] | None,
+    may_need: Callable[[str], bool] | None = None,
 ) -> Iterator[Path]:
     """Give the file of the linked and checked library, which is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="slipway-link-") as folder:
@@ -100,7 +104,7 @@ def _linked(
                 f"the function given for linking returned without writing {result.name}; it is "
                 "called as fcompile(output, objects, options=None)."
             )
-        check_self_contained(_mapped(result), name)
+        check_self_contained(_mapped(result), name, may_need)
         yield result
 
 
@@ -142,7 +146,9 @@ def write_file(out: Path, content: bytes | Iterable[Any]) -> None:
         raise
 
 
-def check_self_contained(content: bytes | memoryview, name: str) -> None:
+def check_self_contained(
+    content: bytes | memoryview, name: str, may_need: Callable[[str], bool] | None = None
+) -> None:
     """Raise ToolchainError if an ELF library needs symbols from outside; other formats pass."""
     if not is_elf(content):
         return
@@ -150,6 +156,8 @@ def check_self_contained(content: bytes | memoryview, name: str) -> None:
         undefined = ElfFile(content, name).undefined
     except ArtifactError as error:
         raise ToolchainError(f"the linker wrote a file that cannot be used: {error}") from error
+    if may_need is not None:
+        undefined = [symbol for symbol in undefined if not may_need(symbol)]
     if undefined:
         shown = ", ".join(sorted(undefined)[:8]) + (" ..." if len(undefined) > 8 else "")
         if all(re.match(r"__aeabi_(c?[fd]|[uil]*2[fd])", symbol) for symbol in undefined):
@@ -162,7 +170,9 @@ def check_self_contained(content: bytes | memoryview, name: str) -> None:
         raise ToolchainError(
             f"{name} would need {shown} from outside, and an exported library may need nothing: "
             "it must load on any system. Link the objects that define these symbols into it "
-            "(or add '-static-libgcc', '-lm' and the like to the options of your compiler)."
+            "(to call them in this process only, open their library first, with "
+            "ctypes.CDLL(path, ctypes.RTLD_GLOBAL); or add '-static-libgcc', '-lm' and the like to "
+            "the options of your compiler)."
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from slipway.entered import Entered
@@ -20,8 +20,9 @@ class PassContext:
 
     `opt_level` 0 to 4 turns groups of graph passes on; `required_pass` and `disabled_pass` name
     passes to force or leave out; `config` maps keys of transform.config to values; `instruments`
-    are called around every pass.  Raises LoweringError for an unknown key or pass, and for a value
-    that would have no effect.
+    are called around every pass, and so is `trace`, of TVM up to 0.7: ``trace(node, info,
+    is_before)``.  Raises LoweringError for an unknown key or pass, and for a value that would have
+    no effect.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class PassContext:
         disabled_pass: Iterable[str] | None = None,
         instruments: Iterable[Any] | None = None,
         config: Mapping[str, Any] | None = None,
+        trace: Callable[..., object] | None = None,
     ) -> None:
         check_config(config or {})
         if not isinstance(opt_level, int):
@@ -39,6 +41,8 @@ class PassContext:
         self.required_pass = check_names(required_pass or (), "required_pass")
         self.disabled_pass = check_names(disabled_pass or (), "disabled_pass")
         self.instruments = _instruments(instruments or ())
+        if trace is not None:
+            self.instruments += (_Tracing(trace),)
         self.config = dict(config or {})
 
     def __enter__(self) -> PassContext:
@@ -107,6 +111,21 @@ class PassContext:
 
 
 _METHODS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass")
+
+
+class _Tracing:
+    """A function that is called before and after each pass, as an instrument."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        if not callable(function):
+            raise LoweringError(f"trace is a function (module, info, is_before), got {function!r}")
+        self.function = function
+
+    def run_before_pass(self, node: Any, info: Any) -> None:
+        self.function(node, info, True)
+
+    def run_after_pass(self, node: Any, info: Any) -> None:
+        self.function(node, info, False)
 
 
 def _instruments(given: Iterable[Any]) -> tuple[Any, ...]:

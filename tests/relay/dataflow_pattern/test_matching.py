@@ -5,6 +5,7 @@ import pytest
 
 from slipway import relay
 from slipway.errors import SlipwayError
+from slipway.ir import make_node
 from slipway.relay.dataflow_pattern import (
     FunctionPattern,
     dominates,
@@ -78,6 +79,9 @@ def test_attributes_types_and_shapes():
     assert pattern.has_attr({"groups": 1, "strides": [1, 1]}).match(conv())
     assert not pattern.has_attr({"groups": 2}).match(conv())
     assert not pattern.has_attr({"no_such": 2}).match(conv())
+    own = relay.Call(relay.var("f"), [relay.var("x")], make_node("DictAttrs", groups=1))
+    assert wildcard()(wildcard()).has_attr({"groups": 1}).match(own)
+    assert not wildcard()(wildcard()).has_attr({"no_such": 1}).match(own)
     assert has_dtype("float32").match(X)
     assert not has_dtype("int8").match(X)
     assert has_shape((1, 8, 4, 4)).match(X)

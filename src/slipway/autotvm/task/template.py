@@ -14,11 +14,12 @@ from typing import Any
 
 from slipway import te
 from slipway.autotvm.record import key_of_template
-from slipway.autotvm.space import ConfigEntity, ConfigSpace
+from slipway.autotvm.space import ConfigEntity, ConfigSpace, FallbackConfigEntity
 from slipway.backends.backend import compile_target
 from slipway.errors import SlipwayError, TuningError, did_you_mean
-from slipway.ir.expr import Add, Div, IntImm, Max, Min, Mul, Reduce, Sub
-from slipway.ir.visit import walk
+from slipway.ir.expr import Add, Div, IntImm, Max, Min, Mul, ProducerLoad, Reduce, Sub
+from slipway.ir.node import Node
+from slipway.ir.visit import children
 from slipway.target import Target
 from slipway.te.operation import ComputeOp
 from slipway.tuning.scheduled import ScheduledTask, type_of
@@ -73,7 +74,7 @@ def template(task_name: str | Template) -> Any:
                 "the log has no configuration of %s%s for %s: the first of its space is used",
                 task_name, args, compile_target(None),
             )  # fmt: skip
-            with _using(ConfigSpace()):
+            with _using(FallbackConfigEntity()):
                 return function(*args)
 
         return call
@@ -191,6 +192,20 @@ def serialized(args: Any) -> Any:
         ) from None
 
 
+def compute_flop(sch: te.Schedule) -> float:
+    """Return the arithmetic operations of a schedule's computation.
+
+    Raises TuningError where there are none, or sizes are open.
+    """
+    found = _flop(sch)
+    if not found:
+        raise TuningError(
+            "compute_flop: the computation has no arithmetic that can be counted; say how much it "
+            "does with cfg.add_flop(...) in the template"
+        )
+    return found
+
+
 def _flop(schedule: te.Schedule) -> float:
     """Return the arithmetic operations of a schedule's stages, 0 where sizes are open."""
     total = 0.0
@@ -205,8 +220,14 @@ def _flop(schedule: te.Schedule) -> float:
         parts = (
             [first] if not isinstance(first, Reduce) else [*first.source, *first.combiner.result]
         )
-        steps = sum(
-            isinstance(n, Add | Sub | Mul | Div | Max | Min) for p in parts for n in walk(p)
-        )
+        steps = sum(map(_steps, parts))
         total += steps * math.prod(int(n) for n in extents)  # type: ignore[call-overload]
     return total
+
+
+def _steps(value: Node) -> int:
+    """Return the arithmetic operations of an expression, but for those of indices."""
+    if isinstance(value, ProducerLoad):
+        return 0
+    own = isinstance(value, Add | Sub | Mul | Div | Max | Min)
+    return own + sum(map(_steps, children(value)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from slipway.errors import ToolchainError
 from slipway.ir.function import PrimFunc
 from slipway.ir.hardware import HARDWARE
 from slipway.target import Target
+from slipway.toolchain import native
 from slipway.version import install_line
 
 FLAGS = ("-std=c11", "-fno-math-errno", "-fno-strict-aliasing", "-fPIC",
@@ -58,8 +60,14 @@ def c_to_object(text: str, target: Target) -> bytes:
 
 
 def snippet_to_object(text: str, target: Target) -> bytes:
-    """Compile C of the user's, whose functions only this library sees."""
-    return _compile(text, target, (*FLAGS, "-fvisibility=hidden"), "the C of pragma import_c")
+    """Compile C of the user's, whose functions only this library sees.
+
+    It finds the headers of the runtime.
+    """
+    flags: tuple[str, ...] = (*FLAGS, "-fvisibility=hidden")
+    if re.search(r"#\s*include\s*<(tvm|dlpack|slipway)/", text):
+        flags = (*flags, "-I", str(native.include_path()))
+    return _compile(text, target, flags, "the C of pragma import_c")
 
 
 def _compile(text: str, target: Target, flags: tuple[str, ...], what: str) -> bytes:

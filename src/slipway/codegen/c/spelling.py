@@ -32,7 +32,7 @@ def c_type(dtype: str) -> str:
         return "float" if bits == 32 else "double"
     if dtypes.is_carried(dtype):
         return "int8_t" if code == "int" else "uint8_t"
-    return f"{'u' if code == 'uint' else ''}int{bits}_t"
+    return f"{'' if code == 'int' else 'u'}int{bits}_t"
 
 
 def int_text(value: int, dtype: str) -> str:

@@ -23,6 +23,8 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
         return np.dtype(np.int64)
     if dtypes.is_carried(dtype):
         return np.dtype(dtypes.carrier_of(dtype))
+    if dtypes.is_custom(dtype):
+        return np.dtype(dtypes.custom_carrier(dtype))
     return np.dtype(f"{code}{max(bits, 8)}")
 
 

@@ -192,7 +192,8 @@ def _has(expr: Any, name: str, value: Any) -> bool:
         return False
     if isinstance(expr, Function):
         return name in attrs and _equal(attrs[name], value)
-    return name in attrs.FIELDS and _equal(getattr(attrs, name), value)
+    names = attrs if isinstance(attrs, Mapping) else attrs.FIELDS  # a mapping of make_node's
+    return name in names and _equal(getattr(attrs, name), value)
 
 
 def _equal(have: Any, want: Any) -> bool:

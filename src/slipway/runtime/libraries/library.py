@@ -77,6 +77,11 @@ class DsoLibrary:
             return None
 
 
+def is_in_process(symbol: str) -> bool:
+    """Return whether libraries that this process has opened for all export a symbol."""
+    return hasattr(ctypes.CDLL(None), symbol)
+
+
 def _dlopen(name: str) -> ctypes.CDLL:
     return ctypes.CDLL(name, mode=os.RTLD_NOW | os.RTLD_LOCAL)
 

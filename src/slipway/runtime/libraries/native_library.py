@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from typing import Any
 
-from slipway import errors
+from slipway import dtypes, errors
 from slipway.errors import SlipwayError, ToolchainError
 from slipway.toolchain import native
 
@@ -36,6 +36,10 @@ def _tvm_ffi() -> Any:
         *(OverflowError, ArithmeticError, LookupError, PermissionError),
     ):
         tvm_ffi.register_error(cls.__name__, cls)
+    # How it spells the types of the user's own, those of `dtypes.register_custom`.
+    for name, told in (("name", dtypes.custom_type_name), ("code", dtypes.custom_code)):
+        if tvm_ffi.get_global_func(f"dtype.get_custom_type_{name}", allow_missing=True) is None:
+            tvm_ffi.register_global_func(f"dtype.get_custom_type_{name}", told)
     # So that errors of exported libraries are raised for its own loader, too.
     raises = address_of(tvm_ffi.LIB.TVMFFIErrorSetRaisedFromCStr)
     tvm_ffi.LIB.TVMFFIEnvModRegisterContextSymbol(_RAISE_SLOT, ctypes.c_void_p(raises))

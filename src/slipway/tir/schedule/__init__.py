@@ -9,6 +9,7 @@ _HOMES = {
     "LoopRV": "slipway.blocks.schedule:LoopRV",
     "Schedule": "slipway.blocks.schedule:Schedule",
     "ScheduleError": "slipway.errors:ScheduleError",
+    "StmtSRef": "slipway.blocks.tree:StmtSRef",
     "Trace": "slipway.blocks.schedule:Trace",
     # A module of that name, which classic tests import from.
     "testing": "slipway.testing.traces",

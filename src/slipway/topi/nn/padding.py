@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def pad(
     data: Tensor, pad_before: Sequence[int], pad_after: Sequence[int] | None = None,
-    pad_value: float = 0.0, name: str = "pad", attrs: Any = None,
+    pad_value: float | PrimExpr = 0.0, name: str = "pad", attrs: Any = None,
 ) -> Tensor:  # fmt: skip
     """Return `data` with so many elements `pad_value` before and after each dimension."""
     before, after = list(pad_before), list(pad_after if pad_after is not None else pad_before)
@@ -32,7 +32,7 @@ def pad(
             tests += [ops.greater_equal(index, b)] if b else []
             tests += [ops.less(index, ops.add(n, b))] if a else []
         value = data(*position)
-        fill = const(pad_value, data.dtype)
+        fill = ops.cast(ops.as_expr(pad_value), data.dtype)
         return ops.if_then_else(ops.all_of(tests), value, fill) if tests else value
 
     return compute(shape, element, name, f"{INJECTIVE},pad", attrs)  # type: ignore[no-any-return]

@@ -51,7 +51,7 @@ def pool2d(
         whole = ops.add(data.shape[axis], first[n] + last[n])
         shape[axis] = windows(whole, reach[n], steps[n], ceil_mode)
         after[axis] = last[n] + (steps[n] - 1 if ceil_mode else 0)
-    lowest = ops.lowest(data.dtype).value  # type: ignore[attr-defined]
+    lowest = ops.lowest(data.dtype)
     largest = pool_type == "max"
     x = pad(data, before, after, lowest if largest else 0) if any(before + after) else data
     over = [R.reduce_axis((0, n), name) for n, name in zip(sizes, ("ry", "rx"), strict=True)]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from slipway import dtypes
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Call, Constant, Function, Var
 from slipway.relay.expr_functor import ExprMutator
+from slipway.relay.ops.tensor.unary import cast
 from slipway.relay.types import TensorType
 from slipway.transform.graph.classic import function_pass
 
@@ -30,10 +32,12 @@ class ChangeDatatype(ExprMutator):
         return changed
 
     def visit_constant(self, constant: Constant) -> Any:
-        """Convert the numbers."""
+        """Convert the numbers, those of the user's own types when the model runs."""
         values = constant.data.numpy()
         if str(values.dtype) != self.src:
             return constant
+        if dtypes.is_custom(self.dst):  # which NumPy does not compute with
+            return cast(constant, self.dst)
         return Constant(values.astype(self.dst))
 
     def visit_var(self, variable: Var) -> Any:

@@ -320,7 +320,7 @@ def module_pass(
 
 def build_config(opt_level: int = 2, **options: Any) -> PassContext:
     """Return a PassContext (the name of TVM 0.6)."""
-    known = {k: v for k, v in options.items() if k in ("required_pass", "disabled_pass")}
+    known = {k: v for k, v in options.items() if k in ("required_pass", "disabled_pass", "trace")}
     if len(known) != len(options):
         raise LoweringError(f"build_config has no option {sorted(set(options) - set(known))[0]!r}")
     return PassContext(opt_level, **known)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from slipway.dtypes import is_custom
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem
 from slipway.relay.interpret import evaluate_call
 from slipway.relay.op_registry import is_call_of
@@ -61,6 +62,9 @@ def fold_one(expr: Expr, take: Callable[[int], Any] | None = None) -> Expr | Non
     leaves = flatten(expr.type)
     if any(is_open(extent) for leaf in leaves for extent in leaf.shape):
         return None  # constants repeated or cut to a size that is known later
+    taken = (leaf for argument in expr.args for leaf in flatten(argument.checked_type))
+    if any(is_custom(leaf.dtype) for leaf in (*leaves, *taken)):
+        return None  # only what was registered for the target computes with these
     values = [_constant_value(argument) for argument in expr.args]
     if any(value is None for value in values):
         return None

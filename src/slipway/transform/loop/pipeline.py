@@ -20,6 +20,7 @@ from slipway.transform.loop.instrument_bounds import instrument_bounds
 from slipway.transform.loop.loop_partition import loop_partition
 from slipway.transform.loop.lower_blocks import lower_blocks
 from slipway.transform.loop.lower_custom_calls import lower_custom_calls
+from slipway.transform.loop.lower_custom_datatypes import lower_custom_datatypes
 from slipway.transform.loop.remove_assertions import remove_assertions
 from slipway.transform.loop.remove_unused import remove_unused
 from slipway.transform.loop.serialize_threads import serialize_threads
@@ -65,6 +66,7 @@ BY_OPTION: tuple[Pass, ...] = (
 PIPELINE: tuple[Pass, ...] = (
     loop_pass(serialize_threads),
     loop_pass(lower_custom_calls),
+    loop_pass(lower_custom_datatypes),
     loop_pass(flatten_storage, missed=not_flat),
     loop_pass(inject_prefetch),
     loop_pass(inject_double_buffer),

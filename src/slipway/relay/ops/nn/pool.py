@@ -164,7 +164,7 @@ def pool_compute(
     before, after = [0] * out.rank, [0] * out.rank
     for a, axis in enumerate(spatial):
         before[axis], after[axis] = padding[a], padding[a + count]
-    fill = 0 if average else te().lowest(data.dtype).value
+    fill = 0 if average else te().lowest(data.dtype)
     given = pad_stage(data, before, after, fill) if padded else data
     summed = sum_dtype(data.dtype, prod(attrs.pool_size))
     taps = [

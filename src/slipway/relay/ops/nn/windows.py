@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway.ir.expr import PrimExpr
 from slipway.relay.op_registry import BadArgument
 from slipway.relay.ops.checks import need_count, need_rank, need_steps
 from slipway.relay.ops.tensor.tensors import shape_of, te
@@ -105,14 +106,14 @@ def pad_stage(
 ) -> Any:
     """Return a te stage that surrounds `tensor` with `value`; the tensor when nothing is added.
 
-    `before` and `after` count elements along every axis.  The stage reads behind `if_then_else`,
-    so it may be inlined into its consumer.
+    `value` is a number, or an expression of the tensor's dtype. `before` and `after` count elements
+    along every axis. The stage reads behind `if_then_else`, so it may be inlined into its consumer.
     """
     if not any(before) and not any(after):
         return tensor
     shape = shape_of(tensor)
     padded = tuple(d + b + a for d, b, a in zip(shape, before, after, strict=True))
-    fill = te().const(value, tensor.dtype)
+    fill = value if isinstance(value, PrimExpr) else te().const(value, tensor.dtype)
 
     def element(*indices: Any) -> Any:
         inside, source = [], []

@@ -75,7 +75,7 @@ def _in_turn(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowKnobs) -> 
     beyond = max(0, along.beyond(end, end))
     zeros = [0] * (out.rank - 1)
     fill: Any = neutral(kind)
-    padded = pad_stage(tall, [*zeros, along.before], [*zeros, beyond], fill.value)
+    padded = pad_stage(tall, [*zeros, along.before], [*zeros, beyond], fill)
     inside = replace(along, before=0, size=along.size + along.before + beyond, after=0)
 
     def columns(*indices: Any) -> Any:
