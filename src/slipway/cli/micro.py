@@ -15,9 +15,9 @@ import typer
 
 from slipway import errors
 from slipway.cli import console
-from slipway.cli.exit_codes import LIMIT
+from slipway.cli.exit_codes import LIMIT, OptionError
 from slipway.cli.firmware_text import readable
-from slipway.cli.model_file import ModelOptions
+from slipway.cli.model_file import ModelOptions, check_module_name
 from slipway.cli.options import AsJson, Bindings, DenseRounding, Dims, InputShapes, ModelFormat
 from slipway.errors import ExecutionError, ModelError, RPCTimeoutError, SlipwayError, ToolchainError
 
@@ -54,7 +54,7 @@ def model_archive(
     """Return the Model Library Format archive of a model, compiling it when it is not one."""
     if model.suffix == ".tar":
         if module_name is not None:
-            raise ModelError(
+            raise OptionError(
                 f"--module-name {module_name}: {model} is compiled already, and its names are "
                 "fixed; give the model's own file, or compile it again with --module-name"
             )
@@ -63,6 +63,7 @@ def model_archive(
     from slipway import relay
     from slipway.micro import export_model_library_format
 
+    check_module_name(module_name)
     model.stat()
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, slipway.target.Target(target))
@@ -107,7 +108,7 @@ def fit(
 
     names = board_names() if all_boards else list(board or ())
     if not names:
-        raise ModelError("name a board with --board, or give --all-boards")
+        raise OptionError("name a board with --board, or give --all-boards")
     boards = [find_board(name) for name in names]
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
     with tempfile.TemporaryDirectory(prefix="slipway-fit-") as folder:
@@ -215,6 +216,8 @@ def create(
     """Make a project of MODEL from a template."""
     from slipway.micro import generate_project_from_mlf
 
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise FileExistsError(f"{directory} exists and is not empty; give a new directory")
     if board is None and template == "baremetal":
         board = EMULATED
     options = {**({"board": board} if board else {}), **given_options(option)}
@@ -242,7 +245,7 @@ def given_options(texts: Sequence[str] | None) -> dict[str, Any]:
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not name or not equals:
-            raise ModelError(f"--option {text}: write NAME=VALUE")
+            raise OptionError(f"--option {text}: write NAME=VALUE")
         found[name] = value
     return found
 

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from slipway.cli import console
-from slipway.cli.exit_codes import LIMIT
+from slipway.cli.exit_codes import LIMIT, OptionError
 from slipway.cli.inspect.profile import ARTIFACTS, compile_for_profile
 from slipway.cli.inspect.report import WantedDevice
 from slipway.cli.model_file import ModelOptions
@@ -78,7 +78,7 @@ def compare(
     limits = part_of(slower_than, "--slower-than"), part_of(bigger_than, "--bigger-than")
     targets = [*(target or ["llvm"])]
     if len(targets) > 2 or (b is None and len(targets) != 2):
-        raise ExecutionError(
+        raise OptionError(
             "compare takes two models, or one model and --target twice: "
             "slipway compare model.onnx --target A --target B"
         )
