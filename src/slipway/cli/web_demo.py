@@ -183,7 +183,7 @@ def numbers(option: str, text: str | None, channels: int, default: float) -> Seq
     try:
         values = [float(part) for part in text.split(",")]
     except ValueError:
-        raise ModelError(f"{option} {text}: write numbers with commas between them.") from None
+        raise OptionError(f"{option} {text}: write numbers with commas between them.") from None
     if len(values) not in (1, channels):
-        raise ModelError(f"{option} {text}: the input has {channels} channels; write as many.")
+        raise OptionError(f"{option} {text}: the input has {channels} channels; write as many.")
     return values if len(values) == channels else values * channels
