@@ -19,7 +19,14 @@ from slipway.cli.exit_codes import LIMIT, OptionError
 from slipway.cli.firmware_text import readable
 from slipway.cli.model_file import ModelOptions, check_module_name
 from slipway.cli.options import AsJson, Bindings, DenseRounding, Dims, InputShapes, ModelFormat
-from slipway.errors import ExecutionError, ModelError, RPCTimeoutError, SlipwayError, ToolchainError
+from slipway.errors import (
+    ExecutionError,
+    ModelError,
+    RPCConnectionError,
+    RPCTimeoutError,
+    SlipwayError,
+    ToolchainError,
+)
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Function
@@ -233,7 +240,9 @@ def create(
         )
         with _server_errors():
             generate_project_from_mlf(template, directory, archive, options).close()
-    console.out.print(f"{directory}: a {template} project" + (f" for {board}" if board else ""))
+    article = "an" if template[0] in "aeiou" else "a"
+    made_for = f" for {board}" if board else ""
+    console.out.print(f"{directory}: {article} {template} project{made_for}")
 
 
 LIBRARIES = ("cmake", "cmsis")  # templates without a program
@@ -346,6 +355,11 @@ def run(
                     print(readable(line.decode("utf-8", "replace")), flush=True)
         except TransportClosedError:
             print(readable(begun.decode("utf-8", "replace")), end="", flush=True)
+            if heard and options.get("port"):  # an emulator ends so, a board does not
+                raise RPCConnectionError(
+                    f"{options['port']} is gone: was the board unplugged or reset, or does another "
+                    "program read the port?"
+                ) from None
         except IoTimeoutError:
             if heard:
                 print(readable(begun.decode("utf-8", "replace")), flush=True)
