@@ -73,6 +73,12 @@ def slipway(*arguments):
         (("bogus",), 2),
         (("compile", "nowhere.onnx"), 11),
         (("compile", "broken.onnx"), 5),
+        (("compile", "broken.onnx", "-o", "m.tra"), 2),
+        (("compile", "broken.onnx", "--dim", "batch"), 2),
+        (("fit", "broken.onnx"), 2),
+        (("micro", "create", "broken.onnx", "p", "--module-name", "my model"), 2),
+        (("micro", "create", "broken.onnx", "."), 11),
+        (("run", "broken.tar", "--fill-mode", "radnom"), 2),
         (("compile", "broken.onnx", "--target", "raspberry-pi/4"), 6),
         (("run", "broken.tar"), 8),
         (("run", "broken.tar", "--rpc-host", "127.0.0.1", "--rpc-port", "1"), 9),
@@ -86,3 +92,4 @@ def test_commands_end_with_them(arguments, code, tmp_path, monkeypatch):
     done = slipway(*arguments)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("slipway: error: ") or arguments == ("bogus",)

@@ -32,3 +32,10 @@ def test_of_many_the_first_are_shown():
 )
 def test_other_lines_stay(line):
     assert readable(line) == line
+
+
+def test_control_characters_do_not_reach_the_terminal():
+    """Noise of a line at the wrong speed cleared the screen and renamed the window."""
+    assert readable("\x1b[2J\x1b]0;new\x07 \x9b31m\x00ok\t1\r") == (
+        "\\x1b[2J\\x1b]0;new\\x07 \\x9b31m\\x00ok\t1\r"
+    )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -159,6 +160,28 @@ def test_completion_knows_commands_and_options():
     assert set(done.stdout.split()) == {"compare", "compile"}
     words |= {"COMP_WORDS": "slipway compile --targ", "COMP_CWORD": "2"}
     assert "--target" in slipway(**words).stdout
+
+
+@pytest.mark.parametrize(
+    ("shell", "words"),
+    [("bash", "complete -o"), ("zsh", "#compdef slipway"), ("fish", "complete --command slipway")],
+)
+def test_completion_is_for_the_shell_that_is_named(shell, words, tmp_path):
+    """The name was passed over: what was printed and installed was for the shell around it."""
+    done = slipway("--show-completion", shell)
+    assert words in done.stdout
+    if found := shutil.which(shell):  # each shell reads what is for it
+        (tmp_path / "script").write_text(done.stdout)
+        begin = "autoload -U compinit; compinit -D; " * (shell == "zsh")
+        command = [found, "-c", f"{begin}. {tmp_path / 'script'}"]
+        read = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (read.returncode, read.stderr) == (0, "")
+
+
+def test_an_unknown_shell_has_no_completion():
+    done = slipway("--install-completion", "tcsh")
+    assert done.returncode == 2
+    assert "bash, zsh, fish" in " ".join(done.stderr.split())
 
 
 # Advice

@@ -8,6 +8,7 @@ from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
 from slipway.cli.app import app
+from slipway.cli.exit_codes import OptionError
 from slipway.cli.model_file import (
     parse_bindings,
     parse_dims,
@@ -36,7 +37,7 @@ def test_input_shapes(text, shapes):
 
 @pytest.mark.parametrize("text", ["image", "image:1,3", "image:[1,x]", "a:[1] b"])
 def test_bad_input_shapes_say_how_to_write_them(text):
-    with pytest.raises(ModelError, match=r"--input-shapes: cannot read .*image:\[1,3,224,224\]"):
+    with pytest.raises(OptionError, match=r"--input-shapes: cannot read .*image:\[1,3,224,224\]"):
         parse_shapes(text)
 
 
@@ -129,7 +130,7 @@ def test_a_bound_input_is_no_input(tmp_path):
     "texts", [["k"], ["=1"], ["k=x"], ["k=[1,[2]"], ["k=" + "[" * 5000], ["k=1", "k=2"]]
 )
 def test_bad_bindings_say_how_to_write_them(texts):
-    with pytest.raises(ModelError, match="--bind"):
+    with pytest.raises(OptionError, match="--bind"):
         parse_bindings(texts)
 
 
@@ -177,5 +178,5 @@ def test_sizes_and_states_of_a_command_line(parse, given, wanted):
     assert parse(given) == wanted
     assert parse(None) == {}
     for wrong in ("batch", "=4", "batch=", given[0]):
-        with pytest.raises(ModelError, match=r"--(dim|state) "):
+        with pytest.raises(OptionError, match=r"--(dim|state) "):
             parse([given[0], wrong])

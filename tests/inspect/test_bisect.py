@@ -18,6 +18,7 @@ from slipway.frontends.onnx import converters
 from slipway.inspect.bisect import find_kernel, node_values, trace_of
 from slipway.inspect.difference import difference
 from slipway.relay import op_registry
+from slipway.relay.dims import Dim
 from slipway.relay.interpret import interpret
 from slipway.target import Target
 from slipway.transform.graph.pipeline import graph_pass
@@ -217,3 +218,15 @@ def test_kernels_with_several_results():
     assert seen
     results = [trace[r.node][r.index] for r in graph.outputs]
     assert [r.shape for r in results] == [(4, 2), (4, 2), (4, 3)]
+
+
+def test_a_kernel_without_inputs_has_the_sizes_of_the_models():
+    """The first state of an LSTM with an open batch: zeros, whose kernel no argument tells n."""
+    from slipway.ir.function import IRModule
+
+    n = Dim("n", 1, 4)
+    x = relay.var("x", shape=(n, 3))
+    mod = relay.Function([x], relay.Tuple([relay.tanh(x), relay.zeros((n, 2), "float32")]))
+    graph = kernel_graph(IRModule.from_expr(mod), Target("llvm"))
+    trace = trace_of(graph, {"x": np.ones((3, 3), np.float32)})
+    assert [trace[r.node][r.index].shape for r in graph.outputs] == [(3, 3), (3, 2)]

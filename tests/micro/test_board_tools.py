@@ -19,6 +19,7 @@ from slipway.micro.board import find_board
 from slipway.micro.board_tools import flash_board, only_port, uf2_image
 from slipway.micro.model_library import ModelLibrary
 from slipway.micro.model_library_format import export_model_library_format
+from slipway.micro.project_api.server import TransportClosedError
 
 
 def image_of(*segments):
@@ -150,6 +151,30 @@ def test_a_board_that_is_silent_is_an_error(project):
     finally:
         os.close(master)
         os.close(slave)
+
+
+def test_a_port_that_goes_away_is_an_error(project, monkeypatch):
+    """An emulator's end is the end of a run; a board has none, and this ended with 0."""
+    rest = [b"hello\n"]
+
+    class Gone:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *what):
+            pass
+
+        transport = close = __enter__
+
+        def read(self, count, timeout):
+            if not rest:
+                raise TransportClosedError
+            return rest.pop()
+
+    monkeypatch.setattr(micro.GeneratedProject, "from_directory", lambda *given: Gone())
+    code, done = run("run", project, "--port", "/dev/ttyACM9")
+    assert (code, done.stdout) == (UNREACHABLE, "hello\n")
+    assert "/dev/ttyACM9 is gone" in str(done.exception)
 
 
 def test_the_only_port_is_found(monkeypatch):

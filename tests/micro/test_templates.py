@@ -131,13 +131,19 @@ def test_arduino_build_without_the_tool_says_where_it_comes_from(model, tmp_path
     project.close()
 
 
-def test_arduino_build_and_flash_call_the_tool_with_the_board(model, tmp_path):
+NUCLEO = "STMicroelectronics:stm32:Nucleo_64:pnum=NUCLEO_F446RE"
+
+
+@pytest.mark.parametrize(
+    ("board", "full"), [("nano33ble", "arduino:mbed_nano:nano33ble"), (NUCLEO, NUCLEO)]
+)
+def test_arduino_build_and_flash_call_the_tool_with_the_board(board, full, model, tmp_path):
     """A stand-in for arduino-cli records how it is called."""
     tool = tmp_path / "arduino-cli"
     tool.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n')
     tool.chmod(0o755)
     options = {
-        "board": "nano33ble",
+        "board": board,
         "project_type": "example_project",
         "arduino_cli_cmd": os.fspath(tool),
         "port": "/dev/ttyACM7",
@@ -147,7 +153,8 @@ def test_arduino_build_and_flash_call_the_tool_with_the_board(model, tmp_path):
     project.flash()
     project.close()
     compiled, uploaded = (tmp_path / "calls").read_text().splitlines()
-    assert compiled.startswith("compile --fqbn arduino:mbed_nano:nano33ble")
+    assert compiled.startswith(f"compile --fqbn {full} ")
+    assert f"--fqbn {full} ." in (tmp_path / "kws/README.md").read_text()
     assert "upload" in uploaded
     assert "--port /dev/ttyACM7" in uploaded
 

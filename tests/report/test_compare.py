@@ -11,6 +11,7 @@ import pytest
 
 import slipway
 from slipway import relay
+from slipway.cli.exit_codes import OptionError
 from slipway.cli.inspect.compare import part_of
 from slipway.deploy.reference import random_inputs
 from slipway.errors import ExecutionError
@@ -60,6 +61,9 @@ def test_the_same_model_is_the_same(alike):
     assert [output.error for output in alike.numbers] == [0]
     alike.judge(None, 0.0)
     assert alike.faults == []
+    page = comparison_html(alike).split('id="data">')[0]
+    assert f"The same {len(alike.a.kernels)} kernels; the same bytes: code, weights." in page
+    assert " B</td>" not in page  # a narrow column must not part a number from its unit
     assert len(alike.a.seconds) == len(alike.b.seconds) == compare.ROUNDS
 
 
@@ -121,7 +125,7 @@ def test_parts_are_read(text, value):
 
 @pytest.mark.parametrize("text", ["much", "-1%", "", "nan", "inf"])
 def test_what_is_no_part_is_refused(text):
-    with pytest.raises(ExecutionError, match="write a percentage"):
+    with pytest.raises(OptionError, match="write a percentage"):
         part_of(text, "--slower-than")
 
 
@@ -149,7 +153,7 @@ def test_one_model_for_two_targets(files_of):
 
 def test_one_model_and_one_target_are_too_little():
     done = command(DIGITS)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "--target twice" in done.stderr
 
 

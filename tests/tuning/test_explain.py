@@ -39,7 +39,15 @@ def test_the_limit_is_that_of_the_core(model):
     assert each.cycles >= each.arithmetic_cycles
     assert f"{products / 16:,.0f} cycles at least" in each.paragraph
     assert each.chosen.strategy in each.paragraph
-    assert "Nothing was measured" in each.paragraph
+    assert "Nothing was measured: the first strategy that applies was taken" in each.paragraph
+    ratios = [ratio for _, ratio in each.others]
+    assert ("lower does not overrule" in each.paragraph) == (min(ratios) < 0.98)
+    other = next(c for c, _ in each.others if c.strategy == each.chosen.strategy)
+    wish = {each.task.op: {"strategy": other.strategy, **dict(other.knobs)}}
+    with tvm.transform.PassContext(opt_level=3, config={"schedules.force": wish}):
+        forced = point(explain_model(model[0], TARGET, model[1]))
+    assert forced.chosen == other
+    assert "Nothing was measured here: a record or an option decided" in forced.paragraph
 
 
 def test_what_was_measured_is_told_with_the_steps_beside_the_winner(model, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import typer
+from typer.completion import install_callback, show_callback
 from typer.core import TyperGroup
 
 from slipway.cli import console, micro
@@ -37,6 +38,18 @@ from slipway.cli.web_demo import web_demo
 from slipway.version import VERSION
 
 QUIET = "--quiet"
+COMPLETION: dict[str, Any] = {
+    "--install-completion": install_callback,
+    "--show-completion": show_callback,
+}
+SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
+
+
+def complete_in(ctx: Any, option: str, shell: str) -> None:
+    """Install or show the completion of the shell that is named, and end the process."""
+    if shell not in SHELLS:
+        raise typer.BadParameter(f"{shell!r} is none of {', '.join(SHELLS)}.", param_hint=option)
+    COMPLETION[option](ctx, None, shell)
 
 
 class Commands(TyperGroup):
@@ -44,6 +57,8 @@ class Commands(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take --quiet from wherever it stands before a "--"."""
+        if args[1:] and args[0] in COMPLETION and not args[1].startswith("-"):
+            complete_in(ctx, *args[:2])  # typer's own options would pass over the shell's name
         end = args.index("--") if "--" in args else len(args)
         if QUIET in args[:end]:
             args = [QUIET, *(one for i, one in enumerate(args) if one != QUIET or i >= end)]

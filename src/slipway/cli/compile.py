@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from slipway.cli import console
-from slipway.cli.model_file import ModelOptions, parse_states
+from slipway.cli.exit_codes import OptionError
+from slipway.cli.model_file import ModelOptions, check_module_name, parse_states
 from slipway.cli.options import (
     AsJson,
     Bindings,
@@ -21,7 +22,7 @@ from slipway.cli.options import (
     OptLevel,
     States,
 )
-from slipway.errors import ModelError, did_you_mean
+from slipway.errors import did_you_mean
 
 SUFFIXES = (".tar", ".so", ".wasm", ".o", ".a")
 DUMPS = ("relay", "ll", "asm")
@@ -107,20 +108,22 @@ def compile_model(
     suffix = ".tar" if output_format in (None, "mlf") else f".{output_format}"
     destination = output or Path(model.with_suffix(suffix).name)
     if destination.suffix not in SUFFIXES:
-        raise ModelError(
+        raise OptionError(
             f"--output {destination}: the suffix says what to write; "
             f"it is one of {', '.join(SUFFIXES)}.{did_you_mean(destination.suffix, SUFFIXES)}"
         )
     if output_format not in (None, "mlf", *(suffix.lstrip(".") for suffix in SUFFIXES)):
-        raise ModelError(f"--output-format {output_format}: not one of mlf, tar, so, wasm, o, a.")
+        raise OptionError(f"--output-format {output_format}: not one of mlf, tar, so, wasm, o, a.")
     if output_format and destination.suffix != suffix:
-        raise ModelError(f"--output-format {output_format} writes {suffix}, not {destination}.")
+        raise OptionError(f"--output-format {output_format} writes {suffix}, not {destination}.")
     dumps = [kind.strip() for kind in dump_code.split(",")] if dump_code else []
     for kind in dumps:
         if kind not in DUMPS:
-            raise ModelError(
+            raise OptionError(
                 f"--dump-code {kind}: not one of {', '.join(DUMPS)}.{did_you_mean(kind, DUMPS)}"
             )
+    if output_format == "mlf":
+        check_module_name(module_name)
     model.stat()
 
     import slipway

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway.cli import console
+from slipway.cli.exit_codes import OptionError
 from slipway.errors import ExecutionError
 from slipway.toolchain.tempdir import tempdir
 
@@ -14,7 +15,7 @@ class Connection:
     """A device to load artifacts on; without a host and tracker, this process.
 
     `timeout`: seconds to wait for a free device of a tracker, or for each step of connecting.
-    Raises ExecutionError for a tracker's address that cannot be read, RPCError when the device
+    Raises OptionError for a tracker's address that cannot be read, RPCError when the device
     cannot be reached.
     """
 
@@ -35,9 +36,9 @@ class Connection:
         if tracker is not None:
             address, _, number = tracker.rpartition(":")
             if not address or not number.isdigit():
-                raise ExecutionError(f"--tracker {tracker}: write HOST:PORT, 127.0.0.1:9190 say")
+                raise OptionError(f"--tracker {tracker}: write HOST:PORT, 127.0.0.1:9190 say")
             if not key:
-                raise ExecutionError("--tracker needs --rpc-key: the kind of device to ask for")
+                raise OptionError("--tracker needs --rpc-key: the kind of device to ask for")
             with console.step(f"Waiting for a device {key!r} of {tracker}"):
                 self.remote = request_device((address, int(number)), key, timeout=timeout)
             self.where = f"{key} of {tracker}"

@@ -11,8 +11,9 @@ import typer
 from rich.markup import escape
 
 from slipway.cli import console
+from slipway.cli.exit_codes import OptionError
 from slipway.deploy.device import DEVICE_PORT, TRACKER_PORT, address_of
-from slipway.errors import ExecutionError, RPCError
+from slipway.errors import RPCError
 
 if TYPE_CHECKING:
     from slipway.doctor.finding import Finding
@@ -85,7 +86,7 @@ def examination(
     """
     if not subject:
         if tracker is not None:
-            raise ExecutionError("--tracker needs the kind of device: slipway doctor KEY --tracker")
+            raise OptionError("--tracker needs the kind of device: slipway doctor KEY --tracker")
         from slipway.doctor.machine import examine_machine
 
         return "this machine", examine_machine()

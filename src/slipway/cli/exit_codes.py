@@ -37,9 +37,15 @@ MEANINGS = {
     INTERRUPTED: "interrupted with Ctrl-C",
 }
 
+
+class OptionError(errors.SlipwayError, ValueError):
+    """An option of the command line is not one, does not go with another, or is missing."""
+
+
 # The first class that an error is of counts.
 _CLASSES: tuple[tuple[type[BaseException], int], ...] = (
     (KeyboardInterrupt, INTERRUPTED),
+    (OptionError, USAGE),
     (errors.InternalError, DEFECT),
     (errors.RPCConnectionError, UNREACHABLE),
     (errors.RPCTimeoutError, UNREACHABLE),

@@ -12,15 +12,21 @@ import re
 import numpy as np
 
 _OUTPUT = re.compile(r"(\S+ \((u?int(?:8|16|32|64)|float(?:16|32|64)|bool)\): )([0-9a-f]+)(\s*)")
+# What would move the cursor, clear the screen or rename the window: a wrong speed sends anything.
+_KEPT = (9, 13)  # a tab, the end of a line
+_CONTROL = {c: f"\\x{c:02x}" for c in (*range(32), *range(127, 160)) if c not in _KEPT}
 MANY = 32  # values; of more the first are shown
 FIRST = 16
 
 
 def readable(line: str) -> str:
-    """Return a line with the values of an output in place of its bytes; any other as it is."""
+    """Return a line with the values of an output in place of its bytes.
+
+    Any other line stays, with control characters as escapes.
+    """
     match = _OUTPUT.fullmatch(line)
     if match is None:
-        return line
+        return line.translate(_CONTROL)
     head, dtype, digits, end = match.groups()
     kind = np.dtype(dtype).newbyteorder("<")
     if len(digits) % (2 * kind.itemsize):

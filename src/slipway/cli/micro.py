@@ -15,11 +15,18 @@ import typer
 
 from slipway import errors
 from slipway.cli import console
-from slipway.cli.exit_codes import LIMIT
+from slipway.cli.exit_codes import LIMIT, OptionError
 from slipway.cli.firmware_text import readable
-from slipway.cli.model_file import ModelOptions
+from slipway.cli.model_file import ModelOptions, check_module_name
 from slipway.cli.options import AsJson, Bindings, DenseRounding, Dims, InputShapes, ModelFormat
-from slipway.errors import ExecutionError, ModelError, RPCTimeoutError, SlipwayError, ToolchainError
+from slipway.errors import (
+    ExecutionError,
+    ModelError,
+    RPCConnectionError,
+    RPCTimeoutError,
+    SlipwayError,
+    ToolchainError,
+)
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Function
@@ -54,7 +61,7 @@ def model_archive(
     """Return the Model Library Format archive of a model, compiling it when it is not one."""
     if model.suffix == ".tar":
         if module_name is not None:
-            raise ModelError(
+            raise OptionError(
                 f"--module-name {module_name}: {model} is compiled already, and its names are "
                 "fixed; give the model's own file, or compile it again with --module-name"
             )
@@ -63,6 +70,7 @@ def model_archive(
     from slipway import relay
     from slipway.micro import export_model_library_format
 
+    check_module_name(module_name)
     model.stat()
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, slipway.target.Target(target))
@@ -107,7 +115,7 @@ def fit(
 
     names = board_names() if all_boards else list(board or ())
     if not names:
-        raise ModelError("name a board with --board, or give --all-boards")
+        raise OptionError("name a board with --board, or give --all-boards")
     boards = [find_board(name) for name in names]
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
     with tempfile.TemporaryDirectory(prefix="slipway-fit-") as folder:
@@ -215,6 +223,8 @@ def create(
     """Make a project of MODEL from a template."""
     from slipway.micro import generate_project_from_mlf
 
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise FileExistsError(f"{directory} exists and is not empty; give a new directory")
     if board is None and template == "baremetal":
         board = EMULATED
     options = {**({"board": board} if board else {}), **given_options(option)}
@@ -230,7 +240,9 @@ def create(
         )
         with _server_errors():
             generate_project_from_mlf(template, directory, archive, options).close()
-    console.out.print(f"{directory}: a {template} project" + (f" for {board}" if board else ""))
+    article = "an" if template[0] in "aeiou" else "a"
+    made_for = f" for {board}" if board else ""
+    console.out.print(f"{directory}: {article} {template} project{made_for}")
 
 
 LIBRARIES = ("cmake", "cmsis")  # templates without a program
@@ -242,7 +254,7 @@ def given_options(texts: Sequence[str] | None) -> dict[str, Any]:
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not name or not equals:
-            raise ModelError(f"--option {text}: write NAME=VALUE")
+            raise OptionError(f"--option {text}: write NAME=VALUE")
         found[name] = value
     return found
 
@@ -343,6 +355,11 @@ def run(
                     print(readable(line.decode("utf-8", "replace")), flush=True)
         except TransportClosedError:
             print(readable(begun.decode("utf-8", "replace")), end="", flush=True)
+            if heard and options.get("port"):  # an emulator ends so, a board does not
+                raise RPCConnectionError(
+                    f"{options['port']} is gone: was the board unplugged or reset, or does another "
+                    "program read the port?"
+                ) from None
         except IoTimeoutError:
             if heard:
                 print(readable(begun.decode("utf-8", "replace")), flush=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway.cli.exit_codes import OptionError
 from slipway.deploy.model_file import (
     Shapes,
     format_of,
@@ -112,21 +113,32 @@ def shapes_option(shapes: Mapping[str, Sequence[Any]]) -> str:
     return f'--input-shapes "{" ".join(listed)}"'
 
 
+def check_module_name(name: str | None) -> None:
+    """Raise OptionError for a name that cannot be a part of names in C."""
+    from slipway.codegen.names import is_symbol
+
+    if name is not None and not is_symbol(f"tvmgen_{name}", in_c=True):
+        raise OptionError(
+            f"--module-name {name!r}: names in C begin with it, so that it has letters, digits "
+            "and '_' only"
+        )
+
+
 def parse_bindings(texts: Sequence[str] | None) -> dict[str, Any]:
     """Return {name: array} of ``--bind``: a number, nested lists, or @FILE.npy after "name=".
 
-    Raises ModelError with an example when a text is spelled otherwise.
+    Raises OptionError with an example when a text is spelled otherwise.
     """
     found: dict[str, Any] = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise ModelError(
+            raise OptionError(
                 f"--bind {text!r}: write the name of an input, =, and its value: --bind sr=16000, "
                 '--bind "scale=[0.5, 2]" or --bind mask=@mask.npy'
             )
         if name in found:
-            raise ModelError(f"--bind gives the input {name!r} two values")
+            raise OptionError(f"--bind gives the input {name!r} two values")
         found[name] = _array_file(name, Path(value[1:])) if value[:1] == "@" else _value(text)
     return found
 
@@ -136,7 +148,7 @@ def _value(text: str) -> Any:
     try:
         return np.asarray(json.loads(value.lower()))
     except (ValueError, RecursionError):
-        raise ModelError(
+        raise OptionError(
             f"--bind {text!r}: cannot read {value[:80]!r}; it is a number, true or false, lists of "
             "them in brackets, or @ and the path of a .npy file"
         ) from None
@@ -155,7 +167,7 @@ def parse_shapes(text: str | None) -> Shapes | None:
     """Return {name: shape} of tvmc's spelling, ``"image:[1,1,8,8] mask:[1]"``.
 
     ``?`` stays open; ``n=1..8`` is the open dimension n with its range, and ``1..8`` one that no
-    other input has.  Raises ModelError with an example when the text is spelled otherwise.
+    other input has.  Raises OptionError with an example when the text is spelled otherwise.
     """
     if not text:
         return None
@@ -164,7 +176,7 @@ def parse_shapes(text: str | None) -> Shapes | None:
     while position < len(text.rstrip(" ,")):
         match = _SHAPE.match(text, position)
         if match is None:
-            raise ModelError(
+            raise OptionError(
                 f"--input-shapes: cannot read {text[position:]!r}; write name:[sizes], several "
                 'with a blank between them: --input-shapes "image:[1,3,224,224] mask:[1]"'
             )
@@ -181,19 +193,19 @@ def parse_shapes(text: str | None) -> Shapes | None:
 def parse_dims(texts: Sequence[str] | None) -> dict[str, Any]:
     """Return {name: size or (low, high)} of ``--dim batch=1..8`` and ``--dim batch=4``.
 
-    Raises ModelError with an example when a text is spelled otherwise.
+    Raises OptionError with an example when a text is spelled otherwise.
     """
     found: dict[str, Any] = {}
     for text in texts or ():
         name, _, size = text.rpartition("=")
         match = _RANGE.fullmatch(size)
         if not name or not (size.isdecimal() or (match and not match["name"])):
-            raise ModelError(
+            raise OptionError(
                 f"--dim {text!r}: write the model's name of a dimension, =, and its size or the "
                 "range that stays open: --dim batch=1..8 --dim sequence=128"
             )
         if name in found:
-            raise ModelError(f"--dim gives the dimension {name!r} two sizes")
+            raise OptionError(f"--dim gives the dimension {name!r} two sizes")
         found[name] = (int(match["low"]), int(match["high"])) if match else int(size)
     return found
 
@@ -201,13 +213,13 @@ def parse_dims(texts: Sequence[str] | None) -> dict[str, Any]:
 def parse_states(texts: Sequence[str] | None) -> dict[str, str | int]:
     """Return {input: output} of ``--state past=present``; an output may be a number.
 
-    Raises ModelError with an example when a text is spelled otherwise.
+    Raises OptionError with an example when a text is spelled otherwise.
     """
     found: dict[str, str | int] = {}
     for text in texts or ():
         name, equals, output = text.partition("=")
         if not name or not equals or not output or name in found:
-            raise ModelError(
+            raise OptionError(
                 f"--state {text!r}: write an input that the model is to keep, once, =, and the "
                 "output that is its next value: --state past=present"
             )
@@ -225,7 +237,7 @@ def _dimension(text: str, own_name: str) -> Any:
         return int(text)
     found = _RANGE.fullmatch(text)
     if found is None:
-        raise ModelError(
+        raise OptionError(
             f"--input-shapes: cannot read the size {text!r}; write a number, ? for an open one, "
             "1..8 for one with a range, n=1..8 for one that several axes have: --input-shapes "
             '"image:[1,3,224,224] mask:[n=1..8]"'

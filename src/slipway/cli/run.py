@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
+from slipway.cli.exit_codes import OptionError
 from slipway.cli.inspect.profile_table import print_profile
 from slipway.cli.options import (
     AsJson,
@@ -85,7 +86,7 @@ def run(
     if fill_mode not in FILL_MODES:
         known = ", ".join(FILL_MODES)
         hint = did_you_mean(fill_mode, FILL_MODES)
-        raise ExecutionError(f"--fill-mode {fill_mode}: not one of {known}.{hint}")
+        raise OptionError(f"--fill-mode {fill_mode}: not one of {known}.{hint}")
     if artifact.suffix.lower() in FORMATS:
         made = artifact.with_suffix(".tar").name
         raise ExecutionError(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipway.cli import console
+from slipway.cli.exit_codes import OptionError
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import (
     Bindings,
@@ -23,7 +24,6 @@ from slipway.cli.options import (
     Timeout,
     Tracker,
 )
-from slipway.errors import ExecutionError
 from slipway.inspect.units import time_text
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ def runner_of(
 
     if core is not None:
         if host is not None or tracker is not None:
-            raise ExecutionError("--core is a model here: leave --rpc-host and --tracker out")
+            raise OptionError("--core is a model here: leave --rpc-host and --tracker out")
         if core == "node":
             return NodeRunner()
         modelled(core)
@@ -249,9 +249,9 @@ def runner_of(
     if tracker is not None:
         address, _, number = tracker.rpartition(":")
         if not address or not number.isdigit():
-            raise ExecutionError(f"--tracker {tracker}: write HOST:PORT, 127.0.0.1:9190 say")
+            raise OptionError(f"--tracker {tracker}: write HOST:PORT, 127.0.0.1:9190 say")
         if not key:
-            raise ExecutionError("--tracker needs --rpc-key: the kind of device to ask for")
+            raise OptionError("--tracker needs --rpc-key: the kind of device to ask for")
         if timeout is None:
             return TrackerRunner(address, int(number), key)
         return TrackerRunner(address, int(number), key, wait_s=timeout)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from slipway.cli import console
+from slipway.cli.exit_codes import OptionError
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFile, ModelFormat
 from slipway.errors import ModelError
@@ -78,9 +79,9 @@ def web_demo(
     targets = [slipway.target.Target(t) for t in ([target] if target else TARGETS)]
     chosen = targets[0]
     if chosen.parsed_triple.object_format != "wasm":
-        raise ModelError(f"--target {target}: a page runs WebAssembly; write web/wasm.")
+        raise OptionError(f"--target {target}: a page runs WebAssembly; write web/wasm.")
     if imagenet and (mean is not None or std is not None):
-        raise ModelError("--imagenet says what --mean and --std are; leave them out.")
+        raise OptionError("--imagenet says what --mean and --std are; leave them out.")
     names = None if labels is None else labels.read_text(encoding="utf-8").splitlines()
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
     with console.step(f"Reading {model}"):
@@ -167,11 +168,11 @@ def scaling(
     if scale is None:
         scale = 255.0 if is_real else 1.0
     if not scale > 0:
-        raise ModelError(f"--scale {scale:g}: pixels are divided by it; it is more than 0.")
+        raise OptionError(f"--scale {scale:g}: pixels are divided by it; it is more than 0.")
     zero = 128.0 if dtype == "int8" else 0.0
     deviations = numbers("--std", std, channels, 1.0)
     if not all(deviations):
-        raise ModelError(f"--std {std}: pixels are divided by it; it is not 0.")
+        raise OptionError(f"--std {std}: pixels are divided by it; it is not 0.")
     return {"scale": scale, "mean": numbers("--mean", mean, channels, zero), "std": deviations}
 
 
@@ -182,7 +183,7 @@ def numbers(option: str, text: str | None, channels: int, default: float) -> Seq
     try:
         values = [float(part) for part in text.split(",")]
     except ValueError:
-        raise ModelError(f"{option} {text}: write numbers with commas between them.") from None
+        raise OptionError(f"{option} {text}: write numbers with commas between them.") from None
     if len(values) not in (1, channels):
-        raise ModelError(f"{option} {text}: the input has {channels} channels; write as many.")
+        raise OptionError(f"{option} {text}: the input has {channels} channels; write as many.")
     return values if len(values) == channels else values * channels

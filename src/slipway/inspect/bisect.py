@@ -117,7 +117,7 @@ def _told(type_: Any, value: Array) -> dict[Any, int]:
 
 def _at_sizes(kernel: Function, arguments: Sequence[Array], sizes: Mapping[Any, int]) -> Function:
     """Return a kernel for the sizes of its arguments: attributes may hold open ones."""
-    if not any(has_open(param.checked_type) for param in kernel.params):
+    if not sizes and not any(has_open(param.checked_type) for param in kernel.params):
         return kernel
     own = dict(sizes)
     types = [type_ for param in kernel.params for type_ in flatten(param.checked_type)]

@@ -41,7 +41,8 @@ def add_session(
         shutil.copyfile(TEMPLATE_SOURCES / name, source / name)
     write_program(project_dir, model, source)
     name = str(options.get("board") or "board")
-    (source / "board_config.h").write_text(f'#define BOARD_NAME "{name}"\n')
+    # Cores of Arduino pass a BOARD_NAME of their own to the compiler.
+    (source / "board_config.h").write_text(f'#undef BOARD_NAME\n#define BOARD_NAME "{name}"\n')
 
 
 class LibraryHandler(server.ProjectAPIHandler):
@@ -75,6 +76,7 @@ class LibraryHandler(server.ProjectAPIHandler):
     ) -> None:
         """Unpack the model and lay the template's files around it."""
         self.runtime = Path(standalone_crt_dir)
+        named = self.named(options)
         project_dir.mkdir(parents=True, exist_ok=True)
         model = unpack_into_project(model_library_format_path, project_dir)
         shutil.copyfile(model_library_format_path, project_dir / MODEL_ARCHIVE)
@@ -95,12 +97,16 @@ class LibraryHandler(server.ProjectAPIHandler):
         (project_dir / "project_options.txt").write_text(
             "".join(f"{key}={value}\n" for key, value in sorted(options.items()))
         )
-        readme = project_readme(self.platform, model, options)
+        readme = project_readme(self.platform, model, {**options, **named})
         (project_dir / "README.md").write_text(readme, encoding="utf-8")
         self.finish(project_dir, model, options)
 
     def words(self, options: dict[str, Any]) -> dict[str, str]:
         """Return further words of the template's files, and what stands for them."""
+        return {}
+
+    def named(self, options: dict[str, Any]) -> dict[str, str]:
+        """Return `board_name` where the tool of the README knows the board by another name."""
         return {}
 
     def finish(self, project_dir: Path, model: dict[str, Any], options: dict[str, Any]) -> None:
@@ -237,13 +243,25 @@ ARDUINO_BOARDS = {
 }
 
 
+FULL_NAME = "VENDOR:CORE:BOARD"  # as `arduino-cli board listall` has it
+
+
+def arduino_name(board: str) -> str:
+    """Return arduino-cli's name of a board, which may be that already."""
+    return ARDUINO_BOARDS.get(board, board)
+
+
 class ArduinoHandler(LibraryHandler):
     """A sketch with the model in its src folder; built where arduino-cli is."""
 
     platform = "arduino"
 
+    def named(self, options: dict[str, Any]) -> dict[str, str]:
+        """Return arduino-cli's name of the board."""
+        return {"board_name": arduino_name(str(options["board"]))}
+
     def options(self) -> list[server.ProjectOption]:
-        """Return the options: a board of `ARDUINO_BOARDS`, arduino-cli, and the port to flash."""
+        """Return the options: a board (`arduino_name`), arduino-cli, and the port to flash."""
         command = server.ProjectOption(
             "arduino_cli_cmd",
             optional=["generate_project", "build", "flash"],
@@ -255,7 +273,7 @@ class ArduinoHandler(LibraryHandler):
             "port", optional=["generate_project", "flash"], type="str", help="Serial port."
         )
         defaults = server.default_project_options(
-            board={"choices": sorted(ARDUINO_BOARDS)},
+            board={"choices": [*sorted(ARDUINO_BOARDS), FULL_NAME]},
             project_type={"choices": ["example_project", "host_driven"]},
         )
         return [*defaults, command, port, _heap_option()]
@@ -310,7 +328,7 @@ class ArduinoHandler(LibraryHandler):
     def _fqbn(self, options: dict[str, Any]) -> tuple[str, str]:
         chosen = self.chosen(options)
         cli = find_tool(chosen.get("arduino_cli_cmd") or "arduino-cli")
-        return cli, ARDUINO_BOARDS[chosen["board"]]
+        return cli, arduino_name(chosen["board"])
 
     def build(self, options: dict[str, Any]) -> None:
         """Run arduino-cli compile."""

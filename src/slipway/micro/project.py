@@ -167,7 +167,7 @@ class TemplateProject:
                     f"are {', '.join(known)}." + did_you_mean(name, known)
                 )
             choices = known[name].get("choices")
-            if choices and value not in choices:
+            if choices and not any(_is_choice(str(value), choice) for choice in choices):
                 raise ArgumentValueError(
                     f"option {name!r} cannot be {value!r}; the choices are {', '.join(choices)}."
                     + did_you_mean(str(value), choices)
@@ -207,6 +207,12 @@ class TemplateProject:
         finally:
             self._client.shutdown()
         return GeneratedProject.from_directory(target, options)
+
+
+def _is_choice(value: str, choice: str) -> bool:
+    """Return whether a value is a choice; one in capitals stands for all with so many colons."""
+    form = choice.count(":")
+    return value == choice or (form > 0 and choice.isupper() and value.count(":") >= form)
 
 
 def get_standalone_crt_dir() -> str:

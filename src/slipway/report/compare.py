@@ -109,6 +109,12 @@ class Comparison:
         """By which part the file of B is larger than that of A."""
         return self.b.sizes["file"] / self.a.sizes["file"] - 1
 
+    def sameness(self) -> str:
+        """Say that the kernels are the same ones, and of what the bytes are as well."""
+        parts = [name for name, same in self.same.items() if same]
+        same = f"; the same bytes: {', '.join(parts)}" if parts else ""
+        return f"The same {len(self.a.kernels)} kernels{same}"
+
     def judge(self, slower_than: float | None, bigger_than: float | None) -> None:
         """Write into `faults` which limits B breaks.  Raises ExecutionError without times."""
         if slower_than is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from slipway.report.compare import Comparison, layer_times
 
+NBSP = "\u00a0"  # a number and its unit stay on one line
 HEAD = """<!doctype html>
 <html lang="en">
 <head>
@@ -43,7 +44,9 @@ def comparison_html(found: Comparison) -> str:
     ]
     if times:
         parts.append(_card("Time of each layer", ("layer", "A", "B", "B beside A"), times))
-    if found.changes:
+    if not found.changes:
+        parts.append(f'<p class="quiet">{escape(found.sameness())}.</p>')
+    else:
         rows = [(c.name, c.kind, c.a, c.b) for c in found.changes]
         parts.append(_card("Kernels that differ", ("kernel", "", "A", "B"), rows))
     if found.numbers:
@@ -71,7 +74,7 @@ def _in_short(found: Comparison) -> list[tuple[str, str, str, str]]:
     for name, before in a.sizes.items():
         if name in b.sizes:
             after = b.sizes[name]
-            rows.append((name, f"{before:,} B", f"{after:,} B", _change(before, after)))
+            rows.append((name, f"{before:,}{NBSP}B", f"{after:,}{NBSP}B", _change(before, after)))
     if a.median_s is not None and b.median_s is not None:
         change = _change(a.median_s, b.median_s)
         rows.insert(0, ("time per run", _time(a.median_s), _time(b.median_s), change))
@@ -79,7 +82,7 @@ def _in_short(found: Comparison) -> list[tuple[str, str, str, str]]:
 
 
 def _time(seconds: float) -> str:
-    return f"{seconds * 1e6:,.2f} µs"
+    return f"{seconds * 1e6:,.2f}{NBSP}µs"
 
 
 def _change(before: float, after: float) -> str:

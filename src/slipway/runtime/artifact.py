@@ -121,10 +121,27 @@ def parse_metadata(text: bytes | memoryview, name: str) -> dict[str, Any]:
     return metadata
 
 
+# What else a library may be, by its first bytes.
+_FOREIGN = (
+    (b"\0asm", "is WebAssembly, for browsers and node: a page loads it with slipway.mjs "
+     "(docs/web.md); compile the model for this machine to run it here."),
+    (b"\xcf\xfa\xed\xfe", "is a library for macOS, which programs there call."),
+    (b"\x7fELF", "is an ELF file that ends in its first bytes. " + _AGAIN),
+)  # fmt: skip
+
+
+def _what_it_is(content: bytes) -> str:
+    """Say what a file that is no library for Linux is, and what to do with it."""
+    for magic, words in _FOREIGN:
+        if content[:4] == magic:
+            return words
+    return f"is not an ELF shared library. {_AGAIN}"
+
+
 def open_library(content: bytes, name: str) -> tuple[ElfFile, dict[str, Any]]:
     """Check a shared library's structure and metadata, without regard to this machine."""
     if not is_elf(content):
-        raise ArtifactError(f"{name} is not an ELF shared library. {_AGAIN}")
+        raise ArtifactError(f"{name} {_what_it_is(content)}")
     elf = ElfFile(content, name)
     metadata: dict[str, Any] = {}
     for symbol in (METADATA_SYMBOL, MODEL_METADATA_SYMBOL):

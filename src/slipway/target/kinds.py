@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from slipway.errors import TargetError, did_you_mean
+from slipway.target.tags import meant_by
 
 
 @dataclass(frozen=True)
@@ -177,6 +178,8 @@ def find_kind(name: str) -> TargetKind:
     """Return the kind called `name`; raise TargetError for an unknown one."""
     kind = KINDS.get(ALIASES.get(name, name))
     if kind is None:
+        if meant := meant_by(name):
+            raise TargetError(f"{name!r} is no kind of target. {meant}")
         raise TargetError(
             f"unknown target kind {name!r}.{did_you_mean(name, KINDS)} "
             f"The kinds are: {', '.join(list_kinds())}."

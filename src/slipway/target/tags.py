@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
 from typing import Any
 
 from slipway.errors import TargetError, did_you_mean
@@ -154,6 +156,28 @@ def _nearest(tag: str) -> str:
     if not begun:
         return did_you_mean(tag, _TAGS)
     return " Did you mean " + " or ".join(repr(name) for name in begun[:4]) + "?"
+
+
+_BOARDS = Path(__file__).parent.parent / "boards" / "devices"
+
+
+def meant_by(name: str) -> str:
+    """Return what a word that is no kind of target may mean: a vendor, a device, a board; or ""."""
+    tags = [
+        tag for tag in list_tags() if name.lower() in (tag.partition("/")[0], tag.partition("/")[2])
+    ]
+    if tags:
+        more = f" and {len(tags) - 8} more, as `slipway targets {name}` lists them"
+        return f"Devices go by vendor and name: {', '.join(tags[:8])}{more * (len(tags) > 8)}."
+    path = _BOARDS / f"{name.replace('_', '-')}.toml"
+    if "/" in name or not path.is_file():
+        return ""
+    target = tomllib.loads(path.read_text(encoding="utf-8"))["target"]
+    return (
+        f"It is a board: `slipway micro create MODEL DIR --board {name}` makes firmware for it, "
+        f"`slipway fit MODEL --board {name}` says whether it has the room; its core as a target "
+        f"is {target!r}."
+    )
 
 
 def register_tag(tag: str, config: dict[str, Any], override: bool = False) -> None:

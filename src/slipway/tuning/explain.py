@@ -17,6 +17,7 @@ from slipway.tuning.space import Candidate, candidate_of
 from slipway.tuning.task import TuningTask, extract_tasks
 
 LOOKED_AT = 256  # other choices that the cost model is asked about
+CLEARLY_LESS = 0.98  # of the chosen one's predicted cycles
 NAMED = 3  # of them, and of the trials
 
 
@@ -26,7 +27,8 @@ class Explanation:
 
     `arithmetic_cycles` and `memory_cycles` are the fewest that the core's multiply-adds and the
     level that the bytes lie in allow; `others` are choices with their predicted cycles over those
-    of this one, `trials` what was measured, the best first.
+    of this one, `trials` what was measured, the best first; `is_default` says that neither a record
+    nor an option changed the choice.
     """
 
     task: TuningTask
@@ -39,6 +41,7 @@ class Explanation:
     level: str
     others: tuple[tuple[Candidate, float], ...]
     trials: tuple[TrialRow, ...] = ()
+    is_default: bool = True
 
     @property
     def limit(self) -> str:
@@ -49,7 +52,7 @@ class Explanation:
     def paragraph(self) -> str:
         """The explanation in words."""
         words = [chosen_words(self.chosen), self._bound(), self._predicted(), self._compared()]
-        words.append(measured_words(self.chosen, self.trials))
+        words.append(measured_words(self.chosen, self.trials) if self.trials else self._rule())
         return " ".join(word for word in words if word)
 
     def _bound(self) -> str:
@@ -79,6 +82,19 @@ class Explanation:
             return "There is no other way to compute it that has a cost model."
         named = "; ".join(f"{c} {ratio:.2f} times" for c, ratio in self.others[:NAMED])
         return f"The nearest others by prediction: {named}."
+
+    def _rule(self) -> str:
+        """Say what decided, where nothing was measured: predictions do not compare strategies."""
+        if not self.is_default:
+            return "Nothing was measured here: a record or an option decided."
+        ahead = [c for c, ratio in self.others if ratio < CLEARLY_LESS]
+        text = "Nothing was measured: the first strategy that applies was taken, as it sets itself"
+        if not ahead:
+            return f"{text}."
+        return (
+            f"{text}. A prediction that is lower does not overrule that, being of a main loop "
+            "only; `slipway tune` measures."
+        )
 
     @property
     def values(self) -> dict[str, Any]:
@@ -157,7 +173,7 @@ def explain_task(
     return Explanation(
         task, chosen, predicted, cost.flops, cost.bytes,
         cost.flops / 2 / width, cost.bytes / rate, level,
-        _others(task, chosen, predicted), tuple(trials),
+        _others(task, chosen, predicted), tuple(trials), chosen == space.default,
     )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Models in the build systems of vendors, with stand-ins for their headers and commands."""
 
 import json
+import re
 import shutil
 import subprocess
 import xml.etree.ElementTree as ET
@@ -27,6 +28,8 @@ struct SerialPort {
   void begin(unsigned long) {}
   void print(const char *text) { fputs(text, stdout); }
   void print(unsigned value, int) { printf("%x", value); }
+  void print(long value) { printf("%ld", value); }
+  void print(double value, int digits) { printf("%.*f", digits, value); }
   void println(const char *text) { puts(text); }
 };
 static SerialPort Serial;
@@ -116,7 +119,10 @@ def test_platformio_project_compiles_and_runs(archive, tmp_path):
     parts = [folder / "src/main.cpp", tmp_path / "start.cpp", tmp_path / "m.o"]
     subprocess.run(["g++", *flags, *parts, "-o", tmp_path / "app"], check=True)
     out = subprocess.run([tmp_path / "app"], capture_output=True, text=True, check=True).stdout
-    assert out.startswith("output: ")
+    values = [int(text) for text in out.removeprefix("output: ").split()]
+    size = re.search(r"OUTPUT_SIZE (\d+)", (library / "tvmgen_kws.h").read_text(), re.ASCII)
+    assert len(values) == int(size[1]), out
+    assert min(values) < 0, out  # int8 in decimal, not its bytes in hex
     readme_compiles(folder, tmp_path)
 
 
@@ -134,6 +140,9 @@ def test_espidf_component_compiles_and_runs(archive, tmp_path, monkeypatch):
     printed = subprocess.run([out / "app"], capture_output=True, text=True, check=True).stdout
     assert printed.startswith("output (int8):")
     readme_compiles(folder, tmp_path)
+    text = (folder / "README.md").read_text()
+    assert "as an espidf project for esp32c3" in text
+    assert "`idf.py set-target esp32c3 build`" in text
 
 
 def test_a_pack_holds_what_its_description_lists(archive, tmp_path):

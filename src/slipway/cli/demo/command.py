@@ -23,10 +23,11 @@ from slipway.cli.demo.device import (
     session_with,
     this_machine,
 )
+from slipway.cli.exit_codes import OptionError
 from slipway.cli.inspect.profile_table import profile_rows
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFormat
-from slipway.errors import ExecutionError, ModelError
+from slipway.errors import ExecutionError
 from slipway.inspect.units import time_text
 from slipway.runtime.model_devices import ModelDevices
 from slipway.toolchain import emulators, native
@@ -93,9 +94,9 @@ def demo(
     """
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
     if model is None and options != ModelOptions():
-        raise ModelError("options that say how a model is read need the model: --model FILE")
+        raise OptionError("options that say how a model is read need the model: --model FILE")
     if device is not None and target is not None:
-        raise ExecutionError("--device and --target name two devices: give one of them")
+        raise OptionError("--device and --target name two devices: give one of them")
     kind, emulator = (gpu_kind(target), []) if target else choose_device(device or "aarch64")
     with console.step("Reading the model"):
         case = model_case(model, options, kind.compiled_for) if model else digits_case()

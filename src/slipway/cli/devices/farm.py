@@ -9,6 +9,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.options import AsJson
+from slipway.version import install_line
 
 app = typer.Typer(
     help="A farm of virtual devices on this machine: up, add, status, down.", no_args_is_help=True
@@ -114,8 +115,11 @@ def show(found: dict[str, Any], as_json: bool) -> None:
     for kind, count in found["devices"].items():
         console.out.print(f"{count} x {kind}")
     console.out.print(f"tracker  {found['tracker']}")
-    page = found["page"] or "none: it needs the extra `web`"
-    console.out.print(f"page     {page} (sign in with what {found['admin_token_file']} holds)")
+    if found["page"]:
+        page = f"{found['page']} (sign in with what {found['admin_token_file']} holds)"
+    else:
+        page = f"none: {install_line('web')} and `slipway farm up` again"
+    console.out.print(f"page     {page}", soft_wrap=True, markup=False)
     for name, alive in found["processes"].items():
         if not alive:
             console.out.print(f"[red]✗[/] {name} has ended")

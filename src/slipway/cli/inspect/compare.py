@@ -9,12 +9,11 @@ import typer
 from rich.markup import escape
 
 from slipway.cli import console
-from slipway.cli.exit_codes import LIMIT
+from slipway.cli.exit_codes import LIMIT, OptionError
 from slipway.cli.inspect.profile import ARTIFACTS, compile_for_profile
 from slipway.cli.inspect.report import WantedDevice
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFormat, Timeout
-from slipway.errors import ExecutionError
 from slipway.inspect.units import time_text
 from slipway.toolchain.tempdir import tempdir
 
@@ -78,7 +77,7 @@ def compare(
     limits = part_of(slower_than, "--slower-than"), part_of(bigger_than, "--bigger-than")
     targets = [*(target or ["llvm"])]
     if len(targets) > 2 or (b is None and len(targets) != 2):
-        raise ExecutionError(
+        raise OptionError(
             "compare takes two models, or one model and --target twice: "
             "slipway compare model.onnx --target A --target B"
         )
@@ -103,7 +102,7 @@ def compare(
 def part_of(text: str | None, option: str) -> float | None:
     """Return a part of the whole: "5%" and "0.05" are the same.
 
-    Raises ExecutionError for what is neither.
+    Raises OptionError for what is neither.
     """
     if text is None:
         return None
@@ -112,7 +111,7 @@ def part_of(text: str | None, option: str) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1e6:
-        raise ExecutionError(f"{option} {text}: write a percentage, {option} 5% say")
+        raise OptionError(f"{option} {text}: write a percentage, {option} 5% say")
     return value
 
 
@@ -169,9 +168,7 @@ def print_comparison(found: Comparison) -> None:
         if len(found.changes) > SHOWN:
             console.out.print(f"and {len(found.changes) - SHOWN} more (--json has all)")
     else:
-        parts = [name for name, same in found.same.items() if same]
-        same = f"; the same bytes: {', '.join(parts)}" if parts else ""
-        console.out.print(f"The same {len(a.kernels)} kernels{same}")
+        console.out.print(found.sameness())
     for output in found.numbers:
         verdict = "agrees" if output.agrees else "[red]DIFFERS[/]"
         more = "" if output.sqnr_db is None else f", SQNR {output.sqnr_db:.1f} dB"

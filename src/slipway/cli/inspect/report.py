@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipway.cli import console
+from slipway.cli.exit_codes import OptionError
 from slipway.cli.model_file import (
     ModelOptions,
     parse_bindings,
@@ -29,7 +30,6 @@ from slipway.cli.options import (
     Timeout,
 )
 from slipway.cli.run import read_arrays
-from slipway.errors import ModelError
 from slipway.toolchain.tempdir import tempdir
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class WantedDevice:
 
     def __post_init__(self) -> None:
         if self.tracker is not None and self.device is None:
-            raise ModelError("--tracker needs --device: the kind of device to ask for")
+            raise OptionError("--tracker needs --device: the kind of device to ask for")
 
     def open(self) -> tuple[Any, str]:
         """Return a session and what to call the device; (None, "this machine") without one."""
@@ -135,7 +135,7 @@ def reported(
     chosen = Target(target)
     bare = chosen.parsed_triple.is_bare
     if bare and wanted.device is not None:
-        raise ModelError(
+        raise OptionError(
             f"--device {wanted.device}: {chosen} is a microcontroller, whose model runs as "
             "firmware: `slipway micro create` makes a project of it"
         )

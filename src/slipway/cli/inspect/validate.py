@@ -10,7 +10,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
-from slipway.cli.exit_codes import LIMIT
+from slipway.cli.exit_codes import LIMIT, OptionError
 from slipway.cli.model_file import parse_bindings, parse_dims, parse_shapes
 from slipway.cli.options import (
     AsJson,
@@ -116,7 +116,7 @@ def validate(
             f"{dataset} has no `labels`: without --reference nothing says what is right"
         )
     if min_top1 is not None and samples.labels is None:
-        raise ModelError(f"--min-top1 needs the array `labels` in {dataset}")
+        raise OptionError(f"--min-top1 needs the array `labels` in {dataset}")
     with console.step(f"Running {model.name} on {place.where}"):
         found = run(made, samples, beside)
     if as_json:

@@ -9,7 +9,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
-from slipway.errors import ModelError
+from slipway.cli.exit_codes import OptionError
 
 if TYPE_CHECKING:
     from slipway.llm import LanguageModel
@@ -48,7 +48,7 @@ def load(
     from slipway.toolchain.tempdir import tempdir
 
     if target is None and place.remote is not None and not (model / DESCRIPTION).exists():
-        raise ModelError("--target: say what to compile for, as the device is another machine.")
+        raise OptionError("--target: say what to compile for, as the device is another machine.")
     if (model / DESCRIPTION).exists():
         description, tokenizer = described(model)
         return llm.LanguageModel(place.graph_module(model / LIBRARY), description, tokenizer)

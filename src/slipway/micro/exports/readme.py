@@ -19,19 +19,20 @@ _BUILD = {
         "",
     ),
     "zephyr": (
-        "`west build -b BOARD .`, with `ZEPHYR_BASE` set; `module/` is a Zephyr module by itself.",
+        "`west build -b {board} .`, with `ZEPHYR_BASE` set; `module/` is a Zephyr module by "
+        "itself.",
         "`west flash`",
     ),
     "arduino": (
-        "Open the sketch in the Arduino IDE, or `arduino-cli compile --fqbn BOARD .`",
-        "`arduino-cli upload --fqbn BOARD --port PORT .`",
+        "Open the sketch in the Arduino IDE, or `arduino-cli compile --fqbn {board} .`",
+        "`arduino-cli upload --fqbn {board} --port PORT .`",
     ),
     "platformio": (
         "`pio run`; the model alone is the library `lib/{name}`.",
         "`pio run --target upload`, then `pio device monitor`",
     ),
     "espidf": (
-        "`idf.py set-target CHIP build`; the model alone is the component `components/{name}`.",
+        "`idf.py set-target {board} build`; the model alone is the component `components/{name}`.",
         "`idf.py -p PORT flash monitor`",
     ),
     "cmsis": (
@@ -47,11 +48,13 @@ def project_readme(
 ) -> str:
     """Return the text for a project of a template; `model` is the archive's description."""
     name = str(model["model_name"])
-    build, run = (text.format(name=name) for text in _BUILD.get(platform, ("", "")))
     board = options.get("board")
+    words = {"name": name, "board": options.get("board_name") or board}
+    build, run = (text.format(**words) for text in _BUILD.get(platform, ("", "")))
     lines = [f"# {name}", "", f"A model compiled by {model.get('compiler', 'Slipway')}"]
     lines[-1] += f" for `{' '.join(map(str, model.get('target', ())))}`"
-    lines[-1] += f", as a {platform} project" + (f" for {board}." if board else ".")
+    article = "an" if platform[0] in "aeiou" else "a"
+    lines[-1] += f", as {article} {platform} project" + (f" for {board}." if board else ".")
     if notes:
         lines += ["", notes]
     if build:
