@@ -89,8 +89,8 @@ class Page:
         self.walls = []
         self.count = 1
 
-    def turn(self):
-        """Run for about `SECONDS`."""
+    def turn(self, seconds=SECONDS):
+        """Run for about so long."""
         start = self._used_ms()
         wall = self.browser.execute_async_script(
             "const done = arguments[1]; window.turn(arguments[0]).then(done);", self.count
@@ -98,7 +98,7 @@ class Page:
         used = max(TICK_MS, self._used_ms() - start)
         self.times.append(used / self.count)
         self.walls.append(wall)
-        self.count = max(1, round(1e3 * SECONDS / max(wall, 1e-3)))
+        self.count = max(1, round(1e3 * seconds / max(wall, 1e-3)))
 
     def _used_ms(self):
         """Return the processor time of the renderers that this browser's driver began."""

@@ -181,7 +181,10 @@ def detector(path):
 
 
 def spectrogram(path):
-    """A quantised softmax over shares of 0.25 and 0.75, of what is shaped almost like a picture."""
+    """A quantised softmax over shares of 0.25 and 0.75, of what is shaped almost like a picture.
+
+    How many sounds, and how long, is open.
+    """
     kind = onnx.TensorProto.INT8
     nodes = [
         ("Cast", ["sound"], ["real"], {"to": onnx.TensorProto.FLOAT}),
@@ -191,19 +194,23 @@ def spectrogram(path):
         ("QuantizeLinear", ["two", "scale", "point"], ["classes"], {}),
     ]
     weights = {
-        "axes": np.array([1, 2, 3]), "zero": np.zeros((1, 2), "float32"),
+        "axes": np.array([1, 2]), "zero": np.zeros((1, 2), "float32"),
         "shares": np.array([[0.25, 0.75]], "float32"), "scale": np.float32(1 / 256),
         "point": np.int8(-128),
     }  # fmt: skip
     weights = {name: np.asarray(value) for name, value in weights.items()}
-    save(path, nodes, {"sound": (kind, (1, 49, 10, 1))}, {"classes": (kind, (1, 2))}, **weights)
+    save(
+        path, nodes, {"sound": (kind, ("n", "t", 10, 1))}, {"classes": (kind, ("n", 2))}, **weights
+    )
 
 
 def test_models_that_are_no_classifiers_of_pictures(browser, tmp_path):
-    for make in (detector, spectrogram):
+    for make, dims in ((detector, ()), (spectrogram, ("--dim", "n=1..4", "--dim", "t=9..49"))):
         make(tmp_path / f"{make.__name__}.onnx")
         model, out = tmp_path / f"{make.__name__}.onnx", tmp_path / make.__name__
-        assert run("web-demo", model, "-o", out) == 0
+        assert run("web-demo", model, "-o", out, *dims) == 0
+    shown = json.loads((tmp_path / "spectrogram" / "about.json").read_text())["input"]["shape"]
+    assert shown == [1, 49, 10, 1], "of a batch the least, of others the most"
     handler = functools.partial(Quiet, directory=str(tmp_path))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

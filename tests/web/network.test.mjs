@@ -8,11 +8,14 @@ import { pathToFileURL } from "node:url";
 const { SLIPWAY_JS, FOLDER } = process.env;
 const { instantiate, load } = await import(pathToFileURL(SLIPWAY_JS));
 const whole = await readFile(`${FOLDER}/two_simd.wasm`);
-let base, body;
+let base, body, goOn;
 const server = createServer((request, response) => {
   response.writeHead(200, { "Content-Length": body.length });
   if (request.url === "/broken") {
     response.write(body.subarray(0, body.length >> 1), () => setTimeout(() => response.destroy(), 50));
+  } else if (request.url === "/halves") { // the second when the page has told of the first
+    response.write(body.subarray(0, body.length >> 1));
+    goOn = () => response.end(body.subarray(body.length >> 1));
   } else {
     response.end(body);
   }
@@ -58,6 +61,22 @@ test("a cache that refuses, is full or fails leaves the model usable", async () 
   assert.equal((await load(`${base}/m`, { cache: "c" })).outputs.length, 2);
   useCache({ match: no, put: no, delete: no });
   assert.equal((await load(`${base}/m`, { cache: "c" })).outputs.length, 2);
+});
+
+test("a file for the cache is told of as it comes", { timeout: 10000 }, async () => {
+  body = whole;
+  const store = memory();
+  useCache(store);
+  const sizes = [];
+  const onProgress = (loaded) => {
+    sizes.push(loaded);
+    goOn();
+  };
+  await load(`${base}/halves`, { cache: "c", onProgress });
+  assert.ok(sizes[0] < whole.length && sizes.at(-1) === whole.length, `${sizes}`);
+  assert.equal((await store.kept.get(`${base}/halves`).clone().arrayBuffer()).byteLength, whole.length);
+  body = Buffer.from("the server is gone");
+  await load(`${base}/halves`, { cache: "c", onProgress });
 });
 
 test("what a server once answered in place of the model is not kept for ever", async () => {

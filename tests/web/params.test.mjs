@@ -1,6 +1,7 @@
 // Parameters outside of the module.  FOLDER has what tests/compiler/web/test_web_params.py exported.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { createServer } from "node:http";
 import { readFile, stat } from "node:fs/promises";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -34,6 +35,35 @@ test("other parameters, none, and too many are errors", async () => {
   for (const wrong of [cut, changed, new Uint8Array(0)]) {
     await refused({ params: wrong }, { name: "ArtifactError", message: /not the parameters of this model/ });
   }
+});
+
+test("parameters that fail while the model is on its way end the load, not the program", async () => {
+  const late = async () => {
+    await new Promise((done) => setTimeout(done, 30)); // the failure is there first
+    return readFile(model);
+  };
+  const gone = () => Promise.reject(new Error("no network"));
+  await assert.rejects(load(late(), { params: gone() }), { message: "no network" });
+  await assert.rejects(load(`${FOLDER}/none.wasm`, { params: gone() }), { name: "FileNotFoundError" });
+});
+
+test("parameters come beside the model, and are told of when their size is known", async () => {
+  const sent = await readFile(params);
+  let asked;
+  const isAsked = new Promise((done) => (asked = done));
+  const server = createServer(async (request, response) => {
+    asked();
+    response.end(sent);
+  });
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  const progress = [];
+  const options = { params: `http://127.0.0.1:${server.address().port}/`, onProgress: (...about) => progress.push(about) };
+  const bytes = isAsked.then(() => new Promise((done) => setTimeout(done, 30))).then(() => readFile(model));
+  const loaded = await load(bytes, options); // whose model comes after they were asked for
+  assert.deepEqual(progress.at(-1), [sent.length, sent.length, "params"]);
+  assert.ok(progress.every(([, total]) => total === sent.length));
+  assert.ok(loaded.inputs.length > 0);
+  server.close();
 });
 
 test("the sum of bytes is SHA-256", async () => {

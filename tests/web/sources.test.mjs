@@ -47,7 +47,33 @@ test("an option that there is not", async () => {
   for (const options of [{ thread: 2 }, { onprogress() {} }, "cache"]) {
     await assert.rejects(load(bytes, options), { name: "TypeError", message: /onProgress, cache, params, threads/ });
   }
+  for (const options of [[], new Map([["threads", 1]]), () => 1]) {
+    await assert.rejects(load(bytes, options), { name: "TypeError", message: /onProgress, cache, params, threads/ });
+  }
+  await assert.rejects(load(bytes, { onProgress: "x" }), { name: "TypeError", message: /onProgress is a function, and got 'x'/ });
+  await assert.rejects(load(bytes, { cache: true }), { name: "TypeError", message: /cache is a string, and got true/ });
   assert.equal((await load(bytes, null)).inputs.length, 2);
+});
+
+test("what a caller's function throws comes out as it was", async () => {
+  const onProgress = () => {
+    throw new RangeError("the caller's");
+  };
+  for (const form of [`${FOLDER}/branch.wasm`, new Blob([bytes]), new Response(bytes)]) {
+    await assert.rejects(load(form, { onProgress }), { name: "RangeError", message: "the caller's" });
+  }
+});
+
+test("inputs that have no names are none", async () => {
+  const model = await load(bytes);
+  for (const inputs of [new Map([["y", [1, 2, 3, 4]]]), Promise.resolve({ y: [1, 2, 3, 4] }), new Blob(["x"]), new ArrayBuffer(16)]) {
+    await assert.rejects(model.run(inputs), { name: "TypeError", message: /by name, \{ flag.*of kind (Map|Promise|Blob|ArrayBuffer)/ });
+  }
+  class Inputs {
+    y = [1, 2, 3, 4];
+  }
+  assert.equal((await model.run(Object.assign(Object.create(null), { flag: true }, new Inputs()))).output[3], 8);
+  assert.equal((await model.run(new Inputs())).output[3], 8);
 });
 
 test("two models in one program: what lies in the other's memory", async () => {

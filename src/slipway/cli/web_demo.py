@@ -86,14 +86,15 @@ def web_demo(
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
+    asked = [p for p in module["main"].params if str(p.name_hint) not in parameters]
+    shapes = shapes_of([parameter.checked_type.shape for parameter in asked])
     inputs = [
         {
             "name": str(parameter.name_hint),
             "dtype": str(parameter.checked_type.dtype),
-            "shape": [int(extent) for extent in parameter.checked_type.shape],
+            "shape": shape,
         }
-        for parameter in module["main"].params
-        if str(parameter.name_hint) not in parameters
+        for parameter, shape in zip(asked, shapes, strict=True)
     ]
     if not inputs:
         raise ModelError(f"{model}: a model without inputs has nothing to show.")
@@ -135,6 +136,28 @@ def web_demo(
     size = sum(path.stat().st_size for path in folder.iterdir())
     console.out.print(f"{folder}: {console.size_text(size)}; serve it with any web server:")
     console.out.print(f"  python -m http.server --directory {folder}")
+
+
+def shapes_of(shapes: Sequence[Sequence[Any]]) -> list[list[int]]:
+    """Return the shapes that a page gives: a batch that is open is the least, others the most.
+
+    One is a batch if it leads a shape of several dimensions.
+    """
+    from slipway.relay.dims import SymbolDim, at, least, usual
+
+    batches = {v for shape in shapes if len(shape) > 1 for v in variables_of(shape[0])}
+    sizes = {
+        v: max(1, least(SymbolDim(v))) if v in batches else usual(SymbolDim(v))
+        for shape in shapes
+        for extent in shape
+        for v in variables_of(extent)
+    }
+    return [[at(extent, sizes) for extent in shape] for shape in shapes]
+
+
+def variables_of(extent: Any) -> Sequence[Any]:
+    """Return the variables of a dimension that is open; none of a number."""
+    return getattr(extent, "variables", ())
 
 
 def export(library: Any, folder: Path) -> Path:

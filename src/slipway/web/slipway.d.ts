@@ -11,14 +11,20 @@ export type Shape = number | ReadonlyArray<number | bigint> | TypedArray;
 /** Elements that were copied out, with what they are. */
 export type HostArray = TypedArray & { shape: number[]; dtype: DType };
 export type Bytes = ArrayBufferLike | ArrayBufferView;
-type Given = string | URL | Bytes | Blob | Response;
-export type Source = Given | WebAssembly.Module | Promise<Given | WebAssembly.Module>;
+// What the page's or node's own types call so: programs for node have no `lib.dom`.
+type Known<Name extends string> = typeof globalThis extends Record<Name, { prototype: infer T }> ? T : never;
+type OfWasm<Name extends string, Else> =
+  typeof globalThis extends { WebAssembly: Record<Name, { prototype: infer T }> } ? T : Else;
+export type WasmModule = OfWasm<"Module", object>;
+export type WasmMemory = OfWasm<"Memory", { readonly buffer: ArrayBufferLike }>;
+type Given = string | Known<"URL"> | Bytes | Known<"Blob"> | Known<"Response">;
+export type Source = Given | WasmModule | PromiseLike<Given | WasmModule>;
 
 export interface LoadOptions {
   /** Told of bytes as they come; `total` is undefined where the server does not say. */
   onProgress?: (loaded: number, total: number | undefined, file: "model" | "params") => void;
   /** The parameters of a model that was written without them. */
-  params?: Given | Promise<Given>;
+  params?: Given | PromiseLike<Given>;
   /** The name of a browser's cache to keep the files in. */
   cache?: string;
   /** How many threads; all where the module and the page allow it, else one, if left out. */
@@ -72,7 +78,7 @@ export class Tensor implements Disposable {
   toArray(): HostArray;
   raw(): Uint8Array;
   toRawBytes(): Uint8Array;
-  copyFromRawBytes(bytes: Uint8Array): this;
+  copyFromRawBytes(source: Bytes): this;
   dispose(): void;
 }
 export { Tensor as NDArray };
@@ -91,7 +97,7 @@ export class Module implements Disposable {
 }
 
 export class Runtime {
-  readonly memory: WebAssembly.Memory;
+  readonly memory: WasmMemory;
   readonly metadata: Record<string, any>;
   readonly numThreads: number;
   stopThreads(): void;
@@ -133,7 +139,7 @@ export class Model implements Disposable {
   saveState(): Record<string, HostArray>;
   loadState(saved: Record<string, Numbers>): void;
   getFunction(name: string): PackedFunc;
-  loadParams(bytes: Uint8Array): number;
+  loadParams(bytes: Bytes): number;
   profile(repeat?: number): { layer: string; function: string; ms: number }[];
   dispose(): void;
 }
@@ -146,6 +152,6 @@ export function byFeature<T>(choices: Record<string, T>): T;
 /** Load a model. */
 export function load(source: Source, options?: LoadOptions): Promise<Model>;
 /** Load functions at once; for workers, and for small modules. */
-export function instantiateSync(source: Bytes | WebAssembly.Module): Runtime;
+export function instantiateSync(source: Bytes | WasmModule): Runtime;
 /** Load functions; the classic entry. */
 export function instantiate(source: Source, options?: LoadOptions): Promise<Runtime>;

@@ -157,11 +157,13 @@ export class Tensor extends Owned {
   toRawBytes() {
     return this.raw().slice();
   }
-  copyFromRawBytes(bytes) {
+  /** Copy the bytes of a buffer, or of any view of one, whatever its elements are. */
+  copyFromRawBytes(source) {
     const own = this.raw();
-    if (bytes.byteLength !== own.length) {
+    const bytes = asBytes(source, "copyFromRawBytes");
+    if (bytes.length !== own.length) {
       throw new SlipwayError(
-        `the tensor has ${own.length} bytes, and ${bytes.byteLength} were given`, "ValueError");
+        `the tensor has ${own.length} bytes, and ${bytes.length} were given`, "ValueError");
     }
     own.set(bytes);
     return this;
@@ -377,6 +379,9 @@ export class Runtime {
     if (this.isPackedFunc(func) && func.runtime === this) {
       return func;
     }
+    if (typeof func !== "function") {
+      throw new SlipwayError(`toPackedFunc takes a function, and got ${shown(func)}`, "TypeError");
+    }
     if (!this.#packed.has(func)) {
       this.#packed.set(func, this.#wrapped(func));
     }
@@ -418,6 +423,12 @@ export class Runtime {
     this.beginScope();
     try {
       const result = action();
+      if (typeof result?.then === "function") { // scopes are a stack, on which others work while it waits
+        Promise.resolve(result).catch(() => {}); // it goes on with what was disposed of
+        throw new SlipwayError(
+          "withNewScope takes a function that is done when it returns, and this one is async: its scope would end " +
+            "at the first await. Wait before, or dispose() of what it makes", "TypeError");
+      }
       return result instanceof Owned ? this.moveToParentScope(result) : result;
     } finally {
       this.endScope();
@@ -603,7 +614,9 @@ export class Runtime {
       if (isResult) {
         this.exports.slw_web_retain(value.address);
       }
-    } else if (value instanceof Uint8Array && !isResult) {
+    } else if (value instanceof Uint8Array && isResult) {
+      this.#writeBytes(at, value);
+    } else if (value instanceof Uint8Array) {
       const data = this.scratch(value.length);
       const pair = this.scratch(8);
       this.bytes(data, value.length).set(value);
@@ -643,7 +656,7 @@ export class Runtime {
     return true;
   }
   #writeText(at, value, isResult) {
-    if (!isResult) {
+    if (!isResult && !value.includes("\0")) { // which would end it
       const text = this.text(value);
       this.view().setInt32(at, RAW_TEXT, true);
       this.view().setUint32(at + 8, text, true);
@@ -655,7 +668,16 @@ export class Runtime {
         throw new SlipwayError("the page has no memory for a text", "MemoryError");
       }
     });
-    return true;
+    return this.view().getInt32(at, true) >= TEXT; // short ones lie in the value itself
+  }
+  #writeBytes(at, value) {
+    this.withScratch(() => {
+      const data = this.scratch(Math.max(1, value.length));
+      this.bytes(data, value.length).set(value);
+      if (this.exports.slw_web_set_bytes(at, data, value.length) !== 0) {
+        throw new SlipwayError("the page has no memory for bytes", "MemoryError");
+      }
+    });
   }
   #writeTensor(at, value, isResult) {
     const view = this.view();
@@ -771,13 +793,28 @@ export class Runtime {
   }
 }
 
+/** Make the executor of a program that holds a model. */
+function executorOf(runtime) {
+  try {
+    return runtime.library.getFunction("default")(runtime.cpu());
+  } catch (cause) {
+    if (cause.name !== "AttributeError") {
+      throw cause;
+    }
+    const names = runtime.listFunctionNames();
+    throw new SlipwayError(
+      `this module holds no model, but the functions ${names.join(", ").slice(0, 200)}: instantiate() gives them, ` +
+        `(await instantiate(source)).systemLib().getFunction("${names[0]}")`, "ArtifactError", { cause });
+  }
+}
+
 /** A model: its inputs and outputs by name, and the executor's functions underneath. */
 export class Model {
   #functions = new Map();
 
   constructor(runtime) {
     this.runtime = runtime;
-    this.module = runtime.library.getFunction("default")(runtime.cpu());
+    this.module = executorOf(runtime);
     const given = this.#describe("get_input_info", runtime.metadata.inputs);
     this.inputs = given.filter(({ role }) => role === "input").map(({ role, ...about }) => about);
     this.states = given.filter(({ role }) => role === "state").map(({ role, ...about }) => about);
@@ -808,8 +845,7 @@ export class Model {
     return this.runSync(inputs);
   }
   runSync(inputs = {}) {
-    if (typeof inputs !== "object" || inputs === null || Array.isArray(inputs) || ArrayBuffer.isView(inputs) ||
-        inputs instanceof Tensor) {
+    if (!isRecord(inputs) || inputs instanceof Tensor) {
       const names = this.inputs.map(({ name }) => `${name}: numbers`).join(", ");
       throw new SlipwayError(
         `run takes an object of inputs by name, { ${names} }, and got ${shown(inputs)}`, "TypeError");
@@ -886,7 +922,7 @@ export class Model {
   }
   /** Set parameters from the bytes of `save_param_dict`; returns how many. */
   loadParams(bytes) {
-    return this.getFunction("load_params")(bytes);
+    return this.getFunction("load_params")(asBytes(bytes, "loadParams"));
   }
   /** Milliseconds of each layer: the median of `repeat` measurements, each of several runs where
    * one is short: a page's clock has steps of up to 0.1 ms, which averages over many runs undo. */
@@ -939,30 +975,63 @@ export class Model {
  */
 export async function load(source, options) {
   options = checkedOptions(options ?? {});
-  const runtime = await instantiate(source, options);
-  let model;
+  const params = startedParams(options);
+  let runtime, model;
   try {
+    runtime = await instantiate(source, options);
     model = new Model(runtime);
-    await loadParamsOf(model, options);
+    await loadParamsOf(model, options, params);
   } catch (cause) {
+    params.giveUp();
     model?.dispose();
-    runtime.stopThreads();
+    runtime?.stopThreads();
     throw cause;
   }
   return model;
 }
 
+/** Begin to fetch parameters beside the model.  Their size is told with the model, and until then no progress. */
+function startedParams({ params, onProgress, cache }) {
+  const control = new AbortController();
+  const progress = { loaded: 0, total: undefined };
+  const tell = onProgress && ((loaded) => {
+    progress.loaded = loaded;
+    if (progress.total !== undefined) {
+      onProgress(loaded, progress.total, "params");
+    }
+  });
+  const get = async (isAnew) => fetched(await params, { cache, isAnew, onProgress: tell, signal: control.signal });
+  const first = params === undefined ? undefined : get(false);
+  first?.catch(() => {}); // it is waited for later, and belongs to nobody if the model fails before
+  return {
+    get,
+    first,
+    giveUp: () => control.abort(),
+    expect(total) {
+      progress.total = total;
+      if (progress.loaded > 0) {
+        tell(progress.loaded);
+      }
+    },
+  };
+}
+
 function checkedOptions(options) {
-  const unknown = Object.keys(Object(options)).find((name) => !OPTIONS.includes(name));
-  if (typeof options !== "object" || unknown !== undefined) {
+  const unknown = isRecord(options) ? Object.keys(options).find((name) => !OPTIONS.includes(name)) : shown(options);
+  if (unknown !== undefined) {
     throw new SlipwayError(
-      `load takes the options { ${OPTIONS.join(", ")} }, and got ${unknown === undefined ? shown(options) : `'${unknown}'`}`,
+      `load takes the options { ${OPTIONS.join(", ")} }, and got ${isRecord(options) ? `'${unknown}'` : unknown}`,
       "TypeError");
+  }
+  for (const [name, type] of [["onProgress", "function"], ["cache", "string"]]) {
+    if (options[name] !== undefined && options[name] !== null && typeof options[name] !== type) {
+      throw new SlipwayError(`the option ${name} is a ${type}, and got ${shown(options[name])}`, "TypeError");
+    }
   }
   return options;
 }
 
-async function loadParamsOf(model, { params, onProgress, cache }) {
+async function loadParamsOf(model, { params, cache }, started) {
   const about = model.runtime.metadata.params;
   if (!about) {
     if (params !== undefined) {
@@ -976,14 +1045,12 @@ async function loadParamsOf(model, { params, onProgress, cache }) {
         'export_library(..., params_file=...) wrote beside it, load("model.wasm", { params: "model.params" })',
       "ValueError");
   }
-  const source = await params;
-  const get = (isAnew) => fetched(source, {
-    cache, isAnew, onProgress: onProgress && ((loaded) => onProgress(loaded, about.bytes, "params")),
-  });
+  started.expect(about.bytes);
   const isRight = (bytes) => bytes.length === about.bytes && model.runtime.sha256(bytes) === about.sha256;
-  let bytes = await get(false);
+  let bytes = await started.first;
+  const source = await params;
   if (!isRight(bytes) && isAddress(source)) { // some cache has those of another version of the model
-    bytes = await get(true);
+    bytes = await started.get(true);
   }
   if (!isRight(bytes)) {
     await forget(source, cache);
@@ -1021,6 +1088,15 @@ function bytesOf(source) {
   return isShared(buffer) ? bytes.slice() : bytes; // engines compile no memory that may change
 }
 
+function asBytes(source, taker) {
+  const bytes = bytesOf(source);
+  if (!bytes) {
+    throw new SlipwayError(
+      `${taker} takes bytes: an ArrayBuffer, or a view of one such as a Uint8Array, and got ${shown(source)}`, "TypeError");
+  }
+  return bytes;
+}
+
 /** Compile what is at `source`.  What a cache has of it that is no module is fetched again: it may be
  * what the server once answered in its place. */
 async function compiled(source, options) {
@@ -1044,7 +1120,7 @@ async function compiled(source, options) {
 
 /** Load functions; the classic entry: `const tvm = await instantiate(bytes)`. */
 export async function instantiate(source, options) {
-  options = options ?? {};
+  options = checkedOptions(options ?? {});
   const module = await compiled(await source, options); // `fetch(...)` gives a promise
   const memory = sharedMemory(module);
   const wanted = await threadsFor(memory, options.threads);
@@ -1142,7 +1218,7 @@ function sharedMemory(module) {
 /** How many threads a module gets: as many as were asked for, or as the machine has. */
 async function threadsFor(memory, asked) {
   if (asked !== undefined && !(Number.isInteger(asked) && asked >= 1)) {
-    throw new SlipwayError(`threads is a whole number from 1 on, and ${asked} is none`, "ValueError");
+    throw new SlipwayError(`threads is a whole number from 1 on, and ${shown(asked)} is none`, "ValueError");
   }
   if (asked > 1 && !memory) {
     throw new SlipwayError(
@@ -1263,7 +1339,7 @@ async function compile(bytes) {
   }
 }
 
-async function fetched(source, { onProgress, cache, isAnew } = {}) {
+async function fetched(source, { onProgress, cache, isAnew, signal } = {}) {
   const bytes = bytesOf(source);
   if (bytes) {
     return bytes;
@@ -1273,19 +1349,14 @@ async function fetched(source, { onProgress, cache, isAnew } = {}) {
     onProgress?.(read.length, read.length, "model");
     return read;
   }
-  let response = source;
+  let response = source, keep;
   if (typeof source === "string" || source instanceof URL) {
     if (isFile(source)) {
-      const { readFile } = await nodeModule("fs/promises");
-      try {
-        const bytes = new Uint8Array(await readFile(source));
-        onProgress?.(bytes.length, bytes.length, "model");
-        return bytes;
-      } catch (cause) {
-        throw new SlipwayError(`cannot read ${source}: ${cause.message}`, "FileNotFoundError", { cause });
-      }
+      const read = await readFrom(source);
+      onProgress?.(read.length, read.length, "model");
+      return read;
     }
-    response = await requested(source, cache, isAnew);
+    ({ response, keep } = await requested(source, cache, isAnew, signal));
   }
   if (typeof response?.arrayBuffer !== "function") {
     throw new SlipwayError(
@@ -1297,8 +1368,19 @@ async function fetched(source, { onProgress, cache, isAnew } = {}) {
   if (response.bodyUsed) {
     throw new SlipwayError("this Response was read already: give load() another, or its bytes", "ValueError");
   }
-  return onProgress && response.body ? collected(response, onProgress)
+  const read = onProgress && response.body ? await collected(response, onProgress)
     : new Uint8Array(await received(response, response.arrayBuffer()));
+  await keep?.(read);
+  return read;
+}
+
+async function readFrom(path) {
+  const { readFile } = await nodeModule("fs/promises");
+  try {
+    return new Uint8Array(await readFile(path));
+  } catch (cause) {
+    throw new SlipwayError(`cannot read ${path}: ${cause.message}`, "FileNotFoundError", { cause });
+  }
 }
 
 /** Wait for a part of an answer. */
@@ -1325,23 +1407,24 @@ function isFile(source) {
   return source instanceof URL ? source.protocol === "file:" : !/^[a-z]+:\/\//.test(source);
 }
 
-/** Fetch a file, kept in a cache of the browser if that is named; `isAnew`: from the server. */
-async function requested(source, cache, isAnew) {
+/** Find a file in a cache of the browser, if that is named, or on the server; `keep` puts what was read into the cache. */
+async function requested(source, cache, isAnew, signal) {
   const store = await storeOf(cache);
   const kept = isAnew ? undefined : await store?.match(source).catch(() => undefined);
   if (kept) {
-    return kept;
+    return { response: kept };
   }
   let response;
   try {
-    response = await fetch(source, isAnew ? { cache: "reload" } : {});
+    response = await fetch(source, isAnew ? { cache: "reload", signal } : { signal });
   } catch (cause) {
     throw new SlipwayError(`cannot fetch ${source}: ${cause.message}`, "OSError", { cause });
   }
-  if (response.ok) { // a cache that is full keeps nothing, and the model runs without
-    await store?.put(source, response.clone()).catch(() => undefined);
-  }
-  return response;
+  // Not the answer itself, which may name a length before it was expanded, or be one that caches refuse.
+  // A cache that is full keeps nothing, and the model runs without.
+  const keep = (bytes) => store?.put(source, new Response(bytes, { headers: { "Content-Length": bytes.length } }))
+    .catch(() => undefined);
+  return { response, keep };
 }
 
 async function collected(response, onProgress) {
@@ -1499,11 +1582,25 @@ function isWideArray(values) {
   return values instanceof BigInt64Array || values instanceof BigUint64Array;
 }
 
+/** Whether it holds values by name; a Map, a promise or a buffer holds none as properties. */
+function isRecord(value) {
+  if (typeof value !== "object" || value === null || Array.isArray(value) || ArrayBuffer.isView(value)) {
+    return false;
+  }
+  const kind = Object.prototype.toString.call(value);
+  return kind === "[object Object]" || Object.keys(value).length > 0;
+}
+
 /** A value as an error names it. */
 function shown(value) {
   return typeof value === "string" ? `'${value.slice(0, 40)}'`
-    : typeof value === "object" && value !== null ? (Array.isArray(value) ? `[${value.map(String).join(", ").slice(0, 40)}]` : "an object")
+    : typeof value === "object" && value !== null ? (Array.isArray(value) ? `[${value.map(String).join(", ").slice(0, 40)}]` : kindOf(value))
     : typeof value === "function" ? "a function" : String(value).slice(0, 40);
+}
+
+function kindOf(value) {
+  const name = Object.prototype.toString.call(value).slice(8, -1);
+  return name === "Object" ? "an object" : `an object of kind ${name}`;
 }
 
 function toBigInt(value, what) {

@@ -41,6 +41,9 @@ gc.collect()
 assert alive() == 0, "and nothing else does"
 assert tvm.get_global_func("counter.imported")(library, 1)(21) == 42
 assert "derived from ModuleNode" in raised(lambda: tvm.get_global_func("counter.refused")(library))
+circle = tvm.get_global_func("counter.circle")
+for error in (raised(lambda: circle(1)), raised(lambda: circle(2)), raised(lambda: circle(5))):
+    assert "cannot import itself" in error
 gc.collect()
 assert alive() == 0
 print("done")

@@ -75,6 +75,11 @@ for value, kind in [
     *((b"0123456789abcdef\0x", "bytes"), (tvm.cpu(0), "device")),
 ]:
     assert (echo(value), code(value)) == (value, kind), (value, echo(value), code(value))
+# Texts with a NUL are cut off nowhere; in C++ they are bytes, as a C string would end there.
+for value in ("a\0b", "\0", "a much longer text\0 and its end"):
+    assert (echo(value), code(value)) == (value.encode(), "bytes")
+    told = get("cpp.size")(value, lambda more, nul: more + nul)
+    assert told == len(value) * 1000 + len(value) + 2, (value, told)
 array = tvm.nd.array(np.arange(10, dtype="float32"))
 assert isinstance(echo(array), tvm.nd.NDArray)
 assert get("cpp.sum")(array) == 45.0

@@ -45,6 +45,11 @@ TVM_REGISTER_GLOBAL("cpp.iota").set_body_typed([](int n) {
   std::iota(data, data + n, 0.0f);
   return made;
 });
+TVM_REGISTER_GLOBAL("cpp.size").set_body_typed([](const std::string &text, PackedFunc next) {
+  std::string more = text + '\0';
+  std::string back = next(more, std::string("\0", 1));
+  return static_cast<int>(text.size() * 1000 + back.size());
+});
 TVM_REGISTER_GLOBAL("cpp.echo").set_body([](TVMArgs args, TVMRetValue *rv) { *rv = args[0]; });
 TVM_REGISTER_GLOBAL("cpp.adder").set_body_typed([](int a) {
   return TypedPackedFunc<int(int)>([a](int b) { return a + b; });

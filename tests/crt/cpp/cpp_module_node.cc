@@ -46,6 +46,19 @@ TVM_REGISTER_GLOBAL("counter.imported").set_body_typed([](Module library, int va
   CHECK(outer.GetFunction("twice") == nullptr);
   return outer.GetFunction("twice", true);
 });
+TVM_REGISTER_GLOBAL("counter.circle").set_body_typed([](int of) {
+  Module first(make_object<CounterNode>(0));
+  Module last = first;
+  for (int i = 1; i < of; ++i) {
+    Module next(make_object<CounterNode>(i));
+    next.Import(last);
+    last = next;
+  }
+  Module again(make_object<CounterNode>(of));
+  again.Import(first);
+  again.Import(last); /* the first one in two ways, which is no circle */
+  first.Import(last);
+});
 TVM_REGISTER_GLOBAL("counter.refused").set_body_typed([](Module library) {
   CHECK(library.node() == nullptr);
   library.Import(library);

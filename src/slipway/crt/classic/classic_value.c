@@ -4,6 +4,13 @@
 #include "slipway/classic.h"
 #include "slipway/error.h"
 
+/* Every text of the calling convention ends with a NUL; one that has more of them would be cut off,
+ * and is viewed as bytes. */
+static int is_c_string(const TVMFFIAny *from, const char *data, size_t size) {
+  const int is_text = from->type_index == kTVMFFISmallStr || from->type_index == kTVMFFIStr;
+  return from->type_index == kTVMFFIRawStr || (is_text && memchr(data, 0, size) == NULL);
+}
+
 void slw_classic_view(const TVMFFIAny *from, TVMValue *value, int *type_code,
                       TVMByteArray *bytes) {
   const char *data = NULL;
@@ -43,14 +50,16 @@ void slw_classic_view(const TVMFFIAny *from, TVMValue *value, int *type_code,
     case kTVMFFIRawStr:
     case kTVMFFISmallStr:
     case kTVMFFIStr:
-      *type_code = kTVMStr; /* every text of the calling convention ends with a NUL */
-      (void)slw_any_get_bytes(from, &value->v_str, &size);
-      return;
     case kTVMFFIByteArrayPtr:
     case kTVMFFISmallBytes:
     case kTVMFFIBytes:
-      *type_code = kTVMBytes;
       (void)slw_any_get_bytes(from, &data, &size);
+      if (is_c_string(from, data, size)) {
+        *type_code = kTVMStr;
+        value->v_str = data;
+        return;
+      }
+      *type_code = kTVMBytes;
       bytes->data = data;
       bytes->size = size;
       value->v_handle = bytes;

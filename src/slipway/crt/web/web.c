@@ -115,6 +115,11 @@ int slw_web_set_text(TVMFFIAny *out, const char *data, size_t size_bytes) {
   return (slw_any_set_string(out, data, size_bytes) == SLW_OK) ? 0 : -1;
 }
 
+SLW_WEB_API
+int slw_web_set_bytes(TVMFFIAny *out, const void *data, size_t size_bytes) {
+  return (slw_any_set_bytes(out, data, size_bytes) == SLW_OK) ? 0 : -1;
+}
+
 /** View the text or bytes of a value; the pair at `view` is address and count. @return 0, or -1 */
 SLW_WEB_API
 int slw_web_get_bytes(const TVMFFIAny *value, TVMFFIByteArray *view) {

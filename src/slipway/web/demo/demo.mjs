@@ -128,8 +128,9 @@ function inputOf(pixels) {
 async function run(values) {
   isBusy = true;
   try {
-    const inputs = about.others.map((one) => [one.name, randomFor(one)]);
-    const found = await ask("run", { inputs: Object.fromEntries([[about.input.name, values], ...inputs]) });
+    const inputs = [[about.input, values], ...about.others.map((one) => [one, randomFor(one)])];
+    const named = inputs.map(([{ name, shape }, given]) => [name, { values: given, shape }]);
+    const found = await ask("run", { inputs: Object.fromEntries(named) });
     showAnswer(found);
     show(stream ? "camera" : "ready");
   } catch (error) {

@@ -27,9 +27,10 @@ const tasks = {
     });
     return { inputs: model.inputs, outputs: model.outputs };
   },
-  async run({ inputs }) {
+  async run({ inputs }) { // with their shapes, which tell the sizes of open dimensions
+    const given = Object.entries(inputs).map(([name, { values, shape }]) => [name, Object.assign(values, { shape })]);
     const started = performance.now();
-    const found = await model.run(inputs);
+    const found = await model.run(Object.fromEntries(given));
     const ms = performance.now() - started;
     const outputs = model.outputs.map(({ name }) => summaryOf(name, found[name]));
     const scores = outputs.find(isScores);

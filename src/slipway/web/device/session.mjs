@@ -460,7 +460,7 @@ export class Session {
     this.own.withScratch(() => {
       const at = this.own.scratch(bytes.length + 1);
       this.own.bytes(at, bytes.length).set(bytes);
-      const set = isText ? this.exports.slw_web_set_text : this.exports.slw_device_set_bytes;
+      const set = isText ? this.exports.slw_web_set_text : this.exports.slw_web_set_bytes;
       if (set(to, at, bytes.length) !== 0) {
         throw new SlipwayError("the page has no memory for the result", "MemoryError");
       }

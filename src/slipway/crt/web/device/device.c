@@ -118,11 +118,6 @@ int slw_device_wrap(int32_t type_index, uint32_t number, const DLTensor *tensor,
   return 0;
 }
 
-SLW_WEB_API
-int slw_device_set_bytes(TVMFFIAny *out, const void *data, size_t size_bytes) {
-  return (slw_any_set_bytes(out, data, size_bytes) == SLW_OK) ? 0 : -1;
-}
-
 /* --- hooks ---------------------------------------------------------------------------------- */
 
 static void take_error(void *context, char *kind, size_t kind_size, char *message,

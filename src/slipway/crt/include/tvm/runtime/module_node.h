@@ -137,10 +137,27 @@ class ModuleNode : public Object {
   virtual int GetPropertyMask() const { return kRunnable; }
 
   /** Let GetFunction(name, true) find the functions of another module, too. */
-  void Import(Module other) { imports_.push_back(std::move(other)); }
+  void Import(Module other) {
+    if (Reaches(other, this)) {
+      detail::Fail("ValueError",
+                   "a module cannot import itself, nor one that imports it: both would keep each "
+                   "other, and a name that neither has would be looked for without end");
+      return;
+    }
+    imports_.push_back(std::move(other));
+  }
   const std::vector<Module> &imports() const { return imports_; }
 
  private:
+  static bool Reaches(const Module &from, const ModuleNode *wanted) {
+    const ModuleNode *node = from.node();
+    bool found = node != nullptr && node == wanted;
+    for (std::size_t i = 0; node != nullptr && !found && i < node->imports_.size(); ++i) {
+      found = Reaches(node->imports_[i], wanted);
+    }
+    return found;
+  }
+
   static slw_status Find(slw_module *module, const char *name, slw_function *out) {
     /* The head begins with what the C interface points at. */
     ModuleNode *node = static_cast<ModuleNode *>(reinterpret_cast<Head *>(module)->self);

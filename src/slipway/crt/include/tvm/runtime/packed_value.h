@@ -8,6 +8,7 @@
 #define TVM_RUNTIME_PACKED_VALUE_H_
 
 #include <cstdint>
+#include <forward_list>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -297,7 +298,14 @@ class TVMArgsSetter {
     values_[i].v_str = value;
     type_codes_[i] = kTVMStr;
   }
-  void operator()(std::size_t i, const std::string &value) const { (*this)(i, value.c_str()); }
+  void operator()(std::size_t i, const std::string &value) const {
+    if (value.find('\0') == std::string::npos) {
+      (*this)(i, value.c_str());
+    } else { /* a C string would end there */
+      texts_.push_front(TVMByteArray{value.data(), value.size()});
+      (*this)(i, texts_.front());
+    }
+  }
   void operator()(std::size_t i, const TVMByteArray &value) const {
     Handle(i, const_cast<TVMByteArray *>(&value), kTVMBytes);
   }
@@ -347,6 +355,7 @@ class TVMArgsSetter {
   TVMValue *values_;
   int *type_codes_;
   mutable std::vector<ObjectRef> kept_; /* objects that were made for the call */
+  mutable std::forward_list<TVMByteArray> texts_;
 };
 
 }  // namespace runtime
