@@ -9,14 +9,13 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable
-from typing import Any, cast, overload
+from typing import Any, overload
 
 import numpy as np
 
 from slipway.errors import ArgumentTypeError, ArgumentValueError, did_you_mean
 from slipway.lazy import Late
 from slipway.runtime.devices import Device
-from slipway.runtime.libraries.c_source import create as create_c_source
 from slipway.runtime.libraries.native_library import native_runtime, tvm_ffi
 from slipway.runtime.ndarray import NDArray
 
@@ -218,15 +217,13 @@ def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None
     if not isinstance(name, str):
         raise ArgumentTypeError(f"get_global_func takes the name of a function, got {name!r}")
     found = tvm_ffi().get_global_func(name, allow_missing=True)
-    if found is None and name.startswith(("tvm.contrib.", "tvm.default_")):
+    if found is None and name.startswith(("tvm.contrib.", "tvm.default_", "runtime.CSource")):
         register_library_functions()
         found = tvm_ffi().get_global_func(name, allow_missing=True)
     if found is None and name in _OF_THE_RUNTIME:
         found = native_runtime().packed(_OF_THE_RUNTIME[name])
     if found is not None:
         return PackedFunc(found)
-    if name == "runtime.CSourceModuleCreate":
-        return cast(PackedFunc, create_c_source)  # called from Python alone
     if allow_missing:
         return None
     hint = did_you_mean(name, list_global_func_names())

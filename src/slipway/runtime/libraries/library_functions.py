@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from slipway.errors import ExecutionError
+from slipway.runtime.libraries.c_source import create as create_c_source
 from slipway.runtime.libraries.native_library import tvm_ffi
 from slipway.runtime.ndarray import NDArray
 
@@ -76,6 +77,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     PREFIX + "random.seed": _seed,
     "tvm.default_trace_action": _print_trace,
     TRACED: _traced,
+    "runtime.CSourceModuleCreate": create_c_source,
 }  # fmt: skip
 
 
