@@ -104,7 +104,7 @@ class _Network:
     def matrix(self, name: str, rows: int, columns: int) -> Matrix:
         if self.config.transposed and name.startswith("model.layers."):
             found = self.weights.matrix(name, columns, rows)
-            return quantised(Matrix(np.ascontiguousarray(found.data.T)), self.quantise)
+            return quantised(Matrix(np.asarray(found.data.T, order="C")), self.quantise)
         return quantised(self.weights.matrix(name, rows, columns), self.quantise)
 
     def learned_positions(self) -> Any:

@@ -151,7 +151,7 @@ def _put_masked(node: NodeView) -> Any:
         raise node.unsupported("as many values as a mask has places, whose number is not known")
     if axes[0] and own and len(own) > behind:
         raise node.unsupported("values before the axes of a mask")
-    flat = relay.reshape(values, own[max(len(own) - behind, 0) :])
+    flat: Any = relay.reshape(values, own[max(len(own) - behind, 0) :])
     view = (*(1 for _ in range(axes[0])), *mask.tensor_type.shape, *(1 for _ in range(behind)))
     flat = cast(flat, node.out.dtype)
     if node.arg("accumulate", False):
