@@ -21,8 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from slipway.codegen.asked_process import AskedProcess, EndedError, ProcessStock
 from slipway.codegen.llvm.worker import ANSWER, REQUEST
+from slipway.codegen.llvm.workers import AskedProcess, EndedError, ProcessStock
 from slipway.errors import SlipwayError
 from slipway.toolchain.tempdir import tempdir
 from slipway.transform.context import PassContext
