@@ -105,7 +105,8 @@ def compile_model(
 
         slipway compile vad.onnx --dim batch=1..8 --state state=stateN
     """
-    need_file(model)
+    if output is None:  # it is named after the model
+        need_file(model)
     suffix = ".tar" if output_format in (None, "mlf") else f".{output_format}"
     destination = output or Path(model.with_suffix(suffix).name)
     if destination.suffix not in SUFFIXES:
@@ -125,6 +126,7 @@ def compile_model(
             )
     if output_format == "mlf":
         check_module_name(module_name)
+    need_file(model)
 
     import slipway
     from slipway import relay
