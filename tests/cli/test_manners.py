@@ -187,6 +187,16 @@ def test_an_unknown_shell_has_no_completion():
 # Advice
 
 
+def test_a_port_may_stand_behind_the_host():
+    """As `slipway.load(...).on("pi:9090")` takes it; "pi:9090:9090" was no name that was known."""
+    from slipway.cli.client_options import parted
+
+    given = {"rpc_host": "pi.local:9091", "rpc_port": 9090}
+    assert parted(given) == {"rpc_host": "pi.local", "rpc_port": 9091}
+    for host in (None, "pi.local", "::1", "fe80::1:9090", "pi:x"):
+        assert parted({"rpc_host": host, "rpc_port": 9090})["rpc_host"] == host
+
+
 @pytest.fixture(scope="module")
 def tracker():
     with rpc.Tracker("127.0.0.1", 0, silent=True) as running:

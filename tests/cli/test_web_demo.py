@@ -277,7 +277,7 @@ def test_wrong_options_are_refused(served, tmp_path, capsys):
         (["--scale", "0"], "more than 0"),
         (["--imagenet", "--std", "1"], "leave them out"),
     ):
-        assert run("web-demo", model, "-o", tmp_path / "no", *words) == 5
+        assert run("web-demo", model, "-o", tmp_path / "no", *words) == 2
         assert said in capsys.readouterr().err
         assert not (tmp_path / "no").exists()
 

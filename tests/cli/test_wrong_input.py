@@ -118,6 +118,7 @@ def cases():
             "empty.onnx",
             "cut.onnx",
             "folder",
+            ".",
             "text.txt",
             "empty.tflite",
         ):

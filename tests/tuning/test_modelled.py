@@ -6,8 +6,9 @@ import pytest
 
 import slipway as tvm
 from slipway import relay
+from slipway.cli.exit_codes import OptionError
 from slipway.cli.tune import runner_of
-from slipway.errors import ExecutionError, ToolchainError
+from slipway.errors import ToolchainError
 from slipway.tuning.database import Database
 from slipway.tuning.measure import kernel_bench
 from slipway.tuning.runner import ModelledRunner, NodeRunner
@@ -76,7 +77,7 @@ def test_webassembly_is_measured_in_node(tmp_path):
 
 def test_a_core_is_asked_for_alone_and_by_a_known_name():
     assert runner_of(None, 9090, "", None, None, "cortex-a72") == ModelledRunner("cortex-a72")
-    with pytest.raises(ExecutionError, match="--core is a model here"):
+    with pytest.raises(OptionError, match="--core is a model here"):
         runner_of("pi.local", 9090, "", None, None, "cortex-a72")
     with pytest.raises(ToolchainError, match=r"no model of a core 'a72'.*cortex-a72"):
         runner_of(None, 9090, "", None, None, "a72")

@@ -39,7 +39,7 @@ def client(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def called(*, token_file: Path | None, tls_ca: str | None, **options: Any) -> None:
         with secrets(token_file, tls_ca):
-            command(**options)
+            command(**parted(options))
 
     own = inspect.signature(command, eval_str=True)
     more = [
@@ -50,6 +50,14 @@ def client(command: Callable[..., None]) -> Callable[..., None]:
         parameters=[*own.parameters.values(), *more]
     )
     return called
+
+
+def parted(options: dict[str, Any]) -> dict[str, Any]:
+    """Return a command's options with the port of ``--rpc-host HOST:PORT`` where it belongs."""
+    host, _, port = str(options.get("rpc_host") or "").rpartition(":")
+    if not host or ":" in host or not port.isdecimal() or "rpc_port" not in options:
+        return options
+    return {**options, "rpc_host": host, "rpc_port": int(port)}
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.exit_codes import OptionError
-from slipway.cli.model_file import ModelOptions, check_module_name, parse_states
+from slipway.cli.model_file import ModelOptions, check_module_name, need_file, parse_states
 from slipway.cli.options import (
     AsJson,
     Bindings,
@@ -105,6 +105,8 @@ def compile_model(
 
         slipway compile vad.onnx --dim batch=1..8 --state state=stateN
     """
+    if output is None:  # it is named after the model
+        need_file(model)
     suffix = ".tar" if output_format in (None, "mlf") else f".{output_format}"
     destination = output or Path(model.with_suffix(suffix).name)
     if destination.suffix not in SUFFIXES:
@@ -124,7 +126,7 @@ def compile_model(
             )
     if output_format == "mlf":
         check_module_name(module_name)
-    model.stat()
+    need_file(model)
 
     import slipway
     from slipway import relay

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -111,6 +113,13 @@ def shapes_option(shapes: Mapping[str, Sequence[Any]]) -> str:
     """Return the option of the command line that gives inputs these shapes."""
     listed = (f"{name}:[{','.join(str(d) for d in shape)}]" for name, shape in shapes.items())
     return f'--input-shapes "{" ".join(listed)}"'
+
+
+def need_file(path: Path) -> None:
+    """Raise the system's error for a path that is no file: names are derived from a file's."""
+    path.stat()
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
 
 
 def check_module_name(name: str | None) -> None:
