@@ -23,8 +23,9 @@ def test_host_runtime_is_built_once_and_small(tmp_path, monkeypatch):
     stamp = first.stat().st_mtime_ns
     assert native.host_runtime() == first
     assert first.stat().st_mtime_ns == stamp
-    # 200 KB, classic C functions with checked pointers, four drivers, JSON
-    assert first.stat().st_size < 328_000
+    # 200 KB, classic C functions with checked pointers, four drivers (8 KB of which release what
+    # they made, and say what to do about failures), JSON
+    assert first.stat().st_size < 336_000
 
 
 def test_without_compilers_the_error_says_what_to_install(tmp_path, monkeypatch):

@@ -2,6 +2,8 @@
 /* NVIDIA's driver on this machine, or AMD's (hip.c), and its devices in its order. */
 #include "cuda.h"
 
+#include <string.h>
+
 #include "slipway/format.h"
 
 typedef struct {
@@ -82,13 +84,13 @@ int slw_cuda_use(int32_t device_id) {
 /* What to do; the numbers are those of both drivers.  After a fault in a kernel all later calls fail. */
 static const char *advice_of(cu_int code) {
   static const slw_driver_error KNOWN[] = {
-      {2, ": " SLW_WHEN_FULL},
-      {700, ": the kernel read or wrote outside of its tensors; " SLW_WHEN_LOST},
+      {2, SLW_FULL ": "},
+      {700, SLW_LOST ": the kernel read or wrote outside of its tensors; "},
       {701, ": the kernel takes more registers or shared memory than the device has: compile for a "
             "target with a smaller -max_threads_per_block"},
-      {702, ": the kernel ran for too long; " SLW_WHEN_LOST},
-      {716, ": the kernel read or wrote at an address of no element; " SLW_WHEN_LOST},
-      {719, ": " SLW_WHEN_LOST},
+      {702, SLW_LOST ": the kernel ran for too long; "},
+      {716, SLW_LOST ": the kernel read or wrote at an address of no element; "},
+      {719, SLW_LOST ": "},
       {0, NULL},
   };
   return slw_driver_words(KNOWN, code, "");
@@ -97,13 +99,16 @@ static const char *advice_of(cu_int code) {
 slw_status slw_cuda_failed(int32_t device_id, const char *what, cu_int code) {
   const char *name = NULL;
   const char *words = NULL;
-  char both[480];
+  const char *advice = advice_of(code);
+  const char *mark;
+  char both[320];
   if (slw_cu.GetErrorName(code, &name) != CU_SUCCESS || name == NULL) {
     name = "an error that this driver does not name";
   }
   if (slw_cu.GetErrorString(code, &words) != CU_SUCCESS || words == NULL) {
     words = "no more is known";
   }
-  (void)slw_format(both, sizeof both, "%s: %s%s", name, words, advice_of(code));
+  mark = (advice[0] == SLW_LOST[0]) ? SLW_LOST : (advice[0] == SLW_FULL[0]) ? SLW_FULL : "";
+  (void)slw_format(both, sizeof both, "%s%s: %s%s", mark, name, words, advice + strlen(mark));
   return slw_driver_failed(&slw_cuda, device_id, what, code, both);
 }

@@ -119,34 +119,39 @@ slw_status slw_driver_wait(slw_device_driver *driver,
 }
 
 static void copy_last(slw_device_driver *driver, int32_t device_id, char *out) {
-  out[0] = '\0';
-  if (device_id >= 0 && device_id < SLW_MAX_DEVICES) {
-    (void)pthread_mutex_lock(&driver->last_lock);
-    memcpy(out, driver->last[device_id], SLW_KERNEL_CHARS);
-    (void)pthread_mutex_unlock(&driver->last_lock);
-  }
+  (void)pthread_mutex_lock(&driver->last_lock);
+  (void)slw_format(out, SLW_KERNEL_CHARS, "%s",
+                   (driver->last_device == device_id) ? driver->last : "");
+  (void)pthread_mutex_unlock(&driver->last_lock);
 }
 
 static void note_last(slw_device_driver *driver, int32_t device_id, const char *kernel) {
   (void)pthread_mutex_lock(&driver->last_lock);
-  (void)slw_format(driver->last[device_id], SLW_KERNEL_CHARS, "%s", kernel);
+  (void)slw_format(driver->last, SLW_KERNEL_CHARS, "%s", kernel);
+  driver->last_device = device_id;
   (void)pthread_mutex_unlock(&driver->last_lock);
 }
 
 slw_status slw_driver_failed(slw_device_driver *driver, int32_t device_id, const char *what,
                              int32_t code, const char *words) {
   char last[SLW_KERNEL_CHARS];
+  const char *advice = (words[0] == SLW_FULL[0])
+                           ? "its memory is full: delete arrays and modules that are not needed, "
+                             "trim() the device, or compute less at once"
+                       : (words[0] == SLW_LOST[0])
+                           ? "the device is lost, with what was in its memory; arrays of the host are "
+                             "not. Start the program, or the session with its server, again, and look "
+                             "at the system's log (dmesg)"
+                           : "";
   copy_last(driver, device_id, last);
-  if (last[0] == '\0' || strstr(what, last) != NULL) {
-    (void)slw_error_setf("DeviceError", "%s(%d) (%s): %s failed with error %d (%s).", driver->kind,
-                         (int)device_id, driver->name(device_id), what, (int)code, words);
-  } else {
-    (void)slw_error_setf("DeviceError",
-                         "%s(%d) (%s): %s failed with error %d (%s). The last kernel that it was given "
-                         "is %s.",
-                         driver->kind, (int)device_id, driver->name(device_id), what, (int)code,
-                         words, last);
+  if (strstr(what, last) != NULL) {
+    last[0] = '\0';
   }
+  (void)slw_error_setf("DeviceError", "%s(%d) (%s): %s failed with error %d (%s%s).%s%s%s",
+                       driver->kind, (int)device_id, driver->name(device_id), what, (int)code,
+                       words + (advice[0] != '\0'), advice,
+                       (last[0] != '\0') ? " The last kernel that it was given is " : "", last,
+                       (last[0] != '\0') ? "." : "");
   return SLW_ERROR_CALL;
 }
 

@@ -64,7 +64,8 @@ typedef struct {
   int32_t num_devices;
   uint32_t opened; /* a bit for each device on which something was done */
   _Atomic uint64_t launches[SLW_MAX_DEVICES];
-  char last[SLW_MAX_DEVICES][SLW_KERNEL_CHARS]; /* the kernel that each was given last */
+  char last[SLW_KERNEL_CHARS]; /* the kernel that was launched last, and where */
+  int32_t last_device;
   pid_t opened_by; /* drivers have threads, which a fork of the process does not have */
   slw_device_text *known;
   pthread_mutex_t lock;       /* of what is opened and looked for */
@@ -109,13 +110,10 @@ slw_status slw_driver_refused(const slw_device_driver *driver, int32_t device_id
                               const char *kernel, int32_t code, const char *log,
                               const char *advice);
 
-/* What is done about memory that is full, and about a lost device: parts of the drivers' tables. */
-#define SLW_WHEN_FULL                                                                              \
-  "its memory is full: delete arrays and modules that are not needed, trim() the device, or compute " \
-  "less at once"
-#define SLW_WHEN_LOST                                                                              \
-  "the device is lost, with what was in its memory; arrays of the host are not. Start the program, or " \
-  "the session with its server, again, and look at the system's log (dmesg)"
+/* The first character of a table's words, where memory is full or the device is lost: what to do then is
+ * said behind them. */
+#define SLW_FULL "#"
+#define SLW_LOST "!"
 
 /* Put a copy of code to what is known, or hold once more what is; drop it as often. */
 slw_status slw_driver_add_code(slw_device_driver *driver, const char *digest, const void *code,

@@ -88,17 +88,17 @@ slw_opencl_device *slw_opencl_device_of(int32_t device_id) {
 
 slw_status slw_opencl_failed(int32_t device_id, const char *what, cl_int code) {
   static const slw_driver_error KNOWN[] = {
-      {-2, "CL_DEVICE_NOT_AVAILABLE: " SLW_WHEN_LOST},
-      {-4, "CL_MEM_OBJECT_ALLOCATION_FAILURE: " SLW_WHEN_FULL},
-      {-5, "CL_OUT_OF_RESOURCES: a kernel takes more registers, shared memory or time than the device "
-           "has: compile for a target with a smaller -max_threads_per_block; or, where other kernels "
-           "fail too, " SLW_WHEN_LOST},
+      {-2, SLW_LOST "CL_DEVICE_NOT_AVAILABLE: "},
+      {-4, SLW_FULL "CL_MEM_OBJECT_ALLOCATION_FAILURE: "},
+      {-5, SLW_LOST "CL_OUT_OF_RESOURCES: a kernel takes more registers, shared memory or time than the "
+           "device has: compile for a target with a smaller -max_threads_per_block; or, where other kernels "
+           "fail too, "},
       {-6, "CL_OUT_OF_HOST_MEMORY: the host's memory is full"},
       {-9999, "an access outside of a buffer, says the driver"},
       {-14, "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST: work before this one failed"},
       {-30, "CL_INVALID_VALUE"},
-      {-34, "CL_INVALID_CONTEXT: " SLW_WHEN_LOST},
-      {-36, "CL_INVALID_COMMAND_QUEUE: " SLW_WHEN_LOST},
+      {-34, SLW_LOST "CL_INVALID_CONTEXT: "},
+      {-36, SLW_LOST "CL_INVALID_COMMAND_QUEUE: "},
       {-38, "CL_INVALID_MEM_OBJECT"},
       {-46, "CL_INVALID_KERNEL_NAME: its code has no such kernel"},
       {-48, "CL_INVALID_KERNEL"},

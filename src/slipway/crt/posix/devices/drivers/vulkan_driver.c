@@ -165,9 +165,9 @@ slw_vulkan_device *slw_vulkan_device_of(int32_t device_id) {
 slw_status slw_vulkan_failed(const slw_vulkan_device *device, const char *what, vk_result code) {
   static const slw_driver_error KNOWN[] = {
     {-1, "VK_ERROR_OUT_OF_HOST_MEMORY: the host's memory is full"},
-    {-2, "VK_ERROR_OUT_OF_DEVICE_MEMORY: " SLW_WHEN_FULL},
+    {-2, SLW_FULL "VK_ERROR_OUT_OF_DEVICE_MEMORY: "},
     {-3, "VK_ERROR_INITIALIZATION_FAILED"},
-    {-4, "VK_ERROR_DEVICE_LOST: " SLW_WHEN_LOST},
+    {-4, SLW_LOST "VK_ERROR_DEVICE_LOST: "},
     {-5, "VK_ERROR_MEMORY_MAP_FAILED"},
     {-8, "VK_ERROR_FEATURE_NOT_PRESENT"},
     {-9, "VK_ERROR_INCOMPATIBLE_DRIVER"},
