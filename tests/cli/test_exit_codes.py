@@ -80,6 +80,7 @@ def slipway(*arguments):
         (("micro", "create", "broken.onnx", "."), 11),
         (("run", "broken.tar", "--fill-mode", "radnom"), 2),
         (("compile", "broken.onnx", "--target", "raspberry-pi/4"), 6),
+        (("fit", "broken.onnx", "--board", "nucleo-x"), 6),
         (("run", "broken.tar"), 8),
         (("run", "broken.tar", "--rpc-host", "127.0.0.1", "--rpc-port", "1"), 9),
     ],

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 import slipway as tvm
 from slipway import relay
 from slipway.cli.app import app
+from slipway.errors import ArgumentValueError
 from slipway.tuning.database import Database
 from slipway.tuning.explain import explain_model, neighbours
 from slipway.tuning.measure import Measured
@@ -89,6 +90,10 @@ def test_the_command_prints_a_paragraph_for_each_and_json(model, tmp_path):
     done = CliRunner().invoke(app, arguments)
     assert found["strategy"] in done.stdout
     assert "cycles at least" in " ".join(done.stdout.split())
+    done = CliRunner().invoke(app, [*arguments[:-1], "tail"])
+    assert isinstance(done.exception, ArgumentValueError)
+    assert "'tail'" in str(done.exception)
+    assert "head for example" in str(done.exception)
 
 
 @pytest.mark.parametrize("channels", [260, 65])

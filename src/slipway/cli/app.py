@@ -23,10 +23,10 @@ from slipway.cli.doctor import doctor
 from slipway.cli.inspect.bisect import bisect
 from slipway.cli.inspect.check import check
 from slipway.cli.inspect.compare import compare
+from slipway.cli.inspect.explain import explain
 from slipway.cli.inspect.profile import profile
 from slipway.cli.inspect.report import report
 from slipway.cli.inspect.validate import validate
-from slipway.cli.inspect.why import explain
 from slipway.cli.language.chat import chat
 from slipway.cli.language.serve import serve
 from slipway.cli.quantize import quantize

@@ -28,7 +28,7 @@ MEANINGS = {
     DEFECT: "a defect of Slipway, which it asks to report",
     LIMIT: "beyond a limit that was set: `compare`, `validate`, or a board of `fit` is too small",
     MODEL: "the model cannot be read or uses what is not supported",
-    TARGET: "no such target, CPU or feature",
+    TARGET: "no such target, board, CPU or feature",
     MISSING: "a compiler, emulator or package is missing or failed",
     ARTIFACT: "the artifact is damaged, too new, or for another processor",
     UNREACHABLE: "a device or tracker cannot be reached, or a deadline passed",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import ArgumentValueError, SlipwayError, did_you_mean
+from slipway.errors import ArgumentValueError, SlipwayError, TargetError, did_you_mean
 
 DEVICES = Path(__file__).parent.parent / "boards" / "devices"
 
@@ -290,7 +290,7 @@ def board_names() -> list[str]:
 def find_board(name: str) -> Board:
     """Return a board by name, by another name that users know it by, or from its own data file.
 
-    Underscores and dashes are the same.  Raises SlipwayError for an unknown board.
+    Underscores and dashes are the same.  Raises TargetError for an unknown board.
     """
     if name.endswith(".toml"):
         return _read(Path(name))
@@ -299,7 +299,7 @@ def find_board(name: str) -> Board:
         if wanted in (board.name, *(alias.replace("_", "-") for alias in board.aliases)):
             return board
     every = sorted({n.replace("_", "-") for b in _boards().values() for n in (b.name, *b.aliases)})
-    raise SlipwayError(
+    raise TargetError(
         f"no board is called {name!r}; there are {', '.join(board_names())}. A path ending in "
         ".toml names a board description of your own." + did_you_mean(wanted, every)
     )

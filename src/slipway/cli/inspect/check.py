@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from slipway.cli import console
-from slipway.cli.inspect.explain import explained, print_explained
+from slipway.cli.inspect.check_kernels import explained, print_explained
 from slipway.cli.model_file import (
     parse_bindings,
     parse_dims,

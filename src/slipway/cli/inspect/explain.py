@@ -1,44 +1,92 @@
-"""``slipway check --explain``: the strategy and knobs of every kernel, and what it should cost."""
+"""``slipway explain``: why each kernel of a model is computed the way it is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import json
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
 from rich.markup import escape
 
 from slipway.cli import console
+from slipway.cli.model_file import ModelOptions
+from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFile, ModelFormat
+from slipway.errors import ArgumentValueError
 
 
-def explained(kernels: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return what `inspect.coverage` says of each kernel, as plain values."""
-    return [
-        {
-            "operator": k.operator,
-            "layers": list(k.layers),
-            "strategy": k.schedule or "general",
-            "knobs": k.knobs,
-            "cycles": None if k.cycles is None else round(k.cycles),
-        }
-        for k in kernels
-    ]
+def explain(
+    model: ModelFile,
+    target: Annotated[str, typer.Option("--target", help="What it is to run on.")] = "llvm",
+    tuning_records: Annotated[
+        Path | None, typer.Option(help="The choices of a search, which count before others.")
+    ] = None,
+    database: Annotated[
+        str | None, typer.Option(help="A search's trials: what was measured is told, too.")
+    ] = None,
+    measured_on: Annotated[
+        str, typer.Option(help="Whose trials: a device's kind, or 'modelled cortex-a53'.")
+    ] = "local",
+    kernel: Annotated[
+        str | None, typer.Option(help="Only those whose node or operator has this in its name.")
+    ] = None,
+    most: Annotated[int, typer.Option(min=1, help="Kernels at most, those with most work.")] = 8,
+    input_shapes: InputShapes = None,
+    dim: Dims = None,
+    bind: Bindings = None,
+    model_format: ModelFormat = None,
+    dense_rounding: DenseRounding = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Tell of MODEL's kernels which tile each has, its traffic and limit, and what else there was.
 
+    For example:
 
-def print_explained(kernels: Sequence[Mapping[str, Any]]) -> None:
-    """Print one row for each kernel, in the order in which they run."""
-    rows = [
-        (
-            escape(k["layers"][0] if k["layers"] else ""),
-            k["operator"],
-            k["strategy"],
-            escape(k["knobs"]) or "-",
-            "-" if k["cycles"] is None else f"{k['cycles']:,}",
+        slipway explain mobilenet.onnx
+
+        slipway explain mobilenet.onnx --tuning-records m.records --database m.tuning.sqlite
+
+        slipway explain mobilenet.onnx --target "llvm -mcpu=cortex-a72" --kernel depthwise
+
+        slipway explain mobilenet.onnx --target qualcomm/adreno-6xx
+    """
+    from slipway.target import Target
+    from slipway.transform.context import PassContext
+    from slipway.tuning.database import Database
+    from slipway.tuning.explain import explain_model
+    from slipway.tuning.explain_gpu import explain_gpu_model
+
+    model.stat()
+    chosen = Target(target)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
+    with console.step(f"Reading {model}"):
+        module, parameters = options.read(model, chosen)
+    config: dict[str, Any] = {}
+    if tuning_records is not None:
+        config["schedules.records"] = str(tuning_records)
+    known = Database(database) if database is not None else None
+    with PassContext(opt_level=3, config=config):
+        tell = explain_model if chosen.kind.is_cpu else explain_gpu_model
+        found: list[Any] = list(tell(module, chosen, parameters, known, measured_on))
+    if kernel is not None:
+        every, found = (
+            found,
+            [e for e in found if any(kernel in n for n in (*e.task.layers, str(e.task)))],
         )
-        for k in kernels
-    ]
-    columns = ("node", "operator", "strategy", "knobs", "predicted cycles")
-    console.table(columns, rows, text_columns=4)
-    console.out.print(
-        'Another choice: PassContext(config={"schedules.force": {OPERATOR: {"strategy": NAME, '
-        "KNOB: VALUE}}}). Predicted cycles are those of one core for the strategy's main loop."
-    )
+        if every and not found:
+            names = ", ".join((e.task.layers or (e.task.name,))[0] for e in every[:most])
+            raise ArgumentValueError(
+                f"no kernel with more than one way to compute it has {kernel!r} in the name of "
+                f"its node or operator; --kernel takes a part of one, {names} for example"
+            )
+    found = found[:most]
+    if as_json:
+        print(json.dumps([e.values for e in found], indent=1))
+        return
+    for each in found:
+        name = each.task.layers[0] if each.task.layers else each.task.name
+        calls = f", {each.task.weight} times in the model" if each.task.weight > 1 else ""
+        console.out.print(f"[bold]{escape(name)}[/]: {escape(str(each.task))}{calls}")
+        console.out.print(escape(each.paragraph) + "\n")
+    if not found:
+        console.out.print("No kernel of this model can be computed in more than one way.")
