@@ -10,7 +10,7 @@ import numpy as np
 from slipway import dtypes
 from slipway.relay.op_registry import BadArgument, const
 from slipway.relay.ops.build import call, scalar, take, typed, where
-from slipway.relay.ops.checks import integers, need_integral, normal_axis
+from slipway.relay.ops.checks import as_extents, integers, need_integral, normal_axis
 
 if TYPE_CHECKING:
     from slipway.relay.expr import ExprLike, Extents
@@ -43,11 +43,12 @@ def mirror_pad(data: ExprLike, pad_width: Sequence[Extents], mode: str = "SYMMET
         raise BadArgument("mode", f"is {mode!r}; use SYMMETRIC or REFLECT")
     if len(pad_width) != own.rank:
         raise BadArgument("pad_width", f"{pad_width} must have a pair for each axis of {own}")
-    made = call("nn.pad", x, pad_width, pad_mode=kind)
-    widths = made.attrs.pad_width
-    if any(amount < 0 for pair in widths for amount in pair):
-        raise BadArgument("pad_width", f"{pad_width} crops {own}")
-    return made if any(map(any, widths)) else x
+    widths = [as_extents(amounts, 2, "pad_width") for amounts in pad_width]
+    for pair, extent in zip(widths, own.shape, strict=True):
+        most = extent if kind == "symmetric" else extent - 1
+        if any(amount < 0 or amount > most for amount in pair):
+            raise BadArgument("pad_width", f"{pad_width} reaches beyond {own}")
+    return call("nn.pad", x, widths, pad_mode=kind) if any(map(any, widths)) else x
 
 
 def fifo_buffer(data: ExprLike, buffer: ExprLike, axis: int) -> Any:
