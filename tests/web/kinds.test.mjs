@@ -70,7 +70,7 @@ test("inputs are given by name", async () => {
 test("inputs that share an open dimension", async () => {
   const model = await open("two_open");
   const image = [[[1, 2], [3, 4]]];
-  await assert.rejects(model.run({ image }), { name: "ExecutionError", message: /'x'.*Set it again/ });
+  await assert.rejects(model.run({ image }), { name: "ExecutionError", message: /'x'.*Set it so/ });
   const found = await model.run({ image, x: [[1, 2, 3]] });
   assert.deepEqual(model.outputs.map(({ name }) => [...found[name]]), [[4, 6], [6]]);
   await assert.rejects(model.run({ image: [1, 2, 3, 4] }), { message: /give nested arrays, or a tensor/ });
