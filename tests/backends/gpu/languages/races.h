@@ -38,8 +38,8 @@ inline bool in(const std::vector<Range> &ranges, uintptr_t at) {
 }
 
 inline bool of_own_stack(uintptr_t at) {
-  const std::vector<char> &stack = now.stacks[now.at];
-  return at >= (uintptr_t)stack.data() && at < (uintptr_t)(stack.data() + stack.size());
+  const uintptr_t stack = (uintptr_t)now.stacks[now.at].get();
+  return at >= stack && at < stack + STACK_BYTES;
 }
 
 inline bool conflicts(const Access &other, const Access &self, bool is_shared) {

@@ -11,6 +11,7 @@
 #include <ucontext.h>
 
 #include <cmath>
+#include <memory>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -22,11 +23,14 @@ struct uint3 {
 
 namespace slw {
 
+/* Not written before it is used: a library that stays loaded keeps the pages that were touched. */
+constexpr size_t STACK_BYTES = size_t{256} << 10;
+
 struct Block {
   uint3 block{}, thread{};
   ucontext_t home{};
   std::vector<ucontext_t> fibres;
-  std::vector<std::vector<char>> stacks;
+  std::vector<std::unique_ptr<char[]>> stacks;
   std::vector<uint3> indices;
   std::vector<char> done;
   size_t at = 0;
@@ -64,12 +68,14 @@ inline int run_block(uint3 block, const size_t *size, void (*body)(void *), void
   now.indices.resize(count);
   now.done.assign(count, 0);
   for (size_t i = 0; i < count; ++i) {
-    now.stacks[i].resize(size_t{256} << 10);
+    if (now.stacks[i] == nullptr) {
+      now.stacks[i].reset(new char[STACK_BYTES]);
+    }
     now.indices[i] = {(unsigned)(i % size[0]), (unsigned)(i / size[0] % size[1]),
                       (unsigned)(i / size[0] / size[1])};
     getcontext(&now.fibres[i]);
-    now.fibres[i].uc_stack.ss_sp = now.stacks[i].data();
-    now.fibres[i].uc_stack.ss_size = now.stacks[i].size();
+    now.fibres[i].uc_stack.ss_sp = now.stacks[i].get();
+    now.fibres[i].uc_stack.ss_size = STACK_BYTES;
     now.fibres[i].uc_link = nullptr;
     makecontext(&now.fibres[i], begin, 0);
   }
