@@ -105,6 +105,8 @@ quantize DIGITS --calibration folder
 quantize DIGITS --calibration empty.npz
 validate DIGITS --dataset text.txt
 tune DIGITS --trials 0
+tune DIGITS --board mps2-an386 --builders 2
+tune DIGITS --transfer missing --database x
 compare ok.tar
 nonsense
 run

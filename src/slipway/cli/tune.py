@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -119,9 +120,14 @@ def tune(
     from slipway.tuning.tune import Budget, tune_model
 
     model.stat()
+    elsewhere = {
+        "--builders": builders, "--core": core, "--database": database, "--report": report,
+        "--rpc-host": rpc_host, "--tracker": tracker,
+    }  # fmt: skip
     if board is not None:
         from slipway.cli.tune_board import tune_on_board
 
+        without_effect("--board", "counts instructions in the board's emulator", elsewhere)
         options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
         tune_on_board(model, board, output or Path(f"{model.stem}.records"), options, as_json)
         return
@@ -134,6 +140,8 @@ def tune(
         module, parameters = options.read(model, chosen)
     records = output or Path(f"{model.stem}.records")
     if transfer is not None:
+        elsewhere.pop("--core")  # whose target is meant
+        without_effect("--transfer", "measures nothing", elsewhere)
         write_foretold(module, chosen, parameters, transfer, records)
         return
     known = Database(database or f"{model.stem}.tuning.sqlite")
@@ -216,6 +224,15 @@ def write_foretold(module: Any, target: Any, params: Any, place: str, records: P
         f"{records}: {len(found)} choices that trials of other targets speak for; none was "
         "measured on this one"
     )
+
+
+def without_effect(option: str, why: str, others: Mapping[str, object]) -> None:
+    """Raise OptionError for an option that was given beside one that leaves it without effect."""
+    for name, value in others.items():
+        if value is not None:
+            raise OptionError(
+                f"{option} {why}, so that {name} has no effect: leave one of them out"
+            )
 
 
 def runner_of(
