@@ -235,8 +235,8 @@ def _boxes(d, shape):
     middle = d.rng.integers(0, 40, (*shape, 2))
     sides = d.rng.integers(1, 25, (*shape, 2))
     boxes = np.concatenate([middle, middle + sides], -1) / 8
-    turned = d.rng.random(shape) < 0.1
-    boxes[turned] = boxes[turned][..., [2, 3, 0, 1]]
+    swapped = d.rng.random(shape) < 0.1
+    boxes[swapped] = boxes[swapped][..., [2, 3, 0, 1]]
     return boxes
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import slipway as tvm
 from slipway import relay, te
+from slipway.errors import TuningError
 from slipway.target import Target
 from slipway.tuning import experience
 from slipway.tuning.database import Database
@@ -115,6 +116,16 @@ def test_before_enough_is_known_the_order_stays(tmp_path):
         pytest.skip("lightgbm is not installed: pip install 'slipway-ml[tune]'")
     some = list(task.space.neighbours(task.space.default))[:5]
     assert known.ranked(some) == some
+    assert not known._features  # and nothing was lowered for it
+
+
+def test_a_damaged_database_is_told(tmp_path):
+    task, database = product(3, 40, 24), Database(tmp_path / "t.sqlite")
+    default = task.space.default
+    database.add(task, "a", [Measured(default, [1.0], 1.0)])
+    database.keep_loops(task, {default: ["no number"] * LENGTH})
+    with pytest.raises(TuningError, match=r"t\.sqlite is damaged.*no number"):
+        database.loops(LENGTH)
 
 
 def test_without_lightgbm_nothing_is_expected(tmp_path, monkeypatch):

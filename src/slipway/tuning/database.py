@@ -150,6 +150,10 @@ class Database:
         rows = [(task.key, c.text, json.dumps(list(row))) for c, row in described.items()]
         self._store.write([("insert into loops values (?, ?, ?) on conflict do nothing", rows)])
 
+    def count_loops(self) -> int:
+        """Return of how many candidates the loops are known."""
+        return int(self._rows("select count(*) from loops")[0][0])
+
     def loops(self, length: int) -> list[tuple[str, list[float], float]]:
         """Return the task, the loops and the score of every candidate that was measured.
 
@@ -161,6 +165,9 @@ class Database:
             f"where trial.kind = '' order by number desc limit {_MOST_LOOPS}"
         )
         found = [(task, self._json(text, list), score) for task, text, score in rows]
+        for _, row, score in found:
+            if not all(isinstance(n, int | float) for n in (score, *row)):
+                raise self._damaged(f"the loops of a candidate are {row!r}, its score {score!r}")
         return [(task, row, score) for task, row, score in found if len(row) == length]
 
     def records(self) -> list[dict[str, Any]]:

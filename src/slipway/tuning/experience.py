@@ -71,14 +71,21 @@ class Experience:
 
     def learn(self) -> None:
         """Grow trees from what the database has now, where much of it is new."""
+        count = self.database.count_loops()
+        if count < max(ENOUGH, NEWS * self._learned_from):
+            return
         rows = [(row, score) for _, row, score in self.database.loops(LENGTH)]
-        if len(rows) >= max(ENOUGH, NEWS * self._learned_from):
-            self._trees, self._learned_from = grown(rows), len(rows)
+        self._learned_from = count
+        if len(rows) >= ENOUGH:
+            self._trees = grown(rows)
 
-    def expected(self, rows: Sequence[Sequence[float]]) -> list[float] | None:
-        """Return the logarithms of the scores that are expected; None before enough is known."""
-        if self._trees is None:
-            return None
+    @property
+    def is_known(self) -> bool:
+        """Whether there are trees."""
+        return self._trees is not None
+
+    def expected(self, rows: Sequence[Sequence[float]]) -> list[float]:
+        """Return the logarithms of the scores that are expected, where there are trees."""
         return list(self._trees.predict(np.array(rows), num_threads=1))
 
 
@@ -101,10 +108,10 @@ class TaskExperience:
         Those of which no schedule can be made come last.
         """
         self.experience.learn()
-        rows = {c: row for c in candidates if (row := self.row(c)) is not None}
-        found = self.experience.expected(list(rows.values())) if rows else None
-        if found is None:
+        if not self.experience.is_known:  # no need to lower them
             return list(candidates)
+        rows = {c: row for c in candidates if (row := self.row(c)) is not None}
+        found = self.experience.expected(list(rows.values())) if rows else []
         scores = dict(zip(rows, found, strict=True))
         return sorted(candidates, key=lambda c: scores.get(c, math.inf))
 

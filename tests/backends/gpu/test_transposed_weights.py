@@ -1,4 +1,4 @@
-"""Dense layers with constant weights: neighbouring threads read weights that lie side by side."""
+"""Dense layers with constant weights: neighbouring threads read contiguous weights."""
 
 import numpy as np
 import pytest
