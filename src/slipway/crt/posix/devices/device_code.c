@@ -384,6 +384,13 @@ slw_status slw_device_module_open(const char *path, slw_module **out) {
   return SLW_OK;
 }
 
+static int library_code(const TVMFFIAny *args, int32_t num_args, const char **data,
+                        size_t *size) {
+  return (num_args == 1 && slw_any_get_bytes(&args[0], data, size) == SLW_OK)
+             ? 0
+             : slw_error_setf("TypeError", "the code of a library for its devices is bytes");
+}
+
 /* (code bytes of a library): see slw_device_code_add. */
 int slw_packed_device_code(void *handle, const TVMFFIAny *args, int32_t num_args,
                            TVMFFIAny *result) {
@@ -391,8 +398,8 @@ int slw_packed_device_code(void *handle, const TVMFFIAny *args, int32_t num_args
   size_t size = 0;
   (void)handle;
   (void)result;
-  if (num_args != 1 || slw_any_get_bytes(&args[0], &data, &size) != SLW_OK) {
-    return slw_error_setf("TypeError", "device_code takes bytes");
+  if (library_code(args, num_args, &data, &size) != 0) {
+    return -1;
   }
   return (slw_device_code_add(data, size, "the library") == SLW_OK) ? 0 : -1;
 }
@@ -404,8 +411,8 @@ int slw_packed_device_drop(void *handle, const TVMFFIAny *args, int32_t num_args
   size_t size = 0;
   (void)handle;
   (void)result;
-  if (num_args != 1 || slw_any_get_bytes(&args[0], &data, &size) != SLW_OK) {
-    return slw_error_setf("TypeError", "device_drop takes bytes");
+  if (library_code(args, num_args, &data, &size) != 0) {
+    return -1;
   }
   slw_device_code_drop(data, size);
   return 0;
