@@ -221,3 +221,11 @@ def test_a_name_that_is_not_utf8(tmp_path, words):
     done = process("check", b"none\xff.onnx", cwd=tmp_path)
     assert done.returncode == 11
     assert rb"none\udcff.onnx: No such file" in done.stderr
+
+
+def test_commands_that_an_error_gives_can_be_pasted():
+    error = CliRunner().invoke(app, ["run", "my model.onnx"]).exception
+    assert error is not None
+    assert "slipway compile 'my model.onnx' -o 'my model.tar' && slipway run 'my model.tar'" in (
+        describe(error)
+    )

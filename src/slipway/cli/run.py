@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -88,10 +89,10 @@ def run(
         hint = did_you_mean(fill_mode, FILL_MODES)
         raise OptionError(f"--fill-mode {fill_mode}: not one of {known}.{hint}")
     if artifact.suffix.lower() in FORMATS:
-        made = artifact.with_suffix(".tar").name
+        made = shlex.quote(artifact.with_suffix(".tar").name)
         raise ExecutionError(
             f"{artifact} is a model file, and run takes what was compiled of it: "
-            f"slipway compile {artifact} -o {made} && slipway run {made}"
+            f"slipway compile {shlex.quote(str(artifact))} -o {made} && slipway run {made}"
         )
     connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
     if threads is not None:
