@@ -20,7 +20,7 @@ from slipway.errors import (
     RPCTimeoutError,
     ToolchainError,
 )
-from slipway.farm import known, remote
+from slipway.farm import known, place, remote
 from slipway.farm.ssh import Host
 from slipway.toolchain import emulators, native
 from slipway.version import VERSION
@@ -373,3 +373,23 @@ def test_the_commands(machine, monkeypatch, tmp_path):
     assert slipway("add", "pi@board").returncode == 9
     assert slipway("remove", "pi@board").returncode == 9
     assert "was not known" in slipway("remove", "pi@board", "--forget").stdout
+
+
+def test_a_stopped_server_that_nobody_waits_for_is_not_waited_for(tmp_path):
+    """As in a container whose first process does not ask how others ended."""
+    folder, tools = tmp_path / place.FOLDER, tmp_path / "tools"
+    folder.mkdir()
+    tools.mkdir()
+    (tools / "sleep").write_text(f'#!/bin/sh\necho >>"{tmp_path}/slept"\nexec /bin/sleep "$@"\n')
+    (tools / "sleep").chmod(0o755)
+    server = subprocess.Popen(
+        ["/bin/sh", "-c", "# slipway-server\nread line"], stdin=subprocess.PIPE
+    )
+    (folder / "pid").write_text(str(server.pid))
+    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
+    subprocess.run(["sh", "-c", place.STOPPED], cwd=tmp_path, env=environment, check=True)
+    slept = (tmp_path / "slept").read_text() if (tmp_path / "slept").exists() else ""
+    assert len(slept) < 8  # of 10: it was seen to have ended
+    server.communicate()
+    assert server.returncode == -15  # only now
+    assert not (folder / "pid").exists()

@@ -67,9 +67,11 @@ TOKEN_WRITTEN = f"umask 077 && cat >{TOKEN}"
 START_WRITTEN = f"cat >{START} && chmod 700 {START}"
 UNIT_WRITTEN = f"mkdir -p {UNITS} && cat >{UNIT}"
 
+# `kill -0` would find a process that has ended until somebody asks how, which is never where the
+# first process of a container adopts it.
 STOPPED = (
     f'if {_IS_OURS}; then kill "$pid"; for i in 1 2 3 4 5 6 7 8 9 10; do '
-    f'if kill -0 "$pid" 2>/dev/null; then sleep 0.5 2>/dev/null || sleep 1; fi; done; '
+    f"if {_IS_OURS}; then sleep 0.5 2>/dev/null || sleep 1; fi; done; "
     f'kill -9 "$pid" 2>/dev/null; fi; rm -f {FOLDER}/pid'
 )
 UNIT_STARTED = (
