@@ -140,12 +140,12 @@ class ProxyServer:
         they send, are refused there.
         """
         self._port = listener.getsockname()[1]
-        serving = [receive_guests(listener, self._handle, self._tls, READ_AHEAD_BYTES)]
-        if plain_devices is not None:
-            serving.append(
-                receive_guests(plain_devices, self._handle_plain_device, None, READ_AHEAD_BYTES)
-            )
-        await asyncio.gather(*serving)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(receive_guests(listener, self._handle, self._tls, READ_AHEAD_BYTES))
+            if plain_devices is not None:
+                group.create_task(
+                    receive_guests(plain_devices, self._handle_plain_device, None, READ_AHEAD_BYTES)
+                )
 
     async def _handle_plain_device(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, guest: Guest
