@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from slipway import rpc
+from slipway import nd, rpc
 from slipway.errors import SlipwayError
 
 UNTIMELY = [-1, math.inf, math.nan, 1e10, "5", True]
@@ -106,3 +106,36 @@ def test_session_keeps_its_time_when_it_is_given_none(remote):
             remote.timeout = value
     assert remote.timeout == before
     assert remote.ping(b"x") == b"x"
+
+
+def test_names_that_no_device_knows(remote):
+    """Also longer ones than the protocol carries: they cost no session."""
+    with pytest.raises(AttributeError, match="no global function"):
+        remote.get_function("f" * 201)
+    for name in ("\ud800", 5, None):
+        for ask in (remote.get_function, remote.download, lambda n: remote.upload(b"x", n or 5)):
+            refuses(lambda ask=ask, name=name: ask(name), "name")
+    refuses(lambda: remote.upload(None), "upload takes bytes or a file's path")
+    assert remote.ping(b"x") == b"x"
+
+
+def test_names_with_marks_that_end_lines_elsewhere(remote):
+    for name in ("a\u2028b", "c\u2029d e"):
+        remote.upload(b"x", name)
+    assert {"a\u2028b", "c\u2029d e"} <= set(remote.listdir())
+
+
+def test_arguments_that_cannot_travel(remote, kernels):
+    remote.upload(kernels)
+    module = remote.load_module("kernels.so")
+    refuses(lambda: module["segfault"]("\ud800"), "argument 0 .* no Unicode text")
+    for what, value in {"number": 2**31, "repeat": 1.5, "min_repeat_ms": "3"}.items():
+        refuses(lambda w=what, v=value: module.time_evaluator("segfault", **{w: v}), f"^{what}=")
+    assert remote.ping(b"x") == b"x"
+
+
+@pytest.mark.parametrize("shape", [("a",), None, (1.5,), "ab", 2.0], ids=str)
+def test_shapes_that_are_none(remote, shape):
+    """Half an extent was cut off, here and there."""
+    for device in (None, remote.cpu(0)):
+        refuses(lambda device=device: nd.empty(shape, "float32", device), "is no shape")

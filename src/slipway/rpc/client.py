@@ -14,7 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from slipway.errors import ArgumentValueError, RPCConnectionError, RPCError, RPCTimeoutError
+from slipway.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    RPCConnectionError,
+    RPCError,
+    RPCTimeoutError,
+)
 from slipway.rpc import batch, chain, checks
 from slipway.rpc.array import RemoteNDArray
 from slipway.rpc.callbacks import Callbacks
@@ -182,6 +188,11 @@ class RPCSession:
                 )
             content: Any = data
         else:
+            if not isinstance(data, str | os.PathLike):
+                raise ArgumentTypeError(
+                    f"upload takes bytes or a file's path, not {type(data).__name__}; of an array, "
+                    "its tobytes()."
+                )
             path = Path(os.fspath(data))
             target = path.name if target is None else target
             try:
@@ -191,7 +202,7 @@ class RPCSession:
         self._upload(content, target)
 
     def _upload(self, content: Any, target: str) -> None:
-        raw = target.encode()
+        raw = checks.text(target, "a file's name").encode()
         _check_name_size(raw)
         view = memoryview(content).cast("B")
         with self.link.lock:
@@ -231,10 +242,10 @@ class RPCSession:
             lines = get_result(self, self.link.call(Code.FILE_LIST, 0))
         if not isinstance(lines, str):
             raise self.link.broken("something else than a list of files")
-        return sorted(line.partition(" ")[2] for line in lines.splitlines())
+        return sorted(line.partition(" ")[2] for line in lines.split("\n") if line)
 
     def _put_name(self, name: str) -> int:
-        raw = name.encode()
+        raw = checks.text(name, "a file's name").encode()
         _check_name_size(raw)
         size = 8 + padded(len(raw) + 1)
         struct.pack_into("<II", self.link.request, 0, len(raw), 0)
