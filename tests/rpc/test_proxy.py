@@ -1,15 +1,21 @@
 """Proxies: devices and clients that both dial out."""
 
+import asyncio
+import gc
 import os
 import signal
 import socket
+import struct
 import time
 
 import numpy as np
 import pytest
+from tests.rpc.raw import Raw, hello
 
 from slipway import nd, rpc
 from slipway.errors import RemoteError, RPCConnectionError, RPCError
+from slipway.rpc.protocol import REGISTER_BUSY, Code, Role, frame
+from slipway.rpc.proxy import ProxyServer
 
 
 def wait_for(condition, seconds=20.0):
@@ -137,3 +143,53 @@ def static_server_behind(tmp_path):
         )
 
     return start
+
+
+def register(key, lease=b""):
+    """The greeting and REGISTER of a device, which is busy with `lease` if it has one."""
+    head = struct.pack("<IIII", 1, REGISTER_BUSY if lease else 0, len(lease), 0)
+    words = frame(Code.REGISTER, 2, head + lease + bytes(2))
+    return hello(role=Role.DEVICE, key=key) + words
+
+
+def test_lease_stays_with_the_connection_that_came_later(proxy):
+    """A device whose connection broke registers anew before the proxy has missed the old one."""
+    lease = b"0123456789abcdef" * 2
+    old, new = (Raw(proxy, greet=False) for _ in range(2))
+    for connection in (old, new):
+        connection.send(register(b"back", lease))
+        assert [connection.receive()[0] for _ in range(2)] == [Code.WELCOME, Code.RETURN]
+    old.close()
+    wait_for(lambda: len(devices_of(proxy, "back")) == 1)
+    client = Raw(proxy, greet=False)
+    client.send(hello(key=b"back:" + lease))
+    assert new.receive()[0] == Code.OPEN
+    for connection in (client, new):
+        connection.close()
+
+
+def devices_of(proxy, key):
+    with rpc.connect_tracker("127.0.0.1", proxy.port) as tracker:
+        return [d for d in tracker.summary()["server_info"] if d["key"].startswith(f"server:{key}")]
+
+
+def test_proxy_that_stops_leaves_no_task_behind():
+    """What nobody waits for any more is told to the operator as a traceback of ours."""
+    told = []
+
+    async def scenario():
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: told.append(what))
+        listener = socket.create_server(("127.0.0.1", 0))
+        serving = asyncio.ensure_future(ProxyServer().serve(listener))
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(register(b"board"))
+        await reader.readexactly(16 + 96 + 16)  # WELCOME, and RETURN of REGISTER
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        writer.close()
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(scenario())
+    gc.collect()
+    assert not told

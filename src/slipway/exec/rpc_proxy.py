@@ -116,7 +116,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"INFO:root:RPCProxy: {words} {address}", file=sys.stderr, flush=True)
 
     async def serve_all() -> None:
-        await asyncio.gather(*serving)
+        async with asyncio.TaskGroup() as group:  # the page ends its answers before all ends
+            for one in serving:
+                group.create_task(one)
 
     with contextlib.suppress(asyncio.CancelledError):
         asyncio.run(run_until_stopped(serve_all(), arguments.watch_fd))

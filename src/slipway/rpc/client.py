@@ -14,8 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from slipway.errors import ArgumentValueError, RPCConnectionError, RPCError, RPCTimeoutError
-from slipway.rpc import batch, chain
+from slipway.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    RPCConnectionError,
+    RPCError,
+    RPCTimeoutError,
+)
+from slipway.rpc import batch, chain, checks
 from slipway.rpc.array import RemoteNDArray
 from slipway.rpc.callbacks import Callbacks
 from slipway.rpc.connections.tls import TLSOption, client_context, plain_end, wrap
@@ -61,6 +67,8 @@ class RPCSession:
 
     @timeout.setter
     def timeout(self, seconds: float | None) -> None:
+        if seconds is not None:
+            seconds = checks.seconds(seconds, "timeout")
         self._timeout = seconds
         self.call_timeout_ms = 0 if seconds is None else max(1, round(seconds * 1000))
         if seconds is not None:
@@ -180,6 +188,11 @@ class RPCSession:
                 )
             content: Any = data
         else:
+            if not isinstance(data, str | os.PathLike):
+                raise ArgumentTypeError(
+                    f"upload takes bytes or a file's path, not {type(data).__name__}; of an array, "
+                    "its tobytes()."
+                )
             path = Path(os.fspath(data))
             target = path.name if target is None else target
             try:
@@ -189,7 +202,7 @@ class RPCSession:
         self._upload(content, target)
 
     def _upload(self, content: Any, target: str) -> None:
-        raw = target.encode()
+        raw = checks.text(target, "a file's name").encode()
         _check_name_size(raw)
         view = memoryview(content).cast("B")
         with self.link.lock:
@@ -229,10 +242,10 @@ class RPCSession:
             lines = get_result(self, self.link.call(Code.FILE_LIST, 0))
         if not isinstance(lines, str):
             raise self.link.broken("something else than a list of files")
-        return sorted(line.partition(" ")[2] for line in lines.splitlines())
+        return sorted(line.partition(" ")[2] for line in lines.split("\n") if line)
 
     def _put_name(self, name: str) -> int:
-        raw = name.encode()
+        raw = checks.text(name, "a file's name").encode()
         _check_name_size(raw)
         size = 8 + padded(len(raw) + 1)
         struct.pack_into("<II", self.link.request, 0, len(raw), 0)
@@ -342,10 +355,14 @@ def connect(
 
     """
     del enable_logging
+    checks.text(url, "the server's address")
+    checks.secret(token)
     is_unix = url.startswith("unix:")
     if port is None and not is_unix:
         raise RPCError(f"connect({url!r}) needs a port.")
     port = port or 0
+    if timeout is not None:
+        timeout = checks.seconds(timeout, "timeout")
     peer = url if is_unix else f"{url}:{port}"
     starter = f"python -m slipway.exec.rpc_server --host {url}"
     context = None if is_unix else client_context(tls)
@@ -406,8 +423,10 @@ def _print(stream: int, text: str) -> None:
 
 def open_socket(host: str, port: int, timeout_s: float, starter: str) -> socket.socket:
     """Return a connection; `starter` is the command that a message suggests."""
-    is_unix = host.startswith("unix:")
+    is_unix = checks.text(host, "the address").startswith("unix:")
     peer = host if is_unix else f"{host}:{port}"
+    if not is_unix:
+        port = checks.whole(port, "port")
     if not is_unix and not 0 < port < 65536:  # the system would take a part of the number
         raise RPCConnectionError(
             f"cannot connect to {peer}: {port} is no port; a port is a number from 1 to 65535."

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from slipway import dtypes
 from slipway.rpc import array
 from slipway.rpc.protocol import Tag
 from slipway.rpc.values import MAKERS
 from slipway.runtime.devices import Device, DeviceProperties
+from slipway.runtime.ndarray import extents_of
 
 if TYPE_CHECKING:
     from slipway.dtypes import DTypeLike
@@ -67,10 +66,9 @@ class RemoteDevice(DeviceProperties):
         self, shape: tuple[int, ...] | int, dtype: DTypeLike = "float32"
     ) -> array.RemoteNDArray:
         """Allocate a tensor on this device."""
-        extents = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
         return array.allocate(
             self.session,
-            tuple(int(extent) for extent in extents),
+            extents_of(shape),
             dtypes.canonical(dtype),
             self.device_type,
             self.device_id,

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from slipway.rpc import native
+from slipway.rpc import checks, native
 from slipway.rpc.client import Output, RPCSession, greeted
 from slipway.rpc.server import ServerOptions, serve
 
@@ -85,6 +85,7 @@ class PopenSession(RPCSession):
         output: bool | Output = False,
         is_quiet: bool = False,
     ) -> None:
+        checks.seconds(timeout, "timeout")
         environment = None
         if command is None:
             native.library()  # building it may take longer than a greeting waits

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.errors import ExecutionError
+from slipway.rpc import checks
 from slipway.rpc.array import RemoteNDArray, allocate
 from slipway.rpc.link import REPLY, UNSENT
-from slipway.rpc.protocol import Code, Tag
+from slipway.rpc.protocol import NAME_MAX_BYTES, Code, Tag
 from slipway.rpc.values import MAKERS, Remote, get_result, put_args
 from slipway.runtime.function_table import MAIN, FunctionTable
 from slipway.runtime.graph.input_values import call_kernel
@@ -77,7 +78,9 @@ def put_call(session: RPCSession, function: int, args: tuple[Any, ...]) -> int:
 
 def get_function(session: RPCSession, module: int, name: str) -> RemoteFunction | None:
     """Look a function up in module handle `module`, or (0) among the device's global ones."""
-    raw = name.encode()
+    raw = checks.text(name, "a function's name").encode()
+    if len(raw) > NAME_MAX_BYTES:
+        return None  # a longer name cannot be asked for, and nothing has it
     with session.link.lock:
         session.begin_step()
         request = session.link.request
@@ -152,6 +155,15 @@ class RemoteModule(Remote, FunctionTable):
         the device.  One round trip measures everything.
         """
         del dev
+        for what, count in {
+            "number": number,
+            "repeat": repeat,
+            "min_repeat_ms": min_repeat_ms,
+            "limit_zero_time_iterations": limit_zero_time_iterations,
+            "cooldown_interval_ms": cooldown_interval_ms,
+            "repeats_to_cooldown": repeats_to_cooldown,
+        }.items():
+            checks.whole(count, what, -(2**31), 2**31 - 1)
         session = self.session
         function = self.get_function(func_name)
         preproc = (

@@ -12,9 +12,11 @@ import hmac
 import os
 import socket
 import struct
+import time
 from dataclasses import dataclass
 
 from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
+from slipway.rpc import checks
 from slipway.version import VERSION
 
 MAGIC = b"SLIPWAY\n"
@@ -238,11 +240,14 @@ def greet(
     """Introduce this client on a fresh connection; with a token, both ends prove that they have it.
 
     `wants_proof` false leaves that to the device: for what this process started itself, and for a
-    cable.  The socket's timeout bounds every step.  Raises RPCConnectionError, RPCTimeoutError, or
-    RPCError with the device's own reason for refusing.
+    cable.  The socket's timeout bounds all of it, however the peer divides its bytes.  Raises
+    RPCConnectionError, RPCTimeoutError, or RPCError with the device's own reason for refusing.
     """
+    checks.text(key, "the device key")
+    checks.secret(token)
+    session_timeout_s = checks.seconds(session_timeout_s, "session_timeout", "no limit")
     raw_name = f"slipway {VERSION} {name}".strip().encode("utf-8", "replace")[:NAME_MAX_BYTES]
-    raw_key = key.encode("utf-8", "surrogateescape")
+    raw_key = key.encode()
     if len(raw_key) > NAME_MAX_BYTES:
         raise RPCError(f"the device key {key!r} is longer than {NAME_MAX_BYTES} bytes.")
     if not key.isprintable():
@@ -252,11 +257,13 @@ def greet(
     timeout_ms = round(session_timeout_s * 1000)
     nonce = b""
     challenge = b""
+    limit_s = link.gettimeout()
+    end = None if limit_s is None else time.monotonic() + limit_s
     try:
         link.sendall(
             frame(Code.HELLO, 1, hello_payload(role, raw_key, raw_name, timeout_ms, features))
         )
-        code, payload = _receive(link)
+        code, payload = _receive(link, end)
         for _ in range(2):  # a proxy asks first, then the device behind it
             if code != Code.CHALLENGE:
                 break
@@ -269,11 +276,12 @@ def greet(
             nonce, challenge = os.urandom(32), payload[:32]
             mac = client_proof(token, challenge, nonce)
             link.sendall(frame(Code.AUTHENTICATE, 1, nonce + mac))
-            code, payload = _receive(link)
+            code, payload = _receive(link, end)
+        link.settimeout(limit_s)
     except TimeoutError as error:
         raise RPCTimeoutError(
             f"{peer} accepted the connection but did not answer the greeting within "
-            f"{link.gettimeout():g} s. Is it a Slipway RPC server, and is it alive?"
+            f"{limit_s:g} s. Is it a Slipway RPC server, and is it alive?"
         ) from error
     except OSError as error:
         raise RPCConnectionError(f"the connection to {peer} broke in the greeting: {error}.") from (
@@ -444,17 +452,28 @@ def _mac(token: str, label: bytes, first: bytes, second: bytes) -> bytes:
     return hmac.new(token.encode(), label + first + second, hashlib.sha256).digest()
 
 
-def _receive(link: socket.socket) -> tuple[int, bytes]:
-    size, code, flags, _, channel = HEADER.unpack(receive_exactly(link, HEADER.size))
+def _receive(link: socket.socket, end: float | None) -> tuple[int, bytes]:
+    head = receive_exactly(link, HEADER.size, end=end)
+    size, code, flags, _, channel = HEADER.unpack(head)
     if size > 2 * HELLO_MAX_BYTES or size % 8 or flags or channel:
         raise ConnectionError("the peer answered with something that is not this protocol")
-    return code, receive_exactly(link, size)
+    return code, receive_exactly(link, size, end=end)
 
 
-def receive_exactly(link: socket.socket, size: int, peer: str = "peer") -> bytes:
-    """Return the next `size` bytes.  Raises ConnectionError when the connection ends before."""
+def receive_exactly(
+    link: socket.socket, size: int, peer: str = "peer", *, end: float | None = None
+) -> bytes:
+    """Return the next `size` bytes.  Raises ConnectionError when the connection ends before.
+
+    Without `end` (of `time.monotonic`) the socket's timeout bounds the wait for each part.
+    """
     parts = bytearray()
     while len(parts) < size:
+        if end is not None:
+            left_s = end - time.monotonic()
+            if left_s <= 0:
+                raise TimeoutError("the time is over")
+            link.settimeout(left_s)
         part = link.recv(size - len(parts))
         if not part:
             raise ConnectionError(f"the {peer} closed the connection")

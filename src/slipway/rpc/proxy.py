@@ -140,12 +140,12 @@ class ProxyServer:
         they send, are refused there.
         """
         self._port = listener.getsockname()[1]
-        serving = [receive_guests(listener, self._handle, self._tls, READ_AHEAD_BYTES)]
-        if plain_devices is not None:
-            serving.append(
-                receive_guests(plain_devices, self._handle_plain_device, None, READ_AHEAD_BYTES)
-            )
-        await asyncio.gather(*serving)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(receive_guests(listener, self._handle, self._tls, READ_AHEAD_BYTES))
+            if plain_devices is not None:
+                group.create_task(
+                    receive_guests(plain_devices, self._handle_plain_device, None, READ_AHEAD_BYTES)
+                )
 
     async def _handle_plain_device(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, guest: Guest
@@ -230,13 +230,15 @@ class ProxyServer:
                 self._grant(lease, device)
             up = asyncio.ensure_future(self._pass_up(streams[0], tracker[1], device))
             down = asyncio.ensure_future(self._pass_down(tracker[0], device))
-            await asyncio.wait({up, down}, return_when="FIRST_COMPLETED")
-            for task in (up, down):
-                task.cancel()
-            await asyncio.gather(up, down, return_exceptions=True)
+            try:
+                await asyncio.wait({up, down}, return_when="FIRST_COMPLETED")
+            finally:  # the proxy may be stopping
+                for task in (up, down):
+                    task.cancel()
+                await asyncio.gather(up, down, return_exceptions=True)
         finally:
             tracker[1].close()
-            self._leases.pop(device.lease, None)
+            self._release(device)
             _log.info("%s is gone", device.key)
 
     async def _pass_up(
@@ -247,7 +249,7 @@ class ProxyServer:
             async with asyncio.timeout(SILENCE_TIMEOUT_S):
                 code, number, payload = await receive_any(reader)
             if code == Code.IDLE and lease_of(payload) in ("", device.lease):
-                self._leases.pop(device.lease, None)
+                self._release(device)
             send(tracker, code, number, payload)
             await tracker.drain()
 
@@ -261,9 +263,14 @@ class ProxyServer:
             await device.writer.drain()
 
     def _grant(self, lease: str, device: _Device) -> None:
-        self._leases.pop(device.lease, None)
+        self._release(device)
         device.lease = lease
         self._leases[lease] = device
+
+    def _release(self, device: _Device) -> None:
+        """Forget a device's lease, unless a later connection of the same device has it now."""
+        if self._leases.get(device.lease) is device:
+            del self._leases[device.lease]
 
     async def _connect_tracker(self, role: Role, key: str, name: str) -> Streams:
         streams: Streams

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
+from slipway.rpc import checks
 from slipway.rpc.client import CONNECT_TIMEOUT_S, RPCSession, connect, open_socket
 from slipway.rpc.connections.tls import TLSOption, client_context, wrap
 from slipway.rpc.protocol import (
@@ -36,6 +37,8 @@ _MAX_REPLY_BYTES = 64 << 20
 class TrackerSession:
     """A connection to a tracker; threads may share it, one request runs at a time."""
 
+    _socket: socket.socket | None = None
+
     def __init__(
         self,
         host: str,
@@ -48,11 +51,11 @@ class TrackerSession:
     ) -> None:
         self._tls = client_context(tls)
         self._tls_name = tls_name
-        self._admin_token = admin_token
+        self._admin_token = checks.secret(admin_token, "the administrator's token")
         self._address = (host, port)
+        checks.secret(token)
         self._token = os.environ.get("SLIPWAY_RPC_TOKEN") if token is None else token
         self._lock = threading.Lock()
-        self._socket: socket.socket | None = None
         self._number = 1
         with self._lock:
             self._connect()
@@ -105,7 +108,10 @@ class TrackerSession:
         Raises RPCTimeoutError with the reason when none became free.
 
         """
-        deadline = time.monotonic() + timeout
+        checks.text(key, "the kind of device")
+        checks.seconds(session_timeout, "session_timeout", "no limit")
+        priority = checks.whole(priority, "priority", -(2**31), 2**31 - 1)
+        deadline = time.monotonic() + checks.seconds(timeout, "timeout")
         failure: RPCError | None = None
         for _ in range(max(1, max_retry)):
             left = deadline - time.monotonic()
@@ -160,7 +166,8 @@ class TrackerSession:
 
     def kick(self, device: int, session: str) -> None:
         """End the session on a device; both as `summary` names them.  An administrator's act."""
-        raw = session.encode()
+        checks.whole(device, "device", 0, 2**32 - 1)
+        raw = checks.text(session, "the session").encode()
         request = struct.pack("<II", device, len(raw)) + raw + b"\0"
         self._exchange(Code.KICK, request, CONNECT_TIMEOUT_S)
 
@@ -169,6 +176,7 @@ class TrackerSession:
 
         An administrator's act.
         """
+        checks.whole(device, "device", 0, 2**32 - 1)
         self._exchange(Code.DRAIN, struct.pack("<II", device, on), CONNECT_TIMEOUT_S)
 
     def text_summary(self) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.errors import RPCError
+from slipway.rpc import checks
 from slipway.rpc.protocol import (
     DEVICE_VALUE,
     FLOAT_VALUE,
@@ -81,7 +82,7 @@ def _put_values(session: RPCSession, at: int, tail: int, args: Sequence[Any]) ->
         elif kind is float:
             FLOAT_VALUE.pack_into(buffer, at, _FLOAT, 0, arg)
         elif kind is str:
-            tail = _put_bytes(buffer, at, tail, _STR, arg.encode())
+            tail = _put_bytes(buffer, at, tail, _STR, _text(index, arg))
         elif arg is None:
             VALUE.pack_into(buffer, at, _NONE, 0, 0)
         elif kind is bool:
@@ -97,6 +98,10 @@ def _put_int(buffer: memoryview, at: int, index: int, arg: int) -> None:
         VALUE.pack_into(buffer, at, _INT, 0, arg)
     except struct.error:
         raise RPCError(f"argument {index} is {arg}, which does not fit into 64 bits.") from None
+
+
+def _text(index: int, arg: str) -> bytes:
+    return checks.text(arg, f"argument {index}").encode()
 
 
 def _room(buffer: memoryview, tail: int, size: int) -> None:
@@ -135,7 +140,7 @@ def _put_other(session: RPCSession, at: int, tail: int, index: int, arg: Any) ->
     elif isinstance(arg, float | np.floating):
         FLOAT_VALUE.pack_into(buffer, at, _FLOAT, 0, float(arg))
     elif isinstance(arg, str):
-        return _put_bytes(buffer, at, tail, _STR, arg.encode())
+        return _put_bytes(buffer, at, tail, _STR, _text(index, arg))
     elif isinstance(arg, bytes | bytearray | memoryview):
         return _put_bytes(buffer, at, tail, _BYTES, bytes(arg))
     elif hasattr(arg, "device_type") and hasattr(arg, "device_id"):

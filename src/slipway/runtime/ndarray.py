@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import operator
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -288,7 +289,7 @@ def empty(
     `shape` is an extent or a sequence of them; ``()`` makes a scalar, and extents may be 0.
     """
     device = ctx if device is None else device
-    extents = (shape,) if isinstance(shape, int) else tuple(int(extent) for extent in shape)
+    extents = extents_of(shape)
     if any(extent < 0 for extent in extents):
         raise ArgumentValueError(f"cannot make an array of shape {extents}: an extent is negative.")
     dtype = dtypes.canonical(dtype)
@@ -302,6 +303,18 @@ def empty(
         if device.device_type != 1:
             return _empty_on(device, extents, dtype)
     return NDArray(_allocate(extents, dtype))
+
+
+def extents_of(shape: int | Sequence[int]) -> tuple[int, ...]:
+    """Return a shape's extents; ArgumentTypeError for what is no extent or a sequence of them."""
+    try:
+        if hasattr(shape, "__index__"):
+            return (operator.index(shape),)
+        return tuple(map(operator.index, shape))
+    except TypeError as error:
+        raise ArgumentTypeError(
+            f"{shape!r} is no shape: it takes a whole number, or a sequence of them."
+        ) from error
 
 
 def _empty_on(device: Device, shape: tuple[int, ...], dtype: str) -> NDArray:

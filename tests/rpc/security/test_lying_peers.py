@@ -5,11 +5,12 @@ import json
 import socket
 import struct
 import threading
+import time
 
 import pytest
 
 from slipway import rpc
-from slipway.errors import RPCConnectionError, RPCError
+from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
 from slipway.rpc import protocol
 from slipway.rpc.protocol import HEADER, VALUE, Code, Failure, Role, Tag, error_payload, frame
 
@@ -53,6 +54,24 @@ def test_names_in_a_welcome_do_nothing_to_a_terminal():
 def test_welcome_against_the_specification(version, frame_bytes):
     with pytest.raises(RPCError, match="does not keep to"):
         greet(welcome(version, frame_bytes))
+
+
+def test_greeting_that_comes_byte_by_byte_has_one_deadline():
+    ours, theirs = socket.socketpair()
+
+    def drip():
+        with contextlib.suppress(OSError):
+            for byte in welcome():
+                theirs.sendall(bytes([byte]))
+                time.sleep(0.05)
+
+    dripping = threading.Thread(target=drip)
+    dripping.start()
+    with theirs:
+        with ours, pytest.raises(RPCTimeoutError, match=r"the greeting within 0\.2 s"):
+            ours.settimeout(0.2)
+            protocol.greet(ours, key="", session_timeout_s=0, token=None, peer="a peer")
+        dripping.join()
 
 
 def test_frames_as_large_as_no_client_makes_them():

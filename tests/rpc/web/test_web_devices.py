@@ -427,3 +427,20 @@ def test_headers_of_the_page(site):
     connection.request("GET", "/device/../pyproject.toml")
     assert connection.getresponse().status == 404
     connection.close()
+
+
+def test_answer_on_its_way_when_the_proxy_stops_is_no_traceback():
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        port = reserved.getsockname()[1]
+    command = [sys.executable, "-m", "slipway.exec.rpc_proxy", "--port", "0", "--web-port"]
+    with subprocess.Popen([*command, str(port)], stderr=subprocess.PIPE, text=True) as process:
+        while "browsers become devices" not in process.stderr.readline():
+            assert process.poll() is None
+        for _ in range(5):
+            with socket.create_connection(("127.0.0.1", port)) as link:
+                link.sendall(b"GET /icon.svg HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+                link.recv(1)
+        process.terminate()
+        told = process.stderr.read()
+    assert "Traceback" not in told
+    assert process.returncode == 0

@@ -1,7 +1,9 @@
 """The page and those who send it half of something, too much of it, or what it does not expect."""
 
+import asyncio
 import contextlib
 import http.client
+import itertools
 import json
 import resource
 import socket
@@ -12,6 +14,7 @@ from tests.rpc.web.test_web import TOKEN, Site
 
 from slipway.rpc.web import auth as web_auth
 from slipway.rpc.web import feed as web_feed
+from slipway.rpc.web import server as web_server
 
 
 @pytest.fixture
@@ -59,6 +62,31 @@ def test_half_sent_requests_keep_nobody_out(site, case):
             start = time.monotonic()
             assert site.ask("GET", "/api/farm")[0] == 200
             assert time.monotonic() - start < 5
+
+
+@pytest.mark.parametrize("path", ["/farm.js", "/api/events"])
+def test_who_does_not_read_is_put_out(site, monkeypatch, path):
+    """What it asks for fills its connection, which would stay for as long as it likes."""
+    monkeypatch.setattr(web_server, "STALL_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(web_feed, "PERIOD_S", 0.01)
+    site._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    numbers = [site.add("k" * 150, port=1 + k).number for k in range(100)]
+    with socket.socket() as link:
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        link.settimeout(20)
+        link.connect(("127.0.0.1", site.port))
+        link.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode() * 20)
+        deadline = time.monotonic() + 20
+        for turn in itertools.count():
+            site.run(lambda note: [site.farm.describe(n, note, ()) for n in numbers], f"{turn}")
+            # of the page, of its feed, and this one
+            if turn > 10 and site.run(lambda: len(asyncio.all_tasks(site.loop))) <= 4:
+                break
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        with contextlib.suppress(ConnectionResetError):
+            while link.recv(65536):
+                pass
 
 
 def test_body_that_ends_in_its_middle_is_no_defect_of_ours(site, caplog):

@@ -53,6 +53,7 @@ from slipway.frontends.onnx.settled_values import (
     settled_values,
     unknown_values,
 )
+from slipway.frontends.onnx.sparse import dense_array
 from slipway.frontends.onnx.stand_in import StandIns
 from slipway.frontends.onnx.values import (
     Counted,
@@ -298,14 +299,18 @@ class _Importer:
         values: dict[str, Value] = {"": None}
         for tensor in graph.initializer:
             array = self.weights[tensor.name] if is_aside(tensor) else array_of(tensor)
-            # Integers are mostly shapes and axes: they stay constants in either mode.
-            if self.freeze or not dtypes.is_float(array.dtype.name):
-                values[tensor.name] = Constant(array)
-            else:
-                values[tensor.name] = self._parameter(tensor.name, array)
-            if dtypes.is_float(array.dtype.name) or array.size > 16:
-                self.params[tensor.name] = array
+            values[tensor.name] = self._initializer(tensor.name, array)
+        for sparse in graph.sparse_initializer:
+            name = self.budget.node = sparse.values.name
+            values[name] = self._initializer(name, dense_array(sparse))
         return values
+
+    def _initializer(self, name: str, array: np.ndarray[Any, Any]) -> Value:
+        is_float = dtypes.is_float(array.dtype.name)
+        if is_float or array.size > 16:
+            self.params[name] = array
+        # Integers are mostly shapes and axes: they stay constants in either mode.
+        return Constant(array) if self.freeze or not is_float else self._parameter(name, array)
 
     def _parameter(self, name: str, array: np.ndarray[Any, Any]) -> Var:
         made = Var(name, TensorType(array.shape, array.dtype.name))

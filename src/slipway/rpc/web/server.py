@@ -22,6 +22,7 @@ from slipway.rpc.connections.reception import GREETING_TIMEOUT_S, Guest, Lobby, 
 MAX_CONNECTIONS_OF_ONE = 256  # address; answers on their way and event streams, too
 MESSAGE_MAX_BYTES = 4 << 20  # of one WebSocket message
 PING_INTERVAL_S = 10.0  # a page that went away is found in twice that time
+STALL_TIMEOUT_S = 60.0  # for a reader that has stopped to take what fills its connection
 _STOP_TIMEOUT_S = 3.0
 
 
@@ -31,6 +32,7 @@ class _Connection(H11Protocol):
     lobby: Lobby
     guest: Guest | None = None
     over: Callable[[], None]  # called when the connection has ended
+    stall: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -44,7 +46,16 @@ class _Connection(H11Protocol):
         super().on_response_complete()
         self._look()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.stall = self.loop.call_later(STALL_TIMEOUT_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._go_on()
+        super().resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
+        self._go_on()
         self._leave()
         super().connection_lost(exc)
         self.over()
@@ -77,6 +88,11 @@ class _Connection(H11Protocol):
         if self.guest is not None:
             self.guest.leave()
             self.guest = None
+
+    def _go_on(self) -> None:
+        if self.stall is not None:
+            self.stall.cancel()
+            self.stall = None
 
 
 class _Server(uvicorn.Server):
