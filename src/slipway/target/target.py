@@ -330,7 +330,18 @@ class Target:
     @property
     def upload_suffix(self) -> str:
         """The ending of a library that a device of this target loads."""
-        return ".wasm" if self.parsed_triple.table == "wasm" else ".tar"
+        return ".wasm" if self.parsed_triple.is_page else ".tar"
+
+    @property
+    def abi(self) -> str:
+        """LLVM's name of the calling convention: -mabi, or what RISC-V's registers allow."""
+        usual = ("lp64d" if self.has_feature("d") else "lp64") if self.arch == "riscv64" else ""
+        return str(self.attrs.get("mabi", usual))
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether threads of WebAssembly share its memory: `-mattr=+atomics`."""
+        return self.parsed_triple.is_page and self.has_feature("atomics")
 
     @cached_property
     def core(self) -> Core:
@@ -382,8 +393,8 @@ class Target:
         if "num-cores" in self.attrs:
             return (int(self.attrs["num-cores"]),)
         triple = self.parsed_triple
-        if triple.table == "wasm":  # without shared memory there is one thread
-            return USUAL_CORE_COUNTS if self.has_feature("atomics") else (1,)
+        if triple.is_page:  # without shared memory there is one thread
+            return USUAL_CORE_COUNTS if self.shares_memory else (1,)
         return (1,) if not self.kind.is_cpu or triple.is_bare else USUAL_CORE_COUNTS
 
     @property
