@@ -30,7 +30,7 @@ from slipway.transform.loop.simplify import simplify
 from slipway.transform.loop.storage_rewrite import storage_rewrite
 from slipway.transform.loop.unroll_loop import unroll_loop
 from slipway.transform.loop.vectorize_loop import vectorize_loop
-from slipway.transform.manager import Pass, PrimFuncPass, Setting, pass_of
+from slipway.transform.manager import Pass, PrimFuncPass, Setting, may_be_required, pass_of
 
 Change = Callable[[PrimFunc], PrimFunc]
 
@@ -193,3 +193,9 @@ __all__ = [
     "RemoveNoOp", "Simplify", "SkipAssert", "StorageFlatten", "StorageRewrite", "UnrollLoop",
     "VectorizeLoop", "prim_func_pass",
 ]  # fmt: skip
+
+
+may_be_required(
+    Simplify, StorageFlatten, FlattenBuffer, VectorizeLoop, UnrollLoop, LoopPartition,
+    InjectPrefetch, InjectDoubleBuffer, StorageRewrite, RemoveNoOp, prefix="tir.",
+)  # fmt: skip
