@@ -25,6 +25,7 @@ from slipway.transform.manager import Pass
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Call, Function
+    from slipway.target.target import TargetLike
 
 
 class Backend:
@@ -171,7 +172,7 @@ def backend_of(target: Target, what: str = "models") -> Backend:
     return backend
 
 
-def compile_target(target: Any, host: Any = None, what: str = "models") -> Target:
+def compile_target(target: TargetLike, host: TargetLike = None, what: str = "models") -> Target:
     """Return what a user gave as `target` as a Target that there is a backend for.
 
     Raises TargetError for several targets, for an unknown one, and where nothing compiles for it.

@@ -219,6 +219,9 @@ class Device(DeviceProperties):
         return f"{self.type_name}({self.device_id})"
 
 
+AnyDevice = Device | RemoteDevice
+
+
 def _type_number(name: str) -> int:
     word = name.split()[0] if name.split() else name
     word = _SYNONYMS.get(word, word)

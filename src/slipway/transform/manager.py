@@ -67,7 +67,7 @@ def always(setting: Setting) -> bool:
     return True
 
 
-def never_missed(node: Any) -> str:
+def never_missed(node: Node) -> str:
     """Return "": every node can go without the pass."""
     return ""
 
@@ -111,7 +111,7 @@ class Pass:
         """The pass itself: it has `name`, `opt_level` and `required` (the classic spelling)."""
         return self
 
-    def __call__(self, node: Any) -> Any:
+    def __call__(self, node: Node) -> Any:
         """Run on a module (an expression is made one) or on loops, and return the new node."""
         return run_pass(self, as_node(node), Setting())
 
@@ -243,7 +243,7 @@ def is_ours(function: Callable[..., Any]) -> bool:
     return str(getattr(function, "__module__", "")).partition(".")[0] == "slipway"
 
 
-def as_node(node: Any) -> Any:
+def as_node(node: Node) -> Any:
     """Return what passes run on: a module or loops as they are, another expression as a module."""
     if isinstance(node, (IRModule, PrimFunc)):
         return node
@@ -252,7 +252,7 @@ def as_node(node: Any) -> Any:
     return IRModule.from_expr(node)
 
 
-def run_passes(passes: Iterable[Pass], node: Any, setting: Setting) -> Iterator[tuple[Pass, Any]]:
+def run_passes(passes: Iterable[Pass], node: Node, setting: Setting) -> Iterator[tuple[Pass, Any]]:
     """Yield (pass, the node after it) for each pass that is a part of the compilation."""
     for step in passes:
         if setting.runs(step):
@@ -262,7 +262,7 @@ def run_passes(passes: Iterable[Pass], node: Any, setting: Setting) -> Iterator[
             _leave_out(step, node, "disabled_pass names it")
 
 
-def run_pass(step: Pass, node: Any, setting: Setting) -> Any:
+def run_pass(step: Pass, node: Node, setting: Setting) -> Any:
     """Run one pass with the instruments around it; a vetoed pass leaves the node as it is."""
     instruments = setting.context.instruments
     if instruments and not setting.context.requires(step.name):
