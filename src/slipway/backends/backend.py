@@ -12,7 +12,7 @@ import pkgutil
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.source import FunctionSource
@@ -26,6 +26,9 @@ from slipway.transform.manager import Pass
 if TYPE_CHECKING:
     from slipway.relay.expr import Call, Function
     from slipway.target.target import TargetLike
+
+
+Language = Literal["llvm", "c"]  # that programs are written in
 
 
 class Backend:
@@ -72,8 +75,8 @@ class Backend:
         """Return how many channels lie in a block between kernels; 0: layouts stay as they are."""
         return 0
 
-    def language(self, target: Target) -> str:
-        """Return what programs are written in: "llvm" or "c"."""
+    def language(self, target: Target) -> Language:
+        """Return what programs are written in."""
         return "c"
 
     def emit(
