@@ -1,6 +1,7 @@
 """Folders of tests and benchmarks: short enough to read, and no file taken for another."""
 
 import ast
+import importlib.util
 from collections import defaultdict
 from pathlib import Path
 
@@ -67,3 +68,18 @@ def test_no_file_is_taken_for_another_of_its_name():
                 if len(places[name]) > 1 or (places[name] and name.startswith("test_"))
             ]
     assert not unclear, "import by the whole name, from tests.…:\n" + "\n".join(unclear)
+
+
+def test_no_folder_hides_a_library():
+    """tests/frontends/torch and tests/llm are no packages: `import torch` finds the library there.
+
+    A folder without ``__init__.py`` gives way to a package of its name anywhere on the path.
+    """
+    packages = [path.parent for path in (ROOT / "tests").rglob("__init__.py")]
+    hidden = []
+    for folder in packages:
+        spec = importlib.util.find_spec(folder.name)
+        origin = Path(spec.origin) if spec is not None and spec.origin else folder
+        if not origin.is_relative_to(ROOT / "tests"):
+            hidden.append(folder.relative_to(ROOT).as_posix())
+    assert not hidden, f"rename, or take the __init__.py away: {hidden}"

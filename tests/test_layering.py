@@ -508,19 +508,39 @@ def test_folders_can_be_taken_in_at_a_glance():
 KNOWS_TARGETS = ("target", "backends", "toolchain")
 
 
+# The parts of a target's description: who compares one with a word decides for a processor.
+PARTS = re.compile(
+    r"\.(triple|parsed_triple\.\w+|mcpu|mtriple|mattr|features|llvm_features)\b"
+    r"|\b(?:target|chosen|triple)\.(?:cpu|arch|system|environment|table)\b"
+    r"|\b(?!spec\b|s\b)\w+\.kind\.name\b"  # torch's parts of a program have kinds too
+    r"|\bbackend(?:_of\(.*\))?\.name\b"
+)
+# Emitters of objects say what a format wants; declared instructions say which features they need.
+ASKED_OF_DECLARATIONS = ("slipway.ir.hardware", "slipway.ir.instructions.tiles")
+FORMATS = ("parsed_triple.object_format == 'elf'",)
+
+
 def asks_for_the_kind(node: ast.AST) -> bool:
-    """Return whether a node compares a target's kind or triple, or asks a processor's trait."""
+    """Return whether a node compares a part of a target with words, or asks for a feature."""
     if isinstance(node, ast.Attribute):
         return node.attr == "has_lane_fma"
-    if not isinstance(node, ast.Compare):
-        return False
-    whole = ast.unparse(node)
-    if "target.kind.name" in whole or "target.triple" in whole:
-        return True
-    return any(
-        isinstance(part, ast.Constant) and part.value == "thumb"
-        for part in (node.left, *node.comparators)
-    )
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr == "has_feature":
+            return True
+        looks = node.func.attr in ("startswith", "endswith", "find", "partition")
+        return looks and PARTS.search(ast.unparse(node.func.value)) is not None
+    if isinstance(node, ast.Compare):
+        words = [
+            part
+            for operand in (node.left, *node.comparators)
+            for part in ast.walk(operand)
+            if isinstance(part, ast.Constant) and isinstance(part.value, str)
+        ]
+        whole = ast.unparse(node)
+        if any(word.value == "thumb" for word in words):
+            return True
+        return bool(words) and PARTS.search(whole) is not None and not whole.endswith(FORMATS)
+    return False
 
 
 def test_kinds_of_target_are_asked_in_backends_only():
@@ -528,6 +548,7 @@ def test_kinds_of_target_are_asked_in_backends_only():
         f"{path.relative_to(SOURCE)}:{node.lineno}: {ast.unparse(node)}"
         for module, path in MODULES.items()
         if module.partition(".")[2].split(".")[0] not in KNOWS_TARGETS
+        and module not in ASKED_OF_DECLARATIONS
         for node in nodes_of(path)
         if asks_for_the_kind(node)
     ]

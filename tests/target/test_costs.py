@@ -11,9 +11,11 @@ from slipway.backends.cpu.schedules.attention.blocks import l1_score_bytes, scor
 from slipway.target import Target
 from slipway.target.cores import Core
 from slipway.target.costs import ANY_CORE, Costs
+from slipway.target.gpu_costs import GpuCosts
 
 ROOT = Path(__file__).parents[2]
 CPU = ROOT / "src" / "slipway" / "backends" / "cpu"
+GPU = CPU.parent / "gpu"
 # What chooses algorithms and tiles by predicted cycles and by sizes of caches.
 CHOOSERS = (
     "tile.py", "parts.py", "lowering/winograd_choice.py", "schedules/attention/blocks.py",
@@ -29,7 +31,7 @@ def rows():
     return {row[0].strip("`"): row[1:] for row in cells}
 
 
-@pytest.mark.parametrize("kind", [Core, Costs])
+@pytest.mark.parametrize("kind", [Core, Costs, GpuCosts])
 def test_every_field_has_its_row(kind):
     found = rows()
     for field in dataclasses.fields(kind):
@@ -42,7 +44,9 @@ def test_every_field_has_its_row(kind):
 
 
 def test_every_row_is_a_field_and_every_option_an_option():
-    names = {f.name for kind in (Core, Costs) for f in dataclasses.fields(kind)} - {"costs"}
+    names = {f.name for kind in (Core, Costs, GpuCosts) for f in dataclasses.fields(kind)} - {
+        "costs"
+    }
     found = rows()
     assert set(found) == names
     for name, cells in found.items():
@@ -73,7 +77,7 @@ def test_choosers_hold_no_fitted_number(file):
     assert not named
 
 
-# Numbers with a name of their own in backends/cpu that are no fits to a machine, and what they are.
+# Numbers with a name of their own in a backend that are no fits to a machine, and what they are.
 NO_FITS = {
     "lowering/join_groups.py": {"CUTTING": "multiply-adds, of copies"},
     "lowering/integer_products.py": {
@@ -121,9 +125,27 @@ NO_FITS = {
 }  # fmt: skip
 
 
-def test_no_number_of_the_cpu_backend_is_fitted_beside_the_description():
+NO_FITS_OF_GPUS = {
+    "limits.py": {"_PARAMETERS": "of a kernel, in every language"},
+    "schedules/attention.py": {
+        "_LANES": "a space", "_ROWS": "a space", "_MOST_HEADS": "blocks along y",
+    },
+    "schedules/generic.py": {"_THREADS": "a space"},
+    "schedules/matrix.py": {
+        "_BLOCKS": "a space", "_TILES": "a space", "(_WARP_ROWS, _WARP_COLUMNS)": "instructions",
+        "_PANEL_BYTES": "of an instruction's operands", "_FETCHED_BYTES": "of an instruction",
+        "(_LEFT_PAD, _RIGHT_PAD)": "banks of shared memory",
+    },
+    "schedules/rows.py": {"_LANES": "a space", "_ROWS": "a space"},
+    "schedules/shared.py": {"_BLOCKS": "a space", "_TILES": "a space", "_DEPTHS": "a space"},
+    "schedules/tile.py": {"_SIDE": "a space"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("folder", "listed"), [(CPU, NO_FITS), (GPU, NO_FITS_OF_GPUS)])
+def test_no_number_of_a_backend_is_fitted_beside_the_description(folder, listed):
     found: dict[str, set[str]] = {}
-    for path in sorted(CPU.rglob("*.py")):
+    for path in sorted(folder.rglob("*.py")):
         for node in ast.parse(path.read_text()).body:
             if not isinstance(node, ast.Assign | ast.AnnAssign):
                 continue
@@ -132,13 +154,14 @@ def test_no_number_of_the_cpu_backend_is_fitted_beside_the_description():
             if plain and numbers and all(type(n.value) in (int, float) for n in numbers):
                 target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
                 name = ast.unparse(target)
-                found.setdefault(path.relative_to(CPU).as_posix(), set()).add(name)
-    assert found == {file: set(names) for file, names in NO_FITS.items()}
+                found.setdefault(path.relative_to(folder).as_posix(), set()).add(name)
+    assert found == {file: set(names) for file, names in listed.items()}
 
 
-def test_every_number_is_read():
+@pytest.mark.parametrize("kind", [Costs, GpuCosts])
+def test_every_number_is_read(kind):
     sources = "".join(p.read_text() for p in (ROOT / "src/slipway").rglob("*.py"))
-    unread = [f.name for f in dataclasses.fields(Costs) if f".{f.name}" not in sources]
+    unread = [f.name for f in dataclasses.fields(kind) if f".{f.name}" not in sources]
     assert not unread
 
 

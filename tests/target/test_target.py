@@ -143,6 +143,25 @@ def test_how_long_sve_registers_are(words, bits, sve):
     assert [f for f in target.needed if f.startswith("sve-bits")] == [f"sve-bits-{sve}"] * (sve > 0)
 
 
+@pytest.mark.parametrize(
+    ("triple", "small"),
+    [("thumbv7em-none-eabi", True), ("arm-none-eabi", True), ("armv7e-m-none-eabi", True),
+     ("riscv32-unknown-none-elf", True), ("thumbv7-linux-gnueabihf", False), ("wasm32", False),
+     ("aarch64-none-elf", False), ("riscv32-unknown-linux-gnu", False)],
+)  # fmt: skip
+def test_which_processors_have_kilobytes(triple, small):
+    """Thumb is how code is written, not where it runs."""
+    assert Target(f"llvm -mtriple={triple}").parsed_triple.is_small is small
+
+
+@pytest.mark.parametrize(
+    ("words", "abi"),
+    [("-mattr=+m,+a,+f,+d,+c", "lp64d"), ("-mattr=-d", "lp64"), ("-mabi=lp64f", "lp64f")],
+)
+def test_the_calling_convention_of_riscv_is_that_of_its_registers(words, abi):
+    assert Target(f"llvm -mtriple=riscv64-linux-gnu {words}").abi == abi
+
+
 def test_a_page_is_no_microcontroller():
     """Its system is none, too; it has memory, and cores where workers share that."""
     page, threads, board = (
@@ -150,6 +169,8 @@ def test_a_page_is_no_microcontroller():
         for words in ("wasm32", "wasm32 -mattr=+atomics", "armv7m-none-eabi")
     )
     assert [t.parsed_triple.is_bare for t in (page, threads, board)] == [False, False, True]
+    assert [t.parsed_triple.is_page for t in (page, threads, board)] == [True, True, False]
+    assert [t.shares_memory for t in (page, threads, board)] == [False, True, False]
     assert page.core_counts == board.core_counts == (1,)
     assert threads.core_counts == Target("llvm -mtriple=aarch64-linux-gnu").core_counts
 

@@ -42,6 +42,20 @@ REFUSED = {
     "one pass": (lambda: Sequential(relay.transform.InferType()), "takes a list of passes"),
     "a name": (lambda: Sequential(["InferType"]), "item 0 is 'InferType', which is no pass"),
     "opt_level": (lambda: PassContext(opt_level="3"), "opt_level is a number from 0 to 4"),
+    "a level below the lowest": (lambda: PassContext(opt_level=-1), "from 0 to 4, got -1"),
+    "a required pass by a wrong name": (
+        lambda: module_pass(lambda m, c: m, name="mine", required=["FoldConstnt"]),
+        "required of the pass 'mine' names 'FoldConstnt', .* Did you mean 'FoldConstant'",
+    ),
+    "required passes as a text": (
+        lambda: Sequential([], required="InferType"),
+        "required of .* takes a list",
+    ),
+    "a required pass that takes arguments": (
+        lambda: module_pass(lambda m, c: m, name="mine", required=["AlterOpLayout"]),
+        "'mine' requires 'AlterOpLayout', .* in a Sequential",
+    ),
+    "a level of fusion": (lambda: relay.transform.FuseOps("2"), "fuse_opt_level is"),
     "an instrument without methods": (lambda: PassContext(instruments=[3]), "3 is none"),
     "a class of instruments": (lambda: PassContext(instruments=[Veto]), "is none; .* an object"),
     "one instrument": (lambda: PassContext(instruments=Veto("")), "instruments is a list"),
@@ -54,6 +68,33 @@ def test_what_has_no_effect_is_refused(case):
     make, message = REFUSED[case]
     with pytest.raises(LoweringError, match=message):
         make()
+
+
+def test_required_passes_run_before_one():
+    """However it is run, and an instrument sees them."""
+    seen = Veto("nothing")
+
+    @function_pass(opt_level=1, required=["FoldConstant", "InferType"])
+    def mine(function, module, context):
+        assert not isinstance(function.body.args[1], relay.Call)
+        return function
+
+    x = relay.var("x", shape=(2,))
+    sum_ = relay.add(x, relay.add(relay.const([1.0, 2.0]), relay.const([3.0, 4.0])))
+    mod = IRModule.from_expr(relay.Function([x], sum_))
+    with PassContext(instruments=[seen]):
+        Sequential([mine])(mod)
+    assert seen.seen == ["sequential", "FoldConstant", "InferType", "mine"]
+    mine(mod)
+
+    @slipway.tir.transform.prim_func_pass(opt_level=0, required=["tir.Simplify"])
+    def plain(func, module, context):
+        assert "* 1" not in str(func)
+        return func
+
+    a = te.placeholder((4,), name="a")
+    b = te.compute((4,), lambda i: a[i * 1 + 0] * te.const(1.0, "float32"), name="b")
+    plain(slipway.lower(te.create_schedule(b.op), [a, b]))
 
 
 def test_a_pass_returns_what_it_takes():

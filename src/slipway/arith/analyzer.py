@@ -155,7 +155,7 @@ class Analyzer:
             return value[1]
         return Linear({self.var_atom(expr): 1}, 0, expr.dtype)
 
-    def opaque(self, expr: Any) -> Linear:
+    def opaque(self, expr: PrimExpr) -> Linear:
         """Return an atom for an expression that arithmetic does not look into."""
         if isinstance(expr, E.IntImm):
             return Linear({}, expr.value, expr.dtype)
@@ -540,7 +540,7 @@ class Analyzer:
             self._simple[id(result)] = (result, result)
         return result
 
-    def rebuild(self, expr: Any) -> Any:
+    def rebuild(self, expr: Node) -> Any:
         """Simplify the operands of `expr` and apply the local rules of its class."""
         rule = _RULES.get(type(expr))
         return rule(self, expr) if rule is not None else self._map(expr)

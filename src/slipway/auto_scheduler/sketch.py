@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import dtypes
 from slipway.auto_scheduler.analysis import Role, StageRole, can_be_cut, extent, roles
 from slipway.auto_scheduler.steps import MARKS, UNROLL, Step
+from slipway.backends.cpu.tile import vector_registers
 from slipway.target import Target
 from slipway.te.operation import ComputeOp, Operation
 from slipway.tuning.space import Candidate, Choices, candidate_of
@@ -176,13 +177,9 @@ class Sketches(Choices):
                 role.role is Role.TILED
                 and _name(self._op(role), self._op(role).axis[-1], 2) in knobs
             ):
-                most = max(most, self._accumulators(self._op(role), knobs) / self._registers())
+                sums = self._accumulators(self._op(role), knobs)
+                most = max(most, sums / vector_registers(self.target))
         return most
-
-    def _registers(self) -> int:
-        return 32 if self.target.vector_bits >= 512 or self.target.arch.startswith(
-            ("aarch64", "riscv")
-        ) else 16  # fmt: skip
 
     def _accumulators(self, op: ComputeOp, knobs: dict[str, int]) -> int:
         tile = [self._lengths(op, axis, knobs)[2] for axis in op.axis]
@@ -200,7 +197,7 @@ class Sketches(Choices):
         multiplies = rows * vectors / 2
         latency = 4.0 if rows * vectors < 8 else 0.0  # too few chains to fill two units
         loads = (rows + vectors) / 2
-        spills = max(0, rows * vectors + vectors + 1 - self._registers())
+        spills = max(0, rows * vectors + vectors + 1 - vector_registers(self.target))
         return float(steps * (max(multiplies, loads, latency) + 2 * spills))
 
     # Steps.

@@ -30,7 +30,7 @@ class SplitEntity:
         """The choice as JSON's values."""
         return list(self.size)
 
-    def apply(self, sch: te.Schedule, op: Any, axis: IterVar) -> list[IterVar]:
+    def apply(self, sch: te.Schedule, op: te.Tensor | te.Operation, axis: IterVar) -> list[IterVar]:
         """Split `axis` of a stage and return the parts, the outermost first."""
         found = []
         for i in range(1, len(self.size)):
@@ -51,7 +51,9 @@ class ReorderEntity:
         """The choice as JSON's values."""
         return list(self.perm)
 
-    def apply(self, sch: te.Schedule, op: Any, axes: Sequence[IterVar]) -> list[IterVar]:
+    def apply(
+        self, sch: te.Schedule, op: te.Tensor | te.Operation, axes: Sequence[IterVar]
+    ) -> list[IterVar]:
         """Reorder axes of a stage and return them in their new order."""
         found = [axes[i] for i in self.perm]
         sch[op].reorder(*found)
@@ -86,7 +88,7 @@ class AnnotateEntity:
     def apply(
         self,
         sch: te.Schedule,
-        op: Any,
+        op: te.Tensor | te.Operation,
         axes: Sequence[IterVar],
         axis_lens: Sequence[int] | None = None,
         max_unroll: int | None = None,

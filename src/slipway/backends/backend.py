@@ -12,7 +12,7 @@ import pkgutil
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.source import FunctionSource
@@ -25,6 +25,10 @@ from slipway.transform.manager import Pass
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Call, Function
+    from slipway.target.target import TargetLike
+
+
+Language = Literal["llvm", "c"]  # that programs are written in
 
 
 class Backend:
@@ -71,8 +75,8 @@ class Backend:
         """Return how many channels lie in a block between kernels; 0: layouts stay as they are."""
         return 0
 
-    def language(self, target: Target) -> str:
-        """Return what programs are written in: "llvm" or "c"."""
+    def language(self, target: Target) -> Language:
+        """Return what programs are written in."""
         return "c"
 
     def emit(
@@ -171,7 +175,7 @@ def backend_of(target: Target, what: str = "models") -> Backend:
     return backend
 
 
-def compile_target(target: Any, host: Any = None, what: str = "models") -> Target:
+def compile_target(target: TargetLike, host: TargetLike = None, what: str = "models") -> Target:
     """Return what a user gave as `target` as a Target that there is a backend for.
 
     Raises TargetError for several targets, for an unknown one, and where nothing compiles for it.

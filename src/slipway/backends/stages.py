@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from slipway import te
 from slipway.ir.visit import post_order_by
@@ -78,14 +77,14 @@ class Loop:
         return [Loop(axis, extent_of(axis)) for axis in axes]
 
 
-def fuse(stage: Any, loops: Sequence[Loop]) -> Loop:
+def fuse(stage: te.Stage, loops: Sequence[Loop]) -> Loop:
     """Fuse adjacent loops into one."""
     if len(loops) == 1:
         return loops[0]
     return Loop(stage.fuse(*(loop.axis for loop in loops)), prod(loop.extent for loop in loops))
 
 
-def split(stage: Any, loop: Loop, factor: int) -> tuple[Loop, Loop]:
+def split(stage: te.Stage, loop: Loop, factor: int) -> tuple[Loop, Loop]:
     """Cut a loop into steps of `factor`; the last one may overlap, or be guarded in a reduction."""
     tail = "guard" if stage.op.reduce_axis else "shift"
     outer, inner = stage.split(loop.axis, factor=factor, tail=tail)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.arith.analyzer import Analyzer
 from slipway.blocks import tree
@@ -15,8 +15,11 @@ from slipway.ir.expr import BufferLoad, IterVar, PrimExpr, Range, Var
 from slipway.ir.structural import structural_equal
 from slipway.ir.visit import substitute, walk
 
+if TYPE_CHECKING:
+    from slipway.ir.node import Node
 
-def split(root: Any, loop: S.For, factors: Sequence[Any]) -> tuple[Any, list[Var]]:
+
+def split(root: Node, loop: S.For, factors: Sequence[Any]) -> tuple[Any, list[Var]]:
     """Return (statements, variables) with a loop divided into nested ones of the given extents.
 
     One factor may be None: the steps that are left.  Where the factors do not divide the extent,
@@ -78,7 +81,7 @@ def _guarded(body: S.Stmt, condition: PrimExpr, name: str) -> S.Stmt:
     return tree.map_blocks(body, change)  # type: ignore[no-any-return]
 
 
-def fuse(root: Any, loops: Sequence[S.For]) -> tuple[Any, Var]:
+def fuse(root: Node, loops: Sequence[S.For]) -> tuple[Any, Var]:
     """Return (statements, variable) with loops that lie directly in each other made one."""
     for outer, inner in pairwise(loops):
         if outer.body is not inner:
@@ -104,7 +107,7 @@ def fuse(root: Any, loops: Sequence[S.For]) -> tuple[Any, Var]:
     return tree.exchanged(root, loops[0], made), fused
 
 
-def reorder(root: Any, loops: Sequence[S.For]) -> Any:
+def reorder(root: Node, loops: Sequence[S.For]) -> Any:
     """Return the statements with loops of one nest in the given order, in the places they have."""
     if len(set(map(id, loops))) != len(loops):
         raise ScheduleError("reorder names a loop twice")
@@ -145,7 +148,7 @@ def reorder(root: Any, loops: Sequence[S.For]) -> Any:
     return tree.exchanged(root, chain[0], body)
 
 
-def mark(root: Any, loop: S.For, kind: str, thread: str = "") -> Any:
+def mark(root: Node, loop: S.For, kind: str, thread: str = "") -> Any:
     """Return the statements with a loop's steps run as `kind` says.
 
     Raises ScheduleError where a block inside reduces along the loop, and where threads or lanes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.arith.analyzer import Analyzer
 from slipway.arith.interval import Interval, interval_of, union
@@ -13,6 +13,9 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import And, BufferLoad, IterVar, PrimExpr, Ramp, Range, Var
 from slipway.ir.visit import rewrite_bottom_up, substitute, walk
+
+if TYPE_CHECKING:
+    from slipway.ir.node import Node
 
 
 def _single_store(block: S.Block, what: str) -> S.BufferStore:
@@ -56,7 +59,7 @@ def _need_no_calls(root: Any, buffer: Buffer, what: str) -> None:
             )
 
 
-def compute_inline(root: Any, block: S.Block) -> Any:
+def compute_inline(root: Node, block: S.Block) -> Any:
     """Return the statements with a block's formula wherever its buffer is read."""
     store = _single_store(block, "inline")
     _axes_of(block, store.indices, "inline")
@@ -79,7 +82,7 @@ def compute_inline(root: Any, block: S.Block) -> Any:
     return tree.without_allocation(rewrite_bottom_up(tree.removed(root, block), rule), buffer)
 
 
-def reverse_compute_inline(root: Any, block: S.Block) -> Any:
+def reverse_compute_inline(root: Node, block: S.Block) -> Any:
     """Return the statements with a block's formula where its only input is written."""
     store = _single_store(block, "reverse-inline")
     sources = [b for b in tree.read(block) if tree.is_allocated(root, b)]
@@ -114,7 +117,7 @@ def reverse_compute_inline(root: Any, block: S.Block) -> Any:
     return tree.without_allocation(rest, buffer)
 
 
-def decompose_reduction(root: Any, block: S.Block, loop: S.For) -> tuple[Any, str]:
+def decompose_reduction(root: Node, block: S.Block, loop: S.For) -> tuple[Any, str]:
     """Return (statements, name) with a block of its own, before `loop`, for what starts it."""
     if block.init is None:
         raise ScheduleError(f"block {block.name!r} has no init to take out: it reduces nothing")
@@ -179,7 +182,7 @@ def _buffer_at(buffers: list[Buffer], index: int, block: S.Block, what: str) -> 
     return buffers[index]
 
 
-def cache_write(root: Any, block: S.Block, index: int, scope: str) -> tuple[Any, str]:
+def cache_write(root: Node, block: S.Block, index: int, scope: str) -> tuple[Any, str]:
     """Return (statements, name of the copying block): the block writes memory of its own."""
     buffer = _buffer_at(tree.written(block), index, block, "writes")
     cache = _cache_of(buffer, scope)
@@ -199,7 +202,7 @@ def cache_write(root: Any, block: S.Block, index: int, scope: str) -> tuple[Any,
     return S.Allocate(cache, tree.exchanged(root, top, made)), name
 
 
-def cache_read(root: Any, block: S.Block, index: int, scope: str) -> tuple[Any, str]:
+def cache_read(root: Node, block: S.Block, index: int, scope: str) -> tuple[Any, str]:
     """Return (statements, name of the copying block): readers of a buffer read a copy of it."""
     buffer = _buffer_at(tree.read(block), index, block, "reads")
     cache = _cache_of(buffer, scope)
@@ -231,7 +234,7 @@ def _cache_of(buffer: Buffer, scope: str) -> Buffer:
     return decl_buffer(buffer.shape, buffer.dtype, f"{buffer.name}_{scope}", scope=scope)
 
 
-def compute_at(root: Any, block: S.Block, loop: S.For) -> Any:
+def compute_at(root: Node, block: S.Block, loop: S.For) -> Any:
     """Return the statements with a block computed inside `loop`, as much as is read there."""
     (buffer,) = _one(tree.written(block), block)
     where = _axes_of(block, _store_of(block).indices, "move")
@@ -263,7 +266,7 @@ def compute_at(root: Any, block: S.Block, loop: S.For) -> Any:
     return tree.exchanged(done, loop, loop.replace(body=S.Allocate(buffer, loop.body)))
 
 
-def reverse_compute_at(root: Any, block: S.Block, loop: S.For) -> Any:
+def reverse_compute_at(root: Node, block: S.Block, loop: S.For) -> Any:
     """Return the statements with a block behind the rest of `loop`, for what that has written."""
     wanted = set(tree.read(block))
     every = [b for b in tree.leaf_blocks(root) if wanted & set(tree.written(b)) and b is not block]

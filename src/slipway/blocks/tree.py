@@ -128,12 +128,12 @@ def values_of(root: Node, block: S.Block) -> dict[Any, PrimExpr]:
     return values
 
 
-def exchanged(root: Any, old: Node, new: Node) -> Any:
+def exchanged(root: Node, old: Node, new: Node) -> Any:
     """Return `root` with one statement replaced."""
     return substitute(root, {old: new})
 
 
-def removed(root: Any, target: S.Stmt) -> Any:
+def removed(root: Node, target: S.Stmt) -> Any:
     """Return `root` without a statement and the loops that hold nothing else."""
     path = path_to(root, target)
     gone: Node = target
@@ -147,7 +147,7 @@ def removed(root: Any, target: S.Stmt) -> Any:
     return exchanged(root, gone, S.NOP)
 
 
-def without_allocation(root: Any, buffer: Buffer) -> Any:
+def without_allocation(root: Node, buffer: Buffer) -> Any:
     """Return `root` without the memory of a buffer that nothing uses any more."""
     for node in walk(root):
         if isinstance(node, S.Allocate) and node.buffer is buffer:
@@ -160,7 +160,7 @@ def is_allocated(root: Node, buffer: Buffer) -> bool:
     return any(isinstance(n, S.Allocate) and n.buffer is buffer for n in walk(root))
 
 
-def map_blocks(root: Any, change: Callable[[S.Block], S.Block]) -> Any:
+def map_blocks(root: Node, change: Callable[[S.Block], S.Block]) -> Any:
     """Return `root` with its outermost blocks changed."""
 
     def visit(node: Any) -> Any:
@@ -185,7 +185,7 @@ def read(block: S.Block) -> list[Buffer]:
     return [buffer for buffer in found if buffer not in own]
 
 
-def replace_buffer(root: Any, old: Buffer, new: Buffer) -> Any:
+def replace_buffer(root: Node, old: Buffer, new: Buffer) -> Any:
     """Return `root` using another buffer of the same shape."""
     return substitute(root, {old: new, old.data: new.data})
 

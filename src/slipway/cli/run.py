@@ -34,7 +34,7 @@ from slipway.dtypes import why_unreadable
 from slipway.errors import ExecutionError, did_you_mean
 from slipway.inspect.profile import metadata_of
 from slipway.inspect.units import time_text
-from slipway.runtime.devices import Device
+from slipway.runtime.devices import AnyDevice, Device
 
 FILL_MODES = ("random", "zeros", "ones")
 
@@ -267,7 +267,7 @@ def print_largest(name: str, array: Any, count: int) -> None:
     console.table(("index", "value"), rows, title=name)
 
 
-def print_times(module: Any, device: Any, repeat: int, number: int) -> None:
+def print_times(module: Any, device: AnyDevice | None, repeat: int, number: int) -> None:
     """Print mean, median, minimum, maximum and deviation of the time of one run."""
     timing = module.module.time_evaluator("run", device, number=number, repeat=repeat)()
     values = (timing.mean, timing.median, timing.min, timing.max, timing.std)

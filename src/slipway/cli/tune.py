@@ -28,6 +28,7 @@ from slipway.cli.options import (
 from slipway.inspect.units import time_text
 
 if TYPE_CHECKING:
+    from slipway.target import Target
     from slipway.tuning.tune import Progress
     from slipway.tuning.whole_model import WholeModel
 
@@ -211,7 +212,7 @@ def print_whole(whole: WholeModel) -> None:
         console.out.print(f"  set aside, as the model is slower with it: {task}")
 
 
-def write_foretold(module: Any, target: Any, params: Any, place: str, records: Path) -> None:
+def write_foretold(module: Any, target: Target, params: Any, place: str, records: Path) -> None:
     """Write the records that another target's trials foretell, and say how many there are."""
     from slipway.transform.context import PassContext
     from slipway.tuning.database import Database

@@ -78,7 +78,7 @@ def web_demo(
 
     targets = [slipway.target.Target(t) for t in ([target] if target else TARGETS)]
     chosen = targets[0]
-    if chosen.parsed_triple.object_format != "wasm":
+    if not chosen.parsed_triple.is_page:
         raise OptionError(f"--target {target}: a page runs WebAssembly; write web/wasm.")
     if imagenet and (mean is not None or std is not None):
         raise OptionError("--imagenet says what --mean and --std are; leave them out.")

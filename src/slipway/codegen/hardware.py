@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from slipway.errors import CodegenError
+from slipway.ir.expr import Call, StringImm
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
 from slipway.target import Target
 
 
-def hardware(node: Any, target: Target) -> HardwareIntrinsic:
+def hardware(node: Call, target: Target) -> HardwareIntrinsic:
     """Return the declaration that a "hardware" call names.
 
     Raises CodegenError when the target lacks what it needs.
     """
-    entry = HARDWARE[node.args[0].value]
+    name = node.args[0]
+    assert isinstance(name, StringImm)
+    entry = HARDWARE[name.value]
     lacking = entry.missing(target)
     if lacking:
         raise CodegenError(

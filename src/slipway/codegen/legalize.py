@@ -7,7 +7,7 @@ thing.  Each function here is exact: the result is that of the original, bit for
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
 from slipway.errors import CodegenError
@@ -15,6 +15,9 @@ from slipway.ir import expr as E
 from slipway.ir.buffer import Buffer
 from slipway.ir.ops import cast, const
 from slipway.target.capability import Capability
+
+if TYPE_CHECKING:
+    pass
 
 
 def call(op: str, *args: E.PrimExpr, dtype: str | None = None) -> E.PrimExpr:

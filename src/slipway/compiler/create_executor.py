@@ -32,7 +32,7 @@ from slipway.relay.open_dims import fix_shapes, open_inputs
 from slipway.relay.types import ANY, TensorType, TupleType, Type, flatten, is_open
 from slipway.relay.visit import post_order
 from slipway.runtime.container import tuple_object
-from slipway.runtime.devices import cpu
+from slipway.runtime.devices import AnyDevice, cpu
 from slipway.runtime.graph import graph_executor
 from slipway.runtime.graph.input_values import IN_MODEL, converted
 from slipway.runtime.ndarray import array
@@ -43,7 +43,7 @@ from slipway.transform.graph.inline import inline
 from slipway.transform.graph.pipeline import main_function
 
 if TYPE_CHECKING:
-    from slipway.target import Target
+    from slipway.target.target import TargetLike
 
 KINDS = ("graph", "vm", "debug", "aot")
 
@@ -55,8 +55,8 @@ class RelayExecutor:
         self,
         kind: str,
         mod: IRModule,
-        device: Any,
-        target: Target | str | None,
+        device: AnyDevice | None,
+        target: TargetLike,
         params: Mapping[str, Any] | None,
     ) -> None:
         self.kind, self.mod, self.device, self.target = kind, mod, device, target
@@ -274,11 +274,11 @@ def _fitting(param: Var, value: Any) -> Any:
 def create_executor(
     kind: str = "debug",
     mod: IRModule | Function | Expr | None = None,
-    device: Any = None,
-    target: Any = "llvm",
+    device: AnyDevice | None = None,
+    target: TargetLike = "llvm",
     params: Mapping[str, Any] | None = None,
     *,
-    ctx: Any = None,
+    ctx: AnyDevice | None = None,
 ) -> RelayExecutor:
     """Return an executor of `mod` on `device` (once called `ctx`); see the module for the kinds.
 

@@ -92,7 +92,7 @@ def export(
 
 
 def _objects_of_page(out: Path, compiled: CompiledModule, model: ModelParts | None) -> list[bytes]:
-    if compiled.target.parsed_triple.object_format != "wasm":
+    if not compiled.target.parsed_triple.is_page:
         raise ArtifactError(
             f"cannot write {out}: the code is for {compiled.target.triple}. Compile for "
             '"llvm -mtriple=wasm32" to write a .wasm file, or write a .tar or .so.'

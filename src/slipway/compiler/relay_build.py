@@ -24,6 +24,7 @@ from slipway.relay.backend import Executor, Runtime
 from slipway.relay.expr import Expr, Function
 from slipway.relay.meaning import meanings_of
 from slipway.target import Target
+from slipway.target.target import TargetLike
 from slipway.transform.context import PassContext
 
 
@@ -31,7 +32,7 @@ from slipway.transform.context import PassContext
 @rare_collections()
 def build(
     ir_mod: IRModule | Function | Expr,
-    target: Target | str | Mapping[str, Any] | None = None,
+    target: TargetLike = None,
     target_host: Target | str | None = None,
     executor: Executor | None = None,
     runtime: Runtime | None = None,

@@ -53,9 +53,8 @@ def is_system_library(compiled: CompiledModule) -> bool:
     Firmware does not: it has its own table of what is in it, and its start may run no constructors.
     """
     target = compiled.target
-    triple = target.parsed_triple
-    is_hosted = triple.object_format == "elf" and triple.system not in ("none", "unknown")
-    return is_hosted and (compiled.lists_functions or bool(target.attrs.get("system-lib")))
+    wanted = compiled.lists_functions or bool(target.attrs.get("system-lib"))
+    return wanted and target.parsed_triple.loads_libraries
 
 
 def with_runtime(compiled: CompiledModule, runtime: Runtime | None) -> CompiledModule:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.compiler.create_executor import RelayExecutor
 from slipway.errors import ExecutionError
@@ -11,11 +11,15 @@ from slipway.ir.function import IRModule
 from slipway.relay.expr import Expr
 from slipway.runtime.vm import Executable, VirtualMachine
 
+if TYPE_CHECKING:
+    from slipway.runtime.devices import AnyDevice
+    from slipway.target.target import TargetLike
+
 
 def compile(
     mod: IRModule | Expr,
-    target: Any = None,
-    target_host: Any = None,
+    target: TargetLike = None,
+    target_host: TargetLike = None,
     params: Mapping[str, Any] | None = None,
 ) -> Executable:
     """Compile `mod` for a target, with `params` bound by name.
@@ -33,8 +37,8 @@ class VMExecutor(RelayExecutor):
     def __init__(
         self,
         mod: IRModule | Expr,
-        device: Any = None,
-        target: Any = "llvm",
+        device: AnyDevice | None = None,
+        target: TargetLike = "llvm",
         params: Mapping[str, Any] | None = None,
     ) -> None:
         mod = mod if isinstance(mod, IRModule) else IRModule.from_expr(mod)
@@ -65,7 +69,9 @@ class VMCompiler:
         """Bind parameters by name, before `lower`."""
         self._params = dict(params)
 
-    def lower(self, mod: IRModule | Expr, target: Any = None, target_host: Any = None) -> None:
+    def lower(
+        self, mod: IRModule | Expr, target: TargetLike = None, target_host: TargetLike = None
+    ) -> None:
         """Compile a module."""
         self._executable = compile(mod, target, target_host, self._params)
 

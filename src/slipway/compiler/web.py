@@ -48,7 +48,7 @@ def web_objects(compiled: CompiledModule, model: ModelParts | None) -> list[byte
 def _runtime(target: Target) -> bytes:
     from slipway.toolchain.web_runtime import web_runtime
 
-    return web_runtime(threaded=is_threaded(target)).read_bytes()
+    return web_runtime(threaded=target.shares_memory).read_bytes()
 
 
 def web_program(code: bytes, model_text: str, target: Target) -> list[bytes]:
@@ -70,17 +70,12 @@ def write_page(
     options: Sequence[str] | None = None,
 ) -> None:
     """Link objects into a module, and append what JavaScript is told of the model."""
-    is_shared = is_threaded(target)
+    is_shared = target.shares_memory
     options = [*(THREADED_WASM_FLAGS if is_shared else ()), *(options or ())]
     linked = linked_bytes(objects, target.triple, out.name, cc, options=options)
     if is_shared:
         metadata["shared_pages"] = shared_pages(linked)
     write_file(out, linked + metadata_section(metadata))
-
-
-def is_threaded(target: Target) -> bool:
-    """Return whether workers may share the module's memory: `-mattr=+atomics`."""
-    return target.has_feature("atomics")
 
 
 def metadata_section(metadata: Mapping[str, Any]) -> bytes:

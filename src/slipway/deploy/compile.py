@@ -72,7 +72,7 @@ def compile(
 
     """
     chosen = target if isinstance(target, Target) else Target(target)
-    if chosen.parsed_triple.object_format == "wasm":
+    if chosen.parsed_triple.is_page:
         raise TargetError(
             f"{chosen} runs in a page, and nothing here can call it: write a .wasm with "
             "`slipway compile --target web/wasm` or relay.build(...).export_library, load it in "

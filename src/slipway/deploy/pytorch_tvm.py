@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +13,16 @@ from slipway import autotvm
 from slipway.compiler.relay_build import build
 from slipway.errors import ArgumentTypeError, ArgumentValueError
 from slipway.frontends.torch.importer import from_pytorch
-from slipway.runtime.devices import cpu
+from slipway.runtime.devices import AnyDevice, cpu
 from slipway.runtime.graph import debug_executor
 from slipway.runtime.graph.graph_executor import create
 from slipway.runtime.load import load_module
 from slipway.runtime.params import load_param_dict, save_param_dict
 from slipway.transform.context import PassContext
+
+if TYPE_CHECKING:
+    from slipway.target import Target
+
 
 # What a folder of a compiled model holds: the kernels, the graph, the parameters.
 TVM_ASSETS = ["mod.so", "graph.json", "params"]
@@ -27,7 +31,7 @@ TVM_ASSETS = ["mod.so", "graph.json", "params"]
 class PyTorchTVMModule:
     """Compiles a scripted model step by step: import, tune, build, and a module of the result."""
 
-    def __init__(self, target: Any = "llvm", device: Any = None) -> None:
+    def __init__(self, target: Target | str = "llvm", device: AnyDevice | None = None) -> None:
         self.target = target
         self.dev = cpu(0) if device is None else device
         self.mod: Any = None

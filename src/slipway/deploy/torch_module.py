@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,12 +17,15 @@ from slipway.runtime.devices import cpu
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.ndarray import array
 
+if TYPE_CHECKING:
+    from slipway.target.target import TargetLike
+
 
 def optimize_torch(
     func: Any,
     example_inputs: Any,
     tuning_config: Any = None,
-    target: Any = None,
+    target: TargetLike = None,
     work_dir: Any = None,
 ) -> Any:
     """Return a compiled ``torch.nn.Module`` that computes what `func` does on tensors like these.

@@ -22,7 +22,7 @@ from slipway.compiler.operator_module import OperatorModule
 from slipway.errors import SlipwayError
 from slipway.inspect.traffic import Traffic
 from slipway.ir.function import IRModule
-from slipway.runtime.devices import Device
+from slipway.runtime.devices import AnyDevice, Device
 from slipway.runtime.ndarray import empty
 from slipway.target import Target
 from slipway.target.cores import host_caches
@@ -182,7 +182,11 @@ class Probes:
     """
 
     def __init__(
-        self, target: Target, device: Any, load: Callable[[OperatorModule], Any], threads: int = 1
+        self,
+        target: Target,
+        device: AnyDevice,
+        load: Callable[[OperatorModule], Any],
+        threads: int = 1,
     ) -> None:
         self.device = device
         self.module = load(build_probes(target))

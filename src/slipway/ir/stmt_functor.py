@@ -28,13 +28,13 @@ def _within(root: Any) -> Node:
     return root.body if isinstance(root, PrimFunc) else root
 
 
-def post_order_visit(stmt: Any, fvisit: Visit) -> None:
+def post_order_visit(stmt: Node, fvisit: Visit) -> None:
     """Call `fvisit` on every node under a statement once, children before parents."""
     for node in post_order(_within(stmt)):
         fvisit(node)
 
 
-def pre_order_visit(stmt: Any, fvisit: Visit) -> None:
+def pre_order_visit(stmt: Node, fvisit: Visit) -> None:
     """Call `fvisit` on every node, parents first; where it returns False, not on what is inside."""
     seen: set[int] = set()
     stack = [_within(stmt)]
@@ -48,7 +48,7 @@ def pre_order_visit(stmt: Any, fvisit: Visit) -> None:
 
 
 def ir_transform(
-    stmt: Any,
+    stmt: Node,
     preorder: Visit | None,
     postorder: Visit | None,
     only_enable: Iterable[str] | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from slipway.errors import ArgumentTypeError, RPCConnectionError, RPCError, SlipwayError
 from slipway.micro.board import Board, find_board
@@ -15,6 +15,10 @@ from slipway.rpc.link import Link
 from slipway.rpc.module import RemoteModule
 from slipway.rpc.protocol import greet
 from slipway.runtime.graph.graph_executor import GraphModule
+
+if TYPE_CHECKING:
+    from slipway.runtime.devices import AnyDevice
+
 
 _START_TIMEOUT_S = 10.0
 _CALL_TIMEOUT_S = 60.0
@@ -159,7 +163,7 @@ class Session:
             raise RPCConnectionError(f"{self._name}: {fault}") from value
 
 
-def create_local_graph_executor(graph_json: str, mod: Any, device: Any) -> GraphModule:
+def create_local_graph_executor(graph_json: str, mod: Any, device: AnyDevice | None) -> GraphModule:
     """Return a GraphModule of the executor that firmware runs for its own model.
 
     The graph is compiled into the firmware, so `graph_json` is only what the caller keeps.

@@ -12,6 +12,7 @@ Two formulas that `arith` proves equal are one object, so that dimensions compar
 from __future__ import annotations
 
 import math
+import operator
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NoReturn
@@ -169,6 +170,9 @@ def is_open(extent: object) -> bool:
     return isinstance(extent, OpenDim)
 
 
+Extent = int | OpenDim
+
+
 def dim_of(formula: PrimExpr) -> Any:
     """Return the dimension of a formula: an int where it has no variables left."""
     an = Analyzer()
@@ -196,7 +200,7 @@ def larger(a: Any, b: Any) -> Any:
     return dim_of(ops.maximum(*formulas))
 
 
-def factors(extent: Any) -> list[Any]:
+def factors(extent: Extent) -> list[Any]:
     """Return dimensions whose product is `extent`: those that its formula is a product of."""
     if not isinstance(extent, SymbolDim):
         return [extent]
@@ -280,7 +284,7 @@ def Dim(name: str, low: int = 0, high: int | None = None) -> Any:
 _NAMED: WeakValueDictionary[tuple[str, int, int | None], SymbolDim] = WeakValueDictionary()
 
 
-def told_by(extent: Any) -> E.Var | None:
+def told_by(extent: Extent) -> E.Var | None:
     """Return the variable that an axis is, or is a number of times; None for another formula."""
     return times_of(extent.formula)[0] if isinstance(extent, SymbolDim) else None
 
@@ -308,13 +312,13 @@ def described(dims: list[Any]) -> str:
     return ", ".join(range_text(SymbolDim(v)) for v in dict.fromkeys(variables))
 
 
-def at(extent: Any, sizes: Mapping[Any, int]) -> int:
+def at(extent: Extent, sizes: Mapping[Any, int]) -> int:
     """Return the number of elements of a dimension, with `sizes` for its variables.
 
     Raises TypeInferenceError for an open dimension that is no formula of these.
     """
     if not isinstance(extent, SymbolDim):
-        return extent if not is_open(extent) else extent.__index__()  # type: ignore[no-any-return]
+        return operator.index(extent)
     missing = [v.name for v in extent.variables if v not in sizes]
     if missing:
         raise TypeInferenceError(f"the size of {missing[0]} is needed for {extent}")
@@ -322,7 +326,7 @@ def at(extent: Any, sizes: Mapping[Any, int]) -> int:
     return int(Analyzer().simplify(substitute(extent.formula, values)))
 
 
-def usual(extent: Any) -> int:
+def usual(extent: Extent) -> int:
     """Return the size for which choices are made that cost time, never correctness.
 
     That of a number is itself, that of an open dimension what it is at the upper end of the ranges.
@@ -332,7 +336,7 @@ def usual(extent: Any) -> int:
     return at(extent, {v: _upper(v) for v in extent.variables})
 
 
-def odd(extent: Any) -> int:
+def odd(extent: Extent) -> int:
     """Return a size that as few numbers divide as can be; of a number itself.
 
     That of an open dimension is what it is for the largest primes of the ranges.
@@ -348,7 +352,7 @@ def _prime(low: int, high: int) -> int:
     return next((n for n in near if all(n % f for f in range(2, math.isqrt(n) + 1))), high)
 
 
-def largest_divisor(extent: Any, most: int) -> int:
+def largest_divisor(extent: Extent, most: int) -> int:
     """Return the largest number up to `most`, 1 at least, that certainly divides a dimension.
 
     Of an open dimension the factor that its formula has is looked at, once: a formula for each
@@ -360,7 +364,7 @@ def largest_divisor(extent: Any, most: int) -> int:
     return next((f for f in range(min(most, extent), 1, -1) if extent % f == 0), 1)
 
 
-def least(extent: Any) -> int:
+def least(extent: Extent) -> int:
     """Return the lower end of a dimension's range; of a number itself."""
     return extent.low if isinstance(extent, SymbolDim) else int(extent)
 

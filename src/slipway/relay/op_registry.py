@@ -231,7 +231,7 @@ class OpDefinition:
             attrs = self.attrs_type()
         return Call(self.op, tuple(as_expr(a) for a in args), attrs, span or current_span())
 
-    def infer(self, attrs: Any, types: Sequence[Type]) -> Type:
+    def infer(self, attrs: Attrs | None, types: Sequence[Type]) -> Type:
         """Return the result type.  Raises TypeInferenceError naming the argument at fault."""
         if len(types) != len(self.arguments):
             raise TypeInferenceError(
@@ -256,24 +256,26 @@ class OpDefinition:
         assert self.relation_function is not None
         return self.relation_function(attrs, *types)
 
-    def evaluate(self, attrs: Any, *arrays: Any) -> Any:
+    def evaluate(self, attrs: Attrs | None, *arrays: Any) -> Any:
         """Run the NumPy reference."""
         assert self.reference_function is not None
         with np.errstate(all="ignore"):
             return self.reference_function(attrs, *arrays)
 
-    def count_flops(self, attrs: Any, in_types: Sequence[Type], out_type: Type) -> float:
+    def count_flops(self, attrs: Attrs | None, in_types: Sequence[Type], out_type: Type) -> float:
         """Return the arithmetic operations of one call (a multiply-add counts two)."""
         if self.flops_function is not None:
             return self.flops_function(attrs, in_types, out_type)
         return self.flops_per_element * sum(t.size for t in flatten(out_type))
 
-    def count_work(self, attrs: Any, in_types: Sequence[Type], out_type: Type) -> float:
+    def count_work(self, attrs: Attrs | None, in_types: Sequence[Type], out_type: Type) -> float:
         """Return what one call executes: two for each multiply-add of its algorithm."""
         count = self.work_function or self.count_flops
         return count(attrs, in_types, out_type)
 
-    def count_reads(self, attrs: Any, in_types: Sequence[Type], out_type: Type) -> Sequence[int]:
+    def count_reads(
+        self, attrs: Attrs | None, in_types: Sequence[Type], out_type: Type
+    ) -> Sequence[int]:
         """Return the bytes that one call reads of each argument."""
         if self.reads_function is not None:
             return self.reads_function(attrs, in_types, out_type)
@@ -477,7 +479,7 @@ def _infer_operator(call: Call, types: list[Type]) -> Type:
     return definition.infer(call.attrs, types)
 
 
-def call_definition(expr: Any) -> OpDefinition | None:
+def call_definition(expr: Expr) -> OpDefinition | None:
     """Return the definition of the operator that `expr` calls, or None."""
     if isinstance(expr, Call) and isinstance(expr.op, Op):
         return get(expr.op.name)
@@ -502,6 +504,6 @@ def is_pointwise(call: Call) -> bool:
     return isinstance(call.type, TensorType)
 
 
-def is_primitive(expr: Any) -> bool:
+def is_primitive(expr: Expr) -> bool:
     """Return whether `expr` is a function made by FuseOps: one kernel."""
     return isinstance(expr, Function) and bool(expr.attr("Primitive"))

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.errors import LoweringError, TypeInferenceError
 from slipway.ir.expr import SizeVar
@@ -25,6 +25,10 @@ from slipway.relay.dims import least, odd, usual
 from slipway.relay.expr import Expr, Function, Var
 from slipway.relay.types import ANY, FuncType, TensorType, TupleType, Type, flatten, is_open
 from slipway.relay.visit import substitute
+
+if TYPE_CHECKING:
+    from slipway.relay.op_registry import Attrs
+
 
 SIZES = (211, 307)  # primes: a rule that divides or splits a size by a number refuses them
 PRIMES = ((211, 223, 227, 229, 233, 239, 241, 251), (307, 311, 313, 317, 331, 337, 347, 349))
@@ -45,7 +49,7 @@ def has_open(type_: Type | None) -> bool:
     return False
 
 
-def infer_open(rule: Rule, types: Sequence[Type], attrs: Any = None) -> Type:
+def infer_open(rule: Rule, types: Sequence[Type], attrs: Attrs | None = None) -> Type:
     """Return the result type of a rule for types of which some have open dimensions.
 
     Raises TypeInferenceError where the rule does not allow them.

@@ -18,6 +18,7 @@ from slipway import dtypes
 from slipway.errors import TypeInferenceError
 
 Array = np.ndarray[Any, Any]
+Numbers = Array | np.integer[Any] | int
 
 INT32_MIN, INT32_MAX = -(1 << 31), (1 << 31) - 1
 
@@ -53,13 +54,13 @@ def quantize_multipliers(reals: Any) -> tuple[Array, Array]:
     return multipliers, np.array([s for _, s in flat], np.int32).reshape(shape)
 
 
-def doubling_high_multiply(a: Any, b: Any) -> Any:
+def doubling_high_multiply(a: Numbers, b: Numbers) -> Any:
     """Return round(a * b / 2**31) of int32 values, halves up; -2**31 times itself saturates."""
     product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
     return np.minimum((product + (1 << 30)) >> 31, INT32_MAX).astype(np.int32)
 
 
-def rounding_divide_by_power_of_two(x: Any, exponent: Any) -> Any:
+def rounding_divide_by_power_of_two(x: Numbers, exponent: Numbers) -> Any:
     """Return round(x / 2**exponent) of int32 values, halves away from zero."""
     wide, shift = np.asarray(x, np.int64), np.asarray(exponent, np.int64)
     mask = (np.int64(1) << shift) - 1
@@ -67,7 +68,7 @@ def rounding_divide_by_power_of_two(x: Any, exponent: Any) -> Any:
     return ((wide >> shift) + ((wide & mask) > threshold)).astype(np.int32)
 
 
-def multiply_by_quantized_multiplier(x: Any, multiplier: Any, shift: Any) -> Any:
+def multiply_by_quantized_multiplier(x: Numbers, multiplier: Numbers, shift: Numbers) -> Any:
     """Scale int32 or int64 accumulators to int32: the rule of requantisation.
 
     int32: ``divide(high_multiply(x << max(s, 0), m), max(-s, 0))``.  int64 (16-bit activations):
@@ -99,7 +100,7 @@ def multiply_with_one_rounding(x: Array, multiplier: Array, shift: Array) -> Any
     return ((product + (np.int64(1) << (total - 1))) >> total).astype(np.int32)
 
 
-def shift_left_saturating(x: Any, amount: int) -> Any:
+def shift_left_saturating(x: Numbers, amount: int) -> Any:
     """Return x * 2**amount of int32 values, held inside int32."""
     wide = np.asarray(x, np.int64) << amount
     return np.clip(wide, INT32_MIN, INT32_MAX).astype(np.int32)

@@ -31,6 +31,8 @@ _SYNONYMS = {
     "cl": "opencl",
     "mtl": "metal",
 }
+# Devices that only text is written for -> the format of `get_source`.
+_ONLY_TEXT = {"metal": "metal", "webgpu": "wgsl"}
 _NAMES = {number: name for name, number in _TYPES.items()}
 _KINDS_WITHOUT_DEVICE = {"test": 1, "hybrid": 1, "composite": 1, "aocl_sw_emu": 5}
 
@@ -189,11 +191,11 @@ class Device(DeviceProperties):
             return
         if self._has_driver():
             native_runtime().packed("device_sync")(self.device_type, self.device_id)
-        if self.type_name in ("metal", "webgpu"):
+        if self.type_name in _ONLY_TEXT:
             raise ExecutionError(
                 f"{self} is not a device that Slipway runs kernels on: the text of kernels for "
                 f'{self.type_name} (lib.imported_modules[0].get_source("'
-                f'{dict(metal="metal", webgpu="wgsl")[self.type_name]}")) is for a program of '
+                f'{_ONLY_TEXT[self.type_name]}")) is for a program of '
                 "yours. Compile for opencl, vulkan, cuda or rocm to run them here."
             )
         raise ExecutionError(
@@ -215,6 +217,9 @@ class Device(DeviceProperties):
 
     def __repr__(self) -> str:
         return f"{self.type_name}({self.device_id})"
+
+
+AnyDevice = Device | RemoteDevice
 
 
 def _type_number(name: str) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
-from slipway.runtime.devices import Device, RemoteDevice
+from slipway.runtime.devices import AnyDevice, Device, RemoteDevice
 from slipway.runtime.libraries.native_library import native_runtime, tvm_ffi
 
 if TYPE_CHECKING:
@@ -262,7 +262,13 @@ class _DLTensor(ctypes.Structure):
     )
 
 
-def array(source: Any, device: Any = None, dtype: str | None = None, *, ctx: Any = None) -> NDArray:
+def array(
+    source: Any,
+    device: AnyDevice | None = None,
+    dtype: str | None = None,
+    *,
+    ctx: AnyDevice | None = None,
+) -> NDArray:
     """Return a new array on `device` (default ``cpu(0)``) with a copy of the elements of `source`.
 
     Lists and Python numbers become float32 and int32, as classic scripts expect of literals.  `ctx`
@@ -281,9 +287,13 @@ def array(source: Any, device: Any = None, dtype: str | None = None, *, ctx: Any
 
 
 def empty(
-    shape: int | Sequence[int], dtype: str = "float32", device: Any = None, *, ctx: Any = None,
+    shape: int | Sequence[int],
+    dtype: str = "float32",
+    device: AnyDevice | None = None,
+    *,
+    ctx: AnyDevice | None = None,
     **_: Any,
-) -> NDArray:  # fmt: skip
+) -> NDArray:
     """Return a new array with arbitrary elements, aligned to 64 bytes.
 
     `shape` is an extent or a sequence of them; ``()`` makes a scalar, and extents may be 0.

@@ -21,7 +21,7 @@ from slipway.classic.names import REGIONS
 from slipway.errors import ArtifactError, ExecutionError, did_you_mean
 from slipway.placeholders import placeholder_of
 from slipway.runtime.container import tuple_object
-from slipway.runtime.devices import Device, cpu
+from slipway.runtime.devices import AnyDevice, Device, cpu
 from slipway.runtime.graph.graph_executor import GraphModule, timed_calls
 from slipway.runtime.ndarray import array
 from slipway.runtime.timing import BenchmarkResult
@@ -196,7 +196,9 @@ class VirtualMachine:
 
     NAIVE_ALLOCATOR, POOLED_ALLOCATOR = 1, 2  # of TVM; memory is planned when the model is compiled
 
-    def __init__(self, exe: Executable, device: Any = None, memory_cfg: Any = None) -> None:
+    def __init__(
+        self, exe: Executable, device: AnyDevice | None = None, memory_cfg: Any = None
+    ) -> None:
         del memory_cfg  # of TVM's allocators
         if not isinstance(exe, Executable):
             raise ExecutionError(

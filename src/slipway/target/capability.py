@@ -18,6 +18,7 @@ class Capability:
     to bfloat16, perhaps with zero for denormal numbers.  `shuffles`: the code generator spells
     shuffles of vectors.  `chooses_addresses`: it makes one load of a choice between loads at one
     place of several memories.  `in_c`: what it writes is C, with C's rules for names.
+    `divides_as_floats`: of vectors, only floats are divided.
     `wide_constant_bits`: of vectors whose repeated numbers are better loaded whole, 0 for none.
     """
 
@@ -32,6 +33,7 @@ class Capability:
     shuffles: bool = False
     chooses_addresses: bool = False
     in_c: bool = False
+    divides_as_floats: bool = False
     wide_constant_bits: int = 0
 
     def extremes(self, bits: int, lanes: int) -> frozenset[str]:
@@ -109,7 +111,7 @@ def _processor(target: Target) -> Capability:
         whole = 256 if has("avx2") and not has("avx512vl") else 0
         return Capability(
             target, bits, half, sse4, sse4, has("fma"), has("fma"), rounds,
-            wide_constant_bits=whole,
+            divides_as_floats=True, wide_constant_bits=whole,
         )  # fmt: skip
     if table == "aarch64":
         half = "native" if has("fullfp16") else "convert"

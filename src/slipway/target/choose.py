@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from slipway.errors import TargetError
-from slipway.target.target import Target
+from slipway.target.target import Target, TargetLike
 
 
-def one_target(target: Any, host: Any = None, what: str = "models") -> Target:
+def one_target(target: TargetLike, host: TargetLike = None, what: str = "models") -> Target:
     """Return the one target for `what`; without one that of ``with Target(...):``, or "llvm".
 
     A Target, its text or dictionary, or the classic ``{device: target}`` with one device.  Raises

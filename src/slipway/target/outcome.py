@@ -39,11 +39,10 @@ def outcome_of(target: Target) -> str:
     triple = target.parsed_triple
     if triple.table in ("nvptx", "amdgcn"):
         return NOTHING
-    if triple.object_format == "wasm":
+    if triple.is_page:
         return PAGE
     if triple.object_format == "coff":
         return OBJECT
     if triple.object_format != "elf" or triple.arch not in _SERVED:
-        bare = triple.system == "none" and triple.object_format == "elf"
-        return FIRMWARE if bare and target.kind.name == "c" else UNSERVED
+        return FIRMWARE if triple.is_bare and target.kind.name == "c" else UNSERVED
     return LIBRARY if triple.system in ("linux", "android") else FIRMWARE

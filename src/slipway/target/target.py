@@ -15,9 +15,9 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from slipway.entered import Entered
 from slipway.errors import TargetError
@@ -25,6 +25,7 @@ from slipway.lazy import MissingName
 from slipway.target import cpus
 from slipway.target.coherence import ARM_PROFILES, FPU_FEATURES, check_options
 from slipway.target.cores import Core, core_of
+from slipway.target.forms import TargetForms
 from slipway.target.host import host_cpu
 from slipway.target.kinds import (
     OLDER_OPTIONS,
@@ -34,7 +35,7 @@ from slipway.target.kinds import (
     find_kind,
     list_kinds,
 )
-from slipway.target.tags import find_tag, list_tags
+from slipway.target.tags import find_tag
 from slipway.target.triple import Triple, host_triple, parse_triple
 
 # Old names of options.
@@ -58,7 +59,11 @@ class Features(frozenset[str]):
         return self._OTHER.get(asked, asked) in self
 
 
-class Target:
+# What a user may give for a target: `Target(...)` says which texts and dicts there are.
+TargetLike: TypeAlias = "Target | str | Mapping[Any, Any] | Sequence[Any] | None"
+
+
+class Target(TargetForms):
     """An immutable description of what code is generated for.  Equal text means equal target.
 
     `text` is a target string, a tag, a dict ("kind" and options), JSON text, or another Target.
@@ -66,7 +71,9 @@ class Target:
     Raises TargetError for anything unknown.
     """
 
-    def __init__(self, text: Any = None, host: Any = None, *, target: Any = None) -> None:
+    def __init__(
+        self, text: Any = None, host: TargetLike = None, *, target: TargetLike = None
+    ) -> None:
         if (text is None) == (target is None):
             raise TargetError(
                 'Target takes one description of a target, for example Target("llvm")'
@@ -330,7 +337,18 @@ class Target:
     @property
     def upload_suffix(self) -> str:
         """The ending of a library that a device of this target loads."""
-        return ".wasm" if self.parsed_triple.table == "wasm" else ".tar"
+        return ".wasm" if self.parsed_triple.is_page else ".tar"
+
+    @property
+    def abi(self) -> str:
+        """LLVM's name of the calling convention: -mabi, or what RISC-V's registers allow."""
+        usual = ("lp64d" if self.has_feature("d") else "lp64") if self.arch == "riscv64" else ""
+        return str(self.attrs.get("mabi", usual))
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether threads of WebAssembly share its memory: `-mattr=+atomics`."""
+        return self.parsed_triple.is_page and self.has_feature("atomics")
 
     @cached_property
     def core(self) -> Core:
@@ -382,8 +400,8 @@ class Target:
         if "num-cores" in self.attrs:
             return (int(self.attrs["num-cores"]),)
         triple = self.parsed_triple
-        if triple.table == "wasm":  # without shared memory there is one thread
-            return USUAL_CORE_COUNTS if self.has_feature("atomics") else (1,)
+        if triple.is_page:  # without shared memory there is one thread
+            return USUAL_CORE_COUNTS if self.shares_memory else (1,)
         return (1,) if not self.kind.is_cpu or triple.is_bare else USUAL_CORE_COUNTS
 
     @property
@@ -452,59 +470,6 @@ class Target:
             return found
         raise TargetError("no target is set here: wrap the call in `with Target(...):`")
 
-    def with_host(self, host: Any) -> Target:
-        """Return this target with another host."""
-        return Target(self, host=host)
-
-    @staticmethod
-    def list_kinds() -> list[str]:
-        """Return the names of all kinds of target."""
-        return list_kinds()
-
-    @staticmethod
-    def list_tags() -> list[str]:
-        """Return the names of all known devices."""
-        return list_tags()
-
-    @staticmethod
-    def canon_target_and_host(target: Any, host: Any = None) -> tuple[Target | None, Target | None]:
-        """Return (target with its host, host) from whatever spells them."""
-        if target is None:
-            return None, None
-        made = Target(target, host=host)
-        return made, made.host
-
-    @staticmethod
-    def check_and_update_host_consist(
-        target: Any, host: Any = None, target_is_dict_key: bool = True
-    ) -> tuple[Any, Target | None]:
-        """Return (target with its host, host), as TVM 0.8 spelled it.
-
-        Of a dict by target, or by device (`target_is_dict_key` False), every target gets the host.
-        """
-        if not isinstance(target, Mapping) or "kind" in target or "tag" in target:
-            return Target.canon_target_and_host(target, host)
-        if target_is_dict_key:
-            return Target.canon_target_map_and_host(target, host)
-        made = {device: Target(one, host=host) for device, one in target.items()}
-        return made, next((t.host for t in made.values()), None)
-
-    @staticmethod
-    def canon_multi_target_and_host(target: Any, target_host: Any = None) -> list[Target]:
-        """Return the targets, each with its host, that one, a list or a dict by device spells."""
-        if isinstance(target, Mapping) and "kind" not in target and "tag" not in target:
-            target = list(target.values())
-        given = list(target) if isinstance(target, (list, tuple)) else [target]
-        return [Target(one, host=target_host) for one in given]
-
-    @staticmethod
-    def canon_target_map_and_host(
-        target_map: Mapping[Any, Any], target_host: Any = None
-    ) -> tuple[dict[Target, Any], Target | None]:
-        """Return a table whose keys spell targets with targets for keys, and the host."""
-        made = {Target(t, host=target_host): value for t, value in target_map.items()}
-        return made, next((t.host for t in made), None)
-
 
 # Cores whose SVE registers are longer than NEON's.  Of others the length is not known: it takes
 # the option -vector-width to use them.
@@ -526,7 +491,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def create(target: Any, host: Any = None) -> Target:
+def create(target: TargetLike, host: TargetLike = None) -> Target:
     """Return ``Target(target, host)`` (the classic function)."""
     return Target(target, host)
 

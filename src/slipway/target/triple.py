@@ -69,9 +69,42 @@ class Triple:
         return "coff" if self.system in ("windows", "win32") else "elf"
 
     @property
+    def is_page(self) -> bool:
+        """Whether the code is WebAssembly: an engine compiles it, JavaScript loads it."""
+        return self.object_format == "wasm"
+
+    @property
     def is_bare(self) -> bool:
         """Whether it is a processor without an operating system: a microcontroller, no page."""
-        return self.system == "none" and self.object_format != "wasm"
+        return self.system == "none" and not self.is_page
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is a microcontroller, whose memory is counted in kilobytes.
+
+        A processor of 64 bits has gigabytes, also where no operating system is named.
+        """
+        return self.is_bare and self.pointer_bits == 32
+
+    @property
+    def loads_libraries(self) -> bool:
+        """Whether there is an operating system with ELF libraries, whose constructors it runs."""
+        return self.object_format == "elf" and not self.is_bare
+
+    @property
+    def is_hard_float(self) -> bool:
+        """Whether 32-bit ARM passes floats in the registers of its FPU."""
+        return self.environment.endswith("hf")
+
+    @property
+    def calls_aeabi(self) -> bool:
+        """Whether divisions and copies are functions of the ARM EABI, which compilers call."""
+        return self.arch == "arm"
+
+    @property
+    def has_loop_instructions(self) -> bool:
+        """Whether instructions count the steps of a loop: Armv8.1-M."""
+        return "v8.1m" in self.llvm
 
 
 @lru_cache(maxsize=256)

@@ -7,6 +7,7 @@ operation it has had, so the user's handles keep working.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from slipway.arith.analyzer import Analyzer
@@ -35,8 +36,6 @@ from slipway.te.stage import SCOPE, Stage
 from slipway.te.tensor import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from slipway.ir.node import Node
     from slipway.te.schedule import Schedule
 
@@ -118,10 +117,10 @@ def cache_read(
     return cache  # type: ignore[no-any-return]
 
 
-def cache_write(sch: Schedule, tensor: Any, scope: str) -> Any:
+def cache_write(sch: Schedule, tensor: Tensor | Sequence[Tensor], scope: str) -> Any:
     """See `Schedule.cache_write`."""
-    many = isinstance(tensor, (tuple, list))
-    tensors = list(tensor) if many else [tensor]
+    many = isinstance(tensor, Sequence)
+    tensors = list(tensor) if isinstance(tensor, Sequence) else [tensor]
     stage = sch[tensors[0]]
     op = stage.op
     if not isinstance(op, ComputeOp):

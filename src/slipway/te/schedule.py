@@ -81,7 +81,7 @@ class Schedule:
         """Return this schedule (classic name; lowering normalises by itself)."""
         return self
 
-    def tensor_key(self, tensor: Any) -> list[Any]:
+    def tensor_key(self, tensor: Tensor) -> list[Any]:
         """Return how steps name a tensor: stage number and output index."""
         return ["tensor", self[tensor].number, tensor.value_index]
 

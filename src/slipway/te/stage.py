@@ -393,7 +393,7 @@ class Stage:
             "prefetch", self.schedule.tensor_key(tensor), var, ops.as_int(ops.as_expr(offset))
         )
 
-    def prefetch_at(self, tensor: Any, var: IterVar, indices: Sequence[Any]) -> None:
+    def prefetch_at(self, tensor: Tensor, var: IterVar, indices: Sequence[Any]) -> None:
         """Prefetch ``tensor[indices]`` in every step of loop `var`.
 
         `indices` are integers and expressions over the axes of this stage (`op.axis`,

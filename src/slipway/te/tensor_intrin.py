@@ -15,6 +15,8 @@ from slipway.te.operation import ComputeOp
 from slipway.te.tensor import Tensor
 
 if TYPE_CHECKING:
+    from slipway import te
+
     pass
 
 
@@ -43,7 +45,7 @@ class TensorIntrin(Node):
 
 
 def decl_tensor_intrin(
-    op: Any,
+    op: te.Operation,
     fcompute: Callable[..., Any],
     name: str = "tensor_intrin",
     binds: dict[Tensor, Buffer] | None = None,

@@ -15,11 +15,14 @@ import platform
 import struct
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.runtime.cpu_features import host_features
 from slipway.runtime.devices import Device, device
 from slipway.runtime.features import enabled
+
+if TYPE_CHECKING:
+    from slipway.target import Target
 
 
 def _pytest() -> Any:
@@ -118,7 +121,7 @@ def skip_if_32bit(reason: str) -> Any:
     return _pytest().mark.skipif(struct.calcsize("P") == 4, reason=reason)
 
 
-def device_enabled(target: Any) -> bool:
+def device_enabled(target: Target | str) -> bool:
     """Return whether code for a target can run in this process."""
     kind = target if isinstance(target, str) else target.kind.name
     return enabled(kind.split()[0])

@@ -5,15 +5,18 @@ A ``conftest.py`` asks for it with ``pytest_plugins = ["slipway.testing.plugin"]
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from slipway.runtime.devices import Device, device
 from slipway.testing.marks import Correlated, enabled_targets
 
+if TYPE_CHECKING:
+    from slipway.target import Target
 
-def kind_of(target: Any) -> str:
+
+def kind_of(target: Target | str) -> str:
     """Return the kind of a target given as text or as an object."""
     return target.split()[0] if isinstance(target, str) else str(target.kind.name)
 
@@ -44,6 +47,6 @@ def argument_names(mark: pytest.Mark) -> list[str]:
 
 
 @pytest.fixture
-def dev(target: Any) -> Device:
+def dev(target: Target | str) -> Device:
     """Return the device that code for the test's target runs on."""
     return device(kind_of(target), 0)

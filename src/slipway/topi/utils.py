@@ -12,6 +12,7 @@ from slipway.te.operation import ComputeOp
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from slipway import te
     from slipway.ir.expr import PrimExprLike
 
 
@@ -46,9 +47,9 @@ def equal_const_int(expr: PrimExprLike, value: int) -> bool:
     return ops.as_int(simplify(expr)) == value
 
 
-def simplify(expr: Any) -> Any:
+def simplify(expr: PrimExprLike) -> Any:
     """Return an expression in its simplest form; a Python number as it is."""
-    return expr if isinstance(expr, (int, float)) else Analyzer().simplify(expr)
+    return expr if isinstance(expr, (int, float)) else Analyzer().simplify(ops.as_expr(expr))
 
 
 def prod(x: Sequence[PrimExprLike]) -> Any:
@@ -103,7 +104,7 @@ def traverse_inline(s: Any, final_op: Any, callback: Callable[[Any], object]) ->
     visit(final_op)
 
 
-def is_injective(op: Any) -> bool:
+def is_injective(op: te.Operation) -> bool:
     """Return whether an operation computes one tensor, element by element, without a reduction."""
     return isinstance(op, ComputeOp) and not op.reduce_axis and op.num_outputs == 1
 

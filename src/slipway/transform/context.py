@@ -35,7 +35,7 @@ class PassContext:
         trace: Callable[..., object] | None = None,
     ) -> None:
         check_config(config or {})
-        if not isinstance(opt_level, int):
+        if not isinstance(opt_level, int) or opt_level < 0:
             raise LoweringError(f"opt_level is a number from 0 to 4, got {opt_level!r}")
         self.opt_level = opt_level
         self.required_pass = check_names(required_pass or (), "required_pass")

@@ -18,7 +18,7 @@ from slipway.ir.function import IRModule, PrimFunc
 from slipway.ir.node import Node
 from slipway.ir.visit import nesting
 from slipway.transform.context import PassContext
-from slipway.transform.names import NAMES, OPT_LEVELS
+from slipway.transform.names import NAMES, OPT_LEVELS, canonical, check_names
 from slipway.transform.verify import LAWS, VerifyEachPass, asked_everywhere
 
 
@@ -67,7 +67,7 @@ def always(setting: Setting) -> bool:
     return True
 
 
-def never_missed(node: Any) -> str:
+def never_missed(node: Node) -> str:
     """Return "": every node can go without the pass."""
     return ""
 
@@ -80,7 +80,8 @@ class Pass:
     pass that is not `exact` differ by rounding from the model's own; the target option -strict
     leaves it out.  `by_user` says whose mistake it is when the result is not legal; without it, who
     wrote `run` does.  `missed` says why a node cannot go without the pass ("" where it can):
-    leaving it out is an error then.  Calling a pass runs it alone, on a module or a function, under
+    leaving it out is an error then.  Passes that are `required` run before it, whether or not they
+    have run already.  Calling a pass runs it alone, on a module or a function, under
     the current PassContext.
     """
 
@@ -100,7 +101,8 @@ class Pass:
         self.opt_level = OPT_LEVELS[name] if opt_level is None else opt_level
         self.missed = missed
         self.by_user = not is_ours(run) if by_user is None else by_user
-        self.applies, self.exact, self.required = applies, exact, list(required)
+        self.applies, self.exact = applies, exact
+        self.required = _requirable(required, name)
         self.instance: Any = None  # of the class that a user's pass is made of
         NAMES.add(name)
 
@@ -109,7 +111,7 @@ class Pass:
         """The pass itself: it has `name`, `opt_level` and `required` (the classic spelling)."""
         return self
 
-    def __call__(self, node: Any) -> Any:
+    def __call__(self, node: Node) -> Any:
         """Run on a module (an expression is made one) or on loops, and return the new node."""
         return run_pass(self, as_node(node), Setting())
 
@@ -123,6 +125,31 @@ class Pass:
 
     def __repr__(self) -> str:
         return f"Pass({self.name!r}, opt_level={self.opt_level})"
+
+
+# What makes a pass that another one may require, by its name in `transform.names`.
+_MAKERS: dict[str, Callable[[], Pass]] = {}
+
+
+def may_be_required(*makers: Callable[[], Pass], prefix: str = "") -> None:
+    """Let user's passes require those that the functions `makers` make, by the functions' names."""
+    for make in makers:
+        _MAKERS[canonical(prefix + make.__name__)] = make
+
+
+def _requirable(names: Sequence[str], title: str) -> list[str]:
+    """Return `names` as a list.  Raises LoweringError for one that no pass can be made of."""
+    if not names:
+        return []
+    check_names(names, f"required of the pass {title!r}")
+    for name in names:
+        if canonical(name) not in _MAKERS:
+            raise LoweringError(
+                f"the pass {title!r} requires {name!r}, which a compilation runs with arguments of "
+                f"its own, or a script gives it some: run it before {title!r} in a Sequential.  "
+                f"These can be required: {', '.join(sorted(_MAKERS))}"
+            )
+    return list(names)
 
 
 class ModulePass(Pass):
@@ -216,7 +243,7 @@ def is_ours(function: Callable[..., Any]) -> bool:
     return str(getattr(function, "__module__", "")).partition(".")[0] == "slipway"
 
 
-def as_node(node: Any) -> Any:
+def as_node(node: Node) -> Any:
     """Return what passes run on: a module or loops as they are, another expression as a module."""
     if isinstance(node, (IRModule, PrimFunc)):
         return node
@@ -225,7 +252,7 @@ def as_node(node: Any) -> Any:
     return IRModule.from_expr(node)
 
 
-def run_passes(passes: Iterable[Pass], node: Any, setting: Setting) -> Iterator[tuple[Pass, Any]]:
+def run_passes(passes: Iterable[Pass], node: Node, setting: Setting) -> Iterator[tuple[Pass, Any]]:
     """Yield (pass, the node after it) for each pass that is a part of the compilation."""
     for step in passes:
         if setting.runs(step):
@@ -235,7 +262,7 @@ def run_passes(passes: Iterable[Pass], node: Any, setting: Setting) -> Iterator[
             _leave_out(step, node, "disabled_pass names it")
 
 
-def run_pass(step: Pass, node: Any, setting: Setting) -> Any:
+def run_pass(step: Pass, node: Node, setting: Setting) -> Any:
     """Run one pass with the instruments around it; a vetoed pass leaves the node as it is."""
     instruments = setting.context.instruments
     if instruments and not setting.context.requires(step.name):
@@ -243,6 +270,8 @@ def run_pass(step: Pass, node: Any, setting: Setting) -> Any:
         if vetoes:
             _leave_out(step, node, f"the instrument {vetoes[0]!r} vetoes it")
             return node
+    for name in step.required:
+        node = run_pass(_MAKERS[canonical(name)](), node, setting)
     if setting.verifies(node):
         instruments = (setting.verifier, *instruments)
     for instrument in instruments:

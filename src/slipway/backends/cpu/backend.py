@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from slipway.backends.backend import Backend
+from slipway.backends.backend import Backend, Language
 from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.micro.cores import is_microcontroller
 from slipway.codegen.compiled import CompiledModule
@@ -56,7 +56,7 @@ class CpuBackend(Backend):
 
         return gain_of_parts(call, products, target)
 
-    def language(self, target: Target) -> str:
+    def language(self, target: Target) -> Language:
         """Return "c" for targets of that kind, else "llvm"."""
         return "c" if target.kind.name == "c" else "llvm"
 

@@ -88,7 +88,7 @@ def attention_lanes(target: Target | None) -> int:
     """
     if target is None or not (target.is_by_llvm or target.kind.name == "c"):
         return 0
-    if target.parsed_triple.is_bare or "thumb" in target.triple:
+    if target.parsed_triple.is_small:
         return 0
     return int(target.vector_bits // 32)
 
@@ -101,7 +101,7 @@ def allows_winograd(target: Target | None) -> bool:
     """
     if target is None or not _is_llvm(target):
         return False
-    return not target.is_strict and "thumb" not in target.triple
+    return not target.is_strict and not target.parsed_triple.is_small
 
 
 def fast_types(target: Target) -> dict[str, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from slipway.backends.backend import Backend, backend_of
+from slipway.backends.backend import Backend, Language, backend_of
 from slipway.backends.gpu.languages import WRITERS
 from slipway.backends.gpu.lowering.copies import bind_copies
 from slipway.backends.gpu.lowering.dots import accumulate_dots
@@ -68,7 +68,7 @@ class GpuBackend(Backend):
         """Return what every driver takes as the beginning of a part of memory."""
         return 512
 
-    def language(self, target: Target) -> str:
+    def language(self, target: Target) -> Language:
         """Return what the host's side of a program is written in."""
         host = host_of(target)
         return backend_of(host).language(host)

@@ -17,9 +17,7 @@ from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function
 from slipway.relay.op_registry import is_call_of
 from slipway.relay.visit import rewrite
-
-# A short sum reads whole lines of memory either way, and few rows share what a step reads.
-_LEAST_ROWS, _LEAST_DEPTH = 16, 128
+from slipway.target.gpu_costs import ANY_GPU
 
 
 def transposed_weights(function: Function) -> Function:
@@ -34,7 +32,11 @@ def _rule(call: Expr) -> Expr | None:
     if data.rank != 2 or data.dtype != weight.dtype or not dtypes.is_float(data.dtype):
         return None
     rows = data.shape[0]
-    if not isinstance(rows, int) or rows < _LEAST_ROWS or weight.shape[1] < _LEAST_DEPTH:
+    if (
+        not isinstance(rows, int)
+        or rows < ANY_GPU.transposed_rows
+        or weight.shape[1] < ANY_GPU.transposed_depth
+    ):
         return None
     attrs = call.attrs
     with op_registry.span(call.span):

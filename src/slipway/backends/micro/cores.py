@@ -7,4 +7,4 @@ from slipway.target import Target
 
 def is_microcontroller(target: Target) -> bool:
     """Return whether code is C for a core without operating system."""
-    return target.kind.name == "c" and target.parsed_triple.system in ("none", "")
+    return target.kind.name == "c" and target.parsed_triple.is_bare

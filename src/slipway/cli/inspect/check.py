@@ -156,7 +156,7 @@ def on_target(module: Any, parameters: dict[str, Any], target: Target) -> dict[s
         "inputs_outputs_bytes": sum(type_.size_bytes for type_ in ports),
         "kernels": len(graph.kernels),
     }
-    if backend_of(chosen).name == "micro":
+    if chosen.parsed_triple.is_small:
         memory["boards"] = boards_that_fit(chosen, memory)
     return {
         "schedules": schedules,

@@ -18,6 +18,7 @@ from slipway.ir.function import PrimFunc
 from slipway.ir.hardware import HARDWARE
 from slipway.target import Target
 from slipway.toolchain import native
+from slipway.toolchain.zig_target import zig_options
 from slipway.version import install_line
 
 FLAGS = ("-std=c11", "-fno-math-errno", "-fno-strict-aliasing", "-fPIC",
@@ -98,12 +99,7 @@ def _run(command: list[str], text: str, target: Target, what: str) -> bytes:
         return (Path(folder) / "module.o").read_bytes()
 
 
-_FPU = ("vfp2sp", "vfp2", "vfp3d16sp", "vfp3d16", "vfp4d16sp", "vfp4d16", "fp-armv8d16sp",
-        "fp-armv8d16", "fp64", "fp16", "fullfp16")  # fmt: skip
-
-
 def _compiler_of(target: Target, flags: tuple[str, ...]) -> list[str]:
-    triple = target.parsed_triple
     try:
         import ziglang  # noqa: F401
     except ImportError:
@@ -113,36 +109,6 @@ def _compiler_of(target: Target, flags: tuple[str, ...]) -> list[str]:
                 f"compiling C for {target.triple} needs ziglang: {install_line('compile')}"
             ) from None
         return [cc, "-O3", *(flag for flag in flags if "sanitize" not in flag)]
-    cpu = target.cpu if target.mcpu else "baseline"  # what the metadata says, not this CPU
     words = [sys.executable, "-m", "ziglang", "cc", *flags, "-Wno-unused-command-line-argument"]
-    if not target._is_host():
-        words += ["-target", zig_triple(target)]
-    words.append(f"-O{int(target.attrs.get('opt-level', 3))}")
-    extra = "".join(f"{f[0]}{f[1:].replace('-', '_')}" for f in target.mattr)
-    if triple.table == "wasm" and target.has_feature("simd128"):  # Zig's baseline has none
-        extra += "+simd128"
-    if target.mcpu == "native":  # LLVM asked the processor, Zig goes by its name
-        known = {f for entry in HARDWARE.values() for f in entry.features}
-        extra += "".join(f"+{f}" for f in sorted(known) if target.has_feature(f))
-    if triple.environment.endswith("hf"):  # Zig's Cortex-M come without their FPU
-        extra += "".join(f"+{f.replace('-', '_')}" for f in _FPU if target.has_feature(f))
-    if target.has_feature("mve"):  # Zig's Cortex-M55 comes without
-        extra += "+mve_fp" if target.has_feature("mve.fp") else "+mve"
-    words.append(f"-mcpu={cpu.replace('-', '_')}{extra}")
-    if triple.is_thumb:
-        words.append("-mthumb")
-    return words
-
-
-def zig_triple(target: Target) -> str:
-    """Return Zig's spelling of the target's triple."""
-    triple = target.parsed_triple
-    arch = {"arm": "thumb" if triple.is_thumb else "arm"}.get(triple.arch, triple.arch)
-    system = {"none": "freestanding", "android": "linux", "darwin": "macos"}.get(
-        triple.system, triple.system
-    )
-    hard = triple.environment.endswith("hf")
-    if arch in ("arm", "thumb"):
-        abi = "eabihf" if hard else "eabi"
-        return f"{arch}-{system}-{abi if system == 'freestanding' else 'musl' + abi}"
-    return f"{arch}-{system}" + ("-musl" if system == "linux" else "")
+    used = sorted({feature for entry in HARDWARE.values() for feature in entry.features})
+    return [*words, *zig_options(target, used)]

@@ -34,7 +34,7 @@ def data_pieces(
     if target.parsed_triple.object_format == "elf":
         return _elf(blobs, glue_object(target)[:64], section)
     whole = {name: b"".join(pieces) for name, pieces in blobs.items()}
-    if target.parsed_triple.object_format == "wasm":
+    if target.parsed_triple.is_page:
         return (_wasm(whole),)
     return (CompiledText(_text(whole), target, "the data").object_bytes,)
 

@@ -96,7 +96,7 @@ class IntrinsicEmitter(MemoryEmitter):
         signed = dtypes.is_int(node.dtype) and not all(map(self.bounds.is_nonnegative, node.args))
         a, b = (self.value(x) for x in node.args)
         fits = dtypes.is_int(node.dtype) and dtypes.bits_of(node.dtype) <= 32
-        if fits and node.lanes > 1 and self.capability.target.parsed_triple.table == "x86":
+        if fits and node.lanes > 1 and self.capability.divides_as_floats:
             return self._divide_as_doubles(node, word, a, b)
         return self.w.put(f"{'s' if signed else 'u'}{word} {self.ty(node.dtype)} {a}, {b}")
 

@@ -19,16 +19,14 @@ LARGEST_POOL = 16  # processes at once: lowering, which feeds them, goes on in o
 def _settings(target: Target) -> dict[str, Any]:
     """Return what LLVM's TargetMachine for `target` is made from."""
     triple = target.parsed_triple
-    abi = str(target.attrs.get("mabi", ""))
-    if not abi and triple.arch == "riscv64":
-        abi = "lp64d" if target.has_feature("d") else "lp64"
     return {
         "triple": triple.llvm,
         "cpu": target.cpu,
         "features": ",".join(target.llvm_features),
-        "abi": abi,
+        "abi": target.abi,
         "level": int(target.attrs.get("opt-level", 3)),
-        "portable": triple.table == "wasm",
+        "portable": triple.is_page,
+        "loop_instructions": triple.has_loop_instructions,
         "asked": ",".join(target.mattr),  # for errors
     }
 
@@ -165,8 +163,7 @@ def support_parts(code: Sequence[bytes], target: Target) -> tuple[bytes, ...]:
     objects = []
     if any(name in data for name in _SUPPORT for data in code):
         objects.append(part_object("support", target))
-    if target.parsed_triple.arch == "arm" and any(
-        b"__aeabi_" in data for data in (*code, *objects)
-    ):
+    is_called = any(b"__aeabi_" in data for data in (*code, *objects))
+    if is_called and target.parsed_triple.calls_aeabi:
         objects.append(part_object("arm", target))
     return tuple(objects)

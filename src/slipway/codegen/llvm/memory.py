@@ -12,6 +12,7 @@ from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.buffer import Buffer
 from slipway.ir.ops import const
+from slipway.ir.stmt import BufferStore
 
 
 class MemoryEmitter(ExpressionEmitter):
@@ -203,7 +204,7 @@ class MemoryEmitter(ExpressionEmitter):
         one, byte = ("i1", "i8") if lanes == 1 else (f"<{lanes} x i1>", f"<{lanes} x i8>")
         return self.w.put(f"zext {one} {value} to {byte}")
 
-    def store(self, node: Any) -> None:
+    def store(self, node: BufferStore) -> None:
         """Emit a BufferStore."""
         buffer = node.buffer
         value = self.to_memory(self.value(node.value), node.value.dtype)

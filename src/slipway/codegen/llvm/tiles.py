@@ -13,7 +13,7 @@ from slipway import dtypes
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import ops
-from slipway.ir.instructions.tiles import INSTRUCTIONS, ROW_BYTES, TILES
+from slipway.ir.instructions.tiles import INSTRUCTIONS, ROW_BYTES, TILES, has_tiles
 
 if TYPE_CHECKING:
     from slipway.codegen.llvm.function import FunctionEmitter
@@ -31,7 +31,7 @@ _DECLARED = {
 def emit_tile_call(emitter: FunctionEmitter, node: E.Call) -> str:
     """Emit a call of ``tile_...``."""
     target = emitter.capability.target
-    if not target.has_feature("amx-tile"):
+    if not has_tiles(target):
         raise CodegenError(
             f"{emitter.name}: {node.op} needs amx-tile, which the target {target} has not. Add "
             "-mattr=+amx-tile if the processor has it"

@@ -8,8 +8,8 @@ argument.  It needs nothing of Slipway, and ends when its input does, or when no
 A request is ``u32 size of the head, u64 size of the body``, a head of JSON and a body.  The head
 names what is wanted: "object", "asm" or "ir" (of LLVM IR, optimised), "part" (the object as the IR
 stands), or "text" (of bitcode); and triple, cpu, features, abi, level, portable (another compiler
-makes machine code of the result).  The answer is ``u8 status, u64 size`` and the result; with
-status `REFUSED` it says why there is none.
+makes machine code of the result), loop_instructions (the processor has them).  The answer is ``u8
+status, u64 size`` and the result; with status `REFUSED` it says why there is none.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Compiler:
         self.llvm.set_option("slipway", f"--disable-lsr={str(head['portable']).lower()}")
         # The pass that makes Armv8.1-M's loops of hardware asserts that a predicated instruction's
         # block begins within the loop, where others have moved it before (ARMLowOverheadLoops).
-        predicated = "v8.1m" in head["triple"] and _MASK.search(body) is not None
+        predicated = head["loop_instructions"] and _MASK.search(body) is not None
         self.llvm.set_option("slipway", f"--disable-arm-loloops={str(predicated).lower()}")
         machine = self._machine(head)
         text = body.decode()

@@ -288,7 +288,7 @@ class AotExecutorFactoryModule(ModelFactory):
         has no graph executor.  Everything else is a library that `load_module` reads, as
         `ModelFactory` writes it.
         """
-        if path.suffix == ".wasm" and self.is_llvm and self.target.parsed_triple.table == "wasm":
+        if path.suffix == ".wasm" and self.is_llvm and self.target.parsed_triple.is_page:
             if not path.parent.is_dir():
                 raise ArtifactError(f"cannot write {path}: the folder {path.parent} does not exist")
             need_fixed_sizes(self.graph, "a program for pages")

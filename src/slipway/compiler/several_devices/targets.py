@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.backends.backend import compile_target
 from slipway.errors import TargetError
@@ -11,10 +11,14 @@ from slipway.runtime.devices import Device
 from slipway.target import Target
 from slipway.transform.context import PassContext
 
+if TYPE_CHECKING:
+    from slipway.target.target import TargetLike
+
+
 _PROCESSOR = 1
 
 
-def several_targets(target: Any, host: Any = None) -> dict[int, Target]:
+def several_targets(target: TargetLike, host: TargetLike = None) -> dict[int, Target]:
     """Return the Target of each kind of device, the processor's first; {} unless several are given.
 
     `target` is ``{"cpu": "llvm", "opencl": "opencl"}`` (keys may be devices or DLPack's numbers

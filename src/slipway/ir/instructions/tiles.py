@@ -72,6 +72,11 @@ class TileInstruction:
         return [f for f in self.features if not target.has_feature(f)]
 
 
+def has_tiles(target: Target) -> bool:
+    """Return whether `target` has registers of tiles, which every instruction here needs."""
+    return target.has_feature("amx-tile")
+
+
 INSTRUCTIONS: dict[str, TileInstruction] = {
     entry.name: entry
     for entry in (

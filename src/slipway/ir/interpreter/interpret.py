@@ -12,7 +12,7 @@ arrays are NumPy uint16 holding the upper half of a float32.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,10 @@ from slipway.ir.interpreter.calls import Closure, ReturnError
 from slipway.ir.interpreter.expressions import EXPRESSIONS
 from slipway.ir.interpreter.tiles import TileUnit
 from slipway.ir.interpreter.values import round_bfloat16, scalar, storage_dtype
+
+if TYPE_CHECKING:
+    from slipway.ir.node import Node
+
 
 PackedFunctions = dict[str, Callable[..., Any]]
 
@@ -58,11 +62,11 @@ class Machine:
         self.code: dict[int, tuple[Any, Callable[[], Any]]] = {}
         self.tiles = TileUnit()
 
-    def expr(self, node: Any) -> Any:
+    def expr(self, node: Node) -> Any:
         """Return the value of an expression now."""
         return self.compile(node)()
 
-    def compile(self, node: Any) -> Callable[[], Any]:
+    def compile(self, node: Node) -> Callable[[], Any]:
         """Return the closure that runs `node`."""
         known = self.code.get(id(node))
         if known is not None:

@@ -206,7 +206,7 @@ def _equal(have: Any, want: Any) -> bool:
     return bool(have == want)
 
 
-def inputs_of(expr: Any) -> tuple[Expr, ...]:
+def inputs_of(expr: Expr) -> tuple[Expr, ...]:
     """Return the values that `expr` is computed from."""
     match expr:
         case Call():

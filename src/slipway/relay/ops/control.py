@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.ir.node import node
-from slipway.relay.expr import Call, Function, Tuple, TupleWrapper, Var
+from slipway.relay.expr import Call, Expr, Function, Tuple, TupleWrapper, Var
 from slipway.relay.interpret import interpret
 from slipway.relay.op_registry import (
     Attrs,
@@ -113,9 +113,11 @@ def _while_type(attrs: WhileAttrs, states: TupleType, others: TupleType) -> Type
 BODIES = {SCAN: ("body",), BRANCH: ("then_body", "else_body"), WHILE: ("condition", "body")}
 
 
-def bodies_of(expr: Any) -> dict[str, Function]:
+def bodies_of(expr: Expr) -> dict[str, Function]:
     """Return the functions inside a loop or branch by their attribute; empty for anything else."""
-    names = BODIES.get(call_definition(expr), ()) if isinstance(expr, Call) else ()  # type: ignore[arg-type]
+    if not isinstance(expr, Call):
+        return {}
+    names = BODIES.get(call_definition(expr), ())  # type: ignore[arg-type]
     return {name: getattr(expr.attrs, name) for name in names}
 
 

@@ -248,7 +248,7 @@ def has_unknown(expr: Expr) -> bool:
     return any(extent is ANY for leaf in flatten(known) for extent in leaf.shape)
 
 
-def definition_of(expr: Any) -> DynDefinition | None:
+def definition_of(expr: Expr) -> DynDefinition | None:
     """Return the definition of an operator of sizes yet unknown that `expr` calls, or None."""
     found = op_registry.call_definition(expr)
     return found if isinstance(found, DynDefinition) else None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.ir.node import node
-from slipway.relay.expr import Call, Function, Tuple, TupleWrapper, Var
+from slipway.relay.expr import Call, Expr, Function, Tuple, TupleWrapper, Var
 from slipway.relay.interpret import interpret
 from slipway.relay.op_registry import (
     Attrs,
@@ -169,10 +169,10 @@ SCAN.flops(_count("count_flops"))
 SCAN.work(_count("count_work"))
 
 
-def body_of(expr: Any) -> Function | None:
+def body_of(expr: Expr) -> Function | None:
     """Return the body of a call of scan; None for any other expression."""
     definition: OpDefinition | None = call_definition(expr)
-    return expr.attrs.body if definition is SCAN else None
+    return expr.attrs.body if isinstance(expr, Call) and definition is SCAN else None
 
 
 @SCAN.make

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from slipway.runtime.params import save_param_dict
 from slipway.runtime.profiling import Report
 from slipway.runtime.timing import BenchmarkResult
 
+if TYPE_CHECKING:
+    from slipway.runtime.devices import AnyDevice
+
 
 class GraphModuleDebug(GraphModule):
     """A `GraphModule` whose `run` prints the time of every kernel.
@@ -28,7 +31,11 @@ class GraphModuleDebug(GraphModule):
     """
 
     def __init__(
-        self, module: Any, device: Any, graph_json_str: str, dump_root: str | None = None
+        self,
+        module: Any,
+        device: AnyDevice | None,
+        graph_json_str: str,
+        dump_root: str | None = None,
     ) -> None:
         super().__init__(module)
         self._device = device
@@ -149,7 +156,7 @@ _UNUSED = ("min_repeat_ms", "limit_zero_time_iterations", "cooldown_interval_ms"
 
 
 def create(
-    graph_json_str: str, libmod: Any, device: Any, dump_root: str | None = None
+    graph_json_str: str, libmod: Any, device: AnyDevice | None, dump_root: str | None = None
 ) -> GraphModuleDebug:
     """Make such an executor from a graph's JSON and the library with its functions."""
     made = graph_executor.create(graph_json_str, libmod, device)

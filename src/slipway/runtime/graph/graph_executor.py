@@ -17,7 +17,7 @@ import numpy as np
 from slipway import dtypes
 from slipway.errors import ArgumentTypeError, ExecutionError, SlipwayError
 from slipway.runtime.container import ShapeTuple, String
-from slipway.runtime.devices import Device
+from slipway.runtime.devices import AnyDevice, Device
 from slipway.runtime.graph.graph_format import GraphTables
 from slipway.runtime.graph.input_values import IN_MODEL, converted
 from slipway.runtime.libraries.library import FUNCTION_PREFIX
@@ -427,7 +427,7 @@ class GraphModule:
 
     def benchmark(
         self,
-        device: Any,
+        device: AnyDevice | None,
         func_name: str = "run",
         repeat: int = 5,
         number: int = 5,
@@ -484,19 +484,28 @@ def timed_calls(function: Callable[[], None], options: Mapping[str, int]) -> Ben
     return BenchmarkResult(struct.unpack(f"<{len(blob) // 8}d", blob))
 
 
-def create(graph_json: str, lib: Any, device: Any = None, *, ctx: Any = None) -> GraphModule:
+def create(
+    graph_json: str,
+    lib: Any,
+    device: AnyDevice | Sequence[AnyDevice] | None = None,
+    *,
+    ctx: AnyDevice | None = None,
+) -> GraphModule:
     """Make an executor from a graph's JSON and the library with its functions, on `device`.
 
     `lib` may be a remote module: the executor is then made on its device; firmware makes that of
     the graph it was built with.  One that carries a model's parameters gives them to the executor.
     """
-    device = ctx if device is None else device  # `ctx` is its name in TVM 0.6
-    devices = list(device) if isinstance(device, list | tuple) else [device]
+    chosen = ctx if device is None else device  # `ctx` is its name in TVM 0.6
+    if chosen is None:
+        raise ArgumentTypeError("create needs the device that the library is on: cpu(0), say")
+    devices = list(chosen) if isinstance(chosen, Sequence) else [chosen]
     tables = GraphTables.from_json(graph_json)
     dev = devices[0]
     if isinstance(dev, Device):
         for one in devices:
-            one.check()
+            if isinstance(one, Device):
+                one.check()
         made = create_native(tables, lib, *(devices if tables.arenas else ()))
         carried = lib.shared_params() if isinstance(lib, Module) else None
         if carried:

@@ -41,6 +41,7 @@ from slipway.transform.manager import (
     Pass,
     Sequential,
     Setting,
+    may_be_required,
     pass_of,
 )
 
@@ -183,7 +184,12 @@ def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int
 
 
 def FuseOps(fuse_opt_level: int = -1) -> Pass:
-    """Group operators into kernels; level 0 makes each operator a kernel of its own."""
+    """Group operators into kernels; level 0 makes each operator a kernel of its own.
+
+    -1 and the levels of a PassContext from 1 on group them.
+    """
+    if not isinstance(fuse_opt_level, int) or not -1 <= fuse_opt_level <= 4:
+        raise LoweringError(f"fuse_opt_level is a number from -1 to 4, got {fuse_opt_level!r}")
 
     def run(function: Function, module: IRModule) -> Function:
         limit = int(PassContext.current().option("relay.FuseOps.max_depth", MAX_DEPTH))
@@ -324,3 +330,11 @@ def build_config(opt_level: int = 2, **options: Any) -> PassContext:
     if len(known) != len(options):
         raise LoweringError(f"build_config has no option {sorted(set(options) - set(known))[0]!r}")
     return PassContext(opt_level, **known)
+
+
+may_be_required(
+    InferType, SimplifyInference, FoldConstant, SimplifyExpr, CanonicalizeOps, FoldScaleAxis,
+    EliminateCommonSubexpr, DeadCodeElimination, RemoveDeadChannels, Inline, DynamicToStatic,
+    RemoveUnusedFunctions, ToGraphNormalForm, ToMixedPrecision, FuseOps, Legalize,
+    MergeCompilerRegions, PartitionGraph,
+)  # fmt: skip

@@ -12,7 +12,7 @@ code for a GPU or a calling convention, which backends do here when they emit co
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.errors import LoweringError
 from slipway.ir import stmt as S
@@ -30,7 +30,11 @@ from slipway.transform.loop.simplify import simplify
 from slipway.transform.loop.storage_rewrite import storage_rewrite
 from slipway.transform.loop.unroll_loop import unroll_loop
 from slipway.transform.loop.vectorize_loop import vectorize_loop
-from slipway.transform.manager import Pass, PrimFuncPass, Setting, pass_of
+from slipway.transform.manager import Pass, PrimFuncPass, Setting, may_be_required, pass_of
+
+if TYPE_CHECKING:
+    from slipway.target.target import TargetLike
+
 
 Change = Callable[[PrimFunc], PrimFunc]
 
@@ -97,7 +101,7 @@ def Filter(fcond: Callable[[PrimFunc], bool]) -> Pass:
     return Pass("Filter", 0, run)
 
 
-def BindTarget(target: Any) -> Pass:
+def BindTarget(target: TargetLike) -> Pass:
     """Give every loop function its target."""
     chosen = Target(target)
     return on_loops("BindTarget", lambda func: func.with_attr("target", chosen))
@@ -193,3 +197,9 @@ __all__ = [
     "RemoveNoOp", "Simplify", "SkipAssert", "StorageFlatten", "StorageRewrite", "UnrollLoop",
     "VectorizeLoop", "prim_func_pass",
 ]  # fmt: skip
+
+
+may_be_required(
+    Simplify, StorageFlatten, FlattenBuffer, VectorizeLoop, UnrollLoop, LoopPartition,
+    InjectPrefetch, InjectDoubleBuffer, StorageRewrite, RemoveNoOp, prefix="tir.",
+)  # fmt: skip

@@ -24,7 +24,7 @@ of if_then_else (padding) are moved as well.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.arith.analyzer import Analyzer
 from slipway.arith.interval import Interval, interval_of
@@ -36,6 +36,10 @@ from slipway.ir.expr import PrimExpr
 from slipway.ir.function import PrimFunc
 from slipway.ir.visit import map_children, substitute, walk
 from slipway.transform.context import PassContext
+
+if TYPE_CHECKING:
+    from slipway.ir.node import Node
+
 
 Ranges = dict[Atom, Interval]
 _COMPARISONS = (E.LT, E.LE, E.GT, E.GE)
@@ -193,7 +197,7 @@ def conjuncts(condition: PrimExpr) -> list[PrimExpr]:
     return [condition]
 
 
-def decided(node: Any, known: Mapping[int, tuple[Any, bool]]) -> Any:
+def decided(node: Node, known: Mapping[int, tuple[Any, bool]]) -> Any:
     """Return `node` with what is known of conditions, {id: (condition, it holds)}, put in."""
     if id(node) in known:
         return ops.TRUE if known[id(node)][1] else ops.FALSE

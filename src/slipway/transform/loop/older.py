@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
 from slipway.arith.analyzer import Analyzer
@@ -19,6 +19,9 @@ from slipway.ir.ops import as_expr
 from slipway.ir.stmt_functor import ir_transform, post_order_visit, substitute
 from slipway.ir.structural import structural_equal
 from slipway.transform.context import PassContext
+
+if TYPE_CHECKING:
+    pass
 
 
 def Simplify(node: Any) -> Any:

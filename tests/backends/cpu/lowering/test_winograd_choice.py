@@ -5,6 +5,7 @@ import pytest
 
 import slipway as tvm
 from slipway import relay
+from slipway.backends.cpu.graph import allows_winograd
 from slipway.backends.cpu.lowering.winograd_choice import winograd_tile
 from slipway.target.cores import Core
 
@@ -43,3 +44,13 @@ def test_a_core_that_multiplies_slowly_pays_more_for_products_than_for_their_ker
     slow, fast = (Core(fma_bits=bits, load_bits=1024) for bits in (512, 2048))
     assert tile(256, 16, 16, core=slow) == 4
     assert tile(128, 9, 16, core=fast) == 0
+
+
+@pytest.mark.parametrize(
+    ("triple", "allowed"),
+    [("thumbv7em-none-eabi", False), ("arm-none-eabi", False), ("riscv32-none-elf", False),
+     ("thumbv7-linux-gnueabihf", True), ("aarch64-none-elf", True)],
+)  # fmt: skip
+def test_a_microcontroller_keeps_its_weights_small(triple, allowed):
+    """The transformed weights are four times as large; how the triple is spelt says nothing."""
+    assert allows_winograd(tvm.target.Target(f"llvm -mtriple={triple}")) is allowed

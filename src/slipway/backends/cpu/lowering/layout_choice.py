@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.ir.instructions.tiles import TileInstruction
 from slipway.relay.dims import least
 from slipway.relay.types import TensorType
+
+if TYPE_CHECKING:
+    pass
 
 
 def few_filters(attrs: Any, data: TensorType, kernel: TensorType, lanes: int) -> bool:

@@ -152,7 +152,7 @@ def _bodies(tensor: te.Tensor) -> Sequence[Any]:
     return getattr(tensor.op, "body", ())
 
 
-def vectorize(stage: Any, outer: list[Loop], inner: Loop, lanes: int) -> Loop:
+def vectorize(stage: te.Stage, outer: list[Loop], inner: Loop, lanes: int) -> Loop:
     """Make vectors of the innermost loop; what is left of it joins `outer`."""
     if is_open(inner.extent):
         if lanes > 1:
@@ -175,7 +175,7 @@ def _unroll_steps(stage: Any, loop: Loop, most: int) -> None:
         stage.unroll(split(stage, loop, factor)[1].axis)
 
 
-def parallel_outer(stage: Any, loops: Sequence[Loop], total: int, each: int) -> list[Loop]:
+def parallel_outer(stage: te.Stage, loops: Sequence[Loop], total: int, each: int) -> list[Loop]:
     """Run the outer loops in parallel, in tasks of `each` elements; return those inside.
 
     As few loops are fused as make enough tasks: taking indices apart takes divisions.  Those by an

@@ -20,8 +20,7 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.visit import map_children, substitute, walk
 from slipway.target import Target
-
-_USUAL_THREADS = 64
+from slipway.target.gpu_costs import ANY_GPU
 
 
 def bind_copies(node: S.Stmt, target: Target) -> S.Stmt:
@@ -34,7 +33,7 @@ def bind_copies(node: S.Stmt, target: Target) -> S.Stmt:
         )
     if not any(isinstance(n, S.BufferStore) for n in walk(node)):
         return node
-    threads = min(_USUAL_THREADS, most_threads(target)) if isinstance(node, S.For) else 1
+    threads = min(ANY_GPU.full_block, most_threads(target)) if isinstance(node, S.For) else 1
     block, thread = E.Var("blockIdx.x", "int32"), E.Var("threadIdx.x", "int32")
     if not isinstance(node, S.For):
         return _bound(thread, ops.const(1), node)

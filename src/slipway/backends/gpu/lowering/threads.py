@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.arith.analyzer import Analyzer
 from slipway.backends.gpu.lowering.barriers import LEAF, insert_barriers
@@ -37,6 +37,10 @@ from slipway.ir.function import PrimFunc
 from slipway.ir.structural import structural_equal
 from slipway.ir.visit import map_children, substitute, walk
 
+if TYPE_CHECKING:
+    from slipway.ir.node import Node
+
+
 ONE_THREAD = "one_thread"  # attribute of a function whose unbound loops may be one thread's
 
 
@@ -50,7 +54,7 @@ def map_threads(func: PrimFunc) -> PrimFunc:
     return func.replace(body=made)  # type: ignore[no-any-return]
 
 
-def is_thread_loop(node: Any) -> bool:
+def is_thread_loop(node: Node) -> bool:
     """Return whether `node` is a loop over threads."""
     return isinstance(node, S.For) and node.kind == S.ForKind.THREAD
 

@@ -10,7 +10,7 @@ lie far apart is still read by neighbouring threads from neighbouring places.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
@@ -19,8 +19,11 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
 from slipway.ir.visit import children, map_children, substitute, walk
 
+if TYPE_CHECKING:
+    from slipway.ir.node import Node
 
-def inject_vthreads(node: Any) -> Any:
+
+def inject_vthreads(node: Node) -> Any:
     """Return statements without loops over virtual threads."""
     if not isinstance(node, S.Stmt):
         return node
@@ -162,7 +165,7 @@ def wider(buffer: Buffer, extent: E.PrimExpr) -> Buffer:
     return buffer.replace(shape=(extent, *buffer.shape), strides=strides)  # type: ignore[no-any-return]
 
 
-def with_step(node: Any, old: Any, new: Any, step: E.Var) -> Any:
+def with_step(node: Node, old: Any, new: Any, step: E.Var) -> Any:
     """Return `node` with step `step` of buffer `new` in place of `old`."""
     if isinstance(node, E.BufferLoad) and node.buffer is old:
         indices = tuple(with_step(i, old, new, step) for i in node.indices)

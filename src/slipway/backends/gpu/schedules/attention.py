@@ -4,8 +4,8 @@ A block has some query rows of one head and takes the keys chunk by chunk, a lan
 
     scores   (rows, lanes)   shared: each thread the product of its row and its key, bias and mask
     maximum  (rows)          shared: of the chunk, a tree over the lanes
-    powers   (rows, lanes)   shared: of the scores beside the maximum
-    sum, mixed               each thread's own: of its row's powers, and with its elements of value
+    exponentials (rows, lanes)  shared: of the scores beside the maximum
+    sum, mixed               each thread's own: of its row's exponentials, and of elements of value
     state                    each thread's own: joined with the chunks before, at one maximum
 
 Keys and values of a chunk are fetched by all threads of the block together.  What a device keeps
@@ -37,16 +37,13 @@ from slipway.backends.strategy import Knobs, Problem, register_strategy
 from slipway.ir.expr import PrimExpr
 from slipway.relay.ops.nn.attention import Operands, extents
 from slipway.target import Target
+from slipway.target.gpu_costs import ANY_GPU
 
 _LANES = (8, 16, 32, 64)
 _ROWS = (1, 2, 4, 8, 16)
-# Without a description of the device: threads that keep it busy, those of a block that hide what
-# they wait for, and what a barrier and a power cost beside a multiply-add.
-_BUSY_THREADS, _FULL_BLOCK, _BARRIER_COST, _POWER_COST = 16384, 64, 8.0, 8.0
-_MOST_THREADS = 256  # whose registers hold their sums on the smallest devices with CUDA
 _MOST_HEADS = 65535  # blocks along y, on every device
 _STATE = "state"  # of the names of stages, by which the schedule knows them
-_PARTS = ("scores", "maximum", "powers")
+_PARTS = ("scores", "maximum", "exponentials")
 _PANEL = "panel"
 
 
@@ -78,7 +75,7 @@ def _sizes(attrs: Any, in_types: Sequence[Any]) -> _Sizes | None:
 
 def _legal(sizes: _Sizes, dtype: str, target: Target) -> list[AttentionBlockKnobs]:
     """Return the knobs whose blocks fit a device of the target."""
-    most = min(most_threads(target), _MOST_THREADS)
+    most = min(most_threads(target), ANY_GPU.most_threads)
     wide, own = 4 if dtypes.bits_of(dtype) < 64 else 8, dtypes.bytes_of(dtype)
     found = []
     for lanes, rows in product(_LANES, _ROWS):
@@ -119,10 +116,11 @@ def _cost(problem: Problem, knobs: AttentionBlockKnobs) -> float:
     threads, chunks = knobs.lanes * knobs.rows, -(-sizes.keys // knobs.lanes)
     strips = -(-sizes.value_size // knobs.lanes)
     fetched = (sizes.size + sizes.value_size) / knobs.rows
-    each = 2 * sizes.size + strips * (2 * knobs.lanes + 2 * _POWER_COST) + _POWER_COST + fetched
-    each += _BARRIER_COST * (4 + math.log2(knobs.lanes))
+    exponentials = (2 * strips + 1) * ANY_GPU.exponential_cost
+    each = 2 * sizes.size + strips * 2 * knobs.lanes + exponentials + fetched
+    each += ANY_GPU.barrier_cost * (4 + math.log2(knobs.lanes))
     running = blocks * threads
-    busy = min(1.0, running / _BUSY_THREADS) * min(1.0, threads / _FULL_BLOCK)
+    busy = min(1.0, running / ANY_GPU.busy_threads) * min(1.0, threads / ANY_GPU.full_block)
     return running * chunks * each / busy
 
 
@@ -189,18 +187,18 @@ def _compute(
         (*grid, chunks), lambda *i: te.max_of_numbers(scores(*i, j1), axis=[j1]), name="maximum"
     )
 
-    def power(b: PrimExpr, n: PrimExpr, s: PrimExpr, c: PrimExpr, j: PrimExpr) -> Any:
+    def exponential(b: PrimExpr, n: PrimExpr, s: PrimExpr, c: PrimExpr, j: PrimExpr) -> Any:
         found, most = scores(b, n, s, c, j), maximum(b, n, s, c)
         return te.Select(found == nothing, zero, te.exp(found - most))
 
-    powers = te.compute((*grid, chunks, lanes), power, name="powers")
+    exponentials = te.compute((*grid, chunks, lanes), exponential, name="exponentials")
     both = te.comm_reducer(
         lambda one, other: (one[0] + other[0], one[1] + other[1]), lambda *_: (zero, zero), "both"
     )
     total, mixed = te.compute(
         (*grid, chunks, x.value_size),
         lambda b, n, s, c, e: both(
-            (powers(b, n, s, c, j2), powers(b, n, s, c, j2) * value(b, n, c, j2, e)),
+            (exponentials(b, n, s, c, j2), exponentials(b, n, s, c, j2) * value(b, n, c, j2, e)),
             axis=[j2],
         ),
         name="chunk",
@@ -270,7 +268,7 @@ def schedule_attention(
     is_result = any(t.op is anchor.op for t in outs)
     out = anchor if is_result else only_reader(readers_of(schedule, outs), anchor.op, outs)
     if len(outs) != 1 or out is None:
-        return schedule_elements(problem, outs, anchor, ThreadKnobs(_FULL_BLOCK))
+        return schedule_elements(problem, outs, anchor, ThreadKnobs(ANY_GPU.full_block))
     if not is_result:
         schedule[anchor].compute_inline()
     along = [te.thread_axis(f"threadIdx.{axis}") for axis in "yx"]

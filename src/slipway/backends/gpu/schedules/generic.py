@@ -21,9 +21,9 @@ from slipway.ir.expr import ProducerLoad
 from slipway.ir.visit import children
 from slipway.relay.op_registry import OpPattern
 from slipway.relay.types import flatten
+from slipway.target.gpu_costs import ANY_GPU
 
 _THREADS = (16, 32, 64, 128, 256, 512, 1024)
-_USUAL_THREADS = 64
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ThreadKnobs(Knobs):
 
 def thread_knobs(problem: Problem) -> ThreadKnobs:
     """Return the default knobs."""
-    return ThreadKnobs(min(_USUAL_THREADS, most_threads(problem.target)))
+    return ThreadKnobs(min(ANY_GPU.full_block, most_threads(problem.target)))
 
 
 def thread_space(problem: Problem) -> dict[str, Sequence[Any]]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.backends.gpu.limits import most_threads, shared_bytes
@@ -29,6 +29,11 @@ from slipway.ir import ops
 from slipway.ir.expr import PrimExpr
 from slipway.ir.instructions.warp_products import COLUMNS, ROWS, WARP, WarpProduct, warp_product
 from slipway.target import Target
+from slipway.target.gpu_costs import ANY_GPU
+
+if TYPE_CHECKING:
+    from slipway.relay.op_registry import Attrs
+
 
 _BLOCKS = (32, 64, 128)
 _TILES = (2, 4, 8)
@@ -36,13 +41,6 @@ _WARP_ROWS, _WARP_COLUMNS = 16, 8  # of one instruction
 _PANEL_BYTES = 64  # of a panel's row
 _LEFT_PAD, _RIGHT_PAD = 16, 32  # bytes between rows: banks of four threads' rows and columns
 _FETCHED_BYTES = 16  # by a thread from global memory at once
-_LEAST = 32  # rows, columns and depth of a product that is worth it
-_MOST_THREADS = 256  # of a block: more wait for each other at every barrier
-_BUSY_WARPS = 512  # warps that a GPU of some size keeps busy
-_MOST_SUMS = 64  # of a thread: with what it fetches, all stay in registers
-# What it costs to fetch eight bytes from shared memory, and from global memory into it, beside a
-# product of a warp.
-_SHARED_COST, _GLOBAL_COST = 0.5, 2.0
 
 
 @dataclass(frozen=True)
@@ -74,9 +72,9 @@ def legal_knobs(target: Target) -> tuple[MatrixKnobs, ...]:
         knobs = MatrixKnobs(*values)
         left, right = _PANEL_BYTES + _LEFT_PAD, _PANEL_BYTES + _RIGHT_PAD
         shared = knobs.block_rows * left + knobs.block_columns * right
-        most = min(most_threads(target), _MOST_THREADS)
+        most = min(most_threads(target), ANY_GPU.most_threads)
         fits = 0 < knobs.threads <= most and shared <= shared_bytes(target)
-        if fits and knobs.rows * knobs.columns <= _MOST_SUMS:
+        if fits and knobs.rows * knobs.columns <= ANY_GPU.warp_sums:
             found.append(knobs)
     return tuple(found)
 
@@ -86,11 +84,13 @@ def matrix_cost(sizes: Sizes, knobs: MatrixKnobs) -> float:
     blocks = sizes.batch * -(-sizes.rows // knobs.block_rows)
     blocks *= -(-sizes.columns // knobs.block_columns)
     rows, columns = knobs.rows // ROWS, knobs.columns // COLUMNS
-    step = rows * columns + _SHARED_COST * (2 * rows + columns)
+    step = rows * columns + ANY_GPU.warp_shared_cost * (2 * rows + columns)
     fetched = (knobs.block_rows + knobs.block_columns) * 4 / knobs.threads  # eight bytes each
-    step += (_GLOBAL_COST + _SHARED_COST) * fetched
+    step += (ANY_GPU.warp_global_cost + ANY_GPU.warp_shared_cost) * fetched
     running = blocks * knobs.threads / WARP
-    busy = min(1.0, running / _BUSY_WARPS) * min(1.0, knobs.threads / 128)
+    busy = min(1.0, running / ANY_GPU.busy_warps) * min(
+        1.0, knobs.threads / ANY_GPU.full_warp_block
+    )
     return running * step / busy
 
 
@@ -128,7 +128,7 @@ def _sizes_of(attrs: Any, in_types: Sequence[Any]) -> tuple[Sizes, bool] | None:
     return (_conv_sizes if is_conv else _product_sizes)(attrs, in_types)
 
 
-def applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
+def applies(attrs: Attrs | None, in_types: Sequence[Any], target: Target) -> bool:
     """Return whether the target's matrix units compute a call, and it is worth their tiles."""
     if target.kind.name != "cuda":
         return False
@@ -138,7 +138,7 @@ def applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
     sizes, swap = found
     out = getattr(attrs, "out_dtype", "") or in_types[0].dtype
     entry = _entry(in_types, out, target, swap)
-    is_large = min(sizes.rows, sizes.columns, sizes.depth) >= _LEAST
+    is_large = min(sizes.rows, sizes.columns, sizes.depth) >= ANY_GPU.tile_length
     return entry is not None and is_large and bool(_fitting(attrs, in_types, target))
 
 

@@ -32,16 +32,10 @@ from slipway.backends.stages import extent_of, inline_injective, producers, shap
 from slipway.backends.strategy import Knobs, Problem, register_strategy
 from slipway.relay.ops.tensor.reduce import reduced_axes
 from slipway.target import Target
+from slipway.target.gpu_costs import ANY_GPU
 
 _LANES = (1, 8, 16, 32, 64, 128, 256)
 _ROWS = (1, 2, 4, 8, 16, 32, 64)
-_LEAST_LENGTH = 32  # of a row that is worth several threads
-_LEAST_ROWS = 16  # where each is one thread's
-_MANY_ROWS = 4096  # which keep a GPU busy, a thread each
-# Without a description of the device: threads that keep it busy, those of a block that hide what
-# they wait for, and what a step of a tree costs beside reading an element.
-_BUSY_THREADS, _FULL_BLOCK, _TREE_COST = 16384, 64, 6.0
-_APART_COST = 8.0  # of reading an element whose neighbours no other thread reads
 
 Axes = Callable[[Any, int], Sequence[int]]  # that an operator reduces, of its attributes and rank
 
@@ -75,10 +69,14 @@ def row_cost(rows: Rows, knobs: RowOfThreadsKnobs) -> float:
     """Return the elements that the work of all threads is worth, where enough of them run."""
     blocks, threads = -(-rows.count // knobs.rows), knobs.rows * knobs.lanes
     near = knobs.lanes / 32 if rows.together else (1.0 if knobs.lanes == 1 else 0.0)
-    each = min(_APART_COST, 1 / near) if near else _APART_COST
-    steps = -(-rows.length // knobs.lanes) * max(1.0, each) + _TREE_COST * log2(knobs.lanes)
+    each = min(ANY_GPU.apart_cost, 1 / near) if near else ANY_GPU.apart_cost
+    steps = -(-rows.length // knobs.lanes) * max(1.0, each) + ANY_GPU.tree_cost * log2(knobs.lanes)
     running = blocks * threads
-    return running * steps / (min(1.0, running / _BUSY_THREADS) * min(1.0, threads / _FULL_BLOCK))
+    return (
+        running
+        * steps
+        / (min(1.0, running / ANY_GPU.busy_threads) * min(1.0, threads / ANY_GPU.full_block))
+    )
 
 
 def legal_knobs(target: Target) -> list[RowOfThreadsKnobs]:
@@ -107,7 +105,7 @@ def schedule_rows(
     single = len({id(t.op) for t in outs}) == 1 and len(out.op.outputs) == 1
     axes = _row_axes(readers_of(schedule, outs), sums, out) if single else None
     if axes is None:
-        return schedule_elements(problem, outs, anchor, ThreadKnobs(_FULL_BLOCK))
+        return schedule_elements(problem, outs, anchor, ThreadKnobs(ANY_GPU.full_block))
     stage = schedule[out]
     if not axes:
         return _one_row(schedule, sums, out, knobs)
@@ -216,9 +214,9 @@ def _register(names: Sequence[str], axes: Axes, reads: int) -> None:
         if rows is None or rows.length < 2:
             return False
         if runs_in_step(target):
-            near = rows.together or rows.count < _MANY_ROWS
-            return near and rows.length >= _LEAST_LENGTH
-        return reads > 1 and rows.count >= _LEAST_ROWS
+            near = rows.together or rows.count < ANY_GPU.busy_rows
+            return near and rows.length >= ANY_GPU.row_length
+        return reads > 1 and rows.count >= ANY_GPU.row_count
 
     def cost(problem: Problem, knobs: RowOfThreadsKnobs) -> float:
         rows = rows_of(problem.attrs, problem.in_types)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.backends.gpu.limits import most_threads, shared_bytes
@@ -29,18 +29,15 @@ from slipway.backends.gpu.schedules.generic import (
 from slipway.backends.stages import inline_injective, producers
 from slipway.backends.strategy import Knobs, Problem, register_strategy
 from slipway.target import Target
+from slipway.target.gpu_costs import ANY_GPU
+
+if TYPE_CHECKING:
+    from slipway.relay.op_registry import Attrs
+
 
 _BLOCKS = (16, 32, 64, 128)
 _TILES = (1, 2, 4, 8)
 _DEPTHS = (8, 16)
-_LEAST = 32  # rows, columns and depth of a product that is worth a tile
-# Without a description of the device: threads that a GPU of some size keeps busy, the registers
-# that a thread has before fewer of them fit, and what an element costs beside a multiply-add.
-_BUSY_THREADS = 16384
-_REGISTERS = 96
-# Registers of a block on the smallest devices with CUDA, and those of a thread beside its tile.
-_BLOCK_REGISTERS, _OTHER_REGISTERS = 32768, 48
-_SHARED_COST, _GLOBAL_COST = 1.0, 8.0
 
 
 @dataclass(frozen=True)
@@ -71,10 +68,10 @@ class Sizes:
     @property
     def is_large(self) -> bool:
         """Return whether a tile is worth its shared memory."""
-        return min(self.rows, self.columns, self.depth) >= _LEAST
+        return min(self.rows, self.columns, self.depth) >= ANY_GPU.tile_length
 
 
-def product_sizes(in_types: Sequence[Any], attrs: Any) -> Sizes | None:
+def product_sizes(in_types: Sequence[Any], attrs: Attrs | None) -> Sizes | None:
     """Return the sizes of a product, where they are known."""
     shapes = [tuple(t.shape) for t in in_types[:2]]
     if not all(isinstance(n, int) for shape in shapes for n in shape):
@@ -113,9 +110,11 @@ def legal_knobs(dtype: str, target: Target) -> list[SharedKnobs]:
         knobs = SharedKnobs(*values)
         bytes_shared = (knobs.block_rows + knobs.block_columns) * (knobs.depth + 1) * size
         threads = prod(knobs.threads)
-        registers = knobs.rows * knobs.columns + knobs.rows + knobs.columns + _OTHER_REGISTERS
+        registers = (
+            knobs.rows * knobs.columns + knobs.rows + knobs.columns + ANY_GPU.other_registers
+        )
         fits = threads <= most_threads(target) and bytes_shared <= shared_bytes(target)
-        fits = fits and threads * registers <= _BLOCK_REGISTERS
+        fits = fits and threads * registers <= ANY_GPU.block_registers
         if fits and knobs.rows <= knobs.block_rows and knobs.columns <= knobs.block_columns:
             found.append(knobs)
     return found
@@ -126,12 +125,12 @@ def product_cost(sizes: Sizes, knobs: SharedKnobs) -> float:
     across = -(-sizes.rows // knobs.block_rows) * -(-sizes.columns // knobs.block_columns)
     threads = prod(knobs.threads)
     fetched = (knobs.block_rows + knobs.block_columns) / threads
-    step = knobs.rows * knobs.columns + _SHARED_COST * (knobs.rows + knobs.columns)
-    step += (_GLOBAL_COST + _SHARED_COST) * fetched
+    step = knobs.rows * knobs.columns + ANY_GPU.shared_cost * (knobs.rows + knobs.columns)
+    step += (ANY_GPU.global_cost + ANY_GPU.shared_cost) * fetched
     registers = knobs.rows * knobs.columns + knobs.rows + knobs.columns
     running = sizes.batch * across * threads
-    busy = min(1.0, running / _BUSY_THREADS) * min(1.0, _REGISTERS / registers)
-    full = min(1.0, threads / 64)  # two warps of most devices
+    busy = min(1.0, running / ANY_GPU.busy_threads) * min(1.0, ANY_GPU.thread_registers / registers)
+    full = min(1.0, threads / ANY_GPU.full_block)
     return running * -(-sizes.depth // knobs.depth) * knobs.depth * step / (busy * full)
 
 

@@ -26,9 +26,9 @@ from slipway.backends.gpu.schedules.generic import (
 from slipway.backends.stages import extent_of, inline_injective, is_injective, producers
 from slipway.backends.strategy import Problem, register_strategy
 from slipway.relay.types import flatten
+from slipway.target.gpu_costs import ANY_GPU
 
 _SIDE = (1, 2, 3, 4, 5, 6, 7, 8)
-_ENOUGH_THREADS = 1024
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def tile_knobs(problem: Problem) -> TileKnobs:
         (r, c)
         for r in rows
         for c in columns
-        if r <= 4 and c <= 4 and (r * c == 1 or prod(shape) // (r * c) >= _ENOUGH_THREADS)
+        if r <= 4 and c <= 4 and (r * c == 1 or prod(shape) // (r * c) >= ANY_GPU.tile_threads)
     ]
     # Of tiles of one size the squarest reads least.
     r, c = max(fitting, key=lambda tile: (tile[0] * tile[1], min(tile)))

@@ -25,16 +25,14 @@ from slipway.backends.gpu.schedules.shared import product_sizes, runs_in_step
 from slipway.backends.strategy import Problem, register_strategy
 from slipway.relay.types import flatten
 from slipway.target import Target
-
-_MOST_ROWS = 8  # of one matrix: each reads the weights again, from a cache
-_LEAST_DEPTH = 64  # that is worth two warps
+from slipway.target.gpu_costs import ANY_GPU
 
 
 def _applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
     sizes = product_sizes(in_types, attrs)
     if sizes is None or not runs_in_step(target) or most_threads(target) < 64:
         return False
-    return sizes.rows <= _MOST_ROWS and sizes.depth >= _LEAST_DEPTH
+    return sizes.rows <= ANY_GPU.vector_rows and sizes.depth >= ANY_GPU.vector_depth
 
 
 def _rows_of(problem: Problem) -> Rows:

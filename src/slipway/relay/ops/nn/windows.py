@@ -19,6 +19,7 @@ from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Array
+    from slipway.te.tensor import Tensor
 
 SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
@@ -102,7 +103,7 @@ def windows(
 
 
 def pad_stage(
-    tensor: Any, before: Sequence[int], after: Sequence[int], value: Any, name: str = "pad_temp"
+    tensor: Tensor, before: Sequence[int], after: Sequence[int], value: Any, name: str = "pad_temp"
 ) -> Any:
     """Return a te stage that surrounds `tensor` with `value`; the tensor when nothing is added.
 

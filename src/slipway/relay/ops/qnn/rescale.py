@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from slipway.relay.expr import Array, ExprLike
 
 
-def doubling_high_multiply(a: Any, b: Any) -> Any:
+def doubling_high_multiply(a: PrimExpr, b: PrimExpr) -> Any:
     """The te form of `quantization.doubling_high_multiply`, for factors that never saturate."""
     product = a.astype("int64") * b.astype("int64")
     nudged = product + te().const(1 << 30, "int64")
     return (nudged >> te().const(31, "int64")).astype("int32")
 
 
-def saturating_shift_left(value: Any, amount: int) -> Any:
+def saturating_shift_left(value: PrimExpr, amount: int) -> Any:
     """Return an int32 times 2**amount, the nearest end of int32 where that is beyond it."""
     wide = value.astype("int64") << te().const(amount, "int64")
     low, high = (te().const(v, "int64") for v in (quantization.INT32_MIN, quantization.INT32_MAX))
     return te().min(te().max(wide, low), high).astype("int32")
 
 
-def rounding_divide_by_power_of_two(x: Any, exponent: Any) -> Any:
+def rounding_divide_by_power_of_two(x: PrimExpr, exponent: PrimExpr) -> Any:
     """The te expression of `quantization.rounding_divide_by_power_of_two`."""
     one, zero = te().const(1, "int32"), te().const(0, "int32")
     mask = (one << exponent) - one
@@ -45,7 +45,7 @@ def rounding_divide_by_power_of_two(x: Any, exponent: Any) -> Any:
     return (x >> exponent) + te().select((x & mask) > threshold, one, zero)
 
 
-def rescaled(x: Any, multiplier: Any, shift: Any) -> Any:
+def rescaled(x: PrimExpr, multiplier: PrimExpr, shift: PrimExpr) -> Any:
     """The te expression of `quantization.multiply_by_quantized_multiplier`."""
     if x.dtype == "int64":
         reduced = (
@@ -65,7 +65,7 @@ def rescaled(x: Any, multiplier: Any, shift: Any) -> Any:
     return rounding_divide_by_power_of_two(doubling_high_multiply(x << left, multiplier), right)
 
 
-def rescaled_once(x: Any, multiplier: Any, shift: Any) -> Any:
+def rescaled_once(x: PrimExpr, multiplier: PrimExpr, shift: PrimExpr) -> Any:
     """The te form of `quantization.multiply_with_one_rounding`."""
     total = (te().const(31, "int32") - shift).astype("int64")
     one = te().const(1, "int64")

@@ -61,12 +61,12 @@ def call_of(name: str, *arguments: Any) -> Any:
     return op_registry.make(name)(*arguments)
 
 
-def reshaped(expr: Any, shape: tuple[int, ...]) -> Expr:
+def reshaped(expr: Expr, shape: tuple[int, ...]) -> Expr:
     """Return `expr` in another shape, without a chain of reshapes."""
     while is_call_of(expr, *RESHAPES) and expr.tensor_type.shape != shape:
         expr = expr.args[0]
     if expr.tensor_type.shape == shape:
-        return expr  # type: ignore[no-any-return]
+        return expr
     return call_of("reshape", expr, shape, True)  # type: ignore[no-any-return]
 
 

@@ -158,7 +158,7 @@ def same_scale(values: list[Affine]) -> bool:
     )
 
 
-def constant_of(expr: Any) -> Array | None:
+def constant_of(expr: Expr) -> Array | None:
     """Return the real numbers of a constant, whether it is stored as floats or as integers."""
     if isinstance(expr, Constant):
         return expr.array

@@ -36,7 +36,7 @@ def window_at(
     return indices, te.all(*tests) if tests else None
 
 
-def cut(stage: Any, *axes: Any) -> None:
+def cut(stage: te.Stage, *axes: Any) -> None:
     """Cut loops of a stage where conditions change."""
     for axis in axes:
         stage.pragma(axis, "loop_partition_hint", True)

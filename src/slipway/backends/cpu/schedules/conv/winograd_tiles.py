@@ -45,7 +45,7 @@ class ImageTiles(NamedTuple):
     inside: list[te.IterVar]
 
 
-def tile_image(stage: Any, y: te.IterVar, x: te.IterVar, step: int, m: int) -> ImageTiles:
+def tile_image(stage: te.Stage, y: te.IterVar, x: te.IterVar, step: int, m: int) -> ImageTiles:
     """Split rows into parts of `step`, and rows and columns into tiles of `m` by `m`."""
     part, y_inside = stage.split(y, factor=step)
     ty, y_inner = stage.split(y_inside, factor=m)
@@ -54,7 +54,7 @@ def tile_image(stage: Any, y: te.IterVar, x: te.IterVar, step: int, m: int) -> I
 
 
 def tasks_of(
-    stage: Any, data: Any, outer: Sequence[te.IterVar], channels: te.IterVar, parts: int
+    stage: te.Stage, data: Any, outer: Sequence[te.IterVar], channels: te.IterVar, parts: int
 ) -> te.IterVar:
     """Make tasks, and return the axis that products are computed at.
 
@@ -83,7 +83,7 @@ def registers_of_products(schedule: te.Schedule, products: te.Tensor, rows: int)
     return inner
 
 
-def transform_back(schedule: te.Schedule, rest: te.Tensor, stage: Any, at: te.IterVar) -> None:
+def transform_back(schedule: te.Schedule, rest: te.Tensor, stage: te.Stage, at: te.IterVar) -> None:
     """One tile of results at a time, row by row, before the epilogue of the convolution."""
     inner: Any = schedule[rest]
     inner.compute_at(stage, at)
@@ -92,7 +92,7 @@ def transform_back(schedule: te.Schedule, rest: te.Tensor, stage: Any, at: te.It
     register_tile(inner, [], [column, line], lane)
 
 
-def transform_half(schedule: te.Schedule, half: te.Tensor, stage: Any, at: te.IterVar) -> None:
+def transform_half(schedule: te.Schedule, half: te.Tensor, stage: te.Stage, at: te.IterVar) -> None:
     """Half of the transform of a tile of data: a column in, a column out."""
     inner: Any = schedule[half]
     inner.compute_at(stage, at)

@@ -194,7 +194,7 @@ def product_intrinsic(
 
 
 def multiply_tiles(
-    stage: Any,
+    stage: te.Stage,
     knobs: GridKnobs,
     around: Sequence[te.IterVar],
     grid: Sequence[te.IterVar],

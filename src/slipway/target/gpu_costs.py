@@ -1,0 +1,85 @@
+"""What cost models and thresholds assume of every GPU, until somebody measures it for one.
+
+What a target says of its device comes first: threads of a block, threads in step, shared memory,
+registers.  What it does not say stands here, each number with its unit, as `target.costs` has it
+for processors.  They are assumptions about a usual device and no fits: `docs/targets.md` lists
+them, and says for which of them a device was asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class GpuCosts:
+    """Numbers of the choices for GPUs: threads, registers, lengths, or ratios to a multiply-add.
+
+    A device that is busy:
+
+    - `busy_threads`, `busy_warps`: fewer leave units of a device without work; the second for
+      instructions of whole warps.
+    - `busy_rows`: from so many rows on, a thread for each keeps it busy.
+    - `tile_threads`: a thread's tile grows while there are so many threads.
+    - `full_block`, `full_warp_block`: threads of a block that hide what each of them waits for; the
+      second where warps compute products.
+
+    A thread's registers:
+
+    - `thread_registers`: sums and operands of a tile, before fewer threads fit.
+    - `block_registers`: of a block, on the smallest devices with CUDA.
+    - `other_registers`: what a thread needs beside its tile.
+    - `warp_sums`: of a thread whose warp computes products; with what it fetches, all stay there.
+    - `most_threads`: of a block of such warps, or of an attention: more wait at every barrier, and
+      leave each too few registers.
+
+    What a step costs, in multiply-adds:
+
+    - `shared_cost`, `global_cost`: to read an element of shared memory, and of global memory.
+    - `warp_shared_cost`, `warp_global_cost`: eight bytes of either, beside a product of a warp.
+    - `tree_cost`: a step of a tree over a row's threads.
+    - `apart_cost`: an element whose neighbours no other thread reads.
+    - `barrier_cost`, `exponential_cost`: of an attention.
+
+    From which sizes on something pays:
+
+    - `tile_length`: rows, columns and depth of a product whose tiles lie in shared memory.
+    - `row_length`, `row_count`: a row that several threads share, and rows of a thread each.
+    - `vector_rows`, `vector_depth`: rows of a product, at most, that are sums of several threads
+      each, and the depth of such a sum.
+    - `transposed_rows`, `transposed_depth`: of a dense layer whose weights are transposed.
+
+    """
+
+    busy_threads: int = 16384
+    busy_warps: int = 512
+    busy_rows: int = 4096
+    tile_threads: int = 1024
+    full_block: int = 64
+    full_warp_block: int = 128
+
+    thread_registers: int = 96
+    block_registers: int = 32768
+    other_registers: int = 48
+    warp_sums: int = 64
+    most_threads: int = 256
+
+    shared_cost: float = 1
+    global_cost: float = 8
+    warp_shared_cost: float = 0.5
+    warp_global_cost: float = 2
+    tree_cost: float = 6
+    apart_cost: float = 8
+    barrier_cost: float = 8
+    exponential_cost: float = 8
+
+    tile_length: int = 32
+    row_length: int = 32
+    row_count: int = 16
+    vector_rows: int = 8
+    vector_depth: int = 64
+    transposed_rows: int = 16
+    transposed_depth: int = 128
+
+
+ANY_GPU = GpuCosts()
