@@ -190,6 +190,14 @@ def test_modules_are_updated_by_copy():
     assert module.functions.get("h") is None
     with pytest.raises(KeyError, match="no function 'x'; it has: f, g"):
         module["x"]
+    # A name from going through the functions is a name, and a pair where a pair is taken.
+    for name in module.functions:
+        assert name.name_hint == next(iter(name))
+        assert module[name] is module.functions[name] is module.functions.get(name.name)
+        assert name in module.functions
+        module.update_func(name, scale(name.name, 7.0))
+        assert "7f" in str(module[name])
+    assert list(module) == ["f", "g"]
 
 
 def test_nodes_take_numbers_and_axes():

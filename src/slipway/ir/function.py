@@ -96,13 +96,29 @@ class GlobalVar(Node):
         return NODE_CLASSES["relay.Call"](self, args)  # type: ignore[call-arg]
 
 
-class FunctionPairs(tuple[tuple[str, BaseFunc], ...]):
+class FunctionPair(tuple[str, BaseFunc]):
+    """A (name, function) of a module; where its name is asked for, it is that, as a GlobalVar is.
+
+    So ``for name in mod.functions: mod[name]`` of classic scripts reads what it did.
+    """
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self[0]
+
+    name_hint = name
+
+
+class FunctionPairs(tuple[FunctionPair, ...]):
     """The (name, function) pairs of a module, which also reads like a mapping."""
 
     __slots__ = ()
 
     def __getitem__(self, key: Any) -> Any:
-        if not isinstance(key, (str, GlobalVar)):
+        if not isinstance(key, (str, GlobalVar, FunctionPair)):
             return tuple.__getitem__(self, key)
         name = _function_name(key)
         for known, function in self:
@@ -111,13 +127,16 @@ class FunctionPairs(tuple[tuple[str, BaseFunc], ...]):
         raise KeyError(f"the module has no function {name!r}")
 
     def __contains__(self, key: object) -> bool:
-        if not isinstance(key, (str, GlobalVar)):
+        if not isinstance(key, (str, GlobalVar, FunctionPair)):
             return tuple.__contains__(self, key)
         return any(known == _function_name(key) for known, _ in self)
 
     def get(self, key: str | GlobalVar, default: Any = None) -> Any:
         """Return the function of a name, or `default`."""
-        return dict(self).get(_function_name(key), default)
+        try:
+            return self[key]
+        except KeyError:
+            return default
 
     def keys(self) -> list[GlobalVar]:
         """Return the names."""
@@ -133,7 +152,7 @@ class FunctionPairs(tuple[tuple[str, BaseFunc], ...]):
 
 
 def _function_name(key: Any) -> str:
-    return key.name if isinstance(key, GlobalVar) else str(key)
+    return key.name if isinstance(key, (GlobalVar, FunctionPair)) else str(key)
 
 
 @node
@@ -151,7 +170,7 @@ class IRModule(Node):
         if type(self.functions) is not FunctionPairs:
             given = self.functions
             pairs = given.items() if isinstance(given, Mapping) else given or ()
-            table = FunctionPairs((_function_name(key), value) for key, value in pairs)
+            table = FunctionPairs(FunctionPair((_function_name(k), value)) for k, value in pairs)
             object.__setattr__(self, "functions", table)
 
     @staticmethod
@@ -180,8 +199,8 @@ class IRModule(Node):
         others = tuple((_function_name(key), f) for key, f in (functions or {}).items())
         return IRModule(((name, expr), *others))
 
-    def __getitem__(self, name: str | GlobalVar) -> BaseFunc:
-        key = name.name if isinstance(name, GlobalVar) else name
+    def __getitem__(self, name: str | GlobalVar | FunctionPair) -> BaseFunc:
+        key = _function_name(name)
         for known, function in self.functions:
             if known == key:
                 return function
@@ -191,11 +210,15 @@ class IRModule(Node):
         names = ", ".join(n for n, _ in self.functions) or "none"
         raise KeyError(f"the module has no function {key!r}; it has: {names}")
 
-    def __setitem__(self, name: str | GlobalVar, function: Any) -> None:
+    def __setitem__(self, name: str | GlobalVar | FunctionPair, function: Any) -> None:
         if not isinstance(function, BaseFunc):
             function = function.as_function()
         made = self.update(_function_name(name), function)
         object.__setattr__(self, "functions", made.functions)
+
+    def update_func(self, name: str | GlobalVar | FunctionPair, function: BaseFunc) -> None:
+        """Put a function into this module, as ``module[name] = function`` does."""
+        self[name] = function
 
     def __contains__(self, name: object) -> bool:
         key = _function_name(name)
