@@ -46,6 +46,7 @@ ALLOWED = {
     ("transform/graph/classic.py", "AnnotateTarget", "include_non_call_ops"): "so are tuples",
     ("transform/loop/classic.py", "StorageFlatten", "cache_line_size"): "lines play no part",
     ("transform/loop/classic.py", "prim_func_pass", "traceable"): "every pass is traced",
+    ("frontends/darknet/network.py", "load_network", "clear"): "a count of training",
     ("frontends/tensorflow/importer.py", "from_tensorflow", "convert_config"): "layouts of dense",
     ("ir/buffer.py", "Buffer.access_ptr", "content_lanes extent"): "what is called knows both",
     ("runtime/vm.py", "VirtualMachine.benchmark", "device end_to_end"): "those of its runs",

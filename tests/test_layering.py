@@ -75,6 +75,7 @@ RE_EXPORTS = (
     "slipway.relay.qnn",
     "slipway.relay.qnn.transform",
     "slipway.relay.quantize",
+    "slipway.relay.testing.darknet",
     "slipway.relay.transform",
     "slipway.relay.vm",
     "slipway.testing",

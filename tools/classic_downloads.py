@@ -135,10 +135,45 @@ def _samples() -> bytes:
     return out.getvalue()
 
 
+def yolo_v3() -> bytes:
+    """Return a network of Darknet with three scales of boxes of 80 classes, small."""
+    anchors = "anchors=10,13, 16,30, 33,23, 30,61, 62,45, 59,119, 116,90, 156,198, 373,326"
+    conv = "[convolutional]\nfilters={}\nsize={}\nstride={}\npad=1\nactivation={}\n"
+    boxes = f"[yolo]\nmask={{}}\n{anchors}\nclasses=80\nnum=9\n"
+    head = conv.format(255, 1, 1, "linear") + boxes
+    text = "[net]\nwidth=64\nheight=64\nchannels=3\n"
+    text += conv.format(8, 3, 8, "leaky") + conv.format(16, 3, 2, "leaky")
+    text += conv.format(16, 3, 2, "leaky") + head.format("6,7,8")
+    text += "[route]\nlayers=-3\n[upsample]\nstride=2\n[route]\nlayers=-1,1\n"
+    text += head.format("3,4,5") + "[route]\nlayers=-3\n[upsample]\nstride=2\n"
+    return (text + "[route]\nlayers=-1,0\n" + head.format("0,1,2")).encode()
+
+
+def yolo_v3_weights() -> bytes:
+    """Return weights for `yolo_v3`: a header, then (filters, channels * size * size) of each."""
+    rng = np.random.default_rng(4)
+    shapes = [(8, 27), (16, 72), (16, 144), (255, 16), (255, 32), (255, 40)]
+    parts = [np.concatenate([np.zeros(n), rng.normal(size=n * m) * m**-0.5]) for n, m in shapes]
+    header = np.array([0, 2, 0, 0, 0], "<i4").tobytes()
+    return header + np.concatenate(parts).astype("<f4").tobytes()
+
+
+def _font() -> bytes:
+    from PIL import ImageFont
+
+    font: Any = ImageFont.load_default(25)
+    return bytes(font.font_bytes)
+
+
 MADE: dict[str, Callable[[], bytes]] = {
     "super_resolution_0.2.onnx": super_resolution,
     "super_resolution.onnx": super_resolution,
     "resnet50-v2-7.onnx": classifier,
+    "yolov3.cfg": yolo_v3,
+    "yolov3.weights": yolo_v3_weights,
+    "libdarknet2.0.so": bytes,  # networks are read without it
+    "coco.names": lambda: "\n".join(f"class {i}" for i in range(80)).encode(),
+    "arial.ttf": _font,
     "keyword_spotting_quant.tflite": _shared("kws_ref_model.tflite"),
     "keyword_spotting_int8_6.pyc.npy": _samples,
 }

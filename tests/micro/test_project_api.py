@@ -2,10 +2,14 @@
 
 import io
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from slipway import micro
+from slipway import libinfo, micro
+from slipway.errors import ArgumentValueError
 from slipway.micro.model_library import ModelLibrary
 from slipway.micro.project_api import client, server
 
@@ -183,3 +187,25 @@ def test_right_request_and_the_end_of_the_stream():
     assert reply == {"jsonrpc": "2.0", "id": "a", "result": None}
     assert ask(b"") == (False, None)
     assert ask(b"{not json\n") == (False, None)
+
+
+def test_the_header_of_limits_compiles(tmp_path: Path) -> None:
+    micro.copy_crt_config_header("crt", tmp_path)
+    program = tmp_path / "limits.c"
+    program.write_text(
+        '#include "crt_config.h"\n'
+        '_Static_assert(TVM_CRT_MAX_NDIM == SLW_TENSOR_MAX_NDIM, "");\n'
+        "char name[TVM_CRT_MAX_STRLEN_FUNCTION_NAME + TVM_CRT_MAX_STRLEN_PARAM_NAME];\n"
+    )
+    folders = [f"-I{path}" for path in libinfo.find_include_path()]
+    command = [sys.executable, "-m", "ziglang", "cc", "-std=c11", "-Werror", *folders]
+    subprocess.run([*command, "-c", str(program), "-o", str(tmp_path / "o")], check=True)
+
+
+def test_a_header_of_limits_that_cannot_be_written(tmp_path: Path) -> None:
+    micro.copy_crt_config_header("crt", tmp_path / "limits.h")
+    assert (tmp_path / "limits.h").is_file()
+    with pytest.raises(ArgumentValueError, match="no project template 'crtt'"):
+        micro.copy_crt_config_header("crtt", tmp_path)
+    with pytest.raises(ArgumentValueError, match="cannot write"):
+        micro.copy_crt_config_header("crt", tmp_path / "none" / "limits.h")

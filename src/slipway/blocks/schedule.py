@@ -19,9 +19,11 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from slipway.blocks import blockize, layout, loops, move, rfactor, tensorize, tree
+from slipway.blocks.padding import decompose_padding, pad_einsum
 from slipway.blocks.tensor_intrin import BlockIntrin
 from slipway.blocks.trace import Instruction, InstructionKind, SampledInt, Trace, recorded
 from slipway.errors import ScheduleError
@@ -34,11 +36,16 @@ from slipway.ir.function import IRModule, PrimFunc
 __all__ = ["BlockRV", "Instruction", "InstructionKind", "LoopRV", "Schedule", "Trace"]
 
 
-class LoopRV:
-    """A loop of a schedule."""
+# Where sample_compute_location says that a block stays, or is computed where it is read.
+STAYS, INLINED = -1, -2
 
-    def __init__(self, var: Var | None = None) -> None:
+
+class LoopRV:
+    """A loop of a schedule; `place` is its number where it was sampled, or STAYS or INLINED."""
+
+    def __init__(self, var: Var | None = None, place: int = 0) -> None:
         self.var = Var("loop") if var is None else var
+        self.place = place
 
     def __repr__(self) -> str:
         return f"LoopRV({self.var.name})"
@@ -262,15 +269,27 @@ class Schedule:
         self, block: BlockRV | str, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
     ) -> None:
         """Compute a block inside a loop of its consumer, as much as is read there."""
-        _need_own_place(index)
+        _need_own_place(index, (0,))
+        if loop.place < 0:
+            self._left_or_inlined(move.compute_inline, block, loop)
+            return
         self._set(move.compute_at(self.func.body, self._leaf(block), self._loop(loop)))
 
     def reverse_compute_at(
         self, block: BlockRV | str, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
     ) -> None:
         """Compute a block inside a loop of its producer, on what has been written there."""
-        _need_own_place(index)
+        _need_own_place(index, ())
+        if loop.place < 0:
+            self._left_or_inlined(move.reverse_compute_inline, block, loop)
+            return
         self._set(move.reverse_compute_at(self.func.body, self._leaf(block), self._loop(loop)))
+
+    def _left_or_inlined(
+        self, how: Callable[[Any, S.Block], Any], block: BlockRV | str, loop: LoopRV
+    ) -> None:
+        if loop.place == INLINED:
+            self._set(how(self.func.body, self._leaf(block)))
 
     def decompose_reduction(self, block: BlockRV | str, loop: LoopRV) -> BlockRV:
         """Start a reduction in a block of its own, before a loop; return that block.
@@ -283,6 +302,24 @@ class Schedule:
         if isinstance(block, BlockRV):
             block.name = f"{found.name}_update"
         return BlockRV(name)
+
+    def decompose_padding(self, block: BlockRV | str, loop: LoopRV) -> BlockRV:
+        """Write the padding of a block that pads in a block of its own, before a loop; return it.
+
+        The rest copies alone; its loops run over what is copied where that is possible.
+        """
+        found = self._leaf(block)
+        body, name = decompose_padding(self.func.body, found, self._loop(loop))
+        self._set(body)
+        return BlockRV(name)
+
+    def pad_einsum(self, block: BlockRV | str, padding: Sequence[int]) -> None:
+        """Let the extents of a sum of products be multiples of `padding`, one for each axis.
+
+        What it reads is padded with zeros by blocks before it, ``A_pad``; what it writes is copied
+        out by one behind it.  A 0 in `padding` says that all are numbers to add, as in TVM 0.10.
+        """
+        self._set(pad_einsum(self.func.body, self._leaf(block), padding))
 
     def cache_read(
         self, block: BlockRV | str, read_buffer_index: int, storage_scope: str, *_: Any
@@ -413,10 +450,49 @@ class Schedule:
             return SampledInt(candidates[decision])
         return SampledInt(self._random.choices(list(candidates), list(probs))[0])
 
+    def sample_compute_location(self, block: BlockRV | str, decision: int | None = None) -> LoopRV:
+        """Return a loop, at random, that compute_at may move a block to: one of its reader's.
 
-def _need_own_place(index: int) -> None:
-    """Raise ScheduleError unless a moved block is to go where its neighbours let it."""
-    if index != -1:
+        For a block that nothing reads it is one of its producer's, for reverse_compute_at.
+        `decision` is the number of the loop there, -1 to stay, or -2 to be inlined.
+        """
+        found = self._leaf(block)
+        every = tree.leaf_blocks(self.func.body)
+        made, taken = set(tree.written(found)), set(tree.read(found))
+        readers = [b for b in every if made & set(tree.read(b))]
+        others = readers or [b for b in every if taken & set(tree.written(b))]
+        nest = tree.own_loops(self.func.body, others[0]) if others else []
+        at = move.compute_at if readers else move.reverse_compute_at
+        inline = move.compute_inline if readers else move.reverse_compute_inline
+        if decision is None:
+            ways: list[tuple[int, Callable[[], Any]]] = [
+                (n, partial(at, self.func.body, found, one)) for n, one in enumerate(nest)
+            ]
+            ways.append((INLINED, partial(inline, self.func.body, found)))
+            able = [STAYS, *(n for n, way in ways if self._is_possible(way))]
+            decision = self._random.choice(able)
+        if not INLINED <= decision < len(nest):
+            raise ScheduleError(
+                f"decision={decision}: block {found.name!r} may be moved to one of {len(nest)} "
+                "loops, from 0 on, stay (-1) or be inlined (-2)"
+            )
+        var = None if decision < 0 else nest[decision].loop_var
+        return LoopRV(var, decision)
+
+    def _is_possible(self, way: Callable[[], Any]) -> bool:
+        try:
+            tree.check_scopes(self.func.replace(body=way()))
+        except ScheduleError:
+            return False
+        return True
+
+
+def _need_own_place(index: int, places: tuple[int, ...]) -> None:
+    """Raise ScheduleError unless a moved block is to go where its neighbours let it.
+
+    -1 and -2 are the last and the first place that they let it have, which is one.
+    """
+    if index not in (-1, -2, *places):
         raise ScheduleError(
             f"index={index}: a moved block stands next to what it feeds or reads; leave index away"
         )

@@ -31,6 +31,7 @@ _METHODS: dict[str, tuple[str, str]] = {
     "get_output_blocks": ("scope_block", ""),
     "sample_perfect_tile": ("loop", "n max_innermost_factor"),
     "sample_categorical": ("", "candidates probs"),
+    "sample_compute_location": ("block", ""),
     "split": ("loop *factors", "preserve_unit_iters"),
     "fuse": ("*fused", "preserve_unit_iters"),
     "reorder": ("*ordered_loops", ""),
@@ -46,6 +47,8 @@ _METHODS: dict[str, tuple[str, str]] = {
     "compute_at": ("block loop", "preserve_unit_loops index"),
     "reverse_compute_at": ("block loop", "preserve_unit_loops index"),
     "decompose_reduction": ("block loop", ""),
+    "decompose_padding": ("block loop", ""),
+    "pad_einsum": ("block", "padding"),
     "cache_read": ("block", "read_buffer_index storage_scope"),
     "cache_write": ("block", "write_buffer_index storage_scope"),
     "rfactor": ("loop", "factor_axis"),
@@ -58,7 +61,7 @@ _METHODS: dict[str, tuple[str, str]] = {
     "reindex": ("block", "buffer"),
     "enter_postproc": ("", ""),
 }
-_SAMPLING = ("sample_perfect_tile", "sample_categorical")
+_SAMPLING = ("sample_perfect_tile", "sample_categorical", "sample_compute_location")
 # Steps that find something and change nothing.
 _FINDING = ("get_block", "get_loops", "get_child_blocks", "get_producers", "get_consumers")
 
@@ -380,6 +383,8 @@ def _recording(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
                 decision = list(given["candidates"]).index(found)
         elif name == "sample_perfect_tile":
             decision = [int(factor) for factor in found]
+        elif name == "sample_compute_location":
+            decision = found.place
         attrs = [given[each] for each in of_attrs]
         self.trace.append(Instruction(kind, inputs, attrs, _as_list(found)), decision)
         return found

@@ -54,7 +54,8 @@ FOLDED: dict[str, str] = {
     "topi.arm_cpu": "depthwise_conv2d group_conv2d injective pooling",
     "topi.bifrost": "dense depthwise_conv2d",
     "topi.cuda": (
-        "batch_matmul conv2d conv2d_hwcn depthwise_conv2d injective pooling reduction softmax"
+        "batch_matmul conv2d conv2d_hwcn depthwise_conv2d injective pooling reduction softmax "
+        "tensor_intrin"
     ),
     "topi.generic": "conv2d injective",
     "topi.gpu": "conv2d",

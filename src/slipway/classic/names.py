@@ -118,7 +118,9 @@ NOT_THERE: dict[str, str] = {
 # Names that are there and do something else than classic TVM's in some case.
 DIFFERENT: dict[str, str] = {
     "tvm.tir.Schedule": "memory of a block that moved into a loop keeps its size; "
-    "what blockize makes of block B is called B_o",
+    "what blockize makes of block B is called B_o; pad_einsum takes factors as TVM 0.14 did",
+    "tvm.relay.frontend.from_darknet": "padding of pools, shortcuts and norms as Darknet computes "
+    "them; relay.testing.darknet reads networks without its library",
     "tvm.relay.frontend.from_keras": "models of Keras 3, functional or sequential, of any backend",
     "tvm.relay.frontend.from_tensorflow": "by way of tf2onnx; inputs are laid out as in the graph",
     "tvm.relay.frontend.from_mxnet": "loops, branches and quantised nodes of a symbol are refused",

@@ -15,6 +15,25 @@ from slipway.micro.project_api import client
 from slipway.micro.transport import Transport, TransportTimeouts
 
 TEMPLATES = ("crt", "baremetal", "cmake", "zephyr", "arduino", "platformio", "espidf", "cmsis")
+CRT_CONFIG = "crt_config.h"
+CRT_CONFIG_TEXT = """\
+/* Limits of the device runtime, under the names that programs for classic TVM read.
+   They say what is there: the runtime has no tables of its own whose size one could choose,
+   and memory is what the program gives it. */
+#ifndef SLIPWAY_CRT_CONFIG_H
+#define SLIPWAY_CRT_CONFIG_H
+
+#include <slipway/rpc_frame.h>
+#include <slipway/tensor.h>
+
+#define TVM_CRT_LOG_LEVEL 0
+#define TVM_CRT_MAX_NDIM SLW_TENSOR_MAX_NDIM
+#define TVM_CRT_MAX_STRLEN_FUNCTION_NAME SLW_RPC_NAME_MAX_BYTES
+#define TVM_CRT_MAX_STRLEN_PARAM_NAME SLW_RPC_NAME_MAX_BYTES
+#define TVM_CRT_STRLEN_NAME SLW_RPC_NAME_MAX_BYTES
+
+#endif
+"""
 
 
 class TemplateProjectError(SlipwayError):
@@ -38,6 +57,19 @@ def get_microtvm_template_projects(platform: str) -> str:
             + did_you_mean(platform, known)
         )
     return str(folder)
+
+
+def copy_crt_config_header(platform: str, output_path: str | Path) -> None:
+    """Write crt_config.h for a platform, a project template's name, to a file or into a folder."""
+    get_microtvm_template_projects(platform)
+    path = Path(output_path)
+    target = path / CRT_CONFIG if path.is_dir() else path
+    try:
+        target.write_text(CRT_CONFIG_TEXT, encoding="utf-8")
+    except OSError as error:
+        raise ArgumentValueError(
+            f"copy_crt_config_header cannot write {target}: {error.strerror or error}"
+        ) from None
 
 
 class ProjectTransport(Transport):

@@ -14,6 +14,7 @@ from slipway.te.declare import thread_axis
 from slipway.te.operation import ComputeOp
 from slipway.te.schedule import Schedule, create_schedule
 from slipway.te.tensor import Tensor
+from slipway.topi.dot_intrinsic import dp4a
 from slipway.topi.nn.convolution import conv2d_nchw, conv2d_nhwc
 from slipway.topi.utils import is_injective
 
@@ -74,7 +75,7 @@ schedule_depthwise_conv2d_nchw = schedule_depthwise_conv2d_nhwc = schedule_injec
 
 
 __all__ = [
-    "conv2d_nchw", "conv2d_nhwc",
+    "conv2d_nchw", "conv2d_nhwc", "dp4a",
     "schedule_adaptive_pool", "schedule_batch_matmul", "schedule_broadcast",
     "schedule_conv2d_hwcn", "schedule_conv2d_nchw", "schedule_conv2d_nhwc", "schedule_dense",
     "schedule_depthwise_conv2d_nchw", "schedule_depthwise_conv2d_nhwc", "schedule_elemwise",

@@ -3,6 +3,7 @@
 from slipway.lazy import offer
 
 _HOMES = {
+    "from_darknet": "slipway.frontends.darknet.importer:from_darknet",
     "from_keras": "slipway.frontends.keras.importer:from_keras",
     "from_mxnet": "slipway.frontends.mxnet.importer:from_mxnet",
     "from_onnx": "slipway.frontends.onnx.importer:from_onnx",
@@ -13,6 +14,7 @@ _HOMES = {
     # Modules of that name, which classic scripts import from.
     "change_datatype": "slipway.transform.graph.change_datatype",
     "common": "slipway.frontends.inferred",
+    "darknet": "slipway.frontends.darknet.importer",
     "keras": "slipway.frontends.keras.importer",
     "mxnet": "slipway.frontends.mxnet.importer",
     "onnx": "slipway.frontends.onnx.importer",

@@ -1,6 +1,8 @@
 """What type checkers see of slipway.relay.frontend; written by tools/stubs.py."""
 
 from slipway.frontends import inferred as common
+from slipway.frontends.darknet import importer as darknet
+from slipway.frontends.darknet.importer import from_darknet as from_darknet
 from slipway.frontends.keras import importer as keras
 from slipway.frontends.keras.importer import from_keras as from_keras
 from slipway.frontends.mxnet import importer as mxnet
@@ -20,6 +22,8 @@ __all__ = [
     "ChangeDatatype",
     "change_datatype",
     "common",
+    "darknet",
+    "from_darknet",
     "from_keras",
     "from_mxnet",
     "from_onnx",

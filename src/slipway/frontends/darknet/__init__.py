@@ -1,0 +1,1 @@
+"""Darknet: networks of ``.cfg`` and ``.weights`` files, and `from_darknet`."""
