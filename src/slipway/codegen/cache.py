@@ -46,7 +46,8 @@ def _compiler_identity() -> bytes:
 
     versions = [_installed(name) for name in ("llvmlite", "ziglang")]
     here = resources.files("slipway.codegen.llvm")
-    code = [here.joinpath(name).read_bytes() for name in ("machine.py", "worker.py")]
+    names = ("machine.py", "worker.py", "pointer_steps.py")
+    code = [here.joinpath(name).read_bytes() for name in names]
     return " ".join(versions).encode() + b"\0" + hashlib.sha256(b"\0".join(code)).digest()
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from slipway.codegen import cache
 from slipway.codegen.llvm import workers
 from slipway.codegen.llvm.module import emit_part
+from slipway.codegen.llvm.pointer_steps import step_pointers
 from slipway.target import Target
 
 LARGEST_POOL = 16  # processes at once: lowering, which feeds them, goes on in one thread
@@ -38,6 +39,11 @@ def _ask(
     want: str, text: str, target: Target, what: str, task: workers.WorkerTask | None = None
 ) -> bytes:
     settings = _settings(target)
+    if settings["portable"] and want != "part":
+        text = step_pointers(workers.ask("ir", text.encode(), settings, what, task).decode())
+        if want == "ir":
+            return text.encode()
+        settings["optimised"] = True
     if settings["cpu"] not in _WITHOUT_TIMING:
         try:
             return workers.ask(want, text.encode(), settings, what, task)

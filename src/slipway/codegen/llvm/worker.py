@@ -8,8 +8,9 @@ argument.  It needs nothing of Slipway, and ends when its input does, or when no
 A request is ``u32 size of the head, u64 size of the body``, a head of JSON and a body.  The head
 names what is wanted: "object", "asm" or "ir" (of LLVM IR, optimised), "part" (the object as the IR
 stands), or "text" (of bitcode); and triple, cpu, features, abi, level, portable (another compiler
-makes machine code of the result), loop_instructions (the processor has them).  The answer is ``u8
-status, u64 size`` and the result; with status `REFUSED` it says why there is none.
+makes machine code of the result), loop_instructions (the processor has them), optimised (that has
+been done).  The answer is ``u8 status, u64 size`` and the result; with status `REFUSED` it says why
+there is none.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Compiler:
             module.triple = head["triple"]
             module.data_layout = str(machine.target_data)
             module.verify()
-            if head["want"] != "part":
+            if head["want"] != "part" and not head.get("optimised"):
                 self._optimise(module, machine, head, not _VECTOR.search(text))
             if head["want"] == "asm":
                 return bytes(machine.emit_assembly(module).encode())
