@@ -40,7 +40,7 @@ _BUSY_THREADS = 16384
 _REGISTERS = 96
 # Registers of a block on the smallest devices with CUDA, and those of a thread beside its tile.
 _BLOCK_REGISTERS, _OTHER_REGISTERS = 32768, 48
-_SHARED_COST, _GLOBAL_COST = 1.0, 8.0
+_SHARED_COST, GLOBAL_COST = 1.0, 8.0
 
 
 @dataclass(frozen=True)
@@ -75,16 +75,23 @@ class Sizes:
 
 
 def product_sizes(in_types: Sequence[Any], attrs: Any) -> Sizes | None:
-    """Return the sizes of a product, where they are known."""
+    """Return the sizes of a product of rows with rows, where they are known."""
+    if getattr(attrs, "transpose_a", False) or not getattr(attrs, "transpose_b", True):
+        return None
+    return any_product_sizes(in_types, attrs)
+
+
+def any_product_sizes(in_types: Sequence[Any], attrs: Any) -> Sizes | None:
+    """Return the sizes of a product, however its operands lie, where they are known."""
     shapes = [tuple(t.shape) for t in in_types[:2]]
     if not all(isinstance(n, int) for shape in shapes for n in shape):
         return None
     left, right = shapes
-    if getattr(attrs, "transpose_a", False) or not getattr(attrs, "transpose_b", True):
-        return None
     if len(left) < 2 or len(left) != len(right):
         return None
-    return Sizes(max(prod(left[:-2]), prod(right[:-2])), left[-2], right[-2], left[-1])
+    rows, depth = left[:-3:-1] if getattr(attrs, "transpose_a", False) else left[-2:]
+    columns = right[-2] if getattr(attrs, "transpose_b", True) else right[-1]
+    return Sizes(max(prod(left[:-2]), prod(right[:-2])), rows, columns, depth)
 
 
 def runs_in_step(target: Target) -> bool:
@@ -101,7 +108,7 @@ def _is_choice(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
 
 
 def _applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
-    sizes = product_sizes(in_types, attrs)
+    sizes = any_product_sizes(in_types, attrs)
     return sizes is not None and sizes.is_large and bool(legal_knobs(in_types[0].dtype, target))
 
 
@@ -127,7 +134,7 @@ def product_cost(sizes: Sizes, knobs: SharedKnobs) -> float:
     threads = prod(knobs.threads)
     fetched = (knobs.block_rows + knobs.block_columns) / threads
     step = knobs.rows * knobs.columns + _SHARED_COST * (knobs.rows + knobs.columns)
-    step += (_GLOBAL_COST + _SHARED_COST) * fetched
+    step += (GLOBAL_COST + _SHARED_COST) * fetched
     registers = knobs.rows * knobs.columns + knobs.rows + knobs.columns
     running = sizes.batch * across * threads
     busy = min(1.0, running / _BUSY_THREADS) * min(1.0, _REGISTERS / registers)
@@ -136,7 +143,7 @@ def product_cost(sizes: Sizes, knobs: SharedKnobs) -> float:
 
 
 def _cost(problem: Problem, knobs: SharedKnobs) -> float:
-    sizes = product_sizes(problem.in_types, problem.attrs)
+    sizes = any_product_sizes(problem.in_types, problem.attrs)
     assert sizes is not None
     return product_cost(sizes, knobs)
 
@@ -181,12 +188,12 @@ def panel_product(
 
 
 @register_strategy(
-    "nn.dense", "nn.batch_matmul", name="threads.shared", priority=20, applies=_is_default,
-    default=_knobs, space=shared_space, cost=_cost,
+    "nn.dense", "nn.matmul", "nn.batch_matmul", name="threads.shared", priority=20,
+    applies=_is_default, default=_knobs, space=shared_space, cost=_cost,
 )  # fmt: skip
 @register_strategy(
-    "nn.dense", "nn.batch_matmul", name="threads.shared", priority=5, applies=_is_choice,
-    default=_knobs, space=shared_space, cost=_cost,
+    "nn.dense", "nn.matmul", "nn.batch_matmul", name="threads.shared", priority=5,
+    applies=_is_choice, default=_knobs, space=shared_space, cost=_cost,
 )  # fmt: skip
 def schedule_shared(
     problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: SharedKnobs
