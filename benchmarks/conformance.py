@@ -4,6 +4,7 @@
     python benchmarks/conformance.py onnx --engine llvm      # compiled for this machine
     python benchmarks/conformance.py onnx --only resize -v   # cases whose name holds a word
     python benchmarks/conformance.py onnx --engine opencl --every 8   # on a GPU, an eighth of them
+    python benchmarks/conformance.py onnx --engine opencl --record seen.jsonl --beside llvm
     python benchmarks/conformance.py light --engine llvm     # the real networks of the package
 
 Each case counts as passed, relaxed (right within two units in the last place of a half type, and
@@ -14,10 +15,16 @@ case is tried as it is, and, if unsupported, again
 with its small integer inputs (shapes, axes, pads) turned into initialisers, which is what a
 compiler for static shapes needs; then with every input of at most one axis pinned so (the scales
 of a Resize, the depth of a OneHot).  All three counts are printed.
+
+A record is a file of one line for each case.  A run that finds one leaves out the cases that it
+holds, so that a long run may be stopped, and one that a driver ended goes on behind the case
+that did it, which counts as failed.  With `--beside`, each case that does not pass runs on a second
+engine too, and those that pass there are told.
 """
 
 import argparse
 import collections
+import json
 import sys
 import traceback
 import warnings
@@ -32,6 +39,8 @@ SMALL = 64  # elements of an integer input that is pinned
 HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 GPUS = ("opencl", "vulkan", "cuda")
 FOLDERS = ("pytorch-operator", "pytorch-converted", "simple")
+VERDICTS = ("passed", "folded", "relaxed", "unsupported", "failed", "WRONG")  # best first
+ENDED = "the process ended"
 
 
 class Case:
@@ -244,42 +253,86 @@ def outcome(case, engine, pin=""):
     return verdict, note
 
 
+def outcomes(case, engine):
+    """Return the verdicts of one case as it is, with integers and with all pinned, and the note."""
+    verdicts = []
+    for pin in ("", "iu", "iubf"):
+        if not verdicts or verdicts[-1] == "unsupported":
+            verdict, note = outcome(case, engine, pin)
+        verdicts.append(verdict)
+    return verdicts, note
+
+
+def read_record(place):
+    """Return {name: (verdicts, note)} of a record; a case that was begun and not ended, failed."""
+    lines = place.read_text().splitlines() if place.exists() else []
+    rows = [json.loads(line) for line in lines]
+    return {
+        row["name"]: (row.get("verdicts", ["failed"] * 3), row.get("note", ENDED)) for row in rows
+    }
+
+
+def run_cases(cases, engine, known, record):
+    """Run the cases that are not known; return {name: (verdicts, note)} of all, as they come."""
+    known = dict(known)
+    for case in cases:
+        if case.name not in known:
+            if record:
+                print(json.dumps({"name": case.name}), file=record, flush=True)
+            verdicts, note = outcomes(case, engine)
+            if record:
+                row = {"name": case.name, "verdicts": verdicts, "note": note[:240]}
+                print(json.dumps(row), file=record, flush=True)
+            known[case.name] = (verdicts, note)
+        yield case.name, *known[case.name]
+
+
+def told_beside(found, cases, engine):
+    """Print each case that another engine does better, and return how many there are."""
+    rest = [c for c in cases if found[c.name][0][-1] not in ("passed", "folded")]
+    worse = 0
+    for case in rest:
+        here, (*_, there) = found[case.name][0][-1], outcomes(case, engine)[0]
+        if VERDICTS.index(here) > VERDICTS.index(there):
+            worse += 1
+            print(f"{case.name}: {there} on {engine}, {here} here: {found[case.name][1][:200]}")
+    print(f"{len(rest)} cases not passed here, {worse} of them better on {engine}")
+    return worse
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("suite", choices=["onnx", "light"])
     parser.add_argument("--engine", choices=["interpret", "llvm", "c", *GPUS], default="interpret")
     parser.add_argument("--only", default="", help="run the cases whose name holds this word")
     parser.add_argument("--every", type=int, default=1, help="run each so-manyth case only")
+    parser.add_argument("--first", type=int, default=0, help="begin at this case")
+    parser.add_argument("--record", type=Path, help="a file that keeps what came out")
+    parser.add_argument("--beside", choices=["interpret", "llvm"], help="a second engine")
     parser.add_argument("-v", "--verbose", action="store_true", help="print every case not passed")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     gather = collect if args.suite == "onnx" else collect_light
-    cases = [c for c in gather() if args.only in c.name][:: args.every]
-    plain, with_pins, with_all = (collections.Counter() for _ in range(3))
-    reasons = collections.Counter()
-    for case in cases:
-        verdict, note = outcome(case, args.engine)
-        plain[verdict] += 1
-        if verdict == "unsupported":
-            verdict, note = outcome(case, args.engine, pin="iu")
-        with_pins[verdict] += 1
-        if verdict == "unsupported":
-            verdict, note = outcome(case, args.engine, pin="iubf")
-        with_all[verdict] += 1
+    cases = [c for c in gather() if args.only in c.name][args.first :: args.every]
+    known = read_record(args.record) if args.record else {}
+    record = args.record.open("a") if args.record else None
+    counts = [collections.Counter() for _ in range(3)]
+    reasons, found = collections.Counter(), {}
+    for name, verdicts, note in run_cases(cases, args.engine, known, record):
+        found[name] = (verdicts, note)
+        for counter, verdict in zip(counts, verdicts, strict=True):
+            counter[verdict] += 1
         if verdict not in ("passed", "folded"):
             reasons[note.split(" x ")[0] if verdict == "unsupported" else verdict] += 1
             if args.verbose or verdict in ("WRONG", "failed", "relaxed"):
-                print(f"{verdict:12s} {case.name}: {note[:240]}", flush=True)
-    for title, counts in (
-        ("as they are", plain),
-        ("small integer inputs pinned", with_pins),
-        ("all small vectors pinned", with_all),
-    ):
-        kinds = ("passed", "folded", "relaxed", "unsupported", "failed", "WRONG")
-        print(f"{len(cases)} cases, {title}: {', '.join(f'{counts[k]} {k}' for k in kinds)}")
+                print(f"{verdict:12s} {name}: {note[:240]}", flush=True)
+    titles = ("as they are", "small integer inputs pinned", "all small vectors pinned")
+    for title, counter in zip(titles, counts, strict=True):
+        print(f"{len(cases)} cases, {title}: {', '.join(f'{counter[k]} {k}' for k in VERDICTS)}")
     for reason, count in reasons.most_common(60):
         print(f"  {count:4d} {reason[:120]}")
-    return 1 if with_all["WRONG"] or with_all["failed"] else 0
+    worse = told_beside(found, cases, args.beside) if args.beside else 0
+    return 1 if worse or counts[-1]["WRONG"] or counts[-1]["failed"] else 0
 
 
 if __name__ == "__main__":

@@ -33,7 +33,10 @@ ANY_ZERO = {"clip", "maximum", "minimum", "nn.relu", "power", "vision.roi_align"
 PARAMETERS = {"nn.batch_norm"}
 # The transforms subtract infinities: a NaN in the whole tile (docs/numerics.md).  Products of
 # weights in blocks round their data to bytes: an infinity is NaN or an infinity in the row.
-TRANSFORMED = {"nn.contrib_conv2d_winograd_nchwc", "nn.contrib_block_dense"}
+TRANSFORMED = {
+    "nn.contrib_conv2d_winograd_nchwc", "nn.contrib_winograd_tiles", "nn.contrib_winograd_image",
+    "nn.contrib_block_dense",
+}  # fmt: skip
 # The reduction of an argument is only good to so much (docs/codegen.md), and a position that is
 # 65,504 images away is only known to a hundredth of an element in float32.
 NO_GREAT = {"sin", "cos", "tan", "image.grid_sample"}

@@ -83,6 +83,8 @@ from slipway.relay.ops.packed.dot_pairs import contrib_dense_pairs as contrib_de
 from slipway.relay.ops.packed.interleave import contrib_interleave as contrib_interleave
 from slipway.relay.ops.packed.winograd import contrib_conv2d_winograd_nchwc as contrib_conv2d_winograd_nchwc
 from slipway.relay.ops.packed.winograd import contrib_winograd_weight as contrib_winograd_weight
+from slipway.relay.ops.packed.winograd_images import contrib_winograd_image as contrib_winograd_image
+from slipway.relay.ops.packed.winograd_images import contrib_winograd_tiles as contrib_winograd_tiles
 from slipway.relay.ops.tensor.shape import batch_flatten as batch_flatten
 
 __all__ = [
@@ -120,6 +122,8 @@ __all__ = [
     "contrib_depthwise_conv2d_nchwc",
     "contrib_depthwise_conv3d_nchwc",
     "contrib_interleave",
+    "contrib_winograd_image",
+    "contrib_winograd_tiles",
     "contrib_winograd_weight",
     "conv1d",
     "conv1d_transpose",

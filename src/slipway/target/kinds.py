@@ -125,6 +125,7 @@ _GPU: dict[str, type] = {
     "mcpu": str,
     "mtriple": str,
     "mattr": list,
+    "strict": bool,
 }
 
 

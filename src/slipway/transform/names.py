@@ -68,6 +68,7 @@ OPT_LEVELS = {
     "ToGraphNormalForm": 1,
     "ToMixedPrecision": 0,
     "TransposeWeights": 0,
+    "WinogradConv": 0,
     "WidenProducts": 2,
     "qnn.CanonicalizeOps": 0,
     "qnn.Legalize": 1,

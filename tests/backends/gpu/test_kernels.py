@@ -401,3 +401,18 @@ def test_arrays_of_numpys_default_type_are_converted_where_they_lie(any_device, 
     with pytest.warns(UserWarning, match="converted from float64 to float32"):
         function(a, tvm.nd.array(x.astype("float32"), any_device), out)
     np.testing.assert_array_equal(out.numpy(), x * 2)
+
+
+@pytest.mark.parametrize("kind", ["opencl", "cuda", "vulkan", "webgpu", "metal", "rocm"])
+def test_strict_targets_round_products_and_sums_apart(kind):
+    a, b, c = (te.placeholder((64,), name=n) for n in "abc")
+    out = te.compute((64,), lambda i: a[i] * b[i] + c[i])
+    texts = []
+    for options in ("", " -strict=1"):
+        schedule = te.create_schedule(out.op)
+        schedule[out].bind(out.op.axis[0], te.thread_axis("threadIdx.x"))
+        target = Target(kind + options, host="llvm")
+        module = tvm.build(schedule, [a, b, c, out], target).imported_modules[0]
+        languages = {"vulkan": "spirv", "webgpu": "wgsl", "cuda": "ptx", "rocm": "asm"}
+        texts.append(module.get_source(languages.get(kind, kind)).lower())
+    assert ["fma" in text for text in texts] == [True, False]

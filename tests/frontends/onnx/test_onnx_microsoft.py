@@ -59,6 +59,45 @@ def test_concat():
     check([QUANTISE, contrib("QLinearConcat", inputs, axis=1), BACK], SCALES)
 
 
+POOLS = [
+    {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]},
+    {"kernel_shape": [2, 3], "auto_pad": "SAME_UPPER", "count_include_pad": 1},
+    {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1, "pads": [1, 1, 1, 1]},
+    {"kernel_shape": [2, 2], "strides": [2, 2], "channels_last": 1},
+    {"kernel_shape": [3], "pads": [1, 1], "strides": [2]},
+]
+
+
+def check_quantised(node, shape, dtype="uint8", off=0, **more):
+    """Run a node of quantised values, whose result may be off by so many steps."""
+    scales = {"s": np.float32(0.03), "t": np.float32(0.0217)}
+    scales |= {"z": np.array(17, dtype), "u": np.array(9, dtype)}
+    x = RNG.standard_normal(shape).astype(np.float32)
+    (got,), (want,) = run_both([QUANTISE, node, BACK], {"x": x}, ["y"], {**scales, **more})
+    assert got.shape == want.shape
+    assert np.abs(got - want).max() <= off * 0.02171
+
+
+@pytest.mark.parametrize("attributes", POOLS, ids=str)
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_average_pools_of_quantised_values(attributes, dtype):
+    node = contrib("QLinearAveragePool", ["q", "s", "z", "t", "u"], **attributes)
+    check_quantised(node, (2, 4, 8, 6)[: 2 + len(attributes["kernel_shape"])], dtype)
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_global_pools_of_quantised_values(last):
+    node = contrib("QLinearGlobalAveragePool", ["q", "s", "z", "t", "u"], channels_last=last)
+    check_quantised(node, (2, 4, 8, 6), off=1)  # summed in integers there: ties fall otherwise
+
+
+def test_a_choice_of_quantised_values():
+    chosen = RNG.integers(0, 2, (4, 6)).astype(bool)
+    node = contrib("QLinearWhere", ["chosen", "q", "s", "z", "b", "t", "z", "t", "u"])
+    other = RNG.integers(0, 256, 6).astype(np.uint8)
+    check_quantised(node, (4, 6), chosen=chosen, b=other)
+
+
 @pytest.mark.parametrize("kind", ["Gelu", "FastGelu"])
 def test_gelu(kind):
     check([contrib(kind, ["x"], "y")], {}, 1e-5)

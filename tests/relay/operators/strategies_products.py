@@ -4,6 +4,8 @@ import numpy as np
 from drawing import FLOATS, INTS, NUMBERS, OPS, Case, accepts
 from strategies import strategy
 
+from slipway.relay.ops.packed.winograd_images import padded_tiles
+
 
 def summed(d, name, attrs, shapes, among=FLOATS, terms=1, low=None, high=None):
     """A sum of products over arrays of one dtype."""
@@ -210,6 +212,28 @@ def winograd_conv(d):
     made = summed(d, d.name, attrs, (data, kernel), ("float32",))
     # The transforms add up to 10 times 8 times as much as they return.
     made.terms, made.scale = 0, 200.0 * inner * block
+    return made
+
+
+@strategy("nn.contrib_winograd_tiles")
+def winograd_tiles(d):
+    attrs = OPS[d.name].attrs_type(d.ints(4, 0, 1), d.pick([2, 4]), d.pick(["NCHW", "NHWC"]))
+    size = (d.int(3, 11), d.int(3, 11))
+    shape = (d.int(1, 2), 3, *size) if attrs.data_layout == "NCHW" else (d.int(1, 2), *size, 3)
+    made = summed(d, d.name, attrs, (shape,), ("float32",))
+    made.terms, made.scale = 0, 100.0
+    return made
+
+
+@strategy("nn.contrib_winograd_image")
+def winograd_image(d):
+    size = (d.int(1, 2), d.int(1, 9), d.int(1, 9))
+    m, layout = d.pick([2, 4]), d.pick(["NCHW", "NHWC"])
+    tiles = padded_tiles(size[0] * -(-size[1] // m) * -(-size[2] // m))
+    matrix = (3, tiles) if layout == "NCHW" else (tiles, 3)
+    attrs = OPS[d.name].attrs_type(size, m, layout)
+    made = summed(d, d.name, attrs, (((m + 2) ** 2, *matrix),), ("float32",))
+    made.terms, made.scale = 0, 400.0
     return made
 
 

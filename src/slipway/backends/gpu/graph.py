@@ -16,6 +16,7 @@ from slipway.backends.gpu.schedules.attention import serves
 from slipway.backends.gpu.schedules.matrix import OPERATORS, applies
 from slipway.backends.gpu.schedules.shared import runs_in_step
 from slipway.backends.gpu.transposed_weights import transposed_weights
+from slipway.backends.gpu.winograd import winograd_convolutions
 from slipway.relay.expr import Call, Function
 from slipway.relay.visit import post_order
 from slipway.target import Target
@@ -66,6 +67,11 @@ def _subpixel(function: Function, setting: Setting) -> Function:
     return made if made is function else fold_constant(simplify_expr(made))
 
 
+def _winograd(function: Function, setting: Setting) -> Function:
+    made = winograd_convolutions(function)
+    return made if made is function else fold_constant(made)
+
+
 def _columns(function: Function, setting: Setting) -> Function:
     made = transposed_weights(function)
     return made if made is function else fold_constant(made)
@@ -81,6 +87,7 @@ PASSES: tuple[Pass, ...] = (
     *MIDDLE,
     setting_pass("FuseAttention", _attention, _in_step),
     setting_pass("SubpixelConv", _subpixel),
+    setting_pass("WinogradConv", _winograd, exact=False),
     setting_pass("TransposeWeights", _columns, lambda setting: not _in_step(setting)),
     *ending(),
 )

@@ -96,7 +96,7 @@ SCALES: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "QLinearMatMul": ((1, 4), (6,)), "QLinearAdd": ((1, 4), (6,)), "QLinearMul": ((1, 4), (6,)),
     "QLinearSigmoid": ((1,), (3,)), "QLinearLeakyRelu": ((1,), (3,)), "QGemm": ((1, 4), (7,)),
     "QLinearGlobalAveragePool": ((1,), (3,)), "QLinearAveragePool": ((1,), (3,)),
-    "QLinearSoftmax": ((1,), (3,)),
+    "QLinearSoftmax": ((1,), (3,)), "QLinearWhere": ((2, 5), (7,)),
 }  # fmt: skip
 AT_POSITIONS = ("Gather", "GatherElements", "Scatter", "ScatterElements")
 AT_TUPLES = ("GatherND", "ScatterND")

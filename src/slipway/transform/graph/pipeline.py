@@ -81,13 +81,15 @@ def setting_pass(
     name: str,
     run: Callable[[Function, Setting], Function],
     applies: Callable[[Setting], bool] = always,
+    exact: bool = True,
 ) -> Pass:
-    """Return ``run(function, setting)`` as a pass."""
+    """Return ``run(function, setting)`` as a pass; without `exact` not for strict targets."""
     return Pass(
         name,
         None,
         lambda module, setting: over_functions(module, lambda f: run(infer_type(f), setting)),
         applies=applies,
+        exact=exact,
     )
 
 

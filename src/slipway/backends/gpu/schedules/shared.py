@@ -34,7 +34,6 @@ from slipway.target.gpu_costs import ANY_GPU
 if TYPE_CHECKING:
     from slipway.relay.op_registry import Attrs
 
-
 _BLOCKS = (16, 32, 64, 128)
 _TILES = (1, 2, 4, 8)
 _DEPTHS = (8, 16)
@@ -72,16 +71,23 @@ class Sizes:
 
 
 def product_sizes(in_types: Sequence[Any], attrs: Attrs | None) -> Sizes | None:
-    """Return the sizes of a product, where they are known."""
+    """Return the sizes of a product of rows with rows, where they are known."""
+    if getattr(attrs, "transpose_a", False) or not getattr(attrs, "transpose_b", True):
+        return None
+    return any_product_sizes(in_types, attrs)
+
+
+def any_product_sizes(in_types: Sequence[Any], attrs: Attrs | None) -> Sizes | None:
+    """Return the sizes of a product, however its operands lie, where they are known."""
     shapes = [tuple(t.shape) for t in in_types[:2]]
     if not all(isinstance(n, int) for shape in shapes for n in shape):
         return None
     left, right = shapes
-    if getattr(attrs, "transpose_a", False) or not getattr(attrs, "transpose_b", True):
-        return None
     if len(left) < 2 or len(left) != len(right):
         return None
-    return Sizes(max(prod(left[:-2]), prod(right[:-2])), left[-2], right[-2], left[-1])
+    rows, depth = left[:-3:-1] if getattr(attrs, "transpose_a", False) else left[-2:]
+    columns = right[-2] if getattr(attrs, "transpose_b", True) else right[-1]
+    return Sizes(max(prod(left[:-2]), prod(right[:-2])), rows, columns, depth)
 
 
 def runs_in_step(target: Target) -> bool:
@@ -98,7 +104,7 @@ def _is_choice(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
 
 
 def _applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
-    sizes = product_sizes(in_types, attrs)
+    sizes = any_product_sizes(in_types, attrs)
     return sizes is not None and sizes.is_large and bool(legal_knobs(in_types[0].dtype, target))
 
 
@@ -135,7 +141,7 @@ def product_cost(sizes: Sizes, knobs: SharedKnobs) -> float:
 
 
 def _cost(problem: Problem, knobs: SharedKnobs) -> float:
-    sizes = product_sizes(problem.in_types, problem.attrs)
+    sizes = any_product_sizes(problem.in_types, problem.attrs)
     assert sizes is not None
     return product_cost(sizes, knobs)
 
@@ -180,12 +186,12 @@ def panel_product(
 
 
 @register_strategy(
-    "nn.dense", "nn.batch_matmul", name="threads.shared", priority=20, applies=_is_default,
-    default=_knobs, space=shared_space, cost=_cost,
+    "nn.dense", "nn.matmul", "nn.batch_matmul", name="threads.shared", priority=20,
+    applies=_is_default, default=_knobs, space=shared_space, cost=_cost,
 )  # fmt: skip
 @register_strategy(
-    "nn.dense", "nn.batch_matmul", name="threads.shared", priority=5, applies=_is_choice,
-    default=_knobs, space=shared_space, cost=_cost,
+    "nn.dense", "nn.matmul", "nn.batch_matmul", name="threads.shared", priority=5,
+    applies=_is_choice, default=_knobs, space=shared_space, cost=_cost,
 )  # fmt: skip
 def schedule_shared(
     problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: SharedKnobs

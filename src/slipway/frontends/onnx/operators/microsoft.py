@@ -13,6 +13,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.operators.pool import average_of_windows
 from slipway.frontends.onnx.operators.quant import quantized
 from slipway.relay.op_registry import const
 
@@ -59,14 +60,25 @@ def unary(node: NodeView) -> Any:
     return _requantized(node, _UNARY[node.kind](node, _real(node, 0)), 3)
 
 
-@converter("com.microsoft.QLinearGlobalAveragePool")
+@converter("com.microsoft.QLinearGlobalAveragePool", "com.microsoft.QLinearAveragePool")
 def pool(node: NodeView) -> Any:
-    """Means of quantised values."""
-    if node.attr("channels_last", 0):
-        raise node.unsupported("channels_last is set")
-    x = _real(node, 0)
-    axes = tuple(range(2, x.tensor_type.rank))
-    return _requantized(node, relay.mean(x, axes, keepdims=True), 3)
+    """Means of quantised values, of all of an image or of windows."""
+    x, last = _real(node, 0), bool(node.attr("channels_last", 0))
+    rank = x.tensor_type.rank
+    to_first, to_last = (0, rank - 1, *range(1, rank - 1)), (0, *range(2, rank), 1)
+    x = relay.transpose(x, to_first) if last else x
+    if node.kind == "QLinearAveragePool":
+        means = average_of_windows(node, x)
+    else:
+        means = relay.mean(x, tuple(range(2, rank)), keepdims=True)
+    return _requantized(node, relay.transpose(means, to_last) if last else means, 3)
+
+
+@converter("com.microsoft.QLinearWhere")
+def where(node: NodeView) -> Any:
+    """Quantised values of one of two scales."""
+    chosen = relay.where(node.input(0), _real(node, 1), _real(node, 4))
+    return _requantized(node, chosen, 7)
 
 
 @converter("com.microsoft.QLinearConcat")

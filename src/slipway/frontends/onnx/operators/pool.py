@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
@@ -10,6 +10,9 @@ from slipway.frontends.onnx.operators.conv import padding_of
 from slipway.frontends.onnx.operators.pool_indices import max_pool_with_indices
 from slipway.frontends.open_padding import average_inside, surrounded, surrounded_by_lowest
 from slipway.relay.dims import is_open
+
+if TYPE_CHECKING:
+    from slipway.relay.expr import Expr
 
 
 def _function(node: NodeView, template: str, count: int) -> Any:
@@ -21,25 +24,34 @@ def _function(node: NodeView, template: str, count: int) -> Any:
 @converter("MaxPool", "AveragePool")
 def window_pool(node: NodeView) -> Any:
     """Pooling of windows."""
-    kernel = tuple(node.attr("kernel_shape"))
-    count = len(kernel)
-    if node.kind == "MaxPool" and len([o for o in node.outputs if o]) > 1:
+    if node.kind == "AveragePool":
+        return average_of_windows(node, node.input(0))
+    if len([o for o in node.outputs if o]) > 1:
         return max_pool_with_indices(node)
-    ones = (1,) * count
-    strides, dilation = tuple(node.attr("strides", ones)), tuple(node.attr("dilations", ones))
-    padding = padding_of(node, node.type().shape[2:], kernel, strides, dilation)
-    ceil = bool(node.attr("ceil_mode", 0))
-    data, axes = node.input(0), range(2, 2 + count)
-    if node.kind == "MaxPool":
-        data, padding = surrounded_by_lowest(data, padding, axes)
-        pool = _function(node, "max_pool{}d", count)
-        return pool(data, kernel, strides, dilation, padding, ceil_mode=ceil)
+    kernel, strides, dilation, padding, ceil = _windows(node, node.input(0))
+    data, padding = surrounded_by_lowest(node.input(0), padding, range(2, 2 + len(kernel)))
+    pool = _function(node, "max_pool{}d", len(kernel))
+    return pool(data, kernel, strides, dilation, padding, ceil_mode=ceil)
+
+
+def average_of_windows(node: NodeView, data: Expr) -> Any:
+    """Means of the windows that a node's attributes say, of data with its channels first."""
+    kernel, strides, dilation, padding, ceil = _windows(node, data)
     counted = bool(node.attr("count_include_pad", 0))
-    pool = _function(node, "avg_pool{}d", count)
+    pool = _function(node, "avg_pool{}d", len(kernel))
     if any(map(is_open, padding)) and not counted:
         return average_inside(data, kernel, strides, dilation, padding)
-    data, padding = surrounded(data, padding, axes)
+    data, padding = surrounded(data, padding, range(2, 2 + len(kernel)))
     return pool(data, kernel, strides, dilation, padding, ceil_mode=ceil, count_include_pad=counted)
+
+
+def _windows(node: NodeView, data: Expr) -> tuple[Any, ...]:
+    """Return a pool's window, strides, dilation, padding, and whether lengths are rounded up."""
+    kernel = tuple(node.attr("kernel_shape"))
+    ones = (1,) * len(kernel)
+    strides, dilation = tuple(node.attr("strides", ones)), tuple(node.attr("dilations", ones))
+    padding = padding_of(node, data.tensor_type.shape[2:], kernel, strides, dilation)
+    return kernel, strides, dilation, padding, bool(node.attr("ceil_mode", 0))
 
 
 @converter("GlobalAveragePool", "GlobalMaxPool")

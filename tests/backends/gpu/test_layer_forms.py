@@ -1,0 +1,169 @@
+"""Layers in another form for GPUs.
+
+Convolutions in Winograd's are three kernels; dense layers have their constant weights transposed,
+so that neighbouring threads read contiguous ones.
+"""
+
+import numpy as np
+import pytest
+import run_kernels
+from run_kernels import OPENCL, random
+
+import slipway as tvm
+from slipway import relay
+from slipway.backends.gpu.winograd import winograd_tile
+from slipway.contrib import graph_executor
+from slipway.target import Target
+
+ORDERS = {"NCHW": ("OIHW", 1, (0, 1, 2, 3)), "NHWC": ("HWIO", 3, (2, 3, 1, 0))}
+
+
+def network(layout, images, channels, filters, size, dtype="float32", padding=(1, 0, 1, 1)):
+    """Return a convolution with a bias and a relu, and its input."""
+    kernels, axis, order = ORDERS[layout]
+    shape = (images, channels, *size) if layout == "NCHW" else (images, *size, channels)
+    x = relay.var("x", shape=shape, dtype=dtype)
+    weights = random(filters, channels, 3, 3) / np.float32(3 * channels**0.5)
+    weights = np.ascontiguousarray(weights.transpose(order)).astype(dtype)
+    y = relay.nn.conv2d(
+        x, relay.const(weights), padding=padding, channels=filters, kernel_size=(3, 3),
+        data_layout=layout, kernel_layout=kernels,
+    )  # fmt: skip
+    y = relay.nn.bias_add(y, relay.const(random(filters, seed=1).astype(dtype)), axis)
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(y)))
+    return mod, random(*(n if isinstance(n, int) else 5 for n in shape), seed=2).astype(dtype)
+
+
+def result(mod, x, target, where, simulator=None):
+    """Return what a module computes, and how many kernels it has."""
+    lib = relay.build(mod, target=target)
+    if simulator is not None:
+        simulator.learn(lib.lib.imported_modules[0])
+    module = graph_executor.GraphModule(lib["default"](where))
+    module.run(x=x)
+    made = lib.lib.imported_modules
+    return module.get_output(0).numpy(), len(made[0].kernels) if made else 0
+
+
+@pytest.mark.parametrize("layout", ORDERS)
+def test_three_kernels_in_every_language(any_device, layout):
+    """Tiles that stick out below and at the right, and one more so that there are fours."""
+    target, simulator = run_kernels.current
+    mod, x = network(layout, 1, 33, 36, (10, 9))
+    found, kernels = result(mod, x, target, any_device, simulator)
+    assert kernels == 3
+    wanted, _ = result(mod, x, Target("llvm -strict=1"), tvm.cpu(0))
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-5 * wanted.max())
+
+
+@pytest.mark.parametrize(
+    ("images", "channels", "filters", "size", "m"),
+    [
+        (1, 64, 64, (56, 56), 4),
+        (1, 512, 512, (7, 7), 4),
+        (1, 64, 64, (6, 6), 2),  # 9 tiles of 16 elements, or 4 of 36
+        (1, 3, 64, (224, 224), 0),
+        (1, 64, 64, (1, 1), 0),
+    ],
+)
+def test_long_sums_are_worth_the_transforms(images, channels, filters, size, m):
+    assert winograd_tile(images, channels, filters, *size) == m
+
+
+@pytest.mark.parametrize(
+    ("target", "change"),
+    [
+        ("opencl -strict=1", {}),
+        ("opencl", {"channels": 3}),
+        ("opencl", {"images": relay.Dim("n", 1, 8)}),
+    ],
+)
+def test_others_are_computed_directly(device, target, change):
+    given = {"images": 1, "channels": 16, "filters": 16, "size": (8, 8), **change}
+    mod, x = network("NCHW", **given)
+    found, kernels = result(mod, x, Target(target, host="llvm"), device)
+    assert kernels == 1
+    wanted, _ = result(mod, x, Target("llvm -strict=1"), tvm.cpu(0))
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
+
+
+def test_an_image_of_halves_is_read_as_it_is(device):
+    mod, x = network("NHWC", 1, 16, 16, (8, 8), "float16")
+    found, kernels = result(mod, x, OPENCL, device)
+    assert kernels == 3
+    wanted, _ = result(mod, x, Target("llvm -strict=1"), tvm.cpu(0))
+    np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=2e-3)
+
+
+def test_a_pass_of_the_name_can_be_disabled(device):
+    mod, x = network("NCHW", 1, 32, 32, (8, 8))
+    with tvm.transform.PassContext(opt_level=3, disabled_pass=["WinogradConv"]):
+        assert result(mod, x, OPENCL, device)[1] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other"), [("matmul", False, False), ("batch_matmul", True, False)]
+)
+def test_products_in_shared_memory_take_operands_either_way(simulators, name, one, other):
+    simulator = simulators("ll")
+    simulator.enter()
+    batch = (2,) if name == "batch_matmul" else ()
+    shapes = [(33, 40) if one else (40, 33), (50, 33) if other else (33, 50)]
+    given = [relay.var(n, shape=(*batch, *s)) for n, s in zip("xy", shapes, strict=True)]
+    body = getattr(relay.nn, name)(*given, transpose_a=one, transpose_b=other)
+    mod = tvm.IRModule.from_expr(relay.Function(given, body))
+    lib = relay.build(mod, Target(simulator.kind, host="llvm"))
+    simulator.learn(lib.lib.imported_modules[0])
+    assert "shared" in lib.lib.imported_modules[0].get_source("cuda")
+    module = graph_executor.GraphModule(lib["default"](tvm.device(simulator.kind, 0)))
+    x, y = (random(*batch, *s, seed=k) for k, s in enumerate(shapes))
+    module.run(x=x, y=y)
+    wanted = (np.swapaxes(x, -1, -2) if one else x) @ y
+    np.testing.assert_allclose(module.get_output(0).numpy(), wanted, atol=1e-4)
+    simulator.leave()
+
+
+def layer(rows, depth, columns, target, dtype="float32", knobs=None):
+    """Compile a layer with a relu behind it; return it and its weights."""
+    weights = random(columns, depth).astype(dtype)
+    x = relay.var("x", shape=(rows, depth), dtype=dtype)
+    body = relay.nn.relu(relay.nn.dense(x, relay.const(weights)))
+    config = {"schedules.force": {"nn.matmul": knobs}} if knobs else {}
+    with tvm.transform.PassContext(opt_level=3, config=config):
+        return relay.build(tvm.IRModule.from_expr(relay.Function([x], body)), target), weights
+
+
+def kernels(lib):
+    return lib.lib.imported_modules[0].get_source()
+
+
+@pytest.mark.parametrize(
+    ("rows", "depth", "columns", "dtype"),
+    [(16, 128, 7, "float32"), (50, 129, 64, "float32"), (32, 256, 33, "float16")],
+)
+def test_weights_are_transposed_and_the_numbers_are_right(device, rows, depth, columns, dtype):
+    lib, weights = layer(rows, depth, columns, OPENCL, dtype)
+    assert "nn_matmul" in kernels(lib)
+    module = graph_executor.GraphModule(lib["default"](device))
+    x = random(rows, depth, seed=1).astype(dtype)
+    module.run(x=x)
+    wanted = np.maximum(x.astype("float32") @ weights.astype("float32").T, 0)
+    rtol = 1e-5 if dtype == "float32" else 2e-3
+    np.testing.assert_allclose(module.get_output(0).numpy(), wanted, rtol=rtol, atol=rtol)
+
+
+def test_a_product_of_matrices_is_computed_in_tiles():
+    tile = {"strategy": "threads.tile", "rows": 4, "columns": 4, "threads": 64}
+    default = kernels(layer(64, 128, 64, OPENCL)[0])
+    assert default == kernels(
+        layer(64, 128, 64, OPENCL, knobs={**tile, "rows": 2, "columns": 2})[0]
+    )
+    assert default != kernels(layer(64, 128, 64, OPENCL, knobs=tile)[0])
+
+
+@pytest.mark.parametrize(
+    ("rows", "depth", "target"),
+    [(8, 256, OPENCL), (32, 64, OPENCL), (64, 256, Target("cuda", host="llvm"))],
+)
+def test_few_rows_short_sums_and_panels_in_shared_memory_take_rows(rows, depth, target):
+    assert "nn_matmul" not in kernels(layer(rows, depth, 64, target)[0])
