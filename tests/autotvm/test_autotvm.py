@@ -317,6 +317,17 @@ def test_a_kernel_that_moves_elements_has_a_speed_too():
     assert all(task.flop > 0 for task in tasks)
 
 
+def test_a_kernel_that_joins_tensors_is_a_task_of_all_of_them():
+    """The operand of a concatenation is a tuple."""
+    x, y = (relay.var(name, shape=(1, 5, 6 + i, 7)) for i, name in enumerate("xy"))
+    module = tvm.IRModule.from_expr(relay.concatenate([x, y], axis=2))
+    (task,) = autotvm.task.extract_from_program(module["main"], {}, "llvm")
+    assert task.args == (
+        ("TENSOR", (1, 5, 6, 7), "float32"), ("TENSOR", (1, 5, 7, 7), "float32"),
+    )  # fmt: skip
+    assert task.flop > 0
+
+
 def test_an_empty_log_has_no_configuration_of_a_template():
     """A template's arguments are numbers, which are no tensors' shapes."""
     task = autotvm.task.create("test/matmul", args=SIZES, target="llvm")
