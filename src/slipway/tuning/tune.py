@@ -125,18 +125,19 @@ def tune_model(
     seed: int = 0,
     builder: Builder | None = None,
 ) -> list[TuningTask]:
-    """Search the layouts of a model, in half of the seconds at most, then the kernels that follow.
+    """Search the layouts of a model, then the kernels that follow.
 
-    At the end the whole model is timed with what was found, and what slows it down set aside.
-    ``begun(tasks)`` is told the kernels before their search, ``checked(model)`` what the model
-    gained.  Returns the kernels.
+    Layouts take half of the seconds and of the trials in all at most.  At the end the whole model
+    is timed with what was found, and what slows it down set aside.  ``begun(tasks)`` is told the
+    kernels before their search, ``checked(model)`` what the model gained.  Returns the kernels.
     """
     limit, start, known = budget or Budget(), time.monotonic(), len(database)
     # A budget of few trials in all is for the kernels: each layout costs a whole model.
     if not limit.in_all or limit.in_all > limit.per_task:
         tune_layouts(
             module, target, params, runner, database,
-            seconds=limit.seconds / 2, per_task=limit.per_task, watcher=layout_watcher,
+            seconds=limit.seconds / 2, per_task=limit.per_task, in_all=limit.in_all // 2,
+            watcher=layout_watcher,
         )  # fmt: skip
     with database:
         tasks = extract_tasks(module, target, params)
