@@ -27,7 +27,7 @@ from slipway.tuning.measure import (
     scored,
 )
 from slipway.tuning.model_bench import ModelBench, is_timed_whole
-from slipway.tuning.runner import Runner
+from slipway.tuning.runner import Runner, at_work
 from slipway.tuning.search import SAME_ERRORS
 from slipway.tuning.space import Candidate
 
@@ -192,7 +192,8 @@ def tune_layouts(
         search, left = LayoutSearch(tasks, database, bench), in_all
         for task in sorted(tasks, key=lambda task: -task.weight):
             limits = [*([per_task] if per_task else []), *([left] if in_all else [])]
-            left -= _search_one(search, task, min([len(task.space), *limits]))
+            with at_work(f"tuning {task.problem.op}, {search.score:.2f} of the model's time"):
+                left -= _search_one(search, task, min([len(task.space), *limits]))
             if watcher is not None:
                 number, trials = tasks.index(task), len(search.tried[task.key])
                 watcher(LayoutProgress(task, number, trials, search.score, search.seconds))

@@ -18,7 +18,7 @@ from slipway.tuning.experience import Experience
 from slipway.tuning.layout_search import LayoutProgress, tune_layouts
 from slipway.tuning.layouts import extract_layouts
 from slipway.tuning.measure import kernel_bench
-from slipway.tuning.runner import Runner
+from slipway.tuning.runner import Runner, at_work
 from slipway.tuning.search import TaskSearch
 from slipway.tuning.task import TuningTask, extract_tasks
 from slipway.tuning.whole_model import WholeModel, check_model
@@ -89,14 +89,20 @@ def tune_tasks(
             size = min(limit.batch, limit.per_task - made)
             if limit.in_all:
                 size = min(size, limit.in_all - spent)
-            tried = _step(search, size) if size > 0 else 0
+            number = searches.index(search)
+            standing = (
+                f"tuning {search.task.op}, {number + 1} of {len(searches)}: {search.trials} trials,"
+                f" {search.best_score:.2f} of the default's time"
+            )
+            with at_work(standing):
+                tried = _step(search, size) if size > 0 else 0
             spent += tried
             made = search.trials - begun[search.task.key]
             done = tried == 0 or made >= limit.per_task or search.fruitless >= FRUITLESS
             if watcher is not None:
                 watcher(
                     Progress(
-                        search.task, searches.index(search), search.trials, search.best_score,
+                        search.task, number, search.trials, search.best_score,
                         search.default_seconds,
                         {kind: n for kind, n in search.errors.items() if kind}, done,
                         str(search.best),
@@ -150,7 +156,8 @@ def tune_model(
         limit = replace(limit, in_all=max(1, limit.in_all - (len(database) - known)))
     tune_tasks(tasks, runner, database, limit, watcher, seed, builder)
     every: list[KeptTask] = [*extract_layouts(module, target, params), *tasks]
-    whole = check_model(module, target, params, runner, database, every)
+    with at_work("timing a tuned model"):
+        whole = check_model(module, target, params, runner, database, every)
     if checked is not None and whole is not None:
         checked(whole)
     return tasks
