@@ -5,6 +5,7 @@
                                 [--core cortex-a53] [--transfer FILE]
     python -m benchmarks tuning --sample 48 --core cortex-a53 --database FILE
     python -m benchmarks tuning --learned FILE
+    python -m benchmarks tuning --few 64 --many 2000 --core cortex-a53 [--database FILE]
 
 Thirty layers of odd channels, skinny products, depthwise and grouped convolutions, each a model of
 one layer with plain inputs and outputs, share the seconds: first their layouts, then the kernels
@@ -12,7 +13,8 @@ that come of them.  Then each model compiled with what was found and without tun
 a process of their own; the ratio is the median of the turns', with the middle half of them.
 Outputs are held against the operators' NumPy definitions before a candidate may win, and once more
 at the end.  One thread.  --sample measures candidates of sixty small layers drawn at random, and
---learned says how well trees rank those of a kernel that they have seen no trial of.  With --core
+--learned says how well trees rank those of a kernel that they have seen no trial of, and --few
+what so many trials of a search find beside the best of --many candidates.  With --core
 all is timed by the clock of a modelled core, without noise.
 """
 
@@ -26,6 +28,7 @@ from pathlib import Path
 
 os.environ["SLIPWAY_NUM_THREADS"] = "1"
 
+from benchmarks.tuning.few import compare_few
 from benchmarks.tuning.layers import LAYERS, module_of, tasks_of
 from benchmarks.tuning.learned import print_learned, sample
 from slipway import relay
@@ -104,6 +107,8 @@ def main():
     parser.add_argument("--layouts-only", action="store_true", help="search no kernels")
     parser.add_argument("--sample", type=int, metavar="N", help="of each small layer's kernels")
     parser.add_argument("--learned", metavar="FILE", help="no search: what its trials teach")
+    parser.add_argument("--few", type=int, metavar="N", help="trials, beside the best of --many")
+    parser.add_argument("--many", type=int, metavar="N", default=2000, help="candidates for --few")
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
     if options.learned:
@@ -123,6 +128,12 @@ def main():
             parser.error("--sample needs --database FILE, which gets the trials")
         with PassContext(opt_level=3):
             sample(options.sample, target, Database(options.database), runner)
+        return
+    if options.few:
+        if not options.core or options.core == "node":
+            parser.error("--few needs the clock without noise of a modelled --core")
+        with PassContext(opt_level=3):
+            compare_few(options.few, options.many, target, options.database, runner)
         return
     with tempfile.TemporaryDirectory() as folder, PassContext(opt_level=3):
         database = Database(options.database or Path(folder) / "trials.sqlite")

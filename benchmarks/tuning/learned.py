@@ -81,12 +81,7 @@ def print_learned(database):
         trees = grown([pair for other, rows in kernels.items() if other != task for pair in rows])
         inputs, scores = np.array([row for row, _ in mine]), np.array([s for _, s in mine])
         guesses = trees.predict(inputs, num_threads=1), inputs[:, 0]
-        line = [
-            np.corrcoef(ranks(guess), ranks(scores))[0, 1]
-            if np.ptp(guess) and np.ptp(scores)
-            else 0.0
-            for guess in guesses
-        ]
+        line = [correlation(guess, scores) for guess in guesses]
         for first in (1, 4, 8):
             line += [
                 scores[np.argsort(g, kind="stable")[:first]].min() / scores.min() for g in guesses

@@ -169,3 +169,36 @@ def test_a_line_of_a_classic_log_is_read():
     assert inp.state.transform_steps == STEPS["tiles"]
     assert result.costs == [0.25, 0.75]
     assert result.verified
+
+
+def test_a_line_of_a_log_from_elsewhere_is_replayed_by_hand():
+    """What notebooks do with a published log: recover the input, apply its steps, build."""
+
+    @auto_scheduler.register_workload(f"{__name__}.gemm")
+    def gemm(rows, inner):
+        x, w = te.placeholder((rows, inner), name="x"), te.placeholder((24, inner), name="w")
+        return [x, w, topi.nn.dense(x, w)]
+
+    steps = [
+        ["SP", 2, 0, 64, [2, 1, 1], 1], ["SP", 2, 4, 24, [2, 2, 2], 1], ["SP", 2, 8, 48, [16], 1],
+        ["RE", 2, [0, 4, 1, 5, 8, 2, 6, 9, 3, 7]], ["FU", 2, [0, 1, 2]], ["AN", 2, 0, 3],
+        ["PR", 2, 0, "auto_unroll_max_step$64"], ["AN", 2, 7, 2],
+    ]  # fmt: skip
+    key = json.dumps([f"{__name__}.gemm", 64, 48])
+    line = {"i": [[key, "llvm -keys=cpu -link-params=0", [32] * 8, "", 1, []], [[], steps]],
+            "r": [[0.0002], 0, 1.2, 1629555483], "v": "v0.6"}  # fmt: skip
+    inp, _ = load_record_from_string(json.dumps(line))
+    inp = auto_scheduler.measure.recover_measure_input(inp, rebuild_state=True)
+    assert [loop.length for loop in inp.state.stages[2].iters][-1] == 2
+    schedule, args = inp.task.compute_dag.apply_steps_from_state(inp.state)
+    x, w = (np.random.default_rng(0).random(shape, "float32") for shape in ((64, 48), (24, 48)))
+    out = tvm.nd.empty((64, 24))
+    tvm.build(schedule, args, "llvm")(tvm.nd.array(x), tvm.nd.array(w), out)
+    np.testing.assert_allclose(out.numpy(), x @ w.T, rtol=1e-4)
+
+
+def test_a_line_whose_computation_is_not_registered_says_so():
+    line = {"i": [['["nobodys", 1]', "llvm", [8] * 8, "", 2], [[], []]], "r": [[1.0], 0, 1, 1]}
+    inp, _ = load_record_from_string(json.dumps({**line, "v": "v0.6"}))
+    with pytest.raises(TuningError, match="'nobodys'"):
+        auto_scheduler.recover_measure_input(inp)

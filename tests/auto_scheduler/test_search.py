@@ -127,9 +127,16 @@ def test_a_models_kernels_are_tasks(tmp_path):
     np.testing.assert_allclose(run.get_output(0).numpy(), value @ params["w"].T, rtol=1e-5)
 
 
-def test_a_te_schedule_is_found_in_a_log(searched):
+def test_a_te_schedule_is_found_in_a_log(searched, caplog):
     task, log, _, _ = searched
     history = auto_scheduler.ApplyHistoryBest(log)
+    with history:
+        assert not caplog.records
+    foreign = log.with_name("foreign.json")
+    other = json.dumps('["d7b65649a4dd54be", 1, 1000]')  # as classic TVM calls a model's kernel
+    foreign.write_text(log.read_text().replace(json.dumps(task.workload_key), other))
+    with auto_scheduler.ApplyHistoryBest(foreign):
+        assert "schedules of 1 computations that are registered nowhere" in caplog.text
     state = history.query("llvm", task.workload_key, dag=task.compute_dag)
     assert state.transform_steps
     assert history.query("llvm", "another") is None

@@ -202,6 +202,24 @@ def test_what_cannot_be_done_says_so(use, words):
         use()
 
 
+def test_a_log_of_kernels_from_elsewhere_says_that_it_changes_nothing(tmp_path, caplog):
+    """And a history may be several logs, by path or open."""
+    line = {
+        "input": ["llvm -keys=cpu", "conv2d_NCHWc.x86",
+                  [["TENSOR", [1, 3, 8, 8], "float32"], ["TENSOR", [4, 3, 3, 3], "float32"],
+                   [1, 1], [1, 1, 1, 1], [1, 1], "NCHW", "NCHW", "float32"], {}],
+        "config": {"index": 0, "code_hash": None, "entity": [["tile_ic", "sp", [-1, 1]]]},
+        "result": [[0.0065], 0, 1.16, 1698322629.8], "version": 0.2, "tvm_version": "0.15.dev0",
+    }  # fmt: skip
+    log = tmp_path / "classic.log"
+    log.write_text(json.dumps(line) + "\n")
+    with log.open() as file, autotvm.apply_history_best([str(log), file, log]):
+        pass
+    assert [r.message.partition(":")[0] for r in caplog.records] == [
+        "the log has trials of conv2d_NCHWc.x86"
+    ]
+
+
 def test_a_line_that_is_no_trial_is_named(tmp_path):
     (tmp_path / "log").write_text("\n{}\n")
     with pytest.raises(TuningError, match="line 2: this is no trial"):
@@ -315,6 +333,17 @@ def test_a_kernel_that_moves_elements_has_a_speed_too():
     tasks = autotvm.task.extract_from_program(module["main"], {}, "llvm")
     assert any("layout_transform" in str(task) for task in tasks)
     assert all(task.flop > 0 for task in tasks)
+
+
+def test_a_kernel_that_joins_tensors_is_a_task_of_all_of_them():
+    """The operand of a concatenation is a tuple."""
+    x, y = (relay.var(name, shape=(1, 5, 6 + i, 7)) for i, name in enumerate("xy"))
+    module = tvm.IRModule.from_expr(relay.concatenate([x, y], axis=2))
+    (task,) = autotvm.task.extract_from_program(module["main"], {}, "llvm")
+    assert task.args == (
+        ("TENSOR", (1, 5, 6, 7), "float32"), ("TENSOR", (1, 5, 7, 7), "float32"),
+    )  # fmt: skip
+    assert task.flop > 0
 
 
 def test_an_empty_log_has_no_configuration_of_a_template():

@@ -106,6 +106,16 @@ def test_what_a_process_builds_is_what_this_one_builds(task, pool, tmp_path):
     assert len({f.path for f in apart.functions.values()}) == 2
 
 
+def test_llvm_has_the_candidates_time_in_this_process_too(task, tmp_path, monkeypatch):
+    monkeypatch.setenv("SLIPWAY_KERNEL_CACHE", "0")  # what is known takes no time
+    one = task.space.default
+    with PassContext(opt_level=3):
+        built = Builder(1e-4).build(KernelSubject(task), [one], tmp_path / "here.o", together=True)
+    assert not built.functions
+    assert "still compiling" in built.errors[one]
+    assert "after 0.0001 s" in built.errors[one]
+
+
 def test_a_search_finds_the_same_with_several_processes(task, pool, tmp_path, monkeypatch):
     """The device's clock is a function of the candidate here, so scores can be compared."""
 

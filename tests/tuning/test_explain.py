@@ -51,6 +51,14 @@ def test_the_limit_is_that_of_the_core(model):
     assert "Nothing was measured here: a record or an option decided" in forced.paragraph
 
 
+def test_a_kernel_that_joins_tensors_is_explained():
+    """The operand of a concatenation is a tuple."""
+    x, y = (relay.var(name, shape=(1, 5, 9), dtype="int8") for name in "xy")
+    module = tvm.IRModule.from_expr(relay.concatenate([x, y], axis=1))
+    (found,) = explain_model(module, TARGET, {})
+    assert "at float32's rate" in found.paragraph
+
+
 def test_what_was_measured_is_told_with_the_steps_beside_the_winner(model, tmp_path):
     database = Database(tmp_path / "t.sqlite")
     task = next(t for t in extract_tasks(model[0], TARGET, model[1]) if "conv2d" in t.op)

@@ -1,5 +1,6 @@
 """The search over layouts: what is tried, what may stay, what a database keeps."""
 
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ from slipway.errors import RPCError, ScheduleError
 from slipway.relay.interpret import interpret
 from slipway.target import Target
 from slipway.transform.context import PassContext
+from slipway.tuning import layout_search
 from slipway.tuning.database import Database
 from slipway.tuning.layout_search import LayoutSearch, tune_layouts
 from slipway.tuning.layouts import AS_IT_IS, extract_layouts
@@ -126,6 +128,24 @@ def test_a_search_goes_on_where_it_was(tasks, tmp_path):
     assert again.tried[task.key] == {t.candidate for t in database.trials(task, "local")}
     again.step(task)
     assert len(database) > known
+
+
+@pytest.mark.parametrize(("in_all", "made"), [(3, [3]), (5, [4, 1]), (0, [4, 4])])
+def test_layouts_take_no_more_trials_than_all_may(tmp_path, monkeypatch, in_all, made):
+    """Each is a whole model: with a limit for each alone, a deep model takes many of them."""
+
+    @contextmanager
+    def bench(*_):
+        yield FakeModel(lambda candidate: 1.0)
+
+    monkeypatch.setattr(layout_search, "ModelBench", bench)
+    seen = []
+    with PassContext(opt_level=3):
+        tune_layouts(
+            model(), TARGET, None, LocalRunner(), Database(tmp_path / "t.sqlite"),
+            per_task=4, in_all=in_all, watcher=lambda progress: seen.append(progress.trials),
+        )  # fmt: skip
+    assert seen == made
 
 
 def test_a_model_is_searched_here(tmp_path):

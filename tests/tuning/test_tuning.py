@@ -352,8 +352,15 @@ def test_the_model_learns_what_the_cost_model_does_not_know(task):
     )
 
 
-def test_meta_schedule_over_a_tracker(tmp_path):
-    """Seed 001's block: TuneConfig, RPCRunner, work_dir."""
+def test_meta_schedule_over_a_tracker(tmp_path, monkeypatch):
+    """Seed 001's block: TuneConfig, RPCRunner, work_dir.  The tracker is told how it stands."""
+    told = []
+
+    def connect(*address, purpose):
+        told.append(purpose)
+        return tvm.rpc.connect_tracker(*address, purpose=purpose)
+
+    monkeypatch.setattr("slipway.tuning.runner.connect_tracker", connect)
     tracker = tvm.rpc.Tracker("127.0.0.1", 0)
     server = tvm.rpc.Server("127.0.0.1", 0, key="board", tracker_addr=("127.0.0.1", tracker.port))
     try:
@@ -377,6 +384,8 @@ def test_meta_schedule_over_a_tracker(tmp_path):
     assert len(database) >= 4
     rows = sqlite3.connect(tmp_path / "tune" / "tuning.sqlite").execute("select device from trial")
     assert {row[0] for row in rows} == {"board"}
+    kernels = [text for text in told if "dense" in text and " of 1: " in text]
+    assert kernels[0].endswith(", 1 of 1: 0 trials, 1.00 of the default's time")
     with (
         database,
         tvm.transform.PassContext(opt_level=3, config={"relay.backend.use_meta_schedule": True}),

@@ -47,6 +47,7 @@ class FakeBench:
     factors: ClassVar[dict[str, float]] = {}
     together: ClassVar[tuple[frozenset[str], float]] = (frozenset(), 1.0)
     fails = False
+    exact = False
 
     def __init__(self, module, target, params, runner, folder):
         self.runner, self.built = runner, {}
@@ -65,6 +66,7 @@ class FakeBench:
     def times(self, paths, turns):
         if self.fails:
             raise RPCError("the board is gone")
+        turns = 1 if self.exact else turns
         return {c: [self.seconds(self.built[p])] * turns for c, p in paths.items()}
 
     def seconds(self, keys):
@@ -121,8 +123,19 @@ def test_one_slow_choice_is_found_among_all(tasks, tmp_path, monkeypatch):
     assert [task.key for task in found.set_aside] == [at_fault.key]
     (row,) = [t for t in database.trials(at_fault, "local") if t.kind]
     assert row.kind == "model"
-    assert "1.30 of its time" in row.error
+    assert "1.3 of its time" in row.error
     assert found.score == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_choices_that_cost_a_little_each_do_not_add_up(tasks, exact, tmp_path, monkeypatch):
+    """Less than a hundredth is no difference by a clock with noise; eight of them are one."""
+    monkeypatch.setattr(FakeBench, "exact", exact)
+    factors = {task.key: 1.004 for task in tasks[1:]} | {tasks[0].key: 0.997}
+    found, database = checked(tasks, tmp_path, monkeypatch, factors)
+    assert found.score <= 1.0
+    # Each can be told by an exact clock; by another one all go.
+    assert [t.key for t in tasks if database.best(t)] == ([tasks[0].key] if exact else [])
 
 
 def test_two_that_are_slow_only_together_lose_one(tasks, tmp_path, monkeypatch):

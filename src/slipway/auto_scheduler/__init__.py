@@ -30,10 +30,12 @@ from slipway.auto_scheduler.measure import (
     MeasureInput,
     MeasureResult,
     RPCRunner,
+    recover_measure_input,
 )
 from slipway.auto_scheduler.records import (
     RecordReader,
     RecordToFile,
+    distill_record_file,
     load_best_record,
     load_records,
     save_records,
@@ -56,14 +58,15 @@ from slipway.auto_scheduler.workload_registry import make_workload_key, register
 from slipway.placeholders import TUNING, placeholder_of
 
 __all__ = [
-    "ApplyHistoryBest", "ComputeDAG", "HardwareParams", "LocalBuilder",
-    "LocalRPCMeasureContext", "LocalRunner", "MeasureInput", "MeasureResult",
-    "PreloadCustomSketchRule", "PreloadMeasuredStates", "RPCRunner", "RandomModel",
-    "RecordReader", "RecordToFile", "SearchTask", "SketchPolicy", "TaskScheduler",
-    "TuningOptions", "XGBModel", "auto_schedule", "compute_dag", "cost_model", "create_task",
-    "extract_tasks", "load_best_record", "load_records", "loop_state", "make_workload_key",
-    "measure", "measure_record", "register_workload", "relay_integration", "save_records",
-    "search_policy", "search_task", "task_scheduler", "utils", "workload_registry",
+    "ApplyHistoryBest", "ComputeDAG", "HardwareParams", "LocalBuilder", "LocalRPCMeasureContext",
+    "LocalRunner", "MeasureInput", "MeasureResult", "PreloadCustomSketchRule",
+    "PreloadMeasuredStates", "RPCRunner", "RandomModel", "RecordReader", "RecordToFile",
+    "SearchTask", "SketchPolicy", "TaskScheduler", "TuningOptions", "XGBModel", "auto_schedule",
+    "compute_dag", "cost_model", "create_task", "distill_record_file", "extract_tasks",
+    "load_best_record", "load_records", "loop_state", "make_workload_key", "measure",
+    "measure_record", "recover_measure_input", "register_workload", "relay_integration",
+    "save_records", "search_policy", "search_task", "task_scheduler", "utils",
+    "workload_registry",
 ]  # fmt: skip
 
 

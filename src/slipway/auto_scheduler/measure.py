@@ -20,6 +20,16 @@ class MeasureInput:
         self.state = state.state_object if isinstance(state, State) else state
 
 
+def recover_measure_input(inp: MeasureInput, rebuild_state: bool = False) -> MeasureInput:
+    """Return the input of a log's line with its computation, which has to be registered.
+
+    With `rebuild_state` its state has the loops with their lengths.  Raises TuningError.
+    """
+    dag = inp.task.compute_dag
+    state = StateObject(dag, tuple(inp.state.transform_steps))
+    return MeasureInput(inp.task, dag.infer_bound_from_state(state) if rebuild_state else state)
+
+
 class MeasureResult(NamedTuple):
     """What came of it: seconds of a run in each turn, or the error.
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from slipway.auto_scheduler.compute_dag import ComputeDAG
 from slipway.auto_scheduler.measure import MeasureInput, MeasureResult
 from slipway.autotvm import measure as engine
 from slipway.autotvm import record
@@ -25,12 +27,17 @@ VERSION = "v0.6"
 
 @dataclass(frozen=True)
 class LoggedTask:
-    """The task of a line: its key and target, and nothing that would have to be compiled."""
+    """The task of a line: its key and target, and the computation when it is asked for."""
 
     workload_key: str
     target: Target
     layout_rewrite_option: int = 0
     task_input_names: tuple[str, ...] = ()
+
+    @cached_property
+    def compute_dag(self) -> ComputeDAG:
+        """What the workload of its key computes.  Raises TuningError where none is registered."""
+        return ComputeDAG(self.workload_key)
 
 
 @dataclass(frozen=True)

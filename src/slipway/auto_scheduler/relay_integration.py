@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from slipway.auto_scheduler.records import (
     load_records,
 )
 from slipway.auto_scheduler.search_task import HardwareParams, KernelSearchTask
+from slipway.auto_scheduler.workload_registry import is_registered
 from slipway.autotvm import record
 from slipway.autotvm.task.dispatcher import ApplyHistoryBest as _Kernels
 from slipway.autotvm.task.kernel import extract_from_program
@@ -24,6 +26,8 @@ from slipway.errors import TuningError
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Function
 from slipway.target import Target
+
+_log = logging.getLogger("slipway.auto_scheduler")
 
 
 def extract_tasks(
@@ -95,6 +99,16 @@ class ApplyHistoryBest:
         return found[0].state if dag is None else StateObject(dag, steps)
 
     def __enter__(self) -> ApplyHistoryBest:
+        unknown = {i.task.workload_key for i, _ in self._trials}
+        unused = [key for key in unknown if not is_registered(key)]
+        if unused:
+            _log.warning(
+                "the log has schedules of %d computations that are registered nowhere, as classic "
+                "TVM's kernels of a model are (%s): they change nothing. A model's kernels are "
+                "chosen from the target's description; slipway tune or a search of its tasks "
+                "writes lines that are used",
+                len(unused), min(unused)[:60],
+            )  # fmt: skip
         self._kernels.__enter__()
         return self
 

@@ -78,6 +78,16 @@ def workload_key_to_tensors(workload_key: str) -> list[te.Tensor]:
     return list(tensors)
 
 
+def is_registered(workload_key: str) -> bool:
+    """Return whether the computation of a key is known."""
+    try:
+        name = json.loads(workload_key)[0]
+    except (ValueError, TypeError, LookupError):
+        name = None
+    known = workload_key in WORKLOAD_FUNC_REGISTRY
+    return known or (isinstance(name, str) and name in WORKLOAD_FUNC_REGISTRY)
+
+
 def register_workload_tensors(
     workload_key: str, tensors: Sequence[te.Tensor], override: bool = True
 ) -> str:

@@ -61,8 +61,8 @@ class MeasureResult(NamedTuple):
 class LocalBuilder:
     """Compiles candidates here: in `n_parallel` processes, or in this one where that is None.
 
-    `timeout` is that of a candidate, in a process of its own; the other fields are classic TVM's,
-    kept for scripts that read them.
+    `timeout` is that of a candidate (in this process: of LLVM for it); the other fields are classic
+    TVM's, kept for scripts that read them.
     """
 
     timeout: float = 10.0

@@ -98,7 +98,12 @@ def decode(line: str) -> tuple[MeasureInput, MeasureResult]:
 
 def load_from_file(filename: str | Path) -> Iterator[tuple[MeasureInput, MeasureResult]]:
     """Yield the trials of a log.  Raises TuningError with the line that is none."""
-    for number, line in enumerate(_lines(filename), 1):
+    return trials_of(_lines(filename), str(filename))
+
+
+def trials_of(lines: Iterable[str], filename: str) -> Iterator[tuple[MeasureInput, MeasureResult]]:
+    """Yield the trials of lines; `filename` is where they are from in errors."""
+    for number, line in enumerate(lines, 1):
         if line.strip() and not line.startswith("#"):
             try:
                 trial = decode(line)

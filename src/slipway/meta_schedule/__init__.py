@@ -9,18 +9,20 @@ from __future__ import annotations
 from typing import Any
 
 from slipway.meta_schedule import builder, database, relay_integration, runner
+from slipway.meta_schedule.profiler import Profiler
 from slipway.meta_schedule.relay_integration import (
     TuneConfig,
     compile_relay,
     extract_tasks,
+    is_meta_schedule_enabled,
     tune_relay,
     tune_tvm,
 )
 from slipway.placeholders import placeholder_of
 
 __all__ = [
-    "TuneConfig", "builder", "compile_relay", "database", "extract_tasks", "relay_integration",
-    "runner", "tune_relay", "tune_tvm",
+    "Profiler", "TuneConfig", "builder", "compile_relay", "database", "extract_tasks",
+    "is_meta_schedule_enabled", "relay_integration", "runner", "tune_relay", "tune_tvm",
 ]  # fmt: skip
 
 _OTHER = (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,18 @@ from typing import Any
 from slipway.backends.backend import compile_target
 from slipway.compiler.model_factory import ModelFactory
 from slipway.compiler.relay_build import build
+from slipway.compiler.vm import compile as compile_vm
 from slipway.ir.function import IRModule
 from slipway.meta_schedule.builder import LocalBuilder
 from slipway.meta_schedule.database import JSONDatabase
+from slipway.meta_schedule.profiler import Profiler
 from slipway.meta_schedule.runner import LocalRunner
+from slipway.relay.backend import Executor, Runtime
 from slipway.relay.expr import Function
+from slipway.runtime.vm import Executable
 from slipway.target import Target
 from slipway.transform.context import PassContext
+from slipway.transform.instruments import PassInstrument
 from slipway.tuning.builders import Builder
 from slipway.tuning.runner import Runner
 from slipway.tuning.task import TuningTask
@@ -25,6 +31,19 @@ from slipway.tuning.task import extract_tasks as tasks_of
 from slipway.tuning.tune import Budget, Progress, tune_model
 
 STRATEGIES = ("evolutionary", "replay-trace", "replay-func")
+# Words of classic TVM for parts of its search -> those that stand for what is done here.
+_PARTS = {
+    "builder": ("local",),
+    "runner": ("local",),
+    "database": ("json",),
+    "cost_model": ("xgb", "mlp", "random"),
+    "measure_callbacks": ("default",),
+    "task_scheduler": ("gradient", "round-robin"),
+    "space": ("post-order-apply",),
+    "module_equality": ("structural", "ignore-ndarray", "anchor-block"),
+    "num_tuning_cores": ("physical", "logical"),
+    "strategy": STRATEGIES,
+}
 _log = logging.getLogger("slipway.tuning")
 
 
@@ -43,8 +62,7 @@ class TuneConfig:
 
     def budget(self) -> Budget:
         """Return it as the engine's budget; a batch is small enough for one upload."""
-        if self.strategy not in STRATEGIES:
-            raise ValueError(f"strategy {self.strategy!r}: it is one of {', '.join(STRATEGIES)}")
+        _expect_known(strategy=self.strategy)
         return Budget(
             self.max_trials_per_task,
             self.max_trials_global or 0,
@@ -53,11 +71,21 @@ class TuneConfig:
 
 
 def extract_tasks(
-    mod: IRModule | Function, target: Target | str, params: Mapping[str, Any] | None = None
+    mod: IRModule | Function,
+    target: Target | str,
+    params: Mapping[str, Any] | None = None,
+    *,
+    opt_level: int = 3,
+    pass_config: Mapping[str, Any] | None = None,
+    module_equality: str = "structural",
+    disabled_pass: Iterable[str] | None = None,
+    instruments: Iterable[PassInstrument] | None = None,
 ) -> list[TuningTask]:
     """Return the kernels of a model that can be computed in several ways."""
+    _expect_known(module_equality=module_equality)
     module = mod if isinstance(mod, IRModule) else IRModule.from_expr(mod)
-    with PassContext(opt_level=3):
+    context = _context(opt_level, pass_config, disabled_pass, instruments)
+    with Profiler.timeit("TaskExtraction"), context:
         return tasks_of(module, compile_target(target), params)
 
 
@@ -79,16 +107,10 @@ def tune_tvm(
     same `work_dir`.  `builder` may be one of `tuning.build_cluster.builder_of`, on Dask say.
     Raises TuningError when the device gives no results.
     """
-    module = mod if isinstance(mod, IRModule) else IRModule.from_expr(mod)
-    places = builder.builder if isinstance(builder, LocalBuilder) else builder
-    found = database if database is not None else JSONDatabase(work_dir=work_dir)
-    limit = (config or TuneConfig()).budget()
-    with PassContext(opt_level=3):
-        tune_model(
-            module, compile_target(target), params, runner or LocalRunner(), found, limit, _tell,
-            seed=seed or 0, builder=places,
-        )  # fmt: skip
-    return found
+    return _searched(
+        mod, target, config, params, work_dir, runner, builder, database, seed,
+        PassContext(opt_level=3),
+    )  # fmt: skip
 
 
 def tune_relay(
@@ -100,20 +122,43 @@ def tune_relay(
     *,
     max_trials_per_task: int | None = None,
     num_trials_per_iter: int = 64,
-    builder: LocalBuilder | Builder | None = None,
-    runner: Runner | None = None,
-    database: JSONDatabase | None = None,
+    builder: LocalBuilder | Builder | str | None = None,
+    runner: Runner | str | None = None,
+    database: JSONDatabase | str | None = None,
+    cost_model: str = "xgb",
+    measure_callbacks: str = "default",
+    task_scheduler: str = "gradient",
+    space: str = "post-order-apply",
+    strategy: str = "evolutionary",
     seed: int | None = None,
+    module_equality: str = "structural",
+    num_tuning_cores: str | int = "physical",
+    disabled_pass: Iterable[str] | None = None,
+    instruments: Iterable[PassInstrument] | None = None,
 ) -> JSONDatabase:
-    """The same as `tune_tvm` with the limits as arguments."""
+    """The same as `tune_tvm` with the limits as arguments.
+
+    A part of classic TVM's search is given by its name, which stands for the one that there is;
+    a number of `num_tuning_cores` is that of the processes that compile.
+    """
+    _expect_known(
+        builder=builder, runner=runner, database=database, cost_model=cost_model,
+        measure_callbacks=measure_callbacks, task_scheduler=task_scheduler, space=space,
+        module_equality=module_equality, num_tuning_cores=num_tuning_cores,
+    )  # fmt: skip
     config = TuneConfig(
+        strategy=strategy,
         num_trials_per_iter=num_trials_per_iter,
         max_trials_per_task=max_trials_per_task or TuneConfig.max_trials_per_task,
         max_trials_global=max_trials_global,
     )
-    return tune_tvm(
-        mod, target, config, params=params, work_dir=work_dir, runner=runner, builder=builder,
-        database=database, seed=seed,
+    places = None if isinstance(builder, str) else builder
+    if places is None and isinstance(num_tuning_cores, int):
+        places = LocalBuilder(num_tuning_cores)
+    return _searched(
+        mod, target, config, params, work_dir, None if isinstance(runner, str) else runner, places,
+        None if isinstance(database, str) else database, seed,
+        _context(3, None, disabled_pass, instruments),
     )  # fmt: skip
 
 
@@ -123,10 +168,82 @@ def compile_relay(
     target: Target | str,
     params: Mapping[str, Any] | None = None,
     opt_level: int = 3,
-) -> ModelFactory:
-    """Compile a model with the best choices of a database."""
-    with database, PassContext(opt_level=opt_level):
-        return build(mod, compile_target(target), params=params)
+    *,
+    backend: str = "graph",
+    pass_config: Mapping[str, Any] | None = None,
+    executor: Executor | None = None,
+    disabled_pass: Iterable[str] | None = None,
+    runtime: Runtime | None = None,
+    instruments: Iterable[PassInstrument] | None = None,
+) -> ModelFactory | Executable:
+    """Compile a model with the best choices of a database; `backend` is "graph" or "vm"."""
+    chosen = compile_target(target)
+    context = _context(opt_level, pass_config, disabled_pass, instruments)
+    with Profiler.timeit("PostTuningCompilation"), database, context:
+        if backend == "graph":
+            return build(mod, chosen, params=params, executor=executor, runtime=runtime)
+        if backend != "vm":
+            raise ValueError(f"backend {backend!r}: it is 'graph' or 'vm'")
+        if executor is not None or runtime is not None:
+            raise ValueError("the virtual machine has no executor and no runtime to choose")
+        return compile_vm(mod, chosen, params=params)
+
+
+def is_meta_schedule_enabled() -> bool:
+    """Return whether the present PassContext asks for what was found."""
+    return bool(PassContext.current().config.get("relay.backend.use_meta_schedule", False))
+
+
+def _searched(
+    mod: IRModule | Function,
+    target: Target | str,
+    config: TuneConfig | None,
+    params: Mapping[str, Any] | None,
+    work_dir: str | Path,
+    runner: Runner | None,
+    builder: LocalBuilder | Builder | None,
+    database: JSONDatabase | None,
+    seed: int | None,
+    context: PassContext,
+) -> JSONDatabase:
+    """Search in a PassContext, as `tune_tvm` says."""
+    module = mod if isinstance(mod, IRModule) else IRModule.from_expr(mod)
+    places = builder.builder if isinstance(builder, LocalBuilder) else builder
+    found = database if database is not None else JSONDatabase(work_dir=work_dir)
+    limit = (config or TuneConfig()).budget()
+    with context, ExitStack() as stages:
+        stages.enter_context(Profiler.timeit("LayoutSearch"))
+
+        def kernels_begin(_: list[TuningTask]) -> None:
+            stages.close()
+            stages.enter_context(Profiler.timeit("KernelSearch"))
+
+        tune_model(
+            module, compile_target(target), params, runner or LocalRunner(), found, limit, _tell,
+            begun=kernels_begin, seed=seed or 0, builder=places,
+        )  # fmt: skip
+    return found
+
+
+def _context(
+    opt_level: int,
+    config: Mapping[str, Any] | None,
+    disabled_pass: Iterable[str] | None,
+    instruments: Iterable[PassInstrument] | None,
+) -> PassContext:
+    return PassContext(
+        opt_level=opt_level,
+        config=dict(config or {}),
+        disabled_pass=list(disabled_pass or ()),
+        instruments=list(instruments or ()),
+    )
+
+
+def _expect_known(**given: object) -> None:
+    """Raise ValueError for a part of the search by a name that does not stand for ours."""
+    for name, value in given.items():
+        if isinstance(value, str) and value not in _PARTS[name]:
+            raise ValueError(f"{name} {value!r}: it is one of {', '.join(_PARTS[name])}")
 
 
 def _tell(progress: Progress) -> None:

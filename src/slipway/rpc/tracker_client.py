@@ -48,10 +48,12 @@ class TrackerSession:
         tls: TLSOption = None,
         tls_name: str | None = None,
         admin_token: str | None = None,
+        purpose: str = "",
     ) -> None:
         self._tls = client_context(tls)
         self._tls_name = tls_name
         self._admin_token = checks.secret(admin_token, "the administrator's token")
+        self._purpose = purpose
         self._address = (host, port)
         checks.secret(token)
         self._token = os.environ.get("SLIPWAY_RPC_TOKEN") if token is None else token
@@ -232,7 +234,9 @@ class TrackerSession:
             greet(
                 link, key="", session_timeout_s=0, token=self._admin_token or self._token,
                 peer=peer, role=Role.ADMIN if self._admin_token else Role.CLIENT,
-                name=f"{getpass.getuser()}@{socket.gethostname()} {os.getpid()}",
+                name=" ".join(
+                    [f"{getpass.getuser()}@{socket.gethostname()} {os.getpid()}", self._purpose]
+                ).strip(),
             )  # fmt: skip
         except BaseException:
             link.close()
@@ -303,11 +307,14 @@ def connect_tracker(
     tls: TLSOption = None,
     tls_name: str | None = None,
     admin_token: str | None = None,
+    purpose: str = "",
 ) -> TrackerSession:
     """Connect to the tracker at `url`:`port`.
 
     `token` defaults to the environment's SLIPWAY_RPC_TOKEN.  `tls` and `tls_name` are those of
     `connect`, and hold for the devices, too.  With `admin_token` the session may `kick` and
-    `drain`.
+    `drain`.  `purpose` is what the tracker's page says beside the user: what devices are for.
     """
-    return TrackerSession(url, port, token, tls=tls, tls_name=tls_name, admin_token=admin_token)
+    return TrackerSession(
+        url, port, token, tls=tls, tls_name=tls_name, admin_token=admin_token, purpose=purpose
+    )

@@ -116,7 +116,10 @@ def compile_together(
     try:
         if loops:
             compile_loops(loops).export_library(str(path))
-    except SlipwayError:
+    except SlipwayError as error:
+        if len(loops) == 1:
+            built.errors |= dict.fromkeys(built.functions, f"{type(error).__name__}: {error}")
+            built.functions.clear()
         good = {}
         for candidate, name in list(built.functions.items()):
             try:

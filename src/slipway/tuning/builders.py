@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from slipway.codegen.llvm.workers import limited
 from slipway.errors import TuningError
 from slipway.tuning.build import BuildJob, Built
 from slipway.tuning.build_processes import BuildProcesses, answer, built_of, message_of
@@ -63,7 +64,13 @@ class Buildable(Protocol):
 
 
 class Builder:
-    """Compiles in this process.  A context that ends what it has started."""
+    """Compiles in this process, LLVM having `limit_s` seconds for each candidate.
+
+    A context that ends what it has started.
+    """
+
+    def __init__(self, limit_s: float = BUILD_S) -> None:
+        self.limit_s = limit_s
 
     def __enter__(self) -> Builder:
         return self
@@ -79,7 +86,8 @@ class Builder:
     ) -> BuiltBatch:
         """Compile candidates into the library `path`, or, unless `together`, several beside it."""
         batch = BuiltBatch()
-        batch.add(subject.job(candidates).run(path))
+        with limited(self.limit_s):
+            batch.add(subject.job(candidates).run(path))
         return batch
 
 
@@ -97,9 +105,10 @@ class ExecutorBuilder(Builder):
         limit_s: float = BUILD_S,
         end: Callable[[], object] = lambda: None,
     ) -> None:
+        super().__init__(limit_s)
         self._executor, self._count, self._end = executor, count, end
         self._answer: Callable[[str, bytes, float], dict[str, Any]] = answer
-        self.name, self.limit_s = name, limit_s
+        self.name = name
         self._is_told = False
 
     def close(self) -> None:
@@ -207,7 +216,8 @@ class ExecutorBuilder(Builder):
         if not self._is_told:
             self._is_told = True
             _log.warning("candidates are compiled in this process, not by %s: %s", self.name, why)
-        return [job.run(path) for job, path in zip(jobs, paths, strict=True)]
+        with limited(self.limit_s):
+            return [job.run(path) for job, path in zip(jobs, paths, strict=True)]
 
 
 class PoolBuilder(ExecutorBuilder):
@@ -233,4 +243,4 @@ def local_builder(count: int | None = None, limit_s: float = BUILD_S) -> Builder
     count = usual_count() if count is None else count
     if count < 1:
         raise TuningError(f"{count} builders: at least one process has to compile candidates")
-    return Builder() if count == 1 else PoolBuilder(count, limit_s)
+    return Builder(limit_s) if count == 1 else PoolBuilder(count, limit_s)

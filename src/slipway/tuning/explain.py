@@ -11,6 +11,7 @@ from slipway.backends.backend import compile_target
 from slipway.backends.primitive import schedule_primitive
 from slipway.compiler.cost import kernel_cost
 from slipway.ir.function import IRModule
+from slipway.relay.types import flatten
 from slipway.target import Target
 from slipway.tuning.database import Database, TrialRow
 from slipway.tuning.space import Candidate, candidate_of
@@ -55,9 +56,13 @@ class Explanation:
         words.append(measured_words(self.chosen, self.trials) if self.trials else self._rule())
         return " ".join(word for word in words if word)
 
+    @property
+    def _is_float32(self) -> bool:
+        return flatten(self.task.problem.in_types[0])[0].dtype == "float32"
+
     def _bound(self) -> str:
         most = max(self.arithmetic_cycles, self.memory_cycles)
-        rate = "" if self.task.problem.in_types[0].dtype == "float32" else ", at float32's rate,"
+        rate = "" if self._is_float32 else ", at float32's rate,"
         return (
             f"Its {self.flops / 2e6:.3g} million multiply-adds take{rate} "
             f"{self.arithmetic_cycles:,.0f} cycles at least, the {self.bytes / 1024:,.1f} KB that "

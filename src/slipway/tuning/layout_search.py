@@ -27,7 +27,7 @@ from slipway.tuning.measure import (
     scored,
 )
 from slipway.tuning.model_bench import ModelBench, is_timed_whole
-from slipway.tuning.runner import Runner
+from slipway.tuning.runner import Runner, at_work
 from slipway.tuning.search import SAME_ERRORS
 from slipway.tuning.space import Candidate
 
@@ -173,13 +173,14 @@ def tune_layouts(
     *,
     seconds: float = 0.0,
     per_task: int = 0,
+    in_all: int = 0,
     watcher: Callable[[LayoutProgress], None] | None = None,
 ) -> float:
     """Search the layouts of a model; return its time with the best over that at first.
 
-    `seconds` and the trials of a task end it; 0: any.  A model with open sizes has no layouts to
-    search.  What is found is in the database, after Ctrl-C and errors too.  Raises TuningError when
-    the device fails.
+    `seconds`, the trials of a task and those of all end it; 0: any.  A model with open sizes has no
+    layouts to search.  What is found is in the database, after Ctrl-C and errors too.  Raises
+    TuningError when the device fails.
     """
     start, tasks = time.monotonic(), extract_layouts(module, target, params)
     if not tasks or not is_timed_whole(module):
@@ -188,20 +189,22 @@ def tune_layouts(
         tempdir() as folder,
         ModelBench(module, target, params or {}, runner, Path(folder.path)) as bench,
     ):
-        search = LayoutSearch(tasks, database, bench)
+        search, left = LayoutSearch(tasks, database, bench), in_all
         for task in sorted(tasks, key=lambda task: -task.weight):
-            _search_one(search, task, per_task)
+            limits = [*([per_task] if per_task else []), *([left] if in_all else [])]
+            with at_work(f"tuning {task.problem.op}, {search.score:.2f} of the model's time"):
+                left -= _search_one(search, task, min([len(task.space), *limits]))
             if watcher is not None:
                 number, trials = tasks.index(task), len(search.tried[task.key])
                 watcher(LayoutProgress(task, number, trials, search.score, search.seconds))
-            if seconds and time.monotonic() - start > seconds:
+            if (seconds and time.monotonic() - start > seconds) or (in_all and left <= 0):
                 break
     return search.score
 
 
-def _search_one(search: LayoutSearch, task: LayoutTask, per_task: int) -> None:
-    """Search one task until nothing is gained any more, in `per_task` trials if that is not 0."""
-    left = per_task or len(task.space)
+def _search_one(search: LayoutSearch, task: LayoutTask, most: int) -> int:
+    """Search one task until nothing is gained any more, in `most` trials; return how many."""
+    left = most
     while left > 0 and not search.is_done(task):
         try:
             made = search.step(task, min(BATCH, left))
@@ -214,3 +217,4 @@ def _search_one(search: LayoutSearch, task: LayoutTask, per_task: int) -> None:
         if not made:
             break
         left -= made
+    return most - left

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,6 +19,19 @@ from slipway.rpc.tracker_client import REQUEST_TIMEOUT_S, connect_tracker
 from slipway.toolchain.web_runtime import web_device
 
 FREE_S = 2.0  # how long a device that was free a moment ago is waited for
+
+
+_AT_WORK: ContextVar[str] = ContextVar("what devices are asked for", default="")
+
+
+@contextmanager
+def at_work(on: str) -> Iterator[None]:
+    """Let the tracker's page say what the devices that the block asks for are at work on."""
+    token = _AT_WORK.set(on)
+    try:
+        yield
+    finally:
+        _AT_WORK.reset(token)
 
 
 class Runner(Protocol):
@@ -156,7 +172,7 @@ class TrackerRunner:
 
     def open(self) -> RPCSession:
         """Wait for a device."""
-        tracker = connect_tracker(self.host, self.port)
+        tracker = connect_tracker(self.host, self.port, purpose=_AT_WORK.get())
         session = tracker.request(self.key, priority=self.priority, timeout=self.wait_s)
         return _limited(session, self.timeout_s)
 
@@ -164,7 +180,7 @@ class TrackerRunner:
         """Take the devices that nobody waits for; another client may be faster."""
         most = min(most, self.max_devices - held) if self.max_devices else most
         found: list[RPCSession] = []
-        with connect_tracker(self.host, self.port) as tracker:
+        with connect_tracker(self.host, self.port, purpose=_AT_WORK.get()) as tracker:
             while len(found) < most and _free(tracker.summary(), self.key):
                 try:
                     session = tracker.request(self.key, priority=self.priority, timeout=FREE_S)

@@ -18,7 +18,7 @@ from slipway.tuning.experience import Experience
 from slipway.tuning.layout_search import LayoutProgress, tune_layouts
 from slipway.tuning.layouts import extract_layouts
 from slipway.tuning.measure import kernel_bench
-from slipway.tuning.runner import Runner
+from slipway.tuning.runner import Runner, at_work
 from slipway.tuning.search import TaskSearch
 from slipway.tuning.task import TuningTask, extract_tasks
 from slipway.tuning.whole_model import WholeModel, check_model
@@ -89,14 +89,20 @@ def tune_tasks(
             size = min(limit.batch, limit.per_task - made)
             if limit.in_all:
                 size = min(size, limit.in_all - spent)
-            tried = _step(search, size) if size > 0 else 0
+            number = searches.index(search)
+            standing = (
+                f"tuning {search.task.op}, {number + 1} of {len(searches)}: {search.trials} trials,"
+                f" {search.best_score:.2f} of the default's time"
+            )
+            with at_work(standing):
+                tried = _step(search, size) if size > 0 else 0
             spent += tried
             made = search.trials - begun[search.task.key]
             done = tried == 0 or made >= limit.per_task or search.fruitless >= FRUITLESS
             if watcher is not None:
                 watcher(
                     Progress(
-                        search.task, searches.index(search), search.trials, search.best_score,
+                        search.task, number, search.trials, search.best_score,
                         search.default_seconds,
                         {kind: n for kind, n in search.errors.items() if kind}, done,
                         str(search.best),
@@ -125,18 +131,19 @@ def tune_model(
     seed: int = 0,
     builder: Builder | None = None,
 ) -> list[TuningTask]:
-    """Search the layouts of a model, in half of the seconds at most, then the kernels that follow.
+    """Search the layouts of a model, then the kernels that follow.
 
-    At the end the whole model is timed with what was found, and what slows it down set aside.
-    ``begun(tasks)`` is told the kernels before their search, ``checked(model)`` what the model
-    gained.  Returns the kernels.
+    Layouts take half of the seconds and of the trials in all at most.  At the end the whole model
+    is timed with what was found, and what slows it down set aside.  ``begun(tasks)`` is told the
+    kernels before their search, ``checked(model)`` what the model gained.  Returns the kernels.
     """
     limit, start, known = budget or Budget(), time.monotonic(), len(database)
     # A budget of few trials in all is for the kernels: each layout costs a whole model.
     if not limit.in_all or limit.in_all > limit.per_task:
         tune_layouts(
             module, target, params, runner, database,
-            seconds=limit.seconds / 2, per_task=limit.per_task, watcher=layout_watcher,
+            seconds=limit.seconds / 2, per_task=limit.per_task, in_all=limit.in_all // 2,
+            watcher=layout_watcher,
         )  # fmt: skip
     with database:
         tasks = extract_tasks(module, target, params)
@@ -149,7 +156,8 @@ def tune_model(
         limit = replace(limit, in_all=max(1, limit.in_all - (len(database) - known)))
     tune_tasks(tasks, runner, database, limit, watcher, seed, builder)
     every: list[KeptTask] = [*extract_layouts(module, target, params), *tasks]
-    whole = check_model(module, target, params, runner, database, every)
+    with at_work("timing a tuned model"):
+        whole = check_model(module, target, params, runner, database, every)
     if checked is not None and whole is not None:
         checked(whole)
     return tasks

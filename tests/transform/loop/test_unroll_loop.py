@@ -78,3 +78,16 @@ def test_a_loop_over_an_unrolled_range_with_a_begin():
             b[j] = a[j] + i
 
     assert "B[3] = A[3] + 2" in str(unrolled_numbers(function(write)))
+
+
+def test_nests_that_come_to_too_many_copies_stay_loops_outside():
+    def write(ib, a, b):
+        with (
+            ib.for_range(0, 80, "i", kind="unrolled") as i,
+            ib.for_range(0, 60, "j", kind="unrolled") as j,
+        ):
+            b[(i * j) % 16] = a[(i + j) % 16]
+
+    after = unrolled_numbers(function(write))
+    assert [n.extent for n in walk(after.body) if isinstance(n, S.For)] == [80]
+    assert sum(isinstance(n, S.BufferStore) for n in walk(after.body)) == 60

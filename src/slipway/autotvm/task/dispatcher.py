@@ -2,38 +2,57 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from contextlib import ExitStack
 from contextvars import Token
+from io import TextIOBase
 from pathlib import Path
 from typing import Any
 
 from slipway.autotvm.measure import MeasureInput, MeasureResult
-from slipway.autotvm.record import best_of, encode, key_of_template, load_from_file, write_whole
+from slipway.autotvm.record import (
+    best_of,
+    encode,
+    key_of_template,
+    load_from_file,
+    trials_of,
+    write_whole,
+)
 from slipway.autotvm.space import ConfigEntity
-from slipway.autotvm.task.template import QUERIES, serialized
+from slipway.autotvm.task.template import QUERIES, is_template, serialized
 from slipway.backends.backend import compile_target
 from slipway.backends.choices import using_records
 from slipway.target import Target
 from slipway.toolchain.tempdir import tempdir
 from slipway.tuning.space import Candidate
 
-Trials = Iterable[tuple[MeasureInput, MeasureResult]]
+Trial = tuple[MeasureInput, MeasureResult]
+Log = str | Path | TextIOBase
+Trials = Iterable[Trial | Log]
+_NAMED = 4  # templates in a warning
+_log = logging.getLogger("slipway.autotvm")
 
 
 class ApplyHistoryBest:
     """A context in which the best trials of a log are used."""
 
-    def __init__(self, records: str | Path | Trials | None) -> None:
+    def __init__(self, records: Log | Trials | None) -> None:
         self._best: dict[str, tuple[MeasureInput, MeasureResult]] = {}
         self._trials: list[tuple[MeasureInput, MeasureResult]] = []
         self._stacks: list[ExitStack] = []
         if records is not None:
             self.load(records)
 
-    def load(self, records: str | Path | Trials) -> None:
-        """Take the trials of one more log."""
-        self._trials += load_from_file(records) if isinstance(records, str | Path) else records
+    def load(self, records: Log | Trials) -> None:
+        """Take the trials of one more log, or of several: paths, open files and trials."""
+        for one in [records] if isinstance(records, Log) else records:
+            if isinstance(one, TextIOBase):
+                self._trials += trials_of(one, str(getattr(one, "name", "the log")))
+            elif isinstance(one, str | Path):
+                self._trials += load_from_file(one)
+            else:
+                self._trials.append(one)
         self._best = best_of(self._trials)
 
     def query(self, target: Target | str, workload: tuple[Any, ...]) -> Any:
@@ -54,7 +73,21 @@ class ApplyHistoryBest:
         found = self._best.get(key)
         return found[0].config if found is not None else None
 
+    def _tell_unused(self) -> None:
+        """Say that lines of classic TVM's kernels change nothing: their templates are not here."""
+        tasks = [i.task for i, _ in self._best.values() if not isinstance(i.config, Candidate)]
+        names = sorted({task.name for task in tasks if not is_template(task.name)})
+        if names:
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            _log.warning(
+                "the log has trials of %s%s: no template of that name is here, and they change "
+                "nothing. A model's kernels are chosen from the target's description; slipway tune "
+                "or a search of its tasks writes lines that are used",
+                ", ".join(names[:_NAMED]), more,
+            )  # fmt: skip
+
     def __enter__(self) -> ApplyHistoryBest:
+        self._tell_unused()
         stack = ExitStack()
         folder = stack.enter_context(tempdir())
         kernels = [t for t in self._best.values() if isinstance(t[0].config, Candidate)]
@@ -91,6 +124,6 @@ class ApplyConfig:
         QUERIES.reset(self._tokens.pop())
 
 
-def apply_history_best(records: str | Path | Trials | None) -> ApplyHistoryBest:
-    """Return the context in which `relay.build` and templates use the best of a log."""
+def apply_history_best(records: Log | Trials | None) -> ApplyHistoryBest:
+    """Return the context in which `relay.build` and templates use the best of a log, or several."""
     return ApplyHistoryBest(records)

@@ -11,6 +11,7 @@ from typing import Any
 from slipway.backends.choices import key_of
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Function
+from slipway.relay.types import TensorType, Type, flatten
 from slipway.target import Target
 from slipway.transform.context import PassContext
 from slipway.tuning.builders import Builder
@@ -27,11 +28,13 @@ class KernelTask:
         self.kernel = task
         self.name, self.target, self.key = task.op, task.target, task.key
         self.args: tuple[Any, ...] = tuple(
-            ("TENSOR", tuple(t.shape), t.dtype) for t in task.problem.in_types
+            ("TENSOR", tuple(t.shape), t.dtype) for t in _tensors(task.problem.in_types)
         )
         self.kwargs: dict[str, Any] = {}
         # What only moves elements counts one operation for each, as speeds are compared by them.
-        self.flop = task.flops or float(sum(math.prod(t.shape) for t in task.problem.out_types))
+        self.flop = task.flops or float(
+            sum(math.prod(t.shape) for t in _tensors(task.problem.out_types))
+        )
         self.workload = (self.name, *self.args)
 
     @property
@@ -97,6 +100,11 @@ def extract_from_multiple_program(
         for task in extract_from_program(mod, values, target, target_host, wanted):
             found.setdefault(task.key, task)
     return list(found.values())
+
+
+def _tensors(types: Iterable[Type]) -> list[TensorType]:
+    """Return the types of tensors, those of tuples among them: concatenation takes one."""
+    return [tensor for type_ in types for tensor in flatten(type_)]
 
 
 def plain_name(op: str) -> str:

@@ -82,6 +82,11 @@ def template(task_name: str | Template) -> Any:
     return decorate
 
 
+def is_template(name: str) -> bool:
+    """Return whether a function is registered as the template `name`."""
+    return name in _TEMPLATES
+
+
 def create(
     task_name: str | Callable[..., Any],
     args: Sequence[Any],

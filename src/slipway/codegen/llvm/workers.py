@@ -18,9 +18,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from slipway.toolchain.native import cache_dir
 from slipway.version import install_line
 
 LIMIT_S = 600.0  # of one request; SLIPWAY_COMPILE_LIMIT_S says otherwise
+_LIMIT: ContextVar[float] = ContextVar("seconds of a request", default=float("inf"))
 _INSTALL = f"compiling with target llvm needs llvmlite: {install_line('compile')}"
 # What LLVM says before it gives up on code that it was right not to compile -> what to do.
 _MISFIT = "features of the processor do not fit each other: change -mattr, or -mcpu"
@@ -198,10 +200,21 @@ class _Worker(AskedProcess):
         super().__init__([sys.executable, "-I", "-S", str(script), str(packages)], "LLVM")
 
 
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Let LLVM have so many seconds at most for each module whose compilation the block begins."""
+    token = _LIMIT.set(seconds)
+    try:
+        yield
+    finally:
+        _LIMIT.reset(token)
+
+
 class WorkerTask:
     """A request that may be given up, before it has begun or while LLVM is at it."""
 
     def __init__(self) -> None:
+        self.limit_s = _LIMIT.get()  # of the thread that wants it; another may ask
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self.is_given_up = False
@@ -243,11 +256,12 @@ def ask(
     """Return what LLVM makes of `body`; `want` and `settings` are the request of ``worker.py``.
 
     `what` is the body's name in errors: "the kernel add", say.  Raises CodegenError where LLVM
-    refuses it, ends its process, or takes longer than `LIMIT_S`; ToolchainError without LLVM;
-    CancelledError where the `task` is given up.
+    refuses it, ends its process, or takes longer than `LIMIT_S` or the block of `limited` allows;
+    ToolchainError without LLVM; CancelledError where the `task` is given up.
     """
     task = task or WorkerTask()
-    limit_s = float(os.environ.get("SLIPWAY_COMPILE_LIMIT_S") or LIMIT_S)
+    usual_s = float(os.environ.get("SLIPWAY_COMPILE_LIMIT_S") or LIMIT_S)
+    limit_s = min(usual_s, task.limit_s)
     head = json.dumps({"want": want, **settings}).encode()
     while True:
         if task.is_given_up:
@@ -301,7 +315,8 @@ def _error_of(
     if ended.status is None:
         return CodegenError(
             f"LLVM was still compiling {where} after {limit_s:g} s, and was ended. Make the kernel "
-            "smaller (fewer unrolled loops), or set SLIPWAY_COMPILE_LIMIT_S to more seconds"
+            "smaller (fewer unrolled loops), or give it more seconds: SLIPWAY_COMPILE_LIMIT_S, or "
+            "the builder's timeout for a candidate"
         )
     if ended.status == -signal.SIGKILL:
         return CodegenError(

@@ -6,7 +6,8 @@ after:  ``B[0] = A[0]; B[1] = A[1]``
 Loops marked "unrolled" with a constant extent are expanded.  With the option
 "tir.UnrollLoop": {"auto_max_step": n}, or the pragma "auto_unroll_max_step" on a loop around them,
 serial loops whose bodies come to at most n statements are unrolled too, unless "auto_max_depth" or
-"auto_max_extent" of the option forbid it.
+"auto_max_extent" of the option forbid it.  A loop that would become more than `MOST_STORES`
+stores, with the loops in it, stays a loop: no compiler is done with such code.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from slipway.ir.function import PrimFunc
 from slipway.ir.visit import children, map_children
 from slipway.transform.context import PassContext
 
-MAX_COPIES = 4096
+MOST_STORES = 4096  # that one loop becomes
 
 
 def unroll_loop(func: PrimFunc) -> PrimFunc:
@@ -98,7 +99,7 @@ class _Unroller:
             if wanted and loop_depth(node) > self.auto_max_depth:
                 wanted = False
         try:
-            if not wanted or extent is None or extent > MAX_COPIES:
+            if not wanted or extent is None or extent * expanded_size(node.body) > MOST_STORES:
                 return self._keep(node)
             return self._expand(node, extent)
         finally:
@@ -206,6 +207,15 @@ def loop_depth(stmt: S.Stmt) -> int:
     """Return how many loops are nested in `stmt`, itself included."""
     inner = [loop_depth(c) for c in children(stmt) if isinstance(c, S.Stmt)]
     return max(inner, default=0) + isinstance(stmt, S.For)
+
+
+def expanded_size(stmt: S.Stmt) -> int:
+    """Return how many stores and calls `stmt` has when the loops marked for it are expanded."""
+    inner = sum(expanded_size(c) for c in children(stmt) if isinstance(c, S.Stmt))
+    if isinstance(stmt, S.For) and stmt.kind == S.ForKind.UNROLLED:
+        copies = (ops.as_int(stmt.extent) or 1) * inner
+        return copies if copies <= MOST_STORES else inner
+    return max(inner, 1)
 
 
 def count_statements(stmt: S.Stmt) -> int | None:

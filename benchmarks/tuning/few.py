@@ -1,0 +1,111 @@
+"""What few trials find of what many do, by a clock without noise.
+
+Of each kernel many candidates are measured: every one of the strategies that have few, and random
+ones.  Then a search of the same kernel makes its trials; what the many had is not run again, for
+the clock would say the same.
+"""
+
+import math
+import random
+import statistics
+from pathlib import Path
+
+from benchmarks.tuning.layers import small_layers, tasks_of
+from slipway.toolchain.tempdir import tempdir
+from slipway.tuning.database import Database
+from slipway.tuning.experience import Experience
+from slipway.tuning.measure import kernel_bench
+from slipway.tuning.search import TaskSearch
+from slipway.tuning.space import Choices
+
+BATCH = 8
+TOGETHER = 40  # candidates in a library of the many
+# odd shapes of each kind, small enough that thousands of runs end
+FEW_LAYERS = ("small_1", "small_2", "small_4", "small_7", "small_10", "small_13")
+
+
+class RecallingBench:
+    """A bench that looks up what was measured before; only the rest is run."""
+
+    def __init__(self, bench, known):
+        self.bench, self.known = bench, known
+        self.runner, self.turns = bench.runner, bench.turns
+
+    def measure(self, candidates, turns=0, together=False):
+        new = [c for c in dict.fromkeys(candidates) if c not in self.known]
+        if new:
+            found = self.bench.measure(new, turns, together=True)
+            self.known.update({m.candidate: m for m in found})
+        default = self.bench.task.space.default
+        return [self.known[c] for c in dict.fromkeys([default, *candidates])]
+
+    def verify(self, candidate):
+        return self.bench.verify(candidate)
+
+
+def many_of(space: Choices, count, seed):
+    """Return `count` candidates: those of small strategies all, of large ones random ones."""
+    rng, found = random.Random(seed), dict.fromkeys(space.defaults.values())
+    for _ in range(40 * count):
+        if len(found) >= count:
+            break
+        found[space.sample(rng)] = None
+    return list(found)[:count]
+
+
+def expected_of_random(scores, trials):
+    """Return the mean of the best score among so many different random ones of `scores`."""
+    ordered, mean, left = sorted(scores), 0.0, 1.0
+    for place, score in enumerate(ordered):
+        rest = len(ordered) - place
+        chance = min(1.0, trials / rest)
+        mean += left * chance * score
+        left *= 1.0 - chance
+    return mean
+
+
+def compare_few(few, many, target, database, runner):
+    """Print, for each kernel, what `few` trials of a search find beside the best of `many`."""
+    print(f"| kernel | choices | untuned | best of {many} | {few} random | {few} trials | stopped "
+          "after |\n| --- |" + " ---: |" * 6)  # fmt: skip
+    ratios, seen = [], set()
+    for name in FEW_LAYERS:
+        task = max(tasks_of(small_layers()[name], target), key=lambda task: task.flops)
+        if task.key in seen:
+            continue
+        seen.add(task.key)
+        with tempdir() as folder, kernel_bench(task, runner, Path(folder.path)) as bench:
+            recalling = RecallingBench(bench, {})
+            candidates = many_of(task.space, many, name)
+            for at in range(0, len(candidates), TOGETHER):
+                recalling.measure(candidates[at : at + TOGETHER])
+            scores = [recalling.known[c].score for c in candidates]
+            best = min(scores)
+            found = searched(task, few, recalling, database)
+        good = [s for s in scores if math.isfinite(s)]
+        ratios.append(found[-1] / best)
+        print(f"| {name}: {task} | {len(task.space)} | {1 / best:.3f} | {best:.3f} | "
+              f"{expected_of_random(good, few) / best:.3f} | {found[-1] / best:.3f} | "
+              f"{rest_at(found) * BATCH} |", flush=True)  # fmt: skip
+    print(f"geometric mean {statistics.geometric_mean(ratios):.3f}, worst {max(ratios):.3f}; "
+          "untuned, random and trials are times over that of the best of the many")  # fmt: skip
+
+
+def searched(task, few, bench, database):
+    """Return the best score after each batch of a search."""
+    kept = Database(database) if database else None
+    with tempdir() as folder:
+        own = Database(Path(folder.path) / "trials.sqlite")
+        search = TaskSearch(task, own, bench, 0, Experience(kept).of(task) if kept else None)
+        found = []
+        while search.trials < few and search.step(min(BATCH, few - search.trials)):
+            found.append(search.best_score)
+    return found
+
+
+def rest_at(found, fruitless=3):
+    """Return after how many batches the task would have rested."""
+    for at in range(fruitless, len(found)):
+        if found[at] == found[at - fruitless]:
+            return at + 1
+    return len(found)
