@@ -42,6 +42,17 @@ def test_a_prompt_keeps_what_it_shares(parts):
     np.testing.assert_allclose(model.prompt([5, 6]), want, atol=1e-4)
 
 
+def test_a_refused_prompt_leaves_no_logits_of_before(parts):
+    """What is held is shortened to what the prompt shares; then the prompt is refused."""
+    given, weights, model = parts
+    model.reset()
+    model.prompt([5, 6, 7])
+    with pytest.raises(ExecutionError, match="not in the vocabulary"):
+        model.prompt([5, 99999])
+    want = logits(given.config, weights, [5])[-1]
+    np.testing.assert_allclose(model.prompt([5]), want, atol=1e-4)
+
+
 def test_it_ends_with_the_caches_and_with_a_stop(parts):
     model = parts[2]
     model.reset()

@@ -113,6 +113,7 @@ def test_a_stream_counts_its_tokens_where_asked(app, usage):
     [
         ({"prompt": "x" * CONTEXT}, 400, "64 tokens; the model's context is 64"),
         ({"prompt": 5}, 400, "'prompt' must be one text"),
+        ({"prompt": ""}, 400, "the prompt is empty"), ({"stream": "no"}, 400, "'stream' is 'no'"),
         ({"prompt": ["a", "b"]}, 400, "'prompt' must be one text"),
         ({"prompt": [1, LETTERS]}, 400, "token 128 is not in the vocabulary of 128"),
         ({"prompt": [True]}, 400, "'prompt' must be one text"),
@@ -148,11 +149,15 @@ def test_messages_that_are_refused(app, messages, words):
     assert words in json.loads(text)["error"]["message"]
 
 
-@pytest.mark.parametrize("raw", [b'{"prompt"', b"\xff\xfe{", b"[]", b'{"prompt":' + b"[" * 100_000])
-def test_bodies_that_are_no_requests(app, raw):
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [(b'{"prompt"', "the body is no JSON: Expecting"), (b"\xff\xfe{", "the body is no JSON"),
+     (b"[]", "must be a JSON object"), (b'{"prompt":' + b"[" * 100_000, "nested too deeply")],
+)  # fmt: skip
+def test_bodies_that_are_no_requests(app, raw, words):
     status, text = ask(app, "/v1/completions", raw)
     assert status == 400
-    assert json.loads(text)["error"]["message"]
+    assert words in json.loads(text)["error"]["message"]
 
 
 def test_places_that_are_not_there_say_so_in_json(app):

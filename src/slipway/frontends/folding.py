@@ -12,6 +12,9 @@ from slipway.relay.op_registry import is_call_of
 from slipway.relay.visit import children, rebuild
 from slipway.transform.graph.fold_constant import fold_one
 
+# Weights stay integers: `integer_arithmetic` and `keep_blocks` want them as they are stored.
+STORED = ("qnn.dequantize", "nn.block_take")
+
 
 class ConstantFolder:
     """Folds constants in newly made expressions; each expression is looked at once."""
@@ -32,8 +35,7 @@ class ConstantFolder:
         done = self.done
         for expr in post_order_by([root], children, known=done):
             fresh = rebuild(expr, lambda child: done[id(child)])
-            # Weights stay integers: `integer_arithmetic` wants them as they are stored.
-            result = None if is_call_of(fresh, "qnn.dequantize") else fold_one(fresh, take_bytes)
+            result = None if is_call_of(fresh, *STORED) else fold_one(fresh, take_bytes)
             result = fresh if result is None else result
             done[id(expr)] = done[id(result)] = result
             self.keep += [expr, result]

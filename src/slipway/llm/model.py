@@ -227,6 +227,7 @@ class LanguageModel:
             raise ExecutionError(
                 f"the token {wrong[0]} is not in the vocabulary of {self.description.vocabulary}"
             )
+        self._logits = None  # those of before are not after these tokens, should a run fail
         for first in range(0, len(given), self.description.rows):
             part = given[first : first + self.description.rows]
             self.module.set_input("tokens", np.array(part, np.int32))
@@ -249,7 +250,9 @@ class LanguageModel:
                 f"a prompt of {len(given)} tokens is longer than the {self.description.context} "
                 "positions of the caches: shorten it, or compile with a larger context"
             )
-        self.tokens = self.tokens[: min(same, len(given) - 1)]
+        kept = min(same, len(given) - 1)
+        if kept < len(self.tokens):
+            self.tokens, self._logits = self.tokens[:kept], None
         return self.feed(given[len(self.tokens) :])
 
     def generate(

@@ -52,6 +52,10 @@ class Answer:
             if body.get(asked) is not None and body[asked] not in nothing:
                 raise ArgumentValueError(f"'{asked}' is {body[asked]!r}: that is not served")
         self.tokens = _chat(model, body) if is_chat else _prompt(model, body.get("prompt"))
+        if not self.tokens:
+            raise ArgumentValueError(
+                "the prompt is empty, and the model has no token that begins a text: give it a text"
+            )
         if len(self.tokens) >= model.description.context:
             raise ArgumentValueError(
                 f"the prompt has {len(self.tokens)} tokens; the model's context is "
@@ -70,6 +74,9 @@ class Answer:
         self.stops = [stop] if isinstance(stop, str) else stop
         if not isinstance(stop, str | list) or not all(isinstance(s, str) and s for s in stop):
             raise ArgumentValueError("'stop' must be a text or a list of texts")
+        self.streams = body.get("stream")
+        if self.streams not in (None, False, True):
+            raise ArgumentValueError(f"'stream' is {self.streams!r}: it must be true or false")
         self.made = 0
         self.reason = "stop"
 
@@ -207,10 +214,12 @@ def application(model: LanguageModel) -> Starlette:
             return refused("the body is nested too deeply")
         except UnknownModelError as error:
             return refused(str(error), 404, "model_not_found")
-        except (ValueError, SlipwayError) as error:  # JSONDecodeError is a ValueError
+        except SlipwayError as error:
             return refused(str(error))
+        except ValueError as error:  # of bytes that are no text, too
+            return refused(f"the body is no JSON: {error}")
         made = _Form(is_chat, name)
-        if body.get("stream"):
+        if answer.streams:
             options = body.get("stream_options")
             usage = isinstance(options, dict) and bool(options.get("include_usage"))
             events = _events(answer, made, busy, usage)

@@ -49,6 +49,7 @@ OPT_LEVELS = {
     "NarrowRescale": 2,
     "OptimizeLoops": 0,
     "OwnOutputs": 0,
+    "KeepBlockWeights": 2,
     "PackBlockWeights": 2,
     "PackQuantizedWeights": 2,
     "PartitionGraph": 0,

@@ -7,7 +7,7 @@ import slipway
 from slipway import relay
 from slipway.backends.cpu.lowering.pack_blocks import instruction_for
 from slipway.relay.ops.nn.block_dense import random_rows
-from slipway.relay.ops.packed.block_formats import FORMATS, GROUP, decode, encode
+from slipway.relay.ops.packed.block_formats import FORMATS, GROUP, decode, encode, parts_of
 from slipway.runtime import cpu
 from slipway.runtime.cpu_features import host_features
 from slipway.runtime.graph.graph_executor import GraphModule
@@ -20,10 +20,10 @@ TARGETS = {
 }
 
 
-def built(name, weight, rows, target):
+def built(name, weight, rows, target, exact=False):
     depth = weight.shape[1] // FORMATS[name].bytes * FORMATS[name].size
     x = relay.var("x", shape=(rows, depth))
-    function = relay.Function([x], relay.nn.block_dense(x, relay.const(weight), name))
+    function = relay.Function([x], relay.nn.block_dense(x, relay.const(weight), name, exact))
     return relay.build(slipway.IRModule.from_expr(function), target=target)
 
 
@@ -51,6 +51,27 @@ def test_the_error_is_that_of_the_data_in_int8(name):
         module.run(x=data)
         error = np.abs(module.get_output(0).numpy() - data.astype(np.float64) @ exact.T)
         assert (error <= bound(data, exact)).all()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("target", ["llvm -mcpu=native", "llvm -mcpu=x86-64", "c"])
+def test_data_that_stays_float(name, target):
+    """With `exact` the error is that of float32 sums, with whole tiles of rows and what is left."""
+    rng = np.random.default_rng(4)
+    blocks = 2 if FORMATS[name].size == GROUP else 1
+    weight = random_rows(rng, name, 40, blocks)
+    want = decode(name, weight, np.float64)
+    values, scales, least = parts_of(name, weight)
+    share = want.shape[1] // scales.shape[1]
+    # A weight is the difference of two numbers that float32 rounds.
+    rounded = np.repeat(np.abs(values.astype(np.float64)).reshape(40, -1, share).max(-1)
+                        * np.abs(scales) + np.abs(least), share, -1)  # fmt: skip
+    rows = 21 if target == "llvm -mcpu=native" else 1
+    module = GraphModule(built(name, weight, rows, target, exact=True)["default"](cpu()))
+    data = rng.standard_normal((rows, want.shape[1])).astype("float32")
+    module.run(x=data)
+    error = np.abs(module.get_output(0).numpy() - data.astype(np.float64) @ want.T)
+    assert (error <= 2.0**-22 * np.abs(data) @ rounded.T + 1e-7).all()
 
 
 @pytest.mark.parametrize("name", ["q4_0", "q6_k", "q8_0"])

@@ -96,13 +96,52 @@ def test_products_of_bytes(bits, size, depth, zeros, shape):
     assert (np.abs(found - flat[:, :depth].astype(np.float64) @ exact.T) <= bound).all()
 
 
-def test_weights_stay_in_their_bits():
-    proto, *_ = product(4, 32, 64, 48, accuracy_level=4, shape=(2, 4))
+@pytest.mark.parametrize("level", [0, 4])
+def test_weights_stay_in_their_bits(level):
+    proto, *_ = product(4, 32, 64, 48, accuracy_level=level, shape=(2, 4))
     mod, params = relay.frontend.from_onnx(proto)
     kinds = {str(node.op) for node in post_order(mod["main"]) if isinstance(node, relay.Call)}
     assert any("block_dense" in kind for kind in kinds)
     library = relay.build(mod, target="llvm -mcpu=cascadelake", params=params)
     assert any("contrib_block_dense" in name for name in library.get_graph_json().split('"'))
+
+
+@pytest.mark.parametrize(
+    ("kind", "axis", "zeros"), [("INT4", 0, False), ("UINT4", 0, True), ("INT8", 1, True)]
+)
+def test_products_with_dequantised_blocks(kind, axis, zeros):
+    """DequantizeLinear with `block_size`, as quantisers of weights write it around a MatMul.
+
+    onnxruntime makes a MatMulNBits of it that rounds the data: it is no reference here.
+    """
+    low, high = {"INT4": (-8, 8), "UINT4": (0, 16), "INT8": (-128, 128)}[kind]
+    shape = (64, 48) if axis == 0 else (48, 64)
+    counts = (2, 48) if axis == 0 else (48, 2)
+    scales = RNG.uniform(0.01, 0.1, counts).astype(np.float32)
+    whole, points = RNG.integers(low, high, shape), RNG.integers(low, high, counts)
+    number = getattr(onnx.TensorProto, kind)
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s", *(["z"] if zeros else [])], ["d"],
+                         axis=axis, block_size=32),
+        helper.make_node("Gemm", ["x", "d"], ["y"], transB=1) if axis else
+        helper.make_node("MatMul", ["x", "d"], ["y"]),
+    ]  # fmt: skip
+    proto = model(nodes, {"x": ("float32", (5, 64))}, ["y"], {"s": scales}, opset=21)
+    for name, values in (("w", whole), ("z", points)):
+        proto.graph.initializer.append(
+            helper.make_tensor(name, number, values.shape, values.ravel())
+        )
+    data = RNG.standard_normal((5, 64)).astype(np.float32)
+    step, zero = (np.repeat(a, 32, axis) for a in (scales.astype(np.float64), points * zeros))
+    exact = (whole - zero) * step
+    want = data @ (exact.T if axis else exact)
+    mod, params = relay.frontend.from_onnx(proto)
+    library = relay.build(mod, target="llvm -mcpu=native", params=params)
+    module = GraphModule(library["default"](cpu()))
+    module.run(x=data)
+    np.testing.assert_allclose(module.get_output(0).numpy(), want, atol=2e-6 * np.abs(want).max())
+    sizes = [a.nbytes for a in library.get_params().values() if str(a.dtype) == "uint8"]
+    assert sizes == [64 * 48 // (1 if kind == "INT8" else 2)]
 
 
 def test_columns_with_a_block_of_their_own():

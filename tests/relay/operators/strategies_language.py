@@ -16,7 +16,8 @@ def block_dense(d):
     data = d.array((*d.ints(d.int(0, 1), 1, 3), d.int(1, 3), depth), "float32", -2, 2)
     weight = random_rows(d.rng, name, units, blocks)
     # The weights themselves are rounded, a few times each.
-    return Case((data, weight), OPS[d.name].attrs_type(name), ulps=1, scale=8.0 * depth)
+    attrs = OPS[d.name].attrs_type(name, d.bool())
+    return Case((data, weight), attrs, ulps=1, scale=8.0 * depth)
 
 
 @strategy("nn.block_take")
@@ -33,7 +34,7 @@ def packed(d):
     weight = random_rows(d.rng, name, d.int(1, 70), blocks)
     how, arrays = packed_parts(name, weight, lanes, vectors, d.bool())
     data = d.array((d.int(1, 20), blocks * FORMATS[name].size), "float32", -2, 2)
-    return Case((data, *arrays), OPS[d.name].attrs_type(**how), ulps=2, scale=64)
+    return Case((data, *arrays), OPS[d.name].attrs_type(**how, exact=d.bool()), ulps=2, scale=64)
 
 
 @strategy("nn.rotary_embedding")

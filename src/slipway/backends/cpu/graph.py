@@ -19,10 +19,11 @@ from slipway.backends.cpu.lowering.dot_pairs import (
     pair_instructions,
 )
 from slipway.backends.cpu.lowering.integer_products import integer_products
+from slipway.backends.cpu.lowering.keep_blocks import keep_blocks
 from slipway.backends.cpu.lowering.layout_wish import layout_wish
 from slipway.backends.cpu.lowering.move_activations import move_activations
 from slipway.backends.cpu.lowering.narrow_rescale import narrow_rescale
-from slipway.backends.cpu.lowering.pack_blocks import pack_blocks
+from slipway.backends.cpu.lowering.pack_blocks import float_lanes, pack_blocks
 from slipway.backends.cpu.lowering.pack_quantized import (
     pack_quantized,
     packing_instructions,
@@ -205,6 +206,7 @@ LOWERING: tuple[Pass, ...] = (
 PASSES: tuple[Pass, ...] = (
     setting_pass("MoveActivations", _move, _moves),
     *OPENING,
+    graph_pass("KeepBlockWeights", keep_blocks, lambda s: float_lanes(s.target) > 0),
     setting_pass("WidenProducts", _widen),
     *MIDDLE,
     *LOWERING,

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,9 @@ from slipway.cli import console
 from slipway.cli.connection import Connection
 from slipway.cli.language.options import Context, Model, Quantise, Target, load
 from slipway.cli.options import RpcHost, RpcKey, RpcPort, Threads, Timeout, Tracker
+
+if TYPE_CHECKING:
+    from slipway.llm import LanguageModel
 
 
 def chat(
@@ -68,8 +71,9 @@ def chat(
             pieces = talker.stream(text, most=max_tokens, sampling=sampling)
         else:
             messages.append({"role": "user", "content": text})
+            _forget_the_first(talker, messages, bool(system), max_tokens)
             pieces = talker.chat(messages, most=max_tokens, sampling=sampling)
-        held, start = len(talker.tokens), time.perf_counter()
+        start = time.perf_counter()
         answer = []
         for piece in pieces:
             answer.append(piece)
@@ -78,9 +82,28 @@ def chat(
         sys.stdout.write("\n")
         seconds = time.perf_counter() - start
         console.err.print(
-            f"{len(talker.tokens) - held} tokens more in {seconds:.1f} s, prompt included"
+            f"{len(talker.tokens)} tokens are held after {seconds:.1f} s, prompt included"
         )
         messages.append({"role": "assistant", "content": "".join(answer)})
+
+
+def _forget_the_first(
+    talker: LanguageModel, messages: list[dict[str, str]], has_system: bool, most: int
+) -> None:
+    """Leave out the first questions and answers of a conversation that the caches do not hold.
+
+    They keep room for an answer of `most` tokens, or a quarter of all.
+    """
+    context, first, gone = talker.description.context, int(has_system), 0
+    room = context - min(most, context // 4)
+    while len(messages) > first + 2 and len(talker.chat_tokens(messages)) > room:
+        del messages[first : first + 2]
+        gone += 1
+    if gone:
+        console.err.print(
+            f"The conversation is longer than the {context} positions of the caches: the first "
+            f"{gone} of its questions and their answers are left out from now on."
+        )
 
 
 def _questions(prompt: str | None) -> Iterator[str]:

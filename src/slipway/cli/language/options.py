@@ -50,6 +50,10 @@ def load(
     if target is None and place.remote is not None and not (model / DESCRIPTION).exists():
         raise OptionError("--target: say what to compile for, as the device is another machine.")
     if (model / DESCRIPTION).exists():
+        given = {"--context": context, "--quantise": quantise, "--target": target, "--save": save}
+        for option, value in given.items():
+            if value not in (None, ""):
+                raise OptionError(f"{option}: {model} is compiled already: give the model itself.")
         description, tokenizer = described(model)
         return llm.LanguageModel(place.graph_module(model / LIBRARY), description, tokenizer)
     with console.step(f"Reading {model}"):

@@ -8,7 +8,7 @@ from typing import Any
 from slipway import dtypes, relay
 from slipway.frontends.angle import angle_of, is_negative, length_of
 from slipway.frontends.torch.converters import NodeView, cast, converter, like
-from slipway.relay.expr import Expr
+from slipway.relay.expr import Constant, Expr
 
 UNARY: dict[str, Callable[[Any], Any]] = {
     name: getattr(relay, name)
@@ -289,7 +289,11 @@ def rrelu(node: NodeView) -> Any:
 @converter("_to_copy", "to", "type_as", "_to_cpu")
 def convert(node: NodeView) -> Any:
     """Another dtype; devices and strides mean nothing here."""
-    return cast(node.input(), node.out.dtype)
+    x, kind = node.input(), node.out.dtype
+    stored = isinstance(x, Constant) and x.array.ndim == 2 and x.array.dtype.name == "int8"
+    if stored and kind == "float32":  # a weight of torchao, which is scaled after the product
+        return relay.qnn.op.dequantize(x, 1.0, 0)
+    return cast(x, kind)
 
 
 @converter(

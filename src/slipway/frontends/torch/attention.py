@@ -24,6 +24,12 @@ def product(node: NodeView) -> Any:
     return node.narrow(product_of(node.input(), node.input(other), node.wide()))
 
 
+@converter("_int_mm")
+def integers(node: NodeView) -> Any:
+    """The product of matrices of bytes in 32 bits."""
+    return product_of(cast(node.input(), "int32"), cast(node.input("mat2"), "int32"))
+
+
 @converter("linear")
 def linear(node: NodeView) -> Any:
     """Input @ weight.T + bias."""

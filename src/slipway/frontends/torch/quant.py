@@ -1,4 +1,4 @@
-"""Quantise and dequantise nodes of torch's quantisation (namespace quantized_decomposed)."""
+"""Quantise and dequantise nodes: torch's (namespace quantized_decomposed) and torchao's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
+from slipway.frontends.few_bits import dequantised
 from slipway.frontends.torch.converters import NodeView, converter, number
 from slipway.relay.expr import Constant, Expr
 
@@ -48,3 +49,30 @@ def dequantize(node: NodeView) -> Any:
     scale, zero, axis = _parameters(node)
     made: Expr = relay.qnn.op.dequantize(node.input("input"), scale, zero, axis)
     return made
+
+
+@converter("torchao::dequantize_affine")
+def dequantize_blocks(node: NodeView) -> Any:
+    """Integers to floats, a scale and a zero point for each block of `block_size` elements."""
+    x, scale, zero = node.input("input"), node.input("scale"), node.optional("zero_point")
+    shape, sizes = node.shape("input"), node.ints("block_size")
+    known = all(isinstance(v, Constant) for v in (x, scale, *([] if zero is None else [zero])))
+    if known and len(shape) == 2 and sizes[0] == 1 and node.out.dtype == "float32":
+        counts = (shape[0], shape[1] // sizes[1])
+        scales = scale.array.reshape(counts)  # type: ignore[attr-defined]
+        zeros = zero.array if isinstance(zero, Constant) else np.zeros(counts)
+        values = x.array.astype(np.int32)  # type: ignore[attr-defined]
+        kept = dequantised(values, scales, zeros.reshape(counts), sizes[1])
+        if kept is not None:
+            return kept
+    parts: list[int] = []
+    ones: list[int] = []
+    for extent, size in zip(shape, sizes, strict=True):
+        parts += [extent // size, size]
+        ones += [extent // size, 1]
+    whole = relay.reshape(relay.cast(x, "int32"), parts)
+    if zero is not None:
+        whole = relay.subtract(whole, relay.cast(relay.reshape(zero, ones), "int32"))
+    kind = node.out.dtype
+    made = relay.multiply(relay.cast(whole, kind), relay.cast(relay.reshape(scale, ones), kind))
+    return relay.reshape(made, shape)

@@ -2,7 +2,7 @@
 
     nn.block_dense(%x, w)  ->  nn.contrib_block_dense(%x, w packed, scales, minima)
 
-for constant weights, where the target multiplies bytes.
+for constant weights, where the target multiplies bytes, or, with `exact`, has vectors of floats.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
+from slipway.backends.cpu.knobs import vector_lanes
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Constant, Expr, Function
@@ -41,6 +42,12 @@ def instruction_for(bits: int, target: Target | None) -> HardwareIntrinsic | Non
     return None
 
 
+def float_lanes(target: Target | None) -> int:
+    """Return the floats in a vector of `target`, 0 where it has none of four."""
+    lanes = vector_lanes(target, "float32") if target is not None and target.is_by_llvm else 0
+    return lanes if lanes >= 4 else 0
+
+
 def pack_blocks(function: Function, target: Target | None) -> Function:
     """Return `function` with the weights of its block-quantised products packed for `target`."""
 
@@ -48,22 +55,25 @@ def pack_blocks(function: Function, target: Target | None) -> Function:
         if not is_call_of(call, "nn.block_dense") or not isinstance(call, Call):
             return None
         data, weight = call.args
-        name = call.attrs.format
-        entry = instruction_for(format_of(name).bits, target)
+        name, exact = call.attrs.format, call.attrs.exact
+        entry = None if exact else instruction_for(format_of(name).bits, target)
+        columns = float_lanes(target) if exact else entry.columns if entry is not None else 0
         given = data.checked_type
-        if entry is None or not isinstance(weight, Constant) or not isinstance(given, TensorType):
+        if not columns or not isinstance(weight, Constant) or not isinstance(given, TensorType):
             return None
         units = weight.array.shape[0]
         vectors = MOST_VECTORS
-        while vectors > 1 and units % (vectors * entry.columns):
+        while vectors > 1 and units % (vectors * columns):
             vectors //= 2
-        unsigned = entry.b_dtype == "uint8"
-        how, arrays = packed_parts(name, weight.array, entry.columns, vectors, unsigned)
+        # Without an instruction that wants the others, bytes stay signed or unsigned.
+        unsigned = name != "q8_0" if entry is None else entry.b_dtype == "uint8"
+        how, arrays = packed_parts(name, weight.array, columns, vectors, unsigned)
         rows, depth = prod(given.shape[:-1]), given.shape[-1]
         if given.rank != 2:
             data = op_registry.make("reshape")(data, (rows, depth))
-        product: Expr = op_registry.make("nn.contrib_block_dense")(data, *map(const, arrays), **how)
-        if units % (vectors * entry.columns):
+        make = op_registry.make("nn.contrib_block_dense")
+        product: Expr = make(data, *map(const, arrays), **how, exact=exact)
+        if units % (vectors * columns):
             product = op_registry.make("split")(product, [units], axis=1)[0]
         if given.rank != 2:
             product = op_registry.make("reshape")(product, (*given.shape[:-1], units))

@@ -1,7 +1,7 @@
 """Weights of few bits in blocks with a scale each: MatMulNBits and GatherBlockQuantized.
 
-Such weights stay in their bits where the node allows data of 8 bits (`accuracy_level` 4), or where
-rows are looked up; elsewhere they become constants of float32, so that products are exact.
+Such weights stay in their bits.  Where the node allows data of 8 bits (`accuracy_level` 4),
+products may be those of integers, elsewhere the data stays float.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.relay.op_registry import const
-from slipway.relay.ops.packed.block_formats import blocks_of
+from slipway.relay.ops.packed.block_formats import GROUP
+from slipway.relay.ops.packed.few_bits import SHARE, stored_rows
 
 Array = np.ndarray[Any, Any]
 DATA_IN_BYTES = 4  # the accuracy_level that allows them
-SHARE, GROUP = 16, 32  # elements with one scale in u4 and u8, and of one of their blocks
 
 
 def _unpacked(data: Array, bits: int, count: int) -> Array:
@@ -28,16 +28,6 @@ def _unpacked(data: Array, bits: int, count: int) -> Array:
     ones = ones[..., : ones.shape[-1] // bits * bits].reshape(*data.shape[:-1], -1, bits)
     whole: Array = (ones << np.arange(bits, dtype=np.uint8)).sum(-1, dtype=np.uint8)
     return whole[..., :count]
-
-
-def _stored(values: Array, scales: Array, zeros: Array, size: int, bits: int) -> tuple[Array, str]:
-    """Return rows of u4 or u8, and which; zeros and scales are those of blocks of `size`."""
-    more = -values.shape[1] % GROUP
-    scales, zeros = (np.repeat(a.astype(np.float32), size // SHARE, 1) for a in (scales, zeros))
-    scales, zeros = (np.pad(a, ((0, 0), (0, more // SHARE))) for a in (scales, zeros))
-    name = "u4" if bits <= 4 else "u8"
-    padded: Array = np.pad(values, ((0, 0), (0, more)))
-    return blocks_of(padded, scales, scales * zeros, 4 if name == "u4" else 8), name
 
 
 def _zero_points(node: NodeView, index: int, scales: Array, bits: int) -> Array:
@@ -89,15 +79,16 @@ def _product(node: NodeView, x: Any, values: Array, scales: Array, zeros: Array)
     columns, size = node.attr("K"), node.attr("block_size")
     if node.has(4):  # each column says which block's scale it has
         place = node.constant(4, "g_idx").astype(np.int64)[:columns]
-    elif node.attr("accuracy_level", 0) == DATA_IN_BYTES:
-        stored, name = _stored(values, scales, zeros, size, node.attr("bits", 4))
+    else:
+        stored = stored_rows(values.astype(np.int32), scales, zeros, size)
+        assert stored is not None  # its blocks are of 16 elements or more
+        rows, name = stored
         more = values.shape[1] + -values.shape[1] % GROUP - columns
         if more:
             edges = [(0, 0)] * (x.tensor_type.rank - 1)
             x = relay.nn.pad(x, (*edges, (0, more)))
-        return relay.nn.block_dense(x, const(stored), name)
-    else:
-        place = np.arange(columns) // size
+        exact = node.attr("accuracy_level", 0) != DATA_IN_BYTES
+        return relay.nn.block_dense(x, const(rows), name, exact)
     whole = values[:, :columns].astype(np.float32)
     return relay.nn.dense(x, const((whole - zeros[:, place]) * scales[:, place]))
 
@@ -136,14 +127,13 @@ def gather(node: NodeView) -> Any:
     indices = relay.where(relay.less(indices, zero), relay.add(indices, top), indices)
     inside = relay.logical_and(relay.greater_equal(indices, zero), relay.less(indices, top))
     if (rank, axis, blocked) == (2, 0, 1) and kind != "int8" and values.shape[1] % SHARE == 0:
-        shift = 8 if kind == "int4" else 0
-        wide = 4 if kind != "uint8" else bits
         # the last block may be shorter
         scales, zeros = (
             a[:, np.arange(0, values.shape[1], SHARE) // size] for a in (scales, zeros)
         )
-        stored, name = _stored(values + shift, scales, zeros + shift, SHARE, wide)
-        rows = relay.nn.block_take(const(stored), indices, name)
+        stored = stored_rows(values, scales, zeros, SHARE)
+        assert stored is not None
+        rows = relay.nn.block_take(const(stored[0]), indices, stored[1])
         if values.shape[1] % GROUP:
             last = node.rank(1)
             rows = relay.strided_slice(rows, [0], [values.shape[1]], axes=[last])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway import dtypes, relay
+from slipway.frontends.few_bits import dequantised
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.operators.arithmetic import dtype_of
 from slipway.frontends.onnx.operators.conv import padding_of
@@ -112,6 +113,26 @@ def quantize_linear(node: NodeView) -> Any:
     return quantized(x, scale, zero, dtype)
 
 
+def _kept_in_blocks(node: NodeView, axis: int) -> Any:
+    """Return a constant matrix with a scale for each block, kept in few bits, where that can be."""
+    size, given = node.attr("block_size", 0), [node.optional(i) for i in range(3)]
+    if not size or any(g is not None and not isinstance(g, Constant) for g in given):
+        return None
+    values, scales, zeros = (g.array if isinstance(g, Constant) else None for g in given)
+    if values is None or scales is None or values.ndim != 2 or scales.dtype != np.float32:
+        return None
+    if zeros is None:
+        zeros = np.zeros(scales.shape, np.int32)
+    values, zeros = values.astype(np.int32), zeros.astype(np.int32)
+    if axis % 2 == 0:
+        values, scales, zeros = values.T, scales.T, zeros.T
+    rows, columns = values.shape
+    if not scales.shape == zeros.shape == (rows, -(-columns // size)):
+        return None
+    made = dequantised(values, scales, zeros, size)
+    return made if made is None or axis % 2 else relay.transpose(made, (1, 0))
+
+
 @converter("DequantizeLinear")
 def dequantize_linear(node: NodeView) -> Any:
     """Integers to real numbers."""
@@ -119,6 +140,9 @@ def dequantize_linear(node: NodeView) -> Any:
     affine = _affine_args(node, axis, node.type().dtype)
     if affine is not None:
         return relay.qnn.op.dequantize(node.input(0), *affine)
+    kept = _kept_in_blocks(node, axis)
+    if kept is not None:
+        return kept
     x, scale = node.input(0), along_axis(node, node.input(1), axis)
     dtype = scale.tensor_type.dtype
     if x.tensor_type.dtype in FORMATS:

@@ -33,8 +33,15 @@ class BlockAttrs(Attrs):
     format: str = "q8_0"
 
 
+@node
+class BlockDenseAttrs(BlockAttrs):
+    """`exact`: the data must stay float."""
+
+    exact: bool = False
+
+
 BLOCK_DENSE = register_op(
-    "nn.block_dense", "data", "weight", attrs=BlockAttrs,
+    "nn.block_dense", "data", "weight", attrs=BlockDenseAttrs,
     pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
     doc="data @ weight.T of data (..., K) with block-quantised rows (units, bytes of K elements).",
 )  # fmt: skip
@@ -55,7 +62,7 @@ def need_rows(attrs: BlockAttrs, weight: TensorType) -> int:
 
 
 @BLOCK_DENSE.type_relation
-def _dense_type(attrs: BlockAttrs, data: TensorType, weight: TensorType) -> Type:
+def _dense_type(attrs: BlockDenseAttrs, data: TensorType, weight: TensorType) -> Type:
     need_dtype("data", data, "float32", "the sums")
     depth = need_rows(attrs, weight)
     if data.rank < 1 or data.shape[-1] != depth:
@@ -64,7 +71,7 @@ def _dense_type(attrs: BlockAttrs, data: TensorType, weight: TensorType) -> Type
 
 
 @BLOCK_DENSE.reference
-def _dense_reference(attrs: BlockAttrs, data: Array, weight: Array) -> Any:
+def _dense_reference(attrs: BlockDenseAttrs, data: Array, weight: Array) -> Any:
     product = data.astype(np.float64) @ decode(attrs.format, weight, np.float64).T
     return product.astype(np.float32)
 
@@ -133,7 +140,9 @@ def element(name: str, weight: Tensor, row: PrimExpr, k: PrimExpr) -> Any:
 
 
 @BLOCK_DENSE.compute
-def _dense_compute(attrs: BlockAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
+def _dense_compute(
+    attrs: BlockDenseAttrs, inputs: list[Any], out_types: list[TensorType]
+) -> list[Any]:
     data, weight = inputs
     k = te().reduce_axis((0, size_of(data.shape[-1])), name="k")
 
@@ -144,14 +153,19 @@ def _dense_compute(attrs: BlockAttrs, inputs: list[Any], out_types: list[TensorT
 
 
 @BLOCK_DENSE.flops
-def _dense_flops(attrs: BlockAttrs, ins: Sequence[TensorType], out: TensorType) -> float:
+def _dense_flops(attrs: BlockDenseAttrs, ins: Sequence[TensorType], out: TensorType) -> float:
     return 2.0 * out.size * ins[0].shape[-1]
 
 
 @BLOCK_DENSE.make
-def block_dense(data: ExprLike, weight: ExprLike, format: str = "q8_0") -> Call:
-    """Data (..., K) times the transpose of block-quantised weights (units, bytes)."""
-    return BLOCK_DENSE(data, weight, attrs=BlockAttrs(format))
+def block_dense(
+    data: ExprLike, weight: ExprLike, format: str = "q8_0", exact: bool = False
+) -> Call:
+    """Data (..., K) times the transpose of block-quantised weights (units, bytes).
+
+    Without `exact` a target may round the data to int8, by groups of 32 elements.
+    """
+    return BLOCK_DENSE(data, weight, attrs=BlockDenseAttrs(format, exact))
 
 
 BLOCK_TAKE = register_op(
@@ -229,12 +243,12 @@ def _cases() -> None:
             picked = rng.integers(0, units, (2, 3)).astype("int32")
             return [random_rows(rng, name, units, blocks), picked]
 
-        attrs = BlockAttrs(name)
         BLOCK_DENSE.sample_case(
-            (3, depth), (units, width), attrs=attrs, dtypes=("float32", "uint8"), make=product
-        )
+            (3, depth), (units, width), attrs=BlockDenseAttrs(name), dtypes=("float32", "uint8"),
+            make=product,
+        )  # fmt: skip
         BLOCK_TAKE.sample_case(
-            (units, width), (2, 3), attrs=attrs, dtypes=("uint8", "int32"), make=rows
+            (units, width), (2, 3), attrs=BlockAttrs(name), dtypes=("uint8", "int32"), make=rows
         )
 
 

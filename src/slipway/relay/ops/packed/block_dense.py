@@ -7,6 +7,7 @@ multiplied as integers; one multiply-add for each group and output gives float s
 
 where `dot` multiplies the integers of data and weights, `sum` adds those of the data, whose scale
 is a.  Where halves of a group have scales of their own (`parts` 2), there are such terms for each.
+With `exact` the data stays float, and weights are dequantised as they are read.
 Weights lie as (tiles, groups, vectors, bytes): for each vector of L outputs, byte L * 4 m + 4 l + i
 holds element 4 m + i of output l, and with less than eight bits the lowest four of element 16 + 4 m
 + i, high.  The bits above those follow, of the words m = 0 ... 7 in turn from the lowest bit.
@@ -41,6 +42,7 @@ class PackedBlockAttrs(Attrs):
     """`bits` of an integer; what is taken from each (`offset`); whether there are `minima`.
 
     `parts` of a group have a scale of their own, 1 or 2.  Integers are `signed`, of 8 bits only.
+    With `exact` the data is not quantised.
     """
 
     bits: int = 8
@@ -48,6 +50,7 @@ class PackedBlockAttrs(Attrs):
     minima: bool = False
     parts: int = 1
     signed: bool = False
+    exact: bool = False
 
 
 PACKED = register_op(
@@ -149,15 +152,21 @@ def _reference(
                 words[:, :, :, first + m] |= above << 4
     signed = words.view(np.int8) if attrs.signed else words
     q = signed.transpose(0, 2, 4, 1, 3, 5).reshape(-1, groups, GROUP).astype(np.int64)
-    integers, scales = quantised_rows(data)
     share = GROUP // attrs.parts
-    wide = integers.astype(np.int64).reshape(len(data), -1, share)
-    q, scales = q.reshape(len(q), -1, share), scales.repeat(attrs.parts, -1)
-    products = np.einsum("sgk,jgk->sjg", wide, q - attrs.offset).astype(np.float64)
 
     def by_output(given: Array) -> Array:
         return given.transpose(0, 2, 1).reshape(-1, given.shape[1]).astype(np.float64)
 
+    if attrs.exact:
+        q = q.reshape(len(q), -1, share)
+        weights = (q - attrs.offset) * by_output(scale)[..., None]
+        if attrs.minima:
+            weights = weights - by_output(least)[..., None]
+        return (data.astype(np.float64) @ weights.reshape(len(q), -1).T).astype(np.float32)
+    integers, scales = quantised_rows(data)
+    wide = integers.astype(np.int64).reshape(len(data), -1, share)
+    q, scales = q.reshape(len(q), -1, share), scales.repeat(attrs.parts, -1)
+    products = np.einsum("sgk,jgk->sjg", wide, q - attrs.offset).astype(np.float64)
     made = products * by_output(scale)
     if attrs.minima:
         made = made - wide.sum(-1)[:, None] * by_output(least)
@@ -178,16 +187,6 @@ def _compute(attrs: PackedBlockAttrs, inputs: list[Any], out_types: list[TensorT
         for n, x in ((GROUP, "i"), (share, "k"), (groups * parts, "g"))
     )
     each = m.reduce_axis((0, share), name="each")
-    top = m.compute(
-        (rows, groups), lambda s, g: m.max(m.abs(data(s, g * GROUP + i)), axis=[i]), "T_block_top"
-    )
-
-    def integer(s: Any, at: Any) -> Any:
-        largest = top(s, at // GROUP)
-        over = m.Select(largest > 0, m.const(127.0, "float32") / largest, m.const(0.0, "float32"))
-        return m.nearbyint(data(s, at) * over).astype("int32")
-
-    integers = m.compute((rows, groups * GROUP), integer, "T_block_integers")
 
     def value(j: Any, g: Any, k: Any) -> Any:
         vector, word = j % tile // lanes, k // 4
@@ -207,6 +206,29 @@ def _compute(attrs: PackedBlockAttrs, inputs: list[Any], out_types: list[TensorT
         byte = weight(j // tile, g, vector, (word * lanes + j % lanes) * 4 + k % 4)
         signed = E.Call("int8", "reinterpret", (byte,)) if attrs.signed else byte
         return signed.astype("int32")
+
+    if attrs.exact:
+        depth = m.reduce_axis((0, groups * GROUP), name="k")
+
+        def weighted(s: Any, j: Any) -> Any:
+            place = (j // tile, depth // share, j % tile)
+            whole = value(j, depth // GROUP, depth % GROUP) - attrs.offset
+            made = whole.astype("float32") * scale(*place).astype("float32")
+            if attrs.minima:
+                made = made - least(*place).astype("float32")
+            return m.sum(data(s, depth) * made, axis=[depth])
+
+        return [m.compute(out_types[0].shape, weighted, "T_block_dense")]
+    top = m.compute(
+        (rows, groups), lambda s, g: m.max(m.abs(data(s, g * GROUP + i)), axis=[i]), "T_block_top"
+    )
+
+    def integer(s: Any, at: Any) -> Any:
+        largest = top(s, at // GROUP)
+        over = m.Select(largest > 0, m.const(127.0, "float32") / largest, m.const(0.0, "float32"))
+        return m.nearbyint(data(s, at) * over).astype("int32")
+
+    integers = m.compute((rows, groups * GROUP), integer, "T_block_integers")
 
     products = m.compute(
         (rows, out_types[0].shape[1], groups * parts),
@@ -244,9 +266,10 @@ def contrib_block_dense(
     minima: bool = False,
     parts: int = 1,
     signed: bool = False,
+    exact: bool = False,
 ) -> Call:
     """A product with packed block-quantised weights; see `pack`."""
-    attrs = PackedBlockAttrs(bits, offset, minima, parts, signed)
+    attrs = PackedBlockAttrs(bits, offset, minima, parts, signed, exact)
     return PACKED(data, weight, scale, least, attrs=attrs)
 
 
@@ -280,15 +303,12 @@ def packed_parts(
 
 
 def _cases() -> None:
-    for name, vectors, unsigned in (
-        ("q8_0", 1, True),
-        ("q4_0", 2, True),
-        ("q4_1", 1, True),
-        ("q8_0", 1, False),
-        ("q5_0", 1, True),
-        ("q6_k", 1, True),
-        ("u8", 1, False),
-    ):
+    for name, vectors, unsigned, exact in (
+        ("q8_0", 1, True, False), ("q4_0", 2, True, False), ("q4_1", 1, True, False),
+        ("q8_0", 1, False, False), ("q5_0", 1, True, False), ("q6_k", 1, True, False),
+        ("u8", 1, False, False), ("q4_0", 2, True, True), ("q8_0", 1, False, True),
+        ("q5_1", 1, True, True), ("q6_k", 1, True, True), ("u8", 1, True, True),
+    ):  # fmt: skip
         depth, width = FORMATS[name].size * 2, FORMATS[name].bytes * 2
         # What it becomes, without random numbers, whose library takes 10 ms to load: no byte is as
         # the next, so that halves of a group have scales of their own where the format has them.
@@ -304,7 +324,7 @@ def _cases() -> None:
             return [rng.standard_normal((3, depth)).astype("float32"), *arrays]
 
         PACKED.sample_case(
-            (3, depth), *(a.shape for a in arrays), attrs=PackedBlockAttrs(**how),
+            (3, depth), *(a.shape for a in arrays), attrs=PackedBlockAttrs(**how, exact=exact),
             dtypes=("float32", *(str(a.dtype) for a in arrays)), make=make,
         )  # fmt: skip
 

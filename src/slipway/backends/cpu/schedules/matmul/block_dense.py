@@ -12,6 +12,7 @@ from slipway.backends.cpu.knobs import vector_lanes
 from slipway.backends.cpu.lowering.pack_blocks import instruction_for
 from slipway.backends.cpu.parts import worth_sharing
 from slipway.backends.cpu.schedules.matmul.block_kernel import block_dense_kernel
+from slipway.backends.cpu.schedules.matmul.float_block_kernel import float_block_kernel
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
 from slipway.ir.hardware import HardwareIntrinsic
@@ -31,7 +32,11 @@ class BlockKnobs(Knobs):
 
 
 def _applies(attrs: Attrs, in_types: Sequence[Any], target: Target) -> bool:
-    return _instruction(attrs, in_types[1], target) is not None
+    return _is_exact(attrs) or _instruction(attrs, in_types[1], target) is not None
+
+
+def _is_exact(attrs: Any) -> bool:
+    return bool(attrs.exact)
 
 
 def _instruction(attrs: Any, weight: Any, target: Target) -> HardwareIntrinsic | None:
@@ -44,9 +49,11 @@ def _instruction(attrs: Any, weight: Any, target: Target) -> HardwareIntrinsic |
 
 
 def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: BlockKnobs) -> list[te.Tensor]:
+    kind = "parallel" if knobs.parallel else "serial"
+    if _is_exact(problem.attrs):
+        return float_block_kernel(problem.attrs, inputs, problem.out_types[0], knobs.tile, kind)
     entry = _instruction(problem.attrs, problem.in_types[1], problem.target)
     assert entry is not None  # it applied
-    kind = "parallel" if knobs.parallel else "serial"
     lanes = vector_lanes(problem.target, "float32")
     return block_dense_kernel(
         problem.attrs, inputs, problem.out_types[0], entry, knobs.tile, kind, lanes

@@ -1,0 +1,59 @@
+"""What `slipway chat` does with long conversations and with models that are compiled already."""
+
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+from slipway.cli.app import app
+from slipway.cli.exit_codes import OptionError
+from slipway.cli.language import chat
+from slipway.cli.language.options import load
+from slipway.llm.model import DESCRIPTION
+
+CONTEXT = 100
+
+
+class Talker:
+    """A model with a token for each letter, which answers with five."""
+
+    def __init__(self):
+        self.description = SimpleNamespace(context=CONTEXT)
+        self.tokens = []
+        self.asked = []
+
+    def chat_tokens(self, messages):
+        return list("".join(m["content"] for m in messages))
+
+    def chat(self, messages, most, sampling):
+        del most, sampling
+        self.asked.append([m["content"] for m in messages])
+        self.tokens = self.chat_tokens(messages)
+        yield "reply"
+
+
+def test_a_long_conversation_forgets_its_first_questions(monkeypatch):
+    talker = Talker()
+    monkeypatch.setattr(chat, "load", lambda *given: talker)
+    questions = [letter * 30 for letter in "abcd"]
+    lines = "\n".join(questions)
+    made = CliRunner().invoke(app, ["chat", "model.gguf", "--system", "sys"], input=lines)
+    assert made.exit_code == 0, made.output
+    assert made.stdout.count("reply") == 4
+    assert [asked[1::2] for asked in talker.asked] == [
+        questions[:1], questions[:2], questions[1:3], questions[2:4],
+    ]  # fmt: skip
+    assert all(asked[0] == "sys" for asked in talker.asked)
+    assert "longer than the 100 positions of the caches" in " ".join(made.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("option", "given"),
+    [("--context", (64, "", None, None)), ("--quantise", (None, "q8_0", None, None)),
+     ("--target", (None, "", "llvm", None)), ("--save", (None, "", None, "other"))],
+)  # fmt: skip
+def test_what_a_compiled_model_cannot_be_is_refused(tmp_path, option, given):
+    (tmp_path / DESCRIPTION).write_text("{}")
+    context, quantise, target, save = given
+    with pytest.raises(OptionError, match=f"{option}: .* is compiled already"):
+        load(tmp_path, context, quantise, target, SimpleNamespace(remote=None), save)
