@@ -1,6 +1,7 @@
 """A model in three lines: compiled, called, checked, saved, loaded, carried to a device."""
 
 import json
+import tracemalloc
 from importlib.resources import files
 from pathlib import Path
 
@@ -133,6 +134,23 @@ def test_saved_loaded_and_carried(digits, images, tmp_path):
         assert there.where != digits.where
     with pytest.raises(ExecutionError, match=r"saved as \.tar"):
         slipway.load(tmp_path / "m.tar").save(tmp_path / "n.so")
+
+
+def test_a_loaded_model_reads_its_file_once_and_copies_its_parameters_once(tmp_path):
+    weights = np.random.default_rng(0).standard_normal((2048, 512)).astype("float32")  # 4 MB
+    x = relay.var("x", shape=(1, 512))
+    made = slipway.compile(relay.nn.dense(x, relay.const(weights)).as_function(), quiet=True)
+    saved = made.save(tmp_path / "dense.tar")
+    row = np.ones((1, 512), "float32")
+    slipway.load(saved)(row)  # what is loaded once in a process is not the model's
+    tracemalloc.start()
+    model = slipway.load(saved)
+    saved.unlink()
+    result, held = model(row), tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    np.testing.assert_allclose(result, made(row), rtol=1e-5)
+    assert held[0] < 1.2 * weights.nbytes, "the file's bytes are kept beside the parameters"
+    assert held[1] < 2.2 * weights.nbytes, "besides the file and the parameters there is a copy"
 
 
 def test_a_server_by_its_address(digits, images):

@@ -23,7 +23,7 @@ from slipway.deploy.tensors import (
     specs_of,
 )
 from slipway.errors import ExecutionError
-from slipway.runtime.artifact import Artifact, read_artifact
+from slipway.runtime.artifact import Artifact, check_artifact_runs_here, read_artifact
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.load import module_of_artifact
 from slipway.runtime.model_devices import ModelDevices
@@ -60,12 +60,14 @@ class Model:
         self.library = library
         self.where = "this machine"
         self.artifact = artifact
-        self._contents: Artifact = read_artifact(artifact.read_bytes(), artifact.name, here=False)
-        if self._contents.graph is None:
+        contents = read_artifact(artifact.read_bytes(), artifact.name, here=False)
+        if contents.graph is None:
             raise ExecutionError(
                 f"{artifact} holds operators and no model; slipway.runtime.load_module opens it"
             )
-        metadata = self._contents.metadata
+        # Until it is loaded; a model that was compiled here is in its library already.
+        self._contents: Artifact | None = None if library is not None else contents
+        self._metadata = metadata = contents.metadata
         self.target: str = metadata["target"]
         self.inputs: tuple[TensorSpec, ...] = specs_of(metadata["inputs"])
         self.outputs: tuple[TensorSpec, ...] = specs_of(metadata["outputs"])
@@ -82,7 +84,7 @@ class Model:
 
     @property
     def _devices(self) -> ModelDevices:
-        return ModelDevices(self._contents.metadata, self._session)
+        return ModelDevices(self._metadata, self._session)
 
     @property
     def executor(self) -> GraphModule:
@@ -105,8 +107,12 @@ class Model:
     def _loaded(self) -> Any:
         if self.library is not None:
             return self.library
-        # Read again, because only now does it matter whether this processor can run it.
-        return module_of_artifact(read_artifact(self.artifact.read_bytes(), self.artifact.name))
+        contents, name = self._contents, self.artifact.name
+        if contents is None:
+            contents = read_artifact(self.artifact.read_bytes(), name, here=False)
+        check_artifact_runs_here(contents)  # only now does it matter
+        self._contents = None  # its parameters are copied into memory of the library's own
+        return module_of_artifact(contents)
 
     def __call__(self, *inputs: Any, **named: Any) -> Array | Outputs:
         """Run the model: ``m(x)``, ``m(x, y)``, ``m(image=x)`` or ``m({"image": x})``.
@@ -198,7 +204,7 @@ class Model:
         from slipway.inspect.profile import profile_model
 
         self._fill(inputs)
-        return profile_model(self.executor, self._contents.metadata, number=number, repeat=repeat)
+        return profile_model(self.executor, self._metadata, number=number, repeat=repeat)
 
     def benchmark(self, number: int = 10, repeat: int = 5, **inputs: Any) -> BenchmarkResult:
         """Time whole runs on the device itself; inputs that are not given are random."""
@@ -292,7 +298,7 @@ class Model:
         return not why_not_here(self.artifact)
 
     def _rows(self) -> list[tuple[str, str]]:
-        memory = self._contents.metadata.get("memory", {})
+        memory = self._metadata.get("memory", {})
         is_here = self._session is not None or self._loads_here()
         place = self.where if is_here else 'a device: m.on("host:port")'
         rows = [("target", self.target), ("runs on", place)]

@@ -15,6 +15,7 @@ import platform
 import struct
 import sys
 import tarfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,15 +42,16 @@ class Artifact:
     """The contents of an exported file.
 
     `library` are the bytes of the shared library; `graph` and `params` are None for plain
-    operators; `members` holds everything of a ``.tar``.
+    operators; `members` holds everything of a ``.tar``.  `params` and the members are views of the
+    file as it was read: a model's parameters are copied once, into the memory that executors read.
     """
 
     name: str
     library: bytes
     metadata: dict[str, Any]
     graph: bytes | None = None
-    params: bytes | None = None
-    members: dict[str, bytes] = field(default_factory=dict)
+    params: memoryview | None = None
+    members: dict[str, memoryview] = field(default_factory=dict)
 
     @property
     def kind(self) -> str:
@@ -62,8 +64,15 @@ def read_tar(data: bytes, name: str, endings: str | tuple[str, ...] = "") -> dic
 
     Raises ArtifactError if it is damaged or truncated, or has no plain file at all.
     """
-    members: dict[str, bytes] = {}
-    has_files = False
+    return {member: bytes(view) for member, view in tar_views(data, name, endings).items()}
+
+
+def tar_views(
+    data: bytes, name: str, endings: str | tuple[str, ...] = ""
+) -> dict[str, memoryview]:
+    """Return the files that `read_tar` does, as views of `data`."""
+    members: dict[str, memoryview] = {}
+    has_files, whole = False, memoryview(data)
     if len(data) % 512 or not data.endswith(bytes(512)):
         raise ArtifactError(f"{name} is truncated: the archive's end mark is missing. {_AGAIN}")
     try:
@@ -75,7 +84,7 @@ def read_tar(data: bytes, name: str, endings: str | tuple[str, ...] = "") -> dic
                         raise tarfile.ReadError("unexpected end of data")
                     if member.name.endswith(endings):
                         start = member.offset_data
-                        members[member.name] = data[start : start + member.size]
+                        members[member.name] = whole[start : start + member.size]
     except (*TAR_ERRORS, OSError, ValueError) as error:
         raise ArtifactError(f"{name} is not a readable tar archive: {error}. {_AGAIN}") from error
     if not has_files:
@@ -83,12 +92,12 @@ def read_tar(data: bytes, name: str, endings: str | tuple[str, ...] = "") -> dic
     return members
 
 
-def check_sums(members: dict[str, bytes], name: str) -> None:
+def check_sums(members: Mapping[str, bytes | memoryview], name: str) -> None:
     """Raise ArtifactError unless every member's SHA-256 sum is the stated one."""
     if SUMS_MEMBER not in members:
         raise ArtifactError(f"{name} has no member {SUMS_MEMBER}: it is incomplete. {_AGAIN}")
     sums: dict[str, str] = {}
-    for line in members[SUMS_MEMBER].decode("utf-8", "replace").splitlines():
+    for line in str(members[SUMS_MEMBER], "utf-8", "replace").splitlines():
         digest, _, member = line.partition("  ")
         sums[member] = digest
     for member, content in members.items():
@@ -174,21 +183,24 @@ def read_artifact(data: bytes, name: str, *, here: bool = True) -> Artifact:
     if not is_archive or is_elf(data):
         library, members = data, {}
     else:
-        members = read_tar(data, name)
+        members = tar_views(data, name)
         check_sums(members, name)
         if LIBRARY_MEMBER not in members:
             raise ArtifactError(f"{name} holds no {LIBRARY_MEMBER}: it is incomplete. {_AGAIN}")
-        library = members[LIBRARY_MEMBER]
+        library = bytes(members[LIBRARY_MEMBER])
     elf, metadata = open_library(library, name)
     if "metadata.json" in members:
         metadata = {**metadata, **parse_metadata(members["metadata.json"], name)}
     if here:
         check_runs_here(elf, metadata, name)
-    graph = members.get("graph.bin") or _symbol(elf, GRAPH_SYMBOL)
-    params = members.get("params.bin") or _symbol(elf, PARAMS_SYMBOL)
-    return Artifact(name, library, metadata, graph, params, members)
+    graph = members.get("graph.bin") or elf.symbol_bytes(GRAPH_SYMBOL)
+    params = members.get("params.bin") or elf.symbol_bytes(PARAMS_SYMBOL)
+    return Artifact(
+        name, library, metadata, None if graph is None else bytes(graph), params, members
+    )
 
 
-def _symbol(elf: ElfFile, symbol: str) -> bytes | None:
-    found = elf.symbol_bytes(symbol)
-    return None if found is None else bytes(found)
+def check_artifact_runs_here(artifact: Artifact) -> None:
+    """Raise ArtifactError if this machine cannot run what was read without regard to it."""
+    elf = ElfFile(artifact.library, artifact.name)
+    check_runs_here(elf, artifact.metadata, artifact.name)

@@ -74,7 +74,7 @@ class GraphExecutorFactoryModule(Module):
             artifact.params or b"",
             str(artifact.metadata.get("module_name", "default")),
             artifact.metadata,
-            text.decode() if text else None,
+            str(text, "utf-8") if text else None,
         )
 
     # The classic accessors.

@@ -44,17 +44,18 @@ from slipway.backends.cpu.lowering.layout_choice import (
     row_block,
 )
 from slipway.backends.cpu.lowering.layout_wish import LayoutWish
+from slipway.backends.cpu.lowering.strided_reads import on_rows_read
 from slipway.backends.cpu.lowering.winograd_choice import winograd_tile
 from slipway.errors import TypeInferenceError
 from slipway.ir.instructions.tiles import TileInstruction
 from slipway.relay import op_registry
 from slipway.relay.dims import usual
-from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple
+from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, Var
 from slipway.relay.layout import parse_layout
 from slipway.relay.open_dims import has_open
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.types import TensorType
-from slipway.relay.visit import post_order, rebuild
+from slipway.relay.visit import post_order, rebuild, use_counts
 from slipway.target.cores import Core
 from slipway.target.costs import ANY_CORE
 
@@ -117,6 +118,7 @@ class _AlterLayout:
         self.packed: dict[tuple[int, str], Expr] = {}
         self.moved: dict[tuple[int, str], tuple[Expr, Expr]] = {}  # what was moved, and the result
         self.made: list[Expr] = []
+        self.readers: dict[int, int] = {}
         self.rules: dict[str, Callable[[Call], Blocked | Expr | None]] = {
             **dict.fromkeys(_CONVS, self.conv),
             "nn.dense": self.dense,
@@ -130,6 +132,7 @@ class _AlterLayout:
         }
 
     def run(self, function: Function) -> Function:
+        self.readers = use_counts(function)
         for expr in post_order(function, into_functions=False):
             if expr is function:
                 break
@@ -219,11 +222,25 @@ class _AlterLayout:
         wish = self.wish(call)
         if wish is not None and wish.is_plain:
             return None
+        if (read := self.part_read(call)) is not None:
+            return self.conv(read)
         if attrs.groups == 1:
             return self.dense_conv(call, data, kernel, wish)
         if attrs.groups == data.shape[1]:
             return self.depthwise_conv(call, data, kernel, wish)
         return self.grouped_conv(call, data, kernel, wish)
+
+    def part_read(self, call: Call) -> Call | None:
+        """The convolution of the part that it reads of data which is copied into blocks for it."""
+        source = call.args[0]
+        is_copied = id(source) not in self.blocked and self.block_of_data(call) >= 4
+        readers = self.readers.get(id(source), 0) - isinstance(source, Var)  # one is its function
+        if not is_copied or readers != 1 or has_open(source.type):
+            return None
+        read = on_rows_read(call)
+        if read is not None:
+            self.made.append(read)
+        return read
 
     def layouts(self, call: Call, in_block: int, read: int, out_block: int) -> tuple[str, str, str]:
         """The layouts of data, kernel and result; the kernel reads `read` channels at a time."""
