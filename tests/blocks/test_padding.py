@@ -122,7 +122,7 @@ def test_padded_products_are_tiled_without_remainder() -> None:
     sch = tir.Schedule(func)
     block = sch.get_block("C")
     sch.pad_einsum(block, [4, 8, 4])
-    i, j, k = sch.get_loops(block)
+    _i, j, _k = sch.get_loops(block)
     _, inner = sch.split(j, [None, 8])
     sch.vectorize(inner)
     sch.compute_inline("A_pad")

@@ -67,9 +67,7 @@ def read_tar(data: bytes, name: str, endings: str | tuple[str, ...] = "") -> dic
     return {member: bytes(view) for member, view in tar_views(data, name, endings).items()}
 
 
-def tar_views(
-    data: bytes, name: str, endings: str | tuple[str, ...] = ""
-) -> dict[str, memoryview]:
+def tar_views(data: bytes, name: str, endings: str | tuple[str, ...] = "") -> dict[str, memoryview]:
     """Return the files that `read_tar` does, as views of `data`."""
     members: dict[str, memoryview] = {}
     has_files, whole = False, memoryview(data)
