@@ -11,8 +11,9 @@ from slipway.relay.op_registry import is_call_of
 from slipway.relay.ops.tensor.join import JoinAttrs
 from slipway.relay.types import TensorType
 from slipway.relay.visit import post_order
+from slipway.transform.graph.fuse_ops import fuse_ops
 from slipway.transform.graph.infer_type import infer_type
-from slipway.transform.graph.split_joins import split_joins
+from slipway.transform.graph.split_joins import MOST, split_joins
 
 
 @pytest.mark.parametrize("op", ["concatenate", "stack"])
@@ -50,6 +51,21 @@ def test_a_join_of_more_parts_than_a_kernel_takes_is_one_of_joins(op, axis):
     want = getattr(np, op)(parts, axis=axis)
     np.testing.assert_array_equal(relay.interpret.interpret(divided, *parts), want)
     assert split_joins(divided) is divided
+
+
+@pytest.mark.parametrize("op", ["concatenate", "stack"])
+def test_kernels_of_divided_joins_stay_apart(op):
+    """Fusion would make one kernel of them again, with code for each of the parts."""
+    inputs = [relay.var(f"x{n}", shape=(3, 2)) for n in range(640)]
+    function = infer_type(relay.Function(inputs, relay.exp(getattr(relay, op)(inputs, 1))))
+    fused = fuse_ops(split_joins(function))
+    kernels = [e for e in post_order(fused) if isinstance(e, relay.Function) and e is not fused]
+    assert max(len(kernel.params) for kernel in kernels) <= MOST
+    few = infer_type(relay.Function(inputs[:40], relay.concatenate(
+        [getattr(relay, op)(inputs[n : n + 20], 1) for n in (0, 20)], 1
+    )))  # fmt: skip
+    fused = fuse_ops(few)
+    assert len([e for e in post_order(fused) if isinstance(e, relay.Function)]) == 2
 
 
 def test_a_join_of_many_inputs_is_built():

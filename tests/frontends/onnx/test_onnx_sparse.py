@@ -1,4 +1,4 @@
-"""Sparse weights of a model: written out, and refused in words where they fit nothing."""
+"""Sparse weights of a model: expanded, and refused in words where they fit nothing."""
 
 import numpy as np
 import onnx

@@ -1,4 +1,4 @@
-"""Sparse tensors of a model, written out: no operator here reads less than all of a tensor."""
+"""Sparse tensors of a model, expanded: no operator here reads less than all of a tensor."""
 
 from __future__ import annotations
 

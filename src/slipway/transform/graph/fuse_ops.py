@@ -31,6 +31,7 @@ from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleG
 from slipway.relay.op_registry import OpPattern
 from slipway.relay.types import TensorType, flatten
 from slipway.relay.visit import children, post_order, rebuild
+from slipway.transform.graph.split_joins import MOST
 
 # Deeper kernels would nest expressions beyond what recursive passes bear, and gain nothing.
 MAX_DEPTH = 48
@@ -144,7 +145,8 @@ class _Graph:
             if not self._may_fuse(node, sink, phase) or _repeats_work(node, sink):
                 continue
             groups = {m.root().index: m.root() for m in (sink, *_between(node, sink))}
-            if _unrolled_size([m for g in groups.values() for m in g.members]) <= MAX_UNROLLED:
+            members = [m for g in groups.values() for m in g.members]
+            if _joined(members) <= MOST and _unrolled_size(members) <= MAX_UNROLLED:
                 self._commit(node, sink, sink)
 
     def _may_fuse(self, node: _Node, sink: _Node, phase: int) -> bool:
@@ -214,6 +216,15 @@ def _between(source: _Node, sink: _Node) -> list[_Node]:
             seen[node.index] = node
             stack.extend(reader for reader, _ in node.readers)
     return list(seen.values())
+
+
+def _joined(group: list[_Node]) -> int:
+    """Count the tensors that the joins of a group put together: what SplitJoins divided stays so.
+
+    One join may have as many as its operator takes; it is joins of joins that are counted.
+    """
+    counts = [len(node.expr.fields) for node in group if isinstance(node.expr, Tuple)]
+    return sum(counts) if len(counts) > 1 else 0
 
 
 def _unrolled_size(group: list[_Node]) -> int:
