@@ -200,6 +200,30 @@ def test_modules_are_updated_by_copy():
     assert list(module) == ["f", "g"]
 
 
+def test_attributes_and_buffers_are_looked_up_by_name():
+    """What passes of classic scripts read of a function, and that rewriting keeps it so."""
+    func = scale("f").with_attr({"global_symbol": "g", "tir.noalias": True}).with_attr("k", 1)
+    for one in (func, func.with_body(func.body), func.mapped(lambda n: n)):
+        assert one.attrs["global_symbol"] == "g"
+        assert "k" in one.attrs
+        assert "Compiler" not in one.attrs
+        assert one.attrs.get("Compiler") is None
+        assert sorted(one.attrs.keys()) == ["global_symbol", "k", "noalias"]
+        assert [b.name for b in one.buffer_map.values()] == [b.name for _, b in one.buffer_map]
+        for handle, buffer in one.buffer_map.items():
+            assert one.buffer_map[handle] is one.buffer_map.get(handle) is buffer
+            assert handle in one.buffer_map
+            assert any(child is buffer for child in children(one))
+    with pytest.raises(KeyError, match="no attribute 'Compiler'; it has: global_symbol"):
+        func.attrs["Compiler"]
+    assert "k" not in func.without_attr("k").attrs
+    renamed = substitute(func, {buffer: buffer.replace(name="other")})
+    assert "other" in [b.name for b in renamed.buffer_map.values()]
+    module = IRModule.from_functions({"f": func}).with_attr("runtime", "crt").with_attr("a", 2)
+    assert module.get_attr("runtime") == "crt"
+    assert module.get_attr("none") is None
+
+
 def test_nodes_take_numbers_and_axes():
     x, k = E.Var("x", "float32"), te.reduce_axis((0, 8), "k")
     assert str(E.Max(x, 0.0)) == "max(x, 0f)"

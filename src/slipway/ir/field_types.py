@@ -52,7 +52,7 @@ def _check(hint: Any) -> Check:
     if origin is tuple:
         items = [_check(argument) for argument in arguments]
         return lambda value: (
-            type(value) is tuple
+            isinstance(value, tuple)
             and len(value) == len(items)
             and all(test(v) for test, v in zip(items, value, strict=True))
         )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from slipway.errors import LoweringError
 from slipway.ir.buffer import Buffer
 from slipway.ir.expr import Var
-from slipway.ir.node import NODE_CLASSES, WRITERS, Node, node
+from slipway.ir.node import NODE_CLASSES, WALKED, WRITERS, Node, node
 from slipway.ir.stmt import Stmt
 
 
@@ -22,11 +22,97 @@ class BaseFunc(Node):
         """Return the attribute `key`, or `default`."""
         return next((value for name, value in self.attrs if name == key), default)
 
-    def with_attr(self, key: str, value: Any) -> Any:
-        """Return a copy of this function with attribute `key` set."""
+    def with_attr(self, key: str | Mapping[str, Any], value: Any = None) -> Any:
+        """Return a copy of this function with attribute `key` set, or all of a dictionary."""
+        given = dict(key) if isinstance(key, Mapping) else {key: value}
+        given = {{"tir.noalias": "noalias"}.get(name, name): v for name, v in given.items()}
+        kept = tuple(pair for pair in self.attrs if pair[0] not in given)
+        return self.replace(attrs=(*kept, *given.items()))
+
+    def without_attr(self, key: str) -> Any:
+        """Return a copy of this function without an attribute."""
         key = {"tir.noalias": "noalias"}.get(key, key)
-        kept = tuple(pair for pair in self.attrs if pair[0] != key)
-        return self.replace(attrs=(*kept, (key, value)))
+        return self.replace(attrs=tuple(pair for pair in self.attrs if pair[0] != key))
+
+
+def _pairs(given: Any) -> Any:
+    """Return the pairs of a mapping; of None, none."""
+    return given.items() if isinstance(given, Mapping) else given or ()
+
+
+class FunctionAttrs(tuple[tuple[str, Any], ...]):
+    """The (name, value) pairs of a function's attributes, which also read like a mapping."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return tuple.__getitem__(self, key)
+        for name, value in self:
+            if name == key:
+                return value
+        names = ", ".join(name for name, _ in self) or "none"
+        raise KeyError(f"the function has no attribute {key!r}; it has: {names}")
+
+    def __getattr__(self, key: str) -> Any:
+        if any(name == key for name, _ in self):
+            return self[key]
+        raise AttributeError(f"the function has no attribute {key!r}")
+
+    def __contains__(self, key: object) -> bool:
+        return any(key in (name, (name, value)) for name, value in self)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the attribute `key`, or `default`."""
+        return next((value for name, value in self if name == key), default)
+
+    def keys(self) -> list[str]:
+        """Return the names."""
+        return [name for name, _ in self]
+
+    def values(self) -> list[Any]:
+        """Return the values."""
+        return [value for _, value in self]
+
+    def items(self) -> list[tuple[str, Any]]:
+        """Return (name, value) pairs."""
+        return list(self)
+
+
+class BufferMap(tuple[tuple[Var, Buffer], ...]):
+    """The (handle, buffer) pairs of a function of loops, which also read like a mapping."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, Var):
+            return tuple.__getitem__(self, key)
+        for handle, buffer in self:
+            if handle is key:
+                return buffer
+        raise KeyError(f"{key.name!r} is no handle of the function")
+
+    def __contains__(self, key: object) -> bool:
+        return any(handle is key for handle, _ in self) or tuple.__contains__(self, key)
+
+    def get(self, key: Var, default: Buffer | None = None) -> Buffer | None:
+        """Return the buffer passed at a handle, or `default`."""
+        return next((buffer for handle, buffer in self if handle is key), default)
+
+    def keys(self) -> list[Var]:
+        """Return the handles."""
+        return [handle for handle, _ in self]
+
+    def values(self) -> list[Buffer]:
+        """Return the buffers."""
+        return [buffer for _, buffer in self]
+
+    def items(self) -> list[tuple[Var, Buffer]]:
+        """Return (handle, buffer) pairs."""
+        return list(self)
+
+
+WALKED.add(BufferMap)
 
 
 @node
@@ -44,6 +130,10 @@ class PrimFunc(BaseFunc):
     attrs: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
+        if type(self.attrs) is not FunctionAttrs:
+            object.__setattr__(self, "attrs", FunctionAttrs(_pairs(self.attrs)))
+        if type(self.buffer_map) is not BufferMap:
+            object.__setattr__(self, "buffer_map", BufferMap(_pairs(self.buffer_map)))
         if not any(isinstance(getattr(p, "buffer", p), Buffer) for p in self.params):
             return
         params, bound = [], list(self.buffer_map)
@@ -54,7 +144,7 @@ class PrimFunc(BaseFunc):
                 bound.append((param, buffer))
             params.append(param)
         object.__setattr__(self, "params", tuple(params))
-        object.__setattr__(self, "buffer_map", tuple(bound))
+        object.__setattr__(self, "buffer_map", BufferMap(bound))
 
     def buffer_of(self, param: Var) -> Buffer | None:
         """Return the Buffer passed at `param`, or None for a scalar."""
@@ -250,6 +340,15 @@ class IRModule(Node):
         return self.replace(  # type: ignore[no-any-return]
             functions=(*self.functions, (name, function))
         )
+
+    def with_attr(self, key: str, value: Any) -> IRModule:
+        """Return a module with attribute `key` set."""
+        kept = tuple(pair for pair in self.attrs if pair[0] != key)
+        return self.replace(attrs=(*kept, (key, value)))  # type: ignore[no-any-return]
+
+    def get_attr(self, key: str) -> Any:
+        """Return an attribute of the module, or None."""
+        return next((value for name, value in self.attrs if name == key), None)
 
     def get_global_var(self, name: str) -> GlobalVar:
         """Return the GlobalVar of a function.  Raises KeyError when there is none."""

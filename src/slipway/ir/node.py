@@ -113,16 +113,20 @@ class Node:
         return WRITERS.astext(self, show_meta_data)
 
 
+# Tuples of a class of their own whose nodes are below the node that holds them, as a tuple's are.
+WALKED: set[type[tuple[Any, ...]]] = set()
+
+
 def _collect(values: tuple[Any, ...], found: list[Node]) -> None:
     for value in values:
         if isinstance(value, Node):
             found.append(value)
-        elif type(value) is tuple:
+        elif type(value) is tuple or type(value) in WALKED:
             _collect(value, found)
 
 
 def _mapped(value: Any, function: Callable[[Node], Node]) -> Any:
-    if type(value) is not tuple:
+    if type(value) is not tuple and type(value) not in WALKED:
         return value
     changed = False
     mapped = []
@@ -182,7 +186,7 @@ def _declared(cls: type[Node]) -> type[Node]:
 
 def _written(lines: list[str]) -> Any:
     """Return the function `made` that `lines` define."""
-    scope: dict[str, Any] = {"Node": Node, "collect": _collect, "mapped": _mapped}
+    scope: dict[str, Any] = {"Node": Node, "collect": _collect, "mapped": _mapped, "walked": WALKED}
     exec("\n    ".join(lines), scope)
     return scope["made"]
 
@@ -202,7 +206,7 @@ def _finder(inner: tuple[str, ...]) -> Any:
     for v in values:
         lines += [
             f"if isinstance({v}, Node): found.append({v})",
-            f"elif type({v}) is tuple: collect({v}, found)",
+            f"elif type({v}) is tuple or type({v}) in walked: collect({v}, found)",
         ]
     return _written([*lines, "return tuple(found)"])
 

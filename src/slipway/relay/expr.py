@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, SupportsIndex, TypeAl
 import numpy as np
 
 from slipway.errors import TypeInferenceError
-from slipway.ir.function import BaseFunc, GlobalVar
+from slipway.ir.function import BaseFunc, FunctionAttrs, GlobalVar
 from slipway.ir.node import Node, node
 from slipway.lazy import Late, MissingName
 from slipway.relay.types import FuncType, TensorType, TupleType, Type
@@ -313,45 +313,6 @@ class TupleGetItem(Expr):
                 )
             known = known.fields[self.index]
         _set_type(self, known)
-
-
-class FunctionAttrs(tuple[tuple[str, Any], ...]):
-    """The (name, value) pairs of a function's attributes, which also read like a mapping."""
-
-    __slots__ = ()
-
-    def __getitem__(self, key: Any) -> Any:
-        if not isinstance(key, str):
-            return tuple.__getitem__(self, key)
-        for name, value in self:
-            if name == key:
-                return value
-        names = ", ".join(name for name, _ in self) or "none"
-        raise KeyError(f"the function has no attribute {key!r}; it has: {names}")
-
-    def __getattr__(self, key: str) -> Any:
-        if any(name == key for name, _ in self):
-            return self[key]
-        raise AttributeError(f"the function has no attribute {key!r}")
-
-    def __contains__(self, key: object) -> bool:
-        return any(key in (name, (name, value)) for name, value in self)
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """Return the attribute `key`, or `default`."""
-        return next((value for name, value in self if name == key), default)
-
-    def keys(self) -> list[str]:
-        """Return the names."""
-        return [name for name, _ in self]
-
-    def values(self) -> list[Any]:
-        """Return the values."""
-        return [value for _, value in self]
-
-    def items(self) -> list[tuple[str, Any]]:
-        """Return (name, value) pairs."""
-        return list(self)
 
 
 @node
