@@ -21,6 +21,7 @@ _HOMES = {
     "op": "slipway.ir.ops",
     "stmt": "slipway.ir.stmt",
     "trace": "slipway.te.tracing:trace",
+    "IndexMap": "slipway.blocks.index_map:IndexMap",
     "Schedule": "slipway.blocks.schedule:Schedule",
     "ScheduleError": "slipway.errors:ScheduleError",
     "TensorIntrin": "slipway.blocks.tensor_intrin:BlockIntrin",

@@ -1,6 +1,7 @@
 """What type checkers see of slipway.tir; written by tools/stubs.py."""
 
 from slipway.blocks.from_te import create_prim_func as create_prim_func
+from slipway.blocks.index_map import IndexMap as IndexMap
 from slipway.blocks.schedule import Schedule as Schedule
 from slipway.blocks.tensor_intrin import BlockIntrin as TensorIntrin
 from slipway.errors import ScheduleError as ScheduleError
@@ -72,6 +73,9 @@ from slipway.ir.expr import Sub as Sub
 from slipway.ir.expr import SupportsPrimExpr as SupportsPrimExpr
 from slipway.ir.expr import Var as Var
 from slipway.ir.function import BaseFunc as BaseFunc
+from slipway.ir.function import BufferMap as BufferMap
+from slipway.ir.function import FunctionAttrs as FunctionAttrs
+from slipway.ir.function import FunctionPair as FunctionPair
 from slipway.ir.function import FunctionPairs as FunctionPairs
 from slipway.ir.function import GlobalVar as GlobalVar
 from slipway.ir.function import IRModule as IRModule
@@ -197,6 +201,7 @@ __all__ = [
     "Broadcast",
     "Buffer",
     "BufferLoad",
+    "BufferMap",
     "BufferStore",
     "Call",
     "CallEffectKind",
@@ -214,12 +219,15 @@ __all__ = [
     "FloorMod",
     "For",
     "ForKind",
+    "FunctionAttrs",
+    "FunctionPair",
     "FunctionPairs",
     "GE",
     "GT",
     "GlobalVar",
     "IRModule",
     "IfThenElse",
+    "IndexMap",
     "IntImm",
     "IterVar",
     "LE",
