@@ -1,5 +1,6 @@
 """What type checkers see of slipway.tir; written by tools/stubs.py."""
 
+from slipway.arith.script_range import ScriptRange as Range
 from slipway.blocks.from_te import create_prim_func as create_prim_func
 from slipway.blocks.index_map import IndexMap as IndexMap
 from slipway.blocks.schedule import Schedule as Schedule
@@ -63,7 +64,6 @@ from slipway.ir.expr import PrimExpr as PrimExpr
 from slipway.ir.expr import PrimExprLike
 from slipway.ir.expr import ProducerLoad as ProducerLoad
 from slipway.ir.expr import Ramp as Ramp
-from slipway.ir.expr import Range as Range
 from slipway.ir.expr import Reduce as Reduce
 from slipway.ir.expr import Select as Select
 from slipway.ir.expr import Shuffle as Shuffle
