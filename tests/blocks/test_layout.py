@@ -91,3 +91,31 @@ def test_what_is_refused(step, message):
     with pytest.raises(ScheduleError, match=message):
         step(s)
     assert s.mod is before
+
+
+def test_a_map_of_indices_is_an_object():
+    made = tir.IndexMap.from_func(lambda i, j: [i // 4, j, i % 4])
+    assert [int(i) for i in made.map_indices([9, 5])] == [2, 5, 1]
+    assert made.map_shape([16, 3]) == [4, 3, 4]
+    back = made.inverse([16, 3])
+    for i in range(16):
+        for j in range(3):
+            assert [int(x) for x in back(*made(i, j))] == [i, j]
+    rest = tir.IndexMap.from_func(lambda i, *rest: (*rest, i), ndim=3)
+    assert [int(i) for i in rest(1, 2, 3)] == [2, 3, 1]
+    with pytest.raises(ScheduleError, match="the map takes 2 indices, got 1"):
+        made(1)
+    with pytest.raises(ScheduleError, match="takes 1 indices or more, and ndim=None"):
+        tir.IndexMap.from_func(lambda i, *rest: rest)
+    with pytest.raises(ScheduleError, match="has 3 dimensions"):
+        made.map_shape([1, 2, 3])
+
+
+def test_a_map_is_taken_as_a_function_is():
+    s = schedule()
+    tiles = tir.IndexMap.from_func(lambda i, j: [i // 8, j // 4, i % 8, j % 4])
+    s.transform_layout("B", ("write", 0), tiles)
+    s.transform_block_layout("B", tir.IndexMap.from_func(lambda i, j: (i // 8, j, i % 8)))
+    assert "T.alloc_buffer((3, 4, 8, 4)" in s.mod.script()
+    assert "lambda i0, i1: (i0 // 8, i1 // 4, i0 % 8, i1 % 4,)" in str(s.trace)
+    check(s)

@@ -2,5 +2,8 @@
 
 from slipway.lazy import by_module, offer
 
-_HOMES = by_module({"slipway.arith.analyzer": "Analyzer"})
+_HOMES = {
+    **by_module({"slipway.arith.asked": "ConstIntBound ModularSet"}),
+    "Analyzer": "slipway.arith.asked:AskedAnalyzer",
+}
 __getattr__, __dir__ = offer(__name__, _HOMES, submodules=True)

@@ -7,7 +7,7 @@ _HOMES = by_module(
         "slipway.ir.op_attrs": "DictAttrs make_node reset_op_attr",
         "slipway.ir.buffer": "Buffer decl_buffer",
         "slipway.ir.custom": "register_intrin_lowering register_op_attr",
-        "slipway.ir.expr": "IterVar PrimExpr Range Var",
+        "slipway.ir.expr": "IterVar PrimExpr Var",
         "slipway.ir.function": "BaseFunc GlobalVar IRModule PrimFunc",
         "slipway.ir.node": "Node",
         "slipway.ir.text.serialize": "load_json save_json",
@@ -25,6 +25,7 @@ LATE = {
     ),
 }
 # Graphs under the names that classic scripts ask `tvm.ir` for.
+_HOMES["Range"] = "slipway.arith.script_range:ScriptRange"
 _HOMES.update(by_module({
     "slipway.relay.expr": "Op",
     "slipway.relay.types": "FuncType IncompleteType TensorType TupleType Type",

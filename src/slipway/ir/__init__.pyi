@@ -1,12 +1,12 @@
 """What type checkers see of slipway.ir; written by tools/stubs.py."""
 
+from slipway.arith.script_range import ScriptRange as Range
 from slipway.ir.buffer import Buffer as Buffer
 from slipway.ir.buffer import decl_buffer as decl_buffer
 from slipway.ir.custom import register_intrin_lowering as register_intrin_lowering
 from slipway.ir.custom import register_op_attr as register_op_attr
 from slipway.ir.expr import IterVar as IterVar
 from slipway.ir.expr import PrimExpr as PrimExpr
-from slipway.ir.expr import Range as Range
 from slipway.ir.expr import Var as Var
 from slipway.ir.function import BaseFunc as BaseFunc
 from slipway.ir.function import GlobalVar as GlobalVar

@@ -4,7 +4,7 @@ from slipway.lazy import by_module, offer
 
 _HOMES = by_module(
     {
-        "slipway.ir.expr": "IterVar Range Reduce Select SizeVar Var",
+        "slipway.ir.expr": "IterVar Reduce Select SizeVar Var",
         "slipway.ir.ops": (
             "cast floordiv floormod highest if_then_else infinity lowest max_value min_value "
             "select truncdiv truncmod"
@@ -37,5 +37,6 @@ _HOMES = by_module(
     "tensor": "slipway.te.tensor",
 }
 LATE = {"Broadcasting": ("slipway.topi.elementwise",)}  # what `a + b` of whole tensors is
+_HOMES["Range"] = "slipway.arith.script_range:ScriptRange"
 __all__ = list(_HOMES)  # what `from slipway.te import *` brings
 __getattr__, __dir__ = offer(__name__, _HOMES)

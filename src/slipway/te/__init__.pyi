@@ -1,8 +1,8 @@
 """What type checkers see of slipway.te; written by tools/stubs.py."""
 
+from slipway.arith.script_range import ScriptRange as Range
 from slipway.blocks.from_te import create_prim_func as create_prim_func
 from slipway.ir.expr import IterVar as IterVar
-from slipway.ir.expr import Range as Range
 from slipway.ir.expr import Reduce as Reduce
 from slipway.ir.expr import Select as Select
 from slipway.ir.expr import SizeVar as SizeVar

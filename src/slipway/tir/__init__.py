@@ -21,6 +21,8 @@ _HOMES = {
     "op": "slipway.ir.ops",
     "stmt": "slipway.ir.stmt",
     "trace": "slipway.te.tracing:trace",
+    "Range": "slipway.arith.script_range:ScriptRange",
+    "IndexMap": "slipway.blocks.index_map:IndexMap",
     "Schedule": "slipway.blocks.schedule:Schedule",
     "ScheduleError": "slipway.errors:ScheduleError",
     "TensorIntrin": "slipway.blocks.tensor_intrin:BlockIntrin",

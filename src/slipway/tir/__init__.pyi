@@ -1,6 +1,8 @@
 """What type checkers see of slipway.tir; written by tools/stubs.py."""
 
+from slipway.arith.script_range import ScriptRange as Range
 from slipway.blocks.from_te import create_prim_func as create_prim_func
+from slipway.blocks.index_map import IndexMap as IndexMap
 from slipway.blocks.schedule import Schedule as Schedule
 from slipway.blocks.tensor_intrin import BlockIntrin as TensorIntrin
 from slipway.errors import ScheduleError as ScheduleError
@@ -62,7 +64,6 @@ from slipway.ir.expr import PrimExpr as PrimExpr
 from slipway.ir.expr import PrimExprLike
 from slipway.ir.expr import ProducerLoad as ProducerLoad
 from slipway.ir.expr import Ramp as Ramp
-from slipway.ir.expr import Range as Range
 from slipway.ir.expr import Reduce as Reduce
 from slipway.ir.expr import Select as Select
 from slipway.ir.expr import Shuffle as Shuffle
@@ -72,6 +73,9 @@ from slipway.ir.expr import Sub as Sub
 from slipway.ir.expr import SupportsPrimExpr as SupportsPrimExpr
 from slipway.ir.expr import Var as Var
 from slipway.ir.function import BaseFunc as BaseFunc
+from slipway.ir.function import BufferMap as BufferMap
+from slipway.ir.function import FunctionAttrs as FunctionAttrs
+from slipway.ir.function import FunctionPair as FunctionPair
 from slipway.ir.function import FunctionPairs as FunctionPairs
 from slipway.ir.function import GlobalVar as GlobalVar
 from slipway.ir.function import IRModule as IRModule
@@ -197,6 +201,7 @@ __all__ = [
     "Broadcast",
     "Buffer",
     "BufferLoad",
+    "BufferMap",
     "BufferStore",
     "Call",
     "CallEffectKind",
@@ -214,12 +219,15 @@ __all__ = [
     "FloorMod",
     "For",
     "ForKind",
+    "FunctionAttrs",
+    "FunctionPair",
     "FunctionPairs",
     "GE",
     "GT",
     "GlobalVar",
     "IRModule",
     "IfThenElse",
+    "IndexMap",
     "IntImm",
     "IterVar",
     "LE",
