@@ -87,8 +87,11 @@ def _product(node: NodeView, x: Any, values: Array, scales: Array, zeros: Array)
         if more:
             edges = [(0, 0)] * (x.tensor_type.rank - 1)
             x = relay.nn.pad(x, (*edges, (0, more)))
-        exact = node.attr("accuracy_level", 0) != DATA_IN_BYTES
-        return relay.nn.block_dense(x, const(rows), name, exact)
+        if node.attr("accuracy_level", 0) == DATA_IN_BYTES:
+            return relay.nn.block_dense(x, const(rows), name)
+        # Targets that have no kernel for float data and blocks multiply with floats.
+        every = const(np.arange(len(rows), dtype=np.int32))
+        return relay.nn.dense(x, relay.nn.block_take(const(rows), every, name))
     whole = values[:, :columns].astype(np.float32)
     return relay.nn.dense(x, const((whole - zeros[:, place]) * scales[:, place]))
 
