@@ -43,6 +43,16 @@ COUNTED = """  %q = getelementptr inbounds float, ptr %a, i32 %i
   %p = getelementptr inbounds float, ptr %q, i32 %half"""
 SCALED = """  %s = shl i32 %i, 3
   %p = getelementptr inbounds i8, ptr %a, i32 %s"""
+BELOW_IT = """  %c = getelementptr inbounds float, ptr %far, i32 %i
+  %y = load float, ptr %c, align 4
+  %d = getelementptr inbounds i8, ptr %c, i32 -12
+  %g = select i1 true, ptr %c, ptr %d
+  %h = load float, ptr %g, align 4
+  %e = getelementptr inbounds i8, ptr %c, i32 8
+  %z = load float, ptr %e, align 4
+  %w = fadd float %y, %z
+  store float %w, ptr %b, align 4
+  %p = getelementptr inbounds i8, ptr %c, i32 -8"""
 READ = "\n  %x = load float, ptr %p, align 4"
 UNTIL_40 = "%more = icmp ne i32 %j, 40"
 BELOW = "%more = icmp slt i32 %j, 39"
@@ -73,6 +83,8 @@ def run(text):
         (DOWN, "0", 1, "0", 1),
         (BETWEEN, "0", 2, "0", 1),
         (BETWEEN, "%first", 2, "%n", 1),
+        (BELOW_IT, "0", 1, "0", 1),
+        (BELOW_IT, "%first", 1, "%j", 1),
         (INSIDE, "0", 1, "0", 1),
         (COUNTED, "0", 1, "0", 1),
     ],
@@ -82,6 +94,8 @@ def test_loops_give_the_same(body, start, step, result, pointers, end):
     found = step_pointers(text)
     assert found.count("phi ptr") == pointers
     assert run(found) == run(text)
+    # An offset below 0 goes into no load; that of %d is no load's.
+    assert not re.search(r"%[^d] = getelementptr.*, i32 -\d", found)
     needs_counter = result == "%j" or body in (INSIDE, COUNTED) or start == "%first"
     if end == UNTIL_40 and not needs_counter and result == "0":
         assert "phi i32" not in found

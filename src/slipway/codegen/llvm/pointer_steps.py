@@ -11,7 +11,8 @@ Here ``text``, the IR after LLVM's passes, gets a pointer for each such address:
     %j = add i32 %i, 1                                %end = icmp eq ptr %q, %last
     %end = icmp eq i32 %j, 384
 
-A loop is one block that jumps to itself, from which only one other block comes.
+It begins at the lowest address that a step takes, for loads add no offset below 0.  A loop is one
+block that jumps to itself, from which only one other block comes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 _LABEL = re.compile(r'([-\w.$]+|"[^"]*"):')
 _DEFINED = re.compile(r"  (%[-\w.$]+) = ")
@@ -27,6 +29,8 @@ _PHI = re.compile(r"  (%[-\w.$]+) = phi i32 \[ (\S+), %([-\w.$]+) \], \[ (\S+), 
 _ARITHMETIC = re.compile(r"(add|sub|mul|shl|or disjoint)((?: nuw| nsw)*) i32 ([^\s,]+), ([^\s,]+)$")
 _ADDRESS = re.compile(r"getelementptr[a-z ]* (i8|i16|i32|i64|half|float|double), ptr (\S+), "
                       r"i32 (\S+)$")  # fmt: skip
+_OFFSET = re.compile(r" = getelementptr inbounds[a-z ]* i8, ptr (%[-\w.$]+), i32 (-?\d+)$")
+_ACCESS = re.compile(r"(?: = load |  store ).*, ptr (%[-\w.$]+)")
 _TEST = re.compile(r"icmp (eq|ne) i32 ([^\s,]+), (-?\d+)$")
 _LOOP_END = re.compile(r"  br i1 (%[-\w.$]+), label %([-\w.$]+), label %([-\w.$]+)")
 _BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "half": 2, "float": 4, "double": 8}
@@ -80,6 +84,21 @@ class _Loop:
             a, b = (self.copy(x, counter, suffix, into) for x in (first, second))
             into.append(f"  {name} = {op} i32 {a}, {b}")
         return name
+
+
+class _Pointer(NamedTuple):
+    """An address of a loop, and the lowest offset from it; the loop's pointer is that far below."""
+
+    name: str
+    lowest: int
+
+    @property
+    def phi(self) -> str:
+        return f"{self.name}.low" if self.lowest else self.name
+
+    @property
+    def following(self) -> str:
+        return f"{self.name}.next"
 
 
 def step_pointers(text: str) -> str:
@@ -157,7 +176,7 @@ def _rewrite(loop: _Loop, entry: list[str]) -> None:
     """Give a loop its pointers; `entry` are the lines of the block before."""
     before: list[str] = []
     phis, steps = [], []
-    leading = ""
+    leading: _Pointer | None = None
     for number, line in enumerate(loop.lines):
         found = _DEFINED.match(line)
         address = _ADDRESS.match(line[found.end() :]) if found is not None else None
@@ -167,15 +186,15 @@ def _rewrite(loop: _Loop, entry: list[str]) -> None:
         times = loop.coefficient(index)
         if base in loop.values or not times:
             continue
-        name = found[1]
+        pointer = _Pointer(found[1], _lowest(loop, found[1]))
         stride = times * loop.step * _BYTES[element]
-        start = _address(loop, name, loop.start, ".start", before)
-        phis.append(f"  {name} = phi ptr [ {start}, %{loop.entry} ], "
-                    f"[ {name}.next, %{loop.label} ]")  # fmt: skip
-        steps.append(f"  {name}.next = getelementptr i8, ptr {name}, i32 {stride}")
-        loop.lines[number] = ""
-        leading = leading or name
-    if not leading:
+        start = _address(loop, pointer, loop.start, ".start", before)
+        phis.append(f"  {pointer.phi} = phi ptr [ {start}, %{loop.entry} ], "
+                    f"[ {pointer.following}, %{loop.label} ]")  # fmt: skip
+        steps.append(f"  {pointer.following} = getelementptr i8, ptr {pointer.phi}, i32 {stride}")
+        loop.lines[number] = _from_lowest(loop, pointer)
+        leading = leading or pointer
+    if leading is None:
         return
     _count_by_pointer(loop, leading, before)
     loop.lines = [loop.lines[i] for i in _live(loop)]
@@ -198,19 +217,47 @@ def _is_end(line: str) -> bool:
     return (" = icmp " in line and " ptr " in line) or line.startswith("  br ")
 
 
-def _address(loop: _Loop, name: str, counter: str, suffix: str, into: list[str]) -> str:
-    """Compute the address `name` outside of the loop, for a value of the counter."""
-    found = _ADDRESS.match(loop.values[name])
+def _lowest(loop: _Loop, name: str) -> int:
+    """Return the lowest offset from an address that each step reads or writes at, or 0."""
+    touched = {m[1] for line in loop.lines if (m := _ACCESS.search(line)) is not None}
+    offsets = [0]
+    for line in loop.lines:
+        found, defined = _OFFSET.search(line), _DEFINED.match(line)
+        if found is not None and found[1] == name and defined is not None and defined[1] in touched:
+            offsets.append(int(found[2]))
+    return min(offsets)
+
+
+def _from_lowest(loop: _Loop, pointer: _Pointer) -> str:
+    """Count offsets from the lowest, as loads add none below 0; return the address' own line."""
+    low = pointer.lowest
+    if not low:
+        return ""
+    for number, line in enumerate(loop.lines):
+        found = _OFFSET.search(line)
+        if found is not None and found[1] == pointer.name and int(found[2]) >= low:
+            rest = f"ptr {pointer.phi}, i32 {int(found[2]) - low}"
+            loop.lines[number] = f"{line[: found.start()]} = getelementptr inbounds nuw i8, {rest}"
+    return f"  {pointer.name} = getelementptr inbounds nuw i8, ptr {pointer.phi}, i32 {-low}"
+
+
+def _address(loop: _Loop, pointer: _Pointer, counter: str, suffix: str, into: list[str]) -> str:
+    """Compute a pointer outside of the loop, for a value of the counter."""
+    found = _ADDRESS.match(loop.values[pointer.name])
     assert found is not None
     element, base, index = found.groups()
     at = loop.copy(index, counter, suffix, into)
-    into.append(f"  {name}{suffix} = getelementptr {element}, ptr {base}, i32 {at}")
-    return f"{name}{suffix}"
+    name = f"{pointer.name}{suffix}"
+    into.append(f"  {name} = getelementptr {element}, ptr {base}, i32 {at}")
+    if not pointer.lowest:
+        return name
+    into.append(f"  {name}.low = getelementptr i8, ptr {name}, i32 {pointer.lowest}")
+    return f"{name}.low"
 
 
-def _count_by_pointer(loop: _Loop, pointer: str, before: list[str]) -> None:
+def _count_by_pointer(loop: _Loop, pointer: _Pointer, before: list[str]) -> None:
     """Let the loop end by a pointer, where its counter counts for nothing else."""
-    found = _ADDRESS.match(loop.values[pointer])
+    found = _ADDRESS.match(loop.values[pointer.name])
     assert found is not None
     span = (loop.coefficient(found[3]) or 0) * loop.step * _BYTES[found[1]]
     live = _live(loop)
@@ -230,7 +277,7 @@ def _count_by_pointer(loop: _Loop, pointer: str, before: list[str]) -> None:
     if not 0 < count < _FAR:
         return
     last = _address(loop, pointer, test[3], ".last", before)
-    loop.lines[at] = f"  {name[1]} = icmp {test[1]} ptr {pointer}.next, {last}"
+    loop.lines[at] = f"  {name[1]} = icmp {test[1]} ptr {pointer.following}, {last}"
     if not loop.outside & {loop.counter, loop.following}:
         loop.lines = [line for i, line in enumerate(loop.lines) if i not in own]
 

@@ -57,7 +57,7 @@ class Compiler:
         if b"\0" in body:
             raise RuntimeError("the text has a NUL character, where LLVM would end it")
         # Strength reduction keeps one address in a loop and forgets of the others that they do not
-        # wrap, without which no offset goes into a load of WebAssembly.
+        # wrap, without which no offset goes into a load of WebAssembly (see pointer_steps.py).
         self.llvm.set_option("slipway", f"--disable-lsr={str(head['portable']).lower()}")
         # The pass that makes Armv8.1-M's loops of hardware asserts that a predicated instruction's
         # block begins within the loop, where others have moved it before (ARMLowOverheadLoops).
