@@ -82,6 +82,11 @@ def test_a_wish_for_no_operator_is_an_error():
         choice_of(dense(), **{"schedules.force": {"nn.dens": "dense.tile"}})
 
 
+def test_a_wish_for_an_operator_that_is_not_there_changes_nothing():
+    wish = {"nn.conv2d": {"strategy": "of another model", "rows": 2}}
+    assert choice_of(dense(), **{"schedules.force": wish}).knobs == choice_of(dense()).knobs
+
+
 def test_a_record_counts_for_its_problem_alone(tmp_path):
     choice = choice_of(dense(), **{"schedules.force": {"nn.dense": {"rows": 3, "vectors": 2}}})
     path = tmp_path / "records.json"

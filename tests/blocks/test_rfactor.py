@@ -1,4 +1,4 @@
-"""rfactor of tir.Schedule: a reduction in two steps, of which the first runs side by side."""
+"""rfactor of tir.Schedule: a reduction in two steps, of which the first runs in parallel."""
 
 import numpy as np
 import pytest

@@ -80,7 +80,7 @@ def test_another_model_as_the_reference_is_told_by_its_numbers(dataset, tmp_path
     assert run(*words, "--min-sqnr", "90").exit_code == LIMIT
 
 
-def test_batches_are_filled_up_and_folders_joined(tmp_path):
+def test_batches_are_padded_and_folders_joined(tmp_path):
     """Two inputs, four rows a run, ten samples in two files: the last run has two of its own."""
     inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, (4, 3)) for n in ("a", "b")]
     outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, (4, 3))]

@@ -36,12 +36,12 @@ def assembly(target, compute):
     return build_module({"kernel": func}, target).get_source("asm")
 
 
-def greatest_of_columns(data):
+def maximum_of_columns(data):
     k = te.reduce_axis((0, 64), name="k")
     return te.compute((16,), lambda j: te.max(data[k, j], axis=k), name="B")
 
 
-def greatest_number_of_columns(data):
+def maximum_number_of_columns(data):
     k = te.reduce_axis((0, 64), name="k")
     return te.compute((16,), lambda j: te.max_of_numbers(data[k, j], axis=k), name="B")
 
@@ -88,7 +88,7 @@ def test_webassembly_has_a_choice_that_engines_make_one_instruction_of():
         lambda data: te.compute((64, 16), lambda i, j: te.max(low, data[i, j]), name="B"),
     )
     assert set(re.findall(r"f32x4\.\w+", bounded)) == {"f32x4.pmax"}
-    reduced = assembly("llvm -mtriple=wasm32", greatest_of_columns)
+    reduced = assembly("llvm -mtriple=wasm32", maximum_of_columns)
     assert set(re.findall(r"f32x4\.\w+", reduced)) == {"f32x4.max"}
 
 
@@ -98,18 +98,18 @@ def test_riscv_takes_two_for_a_bound():
 
 @pytest.mark.parametrize(("target", "word"), [(A72, "fmax"), (A7, "vmax")])
 def test_a_reduction_on_arm_is_one_instruction(target, word):
-    assert set(count(target, greatest_of_columns)) == {word}
+    assert set(count(target, maximum_of_columns)) == {word}
 
 
 @pytest.mark.parametrize(("target", "v"), [(SSE, ""), (AVX2, "v")])
 def test_a_reduction_on_x86_is_a_maximum_a_comparison_and_an_or(target, v):
-    found = count(target, greatest_of_columns)
+    found = count(target, maximum_of_columns)
     assert set(found) == {f"{v}maxps", f"{v}cmpunordps", f"{v}orps"}
     assert len(set(found.values())) == 1
 
 
 def test_a_reduction_with_masks_is_a_comparison_and_a_maximum():
-    found = count(AVX512, greatest_of_columns)
+    found = count(AVX512, maximum_of_columns)
     assert set(found) == {"vmaxps", "vcmpunordps"}
     assert found["vmaxps"] == found["vcmpunordps"]
 
@@ -119,7 +119,7 @@ def test_a_reduction_with_masks_is_a_comparison_and_a_maximum():
     [(SSE, "maxps"), (AVX512, "vmaxps"), (A72, "fmax"), (A7, "vmax"), (V, "vfmax")],
 )
 def test_where_a_nan_may_be_passed_over_a_reduction_is_one_instruction(target, word):
-    assert set(count(target, greatest_number_of_columns)) == {word}
+    assert set(count(target, maximum_number_of_columns)) == {word}
 
 
 @pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64", "c"])
@@ -143,7 +143,7 @@ def test_a_reduction_keeps_every_nan_and_infinity(target, function, dtype):
     np.testing.assert_array_equal(found, (np.max if function is te.max else np.min)(given, axis=0))
 
 
-def greatest_of(count):
+def maximum_of(count):
     """The maximum of neighbours in a row, as one expression."""
 
     def nest(data):
@@ -161,7 +161,7 @@ def greatest_of(count):
 @pytest.mark.parametrize(("count_", "tests"), [(3, 1), (5, 2), (6, 3)])
 def test_a_nest_on_x86_tests_two_at_a_time_and_the_last_not_at_all(count_, tests):
     for target, v in ((SSE, ""), (AVX2, "v"), (AVX512, "v")):
-        found = count(target, greatest_of(count_))
+        found = count(target, maximum_of(count_))
         assert found[f"{v}maxps"] * tests == found[f"{v}cmpunordps"] * (count_ - 1)
 
 

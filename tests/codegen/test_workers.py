@@ -17,6 +17,7 @@ from slipway import te
 from slipway.codegen.llvm import machine, workers
 from slipway.codegen.llvm.backend import compile_sources
 from slipway.codegen.llvm.machine import CompiledText
+from slipway.codegen.llvm.worker import Compiler
 from slipway.codegen.source import FunctionSource
 from slipway.errors import CodegenError, LoweringError
 from slipway.target import Target
@@ -374,3 +375,29 @@ def test_masks_of_vectors_on_a_core_with_hardware_loops():
     target = "llvm -mtriple=thumbv8.1m.main-none-eabihf -mcpu=cortex-m55"
     library = relay.build(relay.Function([x, y], relay.power(x, y)), target=target).lib
     assert b"fused_power" in b"".join(library.compiled.objects)
+
+
+SWITCH = """
+declare void @f(i32)
+define void @g(i32 %x) {
+  switch i32 %x, label %end [i32 0, label %a i32 1, label %b i32 2, label %c]
+a: call void @f(i32 7) br label %end
+b: call void @f(i32 11) br label %end
+c: call void @f(i32 3) br label %end
+end: ret void
+}
+""".replace(") br", ")\n  br")
+
+
+@pytest.mark.parametrize("triple", ["x86_64-linux-gnu", "wasm32", "riscv64-linux-gnu"])
+def test_what_was_compiled_before_changes_nothing(triple):
+    """WebAssembly's and RISC-V's back ends change what a switch becomes for the whole process."""
+
+    def made(*triples):
+        for one in triples:
+            head = machine._settings(Target(f"llvm -mtriple={one}")) | {"want": "part"}
+            result = compiler.answer(head, SWITCH.encode())
+        return result
+
+    compiler = Compiler()
+    assert len({made(other, triple) for other in ("x86_64-linux-gnu", "wasm32", triple)}) == 1

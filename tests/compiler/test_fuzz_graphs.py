@@ -183,7 +183,7 @@ def test_shrinking_reaches_one_operator():
     assert small.nodes[0].array.size == 1
 
 
-def test_graphs_side_by_side_have_their_own_results():
+def test_graphs_of_several_threads_have_their_own_results():
     graphs = [draw(3), draw(4)]
     both = results(merged(graphs))
     for got, want in zip(both, [r for g in graphs for r in results(g)], strict=True):

@@ -25,7 +25,7 @@ def chain(length, last="Abs", domain=""):
 
 
 @pytest.mark.parametrize("length", [1, 33, 1000])
-def test_a_chain_is_written_out(length):
+def test_a_chain_is_expanded(length):
     limit = sys.getrecursionlimit()
     mod, _ = relay.frontend.from_onnx(chain(length))
     assert str(mod["main"].body) == "abs(%x)"

@@ -11,7 +11,7 @@ from slipway.runtime.graph.graph_executor import GraphModule
 
 
 def several():
-    """Attentions side by side: masks, odd sizes, shared heads, keys in chunks."""
+    """Several attentions: masks, odd sizes, shared heads, keys in chunks."""
 
     def var(name, *shape):
         return relay.var(name, shape=shape)

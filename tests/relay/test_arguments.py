@@ -225,7 +225,7 @@ def test_dimensions_may_be_formulas():
     assert relay.TensorType((n - n + 4,)).shape == (4,)
 
 
-def test_slices_are_filled_up():
+def test_slices_are_padded():
     data = np.arange(24.0, dtype="float32").reshape(2, 3, 4)
     x = relay.var("x", shape=(2, 3, 4))
     for (begin, end, strides), expected in (

@@ -1,4 +1,4 @@
-"""Two compiled models side by side: what is the same is told so, and what is not is named."""
+"""Two compiled models compared: what is the same is told so, and what is not is named."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The NumPy references: against sums written out, and the expressions of the same name."""
+"""The NumPy references: against explicit sums, and the expressions of the same name."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_convolutions(stride, padding):
         )
 
 
-def test_one_sum_written_out():
+def test_one_explicit_sum():
     x, w = given(1, 2, 3, 3), given(1, 2, 2, 2)
     got = testing.conv2d_nchw_python(x, w, 1, 0)
     np.testing.assert_allclose(got[0, 0, 1, 0], (x[0, :, 1:3, 0:2] * w[0]).sum(), rtol=1e-5)

@@ -106,7 +106,7 @@ def test_limits_of_automatic_unrolling():
 
 @pytest.mark.parametrize("split", [1, 2, 3, 100])
 @pytest.mark.parametrize("n", [6, 7])
-def test_double_buffers_written_out(n, split):
+def test_double_buffers_unrolled(n, split):
     a = te.placeholder((n, 8), name="A")
     b = te.compute((n, 8), lambda i, j: a[i, j] + 1.0, name="B")
     c = te.compute((n, 8), lambda i, j: b[i, j] * 2.0, name="C")

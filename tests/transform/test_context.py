@@ -67,7 +67,7 @@ def kernel_text(vectorized):
         return tvm.build(schedule, [a, b], "llvm").get_source("raw")
 
 
-def test_builds_side_by_side_have_their_own_options():
+def test_builds_at_once_have_their_own_options():
     found = {}
     wanted = {flag: kernel_text(flag) for flag in (True, False)}
     assert wanted[True] != wanted[False]

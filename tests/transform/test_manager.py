@@ -154,6 +154,29 @@ def test_what_code_generators_need_cannot_be_left_out(context):
         slipway.build(*kernel(4, 8))
 
 
+class VetoAll(Veto):
+    """Leaves out every pass that is not required."""
+
+    def should_run(self, node, info):
+        return False
+
+
+@pytest.mark.parametrize(
+    "context",
+    [{"instruments": [VetoAll("")]}, {"disabled_pass": ["FuseOps", "KernelPerOp"]}],
+    ids=lambda context: next(iter(context)),
+)
+def test_operators_cannot_be_left_in_no_kernel(context):
+    """The graph's compiler took what was left for a function that calls itself."""
+    with (
+        PassContext(**context),
+        pytest.raises(LoweringError, match=r"'KernelPerOp' cannot be left out .* in no kernel"),
+    ):
+        relay.build(module(), target="llvm")
+    with PassContext(disabled_pass=["KernelPerOp"]):
+        relay.build(module(), target="llvm")
+
+
 def test_contexts_are_of_their_thread():
     seen = {}
 

@@ -192,7 +192,7 @@ def test_scores_stay_in_a_task(cpu):
     assert max(each) <= score_bytes(target)
     assert sum(each) <= 2 * score_bytes(target)
     copies = [n.buffer.size_bytes() for n in walk(kernel.body) if isinstance(n, Allocate)]
-    assert sum(copies) - sum(each) == 2 * 4 * 4096 * 64 * 4  # key and value, side by side
+    assert sum(copies) - sum(each) == 2 * 4 * 4096 * 64 * 4  # key and value, packed
 
 
 @pytest.mark.parametrize(("cpu", "few"), [("skylake-avx512", 100), ("haswell", 64)])

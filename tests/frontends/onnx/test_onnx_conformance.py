@@ -42,7 +42,7 @@ RELAXED = """
     attention_4d_causal_padded_kv_bf16 attention_4d_attn_mask_causal_bf16 attention_3d_causal_bf16
     celu_bfloat16 dft_inverse_opset19
 """.split()  # noqa: SIM905
-RELAXED_HERE = {f"{n}{e}" for n in RELAXED for e in ("", "_expanded")}  # functions written out
+RELAXED_HERE = {f"{n}{e}" for n in RELAXED for e in ("", "_expanded")}  # functions expanded
 
 
 @pytest.fixture(scope="module")

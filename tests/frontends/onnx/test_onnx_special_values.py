@@ -119,7 +119,7 @@ def test_pools_and_softmax(kind, attributes, shape):
     ],
 )
 @pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=haswell", "c"])
-def test_the_greatest_of_windows_is_numpys(shape, attributes, target):
+def test_the_maximum_of_windows_is_numpys(shape, attributes, target):
     """Not onnxruntime's: it passes a NaN over where a number follows it in the window."""
     x = few(shape, 3)
     proto = model([node("MaxPool", ["x"], ["y"], **attributes)], {"x": ("float32", shape)}, ["y"])
@@ -157,7 +157,7 @@ def test_extremes_along_an_axis_are_numpys(kind, axis, shape):
 @pytest.mark.parametrize("activation", ["Relu", "Clip", "HardSwish", "LeakyRelu"])
 @pytest.mark.parametrize("channels", [16, 5])
 def test_a_network_of_nan_has_no_class(activation, channels, target):
-    """What is fused behind a convolution keeps a NaN, to the end."""
+    """What is fused after a convolution keeps a NaN, to the end."""
     rng = np.random.default_rng(0)
     weights = {
         "w": rng.standard_normal((channels, 3, 3, 3)).astype(np.float32),

@@ -1,4 +1,4 @@
-"""A PyTorch module and its import, side by side."""
+"""A PyTorch module and its import, compared."""
 
 import warnings
 

@@ -21,7 +21,7 @@ SDPA = F.scaled_dot_product_attention
 
 
 class Ways(nn.Module):
-    """Ways to write attention, side by side, each with a query of its own."""
+    """Several ways to write attention, each with a query of its own."""
 
     def forward(self, q, k, mask):
         keep = mask > 0

@@ -21,7 +21,7 @@ def randint(low, high, *shape):
 
 
 class Several(nn.Module):
-    """Functions of the same inputs, side by side."""
+    """Several functions of the same inputs."""
 
     def __init__(self, functions):
         super().__init__()

@@ -251,7 +251,7 @@ def test_vectors_inside_of_a_step_stay_vectors_of_the_step():
 
 
 def test_values_that_are_read_twice_are_made_once():
-    """Thirty times the square of the one before: written out, that would be 2 ** 30 products."""
+    """Thirty times the square of the one before: expanded, that would be 2 ** 30 products."""
     value = A[V]
     for _ in range(30):
         value = value * value

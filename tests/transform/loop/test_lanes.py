@@ -312,7 +312,7 @@ def test_statements_that_lanes_share():
     assert made.body.value.lanes == 16
 
 
-def test_loads_at_places_that_differ_are_written_out():
+def test_loads_at_places_that_differ_are_unrolled():
     """x[v // 3]: each piece has its own shuffle, and a loop over them would have none."""
     made = in_lanes(store(A[V // 3], V), 64)
     assert not any(isinstance(n, S.For) and n.loop_var is not U for n in walk(made.body))

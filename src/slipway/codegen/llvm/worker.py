@@ -34,11 +34,14 @@ NO_LLVM = 3  # the exit status where LLVM cannot be loaded
 IDLE_S = 60.0
 _VECTOR = re.compile(r"<\d+ x ")
 _MASK = re.compile(rb"<\d+ x i1>")
+# LLVM's defaults of what back ends change for all that the process compiles later: WebAssembly and
+# RISC-V from how many cases on a switch is a table, some processors of ARM how large one may be.
+_OF_THE_PROCESS = ("--min-jump-table-entries=4", "--max-jump-table-size=4294967295")
 _Request = tuple[dict[str, Any], bytes]
 
 
 class Compiler:
-    """LLVM, and the target machines made so far."""
+    """LLVM.  What it makes of a request is the same, whatever it was asked before."""
 
     def __init__(self) -> None:
         import llvmlite.binding
@@ -47,7 +50,8 @@ class Compiler:
         self.llvm.initialize_all_targets()
         self.llvm.initialize_all_asmprinters()
         self.llvm.initialize_native_asmparser()  # for inline assembler; llvmlite has no others
-        self._machines: dict[Any, Any] = {}
+        self._key: tuple[Any, ...] | None = None
+        self._used: Any = None
 
     def answer(self, head: dict[str, Any], body: bytes) -> bytes:
         """Return what a request asks for; raises RuntimeError when LLVM refuses it."""
@@ -83,13 +87,20 @@ class Compiler:
         return made
 
     def _machine(self, head: dict[str, Any]) -> Any:
+        """Return the machine of the last request, or for another processor a new one.
+
+        A new one sets `_OF_THE_PROCESS` as its processor wants them; a used one would not again.
+        """
         key = tuple(head[name] for name in ("triple", "cpu", "features", "level", "abi"))
-        if key not in self._machines:
+        if key != self._key:
+            for option in _OF_THE_PROCESS:
+                self.llvm.set_option("slipway", option)
             triple, cpu, features, level, abi = key
-            self._machines[key] = self.llvm.Target.from_triple(triple).create_target_machine(
+            self._used = self.llvm.Target.from_triple(triple).create_target_machine(
                 cpu=cpu, features=features, opt=level, reloc="pic", codemodel="default", abiname=abi
             )
-        return self._machines[key]
+            self._key = key
+        return self._used
 
     @contextmanager
     def _module(self, parse: Any) -> Iterator[Any]:

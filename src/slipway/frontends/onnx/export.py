@@ -175,17 +175,17 @@ class _Writer:
 
     def dense(self, call: Call, given: list[str]) -> str:
         """Write data @ weight.T."""
-        turned = self._node("Transpose", [given[1]], perm=[1, 0])
-        return self._node("MatMul", [given[0], turned])
+        transposed = self._node("Transpose", [given[1]], perm=[1, 0])
+        return self._node("MatMul", [given[0], transposed])
 
     def batch_matmul(self, call: Call, given: list[str]) -> str:
         """Write products of batches."""
-        turned = [
+        transposed = [
             self._node("Transpose", [one], perm=[0, 2, 1]) if flag else one
             for one, flag in zip(given, (call.attrs.transpose_a, call.attrs.transpose_b),
                                  strict=True)
         ]  # fmt: skip
-        return self._node("MatMul", turned)
+        return self._node("MatMul", transposed)
 
     def bias_add(self, call: Call, given: list[str]) -> str:
         """Write the addition of a vector along an axis."""

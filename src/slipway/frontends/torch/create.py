@@ -13,7 +13,7 @@ from slipway.relay.dims import is_open
 from slipway.relay.expr import Expr
 from slipway.relay.op_registry import const
 
-WRITTEN_OUT = 1 << 16  # elements; a longer sequence is computed when it is needed
+MOST_FOLDED = 1 << 16  # elements; a longer sequence is computed when it is needed
 
 VALUES = {
     "zeros": 0, "zeros_like": 0, "new_zeros": 0, "ones": 1, "ones_like": 1, "new_ones": 1,
@@ -34,7 +34,7 @@ def full(node: NodeView) -> Any:
     scalar = const(np.asarray(value).astype(kind.dtype))
     if not kind.shape:
         return scalar
-    if not any(map(is_open, kind.shape)) and kind.size <= WRITTEN_OUT:
+    if not any(map(is_open, kind.shape)) and kind.size <= MOST_FOLDED:
         return const(np.full(kind.shape, scalar.array, kind.dtype))
     return relay.full(scalar, kind.shape, kind.dtype)
 

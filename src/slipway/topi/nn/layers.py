@@ -66,8 +66,8 @@ def batch_matmul(
 
 def softmax(x: Tensor, axis: int = -1) -> Any:
     """Return exp(x) divided by its sum along `axis`, computed without overflow."""
-    powers = exp(subtract(x, max_over(x, axis, keepdims=True)))
-    return divide(powers, sum_over(powers, axis, keepdims=True))
+    exponentials = exp(subtract(x, max_over(x, axis, keepdims=True)))
+    return divide(exponentials, sum_over(exponentials, axis, keepdims=True))
 
 
 def log_softmax(x: Tensor, axis: int = -1) -> Any:

@@ -32,7 +32,7 @@ from slipway.transform.graph.simplify_inference import simplify_inference
 from slipway.transform.graph.sink_reshape import sink_reshape
 from slipway.transform.graph.softplus import exact_softplus, tanh_of_softplus
 from slipway.transform.graph.split_joins import split_joins
-from slipway.transform.manager import Pass, Setting, always
+from slipway.transform.manager import Pass, Setting, always, never_missed
 from slipway.transform.verify import LAWS
 
 FunctionPass = Callable[[Function], Function]
@@ -63,6 +63,7 @@ def graph_pass(
     applies: Callable[[Setting], bool] = always,
     exact: bool = True,
     opt_level: int | None = None,
+    missed: Callable[[IRModule], str] = never_missed,
 ) -> Pass:
     """Return a function over typed relay functions as a pass.
 
@@ -74,6 +75,7 @@ def graph_pass(
         lambda module, setting: over_functions(module, lambda f: run(infer_type(f))),
         applies=applies,
         exact=exact,
+        missed=missed,
     )
 
 
@@ -109,6 +111,20 @@ def _kernel_per_op(function: Function) -> Function:
     if any(isinstance(e, Call) and isinstance(e.op, Op) for e in calls):
         return fuse_ops(function, 1)
     return function
+
+
+def _in_no_kernel(module: IRModule) -> str:
+    """Return what is wrong with a module that has operators outside of kernels; "" where none."""
+    lacking: list[Function] = []
+
+    def look(function: Function) -> Function:
+        typed = infer_type(function)
+        if _kernel_per_op(typed) is not typed:
+            lacking.append(function)
+        return function
+
+    over_functions(module, look)
+    return "operators are in no kernel, and only kernels are compiled" if lacking else ""
 
 
 def _has_branches(setting: Setting) -> bool:
@@ -155,7 +171,7 @@ def ending(ends: Ends | None = None) -> tuple[Pass, ...]:
     return (
         graph_pass("OwnOutputs", own_outputs),
         fuse(ends),
-        graph_pass("KernelPerOp", _kernel_per_op),
+        graph_pass("KernelPerOp", _kernel_per_op, missed=_in_no_kernel),
     )
 
 

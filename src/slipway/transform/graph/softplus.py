@@ -48,8 +48,8 @@ def _quotient(expr: Expr) -> Expr | None:
     make, dtype = op_registry.make, expr.tensor_type.dtype
     end, two = (op_registry.const(v, dtype) for v in (_ENDS.get(dtype, _END), 2.0))
     with op_registry.span(expr.span):
-        power = make("exp")(make("minimum")(x, end))
-        numerator = make("multiply")(power, make("add")(power, two))
+        exponential = make("exp")(make("minimum")(x, end))
+        numerator = make("multiply")(exponential, make("add")(exponential, two))
         return make("divide")(numerator, make("add")(numerator, two))  # type: ignore[no-any-return]
 
 
@@ -77,8 +77,8 @@ def softplus_argument(expr: Expr) -> Expr | None:
 
 def _exponent(expr: Expr) -> Expr | None:
     """Return y of 1 + exp(y)."""
-    power = _other(expr, "add", 1.0)
-    return power.args[0] if is_call_of(power, "exp") else None
+    exponential = _other(expr, "add", 1.0)
+    return exponential.args[0] if is_call_of(exponential, "exp") else None
 
 
 def _other(expr: Expr, name: str, value: float) -> Expr | None:
@@ -107,13 +107,13 @@ def _exact(expr: Expr) -> Expr | None:
     if not is_call_of(expr, "log"):
         return None
     (total,) = expr.args
-    power = _other(total, "add", 1.0)
-    if power is None or power.type != total.type or not is_call_of(power, "exp"):
+    exponential = _other(total, "add", 1.0)
+    if exponential is None or exponential.type != total.type or not is_call_of(exponential, "exp"):
         return None
-    falling = power.args[0]
+    falling = exponential.args[0]
     if not is_call_of(falling, "negative") or not is_call_of(falling.args[0], "abs"):
         return None
     make, one = op_registry.make, op_registry.const(1.0, total.tensor_type.dtype)
     with op_registry.span(expr.span):
-        lost = make("subtract")(power, make("subtract")(total, one))
+        lost = make("subtract")(exponential, make("subtract")(total, one))
         return make("add")(expr, lost)  # type: ignore[no-any-return]

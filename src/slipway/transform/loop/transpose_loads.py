@@ -168,7 +168,7 @@ def _load_tile(buffer: Buffer, starts: Sequence[E.PrimExpr], lets: list[Any]) ->
     # Row 4 * g + s now has, in its four number q, rows 4 * g .. 4 * g + 3 of column 4 * q + j.
     columns: dict[int, E.Var] = {}
     for position, j in enumerate((0, 2, 1, 3)):
-        blocks = _turn_fours([rows[g + position] for g in fours], lanes, pick)
+        blocks = _transpose_fours([rows[g + position] for g in fours], lanes, pick)
         columns.update((4 * q + j, block) for q, block in enumerate(blocks))
     return [columns[c] for c in range(lanes)]
 
@@ -189,7 +189,7 @@ def _zipped(rows: list[E.Var], pick: Any) -> list[E.Var]:
     return rows
 
 
-def _turn_fours(parts: list[E.Var], lanes: int, pick: Any) -> list[E.Var]:
+def _transpose_fours(parts: list[E.Var], lanes: int, pick: Any) -> list[E.Var]:
     """Transpose the fours of as many vectors as each has."""
     if len(parts) == 1:
         return parts

@@ -36,7 +36,7 @@ from slipway.transform.loop.ends import INDEX_TYPES, ends_of, guards_of
 from slipway.transform.loop.loop_partition import decided
 
 VECTOR_BYTES = 64
-WRITTEN_OUT = 16
+MOST_UNROLLED = 16
 MOST_FORMS = 256  # of stores whose lanes choose between loads; what has none runs lane by lane
 LONG_SIDE = 8  # choices
 _MOST_OF_A_TAIL = 60  # nodes of a body that is written for vectors of each length
@@ -161,12 +161,12 @@ class _Outer:
         outer, inner = Var(name + ".vec", kind), Var(name, kind)
         at = ops.add(ops.add(node.min, ops.mul(outer, lanes)), inner)
         zero = ops.const(0, kind)
-        if count <= WRITTEN_OUT and self.is_uneven(node):
+        if count <= MOST_UNROLLED and self.is_uneven(node):
             whole = S.seq(self.piece(node, n * lanes, lanes) for n in range(count))
         else:
             self.an.bind(outer, 0, count - 1)
             body = self.lanes(inner, zero, lanes, substitute(node.body, {node.loop_var: at}))
-            how = S.ForKind.UNROLLED if count <= WRITTEN_OUT else S.ForKind.SERIAL
+            how = S.ForKind.UNROLLED if count <= MOST_UNROLLED else S.ForKind.SERIAL
             whole = S.For(outer, zero, ops.const(count, kind), how, body)
         if not rest:
             return whole

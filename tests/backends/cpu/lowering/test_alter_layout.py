@@ -1,4 +1,4 @@
-"""Blocked layouts: the same values, transforms at the edges, channels filled up to vectors."""
+"""Blocked layouts: the same values, transforms at the edges, channels padded to vectors."""
 
 import numpy as np
 import pytest
@@ -125,7 +125,7 @@ def test_a_quotient_of_two_filled_values_is_plain(case):
     assert quotient.tensor_type.rank == 4
 
 
-def test_depthwise_convolutions_fill_up_their_filters(case):
+def test_depthwise_convolutions_pad_their_filters(case):
     first, lanes, more = case
     channels = first.tensor_type.shape[1]
     body = conv(relay.nn.relu(conv(relay.nn.relu(first), channels, 3, groups=channels)), more)
@@ -139,7 +139,7 @@ def test_winograd_takes_filled_data():
 
 
 @pytest.mark.parametrize("lanes", [8, 16])
-def test_winograd_fills_up_plain_data_that_no_block_divides(lanes):
+def test_winograd_pads_plain_data_that_no_block_divides(lanes):
     x = relay.var("x", shape=(1, 50, 33, 33))
     done = blocked(conv(x, 50, 3), lanes, winograd=True)
     assert "nn.contrib_conv2d_winograd_nchwc" in operators(done)
@@ -154,7 +154,7 @@ def test_joins_and_reductions_over_channels_see_no_filling(case):
     blocked(relay.max(first, axis=1, keepdims=True), lanes)
 
 
-def test_a_value_in_smaller_blocks_joins_one_that_is_filled_up():
+def test_a_value_in_smaller_blocks_joins_one_that_is_padded():
     x = relay.var("x", shape=(1, 24, 5, 5))
     wide = conv(x, 24, 3)
     depthwise = relay.nn.conv2d(x, weights(24, 1, 3, 3), padding=1, groups=24)

@@ -61,7 +61,7 @@ def merged(x):
 
 
 def attention(change=lambda s: s, before=lambda q, k: (q, k), behind=lambda p: p, rows=S):
-    """softmax(change(q k^T)) v, with the result's heads side by side again."""
+    """softmax(change(q k^T)) v, with the result's heads concatenated again."""
     q, k, v = operands(rows=rows)
     q, k = before(q, k)
     exponentials = relay.nn.softmax(change(product(q, turned(k))), axis=-1)

@@ -257,8 +257,8 @@ def _padded(data: Stored, layout: str, padding: Sequence[int]) -> Any:
         inner[layout.index(letter)] = data.value.tensor_type.shape[layout.index(letter)]
     around = 1 - np.pad(np.ones(inner, np.uint8), amounts)
     dtype = data.value.tensor_type.dtype
-    border = call_of("multiply", const(around.astype(dtype)), call_of("cast", data.zero, dtype))
-    return call_of("add", padded, border)
+    padding = call_of("multiply", const(around.astype(dtype)), call_of("cast", data.zero, dtype))
+    return call_of("add", padded, padding)
 
 
 # -- products of two computed matrices -----------------------------------------------------------

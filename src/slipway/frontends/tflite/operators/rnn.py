@@ -81,8 +81,8 @@ def sequence_rnn(node: NodeView) -> Any:
     """Data is (batch, time, inputs), or (time, batch, inputs) with time_major."""
     _need(node, 3)
     early = bool(node.option("time_major"))
-    out, state = _layer(node, 1, _turned(node[0], early))
-    return [_turned(out, early), state]
+    out, state = _layer(node, 1, _time_first(node[0], early))
+    return [_time_first(out, early), state]
 
 
 @converter("BIDIRECTIONAL_SEQUENCE_RNN")
@@ -94,19 +94,19 @@ def both_ways(node: NodeView) -> Any:
     """
     _need(node, 3)
     early = bool(node.option("time_major"))
-    data = _turned(node[0], early)
+    data = _time_first(node[0], early)
     backward, other = data, None
     if node.has(9):
-        other = _turned(node[9], early)
+        other = _time_first(node[9], early)
         if not node.has(10):
             backward, other = other, None
     one, state = _layer(node, 1, data, other=other, other_weights=10)
     two, last = _layer(node, 5, backward, other=other, other_weights=11, reverse=True)
     if node.option("merge_outputs"):
-        return [_turned(relay.concatenate([one, two], 2), early), state, last]
-    return [_turned(one, early), _turned(two, early), state, last]
+        return [_time_first(relay.concatenate([one, two], 2), early), state, last]
+    return [_time_first(one, early), _time_first(two, early), state, last]
 
 
-def _turned(value: Any, early: bool) -> Any:
+def _time_first(value: Any, early: bool) -> Any:
     """Exchange the first two axes, unless time is the first already."""
     return value if early else relay.transpose(value, (1, 0, 2))

@@ -229,7 +229,7 @@ class _Kernel:
             begin = ib.let("begin", ops.floordiv(ops.maximum(seen, 0), n))
         vectors = ib.let("vectors", ops.floordiv(last, n) + 1)
         largest = self._scores(head, start, scores, places, begin, vectors)
-        sums = self._powers(scores, largest, begin, vectors, rows)
+        sums = self._exponentials(scores, largest, begin, vectors, rows)
         self._mix(head, scores, sums, places, begin, last)
 
     def _scores(
@@ -271,7 +271,7 @@ class _Kernel:
                 v.store(largest, (r,), 0, ops.maximum(v.load(largest, (r,), 0, n), score), n)
         return largest
 
-    def _powers(
+    def _exponentials(
         self, scores: BufferVar, largest: BufferVar, begin: PrimExpr, vectors: PrimExpr, rows: int
     ) -> Any:
         """Turn scores into exponentials; return one over their sum, by row."""
@@ -285,10 +285,10 @@ class _Kernel:
             total = ib.allocate("float32", (n,), "total", scope="local")
             v.store(total, (), 0, v.zero("float32", n), n)
             with ib.for_range(begin, vectors, "t") as block:
-                power = te().exp(v.load(scores, (r,), block * n, n) - v.all(top, n))
-                power = ib.let("power", power)
-                v.store(scores, (r,), block * n, power, n)
-                v.store(total, (), 0, v.load(total, (), 0, n) + power, n)
+                exponential = te().exp(v.load(scores, (r,), block * n, n) - v.all(top, n))
+                exponential = ib.let("exponential", exponential)
+                v.store(scores, (r,), block * n, exponential, n)
+                v.store(total, (), 0, v.load(total, (), 0, n) + exponential, n)
             whole = total[0]
             for lane in range(1, n):
                 whole = whole + total[lane]

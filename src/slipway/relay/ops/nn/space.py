@@ -100,7 +100,7 @@ def space_to_batch_nd(
 
 
 def batch_to_space_nd(data: ExprLike, block_shape: ExprLike, crops: ExprLike) -> Any:
-    """Put batches back into the blocks that they are the places of, and cut the borders off."""
+    """Put batches back into the blocks that they are the places of, and cut the crops off."""
     x, own = typed(data)
     blocks = known_ints("block_shape", block_shape)
     count, total = len(blocks), 1
@@ -108,7 +108,7 @@ def batch_to_space_nd(data: ExprLike, block_shape: ExprLike, crops: ExprLike) ->
         total *= block
     if count >= own.rank or min(blocks, default=1) < 1 or own.shape[0] % total:
         raise BadArgument("block_shape", f"{blocks} does not fit {own}")
-    borders = _pairs("crops", crops, count)
+    crops_of_axes = _pairs("crops", crops, count)
     batch, sizes = own.shape[0] // total, own.shape[1:]
     parts = [*blocks, batch, *sizes]
     order = [count]
@@ -119,9 +119,9 @@ def batch_to_space_nd(data: ExprLike, block_shape: ExprLike, crops: ExprLike) ->
     order += range(2 * count + 1, len(parts))
     shape += sizes[count:]
     x = call("reshape", call("transpose", call("reshape", x, parts), order), shape)
-    begin = [0, *(a for a, _ in borders), *[0] * (len(shape) - 1 - count)]
-    end = [shape[0], *(d - b for d, (_, b) in zip(shape[1:], borders, strict=False)),
+    begin = [0, *(a for a, _ in crops_of_axes), *[0] * (len(shape) - 1 - count)]
+    end = [shape[0], *(d - b for d, (_, b) in zip(shape[1:], crops_of_axes, strict=False)),
            *shape[1 + count :]]  # fmt: skip
     if any(a >= b for a, b in zip(begin, end, strict=True)):
-        raise BadArgument("crops", f"{borders} leave nothing of {shape}")
+        raise BadArgument("crops", f"{crops_of_axes} leave nothing of {shape}")
     return call("strided_slice", x, begin, end)

@@ -41,7 +41,7 @@ Serves = Callable[[int, int], bool]
 def fuse_attention(function: Function, serves: Serves) -> Function:
     """Return `function` with attentions in one piece.
 
-    `serves(rows, value_size)` tells whether one of that many query rows is faster so.
+    `serves(rows, value_size)` says whether one of that many query rows is faster so.
     """
     fused = rewrite_counted(function, lambda expr, counts: _fuse(expr, counts, serves))
     return absorb_transposes(fused)

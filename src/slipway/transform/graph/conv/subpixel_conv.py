@@ -79,7 +79,7 @@ def _as_convolutions(call: Call, lanes: int, costs: Costs) -> Expr | None:
         if max(common) > 1:
             return _spread_apart(call, geometry, common, lanes, costs)
         if set(strides) == {1}:
-            return _turned(call, kernel.array)
+            return _as_convolution(call, kernel.array)
         if set(attrs.dilation) != {1}:
             return _split(call, geometry)
         gain = math.inf if attrs.groups == kernel.array.shape[0] else costs.subpixel_gain
@@ -90,7 +90,7 @@ def _as_convolutions(call: Call, lanes: int, costs: Costs) -> Expr | None:
         return _joined(call, kernel.array)
 
 
-def _turned(call: Call, kernel: np.ndarray[Any, Any]) -> Expr | None:
+def _as_convolution(call: Call, kernel: np.ndarray[Any, Any]) -> Expr | None:
     """Return the convolution, of the same dilation, that one of stride 1 is."""
     attrs, count = call.attrs, len(call.attrs.strides)
     reach = [d * (k - 1) for d, k in zip(attrs.dilation, kernel.shape[2:], strict=True)]

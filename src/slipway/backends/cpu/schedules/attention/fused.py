@@ -38,7 +38,7 @@ from slipway.backends.cpu.schedules.generic import (
     schedule_elementwise_stage,
 )
 from slipway.backends.cpu.schedules.matmul.lane_fma import schedule_lane_fma
-from slipway.backends.cpu.schedules.norm.exponential import EXPONENTIAL, power_of
+from slipway.backends.cpu.schedules.norm.exponential import EXPONENTIAL, exponential_of
 from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import GROUP
 from slipway.backends.stages import inline_injective, is_injective, new_schedule, shape_of, tagged
@@ -93,7 +93,7 @@ def _attention_compute(
     chunks = ceil(x.keys / length)
     full = chunks * length == x.keys
     grid = (x.batch, x.heads)
-    power = power_of(target)
+    exponential = exponential_of(target)
 
     def place(c: PrimExpr, t: Any) -> Any:
         """The key at place t of chunk c; places beyond the last key repeat it."""
@@ -135,7 +135,7 @@ def _attention_compute(
     )
 
     def element(b: PrimExpr, n: PrimExpr, c: PrimExpr, t: PrimExpr, s: PrimExpr) -> Any:
-        value = power(scores(b, n, c, t, s) - maximum(b, n, c, s))
+        value = exponential(scores(b, n, c, t, s) - maximum(b, n, c, s))
         if full:
             return value
         return te.Select(c * length + t < x.keys, value, te.const(0.0, value.dtype))
@@ -160,7 +160,7 @@ def _attention_compute(
     if chunks == 1:
         quotient = _single(sums, values)
     else:
-        quotient = _joined(grid, (maximum, sums, values), power)
+        quotient = _joined(grid, (maximum, sums, values), exponential)
 
     def result(*i: PrimExpr) -> Any:
         at = dict(zip(attrs.out_layout, i, strict=True))
@@ -228,11 +228,11 @@ def _single(sums: te.Tensor, values: te.Tensor) -> Any:
 
 
 def _join(
-    power: Callable[[Any], Any], one: Sequence[Any], two: Sequence[Any]
+    exponential: Callable[[Any], Any], one: Sequence[Any], two: Sequence[Any]
 ) -> tuple[Any, Any, Any]:
     """Join (maximum, sum, value) of two sets of keys: the lesser is scaled to the greater."""
     difference = one[0] - two[0]
-    factor = power(te.const(0.0, difference.dtype) - te.abs(difference))
+    factor = exponential(te.const(0.0, difference.dtype) - te.abs(difference))
     unit = te.const(1.0, difference.dtype)
     first = te.Select(difference < te.const(0.0, difference.dtype), factor, unit)
     second = te.Select(difference < te.const(0.0, difference.dtype), unit, factor)
@@ -244,14 +244,14 @@ def _join(
 
 
 def _joined(
-    grid: tuple[int, int], results: Sequence[te.Tensor], power: Callable[[Any], Any]
+    grid: tuple[int, int], results: Sequence[te.Tensor], exponential: Callable[[Any], Any]
 ) -> Any:
     """Several chunks: the running (maximum, sum, values) of each row, one after another."""
     maximum, sums, values = results
     *_, chunks, rows, size = shape_of(values)
     c = te.reduce_axis((0, chunks), name="chunk")
     join = te.comm_reducer(
-        partial(_join, power),
+        partial(_join, exponential),
         lambda *kinds: (te.min_value(kinds[0]), te.const(0.0, kinds[1]), te.const(0.0, kinds[2])),
         name="join",
     )

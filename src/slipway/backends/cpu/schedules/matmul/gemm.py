@@ -47,8 +47,8 @@ class PanelTile(Tile):
 def panel_tile(rows: int, columns: int, dtype: str, target: Target, lane_fma: bool) -> PanelTile:
     """Return the best panels and tile for a product of `rows` by `columns`."""
     vectors = -(-columns // vector_lanes(target, dtype))
-    by_lane = (lane_indexed_fma(target, width) for width in (4, 3, 2, 1))
-    kernel, tile = choose_kernel(by_lane if lane_fma else [fma(target)], rows, vectors)
+    indexed = (lane_indexed_fma(target, width) for width in (4, 3, 2, 1))
+    kernel, tile = choose_kernel(indexed if lane_fma else [fma(target)], rows, vectors)
     return PanelTile(tile.rows, tile.vectors, kernel.width, lane_fma)
 
 

@@ -19,18 +19,18 @@ from slipway.codegen.math.exponential import LOG2_E
 if TYPE_CHECKING:
     from slipway.target import Target
 
-EXPONENTIAL = 16  # instructions of `power`
+EXPONENTIAL = 16  # instructions of `exponential`
 _SMALLEST = -87.0  # e^-87 is the last that is a normal float32
 _BIAS, _MANTISSA = 127, 23
 _HIGH, _LOW = 0.693359375, -2.12194440054690582e-4  # log(2); n * _HIGH is exact
 
 
-def power_of(target: Target) -> Callable[[Any], Any]:
-    """Return `power`, or with strict numerics the general function, which keeps denormals."""
-    return te.exp if target.is_strict else power
+def exponential_of(target: Target) -> Callable[[Any], Any]:
+    """Return `exponential`, or with strict numerics the general function, which keeps denormals."""
+    return te.exp if target.is_strict else exponential
 
 
-def power(x: Any) -> Any:
+def exponential(x: Any) -> Any:
     """e^x for a float32 x <= 0, with 0 where it is below -87; NaN stays NaN.
 
     n = nearest(x / log(2)) and r = x - n log(2); e^x = 2^n e^r.

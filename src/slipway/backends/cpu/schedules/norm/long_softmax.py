@@ -16,7 +16,7 @@ from slipway.backends.cpu.knobs import (
     row_sum_space,
     vector_lanes,
 )
-from slipway.backends.cpu.schedules.norm.exponential import power
+from slipway.backends.cpu.schedules.norm.exponential import exponential
 from slipway.backends.cpu.schedules.norm.softmax import softmax_cost
 from slipway.backends.cpu.schedules.reduction import reduce_row
 from slipway.backends.cpu.schedules.register_tile import vector_loop
@@ -68,7 +68,7 @@ def _stages(lanes: int, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
         maximum = joined(te.max_of_numbers, maximum, end)
     exponentials = te.compute(
         (*outer, length),
-        lambda *i: power(x(*i) - maximum(*i[:-1])),
+        lambda *i: exponential(x(*i) - maximum(*i[:-1])),
         name="exponentials",
         tag="softmax_exponentials",
     )

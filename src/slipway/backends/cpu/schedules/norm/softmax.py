@@ -19,7 +19,7 @@ from slipway.backends.cpu.knobs import (
     vector_lanes,
     widest_lanes,
 )
-from slipway.backends.cpu.schedules.norm.exponential import EXPONENTIAL, power_of
+from slipway.backends.cpu.schedules.norm.exponential import EXPONENTIAL, exponential_of
 from slipway.backends.cpu.schedules.register_tile import vector_loop
 from slipway.backends.stages import extent_of, inline_injective, new_schedule, producers, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
@@ -72,10 +72,10 @@ def _stages(x: te.Tensor, target: Target, lanes: int) -> tuple[te.Tensor, te.Ten
     )
     maximum = _joined(most, lanes, te.max_of_numbers, "max")
 
-    power = power_of(target)
+    exponential = exponential_of(target)
     exponentials = te.compute(
         (*outer, length),
-        lambda *i: power(x(*i) - maximum(*i[:-1])),
+        lambda *i: exponential(x(*i) - maximum(*i[:-1])),
         name="exponentials",
         tag="softmax_exponentials",
     )

@@ -1,4 +1,4 @@
-"""Products by lane: the kernels against their references, and how their work is cut.
+"""Lane-indexed products: the kernels against their references, and how their work is cut.
 
 AArch64 has the instruction; the schedules themselves compile for any vectors of four, so they are
 checked on this machine.
@@ -11,7 +11,7 @@ import pytest
 
 from slipway import relay
 from slipway.backends.cpu.graph import panel_units
-from slipway.backends.cpu.schedules.matmul import lane_fma_rows as rows_by_lane
+from slipway.backends.cpu.schedules.matmul import lane_fma_rows as rows_lane_indexed
 from slipway.backends.cpu.schedules.matmul.gemm import panel_tile
 from slipway.backends.cpu.tile import choose_tile, lane_indexed_fma
 from slipway.backends.primitive import schedule_primitive
@@ -124,7 +124,7 @@ def test_tiles_fit_the_registers():
 @pytest.mark.usefixtures("lane_fma")
 @pytest.mark.parametrize(("depth", "block"), [(36, 12), (38, 12), (40, 8)])
 def test_product_of_eight_rows_in_lanes(depth, block, monkeypatch):
-    monkeypatch.setattr(rows_by_lane, "vector_registers", lambda target: 32)
+    monkeypatch.setattr(rows_lane_indexed, "vector_registers", lambda target: 32)
     dense = relay.nn.contrib_dense_pack(var("x", 16, depth), var("w", 3, depth, block))
     assert run(dense + var("b", 3 * block)) == "dense_pack.lane_fma_rows"
     run(dense)
@@ -139,7 +139,7 @@ def test_the_tile_that_takes_the_fewest_instructions():
     assert panel_tile(1000, 5 * 4, "float32", A72, True).width != 4
 
 
-def test_weights_of_a_step_lie_side_by_side_where_data_is_multiplied_by_lane():
+def test_weights_of_a_step_are_packed_for_lane_indexed_fma():
     v4 = Target("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v4")
     assert panel_units(A72, 4, rows=127, units=96) == 16
     assert panel_units(A72, 4, rows=128, units=100) == 16
@@ -152,7 +152,7 @@ def test_weights_of_a_step_lie_side_by_side_where_data_is_multiplied_by_lane():
     assert panel_units(A7, 4, rows=128, units=96) == 16
 
 
-def test_which_processors_multiply_by_lane():
+def test_which_processors_multiply_lane_indexed():
     assert A72.has_lane_fma
     assert A7.has_lane_fma
     # SVE takes the lane of each part of 128 bits for that part only.

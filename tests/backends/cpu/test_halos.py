@@ -18,7 +18,7 @@ from slipway.ir.visit import walk
 from slipway.target import Target
 
 # Size of the image, window, strides, dilation, padding (top, left, bottom, right).
-BORDERS = [
+PADDINGS = [
     ((9, 11), (3, 3), 1, 1, (1, 1, 1, 1)),
     ((9, 30), (3, 3), 2, 1, (1, 1, 1, 1)),
     ((6, 6), (3, 3), 2, 1, (0, 0, 1, 1)),
@@ -48,20 +48,20 @@ def conv(size, window, strides, dilation, padding, depthwise=False, images=1, la
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("border", BORDERS)
-def test_rows_of_any_border(border, monkeypatch):
+@pytest.mark.parametrize("border", PADDINGS)
+def test_rows_of_any_padding(border, monkeypatch):
     monkeypatch.setattr(conv_rows._Costs, "of_copy", lambda self: inf)
     assert run(relay.nn.relu(conv(*border)), "llvm") == "conv2d_nchwc.rows"
 
 
-@pytest.mark.parametrize("border", BORDERS)
-def test_depthwise_of_any_border(border):
+@pytest.mark.parametrize("border", PADDINGS)
+def test_depthwise_of_any_padding(border):
     body = relay.nn.relu(conv(*border, depthwise=True))
     assert run(body, "llvm") == "depthwise_nchwc.direct"
 
 
 @pytest.mark.parametrize("depthwise", [False, True])
-def test_parts_of_an_image_have_the_same_borders(depthwise):
+def test_parts_of_an_image_have_the_same_halos(depthwise):
     """On five cores, one image of a few blocks is cut between its rows."""
     target = "llvm -num-cores=5"
     run(conv((37, 19), (3, 3), 1, 1, (1, 1, 1, 1), depthwise, images=2), target)
@@ -69,7 +69,7 @@ def test_parts_of_an_image_have_the_same_borders(depthwise):
 
 
 @pytest.mark.parametrize("depthwise", [False, True])
-def test_borders_in_c(depthwise):
+def test_paddings_in_c(depthwise):
     run(conv((5, 9), (3, 3), 1, 1, (1, 1, 1, 1), depthwise, lanes=4), "c")
 
 
@@ -87,7 +87,7 @@ def test_borders_in_c(depthwise):
         ((40, 9), (3, 3), (1, 2), (0, 1, 1, 0)),
     ],
 )
-def test_pools_of_any_border(kind, strategy, ceil_mode, size, window, strides, padding):
+def test_pools_of_any_padding(kind, strategy, ceil_mode, size, window, strides, padding):
     pool = getattr(relay.nn, f"{kind}_pool2d")
     more = {"count_include_pad": True} if kind == "avg" and ceil_mode else {}
     body = pool(
