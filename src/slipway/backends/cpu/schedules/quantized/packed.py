@@ -11,7 +11,7 @@ from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
-from slipway.backends.cpu.knobs import vector_lanes
+from slipway.backends.cpu.knobs import dividing_lanes, vector_lanes
 from slipway.backends.cpu.lowering.pack_quantized import INSTRUCTIONS
 from slipway.backends.cpu.parts import positions_per_part, worth_sharing
 from slipway.backends.cpu.predict import tile_cost
@@ -23,6 +23,7 @@ from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.errors import LoweringError
 from slipway.ir.hardware import HARDWARE, HardwareIntrinsic
 from slipway.relay.ops.packed.qnn_packed import data_kind, packed_product
+from slipway.relay.ops.qnn.words import BYTES
 from slipway.te.hardware import hardware_intrinsic
 
 if TYPE_CHECKING:
@@ -153,4 +154,18 @@ def schedule_copy(schedule: te.Schedule, copy: te.Tensor, target: Target, parall
     """Copy the data row by row, in vectors of channels where they fill some."""
     stage: Any = schedule[copy]
     task = stage.op.axis[:2] if parallel else ()
-    copy_of_image(stage, vector_lanes(target, copy.dtype), task)
+    data, written = copy.op.input_tensors[0], shape_of(copy)[-1]
+    read = shape_of(data)[-1] * (BYTES if data.dtype == "int32" != copy.dtype else 1)
+    lanes = copy_lanes(min(read, written), written, vector_lanes(target, copy.dtype))
+    copy_of_image(stage, lanes, task)
+
+
+def copy_lanes(read: int, written: int, most: int) -> int:
+    """Return the lanes of the vectors that copy `read` channels to `written`, the rest zeros.
+
+    A vector that has both is made channel by channel: all 16 where 13 are read, but the last four
+    in vectors of four.
+    """
+    lanes = dividing_lanes(written, most)
+    fitting = [lanes >> half for half in range(lanes.bit_length())]
+    return min(fitting, key=lambda n: (read // n + (n if read % n else 0), -n))
