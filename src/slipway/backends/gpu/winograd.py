@@ -5,15 +5,15 @@ quarter for m = 4, but is read and written once more on either side of them::
 
     nn.conv2d(%x, w)  ->  image(batch_matmul(weights, tiles(%x)))
 
-So it is for sums that are long beside that: of many channels.  An image of float16 that is cast for
-its sums in float32 is read as it is.
+and there are two kernels more.  So it is for sums that are long beside that: of many channels.  An
+image of float16 that is cast for its sums in float32 is read as it is.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from slipway.backends.gpu.schedules.shared import GLOBAL_COST
+from slipway.backends.gpu.schedules.shared import BUSY_THREADS, GLOBAL_COST
 from slipway.relay import op_registry
 from slipway.relay.dims import is_open
 from slipway.relay.expr import Call, Constant, Expr, Function
@@ -21,6 +21,8 @@ from slipway.relay.op_registry import is_call_of
 from slipway.relay.visit import rewrite
 
 _TILES = (2, 4)
+# What a launch costs in multiply-adds: some steps of as many threads as keep a device busy.
+_LAUNCH_COST = 64 * BUSY_THREADS
 _NARROW = ("float16", "bfloat16")
 
 
@@ -43,7 +45,7 @@ def winograd_tile(images: int, channels: int, filters: int, height: int, width: 
 
     direct = 9 * images * height * width * channels * filters
     best = min(_TILES, key=cost)
-    return best if cost(best) < direct else 0
+    return best if cost(best) + 2 * _LAUNCH_COST < direct else 0
 
 
 def _rule(call: Expr) -> Expr | None:

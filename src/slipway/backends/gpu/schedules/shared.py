@@ -36,7 +36,7 @@ _DEPTHS = (8, 16)
 _LEAST = 32  # rows, columns and depth of a product that is worth a tile
 # Without a description of the device: threads that a GPU of some size keeps busy, the registers
 # that a thread has before fewer of them fit, and what an element costs beside a multiply-add.
-_BUSY_THREADS = 16384
+BUSY_THREADS = 16384
 _REGISTERS = 96
 # Registers of a block on the smallest devices with CUDA, and those of a thread beside its tile.
 _BLOCK_REGISTERS, _OTHER_REGISTERS = 32768, 48
@@ -137,7 +137,7 @@ def product_cost(sizes: Sizes, knobs: SharedKnobs) -> float:
     step += (GLOBAL_COST + _SHARED_COST) * fetched
     registers = knobs.rows * knobs.columns + knobs.rows + knobs.columns
     running = sizes.batch * across * threads
-    busy = min(1.0, running / _BUSY_THREADS) * min(1.0, _REGISTERS / registers)
+    busy = min(1.0, running / BUSY_THREADS) * min(1.0, _REGISTERS / registers)
     full = min(1.0, threads / 64)  # two warps of most devices
     return running * -(-sizes.depth // knobs.depth) * knobs.depth * step / (busy * full)
 
