@@ -18,6 +18,8 @@ import tempfile
 from math import prod
 from pathlib import Path
 
+import numpy as np
+
 import slipway as tvm
 from slipway import relay
 from slipway.target import Target
@@ -52,6 +54,12 @@ def conv(channels, size, made, window, groups=1, **attrs):
     )
 
 
+def winograd(channels, size, made):
+    weights = np.random.default_rng(0).standard_normal((made, channels, 3, 3)).astype("float32")
+    image = var("x", 1, channels, size, size)
+    return relay.nn.relu(relay.nn.conv2d(image, relay.const(weights), padding=(1, 1)))
+
+
 def attention(heads, rows, size):
     q, k, v = (var(name, heads, rows, size) for name in "qkv")
     scores = relay.nn.softmax(relay.nn.batch_matmul(q, k) * relay.const(size**-0.5))
@@ -64,6 +72,7 @@ CASES = {
     "dense 4096^3 float16": lambda: dense(4096, 4096, 4096, "float16"),
     "dense 4096^3 int8": lambda: dense(4096, 4096, 4096, "int8", "int32"),
     "conv 64x56x56 3x3": lambda: conv(64, 56, 64, 3),
+    "Winograd 64x56x56 3x3": lambda: winograd(64, 56, 64),
     "conv 256x14x14 1x1": lambda: conv(256, 14, 1024, 1),
     "conv 3x224x224 7x7 s2": lambda: conv(3, 224, 64, 7, strides=(2, 2)),
     "depthwise 96x28x28 3x3": lambda: conv(96, 28, 96, 3, groups=96),

@@ -97,3 +97,14 @@ def children_of(process):
             if int(stat.read_text().rpartition(")")[2].split()[1]) == process:
                 found.append(int(stat.parent.name))
     return found
+
+
+def test_where_no_driver_can_be_opened_the_session_goes_on(static_device):
+    """On emulated processors there is no loader for the child, and no child on some."""
+    remote = rpc.connect("127.0.0.1", static_device.port)
+    for device in (remote.cuda(0), remote.rocm(0)):
+        assert not device.exist
+        with pytest.raises(RPCError, match=r"Install |exec\.rpc_server"):
+            tvm.nd.array(np.zeros(4, "float32"), device)
+    assert not remote.ext_dev(0).exist
+    np.testing.assert_array_equal(tvm.nd.array(np.arange(4.0), remote.cpu(0)).numpy(), range(4))

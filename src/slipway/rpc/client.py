@@ -284,6 +284,14 @@ class RPCSession:
         """Return a remote Vulkan device."""
         return self.device("vulkan", index)
 
+    def rocm(self, index: int = 0) -> RemoteDevice:
+        """Return a remote AMD GPU."""
+        return self.device("rocm", index)
+
+    def ext_dev(self, index: int = 0) -> RemoteDevice:
+        """Return a remote accelerator."""
+        return self.device("ext_dev", index)
+
     def hexagon(self, index: int = 0) -> RemoteDevice:
         """Return a remote Hexagon DSP."""
         return self.device("hexagon", index)

@@ -40,6 +40,7 @@ class GpuCosts:
     - `tree_cost`: a step of a tree over a row's threads.
     - `apart_cost`: an element whose neighbours no other thread reads.
     - `barrier_cost`, `exponential_cost`: of an attention.
+    - `launch_cost`: a launch, of all threads together: 64 steps of `busy_threads`.
 
     From which sizes on something pays:
 
@@ -72,6 +73,7 @@ class GpuCosts:
     apart_cost: float = 8
     barrier_cost: float = 8
     exponential_cost: float = 8
+    launch_cost: float = 64 * 16384
 
     tile_length: int = 32
     row_length: int = 32

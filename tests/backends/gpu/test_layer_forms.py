@@ -49,7 +49,7 @@ def result(mod, x, target, where, simulator=None):
 def test_three_kernels_in_every_language(any_device, layout):
     """Tiles that stick out below and at the right, and one more so that there are fours."""
     target, simulator = run_kernels.current
-    mod, x = network(layout, 1, 33, 36, (10, 9))
+    mod, x = network(layout, 1, 65, 66, (12, 11))
     found, kernels = result(mod, x, target, any_device, simulator)
     assert kernels == 3
     wanted, _ = result(mod, x, Target("llvm -strict=1"), tvm.cpu(0))
@@ -61,9 +61,10 @@ def test_three_kernels_in_every_language(any_device, layout):
     [
         (1, 64, 64, (56, 56), 4),
         (1, 512, 512, (7, 7), 4),
-        (1, 64, 64, (6, 6), 2),  # 9 tiles of 16 elements, or 4 of 36
+        (1, 256, 256, (6, 6), 2),  # 9 tiles of 16 elements, or 4 of 36
         (1, 3, 64, (224, 224), 0),
-        (1, 64, 64, (1, 1), 0),
+        (1, 512, 512, (1, 1), 0),
+        (1, 16, 16, (32, 32), 0),  # done before two more kernels are launched
     ],
 )
 def test_long_sums_are_worth_the_transforms(images, channels, filters, size, m):
@@ -79,7 +80,7 @@ def test_long_sums_are_worth_the_transforms(images, channels, filters, size, m):
     ],
 )
 def test_others_are_computed_directly(device, target, change):
-    given = {"images": 1, "channels": 16, "filters": 16, "size": (8, 8), **change}
+    given = {"images": 1, "channels": 64, "filters": 64, "size": (13, 13), **change}
     mod, x = network("NCHW", **given)
     found, kernels = result(mod, x, Target(target, host="llvm"), device)
     assert kernels == 1
@@ -88,7 +89,7 @@ def test_others_are_computed_directly(device, target, change):
 
 
 def test_an_image_of_halves_is_read_as_it_is(device):
-    mod, x = network("NHWC", 1, 16, 16, (8, 8), "float16")
+    mod, x = network("NHWC", 1, 64, 64, (13, 13), "float16")
     found, kernels = result(mod, x, OPENCL, device)
     assert kernels == 3
     wanted, _ = result(mod, x, Target("llvm -strict=1"), tvm.cpu(0))
@@ -96,7 +97,7 @@ def test_an_image_of_halves_is_read_as_it_is(device):
 
 
 def test_a_pass_of_the_name_can_be_disabled(device):
-    mod, x = network("NCHW", 1, 32, 32, (8, 8))
+    mod, x = network("NCHW", 1, 64, 64, (13, 13))
     with tvm.transform.PassContext(opt_level=3, disabled_pass=["WinogradConv"]):
         assert result(mod, x, OPENCL, device)[1] == 1
 

@@ -5,8 +5,8 @@ quarter for m = 4, but is read and written once more on either side of them::
 
     nn.conv2d(%x, w)  ->  image(batch_matmul(weights, tiles(%x)))
 
-So it is for sums that are long beside that: of many channels.  An image of float16 that is cast for
-its sums in float32 is read as it is.
+and there are two kernels more.  So it is for sums that are long beside that: of many channels.  An
+image of float16 that is cast for its sums in float32 is read as it is.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def winograd_tile(images: int, channels: int, filters: int, height: int, width: 
 
     direct = 9 * images * height * width * channels * filters
     best = min(_TILES, key=cost)
-    return best if cost(best) < direct else 0
+    return best if cost(best) + 2 * ANY_GPU.launch_cost < direct else 0
 
 
 def _rule(call: Expr) -> Expr | None:

@@ -25,8 +25,9 @@ from slipway.ir.visit import walk
 from slipway.target import Target
 from slipway.target.capability import Capability
 
-# Words of a thread's tile with which it wants somewhat more registers than are taken by default.
-_MIDDLE_TILES = range(32, 64)
+# Words of a thread's tile with which it wants somewhat more registers than are taken by default,
+# and where matrix units, which have registers of their own order, compute it.
+_TILES, _MATRIX_TILES = range(32, 128), range(32, 64)
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class _Kernel(FunctionEmitter):
             bounds = " " + self.machine.threads.format(threads=prod(known))
             # Else the assembler may spill some registers so that another block has room.  Small
             # tiles need no more, and for large ones it would take more than they need.
-            if own_words(body) in _MIDDLE_TILES:
+            if own_words(body) in (_MATRIX_TILES if has_warp_products(body) else _TILES):
                 bounds += " " + self.machine.one_block
         attributes = f"{self.module.attributes}{bounds}"
         self.module.functions.append(
@@ -219,3 +220,8 @@ def own_words(body: S.Stmt) -> int:
     buffers = [n.buffer for n in walk(body) if isinstance(n, S.Allocate)]
     sizes = [b.size_bytes() or 0 for b in buffers if b.scope != "shared"]
     return sum(sizes) // 4
+
+
+def has_warp_products(body: S.Stmt) -> bool:
+    """Return whether matrix units compute a part of a kernel."""
+    return any(isinstance(n, E.Call) and n.op == "warp_product" for n in walk(body))
