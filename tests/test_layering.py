@@ -372,6 +372,10 @@ LATE_MODULES = {
     ("slipway.backends.micro.backend", "slipway.backends.micro"): "a kernel has no graph",
     ("slipway.codegen.snippet_objects", "slipway.codegen.c"): "few kernels bring C along",
     ("slipway.codegen.compiled", "slipway.codegen.llvm"): "what is only read is not linked",
+    (
+        "slipway.codegen.llvm.machine",
+        "slipway.codegen.llvm.pointer_steps",
+    ): "few kernels are for pages",
     ("slipway.codegen.cache", "importlib"): "versions are asked when something is compiled",
     ("slipway.compiler.export", "slipway.codegen"): "what only runs here is not linked",
     (

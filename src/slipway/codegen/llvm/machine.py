@@ -11,7 +11,6 @@ from typing import Any
 from slipway.codegen import cache
 from slipway.codegen.llvm import workers
 from slipway.codegen.llvm.module import emit_part
-from slipway.codegen.llvm.pointer_steps import step_pointers
 from slipway.target import Target
 
 LARGEST_POOL = 16  # processes at once: lowering, which feeds them, goes on in one thread
@@ -40,6 +39,8 @@ def _ask(
 ) -> bytes:
     settings = _settings(target)
     if settings["portable"] and want != "part":
+        from slipway.codegen.llvm.pointer_steps import step_pointers
+
         text = step_pointers(workers.ask("ir", text.encode(), settings, what, task).decode())
         if want == "ir":
             return text.encode()
