@@ -122,6 +122,27 @@ def test_readers_of_events_are_no_more_than_allowed(site):
         time.sleep(0.05)
 
 
+def test_readers_of_one_address_keep_no_other_out(site, monkeypatch):
+    """The oldest of the address that has most goes, and its answer ends."""
+    monkeypatch.setattr(web_feed, "MAX_READERS", 4)
+    request = b"GET /api/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+    def read(address):
+        link = socket.create_connection(("127.0.0.1", site.port), 20, source_address=(address, 0))
+        link.sendall(request)
+        return link, link.recv(12)
+
+    many = [read("127.0.0.2") for _ in range(5)]
+    assert [answer[9:] for _, answer in many] == [b"200"] * 4 + [b"503"]
+    others = [read("127.0.0.3") for _ in range(3)]
+    assert [answer[9:] for _, answer in others] == [b"200", b"200", b"503"]  # two each
+    for link, _ in many[:2]:
+        while link.recv(65536):
+            pass
+    for link, _ in many + others:
+        link.close()
+
+
 BODIES = {
     "a number": b'{"token": 5}',
     "nothing": b'{"token": null}',

@@ -24,6 +24,7 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from slipway.rpc.connections.reception import origin_of
 from slipway.rpc.farm.commands import Command, run_command
 from slipway.rpc.farm.metrics import CONTENT_TYPE, metrics_text
 from slipway.rpc.farm.remarks import MAX_NOTE, tags_of
@@ -51,8 +52,8 @@ _SHOWN_WORDS = 400
 class _Events(StreamingResponse):
     """Events for one reader, whose place is taken here and given back whatever happens."""
 
-    def __init__(self, feed: Feed) -> None:
-        reader = feed.enter()
+    def __init__(self, feed: Feed, origin: str) -> None:
+        reader = feed.enter(origin)
         if reader is None:
             raise HTTPException(503, "Too many pages are open; close some.")
         self._feed, self._reader = feed, reader
@@ -63,6 +64,13 @@ class _Events(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             self._feed.leave(self._reader)
+
+
+def _origin(request: Request) -> str:
+    client = request.client
+    if client is None:
+        return origin_of(None)
+    return origin_of((*client, 0, 0) if ":" in client.host else tuple(client))
 
 
 class Page:
@@ -106,8 +114,8 @@ class Page:
         state = {"version": VERSION, **snapshot(self._farm), "history": history(self._farm)}
         return JSONResponse(state)
 
-    async def _events(self, _request: Request) -> Response:
-        return _Events(self.feed)
+    async def _events(self, request: Request) -> Response:
+        return _Events(self.feed, _origin(request))
 
     async def _day(self, _request: Request) -> Response:
         points = self._store.day() if self._store is not None else history(self._farm)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -22,24 +23,40 @@ class Feed:
 
     def __init__(self, farm: Farm) -> None:
         self._farm = farm
-        self._readers: set[asyncio.Queue[str]] = set()
+        self._readers: dict[asyncio.Queue[str], str] = {}  # the oldest first, and whence they are
         self._wake = asyncio.Event()
         self._before: dict[str, Any] = {}
 
-    def enter(self) -> asyncio.Queue[str] | None:
-        """Return the place of one more reader, to be left by `leave`; None where all are taken."""
-        if len(self._readers) >= MAX_READERS:
+    def enter(self, origin: str = "") -> asyncio.Queue[str] | None:
+        """Return the place of one more reader, to be left by `leave`; None where all are taken.
+
+        The oldest reader of the origin that has most gives its place to one of an origin with
+        fewer: nobody's pages keep those of others out.
+        """
+        if len(self._readers) >= MAX_READERS and not self._make_room(origin):
             return None
         if not self._readers:
             self._before = self._now()
         queue: asyncio.Queue[str] = asyncio.Queue(_BACKLOG)
-        self._readers.add(queue)
+        self._readers[queue] = origin
         self._wake.set()
         return queue
 
     def leave(self, queue: asyncio.Queue[str]) -> None:
         """Give a reader's place back; again is nothing."""
-        self._readers.discard(queue)
+        self._readers.pop(queue, None)
+
+    def _make_room(self, origin: str) -> bool:
+        counts = Counter(self._readers.values())
+        ((most, count),) = counts.most_common(1)
+        if count <= counts[origin] + 1:
+            return False
+        oldest = next(queue for queue, whence in self._readers.items() if whence == most)
+        self.leave(oldest)
+        if oldest.full():
+            oldest.get_nowait()
+        oldest.put_nowait("")  # its answer ends
+        return True
 
     async def run(self) -> None:
         """Send changes until cancelled; does nothing while nobody reads."""
@@ -102,7 +119,7 @@ class Feed:
             try:
                 queue.put_nowait(text)
             except asyncio.QueueFull:
-                self._readers.discard(queue)  # it connects again, and gets the whole picture
+                self.leave(queue)  # it connects again, and gets the whole picture
 
 
 def _unfold(state: dict[str, Any]) -> dict[str, Any]:
