@@ -47,6 +47,16 @@ def test_a_long_conversation_forgets_its_first_questions(monkeypatch):
     assert "longer than the 100 positions of the caches" in " ".join(made.stderr.split())
 
 
+def test_a_question_too_long_for_the_caches_ends_nothing(monkeypatch):
+    talker = Talker()
+    monkeypatch.setattr(chat, "load", lambda *given: talker)
+    lines = "\n".join(["a" * 30, "b" * (CONTEXT + 1), "c" * 30])
+    made = CliRunner().invoke(app, ["chat", "model.gguf", "--system", "sys"], input=lines)
+    assert made.exit_code == 0, made.output
+    assert [asked[1::2] for asked in talker.asked] == [["a" * 30], ["a" * 30, "c" * 30]]
+    assert "tokens, and the caches hold 100: ask something shorter" in " ".join(made.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("option", "given"),
     [("--context", (64, "", None, None)), ("--quantise", (None, "q8_0", None, None)),

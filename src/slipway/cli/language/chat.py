@@ -67,24 +67,39 @@ def chat(
     talker = load(model, context, quantise, target, place, save)
     messages = [{"role": "system", "content": system}] if system else []
     for text in _questions(prompt):
+        question = {"role": "user", "content": text}
+        alone = [*messages[: bool(system)], question]
+        tokens = talker.encode(text) if raw else talker.chat_tokens(alone)
+        if prompt is None and len(tokens) > talker.description.context:
+            console.err.print(
+                f"That is {len(tokens)} tokens, and the caches hold {talker.description.context}: "
+                "ask something shorter, or compile with a larger --context."
+            )
+            continue
+        if not raw:
+            messages.append(question)
+            _forget_the_first(talker, messages, bool(system), max_tokens)
         if raw:
             pieces = talker.stream(text, most=max_tokens, sampling=sampling)
         else:
-            messages.append({"role": "user", "content": text})
-            _forget_the_first(talker, messages, bool(system), max_tokens)
             pieces = talker.chat(messages, most=max_tokens, sampling=sampling)
-        start = time.perf_counter()
-        answer = []
-        for piece in pieces:
-            answer.append(piece)
-            sys.stdout.write(piece)
-            sys.stdout.flush()
-        sys.stdout.write("\n")
-        seconds = time.perf_counter() - start
-        console.err.print(
-            f"{len(talker.tokens)} tokens are held after {seconds:.1f} s, prompt included"
-        )
-        messages.append({"role": "assistant", "content": "".join(answer)})
+        messages.append({"role": "assistant", "content": _printed(talker, pieces)})
+
+
+def _printed(talker: LanguageModel, pieces: Iterator[str]) -> str:
+    """Print an answer as it comes, and return it."""
+    start = time.perf_counter()
+    answer = []
+    for piece in pieces:
+        answer.append(piece)
+        sys.stdout.write(piece)
+        sys.stdout.flush()
+    sys.stdout.write("\n")
+    seconds = time.perf_counter() - start
+    console.err.print(
+        f"{len(talker.tokens)} tokens are held after {seconds:.1f} s, prompt included"
+    )
+    return "".join(answer)
 
 
 def _forget_the_first(
