@@ -22,7 +22,7 @@ from slipway.ir.node import node
 from slipway.relay.dims import is_open
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
-from slipway.relay.ops.checks import as_tuple, need_rank, need_window, pad_amounts
+from slipway.relay.ops.checks import as_tuple, need_rank, need_steps, need_window, pad_amounts
 from slipway.relay.ops.nn.windows import pad_stage
 from slipway.relay.ops.packed.winograd_transforms import FILTERINGS, Filtering, row_of
 from slipway.relay.ops.tensor.tensors import te
@@ -198,6 +198,7 @@ def image_type(attrs: ImageAttrs, products: TensorType) -> Type:
     """There must be as many tiles as the images have."""
     side = _filtering("products", attrs.tile_size, attrs.out_layout).side
     need_rank("products", products, 3)
+    need_steps("size", attrs.size, 3)
     n, height, width = attrs.size
     rows, columns = _tiles(height, width, attrs.tile_size)
     first = attrs.out_layout == "NCHW"
