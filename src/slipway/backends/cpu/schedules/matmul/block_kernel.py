@@ -7,7 +7,7 @@ for one, all vectors of the tile at once, whose weights are one stream from memo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from slipway import dtypes, te
@@ -126,22 +126,13 @@ class _Kernel:
 
     def _rows(self, tile: PrimExpr) -> None:
         """Compute all rows of a tile of outputs: many in vectors one by one, few all at once."""
-        ib = self.ib
-        done: Any = 0
-        left: Any = self.rows
-        sizes = [t for t in (self.tile, 4, 1) if t <= self.tile]
-        for at, size in enumerate(dict.fromkeys(sizes)):
-            if at and isinstance(left, int) and left == 0:
-                break
-            count = left // size
-            together = self.vectors if size == 1 else max(1, min(self.vectors, 8 // size))
-            first = done
-            with (
-                ib.for_range(0, self.vectors // together, "part") as part,
-                ib.for_range(0, count, "rows") as block,
-            ):
-                self._product(tile, part * together, together, first + block * size, size)
-            done, left = done + count * size, left - count * size
+        for part, together, row, size in row_tiles(
+            self.ib, self.rows, self.tile, self.vectors, self._together
+        ):
+            self._product(tile, part, together, row, size)
+
+    def _together(self, size: int) -> int:
+        return int(self.vectors) if size == 1 else max(1, min(int(self.vectors), 8 // size))
 
     def _product(
         self, tile: PrimExpr, first: PrimExpr, together: int, row: PrimExpr, rows: int
@@ -229,3 +220,26 @@ class _Kernel:
             like = dtypes.with_lanes(self.entry.b_dtype, 4 * self.lanes)
             word = E.Call(like, "reinterpret", (word,))
         return self.entry.call(data, word, total)
+
+
+def row_tiles(
+    ib: builder.IRBuilder, rows: Any, tile: int, vectors: int, together: Callable[[int], int]
+) -> Iterator[tuple[Any, int, Any, int]]:
+    """Open the loops over whole tiles of rows, the rest four at a time, and one by one.
+
+    Yields within each a first vector of outputs, how many, a first row, and how many; `together`
+    says the vectors for so many rows.
+    """
+    done: Any = 0
+    left = rows
+    for at, size in enumerate(dict.fromkeys(t for t in (tile, 4, 1) if t <= tile)):
+        if at and isinstance(left, int) and left == 0:
+            break
+        count, width = left // size, together(size)
+        first = done
+        with (
+            ib.for_range(0, vectors // width, "part") as part,
+            ib.for_range(0, count, "rows") as block,
+        ):
+            yield part * width, width, first + block * size, size
+        done, left = done + count * size, left - count * size

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from slipway import dtypes, te
+from slipway.backends.cpu.schedules.matmul.block_kernel import row_tiles
 from slipway.ir import builder, ops
 from slipway.ir import expr as E
 from slipway.ir.expr import PrimExpr
@@ -69,22 +70,13 @@ class _FloatKernel:
 
     def _rows(self, tile: PrimExpr) -> None:
         """Compute all rows of a tile of outputs: whole tiles of rows, four at a time, one."""
-        ib = self.ib
-        done: Any = 0
-        left: Any = self.rows
-        sizes = [t for t in (self.tile, 4, 1) if t <= self.tile]
-        for at, size in enumerate(dict.fromkeys(sizes)):
-            if at and isinstance(left, int) and left == 0:
-                break
-            count = left // size
-            together = max(1, min(self.vectors, 4 // size))
-            first = done
-            with (
-                ib.for_range(0, self.vectors // together, "part") as part,
-                ib.for_range(0, count, "rows") as block,
-            ):
-                self._product(tile, part * together, together, first + block * size, size)
-            done, left = done + count * size, left - count * size
+        for part, together, row, size in row_tiles(
+            self.ib, self.rows, self.tile, self.vectors, self._together
+        ):
+            self._product(tile, part, together, row, size)
+
+    def _together(self, size: int) -> int:
+        return max(1, min(int(self.vectors), 4 // size))
 
     def _product(
         self, tile: PrimExpr, first: PrimExpr, together: int, row: PrimExpr, rows: int
