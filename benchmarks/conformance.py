@@ -17,7 +17,7 @@ compiler for static shapes needs; then with every input of at most one axis pinn
 of a Resize, the depth of a OneHot).  All three counts are printed.
 
 A record is a file of one line for each case.  A run that finds one leaves out the cases that it
-holds, so that a long run may be stopped, and one that a driver ended goes on behind the case
+holds, so that a long run may be stopped, and one that a driver ended goes on after the case
 that did it, which counts as failed.  With `--beside`, each case that does not pass runs on a second
 engine too, and those that pass there are told.
 """

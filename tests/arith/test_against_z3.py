@@ -233,7 +233,7 @@ def test_verdicts_on_loops_with_open_ends_are_right(part):
 
 
 def test_a_wrong_claim_is_refuted():
-    """The oracle can say no: bounds that are too close by one, a verdict turned over."""
+    """The oracle can say no: lower bounds that are too high by one."""
     refuted = 0
     for draw, ends in draws(0):
         an, expr, meaning = analyzer(ends), draw.whole(2), Meaning(ends)

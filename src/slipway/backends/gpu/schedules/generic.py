@@ -103,6 +103,22 @@ def bind_elements(
     return thread
 
 
+def bind_tiles(
+    stage: te.Stage, axes: Sequence[te.IterVar], inner: Sequence[te.IterVar], tiles: int,
+    problem: Problem, threads: int,
+) -> te.IterVar:  # fmt: skip
+    """Give a thread each step of `axes`, and it the loops of `inner`; return the threads' axis."""
+    stage.reorder(*axes, *inner)
+    threads = min(threads, most_threads(problem.target), tiles)
+    block, thread = stage.split(stage.fuse(*axes), factor=threads, tail="guard")
+    bind_blocks(stage, block, -(-tiles // threads), most_blocks(problem.target))
+    stage.bind(thread, te.thread_axis("threadIdx.x"))
+    for axis in inner:
+        stage.unroll(axis)
+    bound: te.IterVar = thread
+    return bound
+
+
 def bind_blocks(stage: te.Stage, block: te.IterVar, count: int, most: int | None) -> None:
     """Bind an axis of `count` steps to blocks along x, and along y where x has not so many."""
     if most is not None and count > most:

@@ -13,10 +13,9 @@ from math import prod
 from typing import Any
 
 from slipway import te
-from slipway.backends.gpu.limits import most_blocks, most_threads
 from slipway.backends.gpu.schedules.generic import (
     ThreadKnobs,
-    bind_blocks,
+    bind_tiles,
     only_reader,
     readers_of,
     schedule_elements,
@@ -150,13 +149,4 @@ def _bind_tiles(
             inner.append(step)
         outer.append(axis)
     tiles = prod(extent_of(axis) for axis in stage.op.axis) // (knobs.rows * knobs.columns)
-    stage.reorder(*outer, *inner)
-    fused = stage.fuse(*outer)
-    threads = min(knobs.threads, most_threads(problem.target), tiles)
-    block, thread = stage.split(fused, factor=threads, tail="guard")
-    bind_blocks(stage, block, -(-tiles // threads), most_blocks(problem.target))
-    stage.bind(thread, te.thread_axis("threadIdx.x"))
-    for axis in inner:
-        stage.unroll(axis)
-    bound: te.IterVar = thread
-    return bound
+    return bind_tiles(stage, outer, inner, tiles, problem, knobs.threads)

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from math import prod
 
 from slipway import te
-from slipway.backends.gpu.limits import most_blocks
 from slipway.backends.gpu.schedules.generic import (
     ThreadKnobs,
-    bind_blocks,
+    bind_tiles,
     only_reader,
     readers_of,
     schedule_elements,
@@ -43,7 +42,7 @@ def schedule_winograd_tiles(
     stage = schedule[anchor]
     elements, *matrix = stage.op.axis
     _, *extents = shape_of(anchor)
-    place = _bind_tiles(stage, matrix, [elements], prod(extents), problem, knobs)
+    place = bind_tiles(stage, matrix, [elements], prod(extents), problem, knobs.threads)
     if isinstance(image.op, te.PlaceholderOp):
         image = schedule.cache_read(image, "local", [half])
     for tensor in (half, image):
@@ -77,27 +76,11 @@ def schedule_winograd_image(
         axes[k], step = stage.split(axes[k], factor=m, tail="guard")
         inner.append(step)
         tiles = tiles // shape[k] * -(-shape[k] // m)
-    place = _bind_tiles(stage, axes, inner, tiles, problem, knobs)
+    place = bind_tiles(stage, axes, inner, tiles, problem, knobs.threads)
     part = schedule.cache_read(products, "local", [rest])
     for tensor in (rest, part):
         _keep(schedule, tensor, stage, place)
     return schedule
-
-
-def _bind_tiles(
-    stage: te.Stage, axes: Sequence[te.IterVar], inner: Sequence[te.IterVar], tiles: int,
-    problem: Problem, knobs: ThreadKnobs,
-) -> te.IterVar:  # fmt: skip
-    """Give a thread each step of `axes`, and it the loops of `inner`; return the threads' axis."""
-    stage.reorder(*axes, *inner)
-    threads = min(knobs.threads, tiles)
-    block, thread = stage.split(stage.fuse(*axes), factor=threads, tail="guard")
-    bind_blocks(stage, block, -(-tiles // threads), most_blocks(problem.target))
-    stage.bind(thread, te.thread_axis("threadIdx.x"))
-    for axis in inner:
-        stage.unroll(axis)
-    bound: te.IterVar = thread
-    return bound
 
 
 def _keep(schedule: te.Schedule, tensor: te.Tensor, stage: te.Stage, place: te.IterVar) -> None:
