@@ -317,7 +317,7 @@ class Schedule:
         """Let the extents of a sum of products be multiples of `padding`, one for each axis.
 
         What it reads is padded with zeros by blocks before it, ``A_pad``; what it writes is copied
-        out by one behind it.  A 0 in `padding` says that all are numbers to add, as in TVM 0.10.
+        out by one after it.  A 0 in `padding` says that all are numbers to add, as in TVM 0.10.
         """
         self._set(pad_einsum(self.func.body, self._leaf(block), padding))
 

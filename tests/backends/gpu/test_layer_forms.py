@@ -125,7 +125,7 @@ def test_products_in_shared_memory_take_operands_either_way(simulators, name, on
 
 
 def layer(rows, depth, columns, target, dtype="float32", knobs=None):
-    """Compile a layer with a relu behind it; return it and its weights."""
+    """Compile a layer with a relu after it; return it and its weights."""
     weights = random(columns, depth).astype(dtype)
     x = relay.var("x", shape=(rows, depth), dtype=dtype)
     body = relay.nn.relu(relay.nn.dense(x, relay.const(weights)))

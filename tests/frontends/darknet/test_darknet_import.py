@@ -315,7 +315,7 @@ def test_weights_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"ends before the weights of net.cfg, line \d+"):
         load_network(cfg, weights)
     weights.write_bytes(whole + bytes(4))
-    with pytest.warns(UserWarning, match="4 bytes behind the weights"):
+    with pytest.warns(UserWarning, match="4 bytes after the weights"):
         load_network(cfg, weights)
     with pytest.raises(ModelError, match="cannot be read: No such file"):
         load_network(cfg, tmp_path / "none.weights")

@@ -18,7 +18,7 @@ class DarknetLayer:
     """One layer; the names are those of Darknet's ``struct layer``.
 
     `h`, `w` and `c` are those of its input.  `pad` counts the rows before the first one; those
-    behind the last follow from `out_h`.
+    after the last follow from `out_h`.
     """
 
     type: LAYERTYPE

@@ -76,7 +76,7 @@ def read_weights(path: Path, layers: list[DarknetLayer]) -> None:
     left = len(reader.contents) - reader.at
     if left:
         warnings.warn(
-            f"{reader.name} has {left:,} bytes behind the weights of the last layer; it may belong "
+            f"{reader.name} has {left:,} bytes after the weights of the last layer; it may belong "
             "to another .cfg file",
             UserWarning,
             stacklevel=3,
