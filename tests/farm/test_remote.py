@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -380,11 +381,11 @@ def test_a_stopped_server_that_nobody_waits_for_is_not_waited_for(tmp_path):
     folder, tools = tmp_path / place.FOLDER, tmp_path / "tools"
     folder.mkdir()
     tools.mkdir()
-    (tools / "sleep").write_text(f'#!/bin/sh\necho >>"{tmp_path}/slept"\nexec /bin/sleep "$@"\n')
-    (tools / "sleep").chmod(0o755)
-    server = subprocess.Popen(
-        ["/bin/sh", "-c", "# slipway-server\nread line"], stdin=subprocess.PIPE
+    (tools / "sleep").write_text(
+        f'#!/bin/sh\necho >>"{tmp_path}/slept"\nexec "{shutil.which("sleep")}" "$@"\n'
     )
+    (tools / "sleep").chmod(0o755)
+    server = subprocess.Popen(["sh", "-c", "# slipway-server\nread line"], stdin=subprocess.PIPE)
     (folder / "pid").write_text(str(server.pid))
     environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
     subprocess.run(["sh", "-c", place.STOPPED], cwd=tmp_path, env=environment, check=True)
