@@ -377,13 +377,20 @@ LATE_MODULES = {
         "slipway.codegen.llvm.pointer_steps",
     ): "few kernels are for pages",
     ("slipway.codegen.cache", "importlib"): "versions are asked when something is compiled",
-    ("slipway.compiler.export", "slipway.codegen"): "what only runs here is not linked",
+    ("slipway.compiler.artifact.export", "slipway.codegen"): "what only runs here is not linked",
     (
-        "slipway.compiler.export",
+        "slipway.compiler.artifact.export",
         "slipway.runtime.libraries.library",
     ): "what only runs here is not linked",
+    (
+        "slipway.compiler.artifact.export",
+        "slipway.compiler.artifact.web",
+    ): "most targets are no WebAssembly",
     ("slipway.compiler.relay_build", "slipway.compiler.aot"): "most models are no program",
-    ("slipway.compiler.web", "slipway.toolchain.web_runtime"): "most targets are no WebAssembly",
+    (
+        "slipway.compiler.artifact.web",
+        "slipway.toolchain.web_runtime",
+    ): "most targets are no WebAssembly",
     ("slipway.deploy.model", "slipway.compiler"): "most models only run",
     ("slipway.deploy.model", "slipway.deploy.device"): "the same",
     ("slipway.deploy.model", "slipway.inspect"): "the same",

@@ -1,7 +1,6 @@
-"""The graph that an executor runs: kernels in order, with every tensor's storage.
+"""From relay to the graph that an executor runs, and every tensor's storage.
 
-`build_graph` reads an optimised, fused relay function; `plan_storage` plans the memory.  Nothing
-here knows how kernels are compiled: a kernel is a primitive relay function under a name.
+`build_graph` reads an optimised, fused relay function; `plan_storage` plans the memory.
 """
 
 from __future__ import annotations
@@ -11,83 +10,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from slipway.compiler.memory_plan import Block, Plan, plan
+from slipway.compiler.model_graph import NOP, GraphNode, ModelGraph, TensorRef
 from slipway.compiler.open_sizes import check_open, largest_bytes, no_input_tells
 from slipway.errors import LoweringError
 from slipway.ir.structural import structural_hash
 from slipway.relay.dims import SymbolDim, told_by
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
-from slipway.relay.meaning import NO_MEANINGS, Meanings
 from slipway.relay.narrowed import unread_sizes
 from slipway.relay.op_registry import call_definition, is_call_of, is_primitive
 from slipway.relay.types import TensorType, flatten
 from slipway.relay.visit import post_order
 
 RESHAPES = ("reshape", "squeeze", "expand_dims", "nn.batch_flatten")
-NOP = "__nop"
-COPY = "__copy"  # from one device to another
 MAX_RANK = 16  # of tensors at run time: crt/include/slipway/tensor.h
 _LONGEST_NAME = 80
-
-
-@dataclass(frozen=True)
-class TensorRef:
-    """Output `index` of node `node`."""
-
-    node: int
-    index: int = 0
-
-
-@dataclass(frozen=True)
-class GraphNode:
-    """A model input or parameter (`function` empty), a kernel call, or a reshape in place (NOP).
-
-    `layer` names the model's own node that the kernel's main operator came from, `layers` all
-    nodes that the kernel computes something of.
-    """
-
-    name: str
-    function: str
-    inputs: tuple[TensorRef, ...]
-    types: tuple[TensorType, ...]
-    layer: str = ""
-    layers: tuple[str, ...] = ()
-
-    @property
-    def calls_kernel(self) -> bool:
-        """Return whether it runs code: reshapes in place and copies between devices do not."""
-        return self.function not in ("", NOP, COPY)
-
-
-@dataclass
-class ModelGraph:
-    """A whole model: nodes in execution order, inputs and parameters first."""
-
-    nodes: list[GraphNode] = field(default_factory=list)
-    inputs: list[str] = field(default_factory=list)
-    params: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
-    outputs: list[TensorRef] = field(default_factory=list)
-    output_names: tuple[str, ...] = ()  # of all outputs, where the model names them
-    names_fields: bool = False  # whether those are the outputs' names in C too
-    meanings: Meanings = NO_MEANINGS  # scales and labels, where its file tells them
-    input_values: dict[str, dict[str, Any]] = field(default_factory=dict)  # see input_values.py
-    kernels: dict[str, Function] = field(default_factory=dict)
-    states: list[str] = field(default_factory=list)  # inputs that a run writes: compiler/states.py
-    initial: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)  # of states, not zeros
-    held: dict[TensorRef, TensorRef] = field(default_factory=dict)  # result -> the state's input
-    devices: list[int] = field(default_factory=list)  # kind, of each node; empty: one device
-    kernel_devices: dict[str, int] = field(default_factory=dict)  # where `devices` are given
-
-    def type_of(self, ref: TensorRef) -> TensorType:
-        """Return the type of one tensor."""
-        return self.nodes[ref.node].types[ref.index]
-
-    def memory_of(self, ref: TensorRef, known: Mapping[TensorRef, TensorRef]) -> TensorRef:
-        """Return the tensor whose memory `ref` lies in; `known` has those of earlier nodes."""
-        node = self.nodes[ref.node]
-        return known[node.inputs[0]] if node.function == NOP else self.held.get(ref, ref)
 
 
 def build_graph(

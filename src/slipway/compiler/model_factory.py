@@ -10,14 +10,16 @@ from typing import Any
 
 from slipway.backends.backend import backend_of
 from slipway.codegen.compiled import CompiledModule
+from slipway.compiler.artifact.export import export
+from slipway.compiler.artifact.parts import ModelParts
+from slipway.compiler.artifact.system_library import with_runtime
 from slipway.compiler.cost import kernel_cost
-from slipway.compiler.export import ModelParts, export
-from slipway.compiler.graph import ModelGraph, StoragePlan
+from slipway.compiler.graph import StoragePlan
 from slipway.compiler.imported import with_imports
 from slipway.compiler.input_values import scale_of
+from slipway.compiler.model_graph import ModelGraph
 from slipway.compiler.open_sizes import formula_of, largest_bytes, largest_shape, open_sizes
 from slipway.compiler.operator_module import OperatorModule
-from slipway.compiler.system_library import with_runtime
 from slipway.errors import ArtifactError
 from slipway.ir.function import BaseFunc, IRModule
 from slipway.relay.backend import Executor, Runtime

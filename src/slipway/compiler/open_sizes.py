@@ -7,17 +7,15 @@ extent on each axis.  The executor evaluates the formulas once for each new size
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from slipway import dtypes
+from slipway.compiler.model_graph import ModelGraph
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.relay.dims import ANY, SymbolDim, is_open, range_text, told_by
 from slipway.relay.types import TensorType
 from slipway.runtime.graph.graph_sizes import MAX_DEPTH, Formula, OpenSize
-
-if TYPE_CHECKING:
-    from slipway.compiler.graph import ModelGraph
 
 _LARGEST = (1 << 31) - 1  # elements of a tensor that kernels index with 32 bits
 _TOKENS: Mapping[type, str] = {

@@ -8,10 +8,11 @@ from typing import Any
 
 from slipway.backends.backend import backend_of, compile_target
 from slipway.codegen.names import check_names
-from slipway.compiler.graph import ModelGraph, build_graph, plan_storage
+from slipway.compiler.graph import build_graph, plan_storage
 from slipway.compiler.input_values import input_values
 from slipway.compiler.kernels import compile_kernels
 from slipway.compiler.model_factory import ModelFactory, device_alignment
+from slipway.compiler.model_graph import ModelGraph
 from slipway.compiler.optimize import optimize
 from slipway.compiler.several_devices.compiled import compile_over
 from slipway.compiler.several_devices.graphs import graph_over, has_control_flow

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from slipway.compiler.graph import COPY, GraphNode, ModelGraph, TensorRef, build_graph
+from slipway.compiler.graph import build_graph
+from slipway.compiler.model_graph import COPY, GraphNode, ModelGraph, TensorRef
 from slipway.compiler.optimize import INLINE, optimize
 from slipway.compiler.several_devices.placement import (
     CONTROL,
