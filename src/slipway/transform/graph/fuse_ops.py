@@ -325,6 +325,10 @@ class _Kernels:
             if len(root.members) == 1 and not _is_operator(node.expr):
                 self.outer[id(node.expr)] = rebuild(node.expr, self._outside)
                 continue
+            if self._is_field_from_outside(node):
+                self.outer[id(node.expr)] = rebuild(node.expr, self._outside)
+                self.inner[id(node.expr)] = self._parameter(root, node.expr)
+                continue
             self.inner[id(node.expr)] = rebuild(node.expr, partial(self._inside, root))
             if node is root:
                 self.outer[id(node.expr)] = self._kernel(root)
@@ -341,6 +345,21 @@ class _Kernels:
             return child  # a scalar constant
         if source.root() is root:
             return self.inner[id(child)]
+        return self._parameter(root, child)
+
+    def _is_field_from_outside(self, node: _Node) -> bool:
+        """Return whether a kernel would take a tuple for the sake of one of its tensors.
+
+        It takes the tensor: kernels of different fields are one kernel then, and the tensors
+        that it does not read need not be kept for it.
+        """
+        field = node.expr
+        if not isinstance(field, TupleGetItem) or node is node.root():
+            return False
+        source = self.graph.of.get(id(field.tuple_value))
+        return source is None or source.root() is not node.root()
+
+    def _parameter(self, root: _Node, child: Expr) -> Expr:
         params = self.params.setdefault(root.index, {})
         if id(child) not in params:
             params[id(child)] = (Var(f"p{len(params)}", child.checked_type), child)
