@@ -10,7 +10,8 @@ kind that can follow it:
 - a convolution (OUT_ELEMWISE_FUSABLE) takes elementwise and broadcast consumers of its shape;
 - elementwise and broadcast operators go into injective consumers, reductions, and kernels of
   convolutions that they follow;
-- injective ones go into injective consumers; tuples into the concatenation that reads them.
+- injective ones go into injective consumers; tuples into the concatenation that reads them, unless
+  that joins so many tensors that each had better be copied (`is_wide`).
 
 Where a consumer reads each element many times, as a broadcast does, what is costly and what follows
 it up to there is a kernel of its own.
@@ -31,7 +32,7 @@ from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleG
 from slipway.relay.op_registry import OpPattern
 from slipway.relay.types import TensorType, flatten
 from slipway.relay.visit import children, post_order, rebuild
-from slipway.transform.graph.split_joins import MOST
+from slipway.transform.graph.split_joins import MOST, is_wide
 
 # Deeper kernels would nest expressions beyond what recursive passes bear, and gain nothing.
 MAX_DEPTH = 48
@@ -263,6 +264,8 @@ def _common_dominator(one: _Node, two: _Node) -> tuple[_Node | None, OpPattern]:
 
 
 def _pattern(expr: Expr) -> OpPattern:
+    if is_wide(expr):
+        return OpPattern.OPAQUE
     if isinstance(expr, Call) and isinstance(expr.op, Op):
         return op_registry.get(expr.op.name).pattern
     if isinstance(expr, Tuple):
