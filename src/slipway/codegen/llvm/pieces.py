@@ -57,14 +57,14 @@ def _is_plain(statement: S.Stmt) -> bool:
 
 def emit_piece(emitter: Any, piece: tuple[S.Stmt, ...]) -> None:
     """Emit the statements as a function of what they use, and the call of it."""
-    if not all(map(_is_plain, piece)):
-        for statement in piece:
+    whole = S.SeqStmt(piece)
+    variables: list[E.Var] = captured(whole)
+    if not all(map(_is_plain, piece)) or sum(v.dtype == "handle" for v in variables) > MOST:
+        for statement in piece:  # what is inside of it may be long, too
             emitter.stmt(statement)
         return
     emitter.new_statement()
     emitter.pieces += 1
-    whole = S.SeqStmt(piece)
-    variables: list[E.Var] = captured(whole)
     inner = emitter.inner(f"{emitter.name}.piece{emitter.pieces}", variables)
     text = inner.parameters(variables, noalias=emitter.noalias)
     inner.widen_scalars(variables)
