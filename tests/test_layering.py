@@ -70,6 +70,7 @@ RE_EXPORTS = (
     "slipway.nd",
     "slipway.parser",
     "slipway.relay",
+    "slipway.relay.backend.contrib.*",
     "slipway.relay.build_module",
     "slipway.relay.frontend",
     "slipway.relay.qnn",

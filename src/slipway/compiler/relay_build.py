@@ -16,7 +16,11 @@ from slipway.compiler.model_graph import ModelGraph
 from slipway.compiler.optimize import optimize
 from slipway.compiler.several_devices.compiled import compile_over
 from slipway.compiler.several_devices.graphs import graph_over, has_control_flow
-from slipway.compiler.several_devices.targets import fallback_device, several_targets
+from slipway.compiler.several_devices.targets import (
+    fallback_device,
+    several_targets,
+    without_accelerators,
+)
 from slipway.compiler.states import State, bind_states
 from slipway.errors import TargetError, defects_named
 from slipway.ir.function import IRModule
@@ -56,6 +60,7 @@ def build(
     Raises TargetError, TypeInferenceError, LoweringError or CodegenError; an error inside one
     kernel names the kernel.  InternalError is a defect of the compiler.
     """
+    target = without_accelerators(target)
     several = several_targets(target, target_host)
     chosen = several[1] if several else compile_target(target, target_host)
     check_names([f"tvmgen_{mod_name}"], chosen)

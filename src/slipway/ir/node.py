@@ -24,6 +24,9 @@ from slipway.lazy import Late
 N = TypeVar("N", bound="Node")
 
 NODE_CLASSES: dict[str, type[Node]] = {}
+# Values in fields that are no nodes, and stand where integers do: name in JSON -> class, which has
+# `record`, what it is made of, and is made by a call with that.
+INTEGER_LIKE: dict[str, type[Any]] = {}
 _MISSING = object()
 _NO_NODES = {"str", "int", "float", "bool", "tuple[int, ...]"}
 

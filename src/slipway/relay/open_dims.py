@@ -91,7 +91,7 @@ def _unified(rule: Rule, types: Sequence[Type]) -> Type | None:
     """
     leaves = _all_flat(types)
     unknown = sum(d is ANY for leaf in leaves for d in leaf.shape)
-    known = sorted({d for leaf in leaves for d in leaf.shape if type(d) is int and d > 0})
+    known = sorted({d for leaf in leaves for d in leaf.shape if isinstance(d, int) and d > 0})
     if not 1 <= unknown <= MOST_UNIFIED or not 1 <= len(known) <= MOST_UNIFIED:
         return None
     choices = product(range(len(known) + 1), repeat=unknown)
