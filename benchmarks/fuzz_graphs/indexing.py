@@ -93,10 +93,10 @@ def _scatter_elements(attrs, x, indices, updates):
 def _scatter_nd(attrs, x, indices, updates):
     need(indices.certain and x.exact.size <= 4000)
     depth = indices.shape[0]
-    rest = x.exact.ndim - depth
-    inner = np.indices(updates.shape)[updates.exact.ndim - rest :] if rest else []
+    kept = x.exact.ndim - depth
+    inner = np.indices(updates.shape)[updates.exact.ndim - kept :] if kept else []
     outer = [
-        np.broadcast_to(i.reshape(i.shape + (1,) * rest), updates.shape) for i in indices.exact
+        np.broadcast_to(i.reshape(i.shape + (1,) * kept), updates.shape) for i in indices.exact
     ]
     return _scattered(x, updates, [*outer, *inner], attrs["mode"])
 

@@ -101,10 +101,10 @@ def _rotary(attrs, x, cosine, sine, position):
 @rule("nn.float_parts")
 def _float_parts(attrs, x):
     need(x.certain)
-    parts, rest = [], x.exact.astype(np.float32)
+    parts, residual = [], x.exact.astype(np.float32)
     for _ in range(max(attrs["parts"]) + 1):
-        parts.append(rest.astype(ml_dtypes.bfloat16).astype(np.float32))
-        rest = rest - parts[-1]
+        parts.append(residual.astype(ml_dtypes.bfloat16).astype(np.float32))
+        residual = residual - parts[-1]
     joined = np.concatenate([parts[p] for p in attrs["parts"]], attrs["axis"])
     return result(joined, 0.0, "bfloat16", 0)
 

@@ -259,9 +259,9 @@ class ConfigSpace(_Config):
         """Return a configuration by its number.  Raises IndexError beyond the last."""
         if not 0 <= index < len(self):
             raise IndexError(f"there is no configuration {index}; there are {len(self)}")
-        rest, found = index, {}
+        left, found = index, {}
         for name, entities in self.space_map.items():
-            rest, at = divmod(rest, len(entities))
+            left, at = divmod(left, len(entities))
             found[name] = entities[at]
         return ConfigEntity(index, found)
 
@@ -277,9 +277,9 @@ class ConfigSpace(_Config):
 
     def candidate(self, index: int) -> Candidate:
         """Return a configuration as the search knows it."""
-        rest, knobs = index, {}
+        left, knobs = index, {}
         for name, entities in self.space_map.items():
-            rest, knobs[name] = divmod(rest, len(entities))
+            left, knobs[name] = divmod(left, len(entities))
         return candidate_of("template", knobs)
 
     def index_of(self, candidate: Candidate) -> int:

@@ -37,9 +37,11 @@ def split(root: Node, loop: S.For, factors: Sequence[Any]) -> tuple[Any, list[Va
             raise ScheduleError(f"split of loop {name!r}: the factor {size} must be at least 1")
         known = ops.mul(known, ops.as_extent(factor))
     an = Analyzer()
-    rest = an.simplify(ops.floordiv(ops.sub(ops.add(loop.extent, known), 1), known))
-    extents = [rest if f is None else ops.cast(ops.as_extent(f), name_dtype(loop)) for f in factors]
-    total = an.simplify(ops.mul(known, rest) if None in factors else known)
+    outer = an.simplify(ops.floordiv(ops.sub(ops.add(loop.extent, known), 1), known))
+    extents = [
+        outer if f is None else ops.cast(ops.as_extent(f), name_dtype(loop)) for f in factors
+    ]
+    total = an.simplify(ops.mul(known, outer) if None in factors else known)
     if not _equal(an, total, loop.extent) and None not in factors:
         high = ops.as_int(an.simplify(ops.sub(total, loop.extent)))
         if high is not None and high < 0:

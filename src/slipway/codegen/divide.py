@@ -64,8 +64,8 @@ def _floored(x: E.PrimExpr, y: E.PrimExpr, rising: bool) -> E.PrimExpr:
                 wrong = E.And(E.NE(r, zero), E.NE(E.LT(r, zero), E.LT(y, zero)))
             return E.Sub(q, E.Select(wrong, like(1, x), zero))
 
-        rest = E.Sub(x, E.Mul(q, y))
-        return test(rest) if rising else share(rest, test)
+        remainder = E.Sub(x, E.Mul(q, y))
+        return test(remainder) if rising else share(remainder, test)
 
     return share(call("quotient", x, y), fix)
 

@@ -359,8 +359,8 @@ def largest_divisor(extent: Extent, most: int) -> int:
     remainder that might be would be kept, and compared with every later one.
     """
     if isinstance(extent, SymbolDim):
-        step, rest = Analyzer().modular_set(extent.formula)
-        extent = math.gcd(step, rest)
+        step, remainder = Analyzer().modular_set(extent.formula)
+        extent = math.gcd(step, remainder)
     return next((f for f in range(min(most, extent), 1, -1) if extent % f == 0), 1)
 
 

@@ -207,7 +207,7 @@ def _factored_op(
     partial = IterVar(Range.of(extent), Var(axis.name, reduced[axis].var.dtype), "data")
     # Loop variables of the stage become the factored operation's own axes.
     values: dict[Atom, Linear] = {}
-    rest: list[IterVar] = []
+    reduce_axes: list[IterVar] = []
     for loop_axis, loop in reduced.items():
         if loop_axis is axis:
             target = partial
@@ -215,7 +215,7 @@ def _factored_op(
             target = IterVar(
                 Range.of(an.to_expr(loop.extent)), Var(loop_axis.name, loop.var.dtype), "reduce"
             )
-            rest.append(target)
+            reduce_axes.append(target)
         if loop.atom is not None:
             values[loop.atom] = Linear({an.var_atom(target.var): 1}, 0, target.dtype)
     mapping: dict[Any, PrimExpr] = {a.var: new.var for a, new in zip(op.axis, data, strict=True)}
@@ -239,9 +239,9 @@ def _factored_op(
             )
     axes = (*data[:place], partial, *data[place:])
     body: tuple[PrimExpr, ...]
-    if rest:
+    if reduce_axes:
         body = tuple(
-            Reduce(first.combiner, sources, tuple(rest), condition, b.value_index)  # type: ignore[attr-defined]
+            Reduce(first.combiner, sources, tuple(reduce_axes), condition, b.value_index)  # type: ignore[attr-defined]
             for b in op.body
         )
     else:

@@ -76,8 +76,8 @@ def _specials(x: E.PrimExpr, result: E.PrimExpr) -> E.PrimExpr:
     zero, infinity = num(0.0, x), num(float("inf"), x)
     inside = E.And(E.GT(x, zero), E.LT(x, infinity))
     nan = num(float("nan"), x)
-    rest = select(E.EQ(x, zero), num(-float("inf"), x), select(E.LT(x, zero), nan, x))
-    return select(inside, result, rest)
+    special = select(E.EQ(x, zero), num(-float("inf"), x), select(E.LT(x, zero), nan, x))
+    return select(inside, result, special)
 
 
 def _sum(p: Parts, correction: E.PrimExpr | None = None) -> E.PrimExpr:

@@ -243,8 +243,8 @@ class _Module:
                 fits = self._put(f"icmp {test} i64 {extent}, {bound * check.times}")
                 self._raise_unless(fits, "ValueError", check.message)
             if check.times > 1:
-                rest = self._put(f"urem i64 {extent}, {check.times}")
-                whole = self._put(f"icmp eq i64 {rest}, 0")
+                remainder = self._put(f"urem i64 {extent}, {check.times}")
+                whole = self._put(f"icmp eq i64 {remainder}, 0")
                 self._raise_unless(whole, "ValueError", check.message)
                 extent = self._put(f"udiv i64 {extent}, {check.times}")
             known[size.name] = extent

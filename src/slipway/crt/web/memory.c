@@ -101,18 +101,18 @@ static block *find(size_t size_bytes) {
 }
 
 static void split(block *b, size_t size_bytes) {
-  size_t rest = b->size_bytes - size_bytes;
+  size_t tail_bytes = b->size_bytes - size_bytes;
   block *tail;
-  if (rest < LEAST_BYTES) {
+  if (tail_bytes < LEAST_BYTES) {
     return;
   }
   tail = (block *)((uintptr_t)b + size_bytes);
-  tail->size_bytes = rest;
+  tail->size_bytes = tail_bytes;
   tail->before_bytes = size_bytes;
   if (b == last) {
     last = tail;
   } else {
-    after(b)->before_bytes = rest;
+    after(b)->before_bytes = tail_bytes;
   }
   b->size_bytes = size_bytes;
   put_in(tail);

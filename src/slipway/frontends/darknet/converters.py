@@ -238,14 +238,14 @@ def _region(view: DarknetView) -> Expr:
 
 def _yolo(view: DarknetView) -> Expr:
     boxes, shape = _boxes(view, view.layer.classes + 5)
-    places, extents, rest = relay.split(boxes, (2, 4), axis=2)
+    places, extents, scores = relay.split(boxes, (2, 4), axis=2)
     scale = float(view.option("scale_x_y", 1.0))
     if view.option("new_coords", 0):  # the layer before it is activated
         activated = boxes
         if scale != 1:
-            activated = relay.concatenate([_spread(places, scale), extents, rest], axis=2)
+            activated = relay.concatenate([_spread(places, scale), extents, scores], axis=2)
     else:
-        parts = [_spread(relay.sigmoid(places), scale), extents, relay.sigmoid(rest)]
+        parts = [_spread(relay.sigmoid(places), scale), extents, relay.sigmoid(scores)]
         activated = relay.concatenate(parts, axis=2)
     return relay.reshape(activated, shape)
 

@@ -78,8 +78,8 @@ def _solution(formula: SymbolDim, stated: int) -> tuple[Variable, int] | None:
     # Formulas that are proved equal are one object.
     if not factor or SymbolDim(variable) * factor + base is not formula:
         return None
-    value, rest = divmod(stated - base, factor)
-    return None if rest or value < 0 else (variable, value)
+    value, remainder = divmod(stated - base, factor)
+    return None if remainder or value < 0 else (variable, value)
 
 
 def presumed(node: NodeView) -> Var | None:

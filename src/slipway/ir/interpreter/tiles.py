@@ -97,9 +97,9 @@ class TileUnit:
     def _rows(self, tile: int, memory: Bytes, stride: int) -> list[Bytes]:
         """Return the part of `memory` for each row of a tile."""
         rows, width = self._tile(tile).shape
-        count, rest = divmod(width, memory.itemsize)
+        count, remainder = divmod(width, memory.itemsize)
         last = (rows - 1) * stride + count
-        if rest or stride < 0 or last > memory.size:
+        if remainder or stride < 0 or last > memory.size:
             raise ExecutionError(
                 f"tile {tile} of {rows} rows of {width} bytes, {stride} elements of "
                 f"{memory.dtype} apart, is not in the {memory.size} elements at its address"

@@ -161,9 +161,9 @@ def _rounded_real(value: ExprLike, factor: ExprLike, rounding: str, dtype: str) 
         far = _make("greater_equal")(_make("subtract")(real, whole), const(0.5, dtype))
         return _make("add")(_make("cast")(whole, "int32"), _make("cast")(far, "int32"))
     whole = _make("trunc")(real)
-    rest = _make("subtract")(real, whole)
-    up = _make("cast")(_make("greater_equal")(rest, const(0.5, dtype)), "int32")
-    down = _make("cast")(_make("less_equal")(rest, const(-0.5, dtype)), "int32")
+    fraction = _make("subtract")(real, whole)
+    up = _make("cast")(_make("greater_equal")(fraction, const(0.5, dtype)), "int32")
+    down = _make("cast")(_make("less_equal")(fraction, const(-0.5, dtype)), "int32")
     return _make("add")(_make("cast")(whole, "int32"), _make("subtract")(up, down))
 
 

@@ -197,8 +197,8 @@ def _width(extent: int, lanes: int, sums: int) -> int:
         return lanes * sums if least(extent) >= 2 * lanes * sums else min(lanes, least(extent))
     if extent < 2 * lanes * sums:
         return lanes
-    vectors, rest = divmod(extent, lanes)
-    fitting = [n for n in (sums, 3, 5, 6, 7, 2) if not rest and vectors % n == 0]
+    vectors, tail = divmod(extent, lanes)
+    fitting = [n for n in (sums, 3, 5, 6, 7, 2) if not tail and vectors % n == 0]
     return lanes * (fitting[0] if fitting else sums)
 
 

@@ -59,9 +59,9 @@ def schedule_winograd_image(
 ) -> te.Schedule:
     """The results of a tile are a thread's, with what is computed of each after it."""
     schedule = te.create_schedule([t.op for t in outs])
-    (rest,) = anchor.op.input_tensors
-    (products,) = rest.op.input_tensors
-    inline_injective(schedule, outs, keep=[anchor, rest])
+    (output_half,) = anchor.op.input_tensors
+    (products,) = output_half.op.input_tensors
+    inline_injective(schedule, outs, keep=[anchor, output_half])
     is_result = any(t.op is anchor.op for t in outs)
     out = anchor if is_result else only_reader(readers_of(schedule, outs), anchor.op, outs)
     if len(outs) != 1 or out is None or not isinstance(products.op, te.PlaceholderOp):
@@ -77,8 +77,8 @@ def schedule_winograd_image(
         inner.append(step)
         tiles = tiles // shape[k] * -(-shape[k] // m)
     place = bind_tiles(stage, axes, inner, tiles, problem, knobs.threads)
-    part = schedule.cache_read(products, "local", [rest])
-    for tensor in (rest, part):
+    part = schedule.cache_read(products, "local", [output_half])
+    for tensor in (output_half, part):
         _keep(schedule, tensor, stage, place)
     return schedule
 

@@ -44,8 +44,8 @@ def _activation(node: NodeView) -> Any:
 
 def softrelu(node: NodeView, x: Expr) -> Any:
     """Return log(1 + exp(x)) without exp of a large number."""
-    rest = relay.log(relay.add(relay.exp(relay.negative(relay.abs(x))), node.const(1.0)))
-    return relay.add(relay.nn.relu(x), rest)
+    logarithm = relay.log(relay.add(relay.exp(relay.negative(relay.abs(x))), node.const(1.0)))
+    return relay.add(relay.nn.relu(x), logarithm)
 
 
 @converter("LeakyReLU", "_npx_leaky_relu")

@@ -117,8 +117,8 @@ def _coordinates(how: str, scale: Any, extent: int, out: int) -> Any:
         case "pytorch_half_pixel":
             return relay.where(several, half, none)
         case "half_pixel_symmetric":
-            rest = relay.subtract(_number(1), relay.divide(_number(out), length))
-            return relay.add(half, relay.multiply(_number(extent / 2), rest))
+            shrunk = relay.subtract(_number(1), relay.divide(_number(out), length))
+            return relay.add(half, relay.multiply(_number(extent / 2), shrunk))
         case _:
             return half
 

@@ -18,10 +18,12 @@ class _Step:
     """The inputs of an optimiser: rate, count, then groups of one tensor per parameter."""
 
     def __init__(self, node: NodeView, groups: int) -> None:
-        rest = len(node.inputs) - 2
-        if rest % groups:
-            raise node.unsupported(f"it has {rest} tensors, which are not {groups} per parameter")
-        self.node, self.count = node, rest // groups
+        tensors = len(node.inputs) - 2
+        if tensors % groups:
+            raise node.unsupported(
+                f"it has {tensors} tensors, which are not {groups} per parameter"
+            )
+        self.node, self.count = node, tensors // groups
         self.rate, self.step = (self._scalar(i) for i in (0, 1))
 
     def _scalar(self, index: int) -> Any:

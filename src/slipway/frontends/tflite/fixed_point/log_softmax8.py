@@ -37,9 +37,9 @@ def _high(a: Expr, b: Expr) -> Any:
 def _divided(x: Expr, exponent: int) -> Any:
     """Divide by 2**exponent, halves away from zero."""
     mask = (1 << exponent) - 1
-    rest = relay.bitwise_and(x, _const(mask))
+    remainder = relay.bitwise_and(x, _const(mask))
     threshold = relay.add(relay.cast(relay.less(x, _const(0)), "int64"), _const(mask >> 1))
-    carry = relay.cast(relay.greater(rest, threshold), "int64")
+    carry = relay.cast(relay.greater(remainder, threshold), "int64")
     return relay.add(relay.right_shift(x, _const(exponent)), carry)
 
 

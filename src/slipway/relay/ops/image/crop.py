@@ -101,8 +101,8 @@ def crop_and_resize(
     return call("cast", found, out_dtype) if out_dtype else found
 
 
-def _between(low: Any, high: Any, rest: Any) -> Any:
-    return call("add", low, call("multiply", call("subtract", high, low), rest))
+def _between(low: Any, high: Any, fraction: Any) -> Any:
+    return call("add", low, call("multiply", call("subtract", high, low), fraction))
 
 
 def affine_grid(data: ExprLike, target_shape: ExprLike | None = None) -> Any:

@@ -266,9 +266,9 @@ def _deformed(m: Any, size: tuple[int, int], position: list[Any], read: Any, cut
     axes = []
     for x, extent in zip(position, size, strict=True):
         low = m.named(m.floor(x))
-        first, rest = m.named(m.whole(low)), m.named(x - low)
+        first, fraction = m.named(m.whole(low)), m.named(x - low)
         pair = []
-        for step, weight in ((0, m.number(1.0) - rest), (1, rest)):
+        for step, weight in ((0, m.number(1.0) - fraction), (1, fraction)):
             place = first + step
             there = m.both(place >= 0, place <= extent - 1)
             pair.append((m.minimum(m.maximum(place, 0), extent - 1), weight, there))

@@ -339,13 +339,13 @@ def _resize_compute(
         if attrs.method == "nearest_neighbor":
             return [(inside(_nearest(attrs, at)), None)]
         low = te().floor(at)
-        base, rest = low.astype("int32"), at - low
+        base, fraction = low.astype("int32"), at - low
         if attrs.method == "linear":
-            return [(inside(base), one(1) - rest), (inside(base + 1), rest)]
+            return [(inside(base), one(1) - fraction), (inside(base + 1), fraction)]
         a = attrs.cubic_alpha
         pairs = []
         for tap in (-1, 0, 1, 2):
-            d = rest - one(tap) if tap <= 0 else one(tap) - rest
+            d = fraction - one(tap) if tap <= 0 else one(tap) - fraction
             if tap in (0, 1):
                 weight = ((one(a + 2) * d - one(a + 3)) * d) * d + one(1)
             else:

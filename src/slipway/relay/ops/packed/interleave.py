@@ -80,8 +80,8 @@ def _interleave_reference(attrs: InterleaveAttrs, data: Sequence[Any]) -> Any:
     return made
 
 
-def _every(rest: int, stride: int) -> slice:
-    return slice(rest, None, stride)
+def _every(phase: int, stride: int) -> slice:
+    return slice(phase, None, stride)
 
 
 @INTERLEAVE.compute
@@ -118,9 +118,9 @@ def _interleave_compute(
             if len(set(attrs.sources[first : first + stride * step])) == 1:
                 return among(count, first)
             chosen = among(axis + 1, first + (stride - 1) * step)
-            for rest in range(stride - 2, -1, -1):
-                own = among(axis + 1, first + rest * step)
-                chosen = m.if_then_else(m.floormod(q, stride) == rest, own, chosen)
+            for phase in range(stride - 2, -1, -1):
+                own = among(axis + 1, first + phase * step)
+                chosen = m.if_then_else(m.floormod(q, stride) == phase, own, chosen)
             return chosen
 
         return among(0, 0)

@@ -277,15 +277,17 @@ def winograd_stages(
         values = [products(n, part, o, i, j, tile, ob) for i in range(side)]
         return row_of(te().floormod(inside, m), filtering.output_rows(values))
 
-    rest = te().compute(
-        (batch, blocks, parts * step, columns, side, lanes), back, name="rest",
-        tag="winograd_rest",
+    output_half = te().compute(
+        (batch, blocks, parts * step, columns, side, lanes), back, name="output_half",
+        tag="winograd_output_half",
     )  # fmt: skip
     return te().compute(
         out.shape,
         lambda n, o, y, x, ob: row_of(
             te().floormod(x, m),
-            filtering.output_rows([rest(n, o, y, te().floordiv(x, m), j, ob) for j in range(side)]),
+            filtering.output_rows(
+                [output_half(n, o, y, te().floordiv(x, m), j, ob) for j in range(side)]
+            ),
         ),
         name="conv2d_winograd_NCHWc",
         tag="winograd_output",

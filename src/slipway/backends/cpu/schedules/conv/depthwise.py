@@ -76,8 +76,8 @@ def schedule_depthwise_nchwc(
     outer, inside = [n, c], []
     if rows and not is_open(size[0]):
         each = rows_per_part(size[0], usual(images * planes), target)
-        first, rest = stage.split(rows[0], factor=each, tail="shift")
-        outer, inside = [n, c, first], [rest, *rows[1:]]
+        band, row = stage.split(rows[0], factor=each, tail="shift")
+        outer, inside = [n, c, band], [row, *rows[1:]]
     elif rows:
         inside = rows
     register_tile(stage, [*outer, *inside, ow_outer], [ow_inner], cb)

@@ -167,7 +167,7 @@ def schedule_winograd(
     if parts == 1:
         data.parallel(data.fuse(*data.op.axis[:3]))
 
-    transform_back(schedule, stages.rest, stage, image.tx)
+    transform_back(schedule, stages.output_half, stage, image.tx)
     schedule[stages.products].compute_at(stage, products_at)
     _schedule_products(schedule, stages.products, tile, problem.target)
     _schedule_data(schedule, stages)

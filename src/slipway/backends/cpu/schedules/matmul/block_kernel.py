@@ -201,10 +201,10 @@ class _Kernel:
         if self.attrs.bits == 8:
             return bytes_
         wide = dtypes.with_lanes("uint8", size)
-        four, rest = bytes_[: WORDS // 2], bytes_[WORDS // 2 :]
+        four, planes = bytes_[: WORDS // 2], bytes_[WORDS // 2 :]
         words = [ops.bitwise_and(b, ops.const(15, wide)) for b in four]
         words += [ops.shift_right(b, ops.const(4, wide)) for b in four]
-        for plane, (first, count, more) in zip(rest, planes_of(self.attrs.bits), strict=True):
+        for plane, (first, count, more) in zip(planes, planes_of(self.attrs.bits), strict=True):
             mask = ops.const(((1 << more) - 1) << 4, wide)
             for m in range(count):
                 by = 4 - m * more  # to the left

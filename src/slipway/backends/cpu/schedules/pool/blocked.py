@@ -138,8 +138,8 @@ def window_loops(
     if rows:
         planes = usual(prod(extent_of(axis) for axis in outer))
         each = rows_per_part(usual(extent_of(rows[0])), planes, target)
-        first, rest = stage.split(rows[0], factor=each, tail="shift")
-        outer, inside = [*outer, first], [rest, *rows[1:]]
+        band, row = stage.split(rows[0], factor=each, tail="shift")
+        outer, inside = [*outer, band], [row, *rows[1:]]
     register_tile(stage, [*outer, *inside, ow_outer, *blocks], [ow_inner], lane)
     part = stage.fuse(*outer)
     cut(stage, ow_outer, *(inside if unrolled else []))
