@@ -116,8 +116,8 @@ def blocks(d):
     rows, count = d.int(1, 17), d.int(1, 2 if size > 32 else 5)
     data = d.rng.integers(0, 256, (rows, count, length)).astype(np.uint8)
     scales = d.rng.uniform(-0.05, 0.05, (rows, count, abs(halves) // 2)).astype("float16")
-    place = slice(0, halves) if halves > 0 else slice(halves, None)
-    data[..., place] = scales.view(np.uint8)
+    position = slice(0, halves) if halves > 0 else slice(halves, None)
+    data[..., position] = scales.view(np.uint8)
     weight = d.append_const(data.reshape(rows, -1))
     if d.chance(0.4):
         indices = d.leaf(d.shape(0, 2, 12), "int32", 0, rows - 1)

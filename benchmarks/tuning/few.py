@@ -56,8 +56,8 @@ def many_of(space: Choices, count, seed):
 def expected_of_random(scores, trials):
     """Return the mean of the best score among so many different random ones of `scores`."""
     ordered, mean, left = sorted(scores), 0.0, 1.0
-    for place, score in enumerate(ordered):
-        among = len(ordered) - place
+    for position, score in enumerate(ordered):
+        among = len(ordered) - position
         chance = min(1.0, trials / among)
         mean += left * chance * score
         left *= 1.0 - chance

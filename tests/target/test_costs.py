@@ -105,7 +105,7 @@ NO_FITS = {
         "_PER_CONSTANT": "instructions",
     },
     "schedules/top_k.py": {
-        "(_PLACE, _ELEMENT)": "instructions", "(_REFUSED, _TAKEN)": "instructions",
+        "(_POSITION, _ELEMENT)": "instructions", "(_REFUSED, _TAKEN)": "instructions",
     },
     "schedules/norm/exponential.py": {
         "EXPONENTIAL": "instructions", "_SMALLEST": "a float32", "(_BIAS, _MANTISSA)": "a float32",

@@ -222,12 +222,12 @@ class Replay:
         self._name_stage(stage, f's.cache_write({self._word(written)}, "{scope}")')
         return new.op
 
-    def _rfactor(self, stage: int, loop: int, place: int) -> Operation:
+    def _rfactor(self, stage: int, loop: int, position: int) -> Operation:
         written = self.stages[stage]
         axis = _at(self.axes[stage], loop)
-        partial = self.schedule.rfactor(written.op.output(0), axis, place)
+        partial = self.schedule.rfactor(written.op.output(0), axis, position)
         new = self.schedule[partial[0] if isinstance(partial, list) else partial]
-        made = f"s.rfactor({self._word(written)}, {self._word(axis)}, {place})"
+        made = f"s.rfactor({self._word(written)}, {self._word(axis)}, {position})"
         self._insert(stage, new)
         self._refresh(stage + 1)
         self._name_stage(stage, made)

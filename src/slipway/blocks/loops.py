@@ -185,10 +185,10 @@ def _check_apart(loop: S.For, kind: str) -> None:
         for store in (n for n in inside if isinstance(n, S.BufferStore)):
             if id(store.buffer) in own:
                 continue
-            place = f"{store.buffer.name}[{', '.join(map(str, store.indices))}]"
+            position = f"{store.buffer.name}[{', '.join(map(str, store.indices))}]"
             head = f"cannot run loop {loop.loop_var.name!r} {kind}: block {block.name!r} "
             if kind == S.ForKind.PARALLEL and not _moves(store.indices, moving):
-                raise ScheduleError(f"{head}writes {place}, which is one place for all steps")
+                raise ScheduleError(f"{head}writes {position}, which is one place for all steps")
             for load in inside:
                 if (
                     isinstance(load, BufferLoad)
@@ -200,7 +200,7 @@ def _check_apart(loop: S.For, kind: str) -> None:
                     )
                 ):
                     raise ScheduleError(
-                        f"{head}reads {load} and writes {place}, so that steps wait for others"
+                        f"{head}reads {load} and writes {position}, so that steps wait for others"
                     )
 
 

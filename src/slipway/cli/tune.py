@@ -212,14 +212,16 @@ def print_whole(whole: WholeModel) -> None:
         console.out.print(f"  set aside, as the model is slower with it: {task}")
 
 
-def write_foretold(module: Any, target: Target, params: Any, place: str, records: Path) -> None:
+def write_foretold(
+    module: Any, target: Target, params: Any, path_or_url: str, records: Path
+) -> None:
     """Write the records that another target's trials foretell, and say how many there are."""
     from slipway.transform.context import PassContext
     from slipway.tuning.database import Database
     from slipway.tuning.transfer import records_foretold
 
     with PassContext(opt_level=3):
-        found = records_foretold(module, target, params, Database(place))
+        found = records_foretold(module, target, params, Database(path_or_url))
     records.write_text("".join(json.dumps(record) + "\n" for record in found))
     console.out.print(
         f"{records}: {len(found)} choices that trials of other targets speak for; none was "

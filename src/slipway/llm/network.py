@@ -111,8 +111,8 @@ class _Network:
         """Return the rows of the table of positions for this run's tokens."""
         table = self.weights.matrix("model.embed_positions.weight", self.config.context,
                                     self.config.hidden)  # fmt: skip
-        places = relay.add(self.position, relay.arange(0, self.count, 1, "int32"))
-        return relay.take(relay.const(table.data), places, axis=0)
+        positions = relay.add(self.position, relay.arange(0, self.count, 1, "int32"))
+        return relay.take(relay.const(table.data), positions, axis=0)
 
     def embedded(self, matrix: Matrix, tokens: Expr) -> Any:
         if matrix.format:

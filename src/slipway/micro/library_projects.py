@@ -90,8 +90,8 @@ class LibraryHandler(server.ProjectAPIHandler):
                 text = path.read_text(encoding="utf-8")
                 for word, value in words.items():
                     text = text.replace(word, value)
-                place = str(path.relative_to(self.folder / "files")).replace("@NAME@", name)
-                target = project_dir / place
+                relative = str(path.relative_to(self.folder / "files")).replace("@NAME@", name)
+                target = project_dir / relative
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(text, encoding="utf-8")
         (project_dir / "project_options.txt").write_text(

@@ -81,8 +81,8 @@ def _memory(
     if interface.get("caller_pools"):
         pools = metadata["memory_plan"]["pools"]
         for pool in pools:
-            place = _memory_of(board, pool["name"])
-            section = f', section(".slipway.pool.{place}")' if place else ""
+            part = _memory_of(board, pool["name"])
+            section = f', section(".slipway.pool.{part}")' if part else ""
             memory.append(
                 f"static uint8_t model_pool_{pool['name']}[{max(1, pool['size_bytes'])}] "
                 f"__attribute__((aligned(16){section}));"

@@ -173,8 +173,8 @@ class TrackerServer:
         link = _Link(self.farm, writer)
         send(writer, Code.RETURN, number, b"")
         held = lease or "unknown" if flags & REGISTER_BUSY else ""
-        place = hello.name if flags & REGISTER_PROXIED else ""
-        device = self.farm.add(hello.key, address, port, hello.name, link, held, place)
+        proxied = hello.name if flags & REGISTER_PROXIED else ""
+        device = self.farm.add(hello.key, address, port, hello.name, link, held, proxied)
         link.device = device
         reason = "its connection broke"
         try:

@@ -91,8 +91,8 @@ class _List(list[Any]):
     def __getitem__(self, index: Any) -> Any:
         picked = index if isinstance(index, tuple) else (index,)
         found: Any = super().__getitem__(_known(picked[0]))
-        for place in picked[1:]:
-            found = found[place]
+        for position in picked[1:]:
+            found = found[position]
         return _List(found) if type(found) in (list, tuple) else found
 
 

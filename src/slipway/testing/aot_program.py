@@ -36,8 +36,8 @@ def program_text(
     includes = [f'#include "{name}"' for name in runner.includes]
     attribute = ""
     if linkage is not None:
-        place = f'section("{linkage.section}"), aligned({linkage.alignment})'
-        attribute = f"__attribute__(({place})) "
+        attributes = f'section("{linkage.section}"), aligned({linkage.alignment})'
+        attribute = f"__attribute__(({attributes})) "
     data, calls, checks = [], [], []
     for compiled in models:
         factory, model = compiled.executor_factory, compiled.model

@@ -49,13 +49,13 @@ class TrialStore(Protocol):
         """Let go of the file or the server."""
 
 
-def store_at(place: str | Path) -> TrialStore:
-    """Open the file or the server at `place`.  Raises TuningError where that is not possible."""
+def store_at(location: str | Path) -> TrialStore:
+    """Open the file or the server at `location`.  Raises TuningError where that is not possible."""
     # A Path has lost one of the slashes.
-    url = re.sub(r"^(\w+):/+", r"\1://", str(place))
+    url = re.sub(r"^(\w+):/+", r"\1://", str(location))
     address = re.match(r"(\w+)://", url)
     if address is None:
-        return FileStore(Path(place))
+        return FileStore(Path(location))
     if address[1] not in SCHEMES:
         raise TuningError(
             f"{without_password(url)} is the address of a kind of server that keeps no "

@@ -246,8 +246,8 @@ class WgslSink(Sink):
     def load(self, memory: Memory, index: Value) -> Value:
         """Return an element."""
         if not _is_packed(memory):
-            return self.value(memory.dtype, self._at(memory, _place(index)))
-        word, shift = narrow.element(memory.dtype, _place(index))
+            return self.value(memory.dtype, self._at(memory, _index(index)))
+        word, shift = narrow.element(memory.dtype, _index(index))
         found = self._at(memory, word)
         if self._is_atomic(memory):
             found = f"atomicLoad(&{found})"
@@ -256,9 +256,9 @@ class WgslSink(Sink):
     def store(self, memory: Memory, index: Value, value: Value) -> None:
         """Set an element."""
         if not _is_packed(memory):
-            self.line(f"{self._at(memory, _place(index))} = {value.ref};")
+            self.line(f"{self._at(memory, _index(index))} = {value.ref};")
             return
-        word, shift = narrow.element(memory.dtype, _place(index))
+        word, shift = narrow.element(memory.dtype, _index(index))
         for line in narrow.store(memory.dtype, self._at(memory, word), shift, value.ref):
             self.line(line)
 
@@ -280,7 +280,7 @@ class WgslSink(Sink):
     ) -> Value:
         """Return one of two values, of which only that one is computed."""
         name = self.fresh()
-        place = len(self.lines)
+        position = len(self.lines)
         indent = "  " * self.depth
         dtype = ""
 
@@ -294,7 +294,7 @@ class WgslSink(Sink):
             return run
 
         self.branch(condition, side(then), side(otherwise))
-        self.lines.insert(place, f"{indent}var {name}: {self.kind(dtype)};")
+        self.lines.insert(position, f"{indent}var {name}: {self.kind(dtype)};")
         return Value(dtype, name)
 
     def loop(self, start: Value, end: Value, body: Callable[[Value], None]) -> None:
@@ -332,6 +332,6 @@ def _is_packed(memory: Memory) -> bool:
     return memory.dtype in narrow.NARROW and memory.scope != "local"
 
 
-def _place(index: Value) -> str:
+def _index(index: Value) -> str:
     """Return an index of 32 bits: no memory has more elements."""
     return f"{index.ref}.x" if index.dtype in wide.WIDE else str(index.ref)

@@ -125,13 +125,13 @@ def _read(file: BinaryIO, start: int, end: int) -> bytes:
 def _number(data: bytes, at: int) -> tuple[int, int]:
     """Return a varint, and where what follows it begins."""
     value = 0
-    for place in range(10):
-        if at + place >= len(data):
+    for position in range(10):
+        if at + position >= len(data):
             raise _Unusual
-        byte = data[at + place]
-        value |= (byte & 0x7F) << 7 * place
+        byte = data[at + position]
+        value |= (byte & 0x7F) << 7 * position
         if byte < 0x80:
-            return value, at + place + 1
+            return value, at + position + 1
     raise _Unusual
 
 

@@ -112,8 +112,8 @@ class _Parser:
         return error_at(self.text, problem, position, self.name)
 
     def peek(self, ahead: int = 0) -> str:
-        place = self.at + ahead
-        return self.tokens[place][1] if place < len(self.tokens) else ""
+        position = self.at + ahead
+        return self.tokens[position][1] if position < len(self.tokens) else ""
 
     def kind(self) -> str:
         return self.tokens[self.at][0] if self.at < len(self.tokens) else "end"

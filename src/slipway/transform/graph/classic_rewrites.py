@@ -180,9 +180,9 @@ def _dense_of(parts: list[Var], kind: TensorType) -> Expr:
     order = const(np.arange(count, dtype="int32").reshape(-1, 1))
     behind = make("cast")(make("less_equal")(indptr, order), "int32")
     row = make("subtract")(make("sum")(behind, 1), const(np.int32(1)))
-    places = make("stack")([row, indices], 0)
+    positions = make("stack")([row, indices], 0)
     tiles = const(np.zeros((rows // high, columns // wide, high, wide), kind.dtype))
-    filled = make("scatter_nd")(tiles, places, data)
+    filled = make("scatter_nd")(tiles, positions, data)
     return make("reshape")(make("transpose")(filled, (0, 2, 1, 3)), (rows, columns))  # type: ignore[no-any-return]
 
 
@@ -240,8 +240,8 @@ def _joined(group: list[Call], parallel: _Parallel) -> dict[int, Expr]:
     parts: dict[int, Expr] = {}
     begin = 0
     for call, size in zip(group, sizes, strict=True):
-        places = const(_range(begin, begin + size))
-        parts[id(call)] = make("take")(whole, places, out)
+        positions = const(_range(begin, begin + size))
+        parts[id(call)] = make("take")(whole, positions, out)
         begin += size
     return parts
 

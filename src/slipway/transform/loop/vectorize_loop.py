@@ -499,18 +499,18 @@ class _Lanes:
             a.pure and a.variables.isdisjoint(self.named) for a in linear.terms
         ):
             return None
-        places = [
+        positions = [
             self.an.substitute(linear, {self.atom: self.first.shifted(lane)})
             for lane in range(self.lanes)
         ]
-        apart = [place.minus(places[0]) for place in places]
+        apart = [position.minus(positions[0]) for position in positions]
         if any(a.terms for a in apart):
             return None
         least = min(a.const for a in apart)
         span = max(a.const for a in apart) - least + 1
         if span > 2 * self.lanes:
             return None
-        start = self.an.to_expr(places[0].shifted(least))
+        start = self.an.to_expr(positions[0].shifted(least))
         picks = tuple(a.const - least for a in apart)
         if span == 1:
             return E.BufferLoad(node.buffer, (start,))

@@ -60,7 +60,7 @@ class InlinedKernels:
         self.target = target
         self.values = {id(p): [b] for p, b in zip(function.params, arguments, strict=True)}
         self.temporaries: list[Buffer] = []
-        self._places = _places(function.body, results)
+        self._buffers = _buffers(function.body, results)
         done: list[S.Stmt] = []
         for expr in post_order(function.body, into_functions=False):
             match expr:
@@ -112,8 +112,8 @@ class InlinedKernels:
             return S.NOP
         outs = []
         for number, type_ in enumerate(flatten(call.checked_type)):
-            place = self._places.get((id(call), number))
-            outs.append(place or self.temporary(type_.shape, type_.dtype))
+            buffer = self._buffers.get((id(call), number))
+            outs.append(buffer or self.temporary(type_.shape, type_.dtype))
         self.values[id(call)] = outs
         kernel = schedule_primitive(call.op, self.target)
         lowered = te.lower(kernel.schedule, list(kernel.args))
@@ -127,7 +127,7 @@ def _filled(buffer: Buffer, value: Constant) -> S.Stmt:
     return S.BufferStore(buffer, element, tuple(ops.const(0, "int32") for _ in buffer.shape))
 
 
-def _places(body: Any, results: Mapping[int, Buffer]) -> dict[tuple[int, int], Buffer]:
+def _buffers(body: Any, results: Mapping[int, Buffer]) -> dict[tuple[int, int], Buffer]:
     """Return which results of kernels are written where they belong, by call and field."""
     found: dict[tuple[int, int], Buffer] = {}
     fields = body.fields if isinstance(body, Tuple) else (body,)

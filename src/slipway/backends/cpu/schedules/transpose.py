@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import dtypes, te
 from slipway.arith.linear import Linear
 from slipway.arith.slope import slope
-from slipway.backends.cpu.schedules.load_place import LoadPlace
+from slipway.backends.cpu.schedules.load_offset import LoadOffset
 from slipway.backends.stages import extent_of
 from slipway.errors import LoweringError
 from slipway.ir import ops
@@ -123,7 +123,7 @@ def _schedule_narrow(schedule: te.Schedule, tensor: te.Tensor, target: Target, l
     return True
 
 
-class _Tiles(LoadPlace):
+class _Tiles(LoadOffset):
     """Square tiles of a result that are read along one axis and written along another."""
 
     def steps(self, variable: Var, flat: Linear) -> Linear:

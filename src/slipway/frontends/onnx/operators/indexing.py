@@ -162,10 +162,10 @@ def tensor_scatter(node: NodeView) -> Any:
     offsets = np.arange(steps[axis], dtype=np.int64)
     row = [1] * len(shape)
     row[axis] = steps[axis]
-    place = relay.add(relay.reshape(starts, view), const(offsets.reshape(row)))
+    position = relay.add(relay.reshape(starts, view), const(offsets.reshape(row)))
     if node.attr("mode", "linear") == "circular":
-        place = relay.floor_mod(place, const(shape[axis], "int64"))
-    return relay.scatter_elements(cache, relay.broadcast_to(place, steps), update, axis)
+        position = relay.floor_mod(position, const(shape[axis], "int64"))
+    return relay.scatter_elements(cache, relay.broadcast_to(position, steps), update, axis)
 
 
 @converter("Unique")

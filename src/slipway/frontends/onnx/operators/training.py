@@ -38,8 +38,8 @@ class _Step:
 
     def tensors(self, parameter: int) -> list[Any]:
         """Return the tensors of one parameter, one of each group."""
-        places = range(2 + parameter, len(self.node.inputs), self.count)
-        return [self.node.input(i) for i in places]
+        chosen = range(2 + parameter, len(self.node.inputs), self.count)
+        return [self.node.input(i) for i in chosen]
 
     def gradient(self, x: Expr, g: Any) -> Any:
         """Return the gradient with that of the squared norm."""

@@ -92,5 +92,5 @@ def tanh_table(bits: int) -> Array:
 
 def looked_up(table: Array, value: Any) -> Any:
     """Return the entries of a table for int32 values of 16 bits, as int32."""
-    place = relay.add(value, const(32768, "int32"))
-    return relay.cast(relay.take(array_constant(table, "int16"), place, mode="clip"), "int32")
+    position = relay.add(value, const(32768, "int32"))
+    return relay.cast(relay.take(array_constant(table, "int16"), position, mode="clip"), "int32")

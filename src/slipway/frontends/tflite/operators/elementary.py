@@ -88,8 +88,8 @@ def local_response(node: NodeView) -> Any:
     if len(shape) != 4:
         raise node.unsupported(f"its data has the shape {shape}, not four axes")
     radius, depth = node.option("radius"), shape[3]
-    places = np.arange(depth)
-    ahead = places[None, :] - places[:, None]  # of the channel that is read
+    positions = np.arange(depth)
+    ahead = positions[None, :] - positions[:, None]  # of the channel that is read
     window = ((ahead >= -radius) & (ahead < radius)).astype(np.float32)
     rows = relay.reshape(node[0], (prod(shape[:3]), depth))
     energy = relay.nn.dense(relay.multiply(rows, rows), array_constant(window, "float32"))

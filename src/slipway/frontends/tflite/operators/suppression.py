@@ -37,10 +37,10 @@ def non_max_suppression(node: NodeView) -> Any:
     high = [relay.maximum(columns[i], columns[i + 2]) for i in (0, 1)]
     dropped = const(DROPPED, "float32")
     live = relay.where(relay.greater(node[1], const(least, "float32")), node[1], dropped)
-    places, scores = selected([*low, *high], live, count, overlap, total)
+    positions, scores = selected([*low, *high], live, count, overlap, total)
     valid = relay.greater(scores, dropped)
     amount = relay.sum(relay.cast(valid, "int32"), 0)
-    picked = relay.where(valid, places, const(np.int32(0), "int32"))
+    picked = relay.where(valid, positions, const(np.int32(0), "int32"))
     if not soft:
         return [picked, amount]
     return [picked, relay.where(valid, scores, const(0.0, "float32")), amount]

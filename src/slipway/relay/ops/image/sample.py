@@ -283,8 +283,8 @@ def positions(attrs: GridSampleAttrs, size: Sequence[int], grid: Any, dtype: str
 
     def tap(axis: int, number: int, part: int) -> Any:
         def element(*i: Any) -> Any:
-            place = math.real(grid(*i, len(size) - 1 - axis))
-            index, weight, inside = _Axis(math, attrs, size[axis]).taps(place)[number]
+            position = math.real(grid(*i, len(size) - 1 - axis))
+            index, weight, inside = _Axis(math, attrs, size[axis]).taps(position)[number]
             if part:
                 return math.with_names(weight)
             return math.with_names(index if inside is None else math.where(inside, index, -1))
@@ -297,15 +297,15 @@ def positions(attrs: GridSampleAttrs, size: Sequence[int], grid: Any, dtype: str
     return [[(tap(a, n, 0), tap(a, n, 1), outside) for n in range(count)] for a in range(len(size))]
 
 
-def mixed(taps: Taps, place: Sequence[Any], read: Any, dtype: str) -> Any:
+def mixed(taps: Taps, position: Sequence[Any], read: Any, dtype: str) -> Any:
     """Sum what lies around one position by taps of `positions`; ``read(indices)`` gives it."""
     total: Any = None
     for corner in product(*taps):
-        indices = [index(*place) for index, _, _ in corner]
+        indices = [index(*position) for index, _, _ in corner]
         ends = [outside for _, _, outside in corner]
         value = read([te().max(i, 0) if o else i for i, o in zip(indices, ends, strict=True)])
         for _, weight, _ in corner:
-            value = value * weight(*place).astype(dtype)
+            value = value * weight(*position).astype(dtype)
         inside = [i >= 0 for i, o in zip(indices, ends, strict=True) if o]
         if inside:
             value = te().select(te().all(*inside), value, te().const(0, dtype))

@@ -211,11 +211,11 @@ def _compute(attrs: PackedBlockAttrs, inputs: list[Any], out_types: list[TensorT
         depth = m.reduce_axis((0, groups * GROUP), name="k")
 
         def weighted(s: Any, j: Any) -> Any:
-            place = (j // tile, depth // share, j % tile)
+            position = (j // tile, depth // share, j % tile)
             whole = value(j, depth // GROUP, depth % GROUP) - attrs.offset
-            made = whole.astype("float32") * scale(*place).astype("float32")
+            made = whole.astype("float32") * scale(*position).astype("float32")
             if attrs.minima:
-                made = made - least(*place).astype("float32")
+                made = made - least(*position).astype("float32")
             return m.sum(data(s, depth) * made, axis=[depth])
 
         return [m.compute(out_types[0].shape, weighted, "T_block_dense")]

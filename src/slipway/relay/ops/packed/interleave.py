@@ -101,12 +101,12 @@ def _interleave_compute(
                 return zero
             part = inputs[source]
             value = part(*i[:2], *at, *i[2 + count :])
-            for place, extent, size, stride in zip(
+            for position, extent, size, stride in zip(
                 at, part.shape[2:], attrs.size, attrs.strides, strict=False
             ):
                 given = size_of(extent)
                 if is_open(given) or is_open(size) or given * stride < size:
-                    value = m.if_then_else(place < extent, value, zero)
+                    value = m.if_then_else(position < extent, value, zero)
             return value
 
         def among(axis: int, first: int) -> Any:

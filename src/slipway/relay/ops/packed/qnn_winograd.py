@@ -115,7 +115,7 @@ def winograd_stages(
     def first(
         n: PrimExpr, part: PrimExpr, q: PrimExpr, x: PrimExpr, b: PrimExpr, c: PrimExpr
     ) -> Any:
-        row, column = blocks_of.place(q, columns)
+        row, column = blocks_of.position(q, columns)
         y, left_edge = part * step + row * m, column * m
         lines = [source(n, y + a, left_edge + b, c).astype("int16") for a in range(side)]
         return row_of(x, FILTERING.input_rows(lines))

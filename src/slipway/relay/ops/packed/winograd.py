@@ -204,7 +204,7 @@ class TileBlocks:
         """Return how many tiles a block has, `columns` in a row, with its padding."""
         return (self.rows * columns + self.multiple - 1) // self.multiple * self.multiple
 
-    def place(self, q: Any, columns: int) -> tuple[Any, Any]:
+    def position(self, q: Any, columns: int) -> tuple[Any, Any]:
         """Return the row and the column of a tile; of one of the padding those of another."""
         tiles = self.rows * columns
         tile = q if self.tiles(columns) == tiles else te().min(q, value_of(tiles - 1))
@@ -240,7 +240,7 @@ def winograd_stages(
     def first(
         n: PrimExpr, part: PrimExpr, c: PrimExpr, q: PrimExpr, x: PrimExpr, b: PrimExpr, i: PrimExpr
     ) -> Any:
-        row, column = blocks_of.place(q, columns)
+        row, column = blocks_of.position(q, columns)
         y, left_edge = part * step + row * m, column * m
         return row_of(
             x, filtering.input_rows([source(n, c, y + a, left_edge + b, i) for a in range(side)])

@@ -251,8 +251,8 @@ def image_compute(attrs: ImageAttrs, inputs: list[Any], out_types: list[TensorTy
         (*matrix, m, side), half_of, name="output_half", tag="winograd_output_half"
     )
 
-    def element(*place: PrimExpr) -> Any:
-        n, o, y, x = place if first else (place[0], place[3], *place[1:3])
+    def element(*position: PrimExpr) -> Any:
+        n, o, y, x = position if first else (position[0], position[3], *position[1:3])
         tile = (n * rows + te().floordiv(y, m)) * columns + te().floordiv(x, m)
         i, j = (o, tile) if first else (tile, o)
         row, column = te().floormod(y, m), te().floormod(x, m)

@@ -76,19 +76,19 @@ def proposal(
         for i in range(4)
     ]
     y, x = np.indices((height, width)) * feature_stride
-    place = (
+    position = (
         np.stack([x, y, x, y])[..., None]
         + _anchors(scales, ratios, feature_stride).T[:, None, None, :]
     )  # (4, H, W, anchors)
     if iou_loss:
         corners = [
-            call("add", const(p.astype(dtype)), c) for p, c in zip(place, change, strict=True)
+            call("add", const(p.astype(dtype)), c) for p, c in zip(position, change, strict=True)
         ]
     else:
         low, high = [], []
         for axis in (0, 1):
-            size = place[axis + 2] - place[axis] + 1.0
-            center = place[axis] + 0.5 * (size - 1.0)
+            size = position[axis + 2] - position[axis] + 1.0
+            center = position[axis] + 0.5 * (size - 1.0)
             size, center = (const(v.astype(dtype)) for v in (size, center))
             middle = call("add", call("multiply", change[axis], size), center)
             extent = call("multiply", call("exp", change[axis + 2]), size)

@@ -207,8 +207,8 @@ def _schedule_products(
     step = chunk * block + lane
     at = PanelProgress(te.floordiv(q, tile.rows), tiles, step, chunks * block)
 
-    def place(vector: int, line: Expr) -> tuple[Any, ...]:
+    def next_at(vector: int, line: Expr) -> tuple[Any, ...]:
         return o + vector, x, y + 1, 0, line, 0  # beyond the last y lies the next x
 
     for vector in range(tile.vectors):
-        prefetch_next(inner, kernel, split, at, partial(place, vector))
+        prefetch_next(inner, kernel, split, at, partial(next_at, vector))

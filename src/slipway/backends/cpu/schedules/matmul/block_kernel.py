@@ -82,7 +82,7 @@ class _Kernel:
     def _quantise(self, s: PrimExpr, g: PrimExpr) -> None:
         """Make int8 of a group of the data."""
         ib, v = self.ib, self.v
-        block, r = self._place(s)
+        block, r = self._position(s)
         n = min(v.lanes, GROUP // self.attrs.parts)
         parts = range(0, GROUP, n)
         loaded = [ib.let("x", v.load(self.data, (s,), g * GROUP + i, n)) for i in parts]
@@ -109,7 +109,7 @@ class _Kernel:
                 value = value if self.attrs.minima else value * -self.attrs.offset
                 self.sums[block, g * self.attrs.parts + part, r] = value
 
-    def _place(self, row: PrimExpr) -> tuple[Any, Any]:
+    def _position(self, row: PrimExpr) -> tuple[Any, Any]:
         """Return the tile of a row, and where it is in it."""
         return ops.floordiv(row, self.tile), ops.floormod(row, self.tile)
 
@@ -157,7 +157,7 @@ class _Kernel:
         vector: PrimExpr,
         g: PrimExpr,
         row: PrimExpr,
-        places: Any,
+        positions: Any,
         sums: BufferVar,
     ) -> None:
         ib, v, n = self.ib, self.v, self.lanes
@@ -174,8 +174,8 @@ class _Kernel:
             if self.attrs.minima:
                 least = v.load(self.least, (tile, at_scale), vector * n, n)
                 least = ib.let("least", ops.cast(least, wide))
-            for r, j in places:
-                block, inner = self._place(row + r)
+            for r, j in positions:
+                block, inner = self._position(row + r)
                 total: Any = v.zero("int32", n)
                 if self.attrs.offset:
                     assert self.sums is not None

@@ -139,11 +139,11 @@ def _schedule_products(
     chunks, tiles = shape_of(weight)[3], -(-shape_of(products)[5] // tile.rows)
     at = PanelProgress(te.floordiv(q, tile.rows), tiles, chunk, chunks)
 
-    def place(vector: int, line: Expr) -> tuple[Any, ...]:
+    def next_at(vector: int, line: Expr) -> tuple[Any, ...]:
         return o + vector, x, y + 1, line, 0, 0  # beyond the last y lies the next x
 
     for vector in range(tile.vectors):
-        prefetch_next(inner, weight, Steps(chunk, chunk, 1), at, partial(place, vector))
+        prefetch_next(inner, weight, Steps(chunk, chunk, 1), at, partial(next_at, vector))
 
 
 def _schedule_data(

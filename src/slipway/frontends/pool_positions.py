@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_WINDOW = 256  # elements of a window that is unrolled
 
 
-def max_pool_with_places(
+def max_pool_with_positions(
     x: Expr, kernel: Sequence[int], strides: Sequence[int], dilation: Sequence[int],
     padding: Sequence[int], ceil_mode: bool, column_major: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
@@ -60,8 +60,8 @@ def max_pool_with_places(
     order = list(range(count))[:: -1 if column_major else 1]
     best: Any = None
     where: Any = None
-    for place in product(*(range(k) for k in kernel)):
-        begin = [p * d for p, d in zip(place, dilation, strict=True)]
+    for indices in product(*(range(k) for k in kernel)):
+        begin = [p * d for p, d in zip(indices, dilation, strict=True)]
         end = [b + (o - 1) * s + 1 for b, o, s in zip(begin, out, strides, strict=True)]
         part = relay.strided_slice(x, begin, end, list(strides), axes=list(range(2, 2 + count)))
         position: Any = np.zeros(out, np.int64)
