@@ -407,12 +407,12 @@ def _annotations(count: int, policy: str) -> list[tuple[str, ...]]:
         return [("unroll",) * count]
     if policy == "unroll_vec":
         return [(*("unroll",) * (count - 1), "vec")]
-    words = {"try_unroll": ("none", "unroll"), "try_vec": ("none",),
+    choices = {"try_unroll": ("none", "unroll"), "try_vec": ("none",),
              "try_unroll_vec": ("none", "unroll")}.get(policy)  # fmt: skip
-    if words is None:
+    if choices is None:
         raise TuningError(
             f"define_annotate: {policy!r} is no policy; there are unroll, unroll_vec, try_unroll, "
             "try_vec and try_unroll_vec"
         )
-    last = (*words, "vec") if policy.endswith("vec") else words
-    return list(product(*[words] * (count - 1), last))
+    last = (*choices, "vec") if policy.endswith("vec") else choices
+    return list(product(*[choices] * (count - 1), last))

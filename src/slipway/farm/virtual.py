@@ -178,8 +178,8 @@ def _write_commands(root: Path, kinds: Sequence[str]) -> None:
     every = list(dict.fromkeys([*kinds, "aarch64"]))
     lines = []
     for kind in every:
-        words = [sys.executable, "-m", "slipway", "farm", "add", kind]
-        run = json.dumps(shlex.join(words))
+        command = [sys.executable, "-m", "slipway", "farm", "add", kind]
+        run = json.dumps(shlex.join(command))
         lines += ["[[command]]", f'name = "Start one more {kind}"', f"run = {run}", "farm = true"]
         lines.append("timeout_s = 300")
     (root / COMMANDS).write_text("\n".join([*lines, ""]), encoding="utf-8")

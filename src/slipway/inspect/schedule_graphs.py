@@ -133,8 +133,8 @@ def _relation(relation: object) -> tuple[str, tuple[IterVar, ...], tuple[IterVar
     match relation:
         case Split():
             size = relation.factor if relation.factor is not None else relation.nparts
-            word = "factor" if relation.factor is not None else "nparts"
-            return f"Split {word}={size}", (relation.parent,), (relation.outer, relation.inner)
+            parameter = "factor" if relation.factor is not None else "nparts"
+            return f"Split {parameter}={size}", (relation.parent,), (relation.outer, relation.inner)
         case Fuse():
             return "Fuse", (relation.outer, relation.inner), (relation.fused,)
         case Singleton():

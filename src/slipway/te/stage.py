@@ -372,11 +372,11 @@ class Stage:
             return
         self._leaf(var, "add a pragma to")
         if pragma_type not in PRAGMAS:
-            words = f"pragma {pragma_type!r} (axis {var.name!r} of stage {self.name!r})"
+            subject = f"pragma {pragma_type!r} (axis {var.name!r} of stage {self.name!r})"
             near = did_you_mean(pragma_type, PRAGMAS)
             if near:
-                raise ScheduleError(f"there is no {words}.{near} Known: {', '.join(PRAGMAS)}")
-            warnings.warn(f"{words} means nothing here and is left out. Known: "
+                raise ScheduleError(f"there is no {subject}.{near} Known: {', '.join(PRAGMAS)}")
+            warnings.warn(f"{subject} means nothing here and is left out. Known: "
                           f"{', '.join(PRAGMAS)}", UserWarning, stacklevel=2)  # fmt: skip
         if pragma_type in IMPORTS:
             pragma_value = _text_of(pragma_value, pragma_type)

@@ -151,7 +151,7 @@ class ServerStore:
         if "_connection" in self.__dict__:
             self._connection.close()
 
-    def _run(self, words: str, run: Any) -> Any:
+    def _run(self, doing: str, run: Any) -> Any:
         for is_last in (False, True):
             try:
                 if self._connection.closed or self._connection.broken:
@@ -161,7 +161,7 @@ class ServerStore:
             except self._psycopg.Error as error:
                 # A server that was restarted is no end of a night's search.
                 if is_last or not self._connection.broken:
-                    raise TuningError(words.format(self.where, _first_line(error))) from error
+                    raise TuningError(doing.format(self.where, _first_line(error))) from error
         raise AssertionError("unreachable")
 
     def _connected(self) -> Any:

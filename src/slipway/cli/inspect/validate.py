@@ -138,10 +138,10 @@ def print_validation(found: Validation) -> None:
         ]
         columns = ("output", "SQNR dB", "cosine", "largest error")
         console.table(columns, rows, title=f"Beside {found.reference}")
-    for share, words in (
+    for share, label in (
         (found.top1, "have the label's class"),
         (found.reference_top1, "of the reference have it"),
         (found.same_top1, "have the reference's class"),
     ):
         if share is not None:
-            console.out.print(f"{share:7.2%} of {found.samples} samples {words}")
+            console.out.print(f"{share:7.2%} of {found.samples} samples {label}")

@@ -36,7 +36,7 @@ def page_model(parts: ProgramParts) -> str:
     elif program.workspace_io:
         used = {p.location.index for p in (*program.inputs, *program.outputs) if p.location}
         lines += [f"{spaces[i]} = external global i8" for i in sorted(used)]
-    words = []
+    pointers = []
     for side, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
         data = [_data_of(port, side, i, spaces, lines) for i, port in enumerate(ports)]
         rows = ", ".join(
@@ -45,14 +45,14 @@ def page_model(parts: ProgramParts) -> str:
         )
         lines.append(f"@{side} = internal global [{len(ports)} x {_TENSOR}] [{rows}]")
         if not program.workspace_io:
-            words.append(_pointers(f"{side}_data", data, lines))
+            pointers.append(_pointers(f"{side}_data", data, lines))
     if not parts.own_workspace:
-        words.append(_pointers("pools", spaces, lines))
-    run, signature = f"@{parts.prefix}_run", ", ".join("ptr" for _ in words)
+        pointers.append(_pointers("pools", spaces, lines))
+    run, signature = f"@{parts.prefix}_run", ", ".join("ptr" for _ in pointers)
     lines += [
         f"declare i32 {run}({signature})",
         "define internal i32 @run() nounwind {",
-        f"  %status = call i32 {run}({', '.join(words)})",
+        f"  %status = call i32 {run}({', '.join(pointers)})",
         "  ret i32 %status",
         "}",
         *(_reset(parts) if program.states else ()),
