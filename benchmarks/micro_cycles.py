@@ -60,8 +60,8 @@ def cycles_of(name: str, operands: str, before: str, executed: int, taken: int) 
     if _SINGLE.match(name):
         if name.startswith("str"):
             return executed
-        behind = _SINGLE.match(before.split(".")[0])
-        return executed * (1 if behind else 2) + (taken * REFILL_FAR if "pc" in operands[:3] else 0)
+        found = _SINGLE.match(before.split(".")[0])
+        return executed * (1 if found else 2) + (taken * REFILL_FAR if "pc" in operands[:3] else 0)
     if name in ("ldrd", "strd"):
         return executed * 3
     if _MANY.match(name):

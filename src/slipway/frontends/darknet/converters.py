@@ -138,7 +138,7 @@ def _connected(view: DarknetView) -> Expr:
 def _max_pool(view: DarknetView) -> Expr:
     layer = view.layer
 
-    def behind(size: int, out: int) -> int:
+    def after(size: int, out: int) -> int:
         needed = (out - 1) * layer.stride + layer.size - size - layer.pad
         return int(max(0, needed))
 
@@ -147,7 +147,7 @@ def _max_pool(view: DarknetView) -> Expr:
         pool_size=(layer.size, layer.size),
         strides=(layer.stride, layer.stride),
         padding=(
-            layer.pad, layer.pad, behind(layer.h, layer.out_h), behind(layer.w, layer.out_w)
+            layer.pad, layer.pad, after(layer.h, layer.out_h), after(layer.w, layer.out_w)
         ),
     )  # fmt: skip
     return pooled

@@ -94,7 +94,7 @@ def attention(node: NodeView) -> Any:
     scores = relay.multiply(scores, like(scale, scores))
     mask = node.optional("attn_mask")
     if node.arg("is_causal", False):
-        mask = _not_behind(*scores.tensor_type.shape[-2:])
+        mask = _not_later(*scores.tensor_type.shape[-2:])
     if mask is not None:
         kind = scores.tensor_type.dtype
         if mask.tensor_type.dtype == "bool":
@@ -105,7 +105,7 @@ def attention(node: NodeView) -> Any:
     return result if len(node.outputs) == 1 else [result, *[None] * (len(node.outputs) - 1)]
 
 
-def _not_behind(rows: int, columns: int) -> Any:
+def _not_later(rows: int, columns: int) -> Any:
     """Return which columns each row sees: those up to its own number."""
     if is_open(rows) or is_open(columns):
         positions = relay.reshape(relay.arange(0, rows, dtype="int32"), (rows, 1))

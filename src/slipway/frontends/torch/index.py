@@ -147,16 +147,16 @@ def _put_masked(node: NodeView) -> Any:
     axes = [a for a, given in enumerate(indices) if given is not None]
     mask, values, shape = indices[axes[0]], node.input("values"), node.shape()
     covered = mask.tensor_type.rank
-    behind = len(shape) - axes[0] - covered
+    trailing = len(shape) - axes[0] - covered
     own = values.tensor_type.shape
     if len(axes) > 1:
         raise node.unsupported("a mask beside other indices")
-    if len(own) > behind and any(extent != 1 for extent in own[: len(own) - behind]):
+    if len(own) > trailing and any(extent != 1 for extent in own[: len(own) - trailing]):
         raise node.unsupported("as many values as a mask has places, whose number is not known")
-    if axes[0] and own and len(own) > behind:
+    if axes[0] and own and len(own) > trailing:
         raise node.unsupported("values before the axes of a mask")
-    flat: Any = relay.reshape(values, own[max(len(own) - behind, 0) :])
-    view = (*(1 for _ in range(axes[0])), *mask.tensor_type.shape, *(1 for _ in range(behind)))
+    flat: Any = relay.reshape(values, own[max(len(own) - trailing, 0) :])
+    view = (*(1 for _ in range(axes[0])), *mask.tensor_type.shape, *(1 for _ in range(trailing)))
     flat = cast(flat, node.out.dtype)
     if node.arg("accumulate", False):
         flat = relay.add(node.input(), flat)

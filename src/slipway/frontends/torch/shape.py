@@ -216,9 +216,9 @@ def _rolled(node: NodeView, x: Any, axis: int, shift: int) -> Any:
     if not shift:
         return x
     at = -shift
-    behind = relay.strided_slice(x, [at], [2**62], axes=[axis])
+    tail = relay.strided_slice(x, [at], [2**62], axes=[axis])
     front = relay.strided_slice(x, [0], [at], axes=[axis])
-    return relay.concatenate([behind, front], axis)
+    return relay.concatenate([tail, front], axis)
 
 
 MODES = {

@@ -241,9 +241,9 @@ def _with_buffers(body: S.Stmt, views: dict[Buffer, Buffer]) -> S.Stmt:
         body = rewrite_bottom_up(body, pointer)
     mapping: dict[Any, Any] = dict(views)
     mapping.update((old.data, new.data) for old, new in views.items())
-    behind = {id(old.data): new for old, new in views.items()}
+    new_of = {id(old.data): new for old, new in views.items()}
     for node in walk(body):
-        if isinstance(node, Buffer) and node not in mapping and id(node.data) in behind:
+        if isinstance(node, Buffer) and node not in mapping and id(node.data) in new_of:
             # A view that the kernel itself made of an argument: a step of a loop inside.
-            mapping[node] = _moved(node, behind[id(node.data)])
+            mapping[node] = _moved(node, new_of[id(node.data)])
     return substitute(body, mapping)  # type: ignore[no-any-return]

@@ -154,11 +154,11 @@ class _Writer:
         for node in self.graph.nodes:
             for position, name in enumerate(node.input):
                 node.input[position] = self.named.get(name, name)
-            behind: list[Any] = []
+            appended: list[Any] = []
             for position, name in enumerate(node.output):
                 if name in self.scales:
                     node.output[position] = f"{name}_real"
-                    behind += self._pair(f"{name}_real", name, self.scales[name])
-            nodes += [node, *behind]
+                    appended += self._pair(f"{name}_real", name, self.scales[name])
+            nodes += [node, *appended]
         self.graph.nodes = nodes
         return self.graph.model()

@@ -263,8 +263,8 @@ class _Kernel:
                 at = v.ramp(block * n, n)
                 sees = at <= v.all(start + s, n)
                 if self.attrs.window:
-                    behind = v.all(start + s - self.attrs.window, n)
-                    sees = ops.logical_and(sees, at > behind)
+                    before = v.all(start + s - self.attrs.window, n)
+                    sees = ops.logical_and(sees, at > before)
                 score = E.Select(sees, score, v.all(ops.const(LEAST, "float32"), n))
                 score = ib.let("score", score)
                 v.store(scores, (r,), block * n, score, n)

@@ -232,9 +232,9 @@ def trilu(data: ExprLike, k: ExprLike, upper: bool = True) -> Any:
         diagonal = call("subtract", across, down)
     else:
         diagonal = const(np.arange(columns)[None, :] - np.arange(rows)[:, None], "int64")
-    border = call("reshape", call("cast", as_expr(k), "int64"), ())
+    number = call("reshape", call("cast", as_expr(k), "int64"), ())
     name = "greater_equal" if upper else "less_equal"
-    return call("where", call(name, diagonal, border), x, scalar(0, own.dtype))
+    return call("where", call(name, diagonal, number), x, scalar(0, own.dtype))
 
 
 def matrix_set_diag(
