@@ -20,7 +20,7 @@ def _block(name, block):
     if name == "q6_k":
         return _q6_k(block)
     numbers = block[:halves].copy().view(np.float16).astype(np.float64)
-    scale, least = numbers[0], numbers[1] if halves == 4 else 0.0
+    scale, minimum = numbers[0], numbers[1] if halves == 4 else 0.0
     if name == "q8_0":
         return block[2:].view(np.int8) * scale
     bytes_ = block[-16:].astype(np.int64)
@@ -30,7 +30,7 @@ def _block(name, block):
         whole += np.array([(high >> j & 1) << 4 for j in range(size)])
     if name.endswith("_0"):
         whole -= 8 if name == "q4_0" else 16
-    return whole * scale + least
+    return whole * scale + minimum
 
 
 def _q6_k(block):

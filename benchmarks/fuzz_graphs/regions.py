@@ -160,14 +160,14 @@ def _suppress(attrs, rows, valid, order):
 
 
 @rule("vision.select_boxes")
-def _select(attrs, boxes, order, scores, most, overlap, least):
-    need(all(v.certain for v in (boxes, order, scores, most, overlap, least)))
+def _select(attrs, boxes, order, scores, most, overlap, minimum):
+    need(all(v.certain for v in (boxes, order, scores, most, overlap, minimum)))
     batch, classes, count = scores.shape
     found = []
     for n, k in np.ndindex(batch, classes):
         chosen = []
         for rank, box in enumerate(order.exact[n, k]):
-            if len(chosen) >= most.exact or not scores.exact[n, k, rank] > least.exact:
+            if len(chosen) >= most.exact or not scores.exact[n, k, rank] > minimum.exact:
                 break
             corners, limit = boxes.exact[n], float(overlap.exact)
             if not any(_overlap(corners[box], corners[o], limit) > limit for o in chosen):

@@ -50,12 +50,12 @@ def max_pool_with_positions(
     if any(extent < 0 for extent in out):
         raise UnsupportedNode(f"windows of {tuple(kernel)} are larger than {tuple(padded)}")
     dtype = x.tensor_type.dtype
-    least = -np.inf if dtypes.is_float(dtype) else dtypes.int_range(dtype)[0]
+    minimum = -np.inf if dtypes.is_float(dtype) else dtypes.int_range(dtype)[0]
     need = [(o - 1) * s + w for o, s, w in zip(out, strides, span, strict=True)]
     widths = [(0, 0), (0, 0)] + [
         (a, max(n - e - a, 0)) for n, e, a in zip(need, spatial, low, strict=True)
     ]
-    x = relay.nn.pad(x, widths, least)
+    x = relay.nn.pad(x, widths, minimum)
     take_table(size, *out)
     order = list(range(count))[:: -1 if column_major else 1]
     best: Any = None

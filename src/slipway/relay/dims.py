@@ -364,7 +364,7 @@ def largest_divisor(extent: Extent, most: int) -> int:
     return next((f for f in range(min(most, extent), 1, -1) if extent % f == 0), 1)
 
 
-def least(extent: Extent) -> int:
+def lower_bound(extent: Extent) -> int:
     """Return the lower end of a dimension's range; of a number itself."""
     return extent.low if isinstance(extent, SymbolDim) else int(extent)
 

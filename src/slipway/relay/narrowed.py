@@ -13,7 +13,7 @@ from slipway.errors import TypeInferenceError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir.visit import substitute
-from slipway.relay.dims import SymbolDim, at, dim_of, least, told_by, usual
+from slipway.relay.dims import SymbolDim, at, dim_of, lower_bound, told_by, usual
 from slipway.relay.expr import Call, Expr, Function, Op, Var
 from slipway.relay.op_registry import Attrs
 from slipway.relay.types import TensorType, TupleType, Type, flatten
@@ -144,7 +144,7 @@ def _of_bases(dim: SymbolDim, bases: list[tuple[SymbolDim, SymbolDim]]) -> Any:
     for base, size in bases:
         if set(base.variables) != set(dim.variables):
             continue
-        ends = [{v: end(SymbolDim(v)) for v in dim.variables} for end in (least, usual)]
+        ends = [{v: end(SymbolDim(v)) for v in dim.variables} for end in (lower_bound, usual)]
         (b0, d0), (b1, d1) = ((at(base, sizes), at(dim, sizes)) for sizes in ends)
         if b0 == b1 or (d1 - d0) % (b1 - b0):
             continue

@@ -153,7 +153,7 @@ class _Reader:
             **{name: getattr(M, name) for name in _MATH if hasattr(M, name)},
             **{name: functools.partial(_cast, name) for name in _CASTS},
             "output_tensor": self.output_tensor, "allocate": self.allocate, "len": len,
-            "max": _largest, "min": _least, "ceil_div": _ceil_div,
+            "max": _largest, "min": _minimum, "ceil_div": _ceil_div,
             "likely": lambda condition: self.ib.likely(condition), "max_num_threads": lambda *_: 1,
         }  # fmt: skip
         self.outputs: list[_Array] = []
@@ -412,7 +412,7 @@ def _largest(*values: Any) -> Any:
     return functools.reduce(ops.maximum, map(ops.as_expr, values))
 
 
-def _least(*values: Any) -> Any:
+def _minimum(*values: Any) -> Any:
     return functools.reduce(ops.minimum, map(ops.as_expr, values))
 
 

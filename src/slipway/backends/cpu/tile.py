@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from slipway.backends.strategy import Knobs, Space
-from slipway.relay.dims import is_open, least, usual
+from slipway.relay.dims import is_open, lower_bound, usual
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -178,7 +178,7 @@ def sizes_of(rows: Any) -> tuple[int, ...]:
     """Return the numbers of rows that a tile is chosen for, the smallest first."""
     if not is_open(rows):
         return (rows,)
-    low = max(1, least(rows))
+    low = max(1, lower_bound(rows))
     high = max(low, usual(rows))
     return tuple(sorted({low + (high - low) * i // 4 for i in range(5)}))
 

@@ -271,7 +271,7 @@ class IntrinsicEmitter(MemoryEmitter):
         if table == "x86" and node.lanes % 2 == 0:
             return self._multiply_high_x86(node)
         if table == "aarch64" and node.lanes in (4, 8, 16, 32, 64):
-            if any(_is_above_least(x) for x in node.args):
+            if any(_is_above_minimum(x) for x in node.args):
                 return self._multiply_high_doubled(node)
             return self._multiply_high_in_pairs(node)
         return self.value(legalize.multiply_high(*node.args))
@@ -455,7 +455,7 @@ class IntrinsicEmitter(MemoryEmitter):
         return self.w.put(text)
 
 
-def _is_above_least(node: E.PrimExpr) -> bool:
+def _is_above_minimum(node: E.PrimExpr) -> bool:
     """Return whether `node` is an integer constant other than the smallest int32."""
     value = node.value if isinstance(node, E.Broadcast) else node
     return isinstance(value, E.IntImm) and value.value > -(1 << 31)

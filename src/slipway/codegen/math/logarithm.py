@@ -49,8 +49,8 @@ class Parts:
 def split(b: Bindings, x: E.PrimExpr) -> tuple[E.PrimExpr, E.PrimExpr]:
     """Return (k as a float, f) for a positive x, denormal or not."""
     lift = 25 if bits_of(x) == 32 else 54
-    least = num(2.0 ** (1 - bias(x)), x)
-    denormal = b.let(E.LT(x, least))
+    minimum = num(2.0 ** (1 - bias(x)), x)
+    denormal = b.let(E.LT(x, minimum))
     i = b.let(as_bits(select(denormal, E.Mul(x, num(2.0**lift, x)), x)), "i")
     root = 0x3F3504F3 if bits_of(x) == 32 else 0x3FE6A09E667F3BCD  # sqrt(1/2)
     one = bias(x) << mantissa_bits(x)

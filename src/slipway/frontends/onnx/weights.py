@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from slipway.runtime.array_file import LEAST_BYTES, range_of
+from slipway.runtime.array_file import MIN_BYTES, range_of
 
 Array = np.ndarray[Any, Any]
 GRAPH, INITIALIZER, RAW_DATA, DATA_LOCATION = 7, 5, 9, 14
@@ -60,7 +60,7 @@ def _message(
 ) -> Iterator[bytes]:
     """Yield the bytes of a message whose fields of the number path[0] are shortened."""
     for field in _fields(file, start, end):
-        if field.number != path[0] or field.end - field.body < LEAST_BYTES:
+        if field.number != path[0] or field.end - field.body < MIN_BYTES:
             yield _read(file, field.start, field.end)
             continue
         if field.kind != _BYTES:
@@ -77,7 +77,7 @@ def _message(
 def _tensor(file: BinaryIO, tensor: _Field, found: list[Array]) -> Iterator[bytes]:
     fields = list(_fields(file, tensor.body, tensor.end))
     raw = [f for f in fields if f.number == RAW_DATA]
-    if len(raw) != 1 or raw[0].end - raw[0].body < LEAST_BYTES or raw[0].kind != _BYTES:
+    if len(raw) != 1 or raw[0].end - raw[0].body < MIN_BYTES or raw[0].kind != _BYTES:
         raw = []
     elif any(f.number == DATA_LOCATION for f in fields):
         raise _Unusual

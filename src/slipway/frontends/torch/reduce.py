@@ -110,9 +110,9 @@ def running(node: NodeView) -> Any:
 @converter("topk")
 def topk(node: NodeView) -> Any:
     """The largest or smallest along an axis, with their positions."""
-    least = not node.arg("largest", True)
+    smallest = not node.arg("largest", True)
     axis = node.axis(default=-1)
-    return first_ranked(node.input(), int(node.arg("k")), axis, least, "int64")
+    return first_ranked(node.input(), int(node.arg("k")), axis, smallest, "int64")
 
 
 @converter("sort", "argsort")
@@ -121,8 +121,8 @@ def sort(node: NodeView) -> Any:
     axis = node.axis(default=-1)
     count = node.shape()[axis] if node.rank() else 1
     count = 0 if is_open(count) else count  # all of them, of whatever size
-    least = not node.arg("descending", False)
-    values, positions = relay.topk(node.input(), count, axis, "both", least, "int64")
+    smallest = not node.arg("descending", False)
+    values, positions = relay.topk(node.input(), count, axis, "both", smallest, "int64")
     return positions if node.kind == "argsort" else [values, positions]
 
 
@@ -171,13 +171,13 @@ def scanned(node: NodeView) -> Any:
     count, rank = node.shape()[axis], node.rank()
     is_sum = node.kind == "logcumsumexp"
     dtype = x.tensor_type.dtype
-    least = _least(dtype, node.kind == "cummin")
+    lowest = _lowest(dtype, node.kind == "cummin")
     view = [1] * rank
     view[axis] = count
     position: Any = relay.broadcast_to(const(np.arange(count).reshape(view)), node.shape())
     reach = 1
     while reach < count:
-        before = _shifted(x, axis, reach, least)
+        before = _shifted(x, axis, reach, lowest)
         if is_sum:
             high, low = relay.maximum(x, before), relay.minimum(x, before)
             gap = relay.where(relay.isinf(high), like(0, x), relay.subtract(low, high))
@@ -199,7 +199,7 @@ def _hidden(x: Any, before: Any) -> Any:
     return relay.logical_and(relay.isnan(before), relay.logical_not(relay.isnan(x)))
 
 
-def _least(dtype: str, largest: bool) -> Any:
+def _lowest(dtype: str, largest: bool) -> Any:
     if dtypes.is_float(dtype):
         return np.inf if largest else -np.inf
     if dtype == "bool":

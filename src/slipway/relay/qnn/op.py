@@ -144,8 +144,8 @@ def _chosen(what: str, given: tuple[str | None, ...], known: tuple[str, ...]) ->
 
 def _rescale_away_from_zero(value: ExprLike, factor: ExprLike) -> Any:
     """Halves upward for what is positive, mirrored for what is not."""
-    least = const(-(2**31) + 1, "int32")  # its magnitude is a number of int32
-    clamped = _make("maximum")(value, least)
+    minimum = const(-(2**31) + 1, "int32")  # its magnitude is a number of int32
+    clamped = _make("maximum")(value, minimum)
     size = rescale_by(_make("abs")(clamped), factor, once=True)
     below = _make("less")(value, const(0, "int32"))
     return _make("where")(below, _make("negative")(size), size)

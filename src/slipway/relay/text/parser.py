@@ -236,11 +236,11 @@ class _Parser:
         yield
         self.depth -= 1
 
-    def expr(self, least: int = 1) -> Expr:
+    def expr(self, precedence: int = 1) -> Expr:
         """An expression, with the operators that bind at least so tightly."""
         with self.inside():
             found = self.one_expr()
-            while self.kind() == "infix" and _INFIX[self.peek()][0] >= least:
+            while self.kind() == "infix" and _INFIX[self.peek()][0] >= precedence:
                 level, name = _INFIX[self.take()]
                 found = op_registry.make(name)(found, self.expr(level + 1))
             return found

@@ -198,7 +198,7 @@ class _Parallel:
     attrs: Callable[[Any, int], Any]
 
 
-def _combined(function: Function, parallel: _Parallel, least: int) -> Function:
+def _combined(function: Function, parallel: _Parallel, minimum: int) -> Function:
     """Return a function whose products with one input and several weights are one product."""
     while True:
         groups: dict[Any, list[Call]] = {}
@@ -207,7 +207,7 @@ def _combined(function: Function, parallel: _Parallel, least: int) -> Function:
                 key = _key(expr, parallel)
                 if key is not None:
                     groups.setdefault(key, []).append(expr)
-        group = next((g for g in groups.values() if len(g) >= max(least, 2)), None)
+        group = next((g for g in groups.values() if len(g) >= max(minimum, 2)), None)
         if group is None:
             return function
         parts = _joined(group, parallel)

@@ -506,12 +506,12 @@ class _Lanes:
         apart = [position.minus(positions[0]) for position in positions]
         if any(a.terms for a in apart):
             return None
-        least = min(a.const for a in apart)
-        span = max(a.const for a in apart) - least + 1
+        minimum = min(a.const for a in apart)
+        span = max(a.const for a in apart) - minimum + 1
         if span > 2 * self.lanes:
             return None
-        start = self.an.to_expr(positions[0].shifted(least))
-        picks = tuple(a.const - least for a in apart)
+        start = self.an.to_expr(positions[0].shifted(minimum))
+        picks = tuple(a.const - minimum for a in apart)
         if span == 1:
             return E.BufferLoad(node.buffer, (start,))
         run = E.Ramp(start, ops.const(1, start.dtype), span)

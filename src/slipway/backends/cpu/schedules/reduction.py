@@ -41,7 +41,7 @@ from slipway.backends.strategy import Problem, register_pattern
 from slipway.ir.expr import ProducerLoad
 from slipway.ir.ops import as_int
 from slipway.ir.visit import walk
-from slipway.relay.dims import is_open, least, usual
+from slipway.relay.dims import is_open, lower_bound, usual
 from slipway.relay.op_registry import OpPattern
 
 if TYPE_CHECKING:
@@ -194,7 +194,11 @@ def reduce_row(
 def _width(extent: int, lanes: int, sums: int) -> int:
     """Return how many partial results a row has: of some vectors, which divide it if any do."""
     if is_open(extent):  # the last step is not longer than the shortest row
-        return lanes * sums if least(extent) >= 2 * lanes * sums else min(lanes, least(extent))
+        return (
+            lanes * sums
+            if lower_bound(extent) >= 2 * lanes * sums
+            else min(lanes, lower_bound(extent))
+        )
     if extent < 2 * lanes * sums:
         return lanes
     vectors, tail = divmod(extent, lanes)

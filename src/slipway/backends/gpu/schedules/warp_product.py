@@ -20,7 +20,7 @@ def product_of_target(target: Target, a_dtype: str, b_dtype: str, out: str) -> W
     if target.kind.name != "cuda":
         return None
     entry = warp_product(a_dtype, b_dtype, out)
-    return entry if entry is not None and version_of(target) >= entry.least else None
+    return entry if entry is not None and version_of(target) >= entry.lowest_version else None
 
 
 def warp_intrinsic(entry: WarpProduct, lane: te.IterVar) -> te.TensorIntrin:

@@ -52,10 +52,10 @@ def gather_nd(node: NodeView) -> Any:
 def topk(node: NodeView) -> Any:
     """The largest or smallest along an axis."""
     count = node.attr("k") if node.opset < 10 else node.ints(1, "k")[0]
-    axis, least = node.attr("axis", -1), not node.attr("largest", 1)
+    axis, smallest = node.attr("axis", -1), not node.attr("largest", 1)
     if count < 0:
         raise node.unsupported(f"its k is {count}")
-    return first_ranked(node.input(0), int(count), axis, least, "int64")
+    return first_ranked(node.input(0), int(count), axis, smallest, "int64")
 
 
 @converter("OneHot")

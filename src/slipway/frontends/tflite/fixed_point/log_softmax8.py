@@ -113,9 +113,9 @@ def log_softmax8(data: Expr, scale: float) -> Any:
 
     back = float(1 << (31 - shift)) / multiplier
     lowest = relay.cast(relay.subtract(logarithm, _const(1 << 31)), "int32")
-    least = relay.maximum(rescale_by(lowest, back), const(-radius - 1, "int32"))
+    minimum = relay.maximum(rescale_by(lowest, back), const(-radius - 1, "int32"))
     argument = relay.cast(relay.take(array_constant(fixed, "int32"), depth, mode="clip"), "int64")
     found = _divided(relay.subtract(argument, logarithm), 31 - IN_BITS - OUT_BITS)
     found = relay.clip(relay.add(found, _const(ZERO_POINT)), -128, 127)
-    kept = relay.greater(relay.negative(depth), least)
+    kept = relay.greater(relay.negative(depth), minimum)
     return relay.cast(relay.where(kept, found, _const(-128)), "int8")

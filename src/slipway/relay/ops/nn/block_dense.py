@@ -135,8 +135,8 @@ def element(name: str, weight: Tensor, row: PrimExpr, k: PrimExpr) -> Any:
     group = at // GROUP
     low, mid, high = (integer(4 + 4 * i + group % 4) for i in range(3))
     factor = m.Select(group < 4, low & 63, (high & 15) | (low >> 6 << 4))
-    least = m.Select(group < 4, mid & 63, (high >> 4) | (mid >> 6 << 4))
-    return scaled(value, half(0) * factor.astype("float32")) - half(2) * least.astype("float32")
+    minimum = m.Select(group < 4, mid & 63, (high >> 4) | (mid >> 6 << 4))
+    return scaled(value, half(0) * factor.astype("float32")) - half(2) * minimum.astype("float32")
 
 
 @BLOCK_DENSE.compute

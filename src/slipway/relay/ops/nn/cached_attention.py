@@ -34,7 +34,7 @@ from slipway.relay.types import TensorType, Type
 if TYPE_CHECKING:
     from slipway.relay.expr import Array, ExprLike
 
-LEAST = -3.0e38  # a score that no finite one lies below
+LOWEST = -3.0e38  # a score that no finite one lies below
 
 
 @node
@@ -244,7 +244,7 @@ class _Kernel:
         ib, v, n, rows = self.ib, self.v, self.lanes, len(positions)
         largest = ib.allocate("float32", (rows, n), "largest", scope="local")
         for r in range(rows):
-            v.store(largest, (r,), 0, v.all(ops.const(LEAST, "float32"), n), n)
+            v.store(largest, (r,), 0, v.all(ops.const(LOWEST, "float32"), n), n)
         with ib.for_range(begin, vectors, "t") as block:
             sums = ib.allocate("float32", (rows, n), "sums", scope="local")
             for r in range(rows):
@@ -265,7 +265,7 @@ class _Kernel:
                 if self.attrs.window:
                     before = v.all(start + s - self.attrs.window, n)
                     sees = ops.logical_and(sees, at > before)
-                score = E.Select(sees, score, v.all(ops.const(LEAST, "float32"), n))
+                score = E.Select(sees, score, v.all(ops.const(LOWEST, "float32"), n))
                 score = ib.let("score", score)
                 v.store(scores, (r,), block * n, score, n)
                 v.store(largest, (r,), 0, ops.maximum(v.load(largest, (r,), 0, n), score), n)

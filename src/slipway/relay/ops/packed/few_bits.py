@@ -32,8 +32,8 @@ def stored_rows(values: Array, scales: Array, zeros: Array, size: int) -> tuple[
     whole, more = -(-columns // SHARE) * SHARE, -columns % GROUP
     positions = np.arange(0, whole, SHARE) // size
     scales, zeros = (np.take(a.astype(np.float32), positions, 1) for a in (scales, zeros))
-    least = scales * (zeros + np.float32(shift))
+    minimum = scales * (zeros + np.float32(shift))
     padded = np.pad(values + shift, ((0, 0), (0, more)))
     missing = padded.shape[1] // SHARE - len(positions)
-    scales, least = (np.pad(a, ((0, 0), (0, missing))) for a in (scales, least))
-    return blocks_of(padded, scales, least, bits), f"u{bits}"
+    scales, minimum = (np.pad(a, ((0, 0), (0, missing))) for a in (scales, minimum))
+    return blocks_of(padded, scales, minimum, bits), f"u{bits}"

@@ -274,8 +274,8 @@ def _applies(attrs: AttentionAttrs, in_types: Sequence[Type], target: Target) ->
     rows = extents(query.shape, attrs.query_layout)["S"]
     value_size = extents(value.shape, attrs.value_layout)["H"]
     lanes = vector_lanes(target, query.dtype)
-    least = target.core.costs.attention_lanes
-    fills = fills_vectors(rows, value_size, lanes, least)
+    minimum = target.core.costs.attention_lanes
+    fills = fills_vectors(rows, value_size, lanes, minimum)
     return query.dtype == "float32" and query.size > 0 and fills
 
 

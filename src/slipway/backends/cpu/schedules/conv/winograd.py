@@ -33,7 +33,7 @@ from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import GROUP, Tile, choose_tile, fma, lane_indexed_fma, tile_space
 from slipway.backends.stages import shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
-from slipway.relay.dims import least, usual
+from slipway.relay.dims import lower_bound, usual
 from slipway.relay.ops.packed.winograd import TileBlocks, winograd_stages
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def sizes_in_tiles(height: Any, width: Any, m: int) -> list[tuple[int, int]]:
 
     One where height and width are known, else several from all of their ranges.
     """
-    ends = [(least(extent), usual(extent)) for extent in (height, width)]
+    ends = [(lower_bound(extent), usual(extent)) for extent in (height, width)]
     found = [[-(-(low + (high - low) * i // 4) // m) for low, high in ends] for i in range(5)]
     return list(dict.fromkeys((max(1, rows), max(1, columns)) for rows, columns in found))
 

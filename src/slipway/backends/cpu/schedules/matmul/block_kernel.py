@@ -55,7 +55,7 @@ class _Kernel:
     ) -> None:
         self.ib = ib = builder.create()
         self.attrs, self.kind, self.entry, self.tile = attrs, kind, entry, tile
-        self.data, self.weight, self.scale, self.least = map(ib.buffer_ptr, ins)
+        self.data, self.weight, self.scale, self.minimum = map(ib.buffer_ptr, ins)
         self.out = ib.buffer_ptr(out)
         self.rows = ins[0].shape[0]
         self.tiles, self.groups, self.vectors, width = (size_of(d) for d in ins[1].shape)
@@ -170,10 +170,10 @@ class _Kernel:
             scale = ib.let(
                 "scale", ops.cast(v.load(self.scale, (tile, at_scale), vector * n, n), wide)
             )
-            least = None
+            minimum = None
             if self.attrs.minima:
-                least = v.load(self.least, (tile, at_scale), vector * n, n)
-                least = ib.let("least", ops.cast(least, wide))
+                minimum = v.load(self.minimum, (tile, at_scale), vector * n, n)
+                minimum = ib.let("minimum", ops.cast(minimum, wide))
             for r, j in positions:
                 block, inner = self._position(row + r)
                 total: Any = v.zero("int32", n)
@@ -183,10 +183,10 @@ class _Kernel:
                 for m in range(part * each, (part + 1) * each):
                     total = self._added(total, words[m], (block, g, inner), 4 * m)
                 value = ops.cast(total, wide) * scale
-                if least is not None:
+                if minimum is not None:
                     assert self.sums is not None
                     count = ops.cast(self.sums[block, at_scale, inner], "float32")
-                    value = value - v.all(count, n) * least
+                    value = value - v.all(count, n) * minimum
                 factor = v.all(self.factors[block, g, inner], n)
                 v.store(sums, (r, j), 0, v.load(sums, (r, j), 0, n) + value * factor, n)
 

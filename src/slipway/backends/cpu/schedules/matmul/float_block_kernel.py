@@ -40,7 +40,7 @@ class _FloatKernel:
     ) -> None:
         self.ib = ib = builder.create()
         self.attrs, self.kind, self.tile = attrs, kind, tile
-        self.data, self.weight, self.scale, self.least = map(ib.buffer_ptr, ins)
+        self.data, self.weight, self.scale, self.minimum = map(ib.buffer_ptr, ins)
         self.out = ib.buffer_ptr(out)
         self.rows = ins[0].shape[0]
         self.tiles, self.groups, self.vectors, width = (size_of(d) for d in ins[1].shape)
@@ -134,8 +134,8 @@ class _FloatKernel:
         if self.attrs.offset:  # a power of two, whose product with the scale is not rounded
             base = scale * v.all(ops.const(-float(self.attrs.offset), "float32"), n)
         if self.attrs.minima:
-            least = loaded(self.least, "least")
-            base = v.zero("float32", n) - least if base is None else base - least
+            minimum = loaded(self.minimum, "minimum")
+            base = v.zero("float32", n) - minimum if base is None else base - minimum
         return scale, None if base is None else ib.let("base", base)
 
     def _elements(

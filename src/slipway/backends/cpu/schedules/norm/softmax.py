@@ -47,7 +47,7 @@ def _default(problem: Problem) -> RowKnobs:
 
 
 def _space(problem: Problem) -> Space:
-    return row_space(problem, problem.in_types[0].shape[-1], least=4)
+    return row_space(problem, problem.in_types[0].shape[-1], minimum=4)
 
 
 def softmax_cost(problem: Problem, knobs: RowKnobs) -> float:

@@ -28,7 +28,7 @@ from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.stages import extent_of, inline_injective, producers
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
-from slipway.relay.dims import least, usual
+from slipway.relay.dims import lower_bound, usual
 from slipway.relay.ops.nn.pool import pool_compute
 from slipway.relay.types import TensorType, Type
 
@@ -81,14 +81,14 @@ def run_space(problem: Problem) -> dict[str, Sequence[int]]:
     lanes = row_space(problem, channels)["lanes"]
     return {
         "lanes": [n for n in lanes if channels % n == 0] or (channels,),
-        "run": range(1, min(16, max(1, least(out.shape[-2]))) + 1),
+        "run": range(1, min(16, max(1, lower_bound(out.shape[-2]))) + 1),
     }
 
 
 def _default(problem: Problem) -> WindowKnobs:
     (out,), costs = problem.out_types, problem.target.core.costs
     assert isinstance(out, TensorType)
-    run = min(costs.window_positions, max(1, least(out.shape[-2])))
+    run = min(costs.window_positions, max(1, lower_bound(out.shape[-2])))
     return WindowKnobs(channel_lanes(problem), run, costs.window_products)
 
 
