@@ -129,9 +129,9 @@ def _cut_among_tasks(
     parts = [p for p in range(8 * target.num_cores, 1, -1) if row.extent % p == 0]
     if not parts:
         return row, tensor, loops
-    part, rest = stage.split(row.axis, nparts=parts[0])
+    part, inner_axis = stage.split(row.axis, nparts=parts[0])
     partial = schedule.rfactor(tensor, part)
-    inner = next(axis for axis in schedule[partial].leaf_iter_vars if axis.name == rest.name)
+    inner = next(axis for axis in schedule[partial].leaf_iter_vars if axis.name == inner_axis.name)
     return Loop(inner, row.extent // parts[0]), partial, Loop.of(partial.op.axis)
 
 
