@@ -121,9 +121,9 @@ def _while(attrs, *given):
     raise Unfit("a loop without an end")
 
 
-def _drawn_values(d: Drawing, least: int, most: int) -> list[int]:
+def _drawn_values(d: Drawing, minimum: int, most: int) -> list[int]:
     """Some earlier tensors, small enough to be gone through many times."""
-    count = d.int(least, most)
+    count = d.int(minimum, most)
     return [d.find(lambda v: v.exact.size <= 300) for _ in range(count)]
 
 

@@ -66,10 +66,10 @@ class Drawing:
     def extent(self, most: int = 65) -> int:
         return self.pick([e for e in EXTENTS if e <= most])
 
-    def shape(self, least: int = 0, most: int = 4, size: int = 0) -> tuple[int, ...]:
+    def shape(self, minimum: int = 0, most: int = 4, size: int = 0) -> tuple[int, ...]:
         found: list[int] = []
         room = size or self.most
-        for _ in range(self.int(least, most)):
+        for _ in range(self.int(minimum, most)):
             extent = self.pick([e for e in EXTENTS if e <= max(room, 1)] or [1])
             found.append(extent)
             room //= extent
@@ -81,9 +81,9 @@ class Drawing:
         """The dtype that this graph is mostly of."""
         return self.pick(INTEGERS) if self.kind == "integers" else self.kind
 
-    def axes(self, rank: int, least: int = 0) -> tuple[int, ...]:
+    def axes(self, rank: int, minimum: int = 0) -> tuple[int, ...]:
         """Different axes, some counted from the end."""
-        count = self.int(min(least, rank), rank)
+        count = self.int(min(minimum, rank), rank)
         chosen = self.rng.permutation(rank)[:count]
         return tuple(int(a) - rank if self.chance(0.3) else int(a) for a in chosen)
 

@@ -136,8 +136,8 @@ def _leading_zeros(attrs, x):
 @rule("qnn.lookup")
 def _lookup(attrs, x, table):
     need(x.certain and table.certain)
-    places = x.exact.astype(np.int64) - np.iinfo(x.dtype).min
-    return result(table.exact[places], np.zeros(x.shape), table.dtype)
+    positions = x.exact.astype(np.int64) - np.iinfo(x.dtype).min
+    return result(table.exact[positions], np.zeros(x.shape), table.dtype)
 
 
 # -- makers ------------------------------------------------------------------------------------

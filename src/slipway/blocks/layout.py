@@ -184,8 +184,8 @@ def storage_align(root: S.Stmt, buffer: Buffer, axis: int, factor: int, offset: 
     """
     if not tree.is_allocated(root, buffer):
         raise ScheduleError(f"{buffer.name!r} is an argument: its memory is the caller's")
-    place = axis + buffer.ndim if axis < 0 else axis
-    if not 0 <= place < buffer.ndim:
+    position = axis + buffer.ndim if axis < 0 else axis
+    if not 0 <= position < buffer.ndim:
         raise ScheduleError(f"buffer {buffer.name!r} has no dimension {axis}")
     if factor < 1:
         raise ScheduleError(f"storage_align takes a factor of at least 1, not {factor}")
@@ -194,7 +194,7 @@ def storage_align(root: S.Stmt, buffer: Buffer, axis: int, factor: int, offset: 
         raise ScheduleError(f"buffer {buffer.name!r} has a dimension that is not known")
     strides, step = [], 1
     for number in range(buffer.ndim - 1, -1, -1):
-        if number == place:
+        if number == position:
             step += (offset - step) % factor
         strides.append(ops.const(step, buffer.shape[number].dtype))
         step *= shape[number]
@@ -207,16 +207,16 @@ def reindex(root: S.Stmt, block: S.Block, buffer: Buffer, written: bool) -> tupl
 
     The copy has a dimension for each axis of the block that the buffer's indices depend on.
     """
-    places = {
+    positions = {
         n.indices for n in walk(block)
         if isinstance(n, BufferLoad | S.BufferStore) and n.buffer is buffer
     }  # fmt: skip
-    if len(places) != 1:
+    if len(positions) != 1:
         raise ScheduleError(
             f"cannot reindex buffer {buffer.name!r} of block {block.name!r}: it must be used at "
-            f"one place, and is at {len(places)}"
+            f"one place, and is at {len(positions)}"
         )
-    (indices,) = places
+    (indices,) = positions
     axes = [a for a in block.axes if any(tree.uses(i, a.var) for i in indices)]
     if written and any(a.kind == "reduce" for a in axes):
         raise ScheduleError(f"block {block.name!r} writes at places that depend on reduced axes")

@@ -38,9 +38,11 @@ def split(root: Node, loop: S.For, factors: Sequence[Any]) -> tuple[Any, list[Va
             raise ScheduleError(f"split of loop {name!r}: the factor {size} must be at least 1")
         known = ops.mul(known, ops.as_extent(factor))
     an = Analyzer()
-    rest = an.simplify(ops.floordiv(ops.sub(ops.add(loop.extent, known), 1), known))
-    extents = [rest if f is None else ops.cast(ops.as_extent(f), name_dtype(loop)) for f in factors]
-    total = an.simplify(ops.mul(known, rest) if None in factors else known)
+    outer = an.simplify(ops.floordiv(ops.sub(ops.add(loop.extent, known), 1), known))
+    extents = [
+        outer if f is None else ops.cast(ops.as_extent(f), name_dtype(loop)) for f in factors
+    ]
+    total = an.simplify(ops.mul(known, outer) if None in factors else known)
     if not _equal(an, total, loop.extent) and None not in factors:
         high = ops.as_int(an.simplify(ops.sub(total, loop.extent)))
         if high is not None and high < 0:
@@ -186,10 +188,10 @@ def _check_apart(loop: S.For, kind: str) -> None:
         for store in (n for n in inside if isinstance(n, S.BufferStore)):
             if id(store.buffer) in own:
                 continue
-            place = f"{store.buffer.name}[{', '.join(map(str, store.indices))}]"
+            position = f"{store.buffer.name}[{', '.join(map(str, store.indices))}]"
             head = f"cannot run loop {loop.loop_var.name!r} {kind}: block {block.name!r} "
             if kind == S.ForKind.PARALLEL and not _moves(store.indices, moving):
-                raise ScheduleError(f"{head}writes {place}, which is one place for all steps")
+                raise ScheduleError(f"{head}writes {position}, which is one place for all steps")
             for load in inside:
                 if (
                     isinstance(load, BufferLoad)
@@ -201,7 +203,7 @@ def _check_apart(loop: S.For, kind: str) -> None:
                     )
                 ):
                     raise ScheduleError(
-                        f"{head}reads {load} and writes {place}, so that steps wait for others"
+                        f"{head}reads {load} and writes {position}, so that steps wait for others"
                     )
 
 

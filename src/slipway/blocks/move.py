@@ -425,8 +425,8 @@ def _region(
             interval = interval_of(an, an.linear(placed), relaxed)
             if interval is not None and ops.as_int(lanes) != 0:
                 last = an.linear(ops.add(placed, lanes))
-                behind = interval_of(an, last, relaxed)
-                interval = None if behind is None else union(an, interval, behind)
+                end = interval_of(an, last, relaxed)
+                interval = None if end is None else union(an, interval, end)
             if not known[dimension]:
                 found[dimension], known[dimension] = interval, True
             elif found[dimension] is not None:

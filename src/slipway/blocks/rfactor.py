@@ -49,18 +49,18 @@ def rfactor(root: S.Stmt, loop: S.For, factor_axis: int) -> tuple[Any, str]:
     inside = _reduce_loops(block, nest, loop)
     old = reduction.store.buffer
     rank = old.ndim + 1
-    place = factor_axis + rank if factor_axis < 0 else factor_axis
-    if not 0 <= place < rank:
+    position = factor_axis + rank if factor_axis < 0 else factor_axis
+    if not 0 <= position < rank:
         raise ScheduleError(
             f"rfactor of block {block.name!r}: factor_axis={factor_axis} is no dimension of a "
             f"buffer of {rank}; it is from {-rank} to {rank - 1}"
         )
     shape = list(old.shape)
-    shape.insert(place, ops.cast(loop.extent, old.shape[0].dtype if old.shape else "int32"))
+    shape.insert(position, ops.cast(loop.extent, old.shape[0].dtype if old.shape else "int32"))
     partial = decl_buffer(shape, old.dtype, f"{old.name}_rf", scope=old.scope)
     name = tree.fresh_name(root, f"{block.name}_rf")
-    first = _first_step(block, reduction, loop, inside, partial, place, name)
-    second, again = _second_step(block, reduction, nest, loop, inside, partial, place)
+    first = _first_step(block, reduction, loop, inside, partial, position, name)
+    second, again = _second_step(block, reduction, nest, loop, inside, partial, position)
     made = S.seq((tree.exchanged(nest[0], block, first), tree.nest(again, second)))
     return S.Allocate(partial, tree.exchanged(root, nest[0], made)), name
 
@@ -177,7 +177,7 @@ def _first_step(
     loop: S.For,
     inside: list[S.For],
     partial: Buffer,
-    place: int,
+    position: int,
     name: str,
 ) -> S.Block:
     axes: list[IterVar] = []
@@ -200,7 +200,7 @@ def _first_step(
             inner[axis.var] = own.var
     outside, guard = _divided(block, inside)
     indices = [substitute(i, inner) for i in reduction.store.indices]
-    indices.insert(place, _step_of(values[loop.loop_var], loop, partial.shape[place].dtype))
+    indices.insert(position, _step_of(values[loop.loop_var], loop, partial.shape[position].dtype))
     at = tuple(indices)
     step = reduction.combine(BufferLoad(partial, at), substitute(reduction.value, inner))
     body: S.Stmt = S.BufferStore(partial, step, at)
@@ -253,7 +253,7 @@ def _second_step(
     loop: S.For,
     inside: list[S.For],
     partial: Buffer,
-    place: int,
+    position: int,
 ) -> tuple[S.Block, list[tuple[Var, PrimExpr]]]:
     """Return the block that reduces the parts, and the loops around it."""
     fresh: dict[Any, Any] = {}
@@ -266,7 +266,7 @@ def _second_step(
     axis = IterVar(Range(loop.min, loop.extent), _axis_var(loop), "reduce")
     pairs = [(a, v) for a, v in zip(block.axes, block.bindings, strict=True) if a.kind != "reduce"]
     at = list(reduction.store.indices)
-    at.insert(place, _step_of(axis.var, loop, partial.shape[place].dtype))
+    at.insert(position, _step_of(axis.var, loop, partial.shape[position].dtype))
     store = reduction.store
     step = reduction.combine(
         BufferLoad(store.buffer, store.indices), BufferLoad(partial, tuple(at))

@@ -62,8 +62,8 @@ def _print_every_name() -> None:
 def describe(error: Exception) -> str:
     """Return the words for a user: the message, or file and reason of a system error."""
     if isinstance(error, OSError) and error.strerror and not isinstance(error, SlipwayError):
-        words = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-        return words + (_full_folders() if error.errno in (errno.ENOSPC, errno.EDQUOT) else "")
+        message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        return message + (_full_folders() if error.errno in (errno.ENOSPC, errno.EDQUOT) else "")
     return str(error) or type(error).__name__
 
 

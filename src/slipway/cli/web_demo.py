@@ -143,11 +143,11 @@ def shapes_of(shapes: Sequence[Sequence[Any]]) -> list[list[int]]:
 
     One is a batch if it leads a shape of several dimensions.
     """
-    from slipway.relay.dims import SymbolDim, at, least, usual
+    from slipway.relay.dims import SymbolDim, at, lower_bound, usual
 
     batches = {v for shape in shapes if len(shape) > 1 for v in variables_of(shape[0])}
     sizes = {
-        v: max(1, least(SymbolDim(v))) if v in batches else usual(SymbolDim(v))
+        v: max(1, lower_bound(SymbolDim(v))) if v in batches else usual(SymbolDim(v))
         for shape in shapes
         for extent in shape
         for v in variables_of(extent)

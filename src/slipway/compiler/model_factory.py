@@ -79,7 +79,7 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
             entries.append(GraphEntry(largest_shape(type_), type_.dtype, at))
     inputs = tuple(i for i, n in enumerate(graph.nodes) if not n.function)
     outputs = tuple((ref.node, ref.index) for ref in graph.outputs)
-    begins, total = _one_behind_another(sizes)
+    begins, total = _one_after_another(sizes)
     moved = (Storage(s.offset + begins[d], s.size) for s, d in zip(storages, owners, strict=True))
     return GraphTables(
         tuple(nodes),
@@ -95,7 +95,7 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
     )
 
 
-def _one_behind_another(sizes: Mapping[int, int]) -> tuple[dict[int, int], int]:
+def _one_after_another(sizes: Mapping[int, int]) -> tuple[dict[int, int], int]:
     """Return where each device's part of the arena begins, and what all take."""
     begins, total = {}, 0
     for device, size in sizes.items():

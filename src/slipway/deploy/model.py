@@ -293,15 +293,15 @@ class Model:
     # Showing.
 
     def _loads_here(self) -> bool:
-        from slipway.report.place import why_not_here
+        from slipway.report.loaded import why_not_here
 
         return not why_not_here(self.artifact)
 
     def _rows(self) -> list[tuple[str, str]]:
         memory = self._metadata.get("memory", {})
         is_here = self._session is not None or self._loads_here()
-        place = self.where if is_here else 'a device: m.on("host:port")'
-        rows = [("target", self.target), ("runs on", place)]
+        runs_on = self.where if is_here else 'a device: m.on("host:port")'
+        rows = [("target", self.target), ("runs on", runs_on)]
         rows += [("input", str(spec)) for spec in self.inputs]
         rows += [("output", str(spec)) for spec in self.outputs]
         if memory:

@@ -34,7 +34,7 @@ _NEEDS = {
 }
 
 
-def stage_behind(passed: Collection[str]) -> str:
+def stage_after(passed: Collection[str]) -> str:
     """Return the stage that a function has reached behind the passes of these names."""
     stages = (stage for stage, needs in _NEEDS.items() if all(name in passed for name in needs))
     return next(stages, "loops")

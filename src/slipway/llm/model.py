@@ -68,14 +68,14 @@ class Source:
         """Return the model of a GGUF file or a transformers folder."""
         path = Path(path)
         if path.is_dir():
-            place = path / "config.json"
+            config_file = path / "config.json"
             try:
-                given = json.loads(place.read_text(encoding="utf-8"))
+                given = json.loads(config_file.read_text(encoding="utf-8"))
             except (OSError, ValueError, RecursionError) as error:
-                raise ModelError(f"{place} cannot be read: {error}") from None
+                raise ModelError(f"{config_file} cannot be read: {error}") from None
             if not isinstance(given, dict):
-                raise ModelError(f"{place} holds no configuration")
-            config = from_transformers(given, str(place))
+                raise ModelError(f"{config_file} holds no configuration")
+            config = from_transformers(given, str(config_file))
             return cls(path.name, config, weights_of_folder(path), tokenizer_of_folder(path))
         if not path.exists():
             raise ModelError(f"there is no file or folder {path}")
@@ -332,5 +332,5 @@ def described(folder: Path) -> tuple[Description, Tokenizer | None]:
         raise ModelError(f"{folder / DESCRIPTION} is damaged: numbers or texts are something else")
     if min(counts) < 1:
         raise ModelError(f"{folder / DESCRIPTION} is damaged: a size of it is {min(counts)}")
-    place = folder / TOKENIZER
-    return description, Tokenizer.of_file(place) if place.exists() else None
+    file = folder / TOKENIZER
+    return description, Tokenizer.of_file(file) if file.exists() else None

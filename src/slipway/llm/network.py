@@ -111,8 +111,8 @@ class _Network:
         """Return the rows of the table of positions for this run's tokens."""
         table = self.weights.matrix("model.embed_positions.weight", self.config.context,
                                     self.config.hidden)  # fmt: skip
-        places = relay.add(self.position, relay.arange(0, self.count, 1, "int32"))
-        return relay.take(relay.const(table.data), places, axis=0)
+        positions = relay.add(self.position, relay.arange(0, self.count, 1, "int32"))
+        return relay.take(relay.const(table.data), positions, axis=0)
 
     def embedded(self, matrix: Matrix, tokens: Expr) -> Any:
         if matrix.format:
@@ -172,20 +172,20 @@ class _Network:
         config, hidden = self.config, self.config.hidden
         before = x if config.norms_after else self.norm(x, prefix + "input_layernorm", hidden)
         mixed = self.attention(prefix + "self_attn.", layer, before, keys, values)
-        behind = prefix + "post_attention_layernorm"
+        norm_after = prefix + "post_attention_layernorm"
         if config.parallel:
-            if f"{behind}.weight" in self.weights:  # both read x, each through its own norm
-                before = self.norm(x, behind, hidden)
+            if f"{norm_after}.weight" in self.weights:  # both read x, each through its own norm
+                before = self.norm(x, norm_after, hidden)
             return self.added(x, mixed + self.feed_forward(prefix + "mlp.", before))
         if config.sandwich or config.norms_after:
-            x = self.added(x, self.norm(mixed, behind, hidden))
+            x = self.added(x, self.norm(mixed, norm_after, hidden))
             before = x
             if config.sandwich:
                 before = self.norm(x, prefix + "pre_feedforward_layernorm", hidden)
             made = self.feed_forward(prefix + "mlp.", before)
             return self.added(x, self.norm(made, prefix + "post_feedforward_layernorm", hidden))
         x = self.added(x, mixed)
-        return self.added(x, self.feed_forward(prefix + "mlp.", self.norm(x, behind, hidden)))
+        return self.added(x, self.feed_forward(prefix + "mlp.", self.norm(x, norm_after, hidden)))
 
     def added(self, x: Expr, more: Expr) -> Any:
         return relay.add(x, self.scaled(more, self.config.residual_scale))

@@ -387,12 +387,12 @@ def largest_divisor(extent: Extent, most: int) -> int:
     remainder that might be would be kept, and compared with every later one.
     """
     if isinstance(extent, SymbolDim):
-        step, rest = Analyzer().modular_set(extent.formula)
-        extent = math.gcd(step, rest)
+        step, remainder = Analyzer().modular_set(extent.formula)
+        extent = math.gcd(step, remainder)
     return next((f for f in range(min(most, extent), 1, -1) if extent % f == 0), 1)
 
 
-def least(extent: Extent) -> int:
+def lower_bound(extent: Extent) -> int:
     """Return the lower end of a dimension's range; of a number itself."""
     return extent.low if isinstance(extent, SymbolDim) else int(extent)
 

@@ -22,7 +22,7 @@ from typing import Any
 from slipway.errors import LoweringError, TypeInferenceError
 from slipway.ir.expr import SizeVar
 from slipway.ir.node import Node
-from slipway.relay.dims import least, odd, usual
+from slipway.relay.dims import lower_bound, odd, usual
 from slipway.relay.expr import Expr, Function, Var
 from slipway.relay.types import ANY, FuncType, TensorType, TupleType, Type, flatten, is_open
 from slipway.relay.visit import substitute
@@ -160,7 +160,7 @@ def usual_type(type_: Type) -> Type:
 
 def smallest_type(type_: Type) -> Type:
     """Return a type with the lower ends of their ranges for its open dimensions."""
-    return _fixed(type_, least)
+    return _fixed(type_, lower_bound)
 
 
 def odd_type(type_: Type) -> Type:

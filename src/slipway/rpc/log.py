@@ -59,7 +59,7 @@ def configure(program: str, log_format: str = "text") -> None:
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
 
 
-def tell(logger: logging.Logger, event: str, words: str, **fields: Any) -> None:
+def tell(logger: logging.Logger, event: str, message: str, **fields: Any) -> None:
     """Log an event with its fields; costs nothing where nobody listens."""
     if logger.isEnabledFor(logging.INFO):
-        logger.info("%s", words, extra={"event": event, "fields": fields})
+        logger.info("%s", message, extra={"event": event, "fields": fields})

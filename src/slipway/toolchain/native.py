@@ -187,8 +187,8 @@ def compile_server(target: str, out: Path) -> None:
             # Alone: all other objects are what `compile_static` makes of any program, so that
             # zig's cache has them.
             named = ["-c", f'-DSLW_DEVICE_CHILD="{child.as_posix()}"', "-o", str(data)]
-            words = ["cc", "-target", target, *named, str(CRT / "server" / _CHILD_FILE)]
-            zig.run_zig(words, purpose=f"compiling for {target}")
+            command = ["cc", "-target", target, *named, str(CRT / "server" / _CHILD_FILE)]
+            zig.run_zig(command, purpose=f"compiling for {target}")
             extra.append(str(data))
         compile_static(target, out, "src", "posix", extra=tuple(extra))
 

@@ -19,7 +19,7 @@ from typing import Protocol
 from slipway.errors import InternalError, LoweringError
 from slipway.ir.function import PrimFunc
 from slipway.ir.node import Node
-from slipway.ir.verify import stage_behind, verify_faults
+from slipway.ir.verify import stage_after, verify_faults
 from slipway.version import VERSION
 
 LISTED = 8  # faults that a message shows
@@ -67,7 +67,7 @@ class LoopLaws:
         """Return what is wrong behind the passes so far."""
         assert isinstance(node, PrimFunc)
         self.passed.add(step.name)
-        return verify_faults(node, stage_behind(self.passed))
+        return verify_faults(node, stage_after(self.passed))
 
 
 # By the class of a program: the option that asks for its verification, and its laws.

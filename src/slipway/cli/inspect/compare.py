@@ -122,7 +122,7 @@ def compared(
     """Compile what is not compiled yet, and return how the two differ."""
     from slipway.deploy.agreement import TOLERANCE
     from slipway.report.compare import compare as compare_artifacts
-    from slipway.report.place import Place, why_not_here, why_not_there
+    from slipway.report.loaded import LoadedArtifact, why_not_here, why_not_there
 
     with tempdir() as folder:
         artifacts, names = [], []
@@ -136,13 +136,13 @@ def compared(
         if names[0] == names[1]:
             names = [str(path) for path in paths]
         session, where = wanted.open()
-        places: list[Any] = []
+        versions: list[Any] = []
         for artifact in artifacts:
             absent = why_not_here(artifact) if session is None else why_not_there(artifact, session)
-            places.append(absent or Place(artifact, session, where))
+            versions.append(absent or LoadedArtifact(artifact, session, where))
         with console.step(f"Measuring on {where}, in turns"):
             return compare_artifacts(
-                artifacts[0], artifacts[1], (names[0], names[1]), (places[0], places[1]),
+                artifacts[0], artifacts[1], (names[0], names[1]), (versions[0], versions[1]),
                 tolerance=TOLERANCE if tolerance is None else tolerance,
             )  # fmt: skip
 

@@ -61,10 +61,10 @@ def chat(
     from slipway.llm import Sampling
 
     sampling = Sampling(temperature, top_k, top_p, seed)
-    place = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
+    connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
     if threads is not None:
-        place.use_threads(threads)
-    talker = load(model, context, quantise, target, place, save)
+        connection.use_threads(threads)
+    talker = load(model, context, quantise, target, connection, save)
     messages = [{"role": "system", "content": system}] if system else []
     for text in _questions(prompt):
         question = {"role": "user", "content": text}

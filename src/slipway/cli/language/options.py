@@ -39,7 +39,7 @@ def load(
     context: int | None,
     quantise: str,
     target: str | None,
-    place: Connection,
+    connection: Connection,
     save: Path | None = None,
 ) -> LanguageModel:
     """Return the model, compiled where it is not, and loaded where it is to run."""
@@ -47,7 +47,7 @@ def load(
     from slipway.llm.model import DESCRIPTION, LIBRARY, described
     from slipway.toolchain.tempdir import tempdir
 
-    if target is None and place.remote is not None and not (model / DESCRIPTION).exists():
+    if target is None and connection.remote is not None and not (model / DESCRIPTION).exists():
         raise OptionError("--target: say what to compile for, as the device is another machine.")
     if (model / DESCRIPTION).exists():
         given = {"--context": context, "--quantise": quantise, "--target": target, "--save": save}
@@ -55,7 +55,7 @@ def load(
             if value not in (None, ""):
                 raise OptionError(f"{option}: {model} is compiled already: give the model itself.")
         description, tokenizer = described(model)
-        return llm.LanguageModel(place.graph_module(model / LIBRARY), description, tokenizer)
+        return llm.LanguageModel(connection.graph_module(model / LIBRARY), description, tokenizer)
     with console.step(f"Reading {model}"):
         source = llm.Source.read(model)
     with console.step(f"Compiling {source.name} for {target or NATIVE}"):
@@ -65,5 +65,5 @@ def load(
     with tempdir() as folder:
         kept = folder.path / "model" if save is None else save
         llm.save(kept, library, description, source.tokenizer)
-        module = place.graph_module(kept / LIBRARY)
+        module = connection.graph_module(kept / LIBRARY)
     return llm.LanguageModel(module, description, source.tokenizer)

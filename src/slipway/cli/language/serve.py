@@ -44,10 +44,10 @@ def serve(
         ) from None
     from slipway.llm.server import application
 
-    place = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
+    connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
     if threads is not None:
-        place.use_threads(threads)
-    served = application(load(model, context, quantise, target, place))
+        connection.use_threads(threads)
+    served = application(load(model, context, quantise, target, connection))
     try:
         listening = socket.create_server((host, port))
     except OSError as error:

@@ -71,16 +71,16 @@ class CFunction(CIntrinsics):
 
     def parameters(self, params: list[E.Var], elements: dict[int, str], noalias: bool) -> str:
         """Bind the parameters; return the parameter list. `elements`: C type behind a pointer."""
-        words = []
+        declared = []
         for var in params:
             name = self.define(var, self.fresh(var.name))
             if var.dtype == "handle":
                 ty = elements.get(id(var), "void")
                 self.pointer_types[id(var)] = ty
-                words.append(f"{ty}* {'restrict ' if noalias else ''}{name}")
+                declared.append(f"{ty}* {'restrict ' if noalias else ''}{name}")
             else:
-                words.append(f"{spelling.c_type(var.dtype)} {name}")
-        return ", ".join(words)
+                declared.append(f"{spelling.c_type(var.dtype)} {name}")
+        return ", ".join(declared)
 
     def finish(self, head: str, params: list[E.Var]) -> None:
         """Append the function, whose body has been emitted, to the module."""

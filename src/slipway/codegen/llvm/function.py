@@ -124,18 +124,18 @@ class FunctionEmitter(IntrinsicEmitter):
 
     def parameters(self, params: list[E.Var], noalias: bool) -> str:
         """Bind the parameters; return the text of the parameter list."""
-        words = []
+        declared = []
         self.noalias = noalias
         self.has_many = sum(var.dtype == "handle" for var in params) > MANY
         for number, var in enumerate(params):
             operand = f"%p{number}"
             if var.dtype == "handle":
                 self.pointers[id(var)] = operand
-                words.append(f"ptr {'noalias ' if noalias else ''}{operand}")
+                declared.append(f"ptr {'noalias ' if noalias else ''}{operand}")
             else:
-                words.append(f"{self.ty(var.dtype)} {operand}")
+                declared.append(f"{self.ty(var.dtype)} {operand}")
                 self.bind_scalar(var, operand)
-        return ", ".join(words)
+        return ", ".join(declared)
 
     def bind_scalar(self, var: E.Var, operand: str) -> None:
         """Make `var` stand for `operand`, in pointer width too where it is an integer."""
@@ -282,8 +282,8 @@ class FunctionEmitter(IntrinsicEmitter):
         self.wide_values[id(var)] = step
         bits = dtypes.bits_of(var.dtype)
         if bits != self.capability.pointer_bits:
-            word = "trunc nsw" if bits < self.capability.pointer_bits else "sext"
-            self.values[id(var)] = w.put(f"{word} {self.word} {step} to i{bits}")
+            opcode = "trunc nsw" if bits < self.capability.pointer_bits else "sext"
+            self.values[id(var)] = w.put(f"{opcode} {self.word} {step} to i{bits}")
         self._scoped(node.body)
         self.loops -= 1
         w.lines.append(f"  {following} = add nsw {self.word} {step}, 1")

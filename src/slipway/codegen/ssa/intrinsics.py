@@ -137,8 +137,8 @@ class SsaIntrinsics(SsaExpressions):
     def _take(self, left: Memory, step: Memory, half: Value) -> None:
         sink = self.sink
         now, size = self.read(left), self.read(step)
-        rest = sink.binary("sub", now, size)
-        self.write(left, sink.select(sink.compare(">=", now, size), rest, now))
+        less = sink.binary("sub", now, size)
+        self.write(left, sink.select(sink.compare(">=", now, size), less, now))
         self.write(step, sink.binary("mul", size, half))
 
     def scratch(self, dtype: str, value: Value) -> Memory:

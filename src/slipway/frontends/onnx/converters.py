@@ -151,11 +151,11 @@ class NodeView:
 
     def choice(self, name: str, default: str, table: Mapping[str, Any]) -> Any:
         """Return what a table has for the text of an attribute."""
-        word = self.attr(name, default)
-        if word not in table:
+        value = self.attr(name, default)
+        if value not in table:
             known = ", ".join(sorted(table))
-            raise self.unsupported(f"its attribute {name!r} is {word!r}; there are {known}")
-        return table[word]
+            raise self.unsupported(f"its attribute {name!r} is {value!r}; there are {known}")
+        return table[value]
 
     # -- results ---------------------------------------------------------------------------------
 

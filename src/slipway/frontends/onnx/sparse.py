@@ -30,10 +30,10 @@ def dense_array(tensor: Any, name: str = "") -> np.ndarray[Any, Any]:
         )
     take_bytes(prod(shape) * values.itemsize)
     bounds = (prod(shape),) if indices.ndim == 1 else shape
-    places = indices.reshape(count, len(bounds))
-    if np.any(places < 0) or np.any(places >= np.array(bounds)):
+    positions = indices.reshape(count, len(bounds))
+    if np.any(positions < 0) or np.any(positions >= np.array(bounds)):
         raise _damaged(name, f"an index is outside of its shape {shape}")
-    at = np.ravel_multi_index(tuple(places.T), bounds) if count else places.reshape(0)
+    at = np.ravel_multi_index(tuple(positions.T), bounds) if count else positions.reshape(0)
     if np.any(at[1:] <= at[:-1]):
         raise _damaged(name, "its indices do not ascend")
     made = np.zeros(prod(shape), values.dtype)

@@ -112,8 +112,8 @@ class _Parser:
         return error_at(self.text, problem, position, self.name)
 
     def peek(self, ahead: int = 0) -> str:
-        place = self.at + ahead
-        return self.tokens[place][1] if place < len(self.tokens) else ""
+        position = self.at + ahead
+        return self.tokens[position][1] if position < len(self.tokens) else ""
 
     def kind(self) -> str:
         return self.tokens[self.at][0] if self.at < len(self.tokens) else "end"
@@ -236,11 +236,11 @@ class _Parser:
         yield
         self.depth -= 1
 
-    def expr(self, least: int = 1) -> Expr:
+    def expr(self, precedence: int = 1) -> Expr:
         """An expression, with the operators that bind at least so tightly."""
         with self.inside():
             found = self.one_expr()
-            while self.kind() == "infix" and _INFIX[self.peek()][0] >= least:
+            while self.kind() == "infix" and _INFIX[self.peek()][0] >= precedence:
                 level, name = _INFIX[self.take()]
                 found = op_registry.make(name)(found, self.expr(level + 1))
             return found

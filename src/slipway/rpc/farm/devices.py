@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from slipway.rpc.farm.remarks import NO_REMARKS, Remarks
 
 FREE, ASSIGNED, BUSY, OFFLINE = "free", "assigned", "busy", "offline"
-Place = tuple[str, str, int, str]  # by what a device is known again: kind, address, port, which
+# By what a device is known again: kind, address, port, which.
+DeviceIdentity = tuple[str, str, int, str]
 
 
 class DeviceLink(Protocol):
@@ -88,7 +89,7 @@ class FarmDevice:
         return self.remarks.is_drained
 
     @property
-    def place(self) -> Place:
+    def identity(self) -> DeviceIdentity:
         """By what it is known again when it comes back."""
         return self.key, self.address, self.port, self.behind
 

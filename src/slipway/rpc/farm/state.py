@@ -20,10 +20,10 @@ from slipway.rpc.farm.devices import (
     BUSY,
     FREE,
     OFFLINE,
+    DeviceIdentity,
     DeviceLink,
     FarmDevice,
     Grant,
-    Place,
     Request,
 )
 from slipway.rpc.farm.journal import Journal
@@ -46,11 +46,11 @@ class Farm:
     def __init__(self) -> None:
         self.journal = Journal()
         self.devices: dict[int, FarmDevice] = {}  # those connected
-        self.offline: dict[Place, FarmDevice] = {}
+        self.offline: dict[DeviceIdentity, FarmDevice] = {}
         self.waiting: dict[str, list[Request]] = {}
-        self._places: dict[Place, FarmDevice] = {}  # of the connected
-        self._remarks: dict[Place, Remarks] = {}  # of devices that have not come yet
-        self.keep: Callable[[Place, Remarks], None] = lambda place, remarks: None
+        self._connected: dict[DeviceIdentity, FarmDevice] = {}  # of the connected
+        self._remarks: dict[DeviceIdentity, Remarks] = {}  # of devices that have not come yet
+        self.keep: Callable[[DeviceIdentity, Remarks], None] = lambda identity, remarks: None
         self._free: dict[str, dict[FarmDevice, None]] = {}  # the longest free one first
         self._held: Counter[str] = Counter()
         self._numbers = itertools.count(1)
@@ -72,20 +72,20 @@ class Farm:
         `behind` tells the devices behind one proxy, which share its address, apart.
         A device that was here before keeps its number, its counts, and whether it is drained.
         """
-        place = key, address, port, behind
-        other = self._places.get(place)
+        identity = key, address, port, behind
+        other = self._connected.get(identity)
         if other is not None:
             if other.link is not None:
                 other.link.close()  # what is left of a connection that broke
             self.remove(other, "it registered again")
-        device = self.offline.pop(place, None)
+        device = self.offline.pop(identity, None)
         returns = device is not None
         if device is None:
             description = clean_text(description)
             device = FarmDevice(next(self._numbers), key, address, port, description, link, behind)
-            device.remarks = self._remarks.pop(place, device.remarks)
+            device.remarks = self._remarks.pop(identity, device.remarks)
         device.link = link
-        self.devices[device.number] = self._places[place] = device
+        self.devices[device.number] = self._connected[identity] = device
         self.journal.registered(device, returns)
         if lease:
             self._become(device, BUSY, lease, "a client of before the tracker's restart")
@@ -101,7 +101,7 @@ class Farm:
         """
         if link not in (None, device.link) or self.devices.pop(device.number, None) is None:
             return
-        del self._places[device.place]
+        del self._connected[device.identity]
         request = device.request
         self.journal.lost(device, reason, had_session=device.state == BUSY)
         self._become(device, OFFLINE)
@@ -223,9 +223,9 @@ class Farm:
         gone = (d for d in self.offline.values() if d.number == number)
         return self.devices.get(number) or next(gone, None)
 
-    def remember_remarks(self, place: Place, said: Any) -> None:
+    def remember_remarks(self, identity: DeviceIdentity, said: Any) -> None:
         """Take what was said of a device before the tracker's start."""
-        self._remarks[place] = remarks_of(said)
+        self._remarks[identity] = remarks_of(said)
 
     def _remark(self, number: int, act: str, **changes: Any) -> bool:
         device = self.device_of(number)
@@ -233,7 +233,7 @@ class Farm:
             return False
         device.remarks, device.view = replace(device.remarks, **changes), None
         self.journal.administered(device, act)
-        self.keep(device.place, device.remarks)
+        self.keep(device.identity, device.remarks)
         if device.state == FREE:
             self._become(device, FREE)
             self._match(device.key)
@@ -306,14 +306,14 @@ class Farm:
         return self._remark(number, act, is_drained=is_drained)
 
     def _remember(self, device: FarmDevice) -> None:
-        self.offline[device.place] = device
+        self.offline[device.identity] = device
         oldest = time.time() - _OFFLINE_KEPT_S
-        for place, other in list(self.offline.items()):
+        for identity, other in list(self.offline.items()):
             if other.since >= oldest and len(self.offline) <= _MAX_OFFLINE:
                 break  # they are in the order of their going
-            del self.offline[place]
+            del self.offline[identity]
 
     def _is_known(self, key: str) -> bool:
         return any(d.key == key for d in self.devices.values()) or any(
-            place[0] == key for place in self.offline
+            identity[0] == key for identity in self.offline
         )

@@ -47,7 +47,7 @@ _FILES = {
 }
 _MAX_BODY_BYTES = 8192
 _MAX_RESERVED_MIN = 7 * 24 * 60
-_SHOWN_WORDS = 400
+_SHOWN_BYTES = 400
 
 
 class _Events(StreamingResponse):
@@ -208,13 +208,13 @@ class Page:
         self._running.add(running)
         start = time.monotonic()
         try:
-            result, words = await run_command(command, values)
+            result, message = await run_command(command, values)
         finally:
             self._running.discard(running)
-        words = clean_text(words, _SHOWN_WORDS)
+        message = clean_text(message, _SHOWN_BYTES)
         took_s = time.monotonic() - start
-        self._farm.journal.command_ended(name, device, took_s, result, words)
-        return JSONResponse({"done": name, "result": result, "text": words})
+        self._farm.journal.command_ended(name, device, took_s, result, message)
+        return JSONResponse({"done": name, "result": result, "text": message})
 
 
 async def _explain(_request: Request, error: Exception) -> Response:
@@ -224,8 +224,8 @@ async def _explain(_request: Request, error: Exception) -> Response:
 
 async def _fail(request: Request, _error: Exception) -> Response:
     """Answer for a defect of ours; Starlette raises it again, so that it is in the log."""
-    words = f"The tracker failed at {request.method} {request.url.path[:80]!r}; see its log."
-    return JSONResponse({"error": words}, 500)
+    message = f"The tracker failed at {request.method} {request.url.path[:80]!r}; see its log."
+    return JSONResponse({"error": message}, 500)
 
 
 def _word(body: dict[str, Any], name: str, longest: int) -> str:

@@ -38,8 +38,8 @@ def create_native(tables: GraphTables | bytes, library: Module, *devices: Device
     """
     blob = tables if isinstance(tables, bytes) else tables.to_binary()
     parsed = tables if isinstance(tables, GraphTables) else GraphTables.from_binary(tables)
-    places = [dev.__dlpack_device__() for dev in devices] or [(1, 0)]
-    args: list[Any] = [number for place in places for number in place]
+    device_ids = [dev.__dlpack_device__() for dev in devices] or [(1, 0)]
+    args: list[Any] = [number for position in device_ids for number in position]
     kept: list[Any] = [library]
     for name in parsed.functions():
         code = library.library if isinstance(library, LibraryModule) else None
@@ -208,7 +208,7 @@ class GraphModule:
         One by name or number, and any number of them by keyword.
         """
         if key is not None:
-            self._kept[key] = self._placed("set_input_zero_copy", key, value)
+            self._kept[key] = self._set_and_kept("set_input_zero_copy", key, value)
         for name, given in params.items():
             self.set_input_zero_copy(name, given)
 
@@ -218,9 +218,9 @@ class GraphModule:
         An output that is a reshape of a layer's result is written there too, and so is what other
         layers read of it.  `run` refuses memory that an input or another output was given.
         """
-        self._kept["output", index] = self._placed("set_output_zero_copy", index, value)
+        self._kept["output", index] = self._set_and_kept("set_output_zero_copy", index, value)
 
-    def _placed(self, function: str, key: str | int, value: Any) -> NDArray:
+    def _set_and_kept(self, function: str, key: str | int, value: Any) -> NDArray:
         near = isinstance(value, NDArray) if self._is_local else hasattr(value, "session")
         if not near:
             where = (

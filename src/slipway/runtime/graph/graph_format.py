@@ -511,7 +511,7 @@ def _from_binary(data: memoryview) -> GraphTables:
 
     sizes = tuple(OpenSize(text(name), low, high) for name, _, low, high in size_rows)
     size_names = [size.name for size in sizes]
-    place = (
+    position = (
         {
             first + axis: (index, axis)
             for index, (_, _, _, ndim, first, _) in enumerate(entries)
@@ -523,7 +523,7 @@ def _from_binary(data: memoryview) -> GraphTables:
     if sum(count for _, _, count, _ in open_rows) > len(words):
         raise ValueError("formulas have more words than the table")
     open_dims = tuple(
-        OpenAxis(*place[dim], from_words(words[first : first + count], size_names))
+        OpenAxis(*position[dim], from_words(words[first : first + count], size_names))
         for dim, first, count, _ in open_rows
     )
 

@@ -198,10 +198,10 @@ def lanes_outside(node: S.For) -> S.For | None:
     if all(key != S.REDUCES for key, _ in inner.annotations):
         return None
     variables = {id(loop.loop_var) for loop in serial}
-    places: list[Any] = [inner.min, inner.extent]
+    positions: list[Any] = [inner.min, inner.extent]
     for stored in _stored_outside(inner.body):
-        places += stored.indices
-    if any(id(part) in variables for place in places for part in walk(place)):
+        positions += stored.indices
+    if any(id(part) in variables for position in positions for part in walk(position)):
         return None
     body = inner.body
     for loop in reversed(serial):

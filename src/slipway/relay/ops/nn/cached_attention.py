@@ -34,7 +34,7 @@ from slipway.relay.types import TensorType, Type
 if TYPE_CHECKING:
     from slipway.relay.expr import Array, ExprLike
 
-LEAST = -3.0e38  # a score that no finite one lies below
+LOWEST = -3.0e38  # a score that no finite one lies below
 
 
 @node
@@ -202,7 +202,7 @@ class _Kernel:
         ib, v = self.ib, self.v
         with ib.for_range(0, self.rows, "s") as s:
             with ib.for_range(0, self.size, "d") as d:
-                block, lane = self._place(start + s)
+                block, lane = self._position(start + s)
                 self.keys[head, block, d, lane] = self.key[s, head, d]
             v.over(
                 self.size,
@@ -211,7 +211,7 @@ class _Kernel:
                 ),
             )
 
-    def _place(self, position: PrimExpr) -> tuple[Any, Any]:
+    def _position(self, position: PrimExpr) -> tuple[Any, Any]:
         """Return the block of a position, and where it is in it."""
         return ops.floordiv(position, self.block), ops.floormod(position, self.block)
 
@@ -219,43 +219,43 @@ class _Kernel:
         """Compute `rows` rows from row `first`."""
         ib, n = self.ib, self.lanes
         scores = ib.allocate("float32", (rows, self.slots), "scores")
-        places = [(ops.floordiv(first + r, self.group), ops.floormod(first + r, self.group))
+        positions = [(ops.floordiv(first + r, self.group), ops.floormod(first + r, self.group))
                   for r in range(rows)]  # fmt: skip
-        places = [(ib.let("s", s), ib.let("h", head * self.group + h)) for s, h in places]
-        last = ib.let("last", start + places[-1][0])  # the last position that any row sees
+        positions = [(ib.let("s", s), ib.let("h", head * self.group + h)) for s, h in positions]
+        last = ib.let("last", start + positions[-1][0])  # the last position that any row sees
         begin: Any = 0
         if self.attrs.window:
-            seen = start + places[0][0] - (self.attrs.window - 1)
+            seen = start + positions[0][0] - (self.attrs.window - 1)
             begin = ib.let("begin", ops.floordiv(ops.maximum(seen, 0), n))
         vectors = ib.let("vectors", ops.floordiv(last, n) + 1)
-        largest = self._scores(head, start, scores, places, begin, vectors)
+        largest = self._scores(head, start, scores, positions, begin, vectors)
         sums = self._exponentials(scores, largest, begin, vectors, rows)
-        self._mix(head, scores, sums, places, begin, last)
+        self._mix(head, scores, sums, positions, begin, last)
 
     def _scores(
         self,
         head: PrimExpr,
         start: PrimExpr,
         scores: BufferVar,
-        places: Any,
+        positions: Any,
         begin: PrimExpr,
         vectors: PrimExpr,
     ) -> Any:
-        ib, v, n, rows = self.ib, self.v, self.lanes, len(places)
+        ib, v, n, rows = self.ib, self.v, self.lanes, len(positions)
         largest = ib.allocate("float32", (rows, n), "largest", scope="local")
         for r in range(rows):
-            v.store(largest, (r,), 0, v.all(ops.const(LEAST, "float32"), n), n)
+            v.store(largest, (r,), 0, v.all(ops.const(LOWEST, "float32"), n), n)
         with ib.for_range(begin, vectors, "t") as block:
             sums = ib.allocate("float32", (rows, n), "sums", scope="local")
             for r in range(rows):
                 v.store(sums, (r,), 0, v.zero("float32", n), n)
-            at, lane = self._place(block * n)
+            at, lane = self._position(block * n)
             with ib.for_range(0, self.size, "d") as d:
                 key = ib.let("key", v.load(self.keys, (head, at, d), lane, n))
-                for r, (s, h) in enumerate(places):
+                for r, (s, h) in enumerate(positions):
                     more = v.all(self.query[s, h, d], n) * key
                     v.store(sums, (r,), 0, v.load(sums, (r,), 0, n) + more, n)
-            for r, (s, _) in enumerate(places):
+            for r, (s, _) in enumerate(positions):
                 score = v.load(sums, (r,), 0, n) * v.all(ops.const(self.factor, "float32"), n)
                 if self.attrs.softcap:
                     cap = v.all(ops.const(self.attrs.softcap, "float32"), n)
@@ -263,9 +263,9 @@ class _Kernel:
                 at = v.ramp(block * n, n)
                 sees = at <= v.all(start + s, n)
                 if self.attrs.window:
-                    behind = v.all(start + s - self.attrs.window, n)
-                    sees = ops.logical_and(sees, at > behind)
-                score = E.Select(sees, score, v.all(ops.const(LEAST, "float32"), n))
+                    before = v.all(start + s - self.attrs.window, n)
+                    sees = ops.logical_and(sees, at > before)
+                score = E.Select(sees, score, v.all(ops.const(LOWEST, "float32"), n))
                 score = ib.let("score", score)
                 v.store(scores, (r,), block * n, score, n)
                 v.store(largest, (r,), 0, ops.maximum(v.load(largest, (r,), 0, n), score), n)
@@ -300,12 +300,12 @@ class _Kernel:
         head: PrimExpr,
         scores: BufferVar,
         over: BufferVar,
-        places: Any,
+        positions: Any,
         begin: PrimExpr,
         last: PrimExpr,
     ) -> None:
         """Write the sums of values, each by its exponential."""
-        ib, v, n, rows = self.ib, self.v, self.lanes, len(places)
+        ib, v, n, rows = self.ib, self.v, self.lanes, len(positions)
         together = max(1, min(self.size // n, 16 // rows))  # vectors whose sums fit registers
         while self.size // n % together:
             together -= 1
@@ -321,7 +321,7 @@ class _Kernel:
                     for r in range(rows):
                         more = v.all(scores[r, t], n) * value
                         v.store(sums, (r, j), 0, v.load(sums, (r, j), 0, n) + more, n)
-            for r, (s, h) in enumerate(places):
+            for r, (s, h) in enumerate(positions):
                 for j in range(together):
                     mixed = v.load(sums, (r, j), 0, n) * v.all(over[r], n)
                     v.store(self.out, (s, h), (part * together + j) * n, mixed, n)
