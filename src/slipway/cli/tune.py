@@ -22,6 +22,7 @@ from slipway.cli.options import (
     RpcHost,
     RpcKey,
     RpcPort,
+    Signature,
     Timeout,
     Tracker,
 )
@@ -81,6 +82,7 @@ def tune(
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
     rpc_host: RpcHost = None,
     rpc_port: RpcPort = 9090,
     rpc_key: RpcKey = "",
@@ -129,14 +131,14 @@ def tune(
         from slipway.cli.tune_board import tune_on_board
 
         without_effect("--board", "counts instructions in the board's emulator", elsewhere)
-        options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
+        options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
         tune_on_board(model, board, output or Path(f"{model.stem}.records"), options, as_json)
         return
     runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout, core)
     if isinstance(runner, ModelledRunner | NodeRunner):
         target = runner.target if target == "llvm" else target
     chosen = Target(target)
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
     records = output or Path(f"{model.stem}.records")
