@@ -23,6 +23,7 @@ from slipway.cli.options import (
     RpcHost,
     RpcKey,
     RpcPort,
+    Signature,
     Timeout,
     Tracker,
 )
@@ -88,6 +89,7 @@ def tune(
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
     rpc_host: RpcHost = None,
     rpc_port: RpcPort = 9090,
     rpc_key: RpcKey = "",
@@ -127,7 +129,7 @@ def tune(
         "--builders": builders, "--core": core, "--database": database, "--report": report,
         "--rpc-host": rpc_host, "--tracker": tracker,
     }  # fmt: skip
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     records = output or Path(f"{model.stem}.records")
     if board is not None:
         from slipway.cli.tune_board import tune_on_board

@@ -14,7 +14,15 @@ import typer
 from slipway.cli import console
 from slipway.cli.exit_codes import OptionError
 from slipway.cli.model_file import ModelOptions
-from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFile, ModelFormat
+from slipway.cli.options import (
+    Bindings,
+    DenseRounding,
+    Dims,
+    InputShapes,
+    ModelFile,
+    ModelFormat,
+    Signature,
+)
 from slipway.errors import ModelError
 from slipway.libinfo import find_js_path
 from slipway.version import VERSION
@@ -61,6 +69,7 @@ def web_demo(
     dim: Dims = None,
     bind: Bindings = None,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
     model_format: ModelFormat = None,
 ) -> None:
     """Write a folder with a page that runs MODEL: pictures or the camera in, classes out.
@@ -83,7 +92,7 @@ def web_demo(
     if imagenet and (mean is not None or std is not None):
         raise OptionError("--imagenet says what --mean and --std are; leave them out.")
     names = None if labels is None else labels.read_text(encoding="utf-8").splitlines()
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
     asked = [p for p in module["main"].params if str(p.name_hint) not in parameters]

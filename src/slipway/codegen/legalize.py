@@ -13,6 +13,7 @@ from slipway import dtypes
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.buffer import Buffer
+from slipway.ir.node import Node
 from slipway.ir.ops import cast, const
 from slipway.target.capability import Capability
 
@@ -35,7 +36,7 @@ def reinterpret(value: E.PrimExpr, scalar: str) -> E.PrimExpr:
     return E.Call(dtypes.with_lanes(scalar, value.lanes), "reinterpret", (value,))
 
 
-def changes_lanes(node: E.PrimExpr) -> bool:
+def changes_lanes(node: Node) -> bool:
     """Return whether a node takes the bits of a vector as one of more or fewer lanes.
 
     Raises CodegenError for a `reinterpret` to another number of bits.

@@ -12,7 +12,13 @@ from typing import Any
 
 from slipway.compiler.memory_plan import Block, Plan, plan
 from slipway.compiler.model_graph import NOP, GraphNode, ModelGraph, TensorRef
-from slipway.compiler.open_sizes import check_open, largest_bytes, no_input_tells
+from slipway.compiler.open_sizes import (
+    check_open,
+    in_order_of_sizes,
+    largest_bytes,
+    no_input_tells,
+    told_size,
+)
 from slipway.errors import LoweringError
 from slipway.ir.structural import structural_hash
 from slipway.relay.dims import SymbolDim, told_by
@@ -63,7 +69,7 @@ class _Builder:
                     variable = told_by(extent)
                     if variable is not None:
                         self.sizes.setdefault(variable, (ref, type_))
-        order = [e for e in post_order(main.body, into_functions=False)]
+        order = in_order_of_sizes(list(post_order(main.body, into_functions=False)))
         for expr in order:
             if isinstance(expr, Constant):
                 self.values[id(expr)] = [self._constant(expr)]
@@ -117,12 +123,20 @@ class _Builder:
                 )
 
     def _kernel(self, call: Call) -> list[TensorRef]:
-        function = call.op
+        function, graph = call.op, self.graph
         args = tuple(ref for a in call.args for ref in self.values[id(a)])
         types = tuple(flatten(call.checked_type))
         if _is_reshape(function):
             ref = self._add(f"reshape_nop_{len(self.graph.nodes)}", NOP, args[:1], types)
             return [ref]
+        told = told_size(call)
+        if told is not None:
+            size, at = told
+            if graph.tellers.setdefault(str(size), args[at]) != args[at]:
+                raise LoweringError(
+                    f"the size {size} is that of two values: give each relay.Dim of a "
+                    "relay.sized(...) a name of its own"
+                )
         for variable in unread_sizes(function):
             if variable not in self.sizes:
                 self.untold.append(variable)
@@ -138,6 +152,8 @@ class _Builder:
             self.by_hash[digest] = name
             self.graph.kernels[name] = function
         ref = self._add(self._node_name(name), name, args, types, *_layers_of(function))
+        if told is not None:
+            self.sizes.setdefault(told[0].formula, (ref, types[0]))
         return [TensorRef(ref.node, i) for i in range(len(types))]
 
     def _kernel_name(self, function: Function) -> str:

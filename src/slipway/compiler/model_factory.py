@@ -26,7 +26,7 @@ from slipway.relay.backend import Executor, Runtime
 from slipway.relay.dims import SymbolDim, is_open
 from slipway.runtime.graph.graph_factory import GraphExecutorFactoryModule
 from slipway.runtime.graph.graph_format import Arena, GraphEntry, GraphNode, GraphTables, Storage
-from slipway.runtime.graph.graph_sizes import OpenAxis
+from slipway.runtime.graph.graph_sizes import OpenAxis, OpenSize
 from slipway.runtime.ndarray import NDArray
 from slipway.target import Target
 from slipway.toolchain.link import write_file
@@ -45,7 +45,10 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
     index: dict[int, int] = {}
     plans = storage.by_device or {0: storage.plan}
     sizes = {device: made.size_bytes for device, made in plans.items()}
+    places = {name: (ref.node, ref.index) for name, ref in graph.tellers.items()}
+    tellers: dict[str, int] = {}
     for number, node in enumerate(graph.nodes):
+        tellers |= {n: len(entries) + at for n, (of, at) in places.items() if of == number}
         nodes.append(
             GraphNode(
                 node.name,
@@ -89,7 +92,7 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
         tuple(moved),
         total,
         graph.output_names,
-        open_sizes(type_ for node in graph.nodes for type_ in node.types),
+        open_sizes((t for node in graph.nodes for t in node.types), tellers),
         tuple(dims),
         tuple(Arena(device, begin) for device, begin in begins.items()) if graph.devices else (),
     )
@@ -229,6 +232,11 @@ def _operators(graph: ModelGraph) -> dict[str, dict[str, Any]]:
     }
 
 
+def _size(size: OpenSize) -> dict[str, Any]:
+    """What metadata.json says of an open size; which entry tells it is the tables' matter."""
+    return {key: value for key, value in asdict(size).items() if key != "teller"}
+
+
 def _metadata(graph: ModelGraph, storage: StoragePlan, mod_name: str) -> dict[str, Any]:
     """What metadata.json says of the model beside what the library's own metadata says."""
     sizes = open_sizes(type_ for node in graph.nodes for type_ in node.types)
@@ -257,7 +265,7 @@ def _metadata(graph: ModelGraph, storage: StoragePlan, mod_name: str) -> dict[st
         "inputs": inputs,
         "outputs": outputs,
         **({"states": states} if states else {}),
-        **({"open_sizes": [asdict(size) for size in sizes]} if sizes else {}),
+        **({"open_sizes": [_size(size) for size in sizes]} if sizes else {}),
         "operators": _operators(graph),
         "memory": {
             "workspace_bytes": sum(made.size_bytes for made in plans),

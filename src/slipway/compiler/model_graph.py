@@ -66,6 +66,7 @@ class ModelGraph:
     held: dict[TensorRef, TensorRef] = field(default_factory=dict)  # result -> the state's input
     devices: list[int] = field(default_factory=list)  # kind, of each node; empty: one device
     kernel_devices: dict[str, int] = field(default_factory=dict)  # where `devices` are given
+    tellers: dict[str, TensorRef] = field(default_factory=dict)  # of sizes that values decide
 
     def type_of(self, ref: TensorRef) -> TensorType:
         """Return the type of one tensor."""

@@ -13,6 +13,7 @@ from slipway.compiler.input_values import input_values
 from slipway.compiler.kernels import compile_kernels
 from slipway.compiler.model_factory import ModelFactory, device_alignment
 from slipway.compiler.model_graph import ModelGraph
+from slipway.compiler.open_sizes import refuse_told
 from slipway.compiler.optimize import optimize
 from slipway.compiler.several_devices.compiled import compile_over
 from slipway.compiler.several_devices.graphs import graph_over, has_control_flow
@@ -171,6 +172,10 @@ def kernel_graph(
     main = optimized["main"]
     assert isinstance(main, Function)
     graph = build_graph(main, mod_name=mod_name)
+    if aot:
+        refuse_told(graph.tellers, "a program (Executor aot)")
+    if not target.kind.is_cpu:
+        refuse_told(graph.tellers, f"a model for {target.kind.name}")
     _describe(graph, module)
     return bind_states(graph, state, values, mod_name) if state else graph
 

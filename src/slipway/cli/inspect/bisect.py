@@ -25,6 +25,7 @@ from slipway.cli.options import (
     RpcHost,
     RpcKey,
     RpcPort,
+    Signature,
     Timeout,
     Tracker,
 )
@@ -56,6 +57,7 @@ def bisect(
     ] = 1e-4,
     opt_level: OptLevel = 3,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A folder for what reproduces it.")
     ] = None,
@@ -93,7 +95,7 @@ def bisect(
     constants = parse_bindings(bind)
     targets = [Target(name) for name in target or ["llvm"]]
     with console.step(f"Reading {model}"):
-        options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
+        options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
         module, _ = options.read(model, targets[0])
     main = module["main"]
     arrays = given_or_random(main, inputs)

@@ -20,7 +20,15 @@ from slipway.cli.model_file import (
     shapes_option,
     survey_model,
 )
-from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFile, ModelFormat
+from slipway.cli.options import (
+    Bindings,
+    DenseRounding,
+    Dims,
+    InputShapes,
+    ModelFile,
+    ModelFormat,
+    Signature,
+)
 from slipway.deploy.model_file import rounding_for
 from slipway.errors import LoweringError, OpenShapeError
 
@@ -48,6 +56,7 @@ def check(
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
     only: Annotated[
         str | None, typer.Option(help="Show only nodes of this status, unsupported for example.")
     ] = None,
@@ -85,13 +94,15 @@ def check(
     constants = parse_bindings(bind)
     assumed = ""
     try:
-        entries = survey_model(model, shapes, model_format, constants, dims)
+        entries = survey_model(model, shapes, model_format, constants, dims, signature)
     except OpenShapeError as error:
         shapes, assumed = error.shapes, shapes_option(error.shapes)
-        entries = survey_model(model, shapes, model_format, constants, dims)
+        entries = survey_model(model, shapes, model_format, constants, dims, signature)
     found: dict[str, Any] = {"schedules": {}, "memory": {}, "kernels": [], "problem": ""}
     if all(entry.status not in ("unsupported", "unchecked") for entry in entries):
-        module, parameters = read_model(model, shapes, model_format, constants, rounding, dims)
+        module, parameters = read_model(
+            model, shapes, model_format, constants, rounding, dims, signature
+        )
         found = on_target(module, parameters, chosen)
     report = {
         "model": str(model),

@@ -13,7 +13,15 @@ from slipway.cli.exit_codes import LIMIT, OptionError
 from slipway.cli.inspect.profile import ARTIFACTS, compile_for_profile
 from slipway.cli.inspect.report import WantedDevice
 from slipway.cli.model_file import ModelOptions
-from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFormat, Timeout
+from slipway.cli.options import (
+    Bindings,
+    DenseRounding,
+    Dims,
+    InputShapes,
+    ModelFormat,
+    Signature,
+    Timeout,
+)
 from slipway.inspect.units import time_text
 from slipway.toolchain.tempdir import tempdir
 
@@ -43,6 +51,7 @@ def compare(
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
     slower_than: Annotated[
         str | None, typer.Option(help="Fail when B is slower than A by more: 5% or 0.05.")
     ] = None,
@@ -83,7 +92,7 @@ def compare(
         )
     for path in (a, b or a):
         path.stat()
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     wanted = WantedDevice(device, tracker, timeout)
     found = compared((a, b or a), (targets[0], targets[-1]), wanted, options, allowed)
     found.judge(*limits)

@@ -48,7 +48,8 @@ def external_kernel(name: str, function: Function) -> PrimFunc:
     loops = get_global_func(f"{_PREFIX}uma.{function.attr('Compiler')}.relay_to_tir", True)
     if loops is not None:  # of slipway.compiler.accelerators.uma: loops, not C
         lowered: PrimFunc = loops(IRModule.from_functions({symbol: function}))[symbol]
-        return lowered.with_attr({"global_symbol": name, "noalias": True})
+        kernel: PrimFunc = lowered.with_attr({"global_symbol": name, "noalias": True})
+        return kernel
     source = _source(function, symbol)
     types = [*(p.checked_type for p in function.params), *flatten(function.body.checked_type)]
     handles, buffers, pointers = [], [], []
