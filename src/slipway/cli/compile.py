@@ -166,9 +166,10 @@ def compile_model(
         print(json.dumps({"target": str(chosen), "files": files}, indent=1))
         return
     for path in written:
-        console.out.print(f"{path}: {console.size_text(path.stat().st_size)}")
+        console.out.print(f"{console.plain(path)}: {console.size_text(path.stat().st_size)}")
     console.out.print(
-        f"{destination}: {console.size_text(destination.stat().st_size)}, for {chosen}"
+        f"{console.plain(destination)}: {console.size_text(destination.stat().st_size)}, "
+        f"for {chosen}"
     )
 
 

@@ -186,8 +186,8 @@ def tune(
         for whole in wholes:
             print_whole(whole)
         console.out.print(
-            f"{records}: {len(known.records())} choices better than the default; "
-            f"{known.where}: {len(known)} trials"
+            f"{console.plain(records)}: {len(known.records())} choices better than the default; "
+            f"{console.plain(known.where)}: {len(known)} trials"
         )
     if ended == "interrupted":
         raise typer.Exit(130)
@@ -222,8 +222,8 @@ def write_foretold(module: Any, target: Target, params: Any, place: str, records
         found = records_foretold(module, target, params, Database(place))
     records.write_text("".join(json.dumps(record) + "\n" for record in found))
     console.out.print(
-        f"{records}: {len(found)} choices that trials of other targets speak for; none was "
-        "measured on this one"
+        f"{console.plain(records)}: {len(found)} choices that trials of other targets speak for; "
+        "none was measured on this one"
     )
 
 

@@ -12,7 +12,7 @@ from slipway.backends.backend import backend_of
 from slipway.codegen.compiled import CompiledModule
 from slipway.compiler.cost import kernel_cost
 from slipway.compiler.export import ModelParts, export
-from slipway.compiler.graph import ModelGraph, StoragePlan
+from slipway.compiler.graph import ModelGraph, StoragePlan, one_line
 from slipway.compiler.imported import with_imports
 from slipway.compiler.input_values import scale_of
 from slipway.compiler.open_sizes import formula_of, largest_bytes, largest_shape, open_sizes
@@ -50,7 +50,7 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
                 node.function or None,
                 tuple((ref.node, ref.index) for ref in node.inputs),
                 len(node.types),
-                {"layer": node.layer} if node.layer else {},
+                {"layer": one_line(node.layer)} if node.layer else {},
             )
         )
         for position, type_ in enumerate(node.types):
