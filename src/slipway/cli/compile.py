@@ -186,9 +186,10 @@ def print_written(destination: Path, others: Sequence[Path], target: str, as_jso
         print(json.dumps({"target": target, "files": files}, indent=1))
         return
     for path in others:
-        console.out.print(f"{path}: {console.size_text(path.stat().st_size)}")
+        console.out.print(f"{console.plain(path)}: {console.size_text(path.stat().st_size)}")
     console.out.print(
-        f"{destination}: {console.size_text(destination.stat().st_size)}, for {target}"
+        f"{console.plain(destination)}: {console.size_text(destination.stat().st_size)}, "
+        f"for {target}"
     )
 
 

@@ -252,7 +252,7 @@ def create(
             generate_project_from_mlf(template, directory, archive, options).close()
     article = "an" if template[0] in "aeiou" else "a"
     made_for = f" for {board}" if board else ""
-    console.out.print(f"{directory}: {article} {template} project{made_for}")
+    console.out.print(f"{console.plain(directory)}: {article} {template} project{made_for}")
 
 
 LIBRARIES = ("cmake", "cmsis")  # templates without a program

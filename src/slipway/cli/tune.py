@@ -244,8 +244,8 @@ def print_search(done: SearchResult, known: Database, records: Path, as_json: bo
     for whole in done.wholes:
         print_whole(whole)
     console.out.print(
-        f"{records}: {len(known.records())} choices better than the default; "
-        f"{known.where}: {len(known)} trials"
+        f"{console.plain(records)}: {len(known.records())} choices better than the default; "
+        f"{console.plain(known.where)}: {len(known)} trials"
     )
 
 
@@ -280,8 +280,8 @@ def write_foretold(
         found = records_foretold(module, target, params, Database(path_or_url))
     records.write_text("".join(json.dumps(record) + "\n" for record in found))
     console.out.print(
-        f"{records}: {len(found)} choices that trials of other targets speak for; none was "
-        "measured on this one"
+        f"{console.plain(records)}: {len(found)} choices that trials of other targets speak for; "
+        "none was measured on this one"
     )
 
 

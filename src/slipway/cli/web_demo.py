@@ -143,8 +143,10 @@ def web_demo(
     ):
         shutil.copy(path, folder / path.name)
     size = sum(path.stat().st_size for path in folder.iterdir())
-    console.out.print(f"{folder}: {console.size_text(size)}; serve it with any web server:")
-    console.out.print(f"  python -m http.server --directory {folder}")
+    console.out.print(
+        f"{console.plain(folder)}: {console.size_text(size)}; serve it with any web server:"
+    )
+    console.out.print(f"  python -m http.server --directory {console.plain(folder)}")
 
 
 def shapes_of(shapes: Sequence[Sequence[Any]]) -> list[list[int]]:

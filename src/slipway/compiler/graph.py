@@ -31,6 +31,7 @@ from slipway.relay.visit import post_order
 RESHAPES = ("reshape", "squeeze", "expand_dims", "nn.batch_flatten")
 MAX_RANK = 16  # of tensors at run time: crt/include/slipway/tensor.h
 _LONGEST_NAME = 80
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def build_graph(
@@ -62,6 +63,7 @@ class _Builder:
         for param in main.params:
             for position, type_ in enumerate(flatten(param.checked_type)):
                 name = param.name if position == 0 else f"{param.name}_{position}"
+                _check_name(name)
                 graph.inputs.append(name)
                 ref = self._add(name, "", (), (type_,))
                 self.values.setdefault(id(param), []).append(ref)
@@ -176,6 +178,20 @@ class _Builder:
             name = f"{base}_{number}"
         self.numbers[key] = number
         return name
+
+
+def one_line(name: str) -> str:
+    """Return a name as the runtime lists it, on a line with others: without control characters."""
+    return _CONTROL.sub("_", name)
+
+
+def _check_name(name: str) -> None:
+    """Refuse an input that cannot be asked for by what it is called."""
+    if re.search(r"[\0\t\n]", name):
+        raise LoweringError(
+            f"an input cannot be called {name!r}: the runtime lists names as lines of text. "
+            "Give it a name without tabs and ends of lines"
+        )
 
 
 def content_name(function: Function, prefix: str = "") -> str:

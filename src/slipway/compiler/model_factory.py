@@ -14,7 +14,7 @@ from slipway.compiler.artifact.export import export
 from slipway.compiler.artifact.parts import ModelParts
 from slipway.compiler.artifact.system_library import with_runtime
 from slipway.compiler.cost import kernel_cost
-from slipway.compiler.graph import StoragePlan
+from slipway.compiler.graph import StoragePlan, one_line
 from slipway.compiler.imported import with_imports
 from slipway.compiler.input_values import scale_of
 from slipway.compiler.model_graph import ModelGraph
@@ -55,7 +55,7 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
                 node.function or None,
                 tuple((ref.node, ref.index) for ref in node.inputs),
                 len(node.types),
-                {"layer": node.layer} if node.layer else {},
+                {"layer": one_line(node.layer)} if node.layer else {},
             )
         )
         for position, type_ in enumerate(node.types):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from slipway.backends.backend import backend_of, compile_target
 from slipway.codegen.names import check_names
-from slipway.compiler.graph import build_graph, plan_storage
+from slipway.compiler.graph import build_graph, one_line, plan_storage
 from slipway.compiler.input_values import input_values
 from slipway.compiler.kernels import compile_kernels
 from slipway.compiler.model_factory import ModelFactory, device_alignment
@@ -205,7 +204,7 @@ def _name_outputs(graph: ModelGraph, module: IRModule) -> None:
         return
     graph.names_fields = given is classic
     names: list[str] = []
-    for name in (re.sub(r"[\x00-\x1f\x7f]", "_", str(given_name)) for given_name in given):
+    for name in (one_line(str(name)) for name in given):
         own, number = name, 0
         while own in names:
             number += 1

@@ -218,9 +218,11 @@ def stop_at(
     if culprit is None:
         return
     found = culprit.difference
-    console.out.print(f"[red]✗[/] the numbers go another way in the {culprit.kind} {culprit.name}")
+    console.out.print(
+        f"[red]✗[/] the numbers go another way in the {culprit.kind} {console.plain(culprit.name)}"
+    )
     if culprit.nodes:
-        console.out.print(f"  nodes of the model: {', '.join(culprit.nodes)}")
+        console.out.print(f"  nodes of the model: {console.plain(', '.join(culprit.nodes))}")
     console.out.print(
         f"  largest error {found.error:.3g}, at {list(found.index)}: "
         f"{found.got:.9g} instead of {found.wanted:.9g}"
@@ -228,5 +230,5 @@ def stop_at(
     folder = output or Path(f"{model.stem}-bisect")
     source = model if format_of(model) == "onnx" else None
     files = write_repro(culprit, folder, target, source, arrays)
-    console.out.print(f"  {folder}: {', '.join(files)}")
+    console.out.print(f"  {console.plain(folder)}: {', '.join(files)}")
     raise typer.Exit(1)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from slipway.cli import console
 from slipway.cli.inspect.check_kernels import explained, print_explained
@@ -202,14 +201,14 @@ def print_report(report: dict[str, Any], only: str | None, summary: bool) -> Non
     if summary:
         grouped = Counter((n["kind"], n["status"], n["detail"]) for n in nodes)
         rows = [
-            (escape(kind), str(count), coloured(status), escape(detail))
+            (console.plain(kind), str(count), coloured(status), console.plain(detail))
             for (kind, status, detail), count in sorted(grouped.items())
         ]
         console.table(("operator", "nodes", "status", "becomes, or why not"), rows, text_columns=4)
     elif nodes:
         rows = [
-            (escape(n["name"]), escape(n["kind"]), coloured(n["status"]), escape(n["detail"]),
-             n["schedule"])
+            (console.plain(n["name"]), console.plain(n["kind"]), coloured(n["status"]),
+             console.plain(n["detail"]), n["schedule"])
             for n in nodes
         ]  # fmt: skip
         columns = ("node", "operator", "status", "becomes, or why not", "schedule")
@@ -218,16 +217,18 @@ def print_report(report: dict[str, Any], only: str | None, summary: bool) -> Non
         console.out.print(f"{count:>6} {coloured(status)}: {MEANINGS[status]}")
     if report["assumed"]:
         console.out.print(
-            f"The model leaves sizes open; assumed here: {escape(report['assumed'])}",
+            f"The model leaves sizes open; assumed here: {console.plain(report['assumed'])}",
             soft_wrap=True,
         )
     print_memory(report["memory"])
     if report["problem"]:
-        console.out.print(f"[red]✗[/] {report['problem']}")
+        console.out.print(f"[red]✗[/] {console.plain(report['problem'])}")
     elif report["supported"]:
-        console.out.print(f"[green]✓[/] {report['model']} can be compiled for {report['target']}")
+        console.out.print(
+            f"[green]✓[/] {console.plain(report['model'])} can be compiled for {report['target']}"
+        )
     else:
-        console.out.print(f"[red]✗[/] {report['model']} cannot be compiled yet")
+        console.out.print(f"[red]✗[/] {console.plain(report['model'])} cannot be compiled yet")
 
 
 def print_memory(memory: dict[str, Any]) -> None:

@@ -102,7 +102,7 @@ def profile(
     if trace is not None:
         text = json.dumps(report.to_chrome_trace(f"{model.name} on {connection.where}"))
         trace.write_text(text, encoding="utf-8")
-        console.err.print(f"{trace}: {console.size_text(trace.stat().st_size)}")
+        console.err.print(f"{console.plain(trace)}: {console.size_text(trace.stat().st_size)}")
     if as_json:
         print(json.dumps(report.to_dict(), indent=1))
     else:

@@ -120,7 +120,7 @@ def report(
     from slipway.report.page import write_page
 
     path = write_page(found, output or Path(f"{model.stem}.html"))
-    console.out.print(f"{path}: {console.size_text(path.stat().st_size)}")
+    console.out.print(f"{console.plain(path)}: {console.size_text(path.stat().st_size)}")
 
 
 def reported(

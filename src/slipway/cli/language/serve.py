@@ -55,5 +55,7 @@ def serve(
         raise NotAvailableError(
             f"{host}:{port} cannot be listened on: {error}. Choose another --port, or 0 for any."
         ) from None
-    console.err.print(f"Serving {model.name} at http://{host}:{listening.getsockname()[1]}/v1")
+    console.err.print(
+        f"Serving {console.plain(model.name)} at http://{host}:{listening.getsockname()[1]}/v1"
+    )
     uvicorn.Server(uvicorn.Config(served, log_level="warning")).run(sockets=[listening])
