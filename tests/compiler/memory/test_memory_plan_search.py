@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.compiler.memory.plan_problems import is_valid, problems
 
 from slipway.compiler.memory_plan import Block, Share, lower_bound
-from slipway.compiler.memory_plan.optimal import _Searcher, search_below
+from slipway.compiler.memory_plan.optimal import FEW, _Searcher, search_below
 
 
 @settings(max_examples=300, deadline=None)
@@ -146,3 +146,18 @@ def test_what_is_tried_at_a_node_and_in_which_order(case, over):
         patch.setattr(_Searcher, "run", watched_run)
         patch.setattr(_Searcher, "_descend", watched_descend)
         search_below(blocks, shares, lower_bound(blocks, shares) - 1 + over, work=300)
+
+
+def test_the_work_that_is_counted_is_that_of_looking_at_neighbours(monkeypatch):
+    """Sixty tensors that all meet: a look at one is one at 59."""
+    looked, lowest = [], _Searcher.lowest
+
+    def counted(self, index, last):
+        looked.append(len(self.neighbours[index]))
+        return lowest(self, index, last)
+
+    monkeypatch.setattr(_Searcher, "lowest", counted)
+    blocks = [Block(str(n), 1000 + 37 * n, n // 7, 40 + n % 11, 64) for n in range(60)]
+    found = search_below(blocks, (), lower_bound(blocks), work=3000)
+    assert not found.complete
+    assert sum(looked) < 1.2 * FEW * 3000

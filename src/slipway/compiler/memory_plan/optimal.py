@@ -11,8 +11,8 @@ At a node the lowest place is tried first, of equals the block that fills most b
 Blocks of equal life, size and alignment that share with none are interchangeable, so only the
 first of them is tried.
 
-The search counts its work (blocks looked at), not time, so that it gives the same plan on every
-machine; a time budget can be added for people who wait.
+The search counts its work (blocks looked at, and their neighbours), not time, so that it gives the
+same plan on every machine; a time budget can be added for people who wait.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from slipway.compiler.memory_plan.block import Block, Share, align_up
 
 WORK = 500_000
 MOST_BLOCKS = 350  # the search recurses twice per block
+FEW = 16  # neighbours of a block that are looked at as one piece of work
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class _Searcher:
             [j for j in range(len(blocks)) if j != i and blocks[i].meets(blocks[j])]
             for i in range(len(blocks))
         ]
+        self.weight = [-(-len(others) // FEW) or 1 for others in self.neighbours]
         # What a share can save at its step; the bound must not count those bytes twice.
         self.slack = [0] * len(self.steps)
         for (out, into), lead in self.lead.items():
@@ -101,7 +103,7 @@ class _Searcher:
         """Place the rest; True when all lie within the limit."""
         if not unplaced:
             return True
-        self.work_left -= len(unplaced)
+        self.work_left -= sum(self.weight[index] for index in unplaced)
         if self.work_left < 0 or (self.deadline is not None and time.monotonic() > self.deadline):
             self.complete = False
             return False
