@@ -123,6 +123,18 @@ def reverse_compute_inline(root: Node, block: S.Block) -> Any:
     for axis in producer.axes:
         assert axis.dom is not None
         an.bind_range(axis.var, axis.dom)
+    reader = Analyzer()
+    for axis in block.axes:
+        assert axis.dom is not None
+        reader.bind_range(axis.var, axis.dom)
+    for made, wanted in zip(given.indices, loads[0].indices, strict=True):
+        low, high = an.bounds(an.simplify(made))
+        first, last = reader.bounds(reader.simplify(wanted))
+        if low > first or high < last:
+            raise ScheduleError(
+                f"{what}: it reads {buffer.name!r} from {first} to {last}, and block "
+                f"{producer.name!r} writes {low} to {high} of that"
+            )
     values: dict[Any, Any] = {v: an.simplify(substitute(e, here)) for v, e in axes.items()}
     values.update((load, given.value) for load in loads)
     merged = S.BufferStore(
