@@ -48,6 +48,10 @@ ALLOWED = {
     ("frontends/darknet/network.py", "load_network", "clear"): "a count of training",
     ("frontends/tensorflow/importer.py", "from_tensorflow", "convert_config"): "layouts of dense",
     ("ir/buffer.py", "Buffer.access_ptr", "content_lanes extent"): "what is called knows both",
+    ("script/tir.py", "tvm_access_ptr", "ptype extent"): "what is called knows both",
+    ("testing/compare.py", "check_numerical_grads", "function_value"): "steps go to both sides",
+    ("transform/loop/analysis.py", "calculate_constant_bytes", "func constant_byte_alignment"):
+        "constants are arguments here",
     ("runtime/vm.py", "VirtualMachine.benchmark", "device end_to_end"): "those of its runs",
     ("transform/loop/older.py", "MakeAPI", "num_unpacked_args"): "all arguments are packed",
     ("autotvm/task/template.py", "create", "template_key"): "of TVM 0.6: a name has one template",

@@ -68,7 +68,6 @@ HARDWARE = "asks for a GPU's matrix units or graphs of CUDA"
 
 # (pattern of tests, why they are excepted)
 INTERNALS: list[tuple[str, str]] = [
-    ("test_te_autodiff.py*", NO_GRADIENT),
     ("test_op_grad_*.py*", NO_GRADIENT),
     ("test_op_level3.py::TestReshape::test_reshape", NO_GRADIENT),
     ("test_op_level10.py::test_checkpoint*", NO_GRADIENT),

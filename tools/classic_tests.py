@@ -1,6 +1,6 @@
 """Run unit tests of classic TVM with Slipway under that name, and count them by area.
 
-python tools/classic_tests.py CHECKOUT [CHECKOUT ...] [--area NAME ...] [--only WORD] [--write]
+python tools/classic_tests.py CHECKOUT [CHECKOUT ...] [--area NAME ...] [--only WORD] [--every N] [--write]
 
 A checkout is a copy of TVM's sources of some release.  Each test file has a process of its own and
 each test a limit of time; where the process dies, the test it was in has failed and the rest runs
@@ -90,6 +90,9 @@ def run_file(checkout: Path, file: Path, limit_s: float) -> tuple[list[str], dic
                     ends[line["end"]] = [line["state"], line["cause"]]
             left = [test for test in collected if test not in ends]
             if not left:
+                if not ends and not any({"collected", "broken", "skipped_file"} & set(x)
+                                        for x in lines):  # fmt: skip
+                    broken.append(f"the process ended before its tests were read ({why})")
                 return broken, ends
             lost = running if running and running not in ends else left[0]
             ends[lost] = ["failed", f"the process ended in this test ({why})"]
@@ -148,9 +151,11 @@ def main() -> int:
     parser.add_argument("--area", nargs="*", default=list(AREAS), choices=list(AREAS))
     parser.add_argument("--only", default="", help="files whose path holds this word")
     parser.add_argument("--limit", type=float, default=60, help="seconds a test may take")
+    parser.add_argument("--every", type=int, default=1, help="run each so many-th test of a file")
     parser.add_argument("--json", type=Path, help="also write the outcomes to this file")
     parser.add_argument("--write", action="store_true", help="write docs/classic_scripts.md")
     options = parser.parse_args()
+    os.environ["CLASSIC_EVERY"] = str(options.every)
     outcomes: list[Outcome] = []
     host_runtime()  # compiled once, not in the time of the first test of each file
     for checkout in options.checkouts:

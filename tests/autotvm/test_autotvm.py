@@ -153,8 +153,12 @@ def test_a_classic_log_is_read(tmp_path):
     with autotvm.apply_history_best(log), tvm.target.Target("llvm"):
         s, args = matmul(*SIZES)
     task = autotvm.task.create("test/matmul", SIZES, "llvm")
-    config = autotvm.ApplyHistoryBest(log).query("llvm", task.workload)
+    history = autotvm.ApplyHistoryBest(log)
+    config = history.query("llvm", task.workload)
     assert config["tile_y"].size == (-1, 8)
+    for table, key in ((history.best_by_targetkey, "cpu"), (history.best_by_model, "unknown")):
+        (inp, result) = table[key, task.workload]
+        assert (inp.config, result.costs) == (config, (0.1,))
     assert str(tvm.lower(s, args)) == str(tvm.lower(*task.instantiate(config)))
 
 

@@ -9,6 +9,7 @@ import slipway as tvm
 from slipway import te, tir
 from slipway.errors import ScheduleError
 from slipway.ir.interpreter.interpret import run
+from slipway.ir.visit import walk
 from slipway.script import from_source
 
 M, N, K = 20, 24, 16
@@ -276,3 +277,31 @@ def test_the_root_and_where_blocks_stand():
     assert all(a.same_as(b) for a, b in zip(around[1:-1], loops, strict=True))
     assert around[-1].stmt.name_hint == "root"
     assert sch.state.mod["main"] is sch.mod["main"] is sch.func
+
+
+def test_buffers_go_by_number_name_or_themselves():
+    for which in (0, "A2", "C.A2"):
+        s = tir.Schedule(function())
+        s.cache_read("C", which, "local")
+        s.cache_write("C", "C", "local")
+        check(s)
+        names = [n.buffer.name for n in walk(s.mod["main"].body) if isinstance(n, tir.Allocate)]
+        assert names == ["A2", "C", "D", "A2_local", "C_local"]  # the new ones after the others
+    s.set_scope("A2_local", "A2_local", "shared")
+    assert 'scope="shared"' in s.mod.script()
+    with pytest.raises(ScheduleError, match="block 'E' reads no buffer 'B': it reads D"):
+        s.cache_read("E", "B", "global")
+    for step in (lambda: s.cache_read("E", 0, "far"), lambda: s.set_scope("D", 0, "far")):
+        with pytest.raises(ScheduleError, match="no memory of scope 'far'; the scopes are global"):
+            step()
+
+
+def test_of_several_functions_one_is_worked_on():
+    mod = tvm.IRModule({"first": function(), "second": function()})
+    s = tir.Schedule(mod)
+    with pytest.raises(ScheduleError, match=r"which function steps are for.*first, second"):
+        s.get_block("C")
+    with pytest.raises(ScheduleError, match="no function 'third'; it has first, second"):
+        s.work_on("third")
+    s.remove_rv(s.get_block("C", func_name="second"))
+    assert s.func_working_on == "second"

@@ -69,6 +69,18 @@ def test_elements_that_do_not_tell_the_axes_are_refused(shape, wanted, read):
         s.reverse_compute_inline("C")
 
 
+def test_a_reader_that_pads_keeps_its_border():
+    s = schedule_of((8,), (11,), lambda B, i: tir.if_then_else(
+        tir.all(i >= 2, i < 10), B[i - 2], 0.0))  # fmt: skip
+    with pytest.raises(ScheduleError, match=r"reads 'B' from -2 to 8, and block 'B' writes 0 to 7"):
+        s.reverse_compute_inline("C")
+    s = schedule_of(
+        (8,), (2, 8), lambda B, i, j: tir.if_then_else(i * 8 + j < 8, B[i * 8 + j], 0.0)
+    )
+    with pytest.raises(ScheduleError, match=r"reads 'B' from 0 to 15, and block 'B' writes 0 to 7"):
+        s.reverse_compute_inline("C")
+
+
 @pytest.mark.parametrize(
     ("shape", "wanted", "read", "loop"),
     [

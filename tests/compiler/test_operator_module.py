@@ -8,8 +8,9 @@ import pytest
 
 import slipway as tvm
 from slipway import te
-from slipway.errors import ExecutionError
+from slipway.errors import ArgumentValueError, ExecutionError
 from slipway.runtime.libraries.library import DsoLibrary
+from slipway.target import Target
 
 
 def adder(constant, target="llvm"):
@@ -72,3 +73,15 @@ def test_threads_load_a_module_once():
 def test_code_for_another_machine_is_not_loaded():
     with pytest.raises(ExecutionError, match="cannot be called here"):
         adder(1, "llvm -mtriple=aarch64-linux-gnu")(None, None)
+
+
+def test_the_target_of_a_module_may_stand_second():
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+    mod = te.create_prim_func([A, B])
+    assert tvm.build(mod, "c").get_source("c")
+    assert tvm.build(tvm.IRModule({"main": mod}), Target("c")).get_source("c")
+    with pytest.raises(ArgumentValueError, match=r"build got 'c' in the place of `args`, and targ"):
+        tvm.build(mod, "c", target="llvm")
+    with pytest.raises(ArgumentValueError, match="a schedule needs `args`"):
+        tvm.build(te.create_schedule(B.op), "llvm")

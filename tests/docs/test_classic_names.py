@@ -38,7 +38,7 @@ def test_a_name_that_is_nowhere_gets_no_advice(module):
         (lambda: slipway.tir.transform.MakePackedAPI, "leave it out"),
         (lambda: slipway.runtime.DataType, "dtypes are strings"),
         (lambda: slipway.testing.Feature, "TVM's own tests"),
-        (lambda: slipway.te.gradient, "no differentiation"),
+        (lambda: slipway.relay.transform.gradient, "no differentiation"),
     ],
 )
 def test_a_classic_name_says_what_to_use(use, words):

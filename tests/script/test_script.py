@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import slipway as tvm
-from slipway import te
-from slipway.errors import LoweringError, ModelError
+from slipway import te, tir
+from slipway.errors import CodegenError, LoweringError, ModelError
 from slipway.ir import structural_equal
 from slipway.script import from_source, ir_module
 from slipway.script import tir as T
@@ -212,3 +212,28 @@ def test_calls_that_name_the_dtype_of_their_result():
     tvm.build(main, target="llvm")(tvm.nd.array(x), out)
     wanted = np.where((np.arange(8) >= 3) & (np.arange(8) < 6), np.maximum(np.exp(x), 2), 0)
     np.testing.assert_allclose(out.numpy(), wanted, rtol=1e-6)
+
+
+def test_programs_of_matrix_units_are_read_and_scheduled_and_not_compiled():
+    @T.prim_func
+    def fragments(a: T.Buffer((64,), "float16"), b: T.Buffer((64,), "float16")):
+        for i, j in T.grid(2, 2):
+            with T.block("fill"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.writes(b[0:64])
+                T.evaluate(T.tvm_fill_fragment(b.data, 4, 4, 4, vi * 2 + vj, T.float16(0),
+                                               dtype="handle"))  # fmt: skip
+        for i in range(64):
+            with T.block("copy"):
+                vi = T.axis.spatial(64, i)
+                b[vi] = a[vi]
+
+    s = tir.Schedule(fragments)
+    i, j = s.get_loops("fill")
+    s.reorder(j, i)
+    assert "tvm_fill_fragment(b" in str(s.mod)
+    for target in ("llvm", "c"):
+        with pytest.raises(CodegenError, match="tvm_fill_fragment is of a GPU's matrix unit"):
+            tvm.build(s.mod, target=target)
+    pointer = T.tvm_access_ptr(T.type_annotation("float16"), te.var("p", "handle"), 8, 16, 1)
+    assert (pointer.op, [str(x) for x in pointer.args]) == ("access_ptr", ["p", "8", "1"])

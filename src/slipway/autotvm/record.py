@@ -32,6 +32,15 @@ class LoggedTask:
     target: Target
     head: dict[str, Any]
 
+    @property
+    def workload(self) -> tuple[Any, ...]:
+        """The name and the arguments, which can be the key of a dictionary."""
+        return (self.name, *(_hashable(arg) for arg in self.args))
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
+
 
 def key_of_template(name: str, args: Any, target: Target) -> str:
     """Return what the trials of a template with arguments are found by."""

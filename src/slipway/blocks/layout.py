@@ -260,4 +260,4 @@ def reindex(root: S.Stmt, block: S.Block, buffer: Buffer, written: bool) -> tupl
     moved = tree.exchanged(top, block, inside)
     nest = tree.nest(loops, made)
     whole = S.seq((moved, nest) if written else (nest, moved))
-    return S.Allocate(copy, tree.exchanged(root, top, whole)), name
+    return tree.with_allocation(tree.exchanged(root, top, whole), copy), name

@@ -123,6 +123,18 @@ def reverse_compute_inline(root: Node, block: S.Block) -> Any:
     for axis in producer.axes:
         assert axis.dom is not None
         an.bind_range(axis.var, axis.dom)
+    reader = Analyzer()
+    for axis in block.axes:
+        assert axis.dom is not None
+        reader.bind_range(axis.var, axis.dom)
+    for made, wanted in zip(given.indices, loads[0].indices, strict=True):
+        low, high = an.bounds(an.simplify(made))
+        first, last = reader.bounds(reader.simplify(wanted))
+        if low > first or high < last:
+            raise ScheduleError(
+                f"{what}: it reads {buffer.name!r} from {first} to {last}, and block "
+                f"{producer.name!r} writes {low} to {high} of that"
+            )
     values: dict[Any, Any] = {v: an.simplify(substitute(e, here)) for v, e in axes.items()}
     values.update((load, given.value) for load in loads)
     merged = S.BufferStore(
@@ -194,7 +206,19 @@ def _copy(source: Buffer, target: Buffer, name: str) -> S.Stmt:
     return tree.nest(loops, block)
 
 
-def _buffer_at(buffers: list[Buffer], index: int, block: S.Block, what: str) -> Buffer:
+def buffer_at(
+    buffers: list[Buffer], index: int | str | Buffer, block: S.Block, what: str
+) -> Buffer:
+    """Return the buffer of a number or name, or itself, of those that a block reads or writes."""
+    if not isinstance(index, int):
+        for buffer in buffers:
+            if buffer is index or index in (buffer.name, f"{block.name}.{buffer.name}"):
+                return buffer
+        wanted = index if isinstance(index, str) else index.name
+        raise ScheduleError(
+            f"block {block.name!r} {what} no buffer {wanted!r}: it {what} "
+            f"{', '.join(b.name for b in buffers) or 'none'}"
+        )
     if not 0 <= index < len(buffers):
         raise ScheduleError(
             f"block {block.name!r} {what} {len(buffers)} buffers "
@@ -203,9 +227,11 @@ def _buffer_at(buffers: list[Buffer], index: int, block: S.Block, what: str) -> 
     return buffers[index]
 
 
-def cache_write(root: Node, block: S.Block, index: int, scope: str) -> tuple[Any, str]:
+def cache_write(
+    root: Node, block: S.Block, index: int | str | Buffer, scope: str
+) -> tuple[Any, str]:
     """Return (statements, name of the copying block): the block writes memory of its own."""
-    buffer = _buffer_at(tree.written(block), index, block, "writes")
+    buffer = buffer_at(tree.written(block), index, block, "writes")
     cache = _cache_of(buffer, scope)
     top = tree.top_of(root, block)
     others = [b for b in tree.leaf_blocks(top) if b is not block
@@ -220,12 +246,14 @@ def cache_write(root: Node, block: S.Block, index: int, scope: str) -> tuple[Any
     name = tree.fresh_name(root, cache.name)
     inside = tree.exchanged(top, block, tree.replace_buffer(block, buffer, cache))
     made = S.seq((inside, _copy(cache, buffer, name)))
-    return S.Allocate(cache, tree.exchanged(root, top, made)), name
+    return tree.with_allocation(tree.exchanged(root, top, made), cache), name
 
 
-def cache_read(root: Node, block: S.Block, index: int, scope: str) -> tuple[Any, str]:
+def cache_read(
+    root: Node, block: S.Block, index: int | str | Buffer, scope: str
+) -> tuple[Any, str]:
     """Return (statements, name of the copying block): readers of a buffer read a copy of it."""
-    buffer = _buffer_at(tree.read(block), index, block, "reads")
+    buffer = buffer_at(tree.read(block), index, block, "reads")
     cache = _cache_of(buffer, scope)
     name = tree.fresh_name(root, cache.name)
     copy = _copy(buffer, cache, name)
@@ -248,10 +276,23 @@ def cache_read(root: Node, block: S.Block, index: int, scope: str) -> tuple[Any,
     else:
         top = tree.top_of(done, tree.find_block(done, tree.blocks_of(root)[0].name))
         done = tree.exchanged(done, top, S.seq((copy, top)))
-    return S.Allocate(cache, done), name
+    return tree.with_allocation(done, cache), name
+
+
+# What memory may be called; after a dot follows which of its kind, as in "shared.dyn".
+SCOPES = ("global", "shared", "local", "warp", "wmma", "texture", "m16n8k8", "mma", "vtcm")
+
+
+def need_scope(scope: str) -> None:
+    """Raise ScheduleError for a scope that no memory has."""
+    if not isinstance(scope, str) or scope.partition(".")[0] not in SCOPES:
+        raise ScheduleError(
+            f"there is no memory of scope {scope!r}; the scopes are {', '.join(SCOPES)}"
+        )
 
 
 def _cache_of(buffer: Buffer, scope: str) -> Buffer:
+    need_scope(scope)
     return decl_buffer(buffer.shape, buffer.dtype, f"{buffer.name}_{scope}", scope=scope)
 
 

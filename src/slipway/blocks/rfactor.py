@@ -62,7 +62,7 @@ def rfactor(root: S.Stmt, loop: S.For, factor_axis: int) -> tuple[Any, str]:
     first = _first_step(block, reduction, loop, inside, partial, position, name)
     second, again = _second_step(block, reduction, nest, loop, inside, partial, position)
     made = S.seq((tree.exchanged(nest[0], block, first), tree.nest(again, second)))
-    return S.Allocate(partial, tree.exchanged(root, nest[0], made)), name
+    return tree.with_allocation(tree.exchanged(root, nest[0], made), partial), name
 
 
 def _only_block(loop: S.For) -> S.Block:

@@ -93,6 +93,9 @@ class Schedule:
     @property
     def func(self) -> PrimFunc:
         """The function that primitives work on."""
+        if self.func_working_on not in self.mod:  # several, none of them "main"
+            names = ", ".join(name for name, _ in self.mod.items())
+            raise ScheduleError(f"say which function steps are for, with work_on: one of {names}")
         func = self.mod[self.func_working_on]
         assert isinstance(func, PrimFunc)
         return func
@@ -100,7 +103,8 @@ class Schedule:
     def work_on(self, func_name: str) -> None:
         """Let primitives work on another function of the module."""
         if func_name not in self.mod:
-            raise ScheduleError(f"the module has no function {func_name!r}")
+            names = ", ".join(name for name, _ in self.mod.items())
+            raise ScheduleError(f"the module has no function {func_name!r}; it has {names}")
         self.func_working_on = func_name
 
     def copy(self) -> Schedule:
@@ -158,6 +162,9 @@ class Schedule:
         return tree.sref(self.func.body, self.get(rv))
 
     # -- what there is ---------------------------------------------------------------------------
+
+    def remove_rv(self, rv: BlockRV | LoopRV) -> None:
+        """Do nothing: a handle is a name, and nothing is kept for it."""
 
     def get_block(self, name: str, func_name: str | None = None) -> BlockRV:
         """Return the block of a name; "root" is the function's body where no block is called so."""
@@ -322,19 +329,31 @@ class Schedule:
         self._set(pad_einsum(self.func.body, self._leaf(block), padding))
 
     def cache_read(
-        self, block: BlockRV | str, read_buffer_index: int, storage_scope: str, *_: Any
+        self,
+        block: BlockRV | str,
+        read_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        *_: Any,
     ) -> BlockRV:
-        """Let a buffer be read through a copy; return the block that copies."""
+        """Let a buffer (its number, name, or itself) be read through a copy; return what copies."""
         return self._cached(move.cache_read, block, read_buffer_index, storage_scope)
 
     def cache_write(
-        self, block: BlockRV | str, write_buffer_index: int, storage_scope: str, *_: Any
+        self,
+        block: BlockRV | str,
+        write_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        *_: Any,
     ) -> BlockRV:
         """Let a block write memory of its own; return the block that copies that out."""
         return self._cached(move.cache_write, block, write_buffer_index, storage_scope)
 
     def _cached(
-        self, how: Callable[..., tuple[Any, str]], block: BlockRV | str, index: int, scope: str
+        self,
+        how: Callable[..., tuple[Any, str]],
+        block: BlockRV | str,
+        index: int | str | Buffer,
+        scope: str,
     ) -> BlockRV:
         body, name = how(self.func.body, self._block(block), index, scope)
         self._set(body)
@@ -373,16 +392,21 @@ class Schedule:
 
     # -- memory ----------------------------------------------------------------------------------
 
-    def _own_buffer(self, block: BlockRV | str, index: int) -> Buffer:
+    def _own_buffer(self, block: BlockRV | str, index: int | str | Buffer) -> Buffer:
         made = tree.written(self._block(block))
+        if not isinstance(index, int):
+            return move.buffer_at(made, index, self._block(block), "writes")
         if not 0 <= index < len(made):
             raise ScheduleError(
                 f"block {block} writes {len(made)} buffers, so there is no number {index}"
             )
         return made[index]
 
-    def set_scope(self, block: BlockRV | str, buffer_index: int, storage_scope: str) -> None:
+    def set_scope(
+        self, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str
+    ) -> None:
         """Put a buffer that a block writes into another memory scope."""
+        move.need_scope(storage_scope)
         old = self._own_buffer(block, buffer_index)
         if not tree.is_allocated(self.func.body, old):
             raise ScheduleError(f"{old.name!r} is an argument: its memory is the caller's")

@@ -147,6 +147,13 @@ def removed(root: Node, target: S.Stmt) -> Any:
     return exchanged(root, gone, S.NOP)
 
 
+def with_allocation(root: Any, buffer: Buffer) -> Any:
+    """Return `root` with memory for a buffer, after that which is there around all."""
+    if isinstance(root, S.Allocate):
+        return root.replace(body=with_allocation(root.body, buffer))
+    return S.Allocate(buffer, root)
+
+
 def without_allocation(root: Node, buffer: Buffer) -> Any:
     """Return `root` without the memory of a buffer that nothing uses any more."""
     for node in walk(root):

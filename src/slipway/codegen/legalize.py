@@ -13,6 +13,7 @@ from slipway import dtypes
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.buffer import Buffer
+from slipway.ir.intrin import of_matrix_unit
 from slipway.ir.node import Node
 from slipway.ir.ops import cast, const
 from slipway.target.capability import Capability
@@ -190,6 +191,15 @@ def as_ramp(index: E.PrimExpr) -> tuple[E.PrimExpr, int] | None:
 
 _MOVES = (E.BufferLoad, E.Var, E.IntImm, E.Let, E.Select, E.Broadcast, E.Shuffle)
 _MOVING_CALLS = ("reinterpret", "if_then_else", "address_of", "access_ptr", "tensor_view")
+
+
+def refuse_matrix_unit(op: str) -> None:
+    """Raise CodegenError for a call of a GPU's matrix unit by its classic name."""
+    if of_matrix_unit(op):
+        raise CodegenError(
+            f"{op} is of a GPU's matrix unit, which code is not made for by hand: schedule plain "
+            "loops, or build the model, whose products use the unit where there is one"
+        )
 
 
 def refuse_carried(node: E.PrimExpr) -> None:

@@ -39,7 +39,7 @@ def lower(
 
 def build(
     inputs: te.Schedule | PrimFunc | IRModule,
-    args: Sequence[Any] | None = None,
+    args: Sequence[Any] | Target | str | None = None,
     target: Target | str | Mapping[str, Any] | None = None,
     target_host: Target | str | None = None,
     runtime: Any = None,
@@ -48,13 +48,21 @@ def build(
 ) -> OperatorModule:
     """Compile a schedule (or lowered functions) for `target`.
 
-    Without a target, the one of ``with Target(...):`` or "llvm".  `target_host` is the target of
-    the code around a GPU's kernels.  Every `runtime` (relay.backend.Runtime) gives the same code;
-    with "system-lib" a saved object lists its functions.  The module runs in this process if the
-    target is this machine; otherwise export it.  Raises TargetError, ScheduleError, LoweringError
-    or CodegenError.
+    A module or function needs no `args`: a target in their place, ``build(mod, "llvm")``, is the
+    target.  Without one, that of ``with Target(...):`` or "llvm".  `target_host` is that of the
+    code around a GPU's kernels.  Every `runtime` (relay.backend.Runtime) gives the same code; with
+    "system-lib" a saved object lists its functions.  The module runs in this process if the target
+    is this machine; otherwise export it.  Raises TargetError, ScheduleError, LoweringError or
+    CodegenError.
     """
     Runtime.checked(runtime)
+    if isinstance(args, Target | str | Mapping):
+        if target is not None:
+            raise ArgumentValueError(
+                f"build got {args!r} in the place of `args`, and target={target!r} besides: give "
+                "one target"
+            )
+        args, target = None, args
     chosen = compile_target(target, target_host, "kernels")
     functions = _functions(inputs, args, name, binds)
     passes = backend_of(chosen).loop_passes(chosen)

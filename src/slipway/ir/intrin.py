@@ -8,6 +8,7 @@ in the table is a call of the C symbol with that name.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -180,6 +181,14 @@ _TABLE = [
 ]
 
 INTRINSICS: dict[str, Intrinsic] = {entry.name: entry for entry in _TABLE}
+
+
+_MATRIX_UNIT = re.compile(r"tvm_(fill_fragment|(load|store)_matrix_sync|b?mma_sync)|(ptx|mma)_\w+")
+
+
+def of_matrix_unit(op: str) -> bool:
+    """Return whether a call is of a GPU's matrix unit, which programs are read with."""
+    return _MATRIX_UNIT.fullmatch(op) is not None
 
 
 def is_pure(op: str) -> bool:

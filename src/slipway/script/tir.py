@@ -29,6 +29,7 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer as _Buffer
 from slipway.ir.buffer import decl_buffer as _decl_buffer
 from slipway.ir.function import PrimFunc
+from slipway.ir.intrin import of_matrix_unit
 from slipway.te import math as _math
 
 if TYPE_CHECKING:
@@ -393,7 +394,30 @@ def llvm_lookup_intrinsic_id(name: str) -> str:
     return name
 
 
+def type_annotation(dtype: str) -> E.PrimExpr:
+    """Return what `tvm_access_ptr` takes in front, as an expression of a dtype."""
+    return E.Call(dtypes.canonical(dtype), "type_annotation", ())
+
+
+def tvm_access_ptr(
+    ptype: E.PrimExpr, data: E.Var, offset: PrimExprLike, extent: PrimExprLike,
+    rw_mask: PrimExprLike, dtype: str = "handle",
+) -> E.PrimExpr:  # fmt: skip
+    """Return a pointer to what is `offset` elements into memory, as Buffer.access_ptr does."""
+    del ptype, extent
+    return E.Call(dtype, "access_ptr", (data, ops.as_expr(offset), ops.as_expr(rw_mask)))
+
+
+def _matrix_unit(name: str) -> Callable[..., E.PrimExpr]:
+    def call(*args: Any, dtype: str = "handle") -> E.PrimExpr:
+        return E.Call(dtype, name, tuple(map(ops.as_expr, args)))
+
+    return call
+
+
 def __getattr__(name: str) -> Any:
+    if of_matrix_unit(name):
+        return _matrix_unit(name)
     if _VECTORS.fullmatch(name):
         return _Scalar(name)
     if name in _FUNCTIONS:

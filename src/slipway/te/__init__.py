@@ -12,6 +12,7 @@ _HOMES = by_module(
         "slipway.te.declare": (
             "compute const extern placeholder scan size_var tag_scope thread_axis var"
         ),
+        "slipway.te.derivatives": "gradient",
         "slipway.te.lowering": "lower",
         "slipway.te.math": (
             "abs acos acosh asin asinh atan atan2 atanh ceil clz copysign cos cosh div erf "

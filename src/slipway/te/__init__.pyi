@@ -32,6 +32,7 @@ from slipway.te.declare import size_var as size_var
 from slipway.te.declare import tag_scope as tag_scope
 from slipway.te.declare import thread_axis as thread_axis
 from slipway.te.declare import var as var
+from slipway.te.derivatives import gradient as gradient
 from slipway.te.lowering import lower as lower
 from slipway.te.math import abs as abs
 from slipway.te.math import acos as acos
@@ -153,6 +154,7 @@ __all__ = [
     "floormod",
     "fma",
     "fmod",
+    "gradient",
     "highest",
     "hybrid",
     "if_then_else",

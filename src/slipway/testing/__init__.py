@@ -5,7 +5,9 @@ from slipway.lazy import by_module, offer
 _HOMES = {
     **by_module(
         {
-            "slipway.testing.compare": "assert_allclose assert_prim_expr_equal",
+            "slipway.testing.compare": (
+                "assert_allclose assert_prim_expr_equal check_numerical_grads"
+            ),
             "slipway.testing.marks": (
                 "device_enabled enabled_targets exclude_targets fixture known_failing_targets main "
                 "parameter parameters parametrize_targets requires_arm_dot requires_cmsisnn "

@@ -5,6 +5,7 @@ from slipway.testing import plugin as plugin
 from slipway.testing import utils as utils
 from slipway.testing.compare import assert_allclose as assert_allclose
 from slipway.testing.compare import assert_prim_expr_equal as assert_prim_expr_equal
+from slipway.testing.compare import check_numerical_grads as check_numerical_grads
 from slipway.testing.marks import device_enabled as device_enabled
 from slipway.testing.marks import enabled_targets as enabled_targets
 from slipway.testing.marks import exclude_targets as exclude_targets
@@ -59,6 +60,7 @@ __all__ = [
     "aot",
     "assert_allclose",
     "assert_prim_expr_equal",
+    "check_numerical_grads",
     "device_enabled",
     "echo",
     "enabled_targets",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,3 +27,55 @@ def assert_prim_expr_equal(lhs: Any, rhs: Any) -> None:
     difference = Analyzer().simplify(ops.sub(ops.as_expr(lhs), ops.as_expr(rhs)))
     if ops.const_value(difference) != 0:
         raise AssertionError(f"{lhs} is not {rhs}: they differ by {difference}")
+
+
+def check_numerical_grads(
+    function: Callable[..., Any],
+    input_values: Mapping[str, Any] | Sequence[Any],
+    grad_values: Mapping[str, Any] | Sequence[Any],
+    function_value: Any = None,
+    delta: float = 1e-3,
+    atol: float = 1e-2,
+    rtol: float = 0.1,
+) -> None:
+    """Raise AssertionError where derivatives of a function's sum differ from those of small steps.
+
+    Inputs and their derivatives are lists, or go by name; `function` takes the inputs so.
+    """
+    del function_value  # steps are taken to both sides
+    by_name = isinstance(input_values, Mapping)
+    pairs = input_values.items() if isinstance(input_values, Mapping) else enumerate(input_values)
+    inputs: dict[Any, Any] = {key: np.asarray(value) for key, value in pairs}
+    given = grad_values.items() if isinstance(grad_values, Mapping) else enumerate(grad_values)
+
+    def value(key: Any, place: int, step: float) -> Any:
+        moved = dict(inputs)
+        moved[key] = inputs[key].copy()
+        moved[key].reshape(-1)[place] += step
+        return np.sum(function(**moved) if by_name else function(*moved.values()))
+
+    for key, found in given:
+        grad = np.asarray(found)
+        if grad.shape != inputs[key].shape:
+            raise AssertionError(
+                f"Gradient wrt '{key}' has unexpected shape {grad.shape}, expected "
+                f"{inputs[key].shape}"
+            )
+
+        def slope(key: Any, place: int, step: float) -> float:
+            return float(value(key, place, step) - value(key, place, -step)) / (2 * step)
+
+        near = np.zeros(grad.size)
+        for place, own in enumerate(grad.reshape(-1)):
+            near[place] = slope(key, place, delta)
+            if abs(near[place] - own) >= atol + rtol * abs(near[place]):
+                near[place] = (4 * slope(key, place, delta / 2) - near[place]) / 3  # five points
+        apart = np.abs(near - grad.reshape(-1))
+        limit = atol * math.sqrt(grad.size) + rtol * float(np.linalg.norm(grad))
+        if not float(np.linalg.norm(apart)) <= limit:
+            worst = int(np.argmax(apart))
+            raise AssertionError(
+                f"the gradient by '{key}' differs from small steps by {np.linalg.norm(apart):g} in "
+                f"all, most at {tuple(map(int, np.unravel_index(worst, grad.shape)))}: "
+                f"{grad.reshape(-1)[worst]} and {near[worst]}"
+            )

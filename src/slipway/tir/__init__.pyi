@@ -163,6 +163,7 @@ from slipway.te.declare import size_var as size_var
 from slipway.te.declare import tag_scope as tag_scope
 from slipway.te.declare import thread_axis as thread_axis
 from slipway.te.declare import var as var
+from slipway.te.derivatives import gradient as gradient
 from slipway.te.lowering import lower as lower
 from slipway.te.math import abs as abs
 from slipway.te.math import clz as clz
@@ -345,6 +346,7 @@ __all__ = [
     "fma",
     "fmod",
     "function",
+    "gradient",
     "greater",
     "greater_equal",
     "has_rules",

@@ -69,6 +69,19 @@ class ApplyHistoryBest:
                 return inp.config
         return None
 
+    @property
+    def best_by_targetkey(self) -> dict[tuple[str, tuple[Any, ...]], Trial]:
+        """The best trials by (key of the target, workload)."""
+        return {
+            (key, trial[0].task.workload): trial
+            for trial in self._best.values() for key in trial[0].target.keys
+        }  # fmt: skip
+
+    @property
+    def best_by_model(self) -> dict[tuple[str, tuple[Any, ...]], Trial]:
+        """The best trials by (model of the target, workload)."""
+        return {(i.target.model, i.task.workload): (i, r) for i, r in self._best.values()}
+
     def _config(self, key: str) -> ConfigEntity | None:
         found = self._best.get(key)
         return found[0].config if found is not None else None

@@ -214,6 +214,7 @@ class CIntrinsics(CExpressions):
     _call_call_pure_extern = _call_call_extern
 
     def _extern(self, node: E.PrimExpr, symbol: str, args: Any, lane: Lane) -> str:
+        legalize.refuse_matrix_unit(symbol)
         if not is_symbol(symbol, in_c=True):
             raise CodegenError(f"{symbol!r} cannot be the name of a C function ({node})")
         ty = "void" if node.dtype in ("", "void") else spelling.c_type(node.dtype)

@@ -441,6 +441,7 @@ class IntrinsicEmitter(MemoryEmitter):
 
     def _extern(self, node: E.PrimExpr, symbol: str, args: Any) -> str:
         """Call a C function or an LLVM intrinsic by name; its types are those of the call."""
+        legalize.refuse_matrix_unit(symbol)
         if not is_symbol(symbol):
             raise CodegenError(
                 f"{symbol!r} cannot be the name of a C function or an LLVM intrinsic ({node})"
