@@ -69,6 +69,11 @@ CUDA = Dialect(
     restrict="__restrict__ ",
     dots=_DOTS,
     has_warp_products=True,
+    shuffles={
+        f"warp_shuffle{end}": f"__shfl{end}_sync({{mask}}, {{value}}, {{place}}, {{width}})"
+        for end in ("", "_up", "_down")
+    },
+    active="__activemask()",
     reserved=frozenset((CPP_WORDS + _WORDS).split()),
 )  # fmt: skip
 
@@ -79,4 +84,9 @@ HIP = replace(
         "__CUDACC_RTC__ // NVRTC has", "__HIPCC_RTC__ // hipRTC has"
     ).replace("#include <stdint.h>", "#include <hip/hip_runtime.h>\n#include <stdint.h>"),
     has_warp_products=False,
+    shuffles={
+        f"warp_shuffle{end}": f"__shfl{end}({{value}}, {{place}}, {{width}})"
+        for end in ("", "_up", "_down")
+    },
+    active="0xffffffffu",
 )

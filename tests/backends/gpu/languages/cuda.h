@@ -20,3 +20,17 @@ using std::trunc;
 #define threadIdx slw::now.thread
 #define blockIdx slw::now.block
 #define __syncthreads slw::barrier
+
+template <class T>
+T __shfl_sync(unsigned, T value, int place, int width) {
+  return slw::exchange(value, place % width, width);
+}
+template <class T>
+T __shfl_down_sync(unsigned, T value, int delta, int width) {
+  return slw::exchange(value, slw::place_in(width) + delta, width);
+}
+template <class T>
+T __shfl_up_sync(unsigned, T value, int delta, int width) {
+  return slw::exchange(value, slw::place_in(width) - delta, width);
+}
+inline unsigned __activemask() { return 0xffffffffU; }

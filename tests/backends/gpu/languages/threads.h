@@ -25,6 +25,8 @@ namespace slw {
 
 /* Not written before it is used: a library that stays loaded keeps the pages that were touched. */
 constexpr size_t STACK_BYTES = size_t{256} << 10;
+constexpr size_t MOST_THREADS = 1024;
+constexpr size_t LANES = 32; /* of a SIMD-group */
 
 struct Block {
   uint3 block{}, thread{};
@@ -42,6 +44,8 @@ inline Block now;
 inline void (*on_block)() = nullptr;   /* what watches: before a block runs */
 inline void (*on_barrier)() = nullptr; /* behind a barrier, of each thread */
 inline void (*on_launch)() = nullptr;  /* before a kernel runs */
+inline bool is_alone = false; /* a thread has asked one for a value that was not there with it */
+inline unsigned exchanges[MOST_THREADS]; /* of values, that each thread has come to */
 
 inline void begin() {
   now.body(now.closure);
@@ -71,6 +75,7 @@ inline int run_block(uint3 block, const size_t *size, void (*body)(void *), void
     if (now.stacks[i] == nullptr) {
       now.stacks[i].reset(new char[STACK_BYTES]);
     }
+    exchanges[i] = 0;
     now.indices[i] = {(unsigned)(i % size[0]), (unsigned)(i / size[0] % size[1]),
                       (unsigned)(i / size[0] / size[1])};
     getcontext(&now.fibres[i]);
@@ -99,10 +104,17 @@ inline int run_block(uint3 block, const size_t *size, void (*body)(void *), void
   }
 }
 
+struct Lane { /* a thread's number in its SIMD-group, which Metal gives */
+  unsigned short number;
+  operator unsigned short() const { return number; }
+};
+
 template <class T>
 T argument(void **&args) {
   if constexpr (std::is_same_v<T, uint3>) {
     return uint3{}; /* Metal's numbers of the block and the thread: see `call` */
+  } else if constexpr (std::is_same_v<T, Lane>) {
+    return Lane{};
   } else {
     return *(std::remove_reference_t<T> *)*args++;
   }
@@ -120,14 +132,25 @@ struct Call {
 
   static void run(void *self) { ((Call *)self)->apply(std::index_sequence_for<A...>{}); }
 
+  template <size_t Next>
+  static constexpr bool is_block() {
+    if constexpr (Next < sizeof...(A)) {
+      return std::is_same_v<std::tuple_element_t<Next, std::tuple<A...>>, uint3>;
+    } else {
+      return false;
+    }
+  }
   template <size_t... I>
   void apply(std::index_sequence<I...>) {
-    kernel(pick<I, sizeof...(A)>(std::get<I>(values))...);
+    kernel(pick<I>(std::get<I>(values))...);
   }
-  template <size_t I, size_t All, class T>
+  template <size_t I, class T>
   T &pick(T &value) {
-    if constexpr (std::is_same_v<T, uint3>) { /* the last two: block, thread */
-      return (I + 1 == All) ? now.thread : now.block;
+    if constexpr (std::is_same_v<T, uint3>) { /* two of them, one after the other: block, thread */
+      return is_block<I + 1>() ? now.block : now.thread;
+    } else if constexpr (std::is_same_v<T, Lane>) {
+      value.number = (unsigned short)(now.at % LANES);
+      return value;
     } else {
       return value;
     }
@@ -137,13 +160,14 @@ struct Call {
 template <class... A>
 int launch(void (*kernel)(A...), const size_t *grid, const size_t *block, void **args) {
   Call<A...> call{kernel, {argument<A>(args)...}};
+  is_alone = false;
   if (on_launch != nullptr) {
     on_launch();
   }
   for (unsigned z = 0; z < grid[2]; ++z) {
     for (unsigned y = 0; y < grid[1]; ++y) {
       for (unsigned x = 0; x < grid[0]; ++x) {
-        if (run_block({x, y, z}, block, Call<A...>::run, &call) != 0) {
+        if (run_block({x, y, z}, block, Call<A...>::run, &call) != 0 || is_alone) {
           return 1;
         }
       }

@@ -5,7 +5,7 @@
  * and D two columns from 2 t on, of row g and of row g + 8.  Four bytes begin at byte 4 t of a half.
  */
 #pragma once
-#include "threads.h"
+#include "exchange.h"
 
 namespace slw {
 
@@ -13,12 +13,6 @@ struct Registers {
   uint32_t a[4], b[2], c[4];
 };
 inline Registers of_threads[1024];
-
-/* Let every thread of the block come here: a warp's own meeting, which orders no memory. */
-inline void meet() {
-  const size_t self = now.at;
-  swapcontext(&now.fibres[self], &now.home);
-}
 
 inline float as_float(uint32_t bits) {
   float made;
