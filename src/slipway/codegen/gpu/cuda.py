@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from slipway.codegen.gpu.dialect import AXES, C_MACROS, CPP_WORDS, MATH, Dialect
+from slipway.ir.instructions import async_copies
 
 _PROLOGUE = (
     """#ifdef __CUDACC_RTC__ // NVRTC has no headers of C
@@ -74,6 +75,7 @@ CUDA = Dialect(
         for end in ("", "_up", "_down")
     },
     active="__activemask()",
+    copies=async_copies.CUDA,
     reserved=frozenset((CPP_WORDS + _WORDS).split()),
 )  # fmt: skip
 
@@ -89,4 +91,5 @@ HIP = replace(
         for end in ("", "_up", "_down")
     },
     active="0xffffffffu",
+    copies="",
 )

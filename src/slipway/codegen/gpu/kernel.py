@@ -17,6 +17,7 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
+from slipway.ir.instructions.async_copies import GROUPING
 from slipway.ir.instructions.dot4 import DOTS
 from slipway.ir.instructions.warp_products import WARP_PRODUCTS, symbol
 from slipway.ir.instructions.warp_shuffles import in_words, is_shuffle, width_of
@@ -25,7 +26,7 @@ from slipway.ir.visit import children, post_order, walk
 _SIGNATURE = {("float", 32): "f", ("float", 64): "d"}
 AXES = ("x", "y", "z")
 WARP_HELPER = "warp_product."  # in front of the names of those that a kernel uses
-SHUFFLE_HELPER = "warp_shuffle"  # that a kernel uses
+SHUFFLE_HELPER, COPY_HELPER = "warp_shuffle", "async_copy"  # that a kernel uses
 
 
 @dataclass(frozen=True)
@@ -204,6 +205,9 @@ class KernelEmitter(CFunction):
         if isinstance(value, E.Call) and value.op == "warp_product":
             self._warp_product(value)
             return
+        if isinstance(value, E.Call) and value.op in ("async_copy", *GROUPING):
+            self._async(value)
+            return
         if isinstance(value, E.Call) and value.op in ("ret", "call_packed"):
             raise CodegenError(f"{self.name}: a kernel cannot {value.op}: {value}")
         super()._evaluate(value)
@@ -217,6 +221,16 @@ class KernelEmitter(CFunction):
             )
         self.helpers.add(f"{WARP_HELPER}{entry.name}")
         self.line(f"{symbol(entry)}({', '.join(self.expr(a) for a in node.args[1:])});")
+
+    def _async(self, node: E.Call) -> None:
+        if not self.dialect.copies:
+            raise CodegenError(
+                f"{self.name}: kernels in {self.dialect.name} have no {node.op}: compile for CUDA"
+            )
+        self.helpers.add(COPY_HELPER)
+        *places, number = node.args or (None,)
+        given = "" if number is None else f"<{ops.as_int(number)}>"
+        self.line(f"slw_{node.op}{given}({', '.join(self.expr(p) for p in places)});")
 
     def fail(self, kind: str, message: str) -> None:
         """Refuse: a kernel has no way to report an error."""

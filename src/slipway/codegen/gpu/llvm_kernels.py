@@ -51,6 +51,8 @@ class GpuMachine:
     - `lines`: at the end of a module
     - `shuffle`: hands a word over to another thread of the warp
     - `active`: the function that gives a bit for each thread of the warp that is here; "": none
+    - `copies`: calls of those to shared memory that go on while threads compute, with ``{bytes}``,
+      ``{to}``, ``{from_}`` and ``{groups}``
     - `dots`: calls of the instructions for four products of bytes, with ``{a}``, ``{b}``, ``{c}``
     """
 
@@ -65,6 +67,7 @@ class GpuMachine:
     dots: Mapping[str, str] = field(default_factory=dict)
     shuffle: ShuffleOfWords | None = None
     active: str = ""
+    copies: Mapping[str, str] = field(default_factory=dict)
 
 
 _ATTRIBUTES = 'nounwind "no-builtins"'
@@ -253,6 +256,28 @@ class _Kernel(FunctionEmitter):
             return "-1"
         self.helpers.add(f"declare i32 @{self.machine.active}()")
         return self.w.put(f"call i32 @{self.machine.active}()")
+
+    def _call_async_copy(self, node: E.Call) -> str:
+        to, from_ = (self.value(a) for a in node.args[:2])
+        to = self.w.put(f"addrspacecast ptr {to} to ptr addrspace(3)")
+        from_ = self.w.put(f"addrspacecast ptr {from_} to ptr addrspace(1)")
+        self._copies(node.op, bytes=ops.as_int(node.args[2]), to=to, from_=from_)
+        return "0"
+
+    def _call_async_commit(self, node: E.Call) -> str:
+        self._copies(node.op)
+        return "0"
+
+    def _call_async_wait(self, node: E.Call) -> str:
+        self._copies(node.op, groups=ops.as_int(node.args[0]))
+        return "0"
+
+    def _copies(self, op: str, **given: str | int | None) -> None:
+        call = self.machine.copies[op].format(**given)
+        self.helpers.add(
+            "declare " + re.sub(r" (%\w+|\d+)(?=[,)])", "", call.removeprefix("call "))
+        )
+        self.w.do(call)
 
     def _keep_failure(self, kind: str, message: str) -> None:
         raise CodegenError(f"{self.name}: a kernel cannot raise {kind}: {message}")

@@ -48,6 +48,12 @@ NVIDIA = GpuMachine(
     one_block='"nvvm.minctasm"="1"',
     shuffle=_shuffle,
     active="llvm.nvvm.activemask",
+    copies={
+        "async_copy": "call void @llvm.nvvm.cp.async.ca.shared.global.{bytes}"
+        "(ptr addrspace(3) {to}, ptr addrspace(1) {from_})",
+        "async_commit": "call void @llvm.nvvm.cp.async.commit.group()",
+        "async_wait": "call void @llvm.nvvm.cp.async.wait.group(i32 {groups})",
+    },
 )
 
 

@@ -1,4 +1,5 @@
 /* What a kernel in CUDA C takes for granted. */
+#include "copies.h"
 #include "warp.h"
 
 using std::ceil;
@@ -34,3 +35,14 @@ T __shfl_up_sync(unsigned, T value, int delta, int width) {
   return slw::exchange(value, slw::place_in(width) - delta, width);
 }
 inline unsigned __activemask() { return 0xffffffffU; }
+
+#define SLW_ASYNC_COPIES
+template <int bytes>
+void slw_async_copy(void *to, const void *from) {
+  slw::async_copy(to, from, bytes);
+}
+inline void slw_async_commit() { slw::async_commit(); }
+template <int groups>
+void slw_async_wait() {
+  slw::async_wait(groups);
+}

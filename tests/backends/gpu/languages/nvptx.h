@@ -1,4 +1,5 @@
 /* What kernels in LLVM IR for NVIDIA's GPUs call, under the names that the tests give it. */
+#include "copies.h"
 #include "races.h"
 #include "warp.h"
 
@@ -7,6 +8,7 @@ static void watch() {
   slw::shared.clear();
   slw::race[0] = '\0';
   slw::on_block = slw::start_block;
+  slw::on_access = slw_access;
   slw::on_barrier = [] { ++slw::epochs[slw::now.at]; };
 }
 static const bool is_watched = (slw::on_launch = watch, true);
@@ -31,6 +33,10 @@ int32_t slw_shfl_up(int32_t, int32_t value, int32_t delta, int32_t segment) {
   const int width = 32 - (segment >> 8);
   return slw::exchange(value, slw::place_in(width) - delta, width);
 }
+void slw_cp_async_4(void *to, void *from) { slw::async_copy(to, from, 4); }
+void slw_cp_async_8(void *to, void *from) { slw::async_copy(to, from, 8); }
+void slw_cp_async_commit() { slw::async_commit(); }
+void slw_cp_async_wait(int32_t groups) { slw::async_wait(groups); }
 int32_t slw_activemask() { return -1; }
 /* AMD's: a thread's number in its wave, and the word of another. */
 int32_t slw_mbcnt_lo(int32_t, int32_t before) { return before + (int32_t)(slw::now.at % 64); }

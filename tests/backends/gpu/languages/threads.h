@@ -44,6 +44,8 @@ inline Block now;
 inline void (*on_block)() = nullptr;   /* what watches: before a block runs */
 inline void (*on_barrier)() = nullptr; /* behind a barrier, of each thread */
 inline void (*on_launch)() = nullptr;  /* before a kernel runs */
+inline void (*on_access)(void *at, int64_t size, int32_t writes) = nullptr; /* by no instruction */
+inline uint64_t blocks = 0; /* that have run, of all launches */
 inline bool is_alone = false; /* a thread has asked one for a value that was not there with it */
 inline unsigned exchanges[MOST_THREADS]; /* of values, that each thread has come to */
 
@@ -64,6 +66,7 @@ inline void barrier() {
 /* Run one block; returns 0, or 1 where threads wait at a barrier that others have passed by. */
 inline int run_block(uint3 block, const size_t *size, void (*body)(void *), void *closure) {
   const size_t count = size[0] * size[1] * size[2];
+  ++blocks;
   now.block = block;
   now.body = body;
   now.closure = closure;

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from slipway.arith.analyzer import Analyzer
 from slipway.backends.gpu.lowering.barriers import LEAF, insert_barriers
 from slipway.backends.gpu.lowering.cross_thread import CrossThread, lanes_outside
+from slipway.backends.gpu.lowering.fill_ahead import copies_while_computing, fill_ahead
 from slipway.backends.gpu.lowering.thread_context import TAGS, ThreadContext, tag_of
 from slipway.backends.gpu.lowering.vthread import inject_vthreads, wider, with_step
 from slipway.backends.gpu.warps import exchanging_threads
@@ -35,13 +36,16 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.function import PrimFunc
+from slipway.ir.instructions.async_copies import GROUPING
 from slipway.ir.structural import structural_equal
 from slipway.ir.visit import children, map_children, substitute, walk
+from slipway.target import Target
 
 if TYPE_CHECKING:
     from slipway.ir.node import Node
 
 
+_TOGETHER = ("warp_product", *GROUPING)
 ONE_THREAD = "one_thread"  # attribute of a function whose unbound loops may be one thread's
 
 
@@ -71,8 +75,8 @@ def has_threads(node: S.Stmt) -> bool:
 
 
 def is_together(node: S.Stmt) -> bool:
-    """Return whether `node` has an instruction that the threads of a warp do together."""
-    return any(isinstance(n, E.Call) and n.op == "warp_product" for n in walk(node))
+    """Return whether `node` has an instruction that all do: of a warp, or for what they fill."""
+    return any(isinstance(n, E.Call) and n.op in _TOGETHER for n in walk(node))
 
 
 def _classic_extents(node: Any) -> Any:
@@ -95,11 +99,11 @@ class _Host:
         self.func = func
         self.name = func.name
         self.alone = bool(func.attr(ONE_THREAD, False))
-        self.warp = exchanging_threads(func.attr("target"))
+        self.target: Target | None = func.attr("target")
 
     def visit(self, node: Any) -> Any:
         if is_thread_loop(node):
-            return _Kernel(node, self.name, self.warp).statement()
+            return _Kernel(node, self.name, self.target).statement()
         if isinstance(node, S.Stmt) and not has_threads(node):
             return self._unbound(node)
         if isinstance(node, S.Allocate):
@@ -124,16 +128,18 @@ class _Host:
         axis = E.IterVar(E.Range.of(ops.const(1)), var, "thread", "threadIdx.x")
         zero, one = ops.const(0), ops.const(1)
         loop = S.For(var, zero, one, S.ForKind.THREAD, node, axis)
-        return _Kernel(loop, self.name, self.warp).statement()
+        return _Kernel(loop, self.name, self.target).statement()
 
 
 class _Kernel:
     """One group of thread loops."""
 
-    def __init__(self, root: S.For, name: str, warp: int) -> None:
+    def __init__(self, root: S.For, name: str, target: Target | None) -> None:
         self.name = name
-        self.warp = warp
+        self.warp = exchanging_threads(target)
         self.root = inject_vthreads(root)
+        if copies_while_computing(target):
+            self.root = fill_ahead(self.root)
         self.extents: dict[str, E.PrimExpr] = {}
         self.scopes: dict[int, str] = {}  # of memory allocated in the kernel, by data Var
         self.own: dict[int, list[str]] = {}  # axes whose threads have a part each, by data Var
