@@ -22,8 +22,8 @@ def without_bias_axes(data):
         return [p + 4 + 4 * i for i in range(u32(p))]
 
     for graph in elements(field(u32(0), 2)):
-        for place in elements(field(graph + u32(graph), 0)):
-            tensor = place + u32(place)
+        for element in elements(field(graph + u32(graph), 0)):
+            tensor = element + u32(element)
             quantization, shape = field(tensor, 4), field(tensor, 0)
             if quantization is None:
                 continue

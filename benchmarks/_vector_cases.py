@@ -66,7 +66,7 @@ class Case:
     name: str
     unit: str
     work: float
-    least: Callable[[Machine], float]
+    minimum_cycles: Callable[[Machine], float]
     body: relay.Expr
     integer: bool = False
 
@@ -130,8 +130,10 @@ def float_cases() -> list[Case]:
     nn = relay.nn
     cases: list[Case] = []
 
-    def add(name: str, unit: str, work: float, least: Callable[[Machine], float], body: relay.Expr):
-        cases.append(Case(name, unit, work, least, body))
+    def add(
+        name: str, unit: str, work: float, minimum: Callable[[Machine], float], body: relay.Expr
+    ):
+        cases.append(Case(name, unit, work, minimum, body))
 
     x = var("x", 1, 32, 28, 28)
     conv = nn.conv2d(x, mk.const(32, 32, 3, 3), padding=(1, 1))
@@ -211,8 +213,8 @@ def float_cases() -> list[Case]:
         ("sqrt, divide", 0, 3, relay.divide(flat, relay.sqrt(relay.abs(flat)))),
         ("log", 10, 12, relay.log(relay.abs(flat))),
     ):
-        least = partial(Machine.function, multiply_adds=multiply_adds, others=others)
-        add(name, "element", 256 * 516, least, body)
+        minimum = partial(Machine.function, multiply_adds=multiply_adds, others=others)
+        add(name, "element", 256 * 516, minimum, body)
     add("concatenate", "element", 2 * 32 * 784, elementwise(0, 1, 1),
         relay.concatenate([small, var("y", 1, 32, 28, 28)], 1))  # fmt: skip
     return cases
@@ -224,9 +226,11 @@ def integer_cases() -> list[Case]:
     nn = relay.nn
     cases: list[Case] = []
 
-    def add(name: str, unit: str, work: float, least: Callable[[Machine], float], body: relay.Expr):
+    def add(
+        name: str, unit: str, work: float, minimum: Callable[[Machine], float], body: relay.Expr
+    ):
         stored = relay.qnn.op.quantize(body, 0.05, -3, out_dtype="int8")
-        cases.append(Case("int8 " + name, unit, work, least, stored, True))
+        cases.append(Case("int8 " + name, unit, work, minimum, stored, True))
 
     def given(*shape: int) -> relay.Expr:
         x = var("x", *shape, dtype="int8")

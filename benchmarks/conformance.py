@@ -75,10 +75,10 @@ def collect():
     cases = [Case(c.name, c.model, c.data_sets, c.rtol, c.atol) for c in collect_testcases(None)]
     root = Path(onnx.__file__).parent / "backend" / "test" / "data"
     for folder in FOLDERS:
-        for place in sorted((root / folder).iterdir()):
-            model = onnx.load(place / "model.onnx")
+        for directory in sorted((root / folder).iterdir()):
+            model = onnx.load(directory / "model.onnx")
             sets = []
-            for data in sorted(place.glob("test_data_set_*")):
+            for data in sorted(directory.glob("test_data_set_*")):
                 inputs, outputs = (
                     [
                         load_value((data / f"{kind}_{i}.pb").read_bytes())
@@ -87,7 +87,7 @@ def collect():
                     for kind in ("input", "output")
                 )
                 sets.append((inputs, outputs))
-            cases.append(Case(place.name, model, sets))
+            cases.append(Case(directory.name, model, sets))
     return cases
 
 
@@ -99,8 +99,8 @@ def collect_light():
     for case in collect_testcases():
         if case.kind != "real":
             continue
-        place = Path(onnx.__file__).parents[1] / case.url
-        model = onnx.load(place)
+        folder = Path(onnx.__file__).parents[1] / case.url
+        model = onnx.load(folder)
         known = {t.name for t in model.graph.initializer}
         inputs = []
         for info in model.graph.input:
@@ -109,7 +109,7 @@ def collect_light():
                 count = np.prod(shape)
                 inputs.append((np.arange(count).reshape(shape) / count).astype(np.float32))
         outputs = [
-            load_value(place.with_name(f"{place.stem}_output_{i}.pb").read_bytes())
+            load_value(folder.with_name(f"{folder.stem}_output_{i}.pb").read_bytes())
             for i in range(len(model.graph.output))
         ]
         cases.append(Case(case.name, model, [(inputs, outputs)], case.rtol, case.atol))
@@ -241,8 +241,8 @@ def outcome(case, engine, pin=""):
         except SlipwayError as error:
             return "unsupported", str(error).splitlines()[-1].strip()
         except Exception as error:
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            return "failed", f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            return "failed", f"{type(error).__name__}: {error} ({frame.filename}:{frame.lineno})"
         problem = compare(case, found, wanted)
         if problem is not None and compare(case, found, wanted, relaxed=True) is not None:
             return "WRONG", problem
@@ -263,9 +263,9 @@ def outcomes(case, engine):
     return verdicts, note
 
 
-def read_record(place):
+def read_record(path):
     """Return {name: (verdicts, note)} of a record; a case that was begun and not ended, failed."""
-    lines = place.read_text().splitlines() if place.exists() else []
+    lines = path.read_text().splitlines() if path.exists() else []
     rows = [json.loads(line) for line in lines]
     return {
         row["name"]: (row.get("verdicts", ["failed"] * 3), row.get("note", ENDED)) for row in rows

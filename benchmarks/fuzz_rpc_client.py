@@ -95,8 +95,8 @@ def value(at: int, nested: bool = True) -> tuple[bytes, bytes]:
 
 
 def returned(request: int) -> bytes:
-    head, behind = value(0)
-    return frame(Code.RETURN, request, head + behind)
+    head, after = value(0)
+    return frame(Code.RETURN, request, head + after)
 
 
 def data(request: int, total: int) -> bytes:
@@ -123,9 +123,9 @@ def output() -> bytes:
 
 
 def callback() -> bytes:
-    head, behind = value(16)
+    head, after = value(16)
     call = struct.pack("<QII", random.randrange(3), 0, 1)
-    return frame(Code.CALL, 0x80000000 + random.randrange(3), call + head + behind)
+    return frame(Code.CALL, 0x80000000 + random.randrange(3), call + head + after)
 
 
 class Device:

@@ -82,14 +82,14 @@ def run_slice(engine, rare, options, seeds):
     """Run seeds in a process; return how many ran, and what is wrong with the others."""
     ran, problems, left = 0, [], list(seeds)
     while left:
-        words = [sys.executable, "-m", "benchmarks.gpu_schedules", "--engine", engine, "--seeds",
+        command = [sys.executable, "-m", "benchmarks.gpu_schedules", "--engine", engine, "--seeds",
                  ",".join(map(str, left)), f"--options={options}",
                  *(["--rare"] if rare else [])]  # fmt: skip
         with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as complained:
             try:
                 limit_s = START_S + SEED_S * len(left)
                 done = subprocess.run(
-                    words, stdout=said, stderr=complained, timeout=limit_s, check=False
+                    command, stdout=said, stderr=complained, timeout=limit_s, check=False
                 )
                 ended = f"the process ended with {done.returncode}"
             except subprocess.TimeoutExpired:

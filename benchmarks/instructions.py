@@ -82,13 +82,13 @@ def peer_root():
 
 
 # Loading any model takes more; the other processes of a device server take less.
-LEAST_COUNT = 1_000_000
+MIN_COUNT = 1_000_000
 
 
 def counts(folder):
-    """The instructions of each process that has ended and took more than LEAST_COUNT."""
+    """The instructions of each process that has ended and took more than MIN_COUNT."""
     found = [file.read_text() for file in folder.glob("count.*")]
-    return [int(text) for text in found if text.endswith("\n") and int(text) > LEAST_COUNT]
+    return [int(text) for text in found if text.endswith("\n") and int(text) > MIN_COUNT]
 
 
 def wait_for_count(folder, seconds=60):

@@ -60,8 +60,8 @@ def cycles_of(name: str, operands: str, before: str, executed: int, taken: int) 
     if _SINGLE.match(name):
         if name.startswith("str"):
             return executed
-        behind = _SINGLE.match(before.split(".")[0])
-        return executed * (1 if behind else 2) + (taken * REFILL_FAR if "pc" in operands[:3] else 0)
+        found = _SINGLE.match(before.split(".")[0])
+        return executed * (1 if found else 2) + (taken * REFILL_FAR if "pc" in operands[:3] else 0)
     if name in ("ldrd", "strd"):
         return executed * 3
     if _MANY.match(name):
@@ -118,12 +118,12 @@ def estimate(elf: Path, folder: Path) -> dict[str, float]:
     subprocess.run(command, check=False, capture_output=True, timeout=500)
     head, *lines = out.read_text().splitlines()
     counts = {int(a, 16): int(n) for a, n in map(str.split, lines)}
-    code, places = disassembled(elf), sorted(counts)
+    code, addresses = disassembled(elf), sorted(counts)
     cycles, before = 0.0, ""
-    for number, at in enumerate(places):
+    for number, at in enumerate(addresses):
         name, operands = code.get(at, ("nop", ""))
         following = counts.get(at + 4) or counts.get(at + 2) or 0
-        is_next = number + 1 < len(places) and places[number + 1] - at in (2, 4)
+        is_next = number + 1 < len(addresses) and addresses[number + 1] - at in (2, 4)
         taken = max(0, counts[at] - following) if is_next else counts[at]
         cycles += cycles_of(name, operands, before, counts[at], taken)
         before = name

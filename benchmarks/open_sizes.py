@@ -40,8 +40,8 @@ def _attended(x, causal=False):
 def _scattered(x):
     import torch
 
-    places = (x.abs() * 20).long().clamp(max=31)
-    return torch.zeros(x.shape[0], 32, 64).scatter_add(1, places, x)
+    positions = (x.abs() * 20).long().clamp(max=31)
+    return torch.zeros(x.shape[0], 32, 64).scatter_add(1, positions, x)
 
 
 def modules():

@@ -50,10 +50,10 @@ def by_onnxruntime(model, samples, method, wide, unsigned=False):
 
     class Reader(ort.CalibrationDataReader):
         def __init__(self):
-            self.rest = iter(samples)
+            self.samples_left = iter(samples)
 
         def get_next(self):
-            return next(self.rest, None)
+            return next(self.samples_left, None)
 
     kinds = {
         "minmax": ort.CalibrationMethod.MinMax,

@@ -226,7 +226,7 @@ def report(rows: dict[str, list[float]], lost: dict[str, str]) -> dict[str, obje
         f"{'':<28}{'best tenth':>11}{'median':>10} {'':<5}{'x raw':>8}{'tvm':>10}{'x tvm':>8}  goal"
     )
     written: dict[str, object] = {}
-    for name, unit, beside, words, reached in GOALS:
+    for name, unit, beside, meaning, reached in GOALS:
         if name not in rows:
             continue
         figures, theirs = rows[name], rows.get(f"tvm: {name}", [])
@@ -234,7 +234,7 @@ def report(rows: dict[str, list[float]], lost: dict[str, str]) -> dict[str, obje
         raw = figure_of(rows[beside], unit) if beside else 0.0
         peer = figure_of(theirs, unit) if theirs else 0.0
         ratio = ours / raw if raw else None
-        verdict = ("reached: " if reached(ours, raw) else "MISSED: ") + words if words else ""
+        verdict = ("reached: " if reached(ours, raw) else "MISSED: ") + meaning if meaning else ""
         shown = f"{ratio:8.2f}" if ratio is not None else " " * 8
         other = f"{peer:>10.2f}{ours / peer:>8.2f}" if theirs else f"{'':>18}"
         if name.removesuffix(TWO) in lost:

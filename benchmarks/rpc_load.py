@@ -137,11 +137,11 @@ class Load:
             self.waits_s.append(time.perf_counter() - start)
             assert code == Code.RETURN, payload
             self.granted += 1
-            place, lease_size, _, _ = struct.unpack_from("<IIII", payload)
+            address, lease_size, _, _ = struct.unpack_from("<IIII", payload)
             lease = payload[16 : 16 + lease_size]
-            device = self.devices[place]
+            device = self.devices[address]
             if device.lease == lease:  # else it broke its connection since
-                assert device.holder is None, f"device {place} was handed out twice"
+                assert device.holder is None, f"device {address} was handed out twice"
                 assert device.key.encode() == key
                 device.holder = number
             await asyncio.sleep(chooser.expovariate(1 / self.options.hold))

@@ -176,7 +176,7 @@ def measure(processor: Processor, case: Case, show: bool) -> tuple[float, float]
         if not agrees(case, (folder / "case.out").read_bytes()):
             raise SystemExit(f"{case.name} on {processor.target}: the result is wrong")
     each = total / case.work
-    return each, each / case.least(processor.machine)
+    return each, each / case.minimum_cycles(processor.machine)
 
 
 def main() -> int:

@@ -166,8 +166,8 @@ class Report:
 def reference_that_failed(error: BaseException) -> str:
     """Return the package, newer than the test, that refused to make its reference; "" if none."""
     frames = traceback.extract_tb(error.__traceback__)
-    place = f"{type(error).__module__} {frames[-1].filename if frames else ''}"
-    return next((p for p in ("onnxruntime", "tensorflow", "keras") if p in place), "")
+    location = f"{type(error).__module__} {frames[-1].filename if frames else ''}"
+    return next((p for p in ("onnxruntime", "tensorflow", "keras") if p in location), "")
 
 
 def cause(error: BaseException) -> str:

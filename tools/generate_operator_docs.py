@@ -116,8 +116,8 @@ def tuned(name: str) -> str:
 
     targets = (Target("llvm"), Target("c -mtriple=arm-none-eabi"))
     entries = (entry for target in targets for entry in registry.strategies(name, target))
-    places = {entry.home.split(".")[2] for entry in entries}
-    return ", ".join(sorted(places))
+    backends = {entry.home.split(".")[2] for entry in entries}
+    return ", ".join(sorted(backends))
 
 
 def onnx_operators() -> list[str]:

@@ -34,8 +34,8 @@ def _commands() -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 def _page(names: tuple[str, ...], command: Any) -> str:
-    words = (command.help or command.short_help or "").strip()
-    summary = words.partition("\n\n")[0].replace("\n", " ").rstrip(".")
+    help_text = (command.help or command.short_help or "").strip()
+    summary = help_text.partition("\n\n")[0].replace("\n", " ").rstrip(".")
     lines = [f'.TH "{"-".join(names).upper()}" 1 "" "slipway {VERSION}" "Slipway"']
     lines += [".SH NAME", f"{_text('-'.join(names))} \\- {_text(summary)}"]
     arguments = [p for p in command.params if p.param_type_name == "argument"]
@@ -44,7 +44,7 @@ def _page(names: tuple[str, ...], command: Any) -> str:
     inner = getattr(command, "commands", {})
     lines += [".SH SYNOPSIS", f".B {_text(' '.join(names))}"]
     lines += [_text(" ".join(["[OPTIONS]", *shown, *(["COMMAND [ARGS]..."] if inner else [])]))]
-    lines += [".SH DESCRIPTION", *_paragraphs(words)]
+    lines += [".SH DESCRIPTION", *_paragraphs(help_text)]
     for title, rows in (
         ("COMMANDS", [(n, c.get_short_help_str(200)) for n, c in inner.items() if not c.hidden]),
         ("ARGUMENTS", [(s, a.help or "") for s, a in zip(shown, arguments, strict=True)]),
@@ -66,18 +66,18 @@ def _spelled(option: Any) -> str:
     return spellings if option.is_flag else f"{spellings} {value}"
 
 
-def _paragraphs(words: str) -> Iterator[str]:
+def _paragraphs(text: str) -> Iterator[str]:
     """Yield lines of groff; indented lines are examples and stay as they are."""
-    for paragraph in re.split(r"\n\s*\n", words):
+    for paragraph in re.split(r"\n\s*\n", text):
         if paragraph.startswith(("    ", "\t")):
             yield from (".PP", ".nf", *(_text(line) for line in paragraph.splitlines()), ".fi")
         else:
             yield from (".PP", _text(" ".join(paragraph.split())))
 
 
-def _text(words: str) -> str:
+def _text(text: str) -> str:
     """Return text as groff shows it literally."""
-    escaped = words.replace("\\", "\\e").replace("-", "\\-")
+    escaped = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
 
 

@@ -31,7 +31,7 @@ from mutation.table import JUDGES  # noqa: E402
 
 EQUIVALENT = ROOT / "tools" / "mutation" / "equivalent.txt"
 MEMORY = ROOT / "build" / "mutants"
-LEAST = 0.95
+MIN_SHARE = 0.95
 
 
 class TestsFail(Exception):
@@ -185,7 +185,7 @@ def _print_table(results: list[Result], known: dict[str, str]) -> int:
     print(f"killed {killed_in_all} of {run_in_all} that are not equivalent: {share:.1%}")
     for line in wrong:
         print(f"killed, but explained as equivalent: {line}")
-    return 1 if share < LEAST or wrong else 0
+    return 1 if share < MIN_SHARE or wrong else 0
 
 
 if __name__ == "__main__":

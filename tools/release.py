@@ -112,19 +112,19 @@ def check_wheel(wheel: Path, tree: Path, folder: Path) -> None:
     digits = folder / "digits.tar"
     model = tree / "src" / "slipway" / "models" / "digits" / "digits.onnx"
     run([sys.executable, "-m", "slipway", "compile", str(model), "-o", str(digits)], tree)
-    place = folder / "installed"
-    run([sys.executable, "-m", "venv", str(place)], tree)
-    python = str(place / "bin" / "python")
+    installed = folder / "installed"
+    run([sys.executable, "-m", "venv", str(installed)], tree)
+    python = str(installed / "bin" / "python")
     install = [python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel)]
     run(install, tree, PYTHONPATH="")
-    (target,) = (place / "lib").glob("python*/site-packages")
+    (target,) = (installed / "lib").glob("python*/site-packages")
     for name in ("numpy", "numpy.libs", "tvm_ffi", "typing_extensions.py"):
         found = next((p for p in map(Path, sys.path) if (p / name).exists()), None)
         if found is not None:
             (target / name).symlink_to(found / name)
     empty = folder / "home"
     empty.mkdir()
-    environment = {"PATH": str(place / "bin"), "HOME": str(empty), "PYTHONPATH": ""}
+    environment = {"PATH": str(installed / "bin"), "HOME": str(empty), "PYTHONPATH": ""}
     environment |= {"SLIPWAY_CACHE": str(folder / "cache"), "SLIPWAY_ZIG": "", "CC": ""}
     print(run([python, "-c", CHECK, str(digits)], folder, **environment).strip())
 

@@ -106,14 +106,14 @@ def stub_of(facade: ModuleType) -> str:
     among = [m if m.startswith("slipway.") else f"slipway.ir.{m}" for m in tables]
     for name in names_of(facade):
         value = getattr(facade, name)
-        place = str(getattr(facade, "_HOMES", {}).get(name, "")).partition(":")
+        source = str(getattr(facade, "_HOMES", {}).get(name, "")).partition(":")
         if isinstance(value, ModuleType):
             package, _, last = value.__name__.rpartition(".")
             lines.add(f"from {package} import {last} as {name}")
-        elif place[2]:
-            lines.add(f"from {place[0]} import {place[2]} as {name}")
-        elif place[0].startswith("slipway.") and hasattr(importlib.import_module(place[0]), name):
-            lines.add(f"from {place[0]} import {name} as {name}")
+        elif source[2]:
+            lines.add(f"from {source[0]} import {source[2]} as {name}")
+        elif source[0].startswith("slipway.") and hasattr(importlib.import_module(source[0]), name):
+            lines.add(f"from {source[0]} import {name} as {name}")
         elif (home := home_of(value)) is not None:
             if home[0] == facade.__name__:  # the facade's own function
                 text, needs = declared(name, value)

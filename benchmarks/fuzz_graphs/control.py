@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.fuzz_graphs.draw import MAKERS, Drawing, check, maker
+from benchmarks.fuzz_graphs.drawing import MAKERS, Drawing, check, maker
 from benchmarks.fuzz_graphs.graph import LEAVES, Graph, Node, evaluate, rule
 from benchmarks.fuzz_graphs.values import Unfit, Value, leaf, need
 
@@ -121,9 +121,9 @@ def _while(attrs, *given):
     raise Unfit("a loop without an end")
 
 
-def _drawn_values(d: Drawing, least: int, most: int) -> list[int]:
+def _drawn_values(d: Drawing, minimum: int, most: int) -> list[int]:
     """Some earlier tensors, small enough to be gone through many times."""
-    count = d.int(least, most)
+    count = d.int(minimum, most)
     return [d.find(lambda v: v.exact.size <= 300) for _ in range(count)]
 
 

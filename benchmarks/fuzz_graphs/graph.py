@@ -49,11 +49,12 @@ class Graph:
                 needed.add(number)
                 todo += self.nodes[number].args
         kept = sorted(needed)
-        place = {old: new for new, old in enumerate(kept)}
+        position = {old: new for new, old in enumerate(kept)}
         nodes = tuple(
-            replace(self.nodes[n], args=tuple(place[a] for a in self.nodes[n].args)) for n in kept
+            replace(self.nodes[n], args=tuple(position[a] for a in self.nodes[n].args))
+            for n in kept
         )
-        return Graph(nodes, tuple(place[o] for o in self.outputs))
+        return Graph(nodes, tuple(position[o] for o in self.outputs))
 
 
 def rule(*names: str):

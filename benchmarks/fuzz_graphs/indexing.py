@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.fuzz_graphs.draw import maker
+from benchmarks.fuzz_graphs.drawing import maker
 from benchmarks.fuzz_graphs.graph import rule
 from benchmarks.fuzz_graphs.values import ULPS, UNIT, Value, leaf, moved, need, result
 
@@ -26,9 +26,9 @@ def _take(attrs, x, indices):
 def _gather(attrs, x, indices):
     need(indices.certain)
     where = np.where(indices.exact < 0, indices.exact + x.shape[attrs["axis"]], indices.exact)
-    places = list(np.indices(where.shape))
-    places[attrs["axis"]] = where
-    return moved(x, lambda a: a[tuple(places)])
+    positions = list(np.indices(where.shape))
+    positions[attrs["axis"]] = where
+    return moved(x, lambda a: a[tuple(positions)])
 
 
 @rule("gather_nd")
@@ -47,35 +47,35 @@ def _one_hot(attrs, indices):
     return leaf(np.where(hit, attrs["on_value"], attrs["off_value"]).astype(attrs["dtype"]))
 
 
-def _scattered(x, updates, places, reduction):
+def _scattered(x, updates, positions, reduction):
     """Apply updates one by one, with the error of each."""
     exact, error = x.exact.copy(), x.error.copy()
     reach = np.ones(x.shape)
     order = list(np.ndindex(updates.shape))
     unit = ULPS * UNIT.get(x.dtype, 0.0)
     for at in order:
-        place = tuple(p[at] for p in places)
+        position = tuple(p[at] for p in positions)
         value, distance = updates.exact[at], updates.error[at]
-        reach[place] += 1
+        reach[position] += 1
         if reduction == "update":
-            need(reach[place] == 2 or (x.exact.size == 0), "two updates of one element")
-            exact[place], error[place] = value, distance
+            need(reach[position] == 2 or (x.exact.size == 0), "two updates of one element")
+            exact[position], error[position] = value, distance
             continue
-        before = exact[place]
-        exact[place] = COMBINE[reduction](before, value)
+        before = exact[position]
+        exact[position] = COMBINE[reduction](before, value)
         if reduction == "mul":
-            error[place] = error[place] * abs(value) + abs(before) * distance
+            error[position] = error[position] * abs(value) + abs(before) * distance
         elif reduction == "add":
-            error[place] += distance
+            error[position] += distance
         else:
-            error[place] = max(error[place], distance)
+            error[position] = max(error[position], distance)
         if reduction in ("add", "mul"):
-            size = max(abs(float(before)), abs(float(value)), abs(float(exact[place])))
-            error[place] += unit * size * 2
+            size = max(abs(float(before)), abs(float(value)), abs(float(exact[position])))
+            error[position] += unit * size * 2
     if reduction == "add" and x.real:  # in any order: every partial sum may be rounded
         size = np.abs(x.exact)
         for at in order:
-            size[tuple(p[at] for p in places)] += abs(updates.exact[at])
+            size[tuple(p[at] for p in positions)] += abs(updates.exact[at])
         error += size * reach * UNIT[x.dtype]
     return result(exact, error, x.dtype, 0)
 
@@ -84,19 +84,19 @@ def _scattered(x, updates, places, reduction):
 def _scatter_elements(attrs, x, indices, updates):
     need(indices.certain and x.exact.size <= 4000)
     axis = attrs["axis"] % x.exact.ndim
-    places = list(np.indices(indices.shape))
-    places[axis] = np.where(indices.exact < 0, indices.exact + x.shape[axis], indices.exact)
-    return _scattered(x, updates, places, attrs["reduction"])
+    positions = list(np.indices(indices.shape))
+    positions[axis] = np.where(indices.exact < 0, indices.exact + x.shape[axis], indices.exact)
+    return _scattered(x, updates, positions, attrs["reduction"])
 
 
 @rule("scatter_nd")
 def _scatter_nd(attrs, x, indices, updates):
     need(indices.certain and x.exact.size <= 4000)
     depth = indices.shape[0]
-    rest = x.exact.ndim - depth
-    inner = np.indices(updates.shape)[updates.exact.ndim - rest :] if rest else []
+    kept = x.exact.ndim - depth
+    inner = np.indices(updates.shape)[updates.exact.ndim - kept :] if kept else []
     outer = [
-        np.broadcast_to(i.reshape(i.shape + (1,) * rest), updates.shape) for i in indices.exact
+        np.broadcast_to(i.reshape(i.shape + (1,) * kept), updates.shape) for i in indices.exact
     ]
     return _scattered(x, updates, [*outer, *inner], attrs["mode"])
 
@@ -105,11 +105,11 @@ def _scatter_nd(attrs, x, indices, updates):
 def _update_slice(attrs, x, update, begin):
     need(begin.certain)
     exact, error = x.exact.copy(), x.error.copy()
-    place = [slice(0, extent) for extent in update.shape]
+    position = [slice(0, extent) for extent in update.shape]
     for axis, first in zip(attrs["axes"], begin.exact.tolist(), strict=True):
         first = min(max(int(first), 0), x.shape[axis] - update.shape[axis])
-        place[axis] = slice(first, first + update.shape[axis])
-    exact[tuple(place)], error[tuple(place)] = update.exact, update.error
+        position[axis] = slice(first, first + update.shape[axis])
+    exact[tuple(position)], error[tuple(position)] = update.exact, update.error
     return Value(exact, error, x.dtype)
 
 

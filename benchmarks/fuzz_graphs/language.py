@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from benchmarks.fuzz_graphs.draw import maker
+from benchmarks.fuzz_graphs.drawing import maker
 from benchmarks.fuzz_graphs.graph import rule
 from benchmarks.fuzz_graphs.values import ULPS, UNIT, Value, linear, need, result
 
@@ -20,7 +20,7 @@ def _block(name, block):
     if name == "q6_k":
         return _q6_k(block)
     numbers = block[:halves].copy().view(np.float16).astype(np.float64)
-    scale, least = numbers[0], numbers[1] if halves == 4 else 0.0
+    scale, minimum = numbers[0], numbers[1] if halves == 4 else 0.0
     if name == "q8_0":
         return block[2:].view(np.int8) * scale
     bytes_ = block[-16:].astype(np.int64)
@@ -30,7 +30,7 @@ def _block(name, block):
         whole += np.array([(high >> j & 1) << 4 for j in range(size)])
     if name.endswith("_0"):
         whole -= 8 if name == "q4_0" else 16
-    return whole * scale + least
+    return whole * scale + minimum
 
 
 def _q6_k(block):
@@ -101,10 +101,10 @@ def _rotary(attrs, x, cosine, sine, position):
 @rule("nn.float_parts")
 def _float_parts(attrs, x):
     need(x.certain)
-    parts, rest = [], x.exact.astype(np.float32)
+    parts, residual = [], x.exact.astype(np.float32)
     for _ in range(max(attrs["parts"]) + 1):
-        parts.append(rest.astype(ml_dtypes.bfloat16).astype(np.float32))
-        rest = rest - parts[-1]
+        parts.append(residual.astype(ml_dtypes.bfloat16).astype(np.float32))
+        residual = residual - parts[-1]
     joined = np.concatenate([parts[p] for p in attrs["parts"]], attrs["axis"])
     return result(joined, 0.0, "bfloat16", 0)
 
@@ -116,8 +116,8 @@ def blocks(d):
     rows, count = d.int(1, 17), d.int(1, 2 if size > 32 else 5)
     data = d.rng.integers(0, 256, (rows, count, length)).astype(np.uint8)
     scales = d.rng.uniform(-0.05, 0.05, (rows, count, abs(halves) // 2)).astype("float16")
-    place = slice(0, halves) if halves > 0 else slice(halves, None)
-    data[..., place] = scales.view(np.uint8)
+    position = slice(0, halves) if halves > 0 else slice(halves, None)
+    data[..., position] = scales.view(np.uint8)
     weight = d.append_const(data.reshape(rows, -1))
     if d.chance(0.4):
         indices = d.leaf(d.shape(0, 2, 12), "int32", 0, rows - 1)

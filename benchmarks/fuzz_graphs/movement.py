@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.fuzz_graphs.draw import maker
+from benchmarks.fuzz_graphs.drawing import maker
 from benchmarks.fuzz_graphs.graph import rule
 from benchmarks.fuzz_graphs.values import Value, leaf, moved, need
 
@@ -189,14 +189,14 @@ def join(d):
         ]
         return d.call("stack", x, *others, axis=d.axis(value.exact.ndim))
     axis = d.axis(value.exact.ndim)
-    place = axis % value.exact.ndim
+    position = axis % value.exact.ndim
 
     def fits(v):
-        beside = v.shape[:place] + v.shape[place + 1 :]
+        beside = v.shape[:position] + v.shape[position + 1 :]
         return (
             v.dtype == value.dtype
             and v.exact.ndim == value.exact.ndim
-            and (beside == value.shape[:place] + value.shape[place + 1 :])
+            and (beside == value.shape[:position] + value.shape[position + 1 :])
         )
 
     parts = [x]
@@ -205,7 +205,7 @@ def join(d):
             parts.append(d.find(fits))
         else:
             shape = list(value.shape)
-            shape[place] = d.extent(17)
+            shape[position] = d.extent(17)
             parts.append(d.leaf(shape, value.dtype))
     order = [parts[int(i)] for i in d.rng.permutation(len(parts))]
     return d.call("concatenate", *order, axis=axis)

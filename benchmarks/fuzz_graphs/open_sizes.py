@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.fuzz_graphs.attempt import Options, built
-from benchmarks.fuzz_graphs.draw import check, draw
+from benchmarks.fuzz_graphs.draw import draw
+from benchmarks.fuzz_graphs.drawing import check
 from benchmarks.fuzz_graphs.graph import Graph, evaluate, relay_function
 from benchmarks.fuzz_graphs.values import Unfit, Value, differs
 
@@ -55,16 +56,16 @@ def at_size(graph: Graph, opened: Opened, size: Any, rng: np.random.Generator | 
 
 def openings(graph: Graph, rng: np.random.Generator) -> Iterator[Opened]:
     """Yield ways to open a size, in random order."""
-    places = [(n, a) for n in graph.inputs for a in range(graph.nodes[n].array.ndim)]
-    for index in rng.permutation(len(places)):
-        number, axis = places[index]
+    positions = [(n, a) for n in graph.inputs for a in range(graph.nodes[n].array.ndim)]
+    for index in rng.permutation(len(positions)):
+        number, axis = positions[index]
         extent = graph.nodes[number].array.shape[axis]
         if extent < 2:
             continue
         low = 1 if rng.random() < 0.5 else max(1, extent - int(rng.integers(1, 4)))
         high = extent + int(rng.integers(1, 20))
         alike: dict[int, tuple[int, ...]] = {}
-        for n, a in places:
+        for n, a in positions:
             if graph.nodes[n].array.shape[a] == extent:
                 alike[n] = (*alike.get(n, ()), a)
         for axes in ({number: (axis,)}, alike, {n: x[:1] for n, x in alike.items()}):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.fuzz_graphs.draw import maker
+from benchmarks.fuzz_graphs.drawing import maker
 from benchmarks.fuzz_graphs.graph import rule
 from benchmarks.fuzz_graphs.products import LETTERS, geometry
 from benchmarks.fuzz_graphs.values import need, result
@@ -30,13 +30,13 @@ def _pool(attrs, x, average):
         out.append(extent)
     made = np.zeros((*exact.shape[:2], *out), np.float64 if x.real else x.exact.dtype)
     errors, sizes = np.zeros(made.shape), np.zeros(made.shape)
-    for place in np.ndindex(*out):
+    for position in np.ndindex(*out):
         inside, counted = [], 0
         for tap in np.ndindex(*kernel):
             at = [
                 p * s - b + t * d
                 for p, s, b, t, d in zip(
-                    place, strides, padding[:count], tap, dilation, strict=True
+                    position, strides, padding[:count], tap, dilation, strict=True
                 )
             ]
             real = all(0 <= i < n for i, n in zip(at, size, strict=True))
@@ -48,18 +48,18 @@ def _pool(attrs, x, average):
         values = np.stack([exact[(..., *at)] for at in inside])
         distances = np.stack([error[(..., *at)] for at in inside])
         if not average:
-            made[(..., *place)] = values.max(axis=0)
-            errors[(..., *place)] = distances.max(axis=0)
+            made[(..., *position)] = values.max(axis=0)
+            errors[(..., *position)] = distances.max(axis=0)
         elif x.real:
-            made[(..., *place)] = values.sum(axis=0) / counted
-            sizes[(..., *place)] = np.abs(values).sum(axis=0) / counted
-            errors[(..., *place)] = distances.sum(axis=0) / counted
+            made[(..., *position)] = values.sum(axis=0) / counted
+            sizes[(..., *position)] = np.abs(values).sum(axis=0) / counted
+            errors[(..., *position)] = distances.sum(axis=0) / counted
         else:
             total = np.asarray(values.astype(object).sum(axis=0), object)
             limit = np.iinfo("uint64" if x.dtype == "uint64" else "int64")
             need(bool(((total >= limit.min) & (total <= limit.max)).all()))  # sums of 64 bits
-            made[(..., *place)] = np.where(total < 0, -(-total // counted), total // counted)
-            errors[(..., *place)] = np.where(distances.any(axis=0), distances.max(axis=0) + 1, 0)
+            made[(..., *position)] = np.where(total < 0, -(-total // counted), total // counted)
+            errors[(..., *position)] = np.where(distances.any(axis=0), distances.max(axis=0) + 1, 0)
     found = [np.transpose(a, back) for a in (made, errors, sizes)]
     ulps = (int(np.prod(kernel)) + 6) if average else 0
     return result(found[0], found[1], x.dtype, ulps, found[2] if average else None)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.fuzz_graphs.draw import maker
+from benchmarks.fuzz_graphs.drawing import maker
 from benchmarks.fuzz_graphs.graph import rule
 from benchmarks.fuzz_graphs.values import UNIT, Value, add, linear, moved, multiply, need, result
 
@@ -86,11 +86,11 @@ def _conv_transpose(attrs, x, w):
         a = a.reshape(n, groups, c // groups, *size)
         b = b.reshape(groups, c // groups, *b.shape[1:])
         for tap in np.ndindex(*kernel):
-            place = tuple(
+            position = tuple(
                 slice(t * d, t * d + (s - 1) * step + 1, step)
                 for t, d, s, step in zip(tap, dilation, size, strides, strict=True)
             )
-            out[(..., *place)] += np.einsum("ngc...,gco->ngo...", a, b[(..., *tap)])
+            out[(..., *position)] += np.einsum("ngc...,gco->ngo...", a, b[(..., *tap)])
         out = out.reshape(n, -1, *out.shape[3:])
         crop = tuple(
             slice(padding[k], full[k] - padding[k + count] + extra[k]) for k in range(count)

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from benchmarks.fuzz_graphs.draw import maker
+from benchmarks.fuzz_graphs.drawing import maker
 from benchmarks.fuzz_graphs.graph import rule
 from benchmarks.fuzz_graphs.products import convolution, geometry
 from benchmarks.fuzz_graphs.values import UNIT, linear, need, result, stepped
@@ -136,8 +136,8 @@ def _leading_zeros(attrs, x):
 @rule("qnn.lookup")
 def _lookup(attrs, x, table):
     need(x.certain and table.certain)
-    places = x.exact.astype(np.int64) - np.iinfo(x.dtype).min
-    return result(table.exact[places], np.zeros(x.shape), table.dtype)
+    positions = x.exact.astype(np.int64) - np.iinfo(x.dtype).min
+    return result(table.exact[positions], np.zeros(x.shape), table.dtype)
 
 
 # -- makers ------------------------------------------------------------------------------------

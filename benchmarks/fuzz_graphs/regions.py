@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 
-from benchmarks.fuzz_graphs.draw import maker
+from benchmarks.fuzz_graphs.drawing import maker
 from benchmarks.fuzz_graphs.graph import Node, rule
 from benchmarks.fuzz_graphs.values import UNIT, Value, leaf, need, result
 
@@ -51,12 +51,12 @@ def _roi_align(attrs, x, rois):
         extent = [b - a for a, b in zip(first, last, strict=True)]
         if not attrs["aligned"]:
             extent = [max(e, 1.0) for e in extent]
-        for place in np.ndindex(*bins):
-            at = (number, slice(None), *place)
+        for index in np.ndindex(*bins):
+            at = (number, slice(None), *index)
             parts = []
             for tap in np.ndindex(ratio, ratio):
                 position = [
-                    first[a] + (place[a] + (tap[a] + 0.5) / ratio) * extent[a] / bins[a]
+                    first[a] + (index[a] + (tap[a] + 0.5) / ratio) * extent[a] / bins[a]
                     for a in (0, 1)
                 ]
                 limits = [(-1.0, float(n)) for n in size]
@@ -101,20 +101,20 @@ def _im2col(attrs, x, offset, mask):
             + moves[(n, g, k, a, *at)] for a in (0, 1)
         ]  # fmt: skip
         rows = slice(g * share, (g + 1) * share)
-        plane, place = x.exact[n, rows], (n, rows, k, *at)
+        plane, index = x.exact[n, rows], (n, rows, k, *at)
         factor = factors[(n, g, k, *at)]
         cut = attrs["cut"] and min(position) < 0
         values = [] if cut else _sample(plane, position, size, False)
         spread = [] if cut else _sample(x.error[n, rows], position, size, False)
         none = np.zeros(share)
         plain = sum((w * v for w, v in values), none)
-        made[place] = plain * factor
-        sizes[place] = sum((w * np.abs(v) for w, v in values), none) * abs(factor)
+        made[index] = plain * factor
+        sizes[index] = sum((w * np.abs(v) for w, v in values), none) * abs(factor)
         wrong = 16 * unit * (max(size) + max(map(abs, position))) * _steepest(plane)
-        errors[place] = (sum((w * v for w, v in spread), none) + wrong) * abs(factor)
-        errors[place] += (np.abs(plain) + errors[place]) * doubt[(n, g, k, *at)]
+        errors[index] = (sum((w * v for w, v in spread), none) + wrong) * abs(factor)
+        errors[index] += (np.abs(plain) + errors[index]) * doubt[(n, g, k, *at)]
         if attrs["cut"] and min(map(abs, position)) < NEAR:
-            errors[place] = np.inf
+            errors[index] = np.inf
     flat = [a.reshape(batch, channels, window, out[0] * out[1]) for a in (made, errors, sizes)]
     return result(flat[0], flat[1], x.dtype, 8.0, flat[2])
 
@@ -134,14 +134,14 @@ def _overlap(one, other, threshold):
 def _suppress(attrs, rows, valid, order):
     need(rows.certain and valid.certain and order.certain)
     made = np.full(rows.shape, -1.0)
-    places = np.full(order.shape, -1, "int32")
+    positions = np.full(order.shape, -1, "int32")
     first, kind, threshold = attrs["coord_start"], attrs["id_index"], attrs["iou_threshold"]
     for n, ranks in enumerate(order.exact):
         most = min(int(valid.exact[n]), len(ranks))
         most = min(most, attrs["top_k"]) if attrs["top_k"] > 0 else most
         stays = []
-        for rank, place in enumerate(ranks[:most]):
-            row = rows.exact[n, place]
+        for rank, position in enumerate(ranks[:most]):
+            row = rows.exact[n, position]
             if row[attrs["score_index"]] > 0:
                 if len(stays) == attrs["max_output_size"]:
                     continue
@@ -155,19 +155,19 @@ def _suppress(attrs, rows, valid, order):
                 stays.append(row)
             elif len(stays) == attrs["max_output_size"]:
                 continue
-            made[n, rank], places[n, rank] = row, place
-    return [Value(made, np.zeros(made.shape), rows.dtype), leaf(places)]
+            made[n, rank], positions[n, rank] = row, position
+    return [Value(made, np.zeros(made.shape), rows.dtype), leaf(positions)]
 
 
 @rule("vision.select_boxes")
-def _select(attrs, boxes, order, scores, most, overlap, least):
-    need(all(v.certain for v in (boxes, order, scores, most, overlap, least)))
+def _select(attrs, boxes, order, scores, most, overlap, minimum):
+    need(all(v.certain for v in (boxes, order, scores, most, overlap, minimum)))
     batch, classes, count = scores.shape
     found = []
     for n, k in np.ndindex(batch, classes):
         chosen = []
         for rank, box in enumerate(order.exact[n, k]):
-            if len(chosen) >= most.exact or not scores.exact[n, k, rank] > least.exact:
+            if len(chosen) >= most.exact or not scores.exact[n, k, rank] > minimum.exact:
                 break
             corners, limit = boxes.exact[n], float(overlap.exact)
             if not any(_overlap(corners[box], corners[o], limit) > limit for o in chosen):

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from benchmarks.fuzz_graphs.draw import maker
+from benchmarks.fuzz_graphs.drawing import maker
 from benchmarks.fuzz_graphs.graph import rule
 from benchmarks.fuzz_graphs.values import need, result
 
@@ -51,8 +51,8 @@ def _weights(attrs, size, out):
             taps = [(low, float(1 - (x - low))), (low + 1, float(x - low))]
         else:
             taps = [(low + t, _cubic(x - (low + t), -0.75)) for t in (-1, 0, 1, 2)]
-        for place, weight in taps:
-            found[i, min(max(place, 0), size - 1)] += weight
+        for position, weight in taps:
+            found[i, min(max(position, 0), size - 1)] += weight
     return found
 
 
@@ -92,22 +92,24 @@ def _grid_sample(attrs, x, grid):
     for a in range(count):  # the last coordinate of the grid is that of the first spatial axis
         g = grid.exact[..., count - 1 - a]
         extent = size[a]
-        place = (g + 1) / 2 * (extent - 1) if attrs["align_corners"] else ((g + 1) * extent - 1) / 2
-        where.append(place)
+        position = (
+            (g + 1) / 2 * (extent - 1) if attrs["align_corners"] else ((g + 1) * extent - 1) / 2
+        )
+        where.append(position)
     out = grid.shape[1:-1]
     exact, error = np.zeros((n, c, *out)), np.zeros((n, c, *out))
     for b in range(n):
         for at in np.ndindex(*out):
             point = [w[(b, *at)] for w in where]
             for corner in np.ndindex(*(2,) * count):
-                place, weight = [], 1.0
+                position, weight = [], 1.0
                 for p, q in zip(point, corner, strict=True):
                     low = int(np.floor(p))
-                    place.append(low + q)
+                    position.append(low + q)
                     weight *= (p - low) if q else 1 - (p - low)
-                if all(0 <= p < e for p, e in zip(place, size, strict=True)):
-                    exact[(b, slice(None), *at)] += weight * x.exact[(b, slice(None), *place)]
-                    error[(b, slice(None), *at)] += weight * x.error[(b, slice(None), *place)]
+                if all(0 <= p < e for p, e in zip(position, size, strict=True)):
+                    exact[(b, slice(None), *at)] += weight * x.exact[(b, slice(None), *position)]
+                    error[(b, slice(None), *at)] += weight * x.error[(b, slice(None), *position)]
     top = np.max(np.abs(x.exact), initial=0.0)
     return result(exact, error, x.dtype, 32.0 + 16.0 * max(size), top + 0 * exact)
 

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.fuzz_graphs.attempt import Options, built, feeds
-from benchmarks.fuzz_graphs.draw import check, draw
+from benchmarks.fuzz_graphs.draw import draw
+from benchmarks.fuzz_graphs.drawing import check
 from benchmarks.fuzz_graphs.graph import LEAVES, Graph, Node, evaluate, relay_function
 from benchmarks.fuzz_graphs.open_sizes import REFUSED, SKIPPED
 from benchmarks.fuzz_graphs.values import UNIT, Unfit, Value, differs
@@ -42,8 +43,8 @@ def with_states(graph: Graph, rng: np.random.Generator) -> tuple[Graph, dict[int
         if not made:
             raise Unfit("nothing to keep")
         graph, pairs = _gathering(graph, values, int(rng.choice(made)), rng)
-    places = {s: len(graph.outputs) + i for i, s in enumerate(pairs)}
-    return Graph(graph.nodes, (*graph.outputs, *pairs.values())), places
+    positions = {s: len(graph.outputs) + i for i, s in enumerate(pairs)}
+    return Graph(graph.nodes, (*graph.outputs, *pairs.values())), positions
 
 
 def _gathering(graph: Graph, values: list[Any], source: int, rng: np.random.Generator):
@@ -65,14 +66,14 @@ def attempt_states(seed: int, options: Options) -> str:
 
     rng = np.random.default_rng([seed, 13])
     try:
-        graph, places = with_states(draw(seed, (1, 6)), rng)
+        graph, positions = with_states(draw(seed, (1, 6)), rng)
         for value in evaluate(graph):
             for each in value if isinstance(value, list) else [value]:
                 check(each)
     except Unfit as error:
         return f"{SKIPPED}{error}"
-    state = {f"x{number}": place for number, place in places.items()}
-    first = {f"x{number}": graph.nodes[number].array for number in places}
+    state = {f"x{number}": position for number, position in positions.items()}
+    first = {f"x{number}": graph.nodes[number].array for number in positions}
     try:
         factory = built(relay_function(graph), options, state=state, params=first)
     except InternalError as error:
@@ -81,23 +82,23 @@ def attempt_states(seed: int, options: Options) -> str:
         return f"{REFUSED}{' '.join(str(error).split())}"
     except Exception as error:  # whatever else it raises is found
         return f"build: {type(error).__name__}: {error}"
-    return _compared(factory, graph, places)
+    return _compared(factory, graph, positions)
 
 
-def _compared(factory: Any, graph: Graph, places: dict[int, int]) -> str:
+def _compared(factory: Any, graph: Graph, positions: dict[int, int]) -> str:
     from slipway.runtime import cpu, set_num_threads
     from slipway.runtime.graph import graph_executor
 
     def session():
         made = graph_executor.GraphModule(factory["default"](cpu(0)))
-        made.set_input(**{n: v for n, v in feeds(graph).items() if int(n[1:]) not in places})
+        made.set_input(**{n: v for n, v in feeds(graph).items() if int(n[1:]) not in positions})
         return made
 
     def outputs(module):
         return [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
 
     def held(module):
-        return {n: np.array(module.get_input(f"x{n}").numpy()) for n in places}
+        return {n: np.array(module.get_input(f"x{n}").numpy()) for n in positions}
 
     set_num_threads(1)
     looked, current, steps = session(), graph, []
@@ -106,7 +107,7 @@ def _compared(factory: Any, graph: Graph, places: dict[int, int]) -> str:
             values = evaluate(current)
         except Unfit:  # as an index, say, what it holds by now points nowhere
             break
-        problem = _step(looked, current, values, places, held, outputs)
+        problem = _step(looked, current, values, positions, held, outputs)
         if problem:
             return f"step {step}: {problem}"
         kept = held(looked)
@@ -135,18 +136,18 @@ def _compared(factory: Any, graph: Graph, places: dict[int, int]) -> str:
 
 
 def _step(
-    module: Any, graph: Graph, values: list[Any], places: dict[int, int], held: Any, outputs: Any
+    module: Any, graph: Graph, values: list[Any], positions: dict[int, int], held: Any, outputs: Any
 ) -> str:
     """Run once; hold outputs and states against the oracle's values."""
     module.run()
     wanted = [values[o] for o in graph.outputs]
-    own = [w for i, w in enumerate(wanted) if i not in places.values()]
+    own = [w for i, w in enumerate(wanted) if i not in positions.values()]
     for number, (got, want) in enumerate(zip(outputs(module), own, strict=True)):
         problem = differs(got, want)
         if problem:
             return f"output {number}: {problem}"
     for number, got in held(module).items():
-        problem = differs(got, wanted[places[number]])
+        problem = differs(got, wanted[positions[number]])
         if problem:
             return f"state x{number}: {problem}"
     return ""

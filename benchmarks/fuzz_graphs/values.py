@@ -20,7 +20,12 @@ LARGEST = {
     "float64": 1.7976931348623157e308,
 }  # fmt: skip
 # What a denormal number may be flushed to: NEON of ARMv7 keeps none, softmax makes none.
-LEAST = {"float16": 2.0**-24, "bfloat16": 2.0**-125, "float32": 2.0**-125, "float64": 2.0**-1020}
+MIN_NORMAL = {
+    "float16": 2.0**-24,
+    "bfloat16": 2.0**-125,
+    "float32": 2.0**-125,
+    "float64": 2.0**-1020,
+}
 ULPS = 4.0  # of one operator's own arithmetic, in units of the last place
 
 
@@ -69,7 +74,7 @@ def result(exact, error, dtype: str, ulps: float = ULPS, size=None) -> Value:
         size = np.abs(exact) if size is None else size
         error = np.asarray(error, np.float64) + ulps * UNIT[dtype] * size
         if ulps:
-            error = error + LEAST[dtype]
+            error = error + MIN_NORMAL[dtype]
         error = np.where(np.abs(exact) + error > LARGEST[dtype], np.inf, error)
         error = np.where(np.isfinite(exact), error, np.inf)
     else:
@@ -128,9 +133,9 @@ def monotone(function, value: Value, ulps: float = ULPS, low=-np.inf, high=np.in
     """A monotone function of each element, defined between `low` and `high`."""
     with np.errstate(all="ignore"):
         exact = function(value.exact)
-        least = function(np.clip(value.exact - value.error, low, high))
+        minimum = function(np.clip(value.exact - value.error, low, high))
         most = function(np.clip(value.exact + value.error, low, high))
-        error = np.maximum(np.abs(exact - least), np.abs(exact - most))
+        error = np.maximum(np.abs(exact - minimum), np.abs(exact - most))
     return result(exact, error, value.dtype, ulps)
 
 
@@ -138,9 +143,9 @@ def stepped(function, value: Value, dtype: str = "") -> Value:
     """A monotone function with jumps, without rounding of its own."""
     with np.errstate(all="ignore"):
         exact = function(value.exact)
-        least = function(value.exact.astype(np.float64) - value.error)
+        minimum = function(value.exact.astype(np.float64) - value.error)
         most = function(value.exact.astype(np.float64) + value.error)
-        error = np.maximum(np.abs(exact - least), np.abs(most - exact))
+        error = np.maximum(np.abs(exact - minimum), np.abs(most - exact))
         error = np.where(np.isfinite(value.error), error, np.inf)
     return result(exact, error, dtype or value.dtype, 0)
 

@@ -177,9 +177,9 @@ def worker(kind, folder, seed, numbers, build_every, results):
 def _where(error):
     error = error.__cause__ if error.__cause__ and "InternalError" in repr(error) else error
     steps = [s for s in traceback.extract_tb(error.__traceback__) if "slipway" in s.filename]
-    place = f"{Path(steps[-1].filename).name}:{steps[-1].lineno}" if steps else "?"
+    location = f"{Path(steps[-1].filename).name}:{steps[-1].lineno}" if steps else "?"
     text = (str(error).splitlines() or [""])[0][:160]
-    return f"{type(error).__name__}: {text} ({place})"
+    return f"{type(error).__name__}: {text} ({location})"
 
 
 CORPORA = {

@@ -14,33 +14,35 @@ def mutate_bytes(data, rng):
     for _ in range(rng.choice((1, 1, 1, 2, 4, 8, 16))):
         if not data:
             break
-        place = rng.randrange(len(data))
+        position = rng.randrange(len(data))
         match rng.randrange(8):
             case 0:
-                data[place] = rng.randrange(256)
+                data[position] = rng.randrange(256)
             case 1:
-                data[place] ^= 1 << rng.randrange(8)
+                data[position] ^= 1 << rng.randrange(8)
             case 2:
-                del data[place : place + rng.randrange(1, 20)]
+                del data[position : position + rng.randrange(1, 20)]
             case 3:
-                data[place:place] = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 10)))
+                data[position:position] = bytes(
+                    rng.randrange(256) for _ in range(rng.randrange(1, 10))
+                )
             case 4:
                 width = rng.choice((2, 4, 4, 8))
-                place -= place % width
+                position -= position % width
                 value = rng.choice(INTERESTING) % (1 << (8 * width))
-                data[place : place + width] = value.to_bytes(width, "little")
+                data[position : position + width] = value.to_bytes(width, "little")
             case 5:
                 other = rng.randrange(len(data))
                 length = rng.randrange(1, 32)
-                data[place : place + length] = data[other : other + length]
+                data[position : position + length] = data[other : other + length]
             case 6:
                 width = rng.choice((1, 2, 4))
-                value = int.from_bytes(data[place : place + width], "little")
+                value = int.from_bytes(data[position : position + width], "little")
                 value = (value + rng.choice((-4, -1, 1, 4, 16))) % (1 << (8 * width))
-                data[place : place + width] = value.to_bytes(width, "little")
+                data[position : position + width] = value.to_bytes(width, "little")
             case _:
                 if rng.random() < 0.2:
-                    del data[place:]
+                    del data[position:]
     return bytes(data)
 
 
@@ -93,8 +95,8 @@ def mutate_fields(data, rng):
             elif repeated and action in (3, 4) and len(value):
                 value.append(value[rng.randrange(len(value))])
             elif repeated and field.message_type is None and len(value):
-                place = rng.randrange(len(value))
-                value[place] = _other_value(field, value[place], names, rng)
+                position = rng.randrange(len(value))
+                value[position] = _other_value(field, value[position], names, rng)
             elif repeated and len(value) > 1:
                 parts = list(value)
                 rng.shuffle(parts)
@@ -120,7 +122,7 @@ def mutated(kind, corpus, seed, number):
     return name, mutate_bytes(data, rng)
 
 
-def _places(value, found, parent=None, key=None):
+def _fields(value, found, parent=None, key=None):
     """Gather (container, key) of every value inside a JSON document."""
     stack = [(parent, key, value)]
     while stack:
@@ -161,11 +163,11 @@ def mutate_json(document, rng):
 
 def _change_json(document, rng):
     for _ in range(rng.choice((1, 1, 1, 2, 3, 6))):
-        places = _places(document, [])
-        if not places:
+        fields = _fields(document, [])
+        if not fields:
             break
-        parent, key = rng.choice(places)
-        texts = [p[k] for p, k in places if isinstance(p[k], str)][:200]
+        parent, key = rng.choice(fields)
+        texts = [p[k] for p, k in fields if isinstance(p[k], str)][:200]
         action = rng.randrange(8)
         if action == 0:
             del parent[key]
@@ -174,7 +176,7 @@ def _change_json(document, rng):
         elif action == 2 and isinstance(parent, list):
             rng.shuffle(parent)
         elif action == 3:
-            other, place = rng.choice(places)
-            parent[key] = copy.deepcopy(other[place])
+            other, field = rng.choice(fields)
+            parent[key] = copy.deepcopy(other[field])
         else:
             parent[key] = _other_json(parent[key], texts, rng)

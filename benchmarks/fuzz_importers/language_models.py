@@ -91,15 +91,15 @@ def read_language(data):
     from slipway.llm.network import network
 
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder, "model.gguf")
+        path = Path(folder, "model.gguf")
         if data[:4] == b"GGUF" or not zipfile.is_zipfile(io.BytesIO(data)):
-            place.write_bytes(data)
+            path.write_bytes(data)
         else:
-            place = Path(folder, "model")
+            path = Path(folder, "model")
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                archive.extractall(place)
-            described(place)
-        source = Source.read(place)
+                archive.extractall(path)
+            described(path)
+        source = Source.read(path)
         memory_needed(source.config, 16)
         if source.tokenizer is not None:
             source.tokenizer.encode("a b")

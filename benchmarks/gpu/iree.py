@@ -72,15 +72,15 @@ def compiled(case):
     import onnx
 
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        onnx.save(onnx_model(case), place / "m.onnx")
+        path = Path(folder)
+        onnx.save(onnx_model(case), path / "m.onnx")
         importer = [sys.executable, "-m", "iree.compiler.tools.import_onnx"]
-        subprocess.run([*importer, str(place / "m.onnx"), "-o", str(place / "m.mlir")], check=True)
+        subprocess.run([*importer, str(path / "m.onnx"), "-o", str(path / "m.mlir")], check=True)
         from iree.compiler import compile_file
 
-        statistics = place / "statistics.csv"
+        statistics = path / "statistics.csv"
         program = compile_file(
-            str(place / "m.mlir"), extra_args=[
+            str(path / "m.mlir"), extra_args=[
                 "--iree-hal-target-device=vulkan",
                 "--iree-scheduling-dump-statistics-format=csv",
                 f"--iree-scheduling-dump-statistics-file={statistics}",

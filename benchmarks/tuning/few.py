@@ -56,9 +56,9 @@ def many_of(space: Choices, count, seed):
 def expected_of_random(scores, trials):
     """Return the mean of the best score among so many different random ones of `scores`."""
     ordered, mean, left = sorted(scores), 0.0, 1.0
-    for place, score in enumerate(ordered):
-        rest = len(ordered) - place
-        chance = min(1.0, trials / rest)
+    for position, score in enumerate(ordered):
+        among = len(ordered) - position
+        chance = min(1.0, trials / among)
         mean += left * chance * score
         left *= 1.0 - chance
     return mean
@@ -86,7 +86,7 @@ def compare_few(few, many, target, database, runner):
         ratios.append(found[-1] / best)
         print(f"| {name}: {task} | {len(task.space)} | {1 / best:.3f} | {best:.3f} | "
               f"{expected_of_random(good, few) / best:.3f} | {found[-1] / best:.3f} | "
-              f"{rest_at(found) * BATCH} |", flush=True)  # fmt: skip
+              f"{stopped_at(found) * BATCH} |", flush=True)  # fmt: skip
     print(f"geometric mean {statistics.geometric_mean(ratios):.3f}, worst {max(ratios):.3f}; "
           "untuned, random and trials are times over that of the best of the many")  # fmt: skip
 
@@ -103,7 +103,7 @@ def searched(task, few, bench, database):
     return found
 
 
-def rest_at(found, fruitless=3):
+def stopped_at(found, fruitless=3):
     """Return after how many batches the task would have rested."""
     for at in range(fruitless, len(found)):
         if found[at] == found[at - fruitless]:

@@ -21,16 +21,16 @@ START_S = 120
 class _Files(http.server.SimpleHTTPRequestHandler):
     """The page, the engines and the model, whose addresses a table leads to files."""
 
-    def __init__(self, *args, places, served, **options):
-        self.places = places
+    def __init__(self, *args, routes, served, **options):
+        self.routes = routes
         self.served = served
         super().__init__(*args, **options)
 
     def translate_path(self, path):
         name = path.partition("?")[0].lstrip("/")
-        for prefix, place in self.places.items():
+        for prefix, root in self.routes.items():
             if name.startswith(prefix):
-                found = str(place) + name.removeprefix(prefix)
+                found = str(root) + name.removeprefix(prefix)
                 if not prefix.startswith("own/"):  # the benchmark's own
                     self.served.add(found)
                 return found
@@ -60,12 +60,12 @@ class Page:
     """
 
     def __init__(self, name, model, js_folder, modules, threads=1):
-        places = {
+        routes = {
             "own/": f"{HERE}/", "js/": f"{js_folder}/", "modules/": f"{modules}/",
             "model": Path(model),
         }  # fmt: skip
         served = set()
-        handler = functools.partial(_Files, places=places, served=served)
+        handler = functools.partial(_Files, routes=routes, served=served)
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         options = webdriver.ChromeOptions()

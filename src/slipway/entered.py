@@ -36,8 +36,8 @@ class Entered(Generic[T]):
     def leave(self, item: T) -> bool:
         """Leave `item`, wherever it stands; return whether it was entered here."""
         inside = list(self.all())
-        places = [n for n, other in enumerate(inside) if other is item]
-        if places:
-            del inside[places[-1]]
+        positions = [n for n, other in enumerate(inside) if other is item]
+        if positions:
+            del inside[positions[-1]]
             self._entered.set((get_ident(), tuple(inside)))
-        return bool(places)
+        return bool(positions)

@@ -225,18 +225,28 @@ def did_you_mean(word: str, known: Iterable[str], limit: int = 3) -> str:
     return " Did you mean " + " or ".join(repr(n) for n in near) + "?"
 
 
+def printable(words: str, kept: str = "") -> str:
+    """Return `words`, which may come from anywhere, as text that does nothing to a terminal.
+
+    Characters that are not printable become escapes, but those of `kept`.
+    """
+    if words.isprintable():
+        return words
+    return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in words)
+
+
 def internal_error(doing: str, error: BaseException) -> InternalError:
     """Return what to raise ``from error`` where Slipway failed while `doing` something."""
     lines = str(error).strip().splitlines()
     what = f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
     frames = [(Path(file), line) for file, line in _frames(error.__traceback__)]
     ours = [(file, line) for file, line in frames if _PACKAGE in file.parents]
-    place = ""
+    where = ""
     if ours:
-        place = f" ({ours[-1][0].relative_to(_PACKAGE.parent).as_posix()}:{ours[-1][1]})"
+        where = f" ({ours[-1][0].relative_to(_PACKAGE.parent).as_posix()}:{ours[-1][1]})"
     return InternalError(
         f"a defect of Slipway {VERSION}, not of what it was given: {doing} ended with {what}"
-        f"{place}. Please report it with this line and the model, or the part of it that shows it; "
+        f"{where}. Please report it with this line and the model, or the part of it that shows it; "
         "SLIPWAY_DEBUG=1 makes the command print the whole traceback to attach"
     )
 

@@ -1,5 +1,6 @@
 """Strategies with their knobs: chosen, forced, searched; every legal choice gives the numbers."""
 
+import dataclasses
 import json
 from itertools import islice
 
@@ -10,7 +11,7 @@ import slipway as tvm
 from slipway import relay
 from slipway.backends.choices import record_of
 from slipway.backends.primitive import schedule_primitive
-from slipway.backends.strategy import Knobs, Problem, applicable, strategies
+from slipway.backends.strategy import Knobs, Problem, applicable, registered, strategies
 from slipway.compiler.kernels import kernel_key
 from slipway.errors import ScheduleError
 from slipway.relay import op_registry
@@ -82,9 +83,59 @@ def test_a_wish_for_no_operator_is_an_error():
         choice_of(dense(), **{"schedules.force": {"nn.dens": "dense.tile"}})
 
 
-def test_a_wish_for_an_operator_that_is_not_there_changes_nothing():
-    wish = {"nn.conv2d": {"strategy": "of another model", "rows": 2}}
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"nn.conv2d": {"strategy": "micro.direct", "unrolled": 2}},  # another backend's
+        {"nn.softmax": {"lanes": 4}},  # of whichever strategy there is
+        {"exp": "loops.elementwise"},  # of the operator's pattern
+        {"layout:nn.conv2d": {"strategy": "winograd", "tile": 2}, "written:nn.conv2d": "loops"},
+    ],
+)
+def test_a_wish_for_an_operator_that_is_not_there_changes_nothing(wish):
     assert choice_of(dense(), **{"schedules.force": wish}).knobs == choice_of(dense()).knobs
+
+
+@pytest.mark.parametrize(
+    ("op", "want", "words"),
+    [
+        ("nn.contrib_dense_pack", "dense_pack.til", "no backend has. Did you mean 'dense_pack.til"),
+        (
+            "nn.conv2d",
+            {"strategy": "micro.direct", "unroled": 2},
+            "micro.direct has not.*'unrolled",
+        ),
+        ("nn.softmax", {"lines": 2}, "'lines', which none of its strategies has. Did.*'lanes'"),
+        ("nn.softmax", {"lanes": 2, "tile": 1}, "the knob 'tile'"),
+        ("layout:nn.conv2d", "winogradd", "for layout:nn.conv2d.*Did you mean 'winograd'"),
+        (
+            "layout:nn.conv2d",
+            {"strategy": "blocked", "reads": 4},
+            "knob 'reads', which blocked has",
+        ),
+        ("written:qnn.conv2d_nhwc", "dps", "Did you mean 'dsp'"),
+        ("exp", 7, "takes a strategy's name"),
+    ],
+)
+def test_a_wish_that_no_strategy_could_fulfil_is_an_error(op, want, words):
+    with pytest.raises(ScheduleError, match=words):
+        choice_of(dense(), **{"schedules.force": {op: want}})
+
+
+def test_the_names_of_layouts_and_families_are_those_that_there_are():
+    from slipway.backends.choices import LAYOUT, PREFIXED, WRITTEN
+    from slipway.backends.cpu.lowering.layout_wish import LayoutWish
+    from slipway.backends.micro.kernels import library, wish
+
+    assert set(PREFIXED[WRITTEN]) == {*library._FILES, wish.LOOPS}
+    knobs = {f.name for f in dataclasses.fields(LayoutWish)} - {"strategy"}
+    assert {k for names in PREFIXED[LAYOUT].values() for k in names} == knobs
+
+
+def test_every_strategy_tells_its_knobs():
+    every = [entry for op in op_registry.load_ops() for entry in registered(op)]
+    assert len(every) > 150
+    assert not [entry.name for entry in every if entry.knob_names is None]
 
 
 def test_a_record_counts_for_its_problem_alone(tmp_path):

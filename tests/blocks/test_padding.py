@@ -153,7 +153,7 @@ def test_places_that_are_drawn_are_possible() -> None:
         block = sch.get_block("P")
         loop = sch.sample_compute_location(block)
         sch.compute_at(block, loop)
-        drawn.add(loop.place)
+        drawn.add(loop.position)
         again = tir.Schedule(func)
         sch.trace.apply_to_schedule(again)
         assert again.mod.script() == sch.mod.script()

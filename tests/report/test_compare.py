@@ -17,7 +17,7 @@ from slipway.deploy.reference import random_inputs
 from slipway.errors import ExecutionError
 from slipway.report import compare
 from slipway.report.compare_page import comparison_html
-from slipway.report.place import Place
+from slipway.report.loaded import LoadedArtifact
 from slipway.report.real_values import shared_inputs
 
 DIGITS = Path(str(files("slipway"))) / "models" / "digits" / "digits.onnx"
@@ -45,7 +45,7 @@ def files_of(tmp_path_factory):
 
 
 def held(files_of, a, b):
-    places = [Place(files_of[name], None, "here") for name in (a, b)]
+    places = [LoadedArtifact(files_of[name], None, "here") for name in (a, b)]
     return compare.compare(files_of[a], files_of[b], (a, b), tuple(places))
 
 
@@ -99,7 +99,7 @@ def test_a_limit_on_time_and_size(alike):
 def test_what_cannot_run_has_no_time(files_of):
     found = compare.compare(
         files_of["one"], files_of["foreign"], ("one", "foreign"),
-        (Place(files_of["one"], None, "here"), "it is for riscv64"),
+        (LoadedArtifact(files_of["one"], None, "here"), "it is for riscv64"),
     )  # fmt: skip
     assert found.slower is None
     assert found.numbers == []
@@ -187,7 +187,7 @@ def test_float_and_integer_models_get_the_same_real_values(tmp_path):
     """B takes the integers that A makes of its floats: the outputs must be equal."""
     a = saved(quantised(0.5, 7, entry=False), tmp_path, "floats")
     b = saved(quantised(0.5, 7, entry=True), tmp_path, "integers")
-    places = (Place(a, None, "here"), Place(b, None, "here"))
+    places = (LoadedArtifact(a, None, "here"), LoadedArtifact(b, None, "here"))
     found = compare.compare(a, b, ("A", "B"), places)
     assert [output.agrees for output in found.numbers] == [True]
     assert not found.notes
@@ -206,6 +206,6 @@ def test_a_tolerance_of_ones_own(tmp_path):
     x = relay.var("x", shape=(1, 64))
     weight = relay.const(np.linspace(-1, 1, 4 * 64, dtype="float32").reshape(4, 64))
     b = saved(relay.Function([x], relay.nn.dense(x, weight)), tmp_path, "fine")
-    places = (Place(a, None, "here"), Place(b, None, "here"))
+    places = (LoadedArtifact(a, None, "here"), LoadedArtifact(b, None, "here"))
     assert not compare.compare(a, b, ("A", "B"), places).numbers[0].agrees
     assert compare.compare(a, b, ("A", "B"), places, tolerance=0.1).numbers[0].agrees

@@ -10,7 +10,7 @@ import pytest
 
 import slipway
 from slipway import relay, rpc
-from slipway.compiler.graph import NOP
+from slipway.compiler.model_graph import NOP
 from slipway.errors import ExecutionError
 from slipway.report import make, measure
 from slipway.report.collect import bytes_in_use, collect, plan_of
@@ -108,7 +108,7 @@ def test_right_numbers_agree(report):
 
 def test_one_wrong_kernel_is_told_by_its_layer(digits, report):
     library = digits.library
-    place = make.Place(digits.artifact, None, "here")
+    place = make.LoadedArtifact(digits.artifact, None, "here")
     call = place.devices.caller(place.library, {})
     nodes = [n for n in library.graph.nodes if n.function not in ("", NOP)]
     victim = nodes[2]

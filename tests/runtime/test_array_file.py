@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from slipway.runtime import array_file
-from slipway.runtime.array_file import LEAST_BYTES, in_file, range_of, release
+from slipway.runtime.array_file import MIN_BYTES, in_file, range_of, release
 
 RNG = np.random.default_rng(0)
 
@@ -38,16 +38,16 @@ def test_views_of_other_orders_are_as_they_look():
 
 
 def test_small_arrays_objects_and_filed_ones_stay_themselves():
-    small = np.zeros(LEAST_BYTES - 1, "uint8")
-    objects = np.array([None] * LEAST_BYTES)
-    filed = in_file(np.zeros(LEAST_BYTES, "uint8"))
+    small = np.zeros(MIN_BYTES - 1, "uint8")
+    objects = np.array([None] * MIN_BYTES)
+    filed = in_file(np.zeros(MIN_BYTES, "uint8"))
     view = filed.reshape(2, -1)[:, 1:]
     for array in (small, objects, filed, view):
         assert in_file(array) is array
 
 
 def test_they_cannot_be_written_to():
-    filed = in_file(np.zeros(LEAST_BYTES, "uint8"))
+    filed = in_file(np.zeros(MIN_BYTES, "uint8"))
     with pytest.raises(ValueError, match="read-only"):
         filed[0] = 1
 
@@ -67,7 +67,7 @@ def test_no_file_is_left_open_or_behind(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     files = Path("/proc/self/fd")
     before, mapped = len(list(files.iterdir())), Path("/proc/self/maps")
-    arrays = [in_file(np.full(LEAST_BYTES, n, "uint8")) for n in range(20)]
+    arrays = [in_file(np.full(MIN_BYTES, n, "uint8")) for n in range(20)]
     assert len(list(files.iterdir())) == before
     assert mapped.read_text().count(str(tmp_path)) == 20
     assert list(tmp_path.iterdir()) == []
@@ -82,7 +82,7 @@ def test_without_room_an_array_stays_where_it_is(monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(array_file.tempfile, "TemporaryFile", full)
-    array = np.zeros(LEAST_BYTES, "uint8")
+    array = np.zeros(MIN_BYTES, "uint8")
     assert in_file(array) is array
 
 

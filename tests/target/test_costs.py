@@ -105,7 +105,7 @@ NO_FITS = {
         "_PER_CONSTANT": "instructions",
     },
     "schedules/top_k.py": {
-        "(_PLACE, _ELEMENT)": "instructions", "(_REFUSED, _TAKEN)": "instructions",
+        "(_POSITION, _ELEMENT)": "instructions", "(_REFUSED, _TAKEN)": "instructions",
     },
     "schedules/norm/exponential.py": {
         "EXPONENTIAL": "instructions", "_SMALLEST": "a float32", "(_BIAS, _MANTISSA)": "a float32",
@@ -116,7 +116,7 @@ NO_FITS = {
     "tile.py": {
         "LANE_BLOCKS": "layouts of packed weights",
         "GROUP": "float32 of a register that an instruction indexes",
-        "SIDE": "of an instruction's squares", "PAIR": "of an ldp",
+        "SIDE": "of an instruction's MMLA tiles", "PAIR": "of an ldp",
     },
     "schedules/transpose.py": {
         "ITEM_BITS": "of the exchange", "NEON_LANES": "of the exchange", "SIZES": "of the exchange",

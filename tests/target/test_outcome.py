@@ -20,7 +20,8 @@ from slipway.target.outcome import (
 OTHERS = ["c -mtriple=wasm32", "llvm -mtriple=x86_64-pc-windows-msvc",
           "llvm -mtriple=thumbv6m-none-eabi -mcpu=cortex-m0",
           "llvm -mtriple=nvptx64-nvidia-cuda", "c -mtriple=aarch64-linux-gnu",
-          "llvm -mtriple=riscv32-unknown-elf"]  # fmt: skip
+          "llvm -mtriple=riscv32-unknown-elf", "llvm -mtriple=aarch64",
+          "c -mtriple=armv7a"]  # fmt: skip
 MAGIC = {"elf": b"\x7fELF", "wasm": b"\0asm", "macho": b"\xcf\xfa\xed\xfe"}
 
 

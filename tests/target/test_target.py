@@ -155,6 +155,24 @@ def test_which_processors_have_kilobytes(triple, small):
 
 
 @pytest.mark.parametrize(
+    ("words", "bare"),
+    [("aarch64", False), ("arm64", False), ("aarch64-unknown-unknown", False), ("armv7a", False),
+     ("riscv64", False), ("x86_64", False), ("arm", False), ("thumb -mcpu=cortex-a7", False),
+     ("aarch64-elf", True), ("aarch64-none-elf", True), ("x86_64-unknown-none", True),
+     ("riscv64-unknown-elf", True), ("arm-unknown-eabi", True), ("riscv32", True),
+     ("thumbv7em", True), ("armv8.1-m.main", True), ("arm -mcpu=cortex-m4", True),
+     ("arm -march=armv7e-m", True), ("armv7-linux-gnueabihf", False)],
+)  # fmt: skip
+def test_a_processor_of_programs_is_bare_metal_only_where_a_word_says_so(words, bare):
+    """As for clang: "aarch64" names no system, and "aarch64-elf" that there is none."""
+    target = Target(f"llvm -mtriple={words}")
+    triple = target.parsed_triple
+    assert (triple.is_bare, triple.loads_libraries) == (bare, not bare)
+    assert target.core_counts == ((1,) if bare else Target("llvm").core_counts)
+    assert (triple.system == "unknown") is (not bare and "linux" not in words)
+
+
+@pytest.mark.parametrize(
     ("words", "abi"),
     [("-mattr=+m,+a,+f,+d,+c", "lp64d"), ("-mattr=-d", "lp64"), ("-mabi=lp64f", "lp64f")],
 )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from slipway import te
 from slipway.ir.interpreter.interpret import run
-from slipway.ir.verify import stage_behind, verify
+from slipway.ir.verify import stage_after, verify
 from slipway.transform.loop.pipeline import PIPELINE
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -44,7 +44,7 @@ def check_in_interpreter(program):
         if step is not None:
             func = step(func)
             passed.add(step.name)
-        verify(func, stage_behind(passed))
+        verify(func, stage_after(passed))
         got = np.full(want.shape, -77, "float32")
         run(func, *arrays, got)
         np.testing.assert_array_equal(got, want, err_msg=getattr(step, "name", "lower"))

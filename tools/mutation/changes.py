@@ -59,19 +59,19 @@ def mutants_of(source: str, module: str) -> list[Mutant]:
     numbers = {id(node): number for number, node in enumerate(ast.walk(tree))}
     seen: Counter[tuple[str, str, str]] = Counter()
     found = []
-    for place in _places(tree):
-        for choice, (before, after) in enumerate(_texts(place)):
-            what = (place.owner, before, after)
+    for site in _sites(tree):
+        for choice, (before, after) in enumerate(_texts(site)):
+            what = (site.owner, before, after)
             seen[what] += 1
             digest = hashlib.sha256("\0".join([module, *what, str(seen[what])]).encode())
             found.append(
                 Mutant(
                     digest.hexdigest()[:8],
-                    place.owner,
+                    site.owner,
                     _short(before),
                     _short(after),
-                    place.lines,
-                    numbers[id(place.node)],
+                    site.lines,
+                    numbers[id(site.node)],
                     choice,
                 )
             )
@@ -98,14 +98,14 @@ def _parsed(source: str) -> ast.Module:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Site:
     node: ast.AST
     shown: ast.AST  # the expression that a reader needs to recognise the change
     owner: str
     lines: tuple[int, int]
 
 
-def _places(tree: ast.Module) -> Iterator[_Place]:
+def _sites(tree: ast.Module) -> Iterator[_Site]:
     yield from _under(tree, "", [], (0, 0))
 
 
@@ -115,7 +115,7 @@ def _under(
     scopes: list[str],
     lines: tuple[int, int],
     above: ast.AST | None = None,
-) -> Iterator[_Place]:
+) -> Iterator[_Site]:
     if isinstance(node, _LEFT_OUT) or _is_text(node) or _is_for_types(node):
         return
     if isinstance(node, ast.keyword) and node.arg == "strict":
@@ -127,9 +127,7 @@ def _under(
     if isinstance(node, ast.stmt):
         lines, above = _own_lines(node), None
     if _changes(node):
-        yield _Place(
-            node, above if isinstance(node, ast.Constant) and above else node, owner, lines
-        )
+        yield _Site(node, above if isinstance(node, ast.Constant) and above else node, owner, lines)
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "bases", "type_params"):
             continue
@@ -154,12 +152,12 @@ def _is_for_types(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
 
 
-def _texts(place: _Place) -> list[tuple[str, str]]:
-    before = _written(place.shown)
+def _texts(site: _Site) -> list[tuple[str, str]]:
+    before = _written(site.shown)
     texts = []
-    for change, undo in _changes(place.node):
+    for change, undo in _changes(site.node):
         change()
-        texts.append((before, _written(place.shown)))
+        texts.append((before, _written(site.shown)))
         undo()
     return texts
 

@@ -33,7 +33,7 @@ from hypothesis import Phase, settings
 
 from mutation.changes import Mutant, apply, mutants_of
 
-_LEAST_CPU_S = 1.0  # that a test gets before it counts as one without end
+_MIN_CPU_S = 1.0  # that a test gets before it counts as one without end
 _TIMES_CPU = 5  # and so many times what it takes with lines noted
 _MOST_WALL_S = (
     1800  # of one that waits for ever; the limits in processor time hold on busy machines
@@ -100,7 +100,7 @@ class _Judges:
 
     def limit(self, item: pytest.Item) -> float:
         """Return the seconds of processor time after which a test has no end."""
-        return _LEAST_CPU_S + _TIMES_CPU * self.seconds[item.nodeid]
+        return _MIN_CPU_S + _TIMES_CPU * self.seconds[item.nodeid]
 
     def killed(self, mutant: Mutant, test: str) -> None:
         """Note what killed a mutant."""

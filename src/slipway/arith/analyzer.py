@@ -298,19 +298,19 @@ class Analyzer:
 
     def _floordiv(self, x: Linear, c: int) -> Linear:
         whole = {a: k // c for a, k in x.terms.items() if k % c == 0}
-        rest_terms = {a: k for a, k in x.terms.items() if k % c}
+        remainder_terms = {a: k for a, k in x.terms.items() if k % c}
         q0, r0 = divmod(x.const, c)
         base = Linear(whole, q0, x.dtype)
-        rest = Linear(rest_terms, r0, x.dtype)
-        low, high = rest.bounds()
+        remainder = Linear(remainder_terms, r0, x.dtype)
+        low, high = remainder.bounds()
         if low // c == high // c:  # infinity // c is no number, and equals nothing
             return base.shifted(int(low // c))
-        shrunk = self._common_factor(rest, c)
+        shrunk = self._common_factor(remainder, c)
         if shrunk is not None:
             big, g, _ = shrunk
             return base.plus(self.floordiv(big, c // g))
-        if len(rest_terms) == 1:
-            ((atom, k),) = rest_terms.items()
+        if len(remainder_terms) == 1:
+            ((atom, k),) = remainder_terms.items()
             if k == 1 and atom.kind == "div":
                 assert atom.arg is not None
                 inner = atom.arg.shifted(r0 * atom.divisor)
@@ -318,20 +318,20 @@ class Analyzer:
             if k == 1 and r0 == 0 and atom.kind == "mod" and atom.divisor % c == 0:
                 assert atom.arg is not None
                 return base.plus(self.floormod(self.floordiv(atom.arg, c), atom.divisor // c))
-        return base.plus(Linear({self._quotient_atom("div", rest, c): 1}, 0, x.dtype))
+        return base.plus(Linear({self._quotient_atom("div", remainder, c): 1}, 0, x.dtype))
 
-    def _common_factor(self, rest: Linear, c: int) -> tuple[Linear, int, Linear] | None:
-        """Split ``rest = g * big + small`` with g | c, g > 1 and 0 <= small < g, if it can be."""
-        candidates = sorted({math.gcd(k, c) for k in rest.terms.values()}, reverse=True)
+    def _common_factor(self, remainder: Linear, c: int) -> tuple[Linear, int, Linear] | None:
+        """Split it in g * big + small with g | c, g > 1 and 0 <= small < g, if it can be."""
+        candidates = sorted({math.gcd(k, c) for k in remainder.terms.values()}, reverse=True)
         for g in candidates:
             if g <= 1:
                 break
-            small = {a: k for a, k in rest.terms.items() if k % g}
-            small_sum = Linear(small, rest.const % g, rest.dtype)
+            small = {a: k for a, k in remainder.terms.items() if k % g}
+            small_sum = Linear(small, remainder.const % g, remainder.dtype)
             low, high = small_sum.bounds()
             if low >= 0 and high < g:
-                big = {a: k // g for a, k in rest.terms.items() if k % g == 0}
-                return Linear(big, rest.const // g, rest.dtype), g, small_sum
+                big = {a: k // g for a, k in remainder.terms.items() if k % g == 0}
+                return Linear(big, remainder.const // g, remainder.dtype), g, small_sum
         return None
 
     def floormod(self, x: Linear, divisor: int) -> Linear:
@@ -347,26 +347,26 @@ class Analyzer:
         return found
 
     def _floormod(self, x: Linear, c: int) -> Linear:
-        rest = Linear({}, x.const % c, x.dtype)
+        remainder = Linear({}, x.const % c, x.dtype)
         for atom, k in x.terms.items():
             if k % c == 0:
                 continue
             coefficient = k % c if abs(k) >= c else k
             if atom.kind == "mod" and atom.divisor % c == 0:
                 assert atom.arg is not None
-                rest = rest.plus(atom.arg, coefficient)
+                remainder = remainder.plus(atom.arg, coefficient)
             else:
-                rest = rest.plus(Linear({atom: coefficient}, 0, x.dtype))
-        if rest.key != x.key:
-            return self.floormod(rest, c)
-        low, high = rest.bounds()
+                remainder = remainder.plus(Linear({atom: coefficient}, 0, x.dtype))
+        if remainder.key != x.key:
+            return self.floormod(remainder, c)
+        low, high = remainder.bounds()
         if low // c == high // c:  # neither is infinite: see above
-            return rest.shifted(-int(low // c) * c)
-        shrunk = self._common_factor(rest, c)
+            return remainder.shifted(-int(low // c) * c)
+        shrunk = self._common_factor(remainder, c)
         if shrunk is not None:
             big, g, small = shrunk
             return self.floormod(big, c // g).scaled(g).plus(small)
-        return Linear({self._quotient_atom("mod", rest, c): 1}, 0, x.dtype)
+        return Linear({self._quotient_atom("mod", remainder, c): 1}, 0, x.dtype)
 
     def _quotient_atom(self, kind: str, arg: Linear, c: int) -> Atom:
         key = (kind, arg.key, c, arg.dtype)

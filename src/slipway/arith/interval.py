@@ -33,10 +33,10 @@ def interval_of(an: Analyzer, x: Linear, ranges: Mapping[Atom, Interval]) -> Int
         first, last = inside if k > 0 else (inside[1], inside[0])
         low = first.scaled(k) if low is None else low.plus(first, k)
         high = last.scaled(k) if high is None else high.plus(last, k)
-    rest = Linear(fixed, x.const, x.dtype)
+    constant_part = Linear(fixed, x.const, x.dtype)
     if low is None or high is None:
         return x, x
-    return an.recombine(rest.plus(low)), an.recombine(rest.plus(high))
+    return an.recombine(constant_part.plus(low)), an.recombine(constant_part.plus(high))
 
 
 def _interval_of_atom(

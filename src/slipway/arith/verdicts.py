@@ -75,9 +75,9 @@ def _by_bounded(an: Analyzer, kind: Any, difference: Linear, steps: int) -> bool
     low, high = Linear(ends, 0, difference.dtype).bounds()
     if not ends or low == -INF or high == INF:
         return None
-    rest = {a: f for a, f in difference.terms.items() if a not in ends}
+    others = {a: f for a, f in difference.terms.items() if a not in ends}
     for end, wanted in ((high, kind in (E.LT, E.LE)), (low, kind in (E.GT, E.GE))):
-        moved = Linear(rest, difference.const + int(end), difference.dtype)
+        moved = Linear(others, difference.const + int(end), difference.dtype)
         if decide(an, kind, moved, steps) is wanted:
             return wanted
     return None
@@ -105,9 +105,9 @@ def _without(
     for end, is_upper in _ends(atom, factor):
         # What comes is at least the difference where both agree, and at most it elsewhere.
         above = (factor > 0) == is_upper
-        rest = difference.plus(Linear({atom: 1}, 0, difference.dtype), -factor)
+        others = difference.plus(Linear({atom: 1}, 0, difference.dtype), -factor)
         times = factor // atom.divisor if atom.kind == "div" else factor
-        holds = decide(an, kind, an.recombine(rest.plus(end, times)), steps - 1)
+        holds = decide(an, kind, an.recombine(others.plus(end, times)), steps - 1)
         if holds is not None and holds == (above == (kind in (E.LT, E.LE))):
             return holds
     return None

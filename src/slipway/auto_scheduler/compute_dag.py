@@ -201,7 +201,7 @@ def _in_order(tensors: Sequence[te.Tensor]) -> list[Operation]:
         for tensor in op.input_tensors:
             readers.setdefault(tensor.op, []).append(op)
             stack.append(tensor.op)
-    ready = [(-place, id(op), op) for op, place in found.items() if not waiting[op]]
+    ready = [(-position, id(op), op) for op, position in found.items() if not waiting[op]]
     heapq.heapify(ready)
     order: list[Operation] = []
     while ready:

@@ -355,8 +355,8 @@ def lengths_said(replay: Replay) -> dict[IterVar, int]:
                 given = size if size is not None else other
                 if isinstance(given, IntImm):
                     length = int(given)
-                    rest = -(-parent // length)
-                    inner, outer = (length, rest) if size is not None else (rest, length)
+                    quotient = -(-parent // length)
+                    inner, outer = (length, quotient) if size is not None else (quotient, length)
                     known[relation.inner], known[relation.outer] = inner, outer
             elif isinstance(relation, Fuse) and {
                 relation.outer, relation.inner

@@ -341,8 +341,8 @@ class _Writer:
         last = self.sketches._lengths(op, op.axis[-1], self.knobs)
         if last[2] > 1:
             self._do("AN", stage, 4 * data + 2 * reduced - 1, MARKS.index("vectorize"))
-        behind = math.prod(last[1:] if level == 2 else last)
-        if 1 < behind <= 256:
+        inner = math.prod(last[1:] if level == 2 else last)
+        if 1 < inner <= 256:
             self._do("AN", follower, level * data, MARKS.index("vectorize"))
         # What the product reads is computed once for each step of its outer reduction loops.
         self.tile_of[role.number] = (int(role.follower is None), 2 * data - 1 + reduced)

@@ -114,8 +114,8 @@ class Replay:
             raise ValueError("fused loops follow each other")
         fused = self.stages[stage].fuse(*axes)
         self.axes[stage][loops[0] : loops[-1] + 1] = [fused]
-        words = ", ".join(map(self._word, axes))
-        self.code.append(f"{self._word(fused)} = s[{self._word(self.stages[stage])}].fuse({words})")
+        shown = ", ".join(map(self._word, axes))
+        self.code.append(f"{self._word(fused)} = s[{self._word(self.stages[stage])}].fuse({shown})")
         return fused
 
     def _pragma(self, stage: int, loop: int, text: str) -> None:
@@ -206,9 +206,9 @@ class Replay:
         self._insert(stage + 1, new)
         for reader in readers:  # a reader is another operation now, with loops of its own
             self._refresh(reader + (1 if reader > stage else 0))
-        words = ", ".join(self._word(self.stages[r + (r > stage)]) for r in readers)
+        shown = ", ".join(self._word(self.stages[r + (r > stage)]) for r in readers)
         self._name_stage(
-            stage + 1, f's.cache_read({self._word(self.stages[stage])}, "{scope}", [{words}])'
+            stage + 1, f's.cache_read({self._word(self.stages[stage])}, "{scope}", [{shown}])'
         )
         return new.op
 
@@ -222,12 +222,12 @@ class Replay:
         self._name_stage(stage, f's.cache_write({self._word(written)}, "{scope}")')
         return new.op
 
-    def _rfactor(self, stage: int, loop: int, place: int) -> Operation:
+    def _rfactor(self, stage: int, loop: int, position: int) -> Operation:
         written = self.stages[stage]
         axis = _at(self.axes[stage], loop)
-        partial = self.schedule.rfactor(written.op.output(0), axis, place)
+        partial = self.schedule.rfactor(written.op.output(0), axis, position)
         new = self.schedule[partial[0] if isinstance(partial, list) else partial]
-        made = f"s.rfactor({self._word(written)}, {self._word(axis)}, {place})"
+        made = f"s.rfactor({self._word(written)}, {self._word(axis)}, {position})"
         self._insert(stage, new)
         self._refresh(stage + 1)
         self._name_stage(stage, made)

@@ -259,9 +259,9 @@ class ConfigSpace(_Config):
         """Return a configuration by its number.  Raises IndexError beyond the last."""
         if not 0 <= index < len(self):
             raise IndexError(f"there is no configuration {index}; there are {len(self)}")
-        rest, found = index, {}
+        left, found = index, {}
         for name, entities in self.space_map.items():
-            rest, at = divmod(rest, len(entities))
+            left, at = divmod(left, len(entities))
             found[name] = entities[at]
         return ConfigEntity(index, found)
 
@@ -277,9 +277,9 @@ class ConfigSpace(_Config):
 
     def candidate(self, index: int) -> Candidate:
         """Return a configuration as the search knows it."""
-        rest, knobs = index, {}
+        left, knobs = index, {}
         for name, entities in self.space_map.items():
-            rest, knobs[name] = divmod(rest, len(entities))
+            left, knobs[name] = divmod(left, len(entities))
         return candidate_of("template", knobs)
 
     def index_of(self, candidate: Candidate) -> int:
@@ -407,12 +407,12 @@ def _annotations(count: int, policy: str) -> list[tuple[str, ...]]:
         return [("unroll",) * count]
     if policy == "unroll_vec":
         return [(*("unroll",) * (count - 1), "vec")]
-    words = {"try_unroll": ("none", "unroll"), "try_vec": ("none",),
+    choices = {"try_unroll": ("none", "unroll"), "try_vec": ("none",),
              "try_unroll_vec": ("none", "unroll")}.get(policy)  # fmt: skip
-    if words is None:
+    if choices is None:
         raise TuningError(
             f"define_annotate: {policy!r} is no policy; there are unroll, unroll_vec, try_unroll, "
             "try_vec and try_unroll_vec"
         )
-    last = (*words, "vec") if policy.endswith("vec") else words
-    return list(product(*[words] * (count - 1), last))
+    last = (*choices, "vec") if policy.endswith("vec") else choices
+    return list(product(*[choices] * (count - 1), last))

@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipway.backends.strategy import Choice, Forced, Problem
+from slipway.backends.strategy import Choice, Forced, Problem, Strategy, registered, strategies
 from slipway.errors import ScheduleError, did_you_mean
 from slipway.relay import op_registry
 from slipway.relay.dims import described
@@ -33,6 +33,7 @@ from slipway.relay.types import flatten
 from slipway.transform.context import PassContext
 
 if TYPE_CHECKING:
+    from slipway.target import Target
     from slipway.te.tensor import Tensor
 
 FORCE, RECORDS = "schedules.force", "schedules.records"
@@ -40,6 +41,19 @@ FORCE, RECORDS = "schedules.force", "schedules.records"
 LAYOUT = "layout:"
 # Likewise: which kernel in hand-written C computes it, if any.
 WRITTEN = "written:"
+KnownKnobs = Mapping[str, tuple[str, ...] | None]
+# What can be wanted with each prefix, with its knobs.
+PREFIXED: Mapping[str, KnownKnobs] = {
+    LAYOUT: {
+        "plain": (),
+        "blocked": ("read", "written"),
+        "panels": ("units",),
+        "winograd": ("tile", "read", "written"),
+    },
+    WRITTEN: dict.fromkeys(
+        ("addition", "dsp", "dsp_folded", "dsp_pairs", "dsp_wide", "loops", "mve", "scalar"), ()
+    ),
+}
 
 
 def forced_for(problem: Problem) -> Forced | None:
@@ -49,12 +63,14 @@ def forced_for(problem: Problem) -> Forced | None:
     """
     context = PassContext.current()
     wishes = context.option(FORCE) or {}
-    for name in wishes:
+    for name, wish in wishes.items():
         if name.removeprefix(LAYOUT).removeprefix(WRITTEN) not in op_registry.load_ops():
             raise ScheduleError(
                 f"the option {FORCE!r} names {name!r}, which is no operator."
                 f"{did_you_mean(name, op_registry.OPS)}"
             )
+        if name != problem.op:  # of this one it is said what does not apply
+            _check_names(name, _wish(name, wish), problem.target)
     if problem.op in wishes:
         return _wish(problem.op, wishes[problem.op])
     path = records_path()
@@ -96,6 +112,53 @@ def _wish(op: str, value: Tensor) -> Forced:
         f"the option {FORCE!r} gives {value!r} for {op}: it takes a strategy's name, or a dict of "
         '"strategy" and knobs'
     )
+
+
+def _check_names(op: str, wish: Forced, target: Target) -> None:
+    """Raise ScheduleError for a strategy or a knob that no backend has for an operator.
+
+    Whether it applies shows where the operator is met: one dict may serve several models and
+    targets.
+    """
+    known = _known_knobs(op, strategies(op, target) if op in op_registry.OPS else ())
+    if wish.strategy not in known or not _has_knobs(known, wish):
+        known = _known_knobs(op, registered(op) if op in op_registry.OPS else ())
+    if wish.strategy and wish.strategy not in known:
+        raise ScheduleError(
+            f"the option {FORCE!r} wants {wish.strategy!r} for {op}, which no backend has."
+            f"{did_you_mean(wish.strategy, known)} There are: {', '.join(known) or 'none'}"
+        )
+    if not _has_knobs(known, wish):
+        names = sorted({k for s in _wished(known, wish) for k in known[s] or ()})
+        strange = next(k for k in wish.knobs if k not in names)
+        raise ScheduleError(
+            f"the option {FORCE!r} gives {op} the knob {strange!r}, which "
+            f"{wish.strategy or 'none of its strategies'} "
+            f"{'has not' if wish.strategy else 'has'}.{did_you_mean(strange, names)} There are: "
+            f"{', '.join(names) or 'none'}"
+        )
+
+
+def _wished(known: KnownKnobs, wish: Forced) -> list[str]:
+    return [wish.strategy] if wish.strategy else list(known)
+
+
+def _has_knobs(known: KnownKnobs, wish: Forced) -> bool:
+    """Return whether a strategy that the wish is about has all of its knobs, or does not tell."""
+    told = [known.get(name) for name in _wished(known, wish)]
+    return not wish.knobs or any(names is None or set(wish.knobs) <= set(names) for names in told)
+
+
+def _known_knobs(op: str, entries: Sequence[Strategy]) -> KnownKnobs:
+    """Return the knobs of each strategy; None for one that does not tell them."""
+    prefix = next((p for p in (LAYOUT, WRITTEN) if op.startswith(p)), "")
+    if prefix:
+        return PREFIXED[prefix]
+    found: dict[str, tuple[str, ...] | None] = {}
+    for entry in entries:
+        names, known = entry.knob_names, found.get(entry.name, ())
+        found[entry.name] = None if names is None or known is None else (*known, *names)
+    return found
 
 
 def key_of(problem: Problem) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import pkgutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
+from inspect import signature
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -118,6 +119,16 @@ class Strategy:
         """The module that holds it: strategies in a backend's packages are that backend's."""
         function = getattr(self.schedule, "func", self.schedule)
         return str(getattr(function, "__module__", ""))
+
+    @property
+    def knob_names(self) -> tuple[str, ...] | None:
+        """The names of its knobs: of the schedule's last parameter; None: that does not tell."""
+        function = getattr(self.schedule, "func", self.schedule)
+        kind = list(signature(function).parameters.values())[-1].annotation
+        kind = function.__globals__.get(kind) if isinstance(kind, str) else kind
+        if not isinstance(kind, type) or not issubclass(kind, Knobs):
+            return None
+        return tuple(f.name for f in fields(kind))
 
     def candidates(self, problem: Problem) -> Iterator[Knobs]:
         """Yield all legal knobs, the default first."""
@@ -280,6 +291,13 @@ def strategies(op: str, target: Target) -> list[Strategy]:
     """Return the strategies for an operator that the target's backend has, or that a user added."""
     found = _of_pattern(op, op_registry.get(op).pattern, target)
     return _of_backend(_STRATEGIES.get(op, ()), target) + found
+
+
+def registered(op: str) -> list[Strategy]:
+    """Return the strategies for an operator that any backend has, or that a user added."""
+    for package in strategy_packages():
+        _import(package)
+    return [*_STRATEGIES.get(op, ()), *_PATTERNS.get(op_registry.get(op).pattern, ())]
 
 
 def _of_pattern(op: str, pattern: OpPattern, target: Target) -> list[Strategy]:

@@ -93,9 +93,9 @@ class _Blockize:
                 f"its axis {axis.name!r} runs {size.to_expr()} steps inside, not a known number"
             )
         steps = int(size.const)
-        rest = an.simplify(ops.sub(value, an.to_expr(low)))
+        inner = an.simplify(ops.sub(value, an.to_expr(low)))
         inner_vars = {one.loop_var for one in self.nest}
-        if any(isinstance(n, Var) and n not in inner_vars for n in walk(rest)):
+        if any(isinstance(n, Var) and n not in inner_vars for n in walk(inner)):
             raise self.fail(
                 f"its axis {axis.name!r} is {value}, which is no sum of loops outside and inside"
             )
@@ -109,7 +109,7 @@ class _Blockize:
             )
         extent = an.simplify(ops.floordiv(ops.add(axis.extent, steps - 1), steps))
         outer = IterVar(Range.of(extent), Var(f"{axis.name}_o", axis.dtype), axis.kind)
-        inside = ops.add(ops.add(ops.mul(outer.var, steps), rest), first)
+        inside = ops.add(ops.add(ops.mul(outer.var, steps), inner), first)
         return outer, start, an.simplify(inside)
 
     def _init(self, inner: list[PrimExpr]) -> S.Stmt:

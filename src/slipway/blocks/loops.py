@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway.arith.analyzer import Analyzer
 from slipway.blocks import tree
+from slipway.blocks.rfactor import reduction_step
 from slipway.errors import ScheduleError
 from slipway.ir import ops
 from slipway.ir import stmt as S
@@ -37,9 +38,11 @@ def split(root: Node, loop: S.For, factors: Sequence[Any]) -> tuple[Any, list[Va
             raise ScheduleError(f"split of loop {name!r}: the factor {size} must be at least 1")
         known = ops.mul(known, ops.as_extent(factor))
     an = Analyzer()
-    rest = an.simplify(ops.floordiv(ops.sub(ops.add(loop.extent, known), 1), known))
-    extents = [rest if f is None else ops.cast(ops.as_extent(f), name_dtype(loop)) for f in factors]
-    total = an.simplify(ops.mul(known, rest) if None in factors else known)
+    outer = an.simplify(ops.floordiv(ops.sub(ops.add(loop.extent, known), 1), known))
+    extents = [
+        outer if f is None else ops.cast(ops.as_extent(f), name_dtype(loop)) for f in factors
+    ]
+    total = an.simplify(ops.mul(known, outer) if None in factors else known)
     if not _equal(an, total, loop.extent) and None not in factors:
         high = ops.as_int(an.simplify(ops.sub(total, loop.extent)))
         if high is not None and high < 0:
@@ -156,7 +159,9 @@ def mark(root: Node, loop: S.For, kind: str, thread: str = "") -> Any:
     """
     for block in tree.blocks_of(loop.body):
         for axis, value in zip(block.axes, block.bindings, strict=True):
-            if axis.kind != "data" and tree.uses(value, loop.loop_var) and not _may(kind, thread):
+            if axis.kind == "data" or not tree.uses(value, loop.loop_var):
+                continue
+            if not _may(kind, thread, axis, block):
                 raise ScheduleError(
                     f"cannot run loop {loop.loop_var.name!r} {kind}: axis {axis.name!r} of block "
                     f"{block.name!r}, which depends on it, is {_KINDS.get(axis.kind, axis.kind)}"
@@ -183,10 +188,10 @@ def _check_apart(loop: S.For, kind: str) -> None:
         for store in (n for n in inside if isinstance(n, S.BufferStore)):
             if id(store.buffer) in own:
                 continue
-            place = f"{store.buffer.name}[{', '.join(map(str, store.indices))}]"
+            position = f"{store.buffer.name}[{', '.join(map(str, store.indices))}]"
             head = f"cannot run loop {loop.loop_var.name!r} {kind}: block {block.name!r} "
             if kind == S.ForKind.PARALLEL and not _moves(store.indices, moving):
-                raise ScheduleError(f"{head}writes {place}, which is one place for all steps")
+                raise ScheduleError(f"{head}writes {position}, which is one place for all steps")
             for load in inside:
                 if (
                     isinstance(load, BufferLoad)
@@ -198,7 +203,7 @@ def _check_apart(loop: S.For, kind: str) -> None:
                     )
                 ):
                     raise ScheduleError(
-                        f"{head}reads {load} and writes {place}, so that steps wait for others"
+                        f"{head}reads {load} and writes {position}, so that steps wait for others"
                     )
 
 
@@ -220,7 +225,11 @@ def _moves(values: Sequence[PrimExpr], moving: set[Var]) -> bool:
     return any(n in moving for value in values for n in walk(value))
 
 
-def _may(kind: str, thread: str) -> bool:
+def _may(kind: str, thread: str, axis: IterVar, block: S.Block) -> bool:
+    """Return whether steps that depend on each other may run so: threads combine their parts."""
+    if kind == S.ForKind.THREAD and thread.startswith("threadIdx") and axis.kind == "reduce":
+        reduction_step(block, f"reduce over threads of {thread} in")
+        return True
     return kind == S.ForKind.UNROLLED
 
 

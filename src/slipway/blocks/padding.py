@@ -227,7 +227,7 @@ def pad_einsum(root: Any, block: S.Block, padding: Sequence[int]) -> Any:
     store = _einsum_of(block, {v for v in new if _is_reduced(block, v)})
     buffers: dict[Buffer, Buffer] = {}
     before: list[S.Stmt] = []
-    behind: list[S.Stmt] = []
+    after: list[S.Stmt] = []
     loads = [n for n in walk(block) if isinstance(n, BufferLoad)]
     accesses: list[BufferLoad | S.BufferStore] = [store, *loads]
     for access in accesses:
@@ -242,7 +242,7 @@ def pad_einsum(root: Any, block: S.Block, padding: Sequence[int]) -> Any:
         buffers[buffer] = padded
         name = tree.fresh_name(root, padded.name)
         if buffer is store.buffer:
-            behind.append(_copied(name, buffer, padded, real, ()))
+            after.append(_copied(name, buffer, padded, real, ()))
         else:
             limits = tuple((n, new[i][0]) for n, i in enumerate(access.indices) if i in new)
             before.append(_copied(name, padded, buffer, shape, limits))
@@ -255,7 +255,7 @@ def pad_einsum(root: Any, block: S.Block, padding: Sequence[int]) -> Any:
     by_loop = dict(zip(block.bindings, larger, strict=True))
     for one in reversed(nest):
         made = one.replace(extent=ops.const(by_loop[one.loop_var], one.loop_var.dtype), body=made)
-    whole: S.Stmt = S.seq((*before, made, *behind))
+    whole: S.Stmt = S.seq((*before, made, *after))
     for padded in buffers.values():
         whole = S.Allocate(padded, whole)
     return tree.exchanged(root, nest[0], whole)

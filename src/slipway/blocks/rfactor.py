@@ -28,7 +28,7 @@ _COMBINERS: dict[type[Any], Callable[[Any, Any], PrimExpr]] = {
 
 
 @dataclass(frozen=True)
-class _Reduction:
+class Reduction:
     """One step of a reduction block: `store.buffer[...] = combine(itself, value)`."""
 
     store: S.BufferStore
@@ -49,18 +49,18 @@ def rfactor(root: S.Stmt, loop: S.For, factor_axis: int) -> tuple[Any, str]:
     inside = _reduce_loops(block, nest, loop)
     old = reduction.store.buffer
     rank = old.ndim + 1
-    place = factor_axis + rank if factor_axis < 0 else factor_axis
-    if not 0 <= place < rank:
+    position = factor_axis + rank if factor_axis < 0 else factor_axis
+    if not 0 <= position < rank:
         raise ScheduleError(
             f"rfactor of block {block.name!r}: factor_axis={factor_axis} is no dimension of a "
             f"buffer of {rank}; it is from {-rank} to {rank - 1}"
         )
     shape = list(old.shape)
-    shape.insert(place, ops.cast(loop.extent, old.shape[0].dtype if old.shape else "int32"))
+    shape.insert(position, ops.cast(loop.extent, old.shape[0].dtype if old.shape else "int32"))
     partial = decl_buffer(shape, old.dtype, f"{old.name}_rf", scope=old.scope)
     name = tree.fresh_name(root, f"{block.name}_rf")
-    first = _first_step(block, reduction, loop, inside, partial, place, name)
-    second, again = _second_step(block, reduction, nest, loop, inside, partial, place)
+    first = _first_step(block, reduction, loop, inside, partial, position, name)
+    second, again = _second_step(block, reduction, nest, loop, inside, partial, position)
     made = S.seq((tree.exchanged(nest[0], block, first), tree.nest(again, second)))
     return S.Allocate(partial, tree.exchanged(root, nest[0], made)), name
 
@@ -85,7 +85,7 @@ def _check_nest(nest: list[S.For], block: S.Block) -> None:
             )
 
 
-def _reduction_of(block: S.Block) -> _Reduction:
+def _reduction_of(block: S.Block) -> Reduction:
     def fail(why: str) -> ScheduleError:
         return ScheduleError(f"cannot rfactor block {block.name!r}: {why}")
 
@@ -101,6 +101,21 @@ def _reduction_of(block: S.Block) -> _Reduction:
             f"its init writes {start.buffer.name}[{_shown(start.indices)}], its body "
             f"{store.buffer.name}[{_shown(store.indices)}]"
         )
+    return reduction_step(block)
+
+
+def reduction_step(block: S.Block, what: str = "rfactor") -> Reduction:
+    """Return the step of a block that reduces, whatever starts it.
+
+    Raises ScheduleError for a block whose steps may not be combined in any order.
+    """
+
+    def fail(why: str) -> ScheduleError:
+        return ScheduleError(f"cannot {what} block {block.name!r}: {why}")
+
+    store = block.body
+    if not isinstance(store, S.BufferStore):
+        raise fail("its body must be one store")
     reduced = {axis.var for axis in block.axes if axis.kind == "reduce"}
     if any(n in reduced for index in store.indices for n in walk(index)):
         raise fail(f"the place that it writes, [{_shown(store.indices)}], is of a reduced axis")
@@ -120,7 +135,7 @@ def _reduction_of(block: S.Block) -> _Reduction:
     value = rest[0]
     for term in rest[1:]:
         value = combine(value, term)
-    return _Reduction(store, combine, value)
+    return Reduction(store, combine, value)
 
 
 def _terms(value: PrimExpr, kind: type[Any]) -> list[PrimExpr]:
@@ -139,7 +154,9 @@ def _reduce_loops(block: S.Block, nest: list[S.For], loop: S.For) -> list[S.For]
             if tree.uses(value, one.loop_var)
         }  # fmt: skip
         if "reduce" not in kinds:
-            if one is loop:
+            if one is loop and ops.as_int(one.extent) == 1 and not kinds:
+                found.append(one)  # all that the block reduces, as one part
+            elif one is loop:
                 raise ScheduleError(
                     f"cannot rfactor loop {loop.loop_var.name!r}: block {block.name!r} does not "
                     "reduce along it"
@@ -156,11 +173,11 @@ def _reduce_loops(block: S.Block, nest: list[S.For], loop: S.For) -> list[S.For]
 
 def _first_step(
     block: S.Block,
-    reduction: _Reduction,
+    reduction: Reduction,
     loop: S.For,
     inside: list[S.For],
     partial: Buffer,
-    place: int,
+    position: int,
     name: str,
 ) -> S.Block:
     axes: list[IterVar] = []
@@ -183,7 +200,7 @@ def _first_step(
             inner[axis.var] = own.var
     outside, guard = _divided(block, inside)
     indices = [substitute(i, inner) for i in reduction.store.indices]
-    indices.insert(place, _step_of(values[loop.loop_var], loop, partial.shape[place].dtype))
+    indices.insert(position, _step_of(values[loop.loop_var], loop, partial.shape[position].dtype))
     at = tuple(indices)
     step = reduction.combine(BufferLoad(partial, at), substitute(reduction.value, inner))
     body: S.Stmt = S.BufferStore(partial, step, at)
@@ -194,7 +211,7 @@ def _first_step(
     return S.Block(name, tuple(axes), tuple(bindings), outside, body, init, block.annotations)
 
 
-def _start(reduction: _Reduction, own: PrimExpr) -> PrimExpr:
+def _start(reduction: Reduction, own: PrimExpr) -> PrimExpr:
     """Return what a part starts with, so that the whole has `own`, the block's start, in it once.
 
     A minimum or a maximum, and and or may have it in every part.
@@ -231,12 +248,12 @@ def _divided(block: S.Block, inside: list[S.For]) -> tuple[PrimExpr, PrimExpr]:
 
 def _second_step(
     block: S.Block,
-    reduction: _Reduction,
+    reduction: Reduction,
     nest: list[S.For],
     loop: S.For,
     inside: list[S.For],
     partial: Buffer,
-    place: int,
+    position: int,
 ) -> tuple[S.Block, list[tuple[Var, PrimExpr]]]:
     """Return the block that reduces the parts, and the loops around it."""
     fresh: dict[Any, Any] = {}
@@ -249,7 +266,7 @@ def _second_step(
     axis = IterVar(Range(loop.min, loop.extent), _axis_var(loop), "reduce")
     pairs = [(a, v) for a, v in zip(block.axes, block.bindings, strict=True) if a.kind != "reduce"]
     at = list(reduction.store.indices)
-    at.insert(place, _step_of(axis.var, loop, partial.shape[place].dtype))
+    at.insert(position, _step_of(axis.var, loop, partial.shape[position].dtype))
     store = reduction.store
     step = reduction.combine(
         BufferLoad(store.buffer, store.indices), BufferLoad(partial, tuple(at))

@@ -41,11 +41,11 @@ STAYS, INLINED = -1, -2
 
 
 class LoopRV:
-    """A loop of a schedule; `place` is its number where it was sampled, or STAYS or INLINED."""
+    """A loop of a schedule; `position` is its number where it was sampled, or STAYS or INLINED."""
 
-    def __init__(self, var: Var | None = None, place: int = 0) -> None:
+    def __init__(self, var: Var | None = None, position: int = 0) -> None:
         self.var = Var("loop") if var is None else var
-        self.place = place
+        self.position = position
 
     def __repr__(self) -> str:
         return f"LoopRV({self.var.name})"
@@ -269,8 +269,8 @@ class Schedule:
         self, block: BlockRV | str, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
     ) -> None:
         """Compute a block inside a loop of its consumer, as much as is read there."""
-        _need_own_place(index, (0,))
-        if loop.place < 0:
+        _need_own_position(index, (0,))
+        if loop.position < 0:
             self._left_or_inlined(move.compute_inline, block, loop)
             return
         self._set(move.compute_at(self.func.body, self._leaf(block), self._loop(loop)))
@@ -279,8 +279,8 @@ class Schedule:
         self, block: BlockRV | str, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
     ) -> None:
         """Compute a block inside a loop of its producer, on what has been written there."""
-        _need_own_place(index, ())
-        if loop.place < 0:
+        _need_own_position(index, ())
+        if loop.position < 0:
             self._left_or_inlined(move.reverse_compute_inline, block, loop)
             return
         self._set(move.reverse_compute_at(self.func.body, self._leaf(block), self._loop(loop)))
@@ -288,7 +288,7 @@ class Schedule:
     def _left_or_inlined(
         self, how: Callable[[Any, S.Block], Any], block: BlockRV | str, loop: LoopRV
     ) -> None:
-        if loop.place == INLINED:
+        if loop.position == INLINED:
             self._set(how(self.func.body, self._leaf(block)))
 
     def decompose_reduction(self, block: BlockRV | str, loop: LoopRV) -> BlockRV:
@@ -487,12 +487,12 @@ class Schedule:
         return True
 
 
-def _need_own_place(index: int, places: tuple[int, ...]) -> None:
+def _need_own_position(index: int, positions: tuple[int, ...]) -> None:
     """Raise ScheduleError unless a moved block is to go where its neighbours let it.
 
     -1 and -2 are the last and the first place that they let it have, which is one.
     """
-    if index not in (-1, -2, *places):
+    if index not in (-1, -2, *positions):
         raise ScheduleError(
             f"index={index}: a moved block stands next to what it feeds or reads; leave index away"
         )

@@ -213,11 +213,11 @@ class _Tensorize:
         def rule(node: Node) -> Node | None:
             if isinstance(node, BufferLoad) and node.buffer in real:
                 own = real[node.buffer]
-                return BufferLoad(own, self._placed(node.buffer, own, node.indices))
+                return BufferLoad(own, self._in_block(node.buffer, own, node.indices))
             if isinstance(node, S.BufferStore) and node.buffer in real:
                 own = real[node.buffer]
-                place = self._placed(node.buffer, own, node.indices)
-                return S.BufferStore(own, node.value, place)
+                position = self._in_block(node.buffer, own, node.indices)
+                return S.BufferStore(own, node.value, position)
             if isinstance(node, Call):
                 return self._call(node, real)  # type: ignore[no-any-return]
             return None
@@ -286,7 +286,7 @@ class _Tensorize:
             total = ops.add(total, ops.mul(self.an.to_expr(start), stride))
         return self.an.simplify(total)  # type: ignore[no-any-return]
 
-    def _placed(
+    def _in_block(
         self, declared: Buffer, own: Buffer, indices: tuple[PrimExpr, ...]
     ) -> tuple[PrimExpr, ...]:
         """Return indices of the intrinsic's buffer as those of the block's."""

@@ -384,7 +384,7 @@ def _recording(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         elif name == "sample_perfect_tile":
             decision = [int(factor) for factor in found]
         elif name == "sample_compute_location":
-            decision = found.place
+            decision = found.position
         attrs = [given[each] for each in of_attrs]
         self.trace.append(Instruction(kind, inputs, attrs, _as_list(found)), decision)
         return found

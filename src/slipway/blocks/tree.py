@@ -218,13 +218,13 @@ def check_scopes(func: PrimFunc) -> None:
 
 def check_ready(root: Node, block: S.Block, at: S.Block, but: Buffer) -> None:
     """Raise ScheduleError unless what `block` reads, `but` aside, is there when `at` runs."""
-    behind: set[Buffer] = set()
+    later: set[Buffer] = set()
     reached = False
     for one in leaf_blocks(root):
         reached = reached or one is at
         if reached and one is not block:
-            behind.update(written(one))
-    late = [b for b in read(block) if b is not but and b in behind]
+            later.update(written(one))
+    late = [b for b in read(block) if b is not but and b in later]
     if late:
         raise ScheduleError(
             f"cannot move block {block.name!r} up to {at.name!r}: it reads {late[0].name!r}, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from slipway.cli.options import (
     ModelFile,
     ModelFormat,
     OptLevel,
+    Signature,
     States,
 )
 from slipway.errors import did_you_mean
@@ -45,6 +47,7 @@ def compile_model(
     bind: Bindings = None,
     opt_level: OptLevel = 3,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
     model_format: ModelFormat = None,
     precision: Annotated[
         str,
@@ -105,25 +108,8 @@ def compile_model(
 
         slipway compile vad.onnx --dim batch=1..8 --state state=stateN
     """
-    if output is None:  # it is named after the model
-        need_file(model)
-    suffix = ".tar" if output_format in (None, "mlf") else f".{output_format}"
-    destination = output or Path(model.with_suffix(suffix).name)
-    if destination.suffix not in SUFFIXES:
-        raise OptionError(
-            f"--output {destination}: the suffix says what to write; "
-            f"it is one of {', '.join(SUFFIXES)}.{did_you_mean(destination.suffix, SUFFIXES)}"
-        )
-    if output_format not in (None, "mlf", *(suffix.lstrip(".") for suffix in SUFFIXES)):
-        raise OptionError(f"--output-format {output_format}: not one of mlf, tar, so, wasm, o, a.")
-    if output_format and destination.suffix != suffix:
-        raise OptionError(f"--output-format {output_format} writes {suffix}, not {destination}.")
-    dumps = [kind.strip() for kind in dump_code.split(",")] if dump_code else []
-    for kind in dumps:
-        if kind not in DUMPS:
-            raise OptionError(
-                f"--dump-code {kind}: not one of {', '.join(DUMPS)}.{did_you_mean(kind, DUMPS)}"
-            )
+    destination = destination_of(model, output, output_format)
+    dumps = dumps_of(dump_code)
     if output_format == "mlf":
         check_module_name(module_name)
     need_file(model)
@@ -134,7 +120,7 @@ def compile_model(
 
     chosen = slipway.target.Target(target)
     config = {"schedules.records": str(tuning_records)} if tuning_records else {}
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
     with (
@@ -161,14 +147,49 @@ def compile_model(
         path = destination.with_suffix(f".{kind}")
         path.write_text(text, encoding="utf-8")
         written.append(path)
+    print_written(destination, written, str(chosen), as_json)
+
+
+def destination_of(model: Path, output: Path | None, output_format: str | None) -> Path:
+    """Return the file to write; raises OptionError for a suffix or a format that there is not."""
+    if output is None:  # it is named after the model
+        need_file(model)
+    suffix = ".tar" if output_format in (None, "mlf") else f".{output_format}"
+    destination = output or Path(model.with_suffix(suffix).name)
+    if destination.suffix not in SUFFIXES:
+        raise OptionError(
+            f"--output {destination}: the suffix says what to write; "
+            f"it is one of {', '.join(SUFFIXES)}.{did_you_mean(destination.suffix, SUFFIXES)}"
+        )
+    if output_format not in (None, "mlf", *(suffix.lstrip(".") for suffix in SUFFIXES)):
+        raise OptionError(f"--output-format {output_format}: not one of mlf, tar, so, wasm, o, a.")
+    if output_format and destination.suffix != suffix:
+        raise OptionError(f"--output-format {output_format} writes {suffix}, not {destination}.")
+    return destination
+
+
+def dumps_of(dump_code: str | None) -> list[str]:
+    """Return the kinds of --dump-code; raises OptionError for one that there is not."""
+    kinds = [kind.strip() for kind in dump_code.split(",")] if dump_code else []
+    for kind in kinds:
+        if kind not in DUMPS:
+            raise OptionError(
+                f"--dump-code {kind}: not one of {', '.join(DUMPS)}.{did_you_mean(kind, DUMPS)}"
+            )
+    return kinds
+
+
+def print_written(destination: Path, others: Sequence[Path], target: str, as_json: bool) -> None:
+    """Print the sizes of the artifact and of what was written beside it."""
     if as_json:
-        files = [{"path": str(f), "bytes": f.stat().st_size} for f in (destination, *written)]
-        print(json.dumps({"target": str(chosen), "files": files}, indent=1))
+        files = [{"path": str(f), "bytes": f.stat().st_size} for f in (destination, *others)]
+        print(json.dumps({"target": target, "files": files}, indent=1))
         return
-    for path in written:
-        console.out.print(f"{path}: {console.size_text(path.stat().st_size)}")
+    for path in others:
+        console.out.print(f"{console.plain(path)}: {console.size_text(path.stat().st_size)}")
     console.out.print(
-        f"{destination}: {console.size_text(destination.stat().st_size)}, for {chosen}"
+        f"{console.plain(destination)}: {console.size_text(destination.stat().st_size)}, "
+        f"for {target}"
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,14 +23,21 @@ from slipway.cli.options import (
     RpcHost,
     RpcKey,
     RpcPort,
+    Signature,
     Timeout,
     Tracker,
 )
 from slipway.inspect.units import time_text
 
 if TYPE_CHECKING:
+    from slipway.ir.module import IRModule
+    from slipway.runtime.ndarray import NDArray
     from slipway.target import Target
-    from slipway.tuning.tune import Progress
+    from slipway.tuning.builders import Builder
+    from slipway.tuning.database import Database
+    from slipway.tuning.runner import Runner
+    from slipway.tuning.task import TuningTask
+    from slipway.tuning.tune import Budget, Progress
     from slipway.tuning.whole_model import WholeModel
 
 
@@ -81,6 +89,7 @@ def tune(
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
     rpc_host: RpcHost = None,
     rpc_port: RpcPort = 9090,
     rpc_key: RpcKey = "",
@@ -109,88 +118,135 @@ def tune(
 
         slipway tune mobilenet.onnx --builders dask://farm.local:8786
     """
-    from slipway.cli.tune_view import TuneView
     from slipway.target import Target
-    from slipway.transform.context import PassContext
     from slipway.tuning.build_cluster import builder_of
     from slipway.tuning.database import Database
-    from slipway.tuning.explain import explain_task
-    from slipway.tuning.explain_gpu import explain_gpu_task
-    from slipway.tuning.picture import write_search_page
     from slipway.tuning.runner import ModelledRunner, NodeRunner
-    from slipway.tuning.tune import Budget, tune_model
+    from slipway.tuning.tune import Budget
 
     model.stat()
     elsewhere = {
         "--builders": builders, "--core": core, "--database": database, "--report": report,
         "--rpc-host": rpc_host, "--tracker": tracker,
     }  # fmt: skip
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
+    records = output or Path(f"{model.stem}.records")
     if board is not None:
         from slipway.cli.tune_board import tune_on_board
 
         without_effect("--board", "counts instructions in the board's emulator", elsewhere)
-        options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
-        tune_on_board(model, board, output or Path(f"{model.stem}.records"), options, as_json)
+        tune_on_board(model, board, records, options, as_json)
         return
     runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout, core)
     if isinstance(runner, ModelledRunner | NodeRunner):
         target = runner.target if target == "llvm" else target
     chosen = Target(target)
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
-    records = output or Path(f"{model.stem}.records")
     if transfer is not None:
         elsewhere.pop("--core")  # whose target is meant
         without_effect("--transfer", "measures nothing", elsewhere)
         write_foretold(module, chosen, parameters, transfer, records)
         return
     known = Database(database or f"{model.stem}.tuning.sqlite")
-    tasks: list[Any] = []
-    wholes: list[WholeModel] = []
-    view = TuneView(seconds)
-    ended = "done"
-    with builder_of(builders, build_timeout) as builder, PassContext(opt_level=3), view:
+    with builder_of(builders, build_timeout) as builder:
+        done = search(
+            SearchedModel(model.name, module, parameters, chosen), runner, known,
+            Budget(trials, seconds=seconds), builder, records, report,
+        )  # fmt: skip
+    print_search(done, known, records, as_json)
+    if done.is_interrupted:
+        raise typer.Exit(130)
 
-        def begin(found: list[Any]) -> None:
-            tasks.extend(found)
-            view.begin(found)
 
+@dataclass(frozen=True)
+class SearchedModel:
+    """A model that was read for a target."""
+
+    name: str
+    module: IRModule
+    parameters: Mapping[str, NDArray]
+    target: Target
+
+
+@dataclass
+class SearchResult:
+    """What a search did: the kernels as they are shown, and what the whole model gained."""
+
+    tasks: list[TuningTask] = field(default_factory=list)
+    wholes: list[WholeModel] = field(default_factory=list)
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    is_interrupted: bool = False
+
+
+def search(
+    model: SearchedModel, runner: Runner, known: Database, budget: Budget, builder: Builder | None,
+    records: Path, report: Path | None,
+) -> SearchResult:  # fmt: skip
+    """Search, shown as it goes on; write the records, and the page where one is wanted.
+
+    Both are written of what was found before an error or Ctrl-C, too.
+    """
+    from slipway.cli.tune_view import TuneView
+    from slipway.transform.context import PassContext
+    from slipway.tuning.tune import tune_model
+
+    done, view = SearchResult(), TuneView(budget.seconds)
+
+    def begin(found: list[TuningTask]) -> None:
+        done.tasks.extend(found)
+        view.begin(found)
+
+    with PassContext(opt_level=3), view:
         try:
             tune_model(
-                module, chosen, parameters, runner, known, Budget(trials, seconds=seconds),
-                view.kernel, begun=begin, layout_watcher=view.layout, checked=wholes.append,
+                model.module, model.target, model.parameters, runner, known, budget, view.kernel,
+                begun=begin, layout_watcher=view.layout, checked=done.wholes.append,
                 builder=builder,
             )  # fmt: skip
         except KeyboardInterrupt:
-            ended = "interrupted"
+            done.is_interrupted = True
         finally:
-            if known.records():  # what was found before an error, too
+            if known.records():
                 known.write_records(records)
             if report is not None:
-                with known:
-                    tell = explain_task if chosen.kind.is_cpu else explain_gpu_task
-                    why = {t.key: tell(t, known, runner.device).paragraph for t in tasks}
-                title = f"Tuning {model.name}"
-                write_search_page(report, tasks, known, runner.device, title, why)
+                write_page(report, model, done.tasks, known, runner)
     if not records.exists():
         known.write_records(records)
-    lines = [line_of(view.rows[number]) for number in sorted(view.rows)]
+    done.lines = [line_of(view.rows[number]) for number in sorted(view.rows)]
+    return done
+
+
+def write_page(
+    path: Path, model: SearchedModel, tasks: Sequence[TuningTask], known: Database, runner: Runner
+) -> None:
+    """Write the page about a search: curves, and why each kernel's choice won."""
+    from slipway.tuning.explain import explain_task
+    from slipway.tuning.explain_gpu import explain_gpu_task
+    from slipway.tuning.picture import write_search_page
+
+    tell = explain_task if model.target.kind.is_cpu else explain_gpu_task
+    with known:
+        why = {t.key: tell(t, known, runner.device).paragraph for t in tasks}
+    write_search_page(path, tasks, known, runner.device, f"Tuning {model.name}", why)
+
+
+def print_search(done: SearchResult, known: Database, records: Path, as_json: bool) -> None:
+    """Print the kernels that were searched, and what the model gained."""
     if as_json:
-        found: dict[str, Any] = {"ended": ended, "records": str(records), "tasks": lines}
-        if wholes:
-            found["model"] = describe_whole(wholes[0])
+        ended = "interrupted" if done.is_interrupted else "done"
+        found: dict[str, Any] = {"ended": ended, "records": str(records), "tasks": done.lines}
+        if done.wholes:
+            found["model"] = describe_whole(done.wholes[0])
         print(json.dumps(found, indent=1))
-    else:
-        print_report(lines)
-        for whole in wholes:
-            print_whole(whole)
-        console.out.print(
-            f"{records}: {len(known.records())} choices better than the default; "
-            f"{known.where}: {len(known)} trials"
-        )
-    if ended == "interrupted":
-        raise typer.Exit(130)
+        return
+    print_report(done.lines)
+    for whole in done.wholes:
+        print_whole(whole)
+    console.out.print(
+        f"{console.plain(records)}: {len(known.records())} choices better than the default; "
+        f"{console.plain(known.where)}: {len(known)} trials"
+    )
 
 
 def describe_whole(whole: WholeModel) -> dict[str, Any]:
@@ -212,18 +268,20 @@ def print_whole(whole: WholeModel) -> None:
         console.out.print(f"  set aside, as the model is slower with it: {task}")
 
 
-def write_foretold(module: Any, target: Target, params: Any, place: str, records: Path) -> None:
+def write_foretold(
+    module: Any, target: Target, params: Any, path_or_url: str, records: Path
+) -> None:
     """Write the records that another target's trials foretell, and say how many there are."""
     from slipway.transform.context import PassContext
     from slipway.tuning.database import Database
     from slipway.tuning.transfer import records_foretold
 
     with PassContext(opt_level=3):
-        found = records_foretold(module, target, params, Database(place))
+        found = records_foretold(module, target, params, Database(path_or_url))
     records.write_text("".join(json.dumps(record) + "\n" for record in found))
     console.out.print(
-        f"{records}: {len(found)} choices that trials of other targets speak for; none was "
-        "measured on this one"
+        f"{console.plain(records)}: {len(found)} choices that trials of other targets speak for; "
+        "none was measured on this one"
     )
 
 

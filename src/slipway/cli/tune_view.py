@@ -82,16 +82,16 @@ class TuneView:
         return view
 
     def _caption(self) -> str:
-        words = []
+        parts = []
         if self.layouts:
             last = list(self.layouts.values())[-1]
-            words.append(f"layouts: {len(self.layouts)} searched, model at {last.score:.2f}")
+            parts.append(f"layouts: {len(self.layouts)} searched, model at {last.score:.2f}")
         if self.tasks:
-            words.append(f"kernels: {len(self.rows)} of {self.tasks} begun")
+            parts.append(f"kernels: {len(self.rows)} of {self.tasks} begun")
         if self._end:
             left = max(0.0, self._end - time.monotonic())
-            words.append(f"{console.age_text(left)} left")
-        return "; ".join(words)
+            parts.append(f"{console.age_text(left)} left")
+        return "; ".join(parts)
 
 
 def row_of(progress: Progress) -> tuple[str, ...]:

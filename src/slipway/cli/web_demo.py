@@ -14,7 +14,15 @@ import typer
 from slipway.cli import console
 from slipway.cli.exit_codes import OptionError
 from slipway.cli.model_file import ModelOptions
-from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFile, ModelFormat
+from slipway.cli.options import (
+    Bindings,
+    DenseRounding,
+    Dims,
+    InputShapes,
+    ModelFile,
+    ModelFormat,
+    Signature,
+)
 from slipway.errors import ModelError
 from slipway.libinfo import find_js_path
 from slipway.version import VERSION
@@ -61,6 +69,7 @@ def web_demo(
     dim: Dims = None,
     bind: Bindings = None,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
     model_format: ModelFormat = None,
 ) -> None:
     """Write a folder with a page that runs MODEL: pictures or the camera in, classes out.
@@ -83,7 +92,7 @@ def web_demo(
     if imagenet and (mean is not None or std is not None):
         raise OptionError("--imagenet says what --mean and --std are; leave them out.")
     names = None if labels is None else labels.read_text(encoding="utf-8").splitlines()
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
     asked = [p for p in module["main"].params if str(p.name_hint) not in parameters]
@@ -134,8 +143,10 @@ def web_demo(
     ):
         shutil.copy(path, folder / path.name)
     size = sum(path.stat().st_size for path in folder.iterdir())
-    console.out.print(f"{folder}: {console.size_text(size)}; serve it with any web server:")
-    console.out.print(f"  python -m http.server --directory {folder}")
+    console.out.print(
+        f"{console.plain(folder)}: {console.size_text(size)}; serve it with any web server:"
+    )
+    console.out.print(f"  python -m http.server --directory {console.plain(folder)}")
 
 
 def shapes_of(shapes: Sequence[Sequence[Any]]) -> list[list[int]]:
@@ -143,11 +154,11 @@ def shapes_of(shapes: Sequence[Sequence[Any]]) -> list[list[int]]:
 
     One is a batch if it leads a shape of several dimensions.
     """
-    from slipway.relay.dims import SymbolDim, at, least, usual
+    from slipway.relay.dims import SymbolDim, at, lower_bound, usual
 
     batches = {v for shape in shapes if len(shape) > 1 for v in variables_of(shape[0])}
     sizes = {
-        v: max(1, least(SymbolDim(v))) if v in batches else usual(SymbolDim(v))
+        v: max(1, lower_bound(SymbolDim(v))) if v in batches else usual(SymbolDim(v))
         for shape in shapes
         for extent in shape
         for v in variables_of(extent)

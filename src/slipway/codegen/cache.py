@@ -64,7 +64,7 @@ def _installed(package: str) -> str:
         spec = find_spec(package)
     if spec is None:
         return ""
-    roots = [Path(place).parent for place in spec.submodule_search_locations or ()]
+    roots = [Path(location).parent for location in spec.submodule_search_locations or ()]
     beside = (path.name for root in roots for path in root.glob(f"{package}-*-info"))
     named = " ".join(sorted(beside))
     if named:

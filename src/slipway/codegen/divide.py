@@ -16,13 +16,13 @@ from slipway.ir import expr as E
 def truncated(node: E.Div | E.Mod, bounds: ValueBounds) -> E.PrimExpr:
     """Division of integers toward zero, or its remainder, for every divisor."""
     quotient = isinstance(node, E.Div)
-    word = "quotient" if quotient else "remainder"
+    name = "quotient" if quotient else "remainder"
     if _is_safe(node.a, node.b, bounds):
-        return call(word, node.a, node.b)
+        return call(name, node.a, node.b)
 
     def general(x: E.PrimExpr, y: E.PrimExpr) -> E.PrimExpr:
         special = _is_special(y, bounds)
-        divided = call(word, x, _replaced(special, y))
+        divided = call(name, x, _replaced(special, y))
         # Of -1 and 0 the product is the quotient; the remainder by 1 is 0 already.
         return E.Select(special, E.Mul(x, y), divided) if quotient else divided
 
@@ -64,8 +64,8 @@ def _floored(x: E.PrimExpr, y: E.PrimExpr, rising: bool) -> E.PrimExpr:
                 wrong = E.And(E.NE(r, zero), E.NE(E.LT(r, zero), E.LT(y, zero)))
             return E.Sub(q, E.Select(wrong, like(1, x), zero))
 
-        rest = E.Sub(x, E.Mul(q, y))
-        return test(rest) if rising else share(rest, test)
+        remainder = E.Sub(x, E.Mul(q, y))
+        return test(remainder) if rising else share(remainder, test)
 
     return share(call("quotient", x, y), fix)
 

@@ -188,8 +188,8 @@ class _Widener:
             isinstance(index, E.Ramp) and ops.as_int(index.stride) == 1 and index.num_lanes % 2 == 0
         ):
             return None
-        step, rest = self.an.linear(index.base).modular()
-        if step % 2 or rest % 2:
+        step, remainder = self.an.linear(index.base).modular()
+        if step % 2 or remainder % 2:
             return None
         count = index.num_lanes // 2
         start = ops.floordiv(index.base, 2)

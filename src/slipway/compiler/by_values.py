@@ -90,13 +90,13 @@ class Stages:
     def _cut(self, waiting: set[int], wanted: Sequence[Expr]) -> Run:
         """Return what runs all that waits for no size, and then the remainder."""
         function = self._function
-        border = {id(e): e for e in wanted if not isinstance(e, Var)}
+        outputs = {id(e): e for e in wanted if not isinstance(e, Var)}
         for expr in post_order(function.body, into_functions=False):
             if id(expr) in waiting:
                 inner = [c for c in children(expr) if id(c) not in waiting]
                 for leaf in _leaves(inner):
-                    border[id(leaf)] = leaf
-        fields = list(border.values())
+                    outputs[id(leaf)] = leaf
+        fields = list(outputs.values())
         types = [f.checked_type for f in fields]
         ahead = self._compiled(Function(function.params, Tuple(tuple(fields))))
         news = [_variable(i, t) for i, t in enumerate(types)]
@@ -106,11 +106,11 @@ class Stages:
         used = {id(e) for e in post_order(body)}
         kept = [i for i, p in enumerate(function.params) if id(p) in used]
         params = tuple(function.params[i] for i in kept) + tuple(fresh)
-        behind = Stages(Function(params, body), self._compiled)
+        later = Stages(Function(params, body), self._compiled)
 
         def run(values: Sequence[Any]) -> Any:
             made = [leaf for value in ahead(values) for leaf in _flat(value)]
-            return behind([*(values[i] for i in kept), *made])
+            return later([*(values[i] for i in kept), *made])
 
         return run
 

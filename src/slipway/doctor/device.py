@@ -185,10 +185,10 @@ def _condition(about: Mapping[str, str]) -> Findings:
         yield _room("disk", about, LITTLE_DISK_BYTES, "make room where the server runs")
 
 
-def _room(name: str, about: Mapping[str, str], least: int, advice: str) -> Finding:
+def _room(name: str, about: Mapping[str, str], minimum: int, advice: str) -> Finding:
     free, total = int(about[f"{name}_free_bytes"]), int(about.get(f"{name}_bytes", "0"))
     text = f"{free / 1e6:,.0f} of {total / 1e6:,.0f} MB free"
-    return ok(name, text) if free >= least else wrong(name, text, advice)
+    return ok(name, text) if free >= minimum else wrong(name, text, advice)
 
 
 def _link(session: RPCSession) -> Finding:

@@ -125,8 +125,8 @@ def _llvm_version() -> str:
         raise ImportError("llvmlite")
     done = _try([sys.executable, "-c", code])
     if done.returncode:
-        words = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"]
-        raise RuntimeError(words[-1])
+        lines = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"]
+        raise RuntimeError(lines[-1])
     return f"LLVM {done.stdout.strip()}"
 
 

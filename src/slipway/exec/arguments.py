@@ -37,7 +37,7 @@ def read_token(arguments: argparse.Namespace) -> str:
     return token
 
 
-def words_of(error: Exception) -> str:
+def message_of(error: Exception) -> str:
     """Return what an error says, without a system error's number."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
@@ -61,8 +61,8 @@ def announce(program: str, arguments: argparse.Namespace, what: str, address: st
     """Say on stderr where a program can be reached; also when it is to be silent."""
     if arguments.log_format == "json":
         configure(program, "json")
-        words = f"{what} {address}".strip()
-        tell(logging.getLogger(__name__), "listening", words, address=address)
+        message = f"{what} {address}".strip()
+        tell(logging.getLogger(__name__), "listening", message, address=address)
     else:
         print(f"INFO:root:{program}: {what} {address}".rstrip(), file=sys.stderr, flush=True)
 

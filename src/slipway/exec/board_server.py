@@ -15,9 +15,9 @@ from slipway.exec.arguments import (
     add_token,
     address_text,
     announce,
+    message_of,
     read_token,
     run_until_stopped,
-    words_of,
 )
 from slipway.farm.board_server import BoardServer
 from slipway.micro.board import find_board
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             with contextlib.suppress(asyncio.CancelledError):
                 asyncio.run(run_until_stopped(server.serve(listener), -1))
     except (SlipwayError, OSError) as error:
-        print(f"error: {words_of(error)}", file=sys.stderr)
+        print(f"error: {message_of(error)}", file=sys.stderr)
         return 1
     return 0
 

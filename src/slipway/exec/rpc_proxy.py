@@ -15,11 +15,11 @@ from slipway.exec.arguments import (
     add_tls,
     add_tls_ca,
     add_token,
+    message_of,
     own_tls,
     peer_tls,
     read_token,
     run_until_stopped,
-    words_of,
 )
 from slipway.rpc import log
 from slipway.rpc.proxy import ProxyServer
@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             listener = listen(arguments.host, arguments.port, arguments.port_end)
     except (OSError, SlipwayError) as error:
-        print(f"rpc_proxy: error: {words_of(error)}", file=sys.stderr)
+        print(f"rpc_proxy: error: {message_of(error)}", file=sys.stderr)
         return 2
     if not arguments.silent:
         log.configure("RPCProxy")
@@ -105,15 +105,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"INFO:root:RPCProxy: bind to {address}", file=sys.stderr, flush=True)
     if plain is not None:
         address = f"{host}:{plain.getsockname()[1]}"
-        words = "devices without TLS connect to"
-        print(f"INFO:root:RPCProxy: {words} {address}", file=sys.stderr, flush=True)
+        role = "devices without TLS connect to"
+        print(f"INFO:root:RPCProxy: {role} {address}", file=sys.stderr, flush=True)
     serving = [proxy.serve(listener, plain)]
     if page is not None:
         serving.append(serve_devices(proxy, page, arguments.web_name, tls))
         scheme = "http" if tls is None else "https"
         address = f"{scheme}://{arguments.web_host}:{page.getsockname()[1]}/"
-        words = "browsers become devices at"
-        print(f"INFO:root:RPCProxy: {words} {address}", file=sys.stderr, flush=True)
+        role = "browsers become devices at"
+        print(f"INFO:root:RPCProxy: {role} {address}", file=sys.stderr, flush=True)
 
     async def serve_all() -> None:
         async with asyncio.TaskGroup() as group:  # the page ends its answers before all ends

@@ -16,8 +16,8 @@ from slipway.exec.arguments import (
     add_token,
     address_text,
     announce,
+    message_of,
     read_token,
-    words_of,
 )
 from slipway.rpc import native
 from slipway.rpc.server import (
@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ):
             listener = listen(arguments.host, arguments.port, arguments.port_end)
     except (OSError, SlipwayError) as error:
-        print(f"rpc_server: error: {words_of(error)}", file=sys.stderr)
+        print(f"rpc_server: error: {message_of(error)}", file=sys.stderr)
         return 2
     if arguments.listen_fd < 0 and listener is not None:
         _announce(arguments, listener, has_token=bool(options.token))
@@ -102,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return 0 if serve(listener, options, arguments.watch_fd, connection, line) == 0 else 1
     except RPCError as error:
-        print(f"rpc_server: error: {words_of(error)}", file=sys.stderr)
+        print(f"rpc_server: error: {message_of(error)}", file=sys.stderr)
         return 2
 
 

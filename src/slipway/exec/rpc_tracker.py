@@ -19,10 +19,10 @@ from slipway.exec.arguments import (
     add_token,
     address_text,
     announce,
+    message_of,
     own_tls,
     read_token,
     run_until_stopped,
-    words_of,
 )
 from slipway.rpc import log
 from slipway.rpc.farm.commands import read_commands
@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             serve_page = _page_server()
             page = listen(arguments.web_host, arguments.web, arguments.web + 1)
     except (OSError, SlipwayError) as error:
-        print(f"rpc_tracker: error: {words_of(error)}", file=sys.stderr)
+        print(f"rpc_tracker: error: {message_of(error)}", file=sys.stderr)
         return 2
     if not arguments.silent:
         log.configure("RPCTracker", arguments.log_format)

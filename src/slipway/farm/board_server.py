@@ -34,7 +34,7 @@ from slipway.rpc.connections.greeting import (
     serving,
 )
 from slipway.rpc.connections.reception import GREETING_TIMEOUT_S, Streams
-from slipway.rpc.farm.state import session_name
+from slipway.rpc.farm.devices import session_name
 from slipway.rpc.log import tell
 from slipway.rpc.protocol import (
     REGISTER_BUSY,
@@ -184,8 +184,8 @@ class BoardServer:
             if code == Code.REVOKE:
                 self._revoke(text, payload[9 + size : 9 + size + reason_size].decode())
             elif self._lease is not None:
-                words = "the board is in use"
-                send(writer, Code.ERROR, number, error_payload(Failure.BUSY, words))
+                message = "the board is in use"
+                send(writer, Code.ERROR, number, error_payload(Failure.BUSY, message))
             else:
                 self._lease = lease = Lease(text)
                 late = asyncio.get_running_loop().call_later
@@ -210,8 +210,8 @@ class BoardServer:
         if lease.unused is not None:
             lease.unused.cancel()
         if self._tracker_writer is not None:
-            raw, words = lease.text.encode(), reason.encode()[:400]
-            payload = _LEASE.pack(len(raw), len(words)) + raw + b"\0" + words + b"\0"
+            raw, message = lease.text.encode(), reason.encode()[:400]
+            payload = _LEASE.pack(len(raw), len(message)) + raw + b"\0" + message + b"\0"
             send(self._tracker_writer, Code.IDLE, 0, payload)
 
     # The client's side
@@ -256,8 +256,8 @@ class BoardServer:
             proof = await gate.challenge(streams, number, Role.SESSION)
         text, lease = split_lease(hello.key)[1], self._lease
         if lease is None or lease.session or not hmac.compare_digest(text, lease.text):
-            words = f"this board is handed out by its tracker: request {self.key!r} there"
-            raise Refused(Failure.AUTH, words)
+            message = f"this board is handed out by its tracker: request {self.key!r} there"
+            raise Refused(Failure.AUTH, message)
         if lease.unused is not None:
             lease.unused.cancel()
         lease.session = asyncio.current_task()
@@ -281,8 +281,8 @@ class BoardServer:
             async with asyncio.timeout(limit_s):
                 return await self._carry(streams, number, with_key(hello, ""), proof, opened)
         except TimeoutError:
-            words = f"the session's time, {limit_s:g} s, is over"
-            raise Refused(Failure.TIMEOUT, words) from None
+            message = f"the session's time, {limit_s:g} s, is over"
+            raise Refused(Failure.TIMEOUT, message) from None
         finally:
             await asyncio.shield(asyncio.to_thread(opened.close))
 
@@ -297,8 +297,8 @@ class BoardServer:
                 async with asyncio.timeout(START_S):
                     code, answered, payload = await receive_any(from_board)
             except TimeoutError:
-                words = f"the board did not answer the greeting within {START_S:g} s"
-                raise Refused(Failure.IO, words) from None
+                message = f"the board did not answer the greeting within {START_S:g} s"
+                raise Refused(Failure.IO, message) from None
             if code == Code.WELCOME:
                 payload = with_welcome(payload, proof, Feature.LINKED)
             writer.write(frame(code, answered, payload))

@@ -124,18 +124,18 @@ class Options:
 
     def start_script(self) -> str:
         """Return the script that runs the server, in its folder, for systemd, cron and hands."""
-        words = ["--host", "0.0.0.0", "--port", str(self.port), "--port-end", str(self.port)]
-        words += ["--key", self.key]
+        arguments = ["--host", "0.0.0.0", "--port", str(self.port), "--port-end", str(self.port)]
+        arguments += ["--key", self.key]
         if self.tracker is not None:
-            words += ["--tracker", self.tracker]
+            arguments += ["--tracker", self.tracker]
         if self.custom_address is not None:
-            words += ["--custom-addr", self.custom_address]
+            arguments += ["--custom-addr", self.custom_address]
         if self.with_token:
-            words += ["--token-file", "token.txt"]
+            arguments += ["--token-file", "token.txt"]
         return (
             "#!/bin/sh\n"
             "# Written by `slipway device add`; `slipway device remove` takes it away.\n"
             'cd "$(dirname "$0")" || exit 1\n'
             "echo $$ >pid\n"
-            f"exec ./slipway-server {shlex.join(words)}\n"
+            f"exec ./slipway-server {shlex.join(arguments)}\n"
         )

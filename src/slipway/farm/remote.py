@@ -53,7 +53,7 @@ class RemoteCommand:
 
     def shown(self, host: Host) -> str:
         """Return the command as a line that could be typed here."""
-        line = shlex.join(["ssh", *host.words(self.script)[1:]])
+        line = shlex.join(["ssh", *host.command(self.script)[1:]])
         return f"{line} <{self.sent_name}" if self.send is not None else line
 
 

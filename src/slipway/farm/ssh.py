@@ -73,7 +73,7 @@ class Host:
         if self.identity is not None and not Path(self.identity).is_file():
             raise ExecutionError(f"--identity {self.identity}: there is no such file")
 
-    def words(self, script: str) -> list[str]:
+    def command(self, script: str) -> list[str]:
         """Return the command that runs a script of ``sh`` there."""
         return [*self._ssh(), "--", self.address, shlex.join(["sh", "-c", script])]
 
@@ -83,10 +83,10 @@ class Host:
         Raises ToolchainError without ``ssh``, RPCConnectionError where there is no way in, and
         DeviceError with what it said when the script fails.
         """
-        words = self.words(script)
+        command = self.command(script)
         try:
             done = subprocess.run(
-                words, input=send or b"", capture_output=True, timeout=COMMAND_S, check=False
+                command, input=send or b"", capture_output=True, timeout=COMMAND_S, check=False
             )
         except subprocess.TimeoutExpired:
             raise RPCTimeoutError(
@@ -102,9 +102,9 @@ class Host:
 
     def network_name(self) -> str:
         """Return its name or address in the network; for an alias that of ~/.ssh/config."""
-        words = [*self._ssh(), "-G", "--", self.address]
+        command = [*self._ssh(), "-G", "--", self.address]
         done = subprocess.run(
-            words, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
         )
         found = re.search(r"^hostname (\S+)$", done.stdout, re.MULTILINE)
         return found[1] if found else self.address.rpartition("@")[2]
@@ -116,24 +116,24 @@ class Host:
                 "ssh is not installed; on Debian or Ubuntu: sudo apt-get install openssh-client"
             )
         # Nobody is asked: a password or a doubt about a host key is an error that says what to do.
-        words = [
+        command = [
             program,
             "-o",
             "BatchMode=yes",
             "-o",
             f"ConnectTimeout={max(1, round(self.timeout_s))}",
         ]
-        words += ["-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3"]
+        command += ["-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3"]
         if self.port is not None:
-            words += ["-p", str(self.port)]
+            command += ["-p", str(self.port)]
         if self.identity is not None:
-            words += ["-i", os.path.abspath(self.identity)]  # noqa: PTH100 - a link stays a link
-        return words
+            command += ["-i", os.path.abspath(self.identity)]  # noqa: PTH100 - a link stays a link
+        return command
 
     def _reason(self, said: str) -> str:
         host = self.address.rpartition("@")[2]
-        for words, meaning in _REASONS:
-            if words in said:
+        for cause, meaning in _REASONS:
+            if cause in said:
                 return f"{self.address}: {meaning.format(address=self.address, host=host)}"
         last = said.splitlines()[-1] if said else "it said nothing"
         return f"{self.address} cannot be reached with ssh: {last}"

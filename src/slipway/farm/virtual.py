@@ -107,25 +107,25 @@ def up(
     what it started when something fails.
     """
     wanted = checked_kinds(kinds)
-    place = folder or farm_folder()
-    old = load(place)
+    root = folder or farm_folder()
+    old = load(root)
     if old is not None:
         if any(process.is_alive for process in old.processes):
             raise ExecutionError(
                 f"a farm runs already, at port {old.port}; `slipway farm down` ends it"
             )
-        down(place)
+        down(root)
     servers = {kind: _built_server(kind) for kind in wanted if kind in KINDS}
-    place.mkdir(parents=True, exist_ok=True)
-    place.chmod(0o700)
-    farm = VirtualFarm(str(place))
+    root.mkdir(parents=True, exist_ok=True)
+    root.chmod(0o700)
+    farm = VirtualFarm(str(root))
     for path in (farm.token_file, farm.admin_file):
         path.touch(mode=0o600)
         path.write_text(secrets.token_hex(16) + "\n", encoding="ascii")
     try:
         for kind in set(wanted) & set(BOARDS):
-            servers[kind] = _built_firmware(kind, place)
-        _write_commands(place, wanted)
+            servers[kind] = _built_firmware(kind, root)
+        _write_commands(root, wanted)
         _start_tracker(farm, port, page)
         for kind in wanted:
             for number in range(each):
@@ -133,7 +133,7 @@ def up(
         _wait_for_devices(farm, {kind: each for kind in wanted})
     except BaseException:
         farm.save()
-        down(place)
+        down(root)
         raise
     farm.devices = {kind: each for kind in wanted}
     farm.save()
@@ -146,13 +146,13 @@ def add(kind: str, folder: Path | None = None) -> VirtualFarm:
     Raises ExecutionError where no farm runs.
     """
     (wanted,) = checked_kinds([kind])
-    place = folder or farm_folder()
-    if load(place) is None:
+    root = folder or farm_folder()
+    if load(root) is None:
         raise ExecutionError("there is no farm; `slipway farm up` starts one")
-    program = _built_server(kind) if kind in KINDS else _built_firmware(kind, place)
-    with (place / "lock").open("w") as lock:
+    program = _built_server(kind) if kind in KINDS else _built_firmware(kind, root)
+    with (root / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two may be added at the same time
-        farm = load(place)
+        farm = load(root)
         if farm is None or not any(process.is_alive for process in farm.processes):
             raise ExecutionError("the farm is down; `slipway farm up` starts it")
         count = farm.devices.get(wanted, 0)
@@ -167,22 +167,22 @@ def _built_server(kind: str) -> Path:
     return native.build_device_server(f"{kind}-linux")
 
 
-def _built_firmware(kind: str, place: Path) -> Path:
-    folder = place / f"firmware-{kind}"
+def _built_firmware(kind: str, root: Path) -> Path:
+    folder = root / f"firmware-{kind}"
     image = folder / "build" / "firmware.elf"
     return image if image.is_file() else build_firmware(find_board(BOARDS[kind]), folder)
 
 
-def _write_commands(place: Path, kinds: Sequence[str]) -> None:
+def _write_commands(root: Path, kinds: Sequence[str]) -> None:
     """Write the page's commands: one more device of each kind."""
     every = list(dict.fromkeys([*kinds, "aarch64"]))
     lines = []
     for kind in every:
-        words = [sys.executable, "-m", "slipway", "farm", "add", kind]
-        run = json.dumps(shlex.join(words))
+        command = [sys.executable, "-m", "slipway", "farm", "add", kind]
+        run = json.dumps(shlex.join(command))
         lines += ["[[command]]", f'name = "Start one more {kind}"', f"run = {run}", "farm = true"]
         lines.append("timeout_s = 300")
-    (place / COMMANDS).write_text("\n".join([*lines, ""]), encoding="utf-8")
+    (root / COMMANDS).write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 def down(folder: Path | None = None) -> int:

@@ -33,6 +33,6 @@ def dequantised(values: Array, scales: Array, zeros: Array, size: int) -> Call |
     if stored is None:
         return None
     rows, name = stored
-    places = const(np.arange(len(rows), dtype=np.int32))
-    made: Call = relay.nn.block_take(const(rows), places, name)
+    positions = const(np.arange(len(rows), dtype=np.int32))
+    made: Call = relay.nn.block_take(const(rows), positions, name)
     return made

@@ -39,14 +39,14 @@ def _pivoted(a: Any, batch: int, size: int, width: int) -> tuple[Any, Any, Any]:
     """
     dtype = a.tensor_type.dtype
     first = relay.reshape(_cut(a, (0, size), (0, 1)), (batch, size))
-    place = relay.argmax(relay.abs(first), 1, dtype="int32")
-    chosen = relay.reshape(relay.one_hot(place, 1.0, 0.0, size, -1, dtype), (batch, size, 1))
+    position = relay.argmax(relay.abs(first), 1, dtype="int32")
+    chosen = relay.reshape(relay.one_hot(position, 1.0, 0.0, size, -1, dtype), (batch, size, 1))
     pivot_row = relay.sum(relay.multiply(chosen, a), 1, keepdims=True)
     # The top row takes the place of the pivot row, which leaves.
     moved = relay.add(a, relay.multiply(chosen, relay.subtract(_cut(a, (0, 1), (0, width)),
                                                                pivot_row)))  # fmt: skip
     below = _cut(moved, (1, size), (0, width)) if size > 1 else None
-    return pivot_row, below, relay.not_equal(place, const(0, "int32"))
+    return pivot_row, below, relay.not_equal(position, const(0, "int32"))
 
 
 def determinant(a: Expr) -> Any:

@@ -32,8 +32,8 @@ def surrounded(
     if not any(map(is_open, padding)):
         return data, tuple(padding)
     widths: list[tuple[int, int]] = [(0, 0)] * data.tensor_type.rank
-    for place, axis in enumerate(axes):
-        widths[axis] = (padding[place], padding[place + len(axes)])
+    for position, axis in enumerate(axes):
+        widths[axis] = (padding[position], padding[position + len(axes)])
     return relay.nn.pad(data, widths, value), (0,) * len(padding)
 
 

@@ -43,12 +43,12 @@ class ReportBook:
 
     survey: bool = False
     entries: list[NodeReport] = field(default_factory=list)
-    _places: dict[Hashable, int] = field(default_factory=dict)
+    _numbers: dict[Hashable, int] = field(default_factory=dict)
 
     def enter(self, name: str, kind: str, status: str, detail: str, key: Hashable = None) -> None:
         """Add a report; of two for one node (one `key`, by default its name) the worse stays."""
         made = NodeReport(name, kind, status, detail)
-        at = self._places.setdefault((name, kind) if key is None else key, len(self.entries))
+        at = self._numbers.setdefault((name, kind) if key is None else key, len(self.entries))
         if at == len(self.entries):
             self.entries.append(made)
         elif STATUSES.index(status) > STATUSES.index(self.entries[at].status):
@@ -75,7 +75,7 @@ class ReportBook:
         """Remove the entries since `mark`, and return those that are problems."""
         later = self.entries[mark:]
         del self.entries[mark:]
-        self._places = {key: at for key, at in self._places.items() if at < mark}
+        self._numbers = {key: at for key, at in self._numbers.items() if at < mark}
         return [entry for entry in later if entry.status == UNSUPPORTED]
 
     @property

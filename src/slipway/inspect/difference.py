@@ -41,11 +41,11 @@ def difference(got: Array, wanted: Array, tolerance: float = TOLERANCE) -> Diffe
     if wanted.dtype.kind == "f":
         finite = np.abs(two[np.isfinite(two)])
         scale, allowed = max(float(finite.max(initial=0.0)), 1e-30), tolerance
-    place = np.unravel_index(int(np.argmax(apart)), apart.shape)
-    error = float(apart[place]) / scale
+    position = np.unravel_index(int(np.argmax(apart)), apart.shape)
+    error = float(apart[position]) / scale
     if error <= allowed:
         return None
-    return Difference(error, tuple(map(int, place)), float(one[place]), float(two[place]))
+    return Difference(error, tuple(map(int, position)), float(one[position]), float(two[position]))
 
 
 def first_difference(

@@ -43,7 +43,7 @@ class Level:
     read: float
     copy: float
 
-    def least_seconds(self, reads: float, writes: float) -> float:
+    def limit_seconds(self, reads: float, writes: float) -> float:
         """Return the shortest time for so many bytes: reading them, or copying the fewer."""
         return max(reads / self.read, 2 * min(reads, writes) / self.copy)
 
@@ -63,7 +63,7 @@ class Limits:
         found = {"FMA": work / self.flops}
         for number, level in enumerate(self.levels, 1):
             reads, writes = sum(traffic.reads[number:]), sum(traffic.writes[number:])
-            seconds = level.least_seconds(reads, writes)
+            seconds = level.limit_seconds(reads, writes)
             found[level.name] = max(found.get(level.name, 0.0), seconds)
         return found
 

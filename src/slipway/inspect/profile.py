@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from slipway.compiler.graph import COPY, NOP
+from slipway.compiler.model_graph import COPY, NOP
 from slipway.inspect.limits import SIZES, Limits, Probes, best_levels
 from slipway.inspect.traffic import Traffic, traffic_of
 from slipway.inspect.units import time_text
@@ -111,8 +111,8 @@ class ModelProfile:
 
     def of_limits(self) -> float:
         """Return the minimum time of all operators together, by their limits, over their time."""
-        least = sum(o.limit_seconds for o in self.operators)
-        return least / self.seconds if self.seconds else 0.0
+        lower_bound = sum(o.limit_seconds for o in self.operators)
+        return lower_bound / self.seconds if self.seconds else 0.0
 
     def share_near(self, share: float = 0.8) -> float:
         """Return the part of the time spent in operators above `share` of their own limit."""

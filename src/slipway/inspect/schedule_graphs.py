@@ -79,9 +79,9 @@ def viz_schedule_tree(
         lines.append(f"  {_stage_id(stage)} [label={label}, shape=none, margin=0]")
         target = "root"
         if stage.attach_type == SCOPE and stage.attach_stage is not None:
-            place = stage.attach_stage
-            at = [a is stage.attach_ivar for a in place.leaf_iter_vars]
-            target = _stage_id(place) + (f":axis{at.index(True)}" if True in at else "")
+            parent = stage.attach_stage
+            at = [a is stage.attach_ivar for a in parent.leaf_iter_vars]
+            target = _stage_id(parent) + (f":axis{at.index(True)}" if True in at else "")
         style = " [style=dashed, label=inline]" if stage.attach_type == INLINE else ""
         lines.append(f"  {_stage_id(stage)}:stage -> {target}{style}")
     return _given("Schedule Tree", lines, show_svg, dot_file_path, output_dot_string)
@@ -133,8 +133,8 @@ def _relation(relation: object) -> tuple[str, tuple[IterVar, ...], tuple[IterVar
     match relation:
         case Split():
             size = relation.factor if relation.factor is not None else relation.nparts
-            word = "factor" if relation.factor is not None else "nparts"
-            return f"Split {word}={size}", (relation.parent,), (relation.outer, relation.inner)
+            parameter = "factor" if relation.factor is not None else "nparts"
+            return f"Split {parameter}={size}", (relation.parent,), (relation.outer, relation.inner)
         case Fuse():
             return "Fuse", (relation.outer, relation.inner), (relation.fused,)
         case Singleton():

@@ -77,8 +77,8 @@ class Buffer(Node):
     def vstore(self, begin: ShapeLike, value: PrimExprLike) -> Any:
         """Return the store of a value, a vector too, that starts at `begin` along the last axis."""
         stored = as_expr(value)
-        place = self.vload(begin, dtypes.with_lanes(self.dtype, dtypes.lanes_of(stored.dtype)))
-        return BUILDERS.BufferStore(self, stored, place.indices)
+        load = self.vload(begin, dtypes.with_lanes(self.dtype, dtypes.lanes_of(stored.dtype)))
+        return BUILDERS.BufferStore(self, stored, load.indices)
 
     def access_ptr(
         self,

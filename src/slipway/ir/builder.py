@@ -59,18 +59,18 @@ class BufferVar:
             )
         return indices
 
-    def _unflattened(self, place: PrimExpr) -> tuple[PrimExpr, ...]:
-        """Return the indices of the element that lies `place` elements after the first."""
-        if place.lanes != 1:
+    def _unflattened(self, offset: PrimExpr) -> tuple[PrimExpr, ...]:
+        """Return the indices of the element that lies `offset` elements after the first."""
+        if offset.lanes != 1:
             raise LoweringError(
                 f"buffer {self.buffer.name!r} has {self.buffer.ndim} dimensions: a vector of "
                 "elements is at that many indices"
             )
         found: list[PrimExpr] = []
         for extent in reversed(self.buffer.shape[1:]):
-            found.append(ops.floormod(place, extent))
-            place = ops.floordiv(place, extent)
-        return (place, *reversed(found))
+            found.append(ops.floormod(offset, extent))
+            offset = ops.floordiv(offset, extent)
+        return (offset, *reversed(found))
 
     def __getitem__(self, index: PrimExprLike | tuple[PrimExprLike, ...]) -> PrimExpr:
         return E.BufferLoad(self.buffer, self._indices(index))

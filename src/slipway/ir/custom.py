@@ -18,7 +18,7 @@ from slipway.errors import LoweringError
 from slipway.ir.expr import Broadcast, Call, PrimExpr, StringImm
 from slipway.ir.intrin import INTRINSICS, Intrinsic
 from slipway.ir.op_attrs import set_op_attr
-from slipway.target.datatype import MINIMA, LeastValue
+from slipway.target.datatype import MINIMA, MinimumValue
 
 Rule = Callable[[Call], Any]
 DEFAULT = "default"  # the kind that stands for all others
@@ -141,7 +141,7 @@ def datatype_minimum(dtype: str) -> PrimExpr:
             f"nobody has said what the least value of {scalar} is: register a function of the "
             f"number of bits with tvm.target.datatype.register_min_func(function, {name!r})"
         )
-    if isinstance(minimum, LeastValue):
+    if isinstance(minimum, MinimumValue):
         function = minimum.functions.name_for(parts.bits, f"the least value of {name}")
         found = Call(scalar, "call_pure_extern", (StringImm(function),))
     else:

@@ -46,8 +46,8 @@ class HardwareIntrinsic:
     `a` are taken in reverse order.  `taps`: `a` is `depth` vectors of `columns` elements, which may
     lie apart, named a0, a1 and so on in the spellings.  `temporaries`: registers that it needs
     beside those of its operands.  `widens_freely`: where `b` is bytes, they take hardly longer
-    than an instruction's on wider ones, which are twice as large.  Elements of `a` below `least_a`,
-    and of `b` below `least_b` or above `most_b` may overflow on the way.
+    than an instruction's on wider ones, which are twice as large.  Elements of `a` below `min_a`,
+    and of `b` below `min_b` or above `most_b` may overflow on the way.
 
     `llvm` is an LLVM intrinsic that takes `flags`, then c, a and b (c last with `sum_last`), with
     `a` repeated for every column and `operand` as the type of a and b.  Where one intrinsic is
@@ -77,8 +77,8 @@ class HardwareIntrinsic:
     taps: bool = False
     temporaries: int = 0
     widens_freely: bool = False
-    least_a: int | None = None
-    least_b: int | None = None
+    min_a: int | None = None
+    min_b: int | None = None
     most_b: int | None = None
 
     @property
@@ -309,7 +309,7 @@ def _smlal_taps(name: str, architectures: tuple[str, ...], n: int) -> HardwareIn
     return HardwareIntrinsic(
         name, bytes_text(n, "" if n == 16 else "llvm.arm.neon.vmulls.v8i16"),
         "arm_neon.h", bytes_in_c(n),
-        architectures, ("neon",), 0, n, 2, "int8", "int8", "int32", taps=True, least_b=-127,
+        architectures, ("neon",), 0, n, 2, "int8", "int8", "int32", taps=True, min_b=-127,
     )  # fmt: skip
 
 
@@ -451,7 +451,7 @@ HARDWARE: dict[str, HardwareIntrinsic] = {
             "_mm256_loadu_si256((const __m256i*)c), _mm256_madd_epi16(_mm256_maddubs_epi16("
             "_mm256_abs_epi8(w), _mm256_sign_epi8(_mm256_set1_epi32(slw_word32(a)), w)), "
             "_mm256_set1_epi16(1))));",
-            _X86, ("avx2",), 0, 8, 4, "int8", "int8", "int32", temporaries=4, least_a=-127,
+            _X86, ("avx2",), 0, 8, 4, "int8", "int8", "int32", temporaries=4, min_a=-127,
         ),
         _taps("x86.taps.vnni", 512, ("avx512vnni", "avx512bw"), "_mm512_dpbusd_epi32"),
         _taps("x86.taps.vnni.256", 256, ("avx512vnni", "avx512vl"), "_mm256_dpbusd_epi32"),

@@ -159,6 +159,8 @@ def leaf_key(value: Any) -> Any:
         return "float", struct.pack("<d", value)
     if hasattr(value, "tobytes") and hasattr(value, "shape"):
         return "array", str(value.dtype), tuple(value.shape), value.tobytes()
+    if isinstance(value, int) and not isinstance(value, bool):
+        return "int", int(value)  # a known dimension in an attribute is its number
     return type(value).__name__, value
 
 
@@ -229,14 +231,14 @@ class _Digest:
 def _field(node: Node, name: str, named: bool = False) -> Any:
     """Return a field of a node, what is a mapping in one order; see `_Digest` for `named`."""
     value: Any = getattr(node, name)
-    place = (node.KIND, name)
-    if place == ("PrimFunc", "attrs"):
+    field = (node.KIND, name)
+    if field == ("PrimFunc", "attrs"):
         kept = (pair for pair in value if named or pair[0] != "global_symbol")
         return tuple(sorted(kept, key=lambda pair: str(pair[0])))
-    if place == ("PrimFunc", "buffer_map"):
+    if field == ("PrimFunc", "buffer_map"):
         order = {id(param): number for number, param in enumerate(node.params)}  # type: ignore[attr-defined]
         return tuple(sorted(value, key=lambda pair: order.get(id(pair[0]), len(order))))
-    if place == ("Block", "annotations"):
+    if field == ("Block", "annotations"):
         return tuple(sorted(value, key=lambda pair: str(pair[0])))
     return value
 

@@ -86,8 +86,10 @@ class GGUFFile:
         for info in found:
             if start + info.offset + info.size > len(self._bytes):
                 self._fail(f"the tensor {info.name!r} of {info.size} bytes", info.offset + start)
-            place = start + info.offset
-            self.tensors[info.name] = TensorInfo(info.name, info.shape, info.kind, place, info.size)
+            absolute = start + info.offset
+            self.tensors[info.name] = TensorInfo(
+                info.name, info.shape, info.kind, absolute, info.size
+            )
 
     def read(self, name: str) -> Matrix | Array:
         """Return a tensor: floats as float32, blocks as they are."""

@@ -35,13 +35,14 @@ def network(
     rows: int,
     quantise: str = "",
     all_logits: bool = False,
+    caches: str = "float32",
 ) -> IRModule:
     """Return the module of a model for `context` positions and at most `rows` tokens at once.
 
-    `quantise` is the format that weights of floats get, "" for none.  The logits are those of the
-    last token, or of all.
+    `quantise` is the format that weights of floats get, "" for none; `caches` is the type that the
+    caches hold.  The logits are those of the last token, or of all.
     """
-    return _Network(config, weights, context, rows, quantise).module(all_logits)
+    return _Network(config, weights, context, rows, quantise, caches).module(all_logits)
 
 
 def rope_tables(rope: Rope, positions: int) -> tuple[Any, Any]:
@@ -62,9 +63,10 @@ def rope_tables(rope: Rope, positions: int) -> tuple[Any, Any]:
 
 class _Network:
     def __init__(
-        self, config: ModelConfig, weights: Weights, context: int, rows: int, quantise: str
-    ) -> None:
-        self.config, self.quantise = config, quantise
+        self, config: ModelConfig, weights: Weights, context: int, rows: int, quantise: str,
+        caches: str,
+    ) -> None:  # fmt: skip
+        self.config, self.quantise, self.kept = config, quantise, caches
         self.weights = weights.renamed(config.names)
         self.slots = cache_slots(context)
         self.count = relay.Dim("n", 1, rows) if rows > 1 else 1
@@ -83,10 +85,12 @@ class _Network:
             keys = relay.var(
                 f"key_cache_{number}",
                 shape=(config.kv_heads, self.slots // BLOCK, config.head_size, BLOCK),
+                dtype=self.kept,
             )
             values = relay.var(
-                f"value_cache_{number}", shape=(config.kv_heads, self.slots, config.head_size)
-            )
+                f"value_cache_{number}", shape=(config.kv_heads, self.slots, config.head_size),
+                dtype=self.kept,
+            )  # fmt: skip
             caches += [keys, values]
             x = self.layer(f"model.layers.{number}.", layer, x, keys, values)
         if not all_logits and not isinstance(self.count, int):
@@ -111,8 +115,8 @@ class _Network:
         """Return the rows of the table of positions for this run's tokens."""
         table = self.weights.matrix("model.embed_positions.weight", self.config.context,
                                     self.config.hidden)  # fmt: skip
-        places = relay.add(self.position, relay.arange(0, self.count, 1, "int32"))
-        return relay.take(relay.const(table.data), places, axis=0)
+        positions = relay.add(self.position, relay.arange(0, self.count, 1, "int32"))
+        return relay.take(relay.const(table.data), positions, axis=0)
 
     def embedded(self, matrix: Matrix, tokens: Expr) -> Any:
         if matrix.format:
@@ -172,20 +176,20 @@ class _Network:
         config, hidden = self.config, self.config.hidden
         before = x if config.norms_after else self.norm(x, prefix + "input_layernorm", hidden)
         mixed = self.attention(prefix + "self_attn.", layer, before, keys, values)
-        behind = prefix + "post_attention_layernorm"
+        norm_after = prefix + "post_attention_layernorm"
         if config.parallel:
-            if f"{behind}.weight" in self.weights:  # both read x, each through its own norm
-                before = self.norm(x, behind, hidden)
+            if f"{norm_after}.weight" in self.weights:  # both read x, each through its own norm
+                before = self.norm(x, norm_after, hidden)
             return self.added(x, mixed + self.feed_forward(prefix + "mlp.", before))
         if config.sandwich or config.norms_after:
-            x = self.added(x, self.norm(mixed, behind, hidden))
+            x = self.added(x, self.norm(mixed, norm_after, hidden))
             before = x
             if config.sandwich:
                 before = self.norm(x, prefix + "pre_feedforward_layernorm", hidden)
             made = self.feed_forward(prefix + "mlp.", before)
             return self.added(x, self.norm(made, prefix + "post_feedforward_layernorm", hidden))
         x = self.added(x, mixed)
-        return self.added(x, self.feed_forward(prefix + "mlp.", self.norm(x, behind, hidden)))
+        return self.added(x, self.feed_forward(prefix + "mlp.", self.norm(x, norm_after, hidden)))
 
     def added(self, x: Expr, more: Expr) -> Any:
         return relay.add(x, self.scaled(more, self.config.residual_scale))

@@ -23,19 +23,19 @@ def weights_of_folder(folder: Path) -> Weights:
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise ModelError(f"{folder} has no *.safetensors files with weights")
-    place: dict[str, Any] = {}
+    file_of: dict[str, Any] = {}
     for file in files:
         try:
             opened: Any = safe_open(str(file), framework="np")
-            place.update(dict.fromkeys(opened.keys(), opened))
+            file_of.update(dict.fromkeys(opened.keys(), opened))
         except (SafetensorError, OSError, ValueError) as error:
             raise ModelError(f"{file} is no safetensors file, or is damaged: {error}") from None
 
     def read(name: str) -> Array:
-        part = place[name].get_slice(name)
+        part = file_of[name].get_slice(name)
         kind = part.get_dtype()
         if kind not in ("F32", "F16", "BF16", "F64"):
             raise ModelError(f"the weight {name!r} of {folder} is of the type {kind}, not floats")
-        return np.asarray(place[name].get_tensor(name)).astype(np.float32)
+        return np.asarray(file_of[name].get_tensor(name)).astype(np.float32)
 
-    return Weights(list(place), read)
+    return Weights(list(file_of), read)

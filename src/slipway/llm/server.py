@@ -147,9 +147,9 @@ def _plain(message: Any) -> dict[str, str]:
     return {"role": message["role"], "content": content}
 
 
-def _whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ArgumentValueError(f"'{name}' must be a whole number of at least {least}")
+def _whole(name: str, value: Any, minimum: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise ArgumentValueError(f"'{name}' must be a whole number of at least {minimum}")
     return value
 
 

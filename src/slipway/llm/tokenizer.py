@@ -140,8 +140,8 @@ class Tokenizer:
 
 def tokenizer_of_folder(folder: Path) -> Tokenizer | None:
     """Return the tokenizer of a transformers folder, None where it has none."""
-    place = folder / "tokenizer.json"
-    if not place.exists():
+    file = folder / "tokenizer.json"
+    if not file.exists():
         return None
     more: dict[str, Any] = {}
     settings = folder / "tokenizer_config.json"
@@ -159,7 +159,7 @@ def tokenizer_of_folder(folder: Path) -> Tokenizer | None:
     apart = folder / "chat_template.jinja"
     if apart.exists():
         template = apart.read_text(encoding="utf-8")
-    made = Tokenizer.of_file(place, str(template))
+    made = Tokenizer.of_file(file, str(template))
     for name in ("bos_token", "eos_token", "unk_token", "pad_token"):
         value = more.get(name)
         value = value.get("content") if isinstance(value, dict) else value

@@ -152,12 +152,12 @@ def tune_relay(
         max_trials_per_task=max_trials_per_task or TuneConfig.max_trials_per_task,
         max_trials_global=max_trials_global,
     )
-    places = None if isinstance(builder, str) else builder
-    if places is None and isinstance(num_tuning_cores, int):
-        places = LocalBuilder(num_tuning_cores)
+    builders = None if isinstance(builder, str) else builder
+    if builders is None and isinstance(num_tuning_cores, int):
+        builders = LocalBuilder(num_tuning_cores)
     return _searched(
-        mod, target, config, params, work_dir, None if isinstance(runner, str) else runner, places,
-        None if isinstance(database, str) else database, seed,
+        mod, target, config, params, work_dir, None if isinstance(runner, str) else runner,
+        builders, None if isinstance(database, str) else database, seed,
         _context(3, None, disabled_pass, instruments),
     )  # fmt: skip
 
@@ -208,7 +208,7 @@ def _searched(
 ) -> JSONDatabase:
     """Search in a PassContext, as `tune_tvm` says."""
     module = mod if isinstance(mod, IRModule) else IRModule.from_expr(mod)
-    places = builder.builder if isinstance(builder, LocalBuilder) else builder
+    builders = builder.builder if isinstance(builder, LocalBuilder) else builder
     found = database if database is not None else JSONDatabase(work_dir=work_dir)
     limit = (config or TuneConfig()).budget()
     with context, ExitStack() as stages:
@@ -220,7 +220,7 @@ def _searched(
 
         tune_model(
             module, compile_target(target), params, runner or LocalRunner(), found, limit, _tell,
-            begun=kernels_begin, seed=seed or 0, builder=places,
+            begun=kernels_begin, seed=seed or 0, builder=builders,
         )  # fmt: skip
     return found
 

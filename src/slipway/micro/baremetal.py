@@ -151,8 +151,10 @@ class BaremetalHandler(server.ProjectAPIHandler):
         (project_dir / "README.md").write_text(
             project_readme(self.platform, metadata, {"board": board.name}, board.title + ".")
         )
-        places = pool_attributes(metadata, board)
-        (project_dir / "Makefile").write_text(makefile(board, project_dir, kind, options, places))
+        attributes = pool_attributes(metadata, board)
+        (project_dir / "Makefile").write_text(
+            makefile(board, project_dir, kind, options, attributes)
+        )
         (project_dir / "project.json").write_text(
             json.dumps({"board": f"{board.name}.toml", "options": options}, indent=2)
         )
@@ -298,8 +300,8 @@ def _words(section: str, name: str, words: Sequence[int]) -> str:
     if not words:
         return ""
     listed = ", ".join(f"{word:#010x}u" for word in words)
-    place = f'__attribute__((section("{section}"), used))'
-    return f"{place} static const uint32_t {name}[] = {{{listed}}};"
+    attribute = f'__attribute__((section("{section}"), used))'
+    return f"{attribute} static const uint32_t {name}[] = {{{listed}}};"
 
 
 def checked_boot_block(words: Sequence[int]) -> list[int]:
@@ -395,9 +397,9 @@ clean:
 
 
 def makefile(
-    board: Board, project: Path, kind: str, options: dict[str, Any], places: Sequence[str] = ()
+    board: Board, project: Path, kind: str, options: dict[str, Any], definitions: Sequence[str] = ()
 ) -> str:
-    """Return the project's Makefile; `places` are definitions that place the model's constants."""
+    """Return the project's Makefile; `definitions` place the model's constants."""
     sources = [f"board/{name}" for name in _board_sources(board, kind)]
     generated = sorted((project / "model" / "codegen" / "host" / "src").glob("*.c"))
     sources += [str(path.relative_to(project)) for path in generated]
@@ -408,7 +410,7 @@ def makefile(
         sources += [f"crt/src/{name}.c" for name in SESSION_SOURCES]
     objects = sorted((project / "model" / "codegen" / "host" / "lib").glob("*.o"))
     extra = [f"-D{d}" for d in (options.get("compile_definitions") or "").split()]
-    extra += [f"-D{place}" for place in places]
+    extra += [f"-D{definition}" for definition in definitions]
     if options.get("warning_as_error"):
         extra.append("-Werror")
     return _MAKEFILE.format(

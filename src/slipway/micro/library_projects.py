@@ -84,14 +84,14 @@ class LibraryHandler(server.ProjectAPIHandler):
             self.folder / "microtvm_api_server.py", project_dir / "microtvm_api_server.py"
         )
         name = str(model["model_name"])
-        words = {"@NAME@": name, "@HEADER@": f"tvmgen_{name}.h", **self.words(options)}
+        values = {"@NAME@": name, "@HEADER@": f"tvmgen_{name}.h", **self.values(options)}
         for path in sorted((self.folder / "files").rglob("*")):
             if path.is_file():
                 text = path.read_text(encoding="utf-8")
-                for word, value in words.items():
+                for word, value in values.items():
                     text = text.replace(word, value)
-                place = str(path.relative_to(self.folder / "files")).replace("@NAME@", name)
-                target = project_dir / place
+                relative = str(path.relative_to(self.folder / "files")).replace("@NAME@", name)
+                target = project_dir / relative
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(text, encoding="utf-8")
         (project_dir / "project_options.txt").write_text(
@@ -101,8 +101,8 @@ class LibraryHandler(server.ProjectAPIHandler):
         (project_dir / "README.md").write_text(readme, encoding="utf-8")
         self.finish(project_dir, model, options)
 
-    def words(self, options: dict[str, Any]) -> dict[str, str]:
-        """Return further words of the template's files, and what stands for them."""
+    def values(self, options: dict[str, Any]) -> dict[str, str]:
+        """Return further names in the template's files, and what stands for them."""
         return {}
 
     def named(self, options: dict[str, Any]) -> dict[str, str]:
@@ -188,7 +188,7 @@ class ZephyrHandler(LibraryHandler):
         )
         return [*defaults, west, base, _heap_option()]
 
-    def words(self, options: dict[str, Any]) -> dict[str, str]:
+    def values(self, options: dict[str, Any]) -> dict[str, str]:
         """Return the application's sources: a program of its own, or sessions with a host."""
         driven = "src/main_rpc.c src/heap.c src/program.c src/board_zephyr.c"
         return {"@MAIN@": driven if _is_driven(options) else "src/main.c"}
@@ -292,8 +292,8 @@ class ArduinoHandler(LibraryHandler):
         )
         (source / "model_config.h").write_text(text)
         if _is_driven(options):
-            words = (self.folder / "host_driven.ino").read_text()
-            sketch.write_text(words.replace("@NAME@", str(model["model_name"])))
+            text = (self.folder / "host_driven.ino").read_text()
+            sketch.write_text(text.replace("@NAME@", str(model["model_name"])))
             self._add_session(project_dir, source, model, options)
 
     def _add_session(

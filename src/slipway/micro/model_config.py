@@ -77,24 +77,24 @@ def _memory(
                 macros.append(f"#define {own} ({base} + {offset})")
             else:
                 memory.append(f"static uint8_t {own}[{info['size']}] attribute;")
-    words = [] if placed else ["in", "out"]
+    arguments = [] if placed else ["in", "out"]
     if interface.get("caller_pools"):
         pools = metadata["memory_plan"]["pools"]
         for pool in pools:
-            place = _memory_of(board, pool["name"])
-            section = f', section(".slipway.pool.{place}")' if place else ""
+            part = _memory_of(board, pool["name"])
+            section = f', section(".slipway.pool.{part}")' if part else ""
             memory.append(
                 f"static uint8_t model_pool_{pool['name']}[{max(1, pool['size_bytes'])}] "
                 f"__attribute__((aligned(16){section}));"
             )
         members = ", ".join(f"model_pool_{pool['name']}" for pool in pools)
         memory.append(f"static struct {prefix}_workspace_pools model_pools = {{{members}}};")
-        words.append("&model_pools")
+        arguments.append("&model_pools")
     unused = "(void)(in), (void)(out), " if placed else ""
     return [
         f"#define MODEL_MEMORY(attribute) {' '.join(memory)}",
         *macros,
-        f"#define MODEL_CALL(in, out) ({unused}{prefix}_run({', '.join(words)}))",
+        f"#define MODEL_CALL(in, out) ({unused}{prefix}_run({', '.join(arguments)}))",
     ]
 
 

@@ -69,6 +69,6 @@ def run_tool(command: Sequence[str], purpose: str, timeout_s: float = 600.0) -> 
                 ) from None
             raise
     if process.returncode != 0:
-        words = (errors.strip() or output.strip())[-4000:]
-        raise ToolchainError(f"{purpose} failed ({shlex.join(command)}):\n{words}")
+        message = (errors.strip() or output.strip())[-4000:]
+        raise ToolchainError(f"{purpose} failed ({shlex.join(command)}):\n{message}")
     return output

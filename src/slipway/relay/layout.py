@@ -55,10 +55,10 @@ class Layout:
         """Return the place in memory order of (letter, 0) and of each block (letter, 1), ..."""
         seen: dict[str, int] = {}
         found = {}
-        for place, axis in enumerate(self.axes):
+        for position, axis in enumerate(self.axes):
             depth = seen.get(axis.letter, 0) + 1 if axis.block else 0
             seen[axis.letter] = max(depth, seen.get(axis.letter, 0))
-            found[axis.letter, depth] = place
+            found[axis.letter, depth] = position
         return found
 
     def whole_shape(self, shape: Sequence[int]) -> dict[str, int]:
@@ -122,9 +122,9 @@ def transform_array(array: np.ndarray[Any, Any], source: str, target: str) -> An
     """Move a NumPy array from one layout to another."""
     src, dst = parse_layout(source), parse_layout(target)
     whole = src.whole_shape(array.shape)
-    places = src.positions()
+    indices = src.positions()
     order = [
-        places[letter, depth]
+        indices[letter, depth]
         for letter in dst.letters
         for depth in range(len(src.blocks_of(letter)) + 1)
     ]

@@ -13,7 +13,7 @@ from slipway.errors import TypeInferenceError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir.visit import substitute
-from slipway.relay.dims import SymbolDim, at, dim_of, least, told_by, usual
+from slipway.relay.dims import SymbolDim, at, dim_of, lower_bound, told_by, usual
 from slipway.relay.expr import Call, Expr, Function, Op, Var
 from slipway.relay.op_registry import Attrs
 from slipway.relay.types import TensorType, TupleType, Type, flatten
@@ -60,7 +60,7 @@ def divided_sizes(function: Function) -> bool:
 
 
 def _own_sizes(function: Function) -> Function:
-    every = _border(function)
+    every = _outer_extents(function)
     dims = list(dict.fromkeys(d for d in every if isinstance(d, SymbolDim)))
     own = {d.formula for d in dims if isinstance(d.formula, E.Var)}
     table: dict[SymbolDim, Any] = {}
@@ -86,7 +86,7 @@ def _own_sizes(function: Function) -> Function:
     return _with_sizes(function, fresh)
 
 
-def _border(function: Function) -> list[Any]:
+def _outer_extents(function: Function) -> list[Any]:
     """Return the extents of what a function takes and gives."""
     types = [t for p in function.params for t in flatten(p.checked_type)]
     types += flatten(function.body.checked_type)
@@ -104,7 +104,7 @@ def _untold(function: Function, told: Callable[[Any], E.Var | None]) -> list[E.V
 
     `told` says which size an axis tells.
     """
-    known = {told(extent) for extent in _border(function)}
+    known = {told(extent) for extent in _outer_extents(function)}
     inner = [
         extent
         for expr in post_order(function.body, into_functions=False)
@@ -113,7 +113,10 @@ def _untold(function: Function, told: Callable[[Any], E.Var | None]) -> list[E.V
         for extent in type_.shape
     ]
     variables = dict.fromkeys(
-        v for d in (*_border(function), *inner) if isinstance(d, SymbolDim) for v in d.variables
+        v
+        for d in (*_outer_extents(function), *inner)
+        if isinstance(d, SymbolDim)
+        for v in d.variables
     )
     return [v for v in variables if v not in known]
 
@@ -141,7 +144,7 @@ def _of_bases(dim: SymbolDim, bases: list[tuple[SymbolDim, SymbolDim]]) -> Any:
     for base, size in bases:
         if set(base.variables) != set(dim.variables):
             continue
-        ends = [{v: end(SymbolDim(v)) for v in dim.variables} for end in (least, usual)]
+        ends = [{v: end(SymbolDim(v)) for v in dim.variables} for end in (lower_bound, usual)]
         (b0, d0), (b1, d1) = ((at(base, sizes), at(dim, sizes)) for sizes in ends)
         if b0 == b1 or (d1 - d0) % (b1 - b0):
             continue

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from slipway.compiler.aot.factory import AotExecutorFactoryModule
-from slipway.compiler.graph import GraphNode, ModelGraph
 from slipway.compiler.memory_plan import Plan
 from slipway.compiler.model_factory import ModelFactory
+from slipway.compiler.model_graph import GraphNode, ModelGraph
 from slipway.compiler.open_sizes import open_sizes
 from slipway.inspect.coverage import kernel_schedules
 from slipway.inspect.profile import operators_text
@@ -108,13 +108,13 @@ def layer_of(factory: ModelFactory, plan: Plan, number: int, node: GraphNode) ->
 
 def bytes_in_use(plan: Plan, step: int) -> int:
     """Return the bytes of the arena that hold something in a step; what two tensors share, once."""
-    places = sorted(
+    ranges = sorted(
         (plan.pool_index(i), offset, offset + block.size_bytes)
         for i, (block, offset) in enumerate(zip(plan.blocks, plan.offsets, strict=True))
         if block.first <= step <= block.last
     )
     used, reached = 0, (-1, 0)
-    for pool, start, end in places:
+    for pool, start, end in ranges:
         begin = max(start, reached[1]) if pool == reached[0] else start
         used += max(0, end - begin)
         reached = (pool, max(end, begin))

@@ -18,7 +18,7 @@ from slipway.deploy.tensors import Array, specs_of
 from slipway.errors import ExecutionError
 from slipway.inspect.profile import open_artifact, operators_text
 from slipway.report.collect import now, port_text, sizes_of, versions
-from slipway.report.place import Place
+from slipway.report.loaded import LoadedArtifact
 from slipway.report.real_values import real_outputs, shared_inputs
 from slipway.runtime.artifact import Artifact
 from slipway.runtime.graph.graph_format import GraphTables
@@ -229,10 +229,10 @@ def kernel_text(kernel: ComparedKernel | None) -> str:
 
 
 def compare(
-    a: Path, b: Path, names: tuple[str, str], places: tuple[Place | str, Place | str],
-    tolerance: float = TOLERANCE,
+    a: Path, b: Path, names: tuple[str, str],
+    artifacts: tuple[LoadedArtifact | str, LoadedArtifact | str], tolerance: float = TOLERANCE,
 ) -> Comparison:  # fmt: skip
-    """Return how two exported models differ; a place that is a text says why one cannot run.
+    """Return how two exported models differ; an artifact that is a text says why one cannot run.
 
     Both get the same values, quantised for a model that takes integers.  `tolerance` is the share
     of A's largest value that B's outputs may be off.
@@ -241,9 +241,9 @@ def compare(
     found.changes = changes_of(found.a.kernels, found.b.kernels)
     found.same = same_parts(a, b)
     sides = (found.a, found.b)
-    for side, place in zip(sides, places, strict=True):
-        if isinstance(place, str):
-            side.why_not_run = f"{side.name} did not run: {place}"
+    for side, loaded in zip(sides, artifacts, strict=True):
+        if isinstance(loaded, str):
+            side.why_not_run = f"{side.name} did not run: {loaded}"
             found.notes.append(side.why_not_run)
     said = [open_artifact(path).metadata for path in (a, b)]
     shared = shared_inputs(said[0]["inputs"], said[1]["inputs"])
@@ -254,38 +254,38 @@ def compare(
     else:
         can_compare = True
     running, results = [], []
-    for side, place, inputs in zip(sides, places, shared, strict=True):
-        if isinstance(place, Place):
-            running.append((side, place))
-            results.append(_outputs(place, inputs))
+    for side, loaded, inputs in zip(sides, artifacts, shared, strict=True):
+        if isinstance(loaded, LoadedArtifact):
+            running.append((side, loaded))
+            results.append(_outputs(loaded, inputs))
     _measure(running)
     if len(running) == 2 and can_compare:
         _add_numbers(found, results, (said[0]["outputs"], said[1]["outputs"]), tolerance)
     return found
 
 
-def _outputs(place: Place, inputs: Mapping[str, Any]) -> list[Array]:
+def _outputs(loaded: LoadedArtifact, inputs: Mapping[str, Any]) -> list[Array]:
     for name, value in inputs.items():
-        place.executor.set_input(name, np.asarray(value, order="C"))
-    place.executor.run()
-    count = place.executor.get_num_outputs()
-    return [np.array(place.executor.get_output(i).numpy()) for i in range(count)]
+        loaded.executor.set_input(name, np.asarray(value, order="C"))
+    loaded.executor.run()
+    count = loaded.executor.get_num_outputs()
+    return [np.array(loaded.executor.get_output(i).numpy()) for i in range(count)]
 
 
-def _measure(running: Sequence[tuple[Side, Place]]) -> None:
+def _measure(running: Sequence[tuple[Side, LoadedArtifact]]) -> None:
     """Time all of them, round by round, each as long in a round."""
     counts = []
-    for _, place in running:
-        once = place.executor.benchmark(place.devices.main, number=1, repeat=3)
+    for _, loaded in running:
+        once = loaded.executor.benchmark(loaded.devices.main, number=1, repeat=3)
         counts.append(max(1, int(RUNS_A_ROUND_S / max(once.median, 1e-9))))
     for number in range(ROUNDS):
         order = list(zip(running, counts, strict=True))
-        for (side, place), count in order if number % 2 else order[::-1]:
-            timing = place.executor.benchmark(place.devices.main, number=count, repeat=1)
+        for (side, loaded), count in order if number % 2 else order[::-1]:
+            timing = loaded.executor.benchmark(loaded.devices.main, number=count, repeat=1)
             side.seconds.append(float(timing.results[0]))
     for number in range(LAYER_ROUNDS):
-        for side, place in running if number % 2 else running[::-1]:
-            measured = place.executor.profile(number=max(1, ROUNDS // 2), repeat=1)
+        for side, loaded in running if number % 2 else running[::-1]:
+            measured = loaded.executor.profile(number=max(1, ROUNDS // 2), repeat=1)
             times = [seconds for _, kernel, seconds in measured if kernel != "__nop"]
             for kernel, seconds in zip(side.kernels, times, strict=True):
                 kernel.seconds = min(kernel.seconds or seconds, seconds)

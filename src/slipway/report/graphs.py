@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from slipway.compiler.graph import COPY, NOP, ModelGraph, TensorRef
+from slipway.compiler.model_graph import COPY, NOP, ModelGraph, TensorRef
 from slipway.inspect.profile import operators_text
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
@@ -61,16 +61,16 @@ def graph_before(module: IRModule, params: Mapping[str, Any]) -> list[DrawnNode]
 def graph_after(graph: ModelGraph) -> list[DrawnNode]:
     """Return the kernel calls in their order; reshapes in place and copies are looked through."""
     nodes: list[DrawnNode] = []
-    place: dict[int, int] = {}
+    index_of: dict[int, int] = {}
     layer = 0
     for number, node in enumerate(graph.nodes):
         if node.name in graph.params and not node.function:
             continue
-        inputs = tuple(dict.fromkeys(place[r.node] for r in node.inputs if r.node in place))
+        inputs = tuple(dict.fromkeys(index_of[r.node] for r in node.inputs if r.node in index_of))
         if node.function in (NOP, COPY):
-            place[number] = inputs[0] if inputs else place.get(number, 0)
+            index_of[number] = inputs[0] if inputs else index_of.get(number, 0)
             continue
-        place[number] = len(nodes)
+        index_of[number] = len(nodes)
         types = types_text(node.types)
         if not node.function:
             nodes.append(DrawnNode(node.name, "input", (), types))
@@ -81,9 +81,9 @@ def graph_after(graph: ModelGraph) -> list[DrawnNode]:
         layer += 1
     names = graph.output_names or ("output",) * len(graph.outputs)
     for name, ref in zip(names, graph.outputs, strict=False):
-        if ref.node in place:
+        if ref.node in index_of:
             nodes.append(
-                DrawnNode(name, "output", (place[ref.node],), types_text([graph.type_of(ref)]))
+                DrawnNode(name, "output", (index_of[ref.node],), types_text([graph.type_of(ref)]))
             )
     return nodes
 

@@ -21,8 +21,8 @@ from slipway.inspect.profile import profile_model
 from slipway.report.boards import add_boards
 from slipway.report.collect import collect
 from slipway.report.data import Report
+from slipway.report.loaded import LoadedArtifact, why_not_here, why_not_there
 from slipway.report.measure import add_agreement, add_numbers, add_times
-from slipway.report.place import Place, why_not_here, why_not_there
 from slipway.rpc.client import RPCSession
 
 RUNS = 5
@@ -38,6 +38,7 @@ def make_report(
     where: str = "this machine",
     source: Any = None,
     constants: Mapping[str, Any] | None = None,
+    signature: str | None = None,
     inputs: Mapping[str, Any] | None = None,
     numbers: bool = True,
     limits: bool = True,
@@ -55,7 +56,7 @@ def make_report(
         its exported file, which is run; None for a microcontroller's.
     session, where
         the device to run it on, and what to call it; without one this machine, where it can.
-    source, constants
+    source, constants, signature
         what it was compiled from, as `deploy.reference.reference_of` takes them.
     inputs
         by name; what is not given is random.
@@ -83,38 +84,40 @@ def make_report(
     if session is not None and (hindrance := why_not_there(artifact, session)):
         report.notes.append(f"Nothing was measured: {hindrance}")
         return report
-    place = Place(artifact, session, where)
+    loaded = LoadedArtifact(artifact, session, where)
     report.where = where
     specs = specs_of(factory.metadata["inputs"])
     arrays = {**random_inputs(specs, seed=0), **(inputs or {})}
-    _run(report, factory, place, arrays, limits, quiet)
+    _run(report, factory, loaded, arrays, limits, quiet)
     if numbers:
         with step(f"Comparing {len(report.layers)} kernels with their references", quiet):
-            call = place.devices.caller(place.library, factory.graph.kernel_devices)
+            call = loaded.devices.caller(loaded.library, factory.graph.kernel_devices)
             add_numbers(report, factory, arrays, call, TOLERANCE)
-    _compare(report, factory, place, arrays, source, constants or {})
+    _compare(report, factory, loaded, arrays, source, constants or {}, signature)
     return report
 
 
 def _run(
-    report: Report, factory: ModelFactory, place: Place, arrays: Mapping[str, Any], limits: bool,
-    quiet: bool,
+    report: Report, factory: ModelFactory, loaded: LoadedArtifact,
+    arrays: Mapping[str, Any], limits: bool, quiet: bool,
 ) -> None:  # fmt: skip
-    executor = place.executor
+    executor = loaded.executor
     for name, value in arrays.items():
         executor.set_input(name, np.asarray(value, order="C"))
     start = time.perf_counter()
     executor.run()
     executor.get_output(0)
     number = max(1, min(10, int(SECONDS_A_SERIES / max(time.perf_counter() - start, 1e-9))))
-    with step(f"Timing it on {place.name}", quiet):
-        timing = executor.benchmark(place.devices.main, number=1, repeat=max(RUNS, number))
+    with step(f"Timing it on {loaded.name}", quiet):
+        timing = executor.benchmark(loaded.devices.main, number=1, repeat=max(RUNS, number))
         report.run_seconds = [float(value) for value in timing.results]
     probes = None
-    if limits and place.devices.is_processor:
+    if limits and loaded.devices.is_processor:
         try:
             with step("Preparing to measure the device's limits", quiet):
-                probes = Probes(factory.target, place.devices.main, place.load_built, place.threads)
+                probes = Probes(
+                    factory.target, loaded.devices.main, loaded.load_built, loaded.threads
+                )
         except SlipwayError as error:
             report.notes.append(f"The device's limits were not measured: {error}")
     with step("Timing each layer", quiet):
@@ -125,8 +128,9 @@ def _run(
 
 
 def _compare(
-    report: Report, factory: ModelFactory, place: Place, arrays: Mapping[str, Any], source: Any,
-    constants: Mapping[str, Any],
+    report: Report, factory: ModelFactory, loaded: LoadedArtifact,
+    arrays: Mapping[str, Any], source: Any, constants: Mapping[str, Any],
+    signature: str | None,
 ) -> None:  # fmt: skip
     if source is None:
         report.notes.append(
@@ -135,14 +139,14 @@ def _compare(
         )
         return
     try:
-        reference, run = reference_of(source, constants)
+        reference, run = reference_of(source, constants, signature)
     except ExecutionError as error:
         report.notes.append(f"The whole model was not compared: {error}")
         return
     names = [port["name"] for port in factory.metadata["outputs"]]
     wanted = dict(zip(names, (np.asarray(value) for value in run(arrays)), strict=True))
     for name, value in arrays.items():
-        place.executor.set_input(name, np.asarray(value, order="C"))
-    place.executor.run()
-    got = {n: np.array(place.executor.get_output(i).numpy()) for i, n in enumerate(names)}
+        loaded.executor.set_input(name, np.asarray(value, order="C"))
+    loaded.executor.run()
+    got = {n: np.array(loaded.executor.get_output(i).numpy()) for i, n in enumerate(names)}
     add_agreement(report, agreement_of(got, wanted, reference, TOLERANCE))

@@ -23,7 +23,7 @@ def html_of(report: Report) -> str:
         # Inside <script>, the only text that ends it is "</"; "<!--" changes how it is read.
         "DATA": report.to_json().replace("<", "\\u003c"),
     }
-    return re.sub("@([A-Z]+)@", lambda place: parts[place[1]], text)
+    return re.sub("@([A-Z]+)@", lambda found: parts[found[1]], text)
 
 
 def write_page(report: Report, path: str | Path) -> Path:

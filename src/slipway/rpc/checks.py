@@ -21,9 +21,9 @@ def seconds(value: float, what: str, nothing: str = "") -> float:
     number = float(value)
     if math.isfinite(number) and 0 <= number <= LONGEST_S and (nothing or number):
         return number
-    least = f"0 ({nothing})" if nothing else "more than 0"
+    bound = f"0 ({nothing})" if nothing else "more than 0"
     raise ArgumentValueError(
-        f"{what}={value!r} is no time that can be kept: give seconds, {least} to {LONGEST_S:.0f}."
+        f"{what}={value!r} is no time that can be kept: give seconds, {bound} to {LONGEST_S:.0f}."
     )
 
 

@@ -28,8 +28,9 @@ from slipway.rpc.connections.greeting import (
     serving,
 )
 from slipway.rpc.connections.reception import GREETING_TIMEOUT_S, Guest, Streams, receive_guests
+from slipway.rpc.farm.devices import FarmDevice, Grant
 from slipway.rpc.farm.journal import SAMPLE_S
-from slipway.rpc.farm.state import Farm, FarmDevice, Grant
+from slipway.rpc.farm.state import Farm
 from slipway.rpc.farm.store import Store
 from slipway.rpc.farm.view import classic_summary, take_sample, why_not
 from slipway.rpc.log import tell
@@ -173,8 +174,8 @@ class TrackerServer:
         link = _Link(self.farm, writer)
         send(writer, Code.RETURN, number, b"")
         held = lease or "unknown" if flags & REGISTER_BUSY else ""
-        place = hello.name if flags & REGISTER_PROXIED else ""
-        device = self.farm.add(hello.key, address, port, hello.name, link, held, place)
+        proxied = hello.name if flags & REGISTER_PROXIED else ""
+        device = self.farm.add(hello.key, address, port, hello.name, link, held, proxied)
         link.device = device
         reason = "its connection broke"
         try:
@@ -224,8 +225,8 @@ class TrackerServer:
             else:
                 send(writer, Code.ERROR, number, error_payload(*problem))
         else:
-            words = "a tracker does not know this request"
-            send(writer, Code.ERROR, number, error_payload(Failure.UNSUPPORTED, words))
+            message = "a tracker does not know this request"
+            send(writer, Code.ERROR, number, error_payload(Failure.UNSUPPORTED, message))
 
     def _administrate(
         self, code: int, payload: bytes, is_admin: bool
@@ -284,8 +285,8 @@ def _text(payload: bytes, at: int, size: int) -> str:
     text = raw.decode("utf-8", "surrogateescape")
     ends = len(raw) == size and payload[at + size : at + size + 1] == b"\0"
     if not ends or size > NAME_MAX_BYTES or not text.isprintable():
-        words = f"a text in a request is at most {NAME_MAX_BYTES} bytes of printable UTF-8"
-        raise Refused(Failure.ARGUMENT, words)
+        message = f"a text in a request is at most {NAME_MAX_BYTES} bytes of printable UTF-8"
+        raise Refused(Failure.ARGUMENT, message)
     return text
 
 
@@ -296,8 +297,8 @@ def _text_value(text: str) -> bytes:
 
 def _lease_payload(lease: str, reason: str = "") -> bytes:
     """ASSIGN and REVOKE: u32 size, u32 reason_size, lease, NUL, reason, NUL."""
-    raw, words = lease.encode(), reason.encode()
-    return struct.pack("<II", len(raw), len(words)) + raw + b"\0" + words + b"\0"
+    raw, message = lease.encode(), reason.encode()
+    return struct.pack("<II", len(raw), len(message)) + raw + b"\0" + message + b"\0"
 
 
 def _read_idle(payload: bytes) -> tuple[str, str]:

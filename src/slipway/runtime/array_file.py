@@ -18,7 +18,7 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-LEAST_BYTES = 1 << 20
+MIN_BYTES = 1 << 20
 _CHUNK = 1 << 20
 _OFFSET = ctypes.c_long  # off_t
 _FAILED = ctypes.c_void_p(-1).value  # MAP_FAILED
@@ -26,7 +26,7 @@ _FAILED = ctypes.c_void_p(-1).value  # MAP_FAILED
 
 def in_file(array: Array) -> Array:
     """Return an array of the same values that lies in a file, where it is large enough."""
-    if array.nbytes < LEAST_BYTES or array.dtype.hasobject or _mapping(array) is not None:
+    if array.nbytes < MIN_BYTES or array.dtype.hasobject or _mapping(array) is not None:
         return array
     near = np.asarray(array, order="C")
     with suppress(OSError), tempfile.TemporaryFile(prefix="slipway-") as file:

@@ -139,9 +139,9 @@ _FOREIGN = (
 
 def _what_it_is(content: bytes) -> str:
     """Say what a file that is no library for Linux is, and what to do with it."""
-    for magic, words in _FOREIGN:
+    for magic, meaning in _FOREIGN:
         if content[:4] == magic:
-            return words
+            return meaning
     return f"is not an ELF shared library. {_AGAIN}"
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _LIST_MAGIC = 0xF7E58D4F05049CB7
 _TENSOR_MAGIC = 0xDD5E40F096B4A13F
 _MAX_NDIM = 16
-_LEAST_NAME, _LEAST_TENSOR = 8, 40  # bytes that the shortest of each takes
+_MIN_NAME, _MIN_TENSOR = 8, 40  # bytes that the shortest of each takes
 
 
 def save_param_dict(params: Mapping[str, Any]) -> bytearray:
@@ -111,7 +111,7 @@ def read_params(data: bytes | bytearray | memoryview) -> dict[str, npt.NDArray[A
     magic, _, count = reader.unpack("<QQQ")
     if magic != _LIST_MAGIC:
         raise _damaged("they do not begin as parameters do")
-    reader.need(count, _LEAST_NAME + _LEAST_TENSOR)
+    reader.need(count, _MIN_NAME + _MIN_TENSOR)
     names: list[str] = []
     for _ in range(count):
         (length,) = reader.unpack("<Q")

@@ -178,9 +178,9 @@ class PipelineModule:
         for source, index, target, key in self.wiring.links:
             if source == number:
                 frame.given[target][key] = output(index)
-        for place, (source, index) in enumerate(self.wiring.outputs):
+        for position, (source, index) in enumerate(self.wiring.outputs):
             if source == number:
-                frame.results[place] = output(index)
+                frame.results[position] = output(index)
 
     def get_output(self, synchronize: bool = True, sleep_interval: float = 0.001) -> list[Any]:
         """Return the outputs of the oldest run that was not asked for yet.

@@ -91,8 +91,8 @@ class _List(list[Any]):
     def __getitem__(self, index: Any) -> Any:
         picked = index if isinstance(index, tuple) else (index,)
         found: Any = super().__getitem__(_known(picked[0]))
-        for place in picked[1:]:
-            found = found[place]
+        for position in picked[1:]:
+            found = found[position]
         return _List(found) if type(found) in (list, tuple) else found
 
 
@@ -153,7 +153,7 @@ class _Reader:
             **{name: getattr(M, name) for name in _MATH if hasattr(M, name)},
             **{name: functools.partial(_cast, name) for name in _CASTS},
             "output_tensor": self.output_tensor, "allocate": self.allocate, "len": len,
-            "max": _largest, "min": _least, "ceil_div": _ceil_div,
+            "max": _largest, "min": _minimum, "ceil_div": _ceil_div,
             "likely": lambda condition: self.ib.likely(condition), "max_num_threads": lambda *_: 1,
         }  # fmt: skip
         self.outputs: list[_Array] = []
@@ -412,7 +412,7 @@ def _largest(*values: Any) -> Any:
     return functools.reduce(ops.maximum, map(ops.as_expr, values))
 
 
-def _least(*values: Any) -> Any:
+def _minimum(*values: Any) -> Any:
     return functools.reduce(ops.minimum, map(ops.as_expr, values))
 
 

@@ -146,9 +146,9 @@ def build(
     function = lower(sch, [*inputs, *outputs], name=name)
     writer = _Writer()
     params, made = [], []
-    for place, var in enumerate(function.params):
+    for position, var in enumerate(function.params):
         buffer = function.buffer_of(var)
-        if place < len(inputs):
+        if position < len(inputs):
             params.append(writer.name(var if buffer is None else buffer))
         elif buffer is not None:
             made.append(buffer)

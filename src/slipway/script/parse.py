@@ -166,10 +166,10 @@ class _Reader:
     def statements(self, nodes: list[ast.stmt]) -> S.Stmt:
         """Return statements in order; what stands for the rest of its block wraps what follows."""
         parts: list[S.Stmt] = []
-        for place, node in enumerate(nodes):
+        for position, node in enumerate(nodes):
             wrapper = self._wrapper(node)
             if wrapper is not None:
-                return S.seq([*parts, wrapper(self.statements(nodes[place + 1 :]))])
+                return S.seq([*parts, wrapper(self.statements(nodes[position + 1 :]))])
             parts.append(self.statement(node))
         return S.seq(parts)
 
@@ -321,7 +321,7 @@ class _Reader:
         picked = self.value(target.slice)
         indices = tuple(map(ops.as_expr, picked if isinstance(picked, tuple) else (picked,)))
         if isinstance(buffer, Part):
-            indices = buffer.place(indices)
+            indices = buffer.indices_of(indices)
             buffer = buffer.buffer
         if len(indices) != buffer.ndim:
             raise self.error(target, f"buffer {buffer.name!r} has {buffer.ndim} dimensions, but is "
@@ -375,10 +375,10 @@ class _Reader:
 
     def _preflattened(self, node: ast.Expr, flat: Buffer, shape: Any, dtype: str) -> None:
         """Let the caller's tensor of a parameter have a shape of its own."""
-        for place, (param, buffer) in enumerate(self.buffer_map):
+        for position, (param, buffer) in enumerate(self.buffer_map):
             if buffer is flat:
                 given = flat.replace(shape=tuple(map(ops.as_extent, shape)), dtype=dtype)
-                self.buffer_map[place] = (param, given)
+                self.buffer_map[position] = (param, given)
                 return
         raise self.error(node, f"{flat.name!r} is no parameter that a tensor is passed for")
 

@@ -51,7 +51,7 @@ class Part:
         """Return a pointer to the part's first element, for a call."""
         return self.seen.access_ptr(mode, **options)
 
-    def place(self, indices: Sequence[PrimExprLike]) -> tuple[PrimExpr, ...]:
+    def indices_of(self, indices: Sequence[PrimExprLike]) -> tuple[PrimExpr, ...]:
         """Return where an element of the part is in its buffer."""
         picked = [ops.as_expr(i) for i in indices]
         if len(picked) != self.seen.ndim:
@@ -65,7 +65,7 @@ class Part:
 
     def __getitem__(self, indices: Any) -> BufferLoad:
         picked = indices if isinstance(indices, tuple) else (indices,)
-        return BufferLoad(self.buffer, self.place(picked))
+        return BufferLoad(self.buffer, self.indices_of(picked))
 
 
 def part_of(

@@ -126,10 +126,11 @@ def _check_register_bits(triple: Triple, cpu: str, mattr: tuple[str, ...]) -> No
     own, other = ("32bit", "64bit") if triple.pointer_bits == 32 else ("64bit", "32bit")
     if other in cpus.resolve_features("riscv", start, mattr):
         named = start and other in cpus.resolve_features("riscv", start, ())
-        word = "-mcpu" if named else "-mattr"
+        option = "-mcpu" if named else "-mattr"
         raise TargetError(
-            f"{f'-mcpu={start}' if named else word} is of {other.removesuffix('bit')} bits, and "
-            f"{triple.text} of {own.removesuffix('bit')}. Choose another {word} or another -mtriple"
+            f"{f'-mcpu={start}' if named else option} is of {other.removesuffix('bit')} bits, and "
+            f"{triple.text} of {own.removesuffix('bit')}. Choose another {option} or another "
+            "-mtriple"
         )
 
 

@@ -72,10 +72,10 @@ def find_cuda_path() -> str:
     """Return the folder of the CUDA toolkit: CUDA_PATH, beside nvcc, or /usr/local/cuda."""
     named = os.environ.get("CUDA_PATH")
     nvcc = shutil.which("nvcc")
-    places = [named, Path(nvcc).parent.parent if nvcc else None, "/usr/local/cuda"]
-    for place in places:
-        if place and Path(place).is_dir():
-            return str(place)
+    folders = [named, Path(nvcc).parent.parent if nvcc else None, "/usr/local/cuda"]
+    for folder in folders:
+        if folder and Path(folder).is_dir():
+            return str(folder)
     raise ToolchainError(
         "there is no CUDA toolkit: CUDA_PATH is not set, and no nvcc is on the path"
     )

@@ -40,7 +40,7 @@ class CFunctions:
 
 
 @dataclass(frozen=True)
-class LeastValue:
+class MinimumValue:
     """The C functions that give a type's least finite value."""
 
     functions: CFunctions
@@ -48,7 +48,7 @@ class LeastValue:
 
 
 Lowering = Callable[..., Any] | CFunctions
-Minimum = Callable[[int], Any] | LeastValue
+Minimum = Callable[[int], Any] | MinimumValue
 # (target kind, operation, intrinsic or "", type of the result, of a Cast's operand or "")
 LoweringKey = tuple[str, str, str, str, str]
 LOWERINGS: dict[LoweringKey, Lowering] = {}
@@ -115,9 +115,9 @@ def create_lower_func(extern_func_map: Mapping[Any, str]) -> CFunctions:
     return CFunctions(dict(extern_func_map))
 
 
-def create_min_lower_func(extern_func_map: Mapping[int, str], type_name: str) -> LeastValue:
+def create_min_lower_func(extern_func_map: Mapping[int, str], type_name: str) -> MinimumValue:
     """Return what `register_min_func` takes to call a C function without arguments."""
-    return LeastValue(CFunctions(dict(extern_func_map)), type_name)
+    return MinimumValue(CFunctions(dict(extern_func_map)), type_name)
 
 
 def lower_ite(ite_op: Node) -> Node:

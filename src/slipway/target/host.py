@@ -75,8 +75,8 @@ def _key(packages: Path) -> str:
     text = _CPUINFO.read_text(errors="replace")
     lines = {line for line in text.splitlines() if not line.startswith(_CHANGING)}
     versions = sorted(path.name for path in packages.glob("llvmlite-*-info"))
-    words = [*sorted(lines), platform.release(), platform.machine(), *versions]
-    return hashlib.sha256("\n".join(words).encode()).hexdigest()[:32]
+    parts = [*sorted(lines), platform.release(), platform.machine(), *versions]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
 def _asked(packages: Path) -> tuple[str, dict[str, bool]] | None:

@@ -45,8 +45,10 @@ def arm_cpu(model: str = "unknown", options: str | Sequence[str] | None = None) 
     """Return the target of an ARM device ("rasp4b64", "rk3399", ...); raises TargetError."""
     if model != "unknown" and model not in _ARM_MODELS:
         raise TargetError(f"unknown ARM model {model!r}.{did_you_mean(model, _ARM_MODELS)}")
-    words = _ARM_MODELS.get(model, "-mtriple=aarch64-linux-gnu")
-    return Target(f"llvm -keys=arm_cpu,cpu -device=arm_cpu -model={model} {words}{_extra(options)}")
+    processor = _ARM_MODELS.get(model, "-mtriple=aarch64-linux-gnu")
+    return Target(
+        f"llvm -keys=arm_cpu,cpu -device=arm_cpu -model={model} {processor}{_extra(options)}"
+    )
 
 
 def riscv_cpu(model: str = "sifive-u54", options: str | Sequence[str] | None = None) -> Target:
@@ -102,9 +104,9 @@ def vta(model: str = "unknown", options: str | Sequence[str] | None = None) -> T
 def hexagon(cpu_ver: str = "v68", hvx: int | None = None, **options: Any) -> Target:
     """Return the Hexagon target of DSP version `cpu_ver`; `hvx`: bytes of a vector (0, 64, 128)."""
     bytes_ = 128 if hvx is None else hvx
-    words = f" -mattr=+hvx{cpu_ver},+hvx-length{bytes_}b" if bytes_ else " -mattr=-hvx"
+    vectors = f" -mattr=+hvx{cpu_ver},+hvx-length{bytes_}b" if bytes_ else " -mattr=-hvx"
     extra = "".join(f" -{name.replace('_', '-')}={value}" for name, value in options.items())
-    return Target(f"hexagon -mcpu=hexagon{cpu_ver}{words}{extra}")
+    return Target(f"hexagon -mcpu=hexagon{cpu_ver}{vectors}{extra}")
 
 
 MODELS.update(

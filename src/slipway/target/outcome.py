@@ -19,13 +19,8 @@ MEANINGS = {
     OBJECT: ".o and .a; linking them is up to you",
     NOTHING: "known as the description of a device; there is no code generator for it",
 }
-_SERVED = (
-    "x86_64",
-    "aarch64",
-    "arm",
-    "riscv64",
-    "hexagon",
-)  # with Linux or Android: toolchain/zig.py
+# With Linux or Android; an unknown system is linked as Linux: toolchain/zig_target.py.
+_SERVED = ("x86_64", "aarch64", "arm", "riscv64", "hexagon")
 
 
 def outcome_of(target: Target) -> str:
@@ -45,4 +40,4 @@ def outcome_of(target: Target) -> str:
         return OBJECT
     if triple.object_format != "elf" or triple.arch not in _SERVED:
         return FIRMWARE if triple.is_bare and target.kind.name == "c" else UNSERVED
-    return LIBRARY if triple.system in ("linux", "android") else FIRMWARE
+    return LIBRARY if triple.system in ("linux", "android", "unknown") else FIRMWARE

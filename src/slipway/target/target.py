@@ -16,6 +16,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
@@ -209,7 +210,11 @@ class Target(TargetForms):
     def parsed_triple(self) -> Triple:
         """The resolved triple taken apart."""
         if self.mtriple:
-            return parse_triple(self._arm_triple(self.mtriple))
+            given = parse_triple(self._arm_triple(self.mtriple))
+            is_open = given.table == "arm" and given.system == "unknown"
+            if is_open and "mclass" in cpus.resolve_features("arm", self.mcpu, ()):
+                return replace(given, system="none")
+            return given
         if not self.kind.is_cpu:
             return parse_triple(self.host.triple if self.host is not None else host_triple())
         host = parse_triple(host_triple())

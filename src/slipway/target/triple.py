@@ -40,6 +40,11 @@ _REFUSED = (
 )
 _SYSTEMS = ("linux", "android", "darwin", "macos", "macosx", "ios", "windows", "win32", "wasi",
             "emscripten", "none", "unknown", "freebsd", "cuda", "amdhsa")  # fmt: skip
+# Processors that run programs of an operating system: where a triple names none, it is unknown, as
+# for LLVM and clang, and they are bare metal where "none", "elf" or "eabi" says so.
+_APPLICATION = ("x86_64", "x86", "aarch64", "arm", "riscv64", "hexagon")
+_BARE = r"none|elf|eabi(hf)?"
+_MICROCONTROLLER = r"(thumb|arm)v(6-?s?-?m|7e?-?m|8(\.1)?-?m)"
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,10 @@ class Triple:
 
     @property
     def is_bare(self) -> bool:
-        """Whether it is a processor without an operating system: a microcontroller, no page."""
+        """Whether it is a processor without an operating system: a microcontroller, no page.
+
+        Not where no word says so ("unknown"): aarch64 alone is an application processor.
+        """
         return self.system == "none" and not self.is_page
 
     @property
@@ -127,8 +135,11 @@ def parse_triple(text: str) -> Triple:
     system = next(
         (s for w in words[1:] for s in _SYSTEMS if re.fullmatch(s + r"[0-9.]*", w)
          and s not in ("none", "unknown")),
-        "none",
+        "",
     )  # fmt: skip
+    if not system:
+        bare = any(re.fullmatch(_BARE, w) for w in words[1:]) or re.match(_MICROCONTROLLER, text)
+        system = "none" if bare or arch not in _APPLICATION else "unknown"
     environment = words[-1] if len(words) > 2 and words[-1] not in _SYSTEMS else ""
     if "android" in environment:
         system = "android"

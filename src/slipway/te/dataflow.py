@@ -138,7 +138,7 @@ def cache_write(sch: Schedule, tensor: Tensor | Sequence[Tensor], scope: str) ->
     here: tuple[PrimExpr, ...] = tuple(a.var for a in op.axis)
     if stage.relations:
         layout = Relayout(stage)
-        axes, inside, here = layout.axes, layout.inside, layout.place
+        axes, inside, here = layout.axes, layout.inside, layout.positions
     body = tuple(replace_nodes(b, inside) for b in op.body)
     cache_op = ComputeOp(f"{op.name}.{scope}", axes, body, op.tag, op.attrs)
     copies = tuple(ProducerLoad(cache_op.output(i), here) for i in range(op.num_outputs))
@@ -172,15 +172,15 @@ def rfactor(sch: Schedule, tensor: Tensor, axis: IterVar, factor_axis: int = 0) 
             f"cannot rfactor stage {stage.name!r} after compute_at; call rfactor first"
         )
     ndim = len(op.axis)
-    place = factor_axis if factor_axis >= 0 else ndim + 1 + factor_axis
-    if not 0 <= place <= ndim:
+    at = factor_axis if factor_axis >= 0 else ndim + 1 + factor_axis
+    if not 0 <= at <= ndim:
         raise ScheduleError(
             f"rfactor of stage {stage.name!r}: factor_axis {factor_axis} is outside "
             f"[{-ndim - 1}, {ndim}]"
         )
     number = len(stage.axes_ever)
-    factored, partial_axis = _factored_op(stage, op, axis, place)
-    fresh = _reducing_op(op, factored, partial_axis, place)
+    factored, partial_axis = _factored_op(stage, op, axis, at)
+    fresh = _reducing_op(op, factored, partial_axis, at)
     position = sch.stages.index(stage)
     sch.log(stage, "rfactor", (sch.tensor_key(tensor), axis, factor_axis))
     replaced: dict[Tensor, Tensor] = {}
@@ -193,7 +193,7 @@ def rfactor(sch: Schedule, tensor: Tensor, axis: IterVar, factor_axis: int = 0) 
 
 
 def _factored_op(
-    stage: Stage, op: ComputeOp, axis: IterVar, place: int
+    stage: Stage, op: ComputeOp, axis: IterVar, position: int
 ) -> tuple[ComputeOp, IterVar]:
     """The operation of partial results, and the data axis that stands for `axis`."""
     an = Analyzer()
@@ -207,7 +207,7 @@ def _factored_op(
     partial = IterVar(Range.of(extent), Var(axis.name, reduced[axis].var.dtype), "data")
     # Loop variables of the stage become the factored operation's own axes.
     values: dict[Atom, Linear] = {}
-    rest: list[IterVar] = []
+    reduce_axes: list[IterVar] = []
     for loop_axis, loop in reduced.items():
         if loop_axis is axis:
             target = partial
@@ -215,7 +215,7 @@ def _factored_op(
             target = IterVar(
                 Range.of(an.to_expr(loop.extent)), Var(loop_axis.name, loop.var.dtype), "reduce"
             )
-            rest.append(target)
+            reduce_axes.append(target)
         if loop.atom is not None:
             values[loop.atom] = Linear({an.var_atom(target.var): 1}, 0, target.dtype)
     mapping: dict[Any, PrimExpr] = {a.var: new.var for a, new in zip(op.axis, data, strict=True)}
@@ -237,11 +237,11 @@ def _factored_op(
                 Select(new, s, identity)
                 for s, identity in zip(sources, first.combiner.identity, strict=True)
             )
-    axes = (*data[:place], partial, *data[place:])
+    axes = (*data[:position], partial, *data[position:])
     body: tuple[PrimExpr, ...]
-    if rest:
+    if reduce_axes:
         body = tuple(
-            Reduce(first.combiner, sources, tuple(rest), condition, b.value_index)  # type: ignore[attr-defined]
+            Reduce(first.combiner, sources, tuple(reduce_axes), condition, b.value_index)  # type: ignore[attr-defined]
             for b in op.body
         )
     else:
@@ -261,11 +261,11 @@ def _is_idempotent(combiner: CommReducer) -> bool:
     return all(isinstance(result, Max | Min) for result in combiner.result)
 
 
-def _reducing_op(op: ComputeOp, factored: ComputeOp, partial: IterVar, place: int) -> ComputeOp:
+def _reducing_op(op: ComputeOp, factored: ComputeOp, partial: IterVar, position: int) -> ComputeOp:
     """The original operation, as a reduction of the partial results."""
     axis = IterVar(partial.dom, Var(partial.name + ".v", partial.dtype), "reduce")
     here = [a.var for a in op.axis]
-    indices = (*here[:place], axis.var, *here[place:])
+    indices = (*here[:position], axis.var, *here[position:])
     first: Reduce = op.body[0]  # type: ignore[assignment]
     sources = tuple(ProducerLoad(t, indices) for t in factored.outputs)
     body = tuple(

@@ -181,15 +181,15 @@ class LoopNest:
                 fused, inner = offsets[relation.fused], extents[relation.inner]
                 if inner.is_const:
                     quotient = an.floordiv(fused, inner.const)
-                    rest = an.floormod(fused, inner.const)
+                    remainder = an.floormod(fused, inner.const)
                 else:
                     top = an.to_expr(fused)
                     size = an.to_expr(self._counted_in(inner, fused.dtype))
                     quotient = an.linear(E.FloorDiv(top, size))
-                    rest = an.linear(E.FloorMod(top, size))
+                    remainder = an.linear(E.FloorMod(top, size))
                 # Below a * b, what is divided by b is below a, though few proofs find it.
                 self.fused |= {relation.outer, relation.inner}
-                for axis, value in ((relation.outer, quotient), (relation.inner, rest)):
+                for axis, value in ((relation.outer, quotient), (relation.inner, remainder)):
                     own = self.dtype(axis)  # wider than a fused axis of few steps may be
                     is_cast = own == "int64" or relation.fused in self.wide
                     offsets[axis] = self._counted_in(value, own) if is_cast else value

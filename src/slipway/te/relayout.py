@@ -19,7 +19,7 @@ class Relayout:
     """The layout that the loops of a stage give its result.
 
     `axes` are new axes, one per data loop in the order of the loops; `inside` maps the operation's
-    axis variables to expressions of them; `place` are the positions of the loops in terms of the
+    axis variables to expressions of them; `positions` are those of the loops in terms of the
     operation's axes.
     """
 
@@ -44,7 +44,7 @@ class Relayout:
         self.axes = tuple(
             IterVar(Range.of(extents[a]), Var(f"{a.name}.c", a.dtype), "data") for a in leaves
         )
-        self.place = tuple(down[a] for a in leaves)
+        self.positions = tuple(down[a] for a in leaves)
         up: dict[IterVar, Any] = {a: n.var for a, n in zip(leaves, self.axes, strict=True)}
         for relation in reversed(stage.relations):
             if isinstance(relation, Split):

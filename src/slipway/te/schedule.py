@@ -95,9 +95,9 @@ class Schedule:
     def _plain(self, stage: Stage | None, value: object) -> Any:
         if isinstance(value, IterVar):
             for owner in ([stage] if stage is not None else []) + self.stages:
-                for place, axis in enumerate(owner.axes_ever):
+                for position, axis in enumerate(owner.axes_ever):
                     if axis is value:
-                        return ["axis", owner.number, place]
+                        return ["axis", owner.number, position]
             return ["thread", value.thread_tag]
         if isinstance(value, Stage):
             return ["stage", value.number]

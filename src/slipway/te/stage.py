@@ -267,14 +267,14 @@ class Stage:
         axes = (
             list(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else list(args)
         )
-        places = [self._leaf(axis, "reorder") for axis in axes]
-        if len(set(places)) != len(places):
+        positions = [self._leaf(axis, "reorder") for axis in axes]
+        if len(set(positions)) != len(positions):
             double = next(a.name for i, a in enumerate(axes) if a in axes[:i])
             raise ScheduleError(
                 f"cannot reorder stage {self.name!r}: axis {double!r} is named twice"
             )
-        for place, axis in zip(sorted(places), axes, strict=True):
-            self.leaf_iter_vars[place] = axis
+        for position, axis in zip(sorted(positions), axes, strict=True):
+            self.leaf_iter_vars[position] = axis
         self._log("reorder", *axes)
 
     def tile(
@@ -372,11 +372,11 @@ class Stage:
             return
         self._leaf(var, "add a pragma to")
         if pragma_type not in PRAGMAS:
-            words = f"pragma {pragma_type!r} (axis {var.name!r} of stage {self.name!r})"
+            subject = f"pragma {pragma_type!r} (axis {var.name!r} of stage {self.name!r})"
             near = did_you_mean(pragma_type, PRAGMAS)
             if near:
-                raise ScheduleError(f"there is no {words}.{near} Known: {', '.join(PRAGMAS)}")
-            warnings.warn(f"{words} means nothing here and is left out. Known: "
+                raise ScheduleError(f"there is no {subject}.{near} Known: {', '.join(PRAGMAS)}")
+            warnings.warn(f"{subject} means nothing here and is left out. Known: "
                           f"{', '.join(PRAGMAS)}", UserWarning, stacklevel=2)  # fmt: skip
         if pragma_type in IMPORTS:
             pragma_value = _text_of(pragma_value, pragma_type)
@@ -408,9 +408,9 @@ class Stage:
                 f"cannot prefetch from {tensor.name!r} in stage {self.name!r}: it has "
                 f"{len(tensor.shape)} axes, got {len(indices)} indices"
             )
-        places = tuple(ops.as_expr(i) for i in indices)
+        exprs = tuple(ops.as_expr(i) for i in indices)
         axes = {axis.var: axis for axis in self.op.root_iter_vars}
-        used = {node for place in places for node in walk(place) if isinstance(node, Var)}
+        used = {node for position in exprs for node in walk(position) if isinstance(node, Var)}
         if strange := sorted(v.name for v in used - axes.keys()):
             raise ScheduleError(
                 f"cannot prefetch from {tensor.name!r} in stage {self.name!r} at variable "
@@ -418,9 +418,9 @@ class Stage:
                 f"{', '.join(repr(a.name) for a in axes.values())}"
             )
         mark = self.attr(var)
-        mark.prefetch_at = (*mark.prefetch_at, (tensor, places))
+        mark.prefetch_at = (*mark.prefetch_at, (tensor, exprs))
         named = [v for v in axes if v in used]
-        text = save_json((places, tuple(named)))
+        text = save_json((exprs, tuple(named)))
         key = self.schedule.tensor_key(tensor)
         self._log("prefetch_at", key, var, text, *(axes[v] for v in named))
 

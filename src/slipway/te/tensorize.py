@@ -274,8 +274,8 @@ class _Tensorized:
             mapping[declared.elem_offset] = index
         factor = declared.offset_factor
         if factor > 1:
-            step, rest = an.linear(index).modular()
-            if (step % factor or rest % factor) if step else rest % factor:
+            step, remainder = an.linear(index).modular()
+            if (step % factor or remainder % factor) if step else remainder % factor:
                 raise self.fail(
                     f"buffer {declared.name!r} needs an offset divisible by {factor}, but it is "
                     f"{index}"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from slipway.ir.buffer import Buffer
     from slipway.te.tensor import Tensor
 
-Place = Callable[[int], Sequence[int]]
+TileIndices = Callable[[int], Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Operand:
     `step` indices of `axis` lie between two rows.
     """
 
-    first: Place
+    first: TileIndices
     axis: int
     step: int = 1
 

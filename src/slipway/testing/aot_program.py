@@ -36,8 +36,8 @@ def program_text(
     includes = [f'#include "{name}"' for name in runner.includes]
     attribute = ""
     if linkage is not None:
-        place = f'section("{linkage.section}"), aligned({linkage.alignment})'
-        attribute = f"__attribute__(({place})) "
+        attributes = f'section("{linkage.section}"), aligned({linkage.alignment})'
+        attribute = f"__attribute__(({attributes})) "
     data, calls, checks = [], [], []
     for compiled in models:
         factory, model = compiled.executor_factory, compiled.model
@@ -141,7 +141,7 @@ def _c_call(
     prefix: str, factory: Any, program: Any, model: Any, runner: Any, use_workspace_io: bool
 ) -> list[str]:
     """Return C that fills the structs of the interface, and calls it."""
-    lines, words = [], []
+    lines, arguments = [], []
     if not use_workspace_io:  # else the runner's prologue has mapped them
         for side, ports, what, names in (
             ("inputs", program.inputs, "input_data", list(model.inputs)),
@@ -153,12 +153,12 @@ def _c_call(
                 name = by_word.get(port.c_name, names[number] if number < len(names) else "")
                 members.append(f".{port.c_name} = {prefix}_{what}_{_word(name)}")
             lines.append(f"  struct {prefix}_{side} {prefix}_{side} = {{{', '.join(members)}}};")
-            words.append(f"&{prefix}_{side}")
+            arguments.append(f"&{prefix}_{side}")
     if factory.workspace_memory_pools is not None:
-        words.append(f"&{prefix}_workspace_pools")
+        arguments.append(f"&{prefix}_workspace_pools")
         if not use_workspace_io:
             lines += _pools(prefix, program, runner)
-    return [*lines, *_status(f"{prefix}_run({', '.join(words)})", prefix)]
+    return [*lines, *_status(f"{prefix}_run({', '.join(arguments)})", prefix)]
 
 
 def _pools(prefix: str, program: Any, runner: Any) -> list[str]:

@@ -25,12 +25,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a test the values of its correlated parameters, and the targets that run here."""
     groups: dict[int, list[tuple[str, Correlated]]] = {}
     for name, definitions in metafunc.definition._fixtureinfo.name2fixturedefs.items():
-        place = getattr(definitions[-1].func, "correlated", None)
-        if isinstance(place, Correlated):
-            groups.setdefault(id(place.value_sets), []).append((name, place))
+        parameter = getattr(definitions[-1].func, "correlated", None)
+        if isinstance(parameter, Correlated):
+            groups.setdefault(id(parameter.value_sets), []).append((name, parameter))
     for members in groups.values():
         first = members[0][1]
-        cases = [tuple(values[place.index] for _, place in members) for values in first.value_sets]
+        cases = [
+            tuple(values[parameter.index] for _, parameter in members)
+            for values in first.value_sets
+        ]
         metafunc.parametrize([name for name, _ in members], cases, ids=first.ids, indirect=True)
     if "target" in metafunc.fixturenames and not (
         "target" in metafunc.definition._fixtureinfo.name2fixturedefs

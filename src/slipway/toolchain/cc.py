@@ -112,8 +112,8 @@ def run_compiler(cc: str | None, arguments: Sequence[str], cwd: PathLike | None 
     done = subprocess.run([compiler, *arguments], capture_output=True, text=True, cwd=cwd)
     if done.returncode != 0:
         command = shlex.join([Path(compiler).name, *arguments])
-        words = (done.stderr or done.stdout).strip()
-        raise ToolchainError(f"{command} failed with exit code {done.returncode}:\n{words}")
+        message = (done.stderr or done.stdout).strip()
+        raise ToolchainError(f"{command} failed with exit code {done.returncode}:\n{message}")
 
 
 def listed(objects: OneOrMore) -> list[str]:

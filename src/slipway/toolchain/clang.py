@@ -51,11 +51,11 @@ def create_llvm(
             else:
                 raise ToolchainError(f"create_llvm: there is no source file {source}")
             made = Path(folder) / f"made{number}.ll"
-            words = [*_FLAGS, *(options or ()), "-o", str(made), str(path)]
+            command = [*_FLAGS, *(options or ()), "-o", str(made), str(path)]
             if cc is not None:
-                run_compiler(cc, words)
+                run_compiler(cc, command)
             else:
-                run_zig(["c++", *words], purpose="compiling to LLVM IR")
+                run_zig(["c++", *command], purpose="compiling to LLVM IR")
             texts.append(made.read_text())
     if len(texts) > 1:
         raise ToolchainError("create_llvm takes one source at a time: import each by itself")

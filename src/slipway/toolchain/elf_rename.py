@@ -28,10 +28,10 @@ def rename_symbols(data: bytes, renamed: Callable[[str], str], name: str = "an o
                 struct.pack_into("<I", out, table.at + index * entry_bytes, len(strings))
                 strings += wanted.encode() + b"\0"
         out += bytes(-len(out) % 8)
-        place = (len(out), len(strings))
+        names = (len(out), len(strings))
         if elf.is_64:
-            struct.pack_into("<QQ", out, table.strings_header_at + 24, *place)
+            struct.pack_into("<QQ", out, table.strings_header_at + 24, *names)
         else:
-            struct.pack_into("<II", out, table.strings_header_at + 16, *place)
+            struct.pack_into("<II", out, table.strings_header_at + 16, *names)
         out += strings
     return bytes(out)

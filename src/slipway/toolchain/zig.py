@@ -66,10 +66,10 @@ def run_zig(arguments: Sequence[str], *, purpose: str, cwd: Path | None = None) 
         command, capture_output=True, text=True, cwd=cwd, check=False, env=_environment()
     )
     if done.returncode != 0:
-        words = (done.stderr or done.stdout).strip()
+        message = (done.stderr or done.stdout).strip()
         shown = shlex.join(["zig", *arguments[:6]]) + (" ..." if len(arguments) > 6 else "")
         raise ToolchainError(
-            f"{purpose} failed: `{shown}` ended with {_ending(done.returncode)}:\n{words}"
+            f"{purpose} failed: `{shown}` ended with {_ending(done.returncode)}:\n{message}"
         )
     return done.stdout + done.stderr
 

@@ -37,9 +37,12 @@ def zig_triple(target: Target) -> str:
     """Return Zig's spelling of the target's triple."""
     triple = target.parsed_triple
     arch = {"arm": "thumb" if triple.is_thumb else "arm"}.get(triple.arch, triple.arch)
-    system = {"none": "freestanding", "android": "linux", "darwin": "macos"}.get(
-        triple.system, triple.system
-    )
+    system = {
+        "none": "freestanding",
+        "android": "linux",
+        "unknown": "linux",
+        "darwin": "macos",
+    }.get(triple.system, triple.system)
     if arch in ("arm", "thumb"):
         abi = "eabihf" if triple.is_hard_float else "eabi"
         return f"{arch}-{system}-{abi if system == 'freestanding' else 'musl' + abi}"

@@ -61,13 +61,13 @@ def tensordot(a: Tensor, b: Tensor, axes: Any = 2) -> Tensor:
         what = f"tensordot of {a.shape} and {b.shape} over dimensions {x} and {y}"
         check_equal(what, a.shape[x], b.shape[y])
     over = [reduce_axis((0, a.shape[x]), f"k{x}") for x, _ in pairs]
-    rest_a = [x for x in range(a.ndim) if x not in [p[0] for p in pairs]]
-    rest_b = [y for y in range(b.ndim) if y not in [p[1] for p in pairs]]
+    free_a = [x for x in range(a.ndim) if x not in [p[0] for p in pairs]]
+    free_b = [y for y in range(b.ndim) if y not in [p[1] for p in pairs]]
 
     def element(*i: PrimExpr) -> Any:
         of_a, of_b = (
-            dict(zip(rest_a, i, strict=False)),
-            dict(zip(rest_b, i[len(rest_a) :], strict=True)),
+            dict(zip(free_a, i, strict=False)),
+            dict(zip(free_b, i[len(free_a) :], strict=True)),
         )
         for (x, y), axis in zip(pairs, over, strict=True):
             of_a[x] = of_b[y] = axis.var
@@ -76,5 +76,5 @@ def tensordot(a: Tensor, b: Tensor, axes: Any = 2) -> Tensor:
         )
         return te_sum(product, axis=over) if over else product
 
-    shape = (*(a.shape[x] for x in rest_a), *(b.shape[y] for y in rest_b))
+    shape = (*(a.shape[x] for x in free_a), *(b.shape[y] for y in free_b))
     return compute(shape, element, "tensordot")  # type: ignore[no-any-return]

@@ -40,19 +40,19 @@ def _reduced(
     shape = tuple(ops.const(1) if a in axes else x.shape[a] for a in kept)
 
     def element(*i: PrimExpr) -> Any:
-        place: list[Any] = [None] * x.ndim
+        indices: list[Any] = [None] * x.ndim
         for a, index in zip(kept, i, strict=False):
-            place[a] = index
+            indices[a] = index
         for a, k in zip(axes, over, strict=True):
-            place[a] = k.var
-        return function(place, over)
+            indices[a] = k.var
+        return function(indices, over)
 
     return compute(shape, element, name, tag)
 
 
 def _simple(name: str, reducer: Callable[..., Any]) -> Callable[..., Tensor]:
     def apply(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
-        function = lambda place, over: reducer(data(*place), axis=over)  # noqa: E731
+        function = lambda indices, over: reducer(data(*indices), axis=over)  # noqa: E731
         return _reduced(data, axis, keepdims, name, function)  # type: ignore[no-any-return]
 
     apply.__name__ = name
@@ -68,8 +68,8 @@ prod = _simple("prod", R.prod)
 
 def _logical(name: str, reducer: Callable[..., Any]) -> Callable[..., Tensor]:
     def apply(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
-        def function(place: Any, over: Any) -> Any:
-            value = data(*place)
+        def function(indices: Any, over: Any) -> Any:
+            value = data(*indices)
             return reducer(
                 value if value.dtype == "bool" else ops.not_equal(value, const(0, value.dtype)),
                 axis=over,
@@ -110,9 +110,9 @@ def _arg(name: str, better: Callable[..., Any], worst: Callable[..., Any]) -> Ca
     def apply(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
         axes = _axes(data, axis)
 
-        def function(place: Any, over: Any) -> Any:
+        def function(indices: Any, over: Any) -> Any:
             position = ravel_index([k.var for k in over], [data.shape[a] for a in axes])
-            return reducer((position, data(*place)), axis=over)
+            return reducer((position, data(*indices)), axis=over)
 
         found = _reduced(data, axis, keepdims, name, function, f"{COMM_REDUCE_IDX}_pairs")
         picked = found[0]

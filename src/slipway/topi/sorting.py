@@ -38,7 +38,7 @@ def _order(data: Tensor, axis: int, rises: bool, count: Any, valid: Tensor | Non
     extent = data.shape[axis]
     other = R.reduce_axis((0, extent), "other")
 
-    def comes_before(place: Any, mine: Any, left: Any, right: Any) -> Any:
+    def comes_before(index: Any, mine: Any, left: Any, right: Any) -> Any:
         """Return whether the element at `left` comes before that at `right`."""
         first, second = ((*mine[:axis], x, *mine[axis + 1 :]) for x in (left, right))
         value, compared = data(*first), data(*second)

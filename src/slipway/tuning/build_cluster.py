@@ -13,15 +13,15 @@ from slipway.version import install_line
 CONNECT_S = 30.0
 
 
-def dask_builder(place: str, limit_s: float = BUILD_S) -> ExecutorBuilder:
-    """Return what compiles on the workers of the Dask scheduler at `place`, HOST:PORT."""
-    name = f"dask://{place}"
+def dask_builder(address: str, limit_s: float = BUILD_S) -> ExecutorBuilder:
+    """Return what compiles on the workers of the Dask scheduler at `address`, HOST:PORT."""
+    name = f"dask://{address}"
     try:
         from distributed import Client
     except ImportError as error:
         raise TuningError(f"{name} needs Dask: {install_line('dask')}") from error
     try:
-        client = Client(f"tcp://{place}", timeout=CONNECT_S, set_as_default=False)
+        client = Client(f"tcp://{address}", timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:
         raise TuningError(f"{name}: no scheduler of Dask answers there: {error}") from error
     try:
@@ -35,9 +35,9 @@ def dask_builder(place: str, limit_s: float = BUILD_S) -> ExecutorBuilder:
     )
 
 
-def ray_builder(place: str, limit_s: float = BUILD_S) -> ExecutorBuilder:
-    """Return what compiles on the Ray cluster whose client server is at `place`, HOST:PORT."""
-    name = f"ray://{place}"
+def ray_builder(address: str, limit_s: float = BUILD_S) -> ExecutorBuilder:
+    """Return what compiles on the Ray cluster whose client server is at `address`, HOST:PORT."""
+    name = f"ray://{address}"
     try:
         import ray
     except ImportError as error:
@@ -71,11 +71,11 @@ def builder_of(text: str | None, limit_s: float = BUILD_S) -> Builder:
     """
     if text is None or text.isdecimal():
         return local_builder(None if text is None else int(text), limit_s)
-    scheme, _, place = text.partition("://")
-    if scheme == "dask" and place:
-        return dask_builder(place, limit_s)
-    if scheme == "ray" and place:
-        return ray_builder(place, limit_s)
+    scheme, _, address = text.partition("://")
+    if scheme == "dask" and address:
+        return dask_builder(address, limit_s)
+    if scheme == "ray" and address:
+        return ray_builder(address, limit_s)
     raise TuningError(
         f"builders {text!r}: write a number of processes here, dask://HOST:8786 (a scheduler of "
         "Dask) or ray://HOST:10001 (a Ray cluster)"

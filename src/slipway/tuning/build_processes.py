@@ -163,7 +163,7 @@ def _why(ended: EndedError, limit_s: float) -> str:
         name = signal.Signals(-ended.status).name
         perhaps = ", perhaps for want of memory" if ended.status == -signal.SIGKILL else ""
         return f"the process that compiled it was ended by {name}{perhaps}"
-    said = " ".join(ended.words.split())[-300:]
+    said = " ".join(ended.message.split())[-300:]
     return f"the process that compiled it ended with status {ended.status}: {said}"
 
 

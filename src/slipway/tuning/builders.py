@@ -123,7 +123,7 @@ class ExecutorBuilder(Builder):
         """Compile candidates; raises TuningError where no place can compile for this process."""
         if not subject.is_portable:
             return super().build(subject, candidates, path, together)
-        count = 1 if together or len(candidates) < 2 else self._places(len(candidates))
+        count = 1 if together or len(candidates) < 2 else self._slots(len(candidates))
         batch, lost = BuiltBatch(), []
         shares = [list(candidates[i::count]) for i in range(count)]
         for share, found in zip(shares, self._built(subject, shares, path), strict=True):
@@ -170,7 +170,7 @@ class ExecutorBuilder(Builder):
             for a, p in zip(answers, paths, strict=True)
         ]
 
-    def _places(self, most: int) -> int:
+    def _slots(self, most: int) -> int:
         try:
             return max(1, min(most, self._count()))
         except Exception as error:

@@ -66,8 +66,8 @@ class Database:
     ``with database:`` lets `relay.build` use the best of them.
     """
 
-    def __init__(self, place: str | Path) -> None:
-        self._store = store_at(place)
+    def __init__(self, location: str | Path) -> None:
+        self._store = store_at(location)
         self._active: list[ExitStack] = []
         self._folder: TempDirectory | None = None
 

@@ -52,9 +52,9 @@ class Explanation:
     @property
     def paragraph(self) -> str:
         """The explanation in words."""
-        words = [chosen_words(self.chosen), self._bound(), self._predicted(), self._compared()]
-        words.append(measured_words(self.chosen, self.trials) if self.trials else self._rule())
-        return " ".join(word for word in words if word)
+        sentences = [chosen_text(self.chosen), self._bound(), self._predicted(), self._compared()]
+        sentences.append(measured_text(self.chosen, self.trials) if self.trials else self._rule())
+        return " ".join(word for word in sentences if word)
 
     @property
     def _is_float32(self) -> bool:
@@ -117,13 +117,13 @@ class Explanation:
         }
 
 
-def chosen_words(chosen: Candidate) -> str:
+def chosen_text(chosen: Candidate) -> str:
     """Say which strategy and knobs are chosen."""
     tile = ", ".join(f"{name} {value}" for name, value in chosen.knobs)
     return f"It is computed by {chosen.strategy}" + (f" with {tile}." if tile else ".")
 
 
-def measured_words(chosen: Candidate, trials: Sequence[TrialRow]) -> str:
+def measured_text(chosen: Candidate, trials: Sequence[TrialRow]) -> str:
     """Say what was measured of a task, and where the choice stands in it."""
     good = [t for t in trials if not t.kind]
     if not trials:

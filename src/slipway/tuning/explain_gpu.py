@@ -22,7 +22,7 @@ from slipway.ir import ops
 from slipway.ir.function import IRModule
 from slipway.target import Target
 from slipway.tuning.database import Database, TrialRow
-from slipway.tuning.explain import NAMED, chosen_words, measured_words, values_of
+from slipway.tuning.explain import NAMED, chosen_text, measured_text, values_of
 from slipway.tuning.space import Candidate, candidate_of
 from slipway.tuning.task import TuningTask, extract_tasks
 
@@ -39,7 +39,7 @@ class Launch:
     shared_bytes: int
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The launch in words."""
         text = f"{_counted('block', self.blocks)} of {_counted('thread', self.threads)}"
         return text + (f" with {self.shared_bytes:,} bytes shared" if self.shared_bytes else "")
@@ -65,9 +65,9 @@ class GpuExplanation:
     @property
     def paragraph(self) -> str:
         """The explanation in words."""
-        words = [chosen_words(self.chosen), self._launched(), self._limits(), self._traffic()]
-        words += [self._compared(), measured_words(self.chosen, self.trials)]
-        return " ".join(word for word in words if word)
+        sentences = [chosen_text(self.chosen), self._launched(), self._limits(), self._traffic()]
+        sentences += [self._compared(), measured_text(self.chosen, self.trials)]
+        return " ".join(word for word in sentences if word)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -94,8 +94,8 @@ class GpuExplanation:
 
     def _launched(self) -> str:
         if len(self.launches) == 1:
-            return f"One kernel: {self.launches[0].words}."
-        each = "; ".join(launch.words for launch in self.launches)
+            return f"One kernel: {self.launches[0].text}."
+        each = "; ".join(launch.text for launch in self.launches)
         return f"{len(self.launches)} kernels, one after the other: {each}."
 
     def _limits(self) -> str:
@@ -119,13 +119,13 @@ class GpuExplanation:
         )
 
     def _compared(self) -> str:
-        words = []
+        parts = []
         if self.others:
             named = "; ".join(f"{c} {ratio:.2f} times" for c, ratio in self.others[:NAMED])
-            words.append(f"The nearest of its knobs by prediction: {named}.")
+            parts.append(f"The nearest of its knobs by prediction: {named}.")
         if self.strategies:
-            words.append(f"It could be computed by {', '.join(self.strategies)} as well.")
-        return " ".join(words)
+            parts.append(f"It could be computed by {', '.join(self.strategies)} as well.")
+        return " ".join(parts)
 
 
 def explain_gpu_task(

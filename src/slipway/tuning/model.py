@@ -36,9 +36,9 @@ class ScoreModel:
             return
         rows = np.array([self._features(c) for c, _ in pairs])
         # The difference to what the cost model says is learned, so that nothing known means it.
-        rest = np.array([math.log(max(score, 1e-3)) - self._prior(c) for c, score in pairs])
+        residuals = np.array([math.log(max(score, 1e-3)) - self._prior(c) for c, score in pairs])
         gram = rows.T @ rows + RIDGE * np.eye(rows.shape[1])
-        self._weights = np.linalg.solve(gram, rows.T @ rest)
+        self._weights = np.linalg.solve(gram, rows.T @ residuals)
 
     def predict(self, candidate: Candidate) -> float:
         """Return the predicted score."""

@@ -83,17 +83,17 @@ def _section(task: TuningTask, trials: Sequence[TrialRow], why: str = "") -> str
         return head + '<p class="quiet">Nothing was tried.</p>'
     failed = Counter(trial.kind for trial in trials if trial.kind)
     won = min((t for t in trials if t.verified and not t.kind), key=lambda t: t.score, default=None)
-    words = [f"{len(trials)} trials"]
-    words += [f"{count} failed ({escape(kind)})" for kind, count in sorted(failed.items())]
+    parts = [f"{len(trials)} trials"]
+    parts += [f"{count} failed ({escape(kind)})" for kind, count in sorted(failed.items())]
     if won is None or won.score >= 1:
-        words.append("nothing was faster than the default")
+        parts.append("nothing was faster than the default")
     else:
-        words.append(f"the best takes {won.score:.2f} of the default's time: ")
-        words[-1] += f"<code>{escape(won.candidate.text)}</code>"
+        parts.append(f"the best takes {won.score:.2f} of the default's time: ")
+        parts[-1] += f"<code>{escape(won.candidate.text)}</code>"
     first = next((t.error for t in trials if t.error), "")
     told = f'<p class="quiet">The first failure: {escape(first)}</p>' if first else ""
     reason = f"<details><summary>Why</summary><p>{escape(why)}</p></details>" if why else ""
-    return head + _picture(curve_of(trials)) + f"<p>{'; '.join(words)}</p>" + reason + told
+    return head + _picture(curve_of(trials)) + f"<p>{'; '.join(parts)}</p>" + reason + told
 
 
 def _picture(curve: Curve) -> str:
@@ -109,8 +109,8 @@ def _picture(curve: Curve) -> str:
         kind = "" if score < float("inf") else ' class="bad"'
         dots.append(f'<circle{kind} cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>')
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(i, s) for i, s in enumerate(curve.best)))
-    words = f"Scores of {len(curve.scores)} trials; the best is {min(curve.best):.2f}"
+    caption = f"Scores of {len(curve.scores)} trials; the best is {min(curve.best):.2f}"
     return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{words}">'
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{caption}">'
         f'{"".join(dots)}<polyline points="{line}"/></svg>'
     )

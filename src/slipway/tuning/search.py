@@ -158,8 +158,8 @@ class TaskSearch(Generic[TaskT]):
             by_strategy[candidate.strategy].append(candidate)
         foretold = [n for n, c in space.defaults.items() if space.predicted(c) is not None]
         ranked = [self.model.ranked(by_strategy[name]) for name in foretold or by_strategy]
-        for place in range(max(map(len, ranked), default=0)):
-            chosen += [found[place] for found in ranked if place < len(found)]
+        for position in range(max(map(len, ranked), default=0)):
+            chosen += [found[position] for found in ranked if position < len(found)]
         first = list(dict.fromkeys(chosen))
         count = len(space.defaults)
         return [*first[:count], *self._expected(first[count:], size)][:size]

@@ -49,13 +49,13 @@ class TrialStore(Protocol):
         """Let go of the file or the server."""
 
 
-def store_at(place: str | Path) -> TrialStore:
-    """Open the file or the server at `place`.  Raises TuningError where that is not possible."""
+def store_at(location: str | Path) -> TrialStore:
+    """Open the file or the server at `location`.  Raises TuningError where that is not possible."""
     # A Path has lost one of the slashes.
-    url = re.sub(r"^(\w+):/+", r"\1://", str(place))
+    url = re.sub(r"^(\w+):/+", r"\1://", str(location))
     address = re.match(r"(\w+)://", url)
     if address is None:
-        return FileStore(Path(place))
+        return FileStore(Path(location))
     if address[1] not in SCHEMES:
         raise TuningError(
             f"{without_password(url)} is the address of a kind of server that keeps no "
@@ -151,7 +151,7 @@ class ServerStore:
         if "_connection" in self.__dict__:
             self._connection.close()
 
-    def _run(self, words: str, run: Any) -> Any:
+    def _run(self, doing: str, run: Any) -> Any:
         for is_last in (False, True):
             try:
                 if self._connection.closed or self._connection.broken:
@@ -161,7 +161,7 @@ class ServerStore:
             except self._psycopg.Error as error:
                 # A server that was restarted is no end of a night's search.
                 if is_last or not self._connection.broken:
-                    raise TuningError(words.format(self.where, _first_line(error))) from error
+                    raise TuningError(doing.format(self.where, _first_line(error))) from error
         raise AssertionError("unreachable")
 
     def _connected(self) -> Any:

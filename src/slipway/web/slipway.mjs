@@ -1502,13 +1502,13 @@ function openShape({ name, axes, shape }, values) {
   }
   const count = found.reduce((a, b) => a * b, 1);
   const open = axes.flatMap((axis, i) => (typeof axis === "number" ? [] : [i]));
-  const rest = axes.reduce((a, axis) => (typeof axis === "number" ? a * axis : a), 1);
-  if (found.length > 1 || open.length > 1 || count % rest) {
+  const known = axes.reduce((a, axis) => (typeof axis === "number" ? a * axis : a), 1);
+  if (found.length > 1 || open.length > 1 || count % known) {
     throw new SlipwayError(
       `input '${name}' has shape [${axes}], and numbers of shape [${found}] were given: give nested ` +
         "arrays, or a tensor of that shape", "ValueError");
   }
-  return shape.map((extent, i) => (i === open[0] ? count / rest : extent));
+  return shape.map((extent, i) => (i === open[0] ? count / known : extent));
 }
 
 /** Fill a typed array with as many numbers: flat ones, or nested arrays of its shape. */
@@ -1637,8 +1637,8 @@ function toHalf(value, dtype) {
 
 function roundEven(value) {
   const low = Math.floor(value);
-  const rest = value - low;
-  return rest > 0.5 || (rest === 0.5 && low % 2 === 1) ? low + 1 : low;
+  const fraction = value - low;
+  return fraction > 0.5 || (fraction === 0.5 && low % 2 === 1) ? low + 1 : low;
 }
 
 function fromHalf(bits, dtype) {

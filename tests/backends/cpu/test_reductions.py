@@ -94,7 +94,7 @@ def test_long_softmax(target, shape):
 
 @pytest.mark.parametrize("target", [*TARGETS, "c"])
 @pytest.mark.parametrize("shape", [(3, 48), (5, 31), (2, 9, 17), (3, 15), (40, 5), (9, 100)])
-def test_softmax_of_rows_with_every_rest(target, shape):
+def test_softmax_of_rows_with_every_tail(target, shape):
     """The last vector reaches back, and what it has of the one before is added once."""
     assert run(relay.nn.softmax(var("x", *shape)), target) in ("softmax.rows", "softmax.long")
     body = relay.nn.log_softmax(var("x", *shape)) * relay.const(2.0)

@@ -16,7 +16,7 @@ from slipway.backends.cpu.tile import (
     dividing,
     fma,
     lane_indexed_fma,
-    squares,
+    mmla,
     step_cost,
     vector_registers,
     widest_tile,
@@ -120,7 +120,7 @@ def test_a_tile_that_divides_the_blocks():
     assert choose_tile(kernel, 49, 7, legal=dividing(7)).vectors == 1
 
 
-@pytest.mark.parametrize("make", [fma, lane_indexed_fma, squares])
+@pytest.mark.parametrize("make", [fma, lane_indexed_fma, mmla])
 @pytest.mark.parametrize("target", [WIDE, NARROW])
 def test_no_micro_kernel_takes_more_registers_than_there_are(make, target):
     kernel: MicroKernel = make(target)

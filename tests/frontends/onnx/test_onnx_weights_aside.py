@@ -23,8 +23,8 @@ LIMIT = 200
 @pytest.fixture(autouse=True)
 def small_limit(monkeypatch):
     """Let weights of some bytes count as large."""
-    monkeypatch.setattr(weights, "LEAST_BYTES", LIMIT)
-    monkeypatch.setattr(external_data, "LEAST_BYTES", LIMIT)
+    monkeypatch.setattr(weights, "MIN_BYTES", LIMIT)
+    monkeypatch.setattr(external_data, "MIN_BYTES", LIMIT)
 
 
 def model(external=False):

@@ -51,7 +51,7 @@ def test_parallel_loops_stay_one_and_numbers_stay_the_same():
     np.testing.assert_array_equal(y, x * 2)
 
 
-def test_a_vector_loop_keeps_one_check_and_one_scalar_rest():
+def test_a_vector_loop_keeps_one_check_and_one_scalar_tail():
     _, s, b, inner, a = tiled()
     s[b].vectorize(inner)
     text = str(run_pipeline(te.lower(s, [a, b])))

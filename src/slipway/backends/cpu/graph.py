@@ -130,8 +130,8 @@ def _widen(function: Function, setting: Setting) -> Function:
 
 
 def _attention(function: Function, setting: Setting) -> Function:
-    lanes, least = attention_lanes(setting.target), _costs(setting).attention_lanes
-    serves = partial(fills_vectors, lanes=lanes, least=least)
+    lanes, minimum = attention_lanes(setting.target), _costs(setting).attention_lanes
+    serves = partial(fills_vectors, lanes=lanes, minimum=minimum)
     fused = simplify_expr(fuse_attention(function, serves))
     return eliminate_common_subexpr(fold_constant(fused))
 

@@ -82,11 +82,11 @@ def widest_lanes(extent: int, lanes: int) -> int:
     return lanes
 
 
-def fills_vectors(rows: int, value_size: int, lanes: int, least: int) -> bool:
-    """Return whether query rows and value elements fill vectors of at least `least` lanes."""
+def fills_vectors(rows: int, value_size: int, lanes: int, minimum: int) -> bool:
+    """Return whether query rows and value elements fill vectors of at least `minimum` lanes."""
     if is_open(rows) or is_open(value_size):
         return False  # its blocks are of a known number of rows
-    return min(widest_lanes(rows, lanes), widest_lanes(value_size, lanes)) >= least
+    return min(widest_lanes(rows, lanes), widest_lanes(value_size, lanes)) >= minimum
 
 
 def loop_knobs(target: Target) -> LoopKnobs:
@@ -121,18 +121,18 @@ def sum_space(problem: Problem) -> dict[str, Sequence[Any]]:
     return {**loop_space(problem), "sums": (1, 2, 3, 4, 6, 8), "steps": (1, 2, 4, 8)}
 
 
-def row_space(problem: Problem, longest: int, least: int = 2) -> dict[str, Sequence[Any]]:
+def row_space(problem: Problem, longest: int, minimum: int = 2) -> dict[str, Sequence[Any]]:
     """Return the legal knobs of loops over rows, whose vectors have `longest` lanes at most."""
     dtype = flatten(problem.out_types[0])[0].dtype
     most = min(longest, 2 * vector_lanes(problem.target, dtype))
-    lanes = [n for n in (2, 4, 8, 16, 32, 64, 128) if least <= n <= most]
+    lanes = [n for n in (2, 4, 8, 16, 32, 64, 128) if minimum <= n <= most]
     return {"lanes": lanes or (1,), "share_from": SHARE_FROM}
 
 
-def row_sum_space(problem: Problem, longest: int, least: int = 2) -> dict[str, Sequence[Any]]:
+def row_sum_space(problem: Problem, longest: int, minimum: int = 2) -> dict[str, Sequence[Any]]:
     """Return the legal knobs of sums along rows, whose vectors have `longest` lanes at most."""
     return {
-        **row_space(problem, longest, least), "sums": (1, 2, 3, 4, 6, 8), "steps": (1, 2, 4, 8)
+        **row_space(problem, longest, minimum), "sums": (1, 2, 3, 4, 6, 8), "steps": (1, 2, 4, 8)
     }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ for each way to multiply makes it from the target, and `choose_tile` takes the t
 
 - `fma`: a vector by one broadcast value, also by a word of several values (dot products);
 - `lane_indexed_fma`: a vector by each lane of another: one load brings a group of a row's values;
-- `squares`: two small matrices, whose product is a square of sums.
+- `mmla`: two small matrices, whose product is a tile of 2 by 2 sums.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from slipway.backends.strategy import Knobs, Space
-from slipway.relay.dims import is_open, least, usual
+from slipway.relay.dims import is_open, lower_bound, usual
 
 if TYPE_CHECKING:
     from slipway.target import Target
 
 GROUP = 4  # values of a row that are loaded together, for lane-indexed FMA
-SIDE = 2  # of the squares of sums that instructions on matrices make
+SIDE = 2  # of the tiles of sums that instructions on matrices (MMLA) make
 PAIR = 2  # steps of a sum, or vectors, whose weights one instruction loads
 
 
@@ -133,8 +133,8 @@ def lane_indexed_fma(target: Target, width: int = 1) -> MicroKernel:
     )  # fmt: skip
 
 
-def squares(target: Target) -> MicroKernel:
-    """Return the micro-kernel of matrices; a chunk is a vector of results, two squares wide.
+def mmla(target: Target) -> MicroKernel:
+    """Return the micro-kernel of matrices; a chunk is a vector of results, two MMLA tiles wide.
 
     Rows of data are packed in registers, for two steps at a time.
     """
@@ -178,7 +178,7 @@ def sizes_of(rows: Any) -> tuple[int, ...]:
     """Return the numbers of rows that a tile is chosen for, the smallest first."""
     if not is_open(rows):
         return (rows,)
-    low = max(1, least(rows))
+    low = max(1, lower_bound(rows))
     high = max(low, usual(rows))
     return tuple(sorted({low + (high - low) * i // 4 for i in range(5)}))
 

@@ -195,9 +195,9 @@ def _wait_for_port(lines: Queue[str | None], command: list[str]) -> int:
         except Empty:
             line = None
         if line is None:
-            words = "\n".join(said) or "nothing"
+            message = "\n".join(said) or "nothing"
             raise RPCConnectionError(
-                f"the device server did not start ({' '.join(command)}); it said: {words}"
+                f"the device server did not start ({' '.join(command)}); it said: {message}"
             )
         said.append(line)
         match = _BOUND.search(line)

@@ -96,7 +96,7 @@ def validate(
             f"{model} does not hold what it was compiled from: name the model file with "
             "--reference, or give --reference none to compare classes with the labels only"
         )
-    place = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
+    connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
     if is_artifact:
         made = slipway.load(model)
     else:
@@ -105,8 +105,8 @@ def validate(
                 model, target, shapes=parse_shapes(input_shapes), dims=parse_dims(dim),
                 constants=constants, quiet=True,
             )  # fmt: skip
-    if place.remote is not None:
-        made = made.on(place.remote)
+    if connection.remote is not None:
+        made = made.on(connection.remote)
     samples = read_samples(dataset, made.inputs)
     beside = None
     if reference != NONE:
@@ -117,7 +117,7 @@ def validate(
         )
     if min_top1 is not None and samples.labels is None:
         raise OptionError(f"--min-top1 needs the array `labels` in {dataset}")
-    with console.step(f"Running {model.name} on {place.where}"):
+    with console.step(f"Running {model.name} on {connection.where}"):
         found = run(made, samples, beside)
     if as_json:
         print(json.dumps(found.to_dict(), indent=1))
@@ -137,11 +137,11 @@ def print_validation(found: Validation) -> None:
             for o in found.outputs
         ]
         columns = ("output", "SQNR dB", "cosine", "largest error")
-        console.table(columns, rows, title=f"Beside {found.reference}")
-    for share, words in (
+        console.table(columns, rows, title=f"Beside {console.plain(found.reference)}")
+    for share, label in (
         (found.top1, "have the label's class"),
         (found.reference_top1, "of the reference have it"),
         (found.same_top1, "have the reference's class"),
     ):
         if share is not None:
-            console.out.print(f"{share:7.2%} of {found.samples} samples {words}")
+            console.out.print(f"{share:7.2%} of {found.samples} samples {label}")

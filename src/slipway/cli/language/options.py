@@ -28,6 +28,13 @@ Context = Annotated[
 Quantise = Annotated[
     str, typer.Option(help="Quantise weights of floats: q8_0 or q4_0. [default: as they are]")
 ]
+Caches = Annotated[
+    str,
+    typer.Option(
+        help="What the caches hold: float32, float16 or bfloat16. [default: float16 with weights "
+        "in blocks, where the target converts it by an instruction]"
+    ),
+]
 Target = Annotated[
     str | None, typer.Option("--target", help="What to compile for. [default: this machine]")
 ]
@@ -39,31 +46,33 @@ def load(
     context: int | None,
     quantise: str,
     target: str | None,
-    place: Connection,
+    connection: Connection,
     save: Path | None = None,
+    caches: str = "",
 ) -> LanguageModel:
     """Return the model, compiled where it is not, and loaded where it is to run."""
     from slipway import llm
     from slipway.llm.model import DESCRIPTION, LIBRARY, described
     from slipway.toolchain.tempdir import tempdir
 
-    if target is None and place.remote is not None and not (model / DESCRIPTION).exists():
+    if target is None and connection.remote is not None and not (model / DESCRIPTION).exists():
         raise OptionError("--target: say what to compile for, as the device is another machine.")
     if (model / DESCRIPTION).exists():
-        given = {"--context": context, "--quantise": quantise, "--target": target, "--save": save}
+        given = {"--context": context, "--quantise": quantise, "--target": target, "--save": save,
+                 "--caches": caches}  # fmt: skip
         for option, value in given.items():
             if value not in (None, ""):
                 raise OptionError(f"{option}: {model} is compiled already: give the model itself.")
         description, tokenizer = described(model)
-        return llm.LanguageModel(place.graph_module(model / LIBRARY), description, tokenizer)
+        return llm.LanguageModel(connection.graph_module(model / LIBRARY), description, tokenizer)
     with console.step(f"Reading {model}"):
         source = llm.Source.read(model)
     with console.step(f"Compiling {source.name} for {target or NATIVE}"):
         library, description = llm.compile_model(
-            source, target or NATIVE, context, quantise=quantise
+            source, target or NATIVE, context, quantise=quantise, caches=caches
         )
     with tempdir() as folder:
         kept = folder.path / "model" if save is None else save
         llm.save(kept, library, description, source.tokenizer)
-        module = place.graph_module(kept / LIBRARY)
+        module = connection.graph_module(kept / LIBRARY)
     return llm.LanguageModel(module, description, source.tokenizer)

@@ -109,6 +109,6 @@ def _compiler_of(target: Target, flags: tuple[str, ...]) -> list[str]:
                 f"compiling C for {target.triple} needs ziglang: {install_line('compile')}"
             ) from None
         return [cc, "-O3", *(flag for flag in flags if "sanitize" not in flag)]
-    words = [sys.executable, "-m", "ziglang", "cc", *flags, "-Wno-unused-command-line-argument"]
+    command = [sys.executable, "-m", "ziglang", "cc", *flags, "-Wno-unused-command-line-argument"]
     used = sorted({feature for entry in HARDWARE.values() for feature in entry.features})
-    return [*words, *zig_options(target, used)]
+    return [*command, *zig_options(target, used)]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from slipway import dtypes
+from slipway.codegen import legalize
 from slipway.codegen.c import spelling
 from slipway.codegen.c.expressions import Lane
 from slipway.codegen.c.hardware import store_hardware
@@ -70,16 +71,16 @@ class CFunction(CIntrinsics):
 
     def parameters(self, params: list[E.Var], elements: dict[int, str], noalias: bool) -> str:
         """Bind the parameters; return the parameter list. `elements`: C type behind a pointer."""
-        words = []
+        declared = []
         for var in params:
             name = self.define(var, self.fresh(var.name))
             if var.dtype == "handle":
                 ty = elements.get(id(var), "void")
                 self.pointer_types[id(var)] = ty
-                words.append(f"{ty}* {'restrict ' if noalias else ''}{name}")
+                declared.append(f"{ty}* {'restrict ' if noalias else ''}{name}")
             else:
-                words.append(f"{spelling.c_type(var.dtype)} {name}")
-        return ", ".join(words)
+                declared.append(f"{spelling.c_type(var.dtype)} {name}")
+        return ", ".join(declared)
 
     def finish(self, head: str, params: list[E.Var]) -> None:
         """Append the function, whose body has been emitted, to the module."""
@@ -463,7 +464,9 @@ class CFunction(CIntrinsics):
 
 
 def _needs_constant_lanes(value: E.PrimExpr) -> bool:
-    return any(isinstance(n, E.Shuffle) and n.lanes > 1 for n in walk(value))
+    return any(
+        (isinstance(n, E.Shuffle) and n.lanes > 1) or legalize.changes_lanes(n) for n in walk(value)
+    )
 
 
 def _hoists(value: E.PrimExpr) -> bool:

@@ -95,6 +95,6 @@ def _array(out: CFunction, value: E.PrimExpr, const: bool) -> str:
     ty = spelling.c_type(value.dtype)
     lanes = range(value.lanes)
     texts = [out.expr(value, lane if value.lanes > 1 else None) for lane in lanes]
-    words = f"{'const ' if const else ''}{ty} {name}[{len(texts)}]"
-    out.line(f"{words} = {{{', '.join(texts)}}};")
+    declaration = f"{'const ' if const else ''}{ty} {name}[{len(texts)}]"
+    out.line(f"{declaration} = {{{', '.join(texts)}}};")
     return name

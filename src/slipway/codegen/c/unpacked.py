@@ -80,7 +80,7 @@ def _emit(name: str, func: PrimFunc, module: CModule, noalias: bool) -> KernelTe
     out.taken |= {*functions_reserved(name), "workspace"}
     written = {id(s.buffer.data) for s in walk(func.body) if isinstance(s, S.BufferStore)}
     written |= {id(pointer) for pointer in _handed_over(func)}
-    words = []
+    arguments = []
     variables: list[E.Var] = []
     tensors = tensors_of(name, func)
     sizes = sizes_of(tensors)
@@ -91,17 +91,17 @@ def _emit(name: str, func: PrimFunc, module: CModule, noalias: bool) -> KernelTe
         spelled = out.define(buffer.data, out.fresh(buffer.data.name))
         out.pointer_types[id(buffer.data)] = ty
         const = "" if id(buffer.data) in written else "const "
-        words.append(f"{const}{ty}* {'restrict ' if noalias else ''}{spelled}")
+        arguments.append(f"{const}{ty}* {'restrict ' if noalias else ''}{spelled}")
         variables.append(buffer.data)
     for size in sizes:
-        words.append(f"{spelling.c_type(size.dtype)} {out.define(size, out.fresh(size.name))}")
+        arguments.append(f"{spelling.c_type(size.dtype)} {out.define(size, out.fresh(size.name))}")
         variables.append(size)
     before = len(module.functions)
     with room_for(func.body, f"function {name!r} in C", spelling.DEEPEST):
         out.stmt(func.body)
     if out.workspace.size_bytes:
-        words.append("uint8_t* workspace")
-    out.finish(f"SLW_KERNEL int32_t {name}({', '.join(words)})", variables)
+        arguments.append("uint8_t* workspace")
+    out.finish(f"SLW_KERNEL int32_t {name}({', '.join(arguments)})", variables)
     texts = module.functions[before:]
     del module.functions[before:]
     text = "\n".join(texts)

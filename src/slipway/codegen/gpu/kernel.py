@@ -70,11 +70,11 @@ def emit_kernel(
     for extent in extents.values():  # which the host computes
         inside = {id(v) for v in captured(S.Evaluate(extent))}
         params = [v for v in params if id(v) not in inside or uses(body, v)]
-    words, signature = out.kernel_parameters(params, body, noalias)
+    parameters, signature = out.kernel_parameters(params, body, noalias)
     for tag, loop in loops.items():
         out.bind_axis(tag, loop)
     out.stmt(body)
-    text = out.text(dialect, words, extents)
+    text = out.text(dialect, parameters, extents)
     return DeviceKernel(
         name, text, tuple(params), signature, extents, out.shared_bytes, frozenset(out.helpers)
     )
@@ -107,7 +107,7 @@ class KernelEmitter(CFunction):
     ) -> tuple[list[str], str]:
         """Bind the parameters; return their declarations, and the signature for a launch."""
         buffers = buffers_of(body)
-        words, kinds = [], ""
+        parameters, kinds = [], ""
         for number, var in enumerate(params):
             name = self.define(var, self.fresh(var.name))
             if var.dtype == "handle":
@@ -124,9 +124,9 @@ class KernelEmitter(CFunction):
                 code, bits, _ = dtypes.parse(var.dtype)
                 pattern = self.dialect.scalar
                 kind = _SIGNATURE.get((code, bits)) or str(max(1, bits // 8))
-            words.append(pattern.format(type=ty, name=name, number=number, restrict=restrict))
+            parameters.append(pattern.format(type=ty, name=name, number=number, restrict=restrict))
             kinds += kind
-        return words, kinds
+        return parameters, kinds
 
     def bind_axis(self, tag: str, loop: S.For) -> None:
         """Give a loop's variable the number of the thread or block."""
@@ -135,7 +135,7 @@ class KernelEmitter(CFunction):
         self.line(f"const int32_t {name} = {self.dialect.indices[tag]};")
         self.temporaries.append(name)
 
-    def text(self, dialect: Dialect, words: list[str], extents: dict[str, E.PrimExpr]) -> str:
+    def text(self, dialect: Dialect, parameters: list[str], extents: dict[str, E.PrimExpr]) -> str:
         """Return the whole function."""
         self._mention_unused()
         threads = [ops.as_int(extents.get(f"threadIdx.{a}", ops.const(1))) for a in AXES]
@@ -144,7 +144,7 @@ class KernelEmitter(CFunction):
         head = dialect.head.format(
             bounds=bounds if len(known) == 3 else "",  # otherwise only the launch knows
             name=self.name,
-            parameters=", ".join(words),
+            parameters=", ".join(parameters),
             lane=dialect.lane if SHUFFLE_HELPER in self.helpers else "",
         )
         lines = [f"  {line}" for line in self.declared] + self.lines
@@ -303,9 +303,9 @@ class KernelEmitter(CFunction):
         return super()._c_Cast(node, lane)
 
     def _c_Call(self, node: E.Call, lane: Lane) -> str:
-        word = self.dialect.builtins.get(node.op)
-        if word is not None and dtypes.scalar_of(node.args[0].dtype) in ("float32", "float64"):
-            return f"{word}({', '.join(self.expr(a, lane) for a in node.args)})"
+        builtin = self.dialect.builtins.get(node.op)
+        if builtin is not None and dtypes.scalar_of(node.args[0].dtype) in ("float32", "float64"):
+            return f"{builtin}({', '.join(self.expr(a, lane) for a in node.args)})"
         if node.op in ("call_extern", "call_pure_extern"):
             function, *arguments = node.args
             name = str(getattr(function, "value", function))

@@ -45,8 +45,8 @@ def element(dtype: str, index: str) -> tuple[str, str]:
     """Return the word of an element, and the first of its bits there, of an i32 or u32 index."""
     bits = dtypes.bits_of(dtype)
     each = 32 // bits
-    place = f"u32({index})"
-    return f"{place} / {each}u", f"({place} % {each}u) * {bits}u"
+    position = f"u32({index})"
+    return f"{position} / {each}u", f"({position} % {each}u) * {bits}u"
 
 
 def load(dtype: str, word: str, shift: str) -> str:
@@ -56,11 +56,11 @@ def load(dtype: str, word: str, shift: str) -> str:
     return wrapped(dtype, moved if kind == "u32" else f"bitcast<i32>({moved})")
 
 
-def store(dtype: str, place: str, shift: str, value: str) -> list[str]:
+def store(dtype: str, word: str, shift: str, value: str) -> list[str]:
     """Return statements that set the element at some bits of an atomic word."""
     mask = f"{(1 << dtypes.bits_of(dtype)) - 1}u"
     given = value if NARROW[dtype] == "u32" else f"bitcast<u32>({value})"
     return [
-        f"atomicAnd(&{place}, ~({mask} << ({shift})));",
-        f"atomicOr(&{place}, (({given}) & {mask}) << ({shift}));",
+        f"atomicAnd(&{word}, ~({mask} << ({shift})));",
+        f"atomicOr(&{word}, (({given}) & {mask}) << ({shift}));",
     ]

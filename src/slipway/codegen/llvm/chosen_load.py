@@ -29,16 +29,16 @@ def chosen_load(emitter: MemoryEmitter, node: E.Call) -> str | None:
         return None
     loads, choices = found
     starts: dict[int, int] = {}
-    places = set()
+    positions = set()
     for load in loads:
         form, step, lanes = emitter.flat_index(load.buffer, load.indices)
         if form is None or (lanes > 1 and step != 1):
             return None
         starts[id(load)] = form[0]
-        places.add((form[1], lanes))
-    if len(places) > 1:
+        positions.add((form[1], lanes))
+    if len(positions) > 1:
         return None
-    ((terms, lanes),) = places
+    ((terms, lanes),) = positions
     if any(atom in emitter.address.fickle for atom, _ in terms):
         return None
     depth, atoms = emitter.address.depth, emitter.address.atoms

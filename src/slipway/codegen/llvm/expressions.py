@@ -194,9 +194,9 @@ class ExpressionEmitter:
         return whole
 
     def _bool_arithmetic(self, node: E.BinaryOp) -> str:
-        word = {"Add": "or", "Mul": "and", "Sub": "xor"}[type(node).__name__]
+        opcode = {"Add": "or", "Mul": "and", "Sub": "xor"}[type(node).__name__]
         return self.w.put(
-            f"{word} {self.ty(node.dtype)} {self.value(node.a)}, {self.value(node.b)}"
+            f"{opcode} {self.ty(node.dtype)} {self.value(node.a)}, {self.value(node.b)}"
         )
 
     def _emit_Div(self, node: E.Div) -> str:
@@ -232,11 +232,11 @@ class ExpressionEmitter:
         ):  # fmt: skip
             return self.value(legalize.in_float32(node))
         if not dtypes.is_float(scalar):
-            word: str | None = ("s" if dtypes.is_int(scalar) else "u") + type(node).__name__.lower()
+            name: str | None = ("s" if dtypes.is_int(scalar) else "u") + type(node).__name__.lower()
         else:
-            word = propagating_word(node, self.capability)
-        if word is not None:
-            return self.of_two(word, ty, self.value(node.a), self.value(node.b))
+            name = propagating_word(node, self.capability)
+        if name is not None:
+            return self.of_two(name, ty, self.value(node.a), self.value(node.b))
         combines = self.capability.combines_extremes(dtypes.bits_of(scalar))
         if combines and node.lanes > 1:
             return self._choose_of_many(node)
@@ -268,8 +268,8 @@ class ExpressionEmitter:
         names = [self.value(operand) for operand in tested]
         rest = [self.value(operand) for operand in others]
         if len(names) == len(rest) == 1 and not fills_lanes:
-            word = f"{type(node).__name__.lower()}imum"
-            return self.of_two(word, ty, names[0], rest[0], "nsz ")
+            intrinsic = f"{type(node).__name__.lower()}imum"
+            return self.of_two(intrinsic, ty, names[0], rest[0], "nsz ")
         chosen, *following = [*names, *rest]
         for name in following:
             chosen = self._greater(node, chosen, name)
@@ -311,8 +311,8 @@ class ExpressionEmitter:
             a, b = self.value(node.a), self.value(node.b)
             return self.w.put(f"fcmp {floating} {self.ty(node.a.dtype)} {a}, {b}")
         a, b = self.value(node.a), self.value(node.b)
-        word = signed if dtypes.is_int(scalar) else unsigned
-        return self.w.put(f"icmp {word} {self.ty(node.a.dtype)} {a}, {b}")
+        predicate = signed if dtypes.is_int(scalar) else unsigned
+        return self.w.put(f"icmp {predicate} {self.ty(node.a.dtype)} {a}, {b}")
 
     _emit_EQ = _emit_NE = _emit_LT = _emit_LE = _emit_GT = _emit_GE = _compare
 
@@ -365,18 +365,19 @@ class ExpressionEmitter:
             return self.value(expanded)
         value = self.value(node.value)
         have, want = self.ty(node.value.dtype), self.ty(node.dtype)
-        word = self._conversion(source, target)
-        if word in ("icmp", "fcmp"):
-            zero = "zeroinitializer" if node.lanes > 1 else ("0" if word == "icmp" else "0.0")
-            return self.w.put(f"{word} {'ne' if word == 'icmp' else 'une'} {have} {value}, {zero}")
-        if word == "":
+        opcode = self._conversion(source, target)
+        if opcode in ("icmp", "fcmp"):
+            zero = "zeroinitializer" if node.lanes > 1 else ("0" if opcode == "icmp" else "0.0")
+            differs = "ne" if opcode == "icmp" else "une"
+            return self.w.put(f"{opcode} {differs} {have} {value}, {zero}")
+        if opcode == "":
             return value
-        if word in ("fptosi", "fptoui") and dtypes.bits_of(target) < 32:
+        if opcode in ("fptosi", "fptoui") and dtypes.bits_of(target) < 32:
             # Through 32 bits, so that values outside the narrow type wrap as they do in NumPy.
             middle = self.ty(dtypes.with_lanes("int32", node.lanes))
             value = self.w.put(f"fptosi {have} {value} to {middle}")
             return self.w.put(f"trunc {middle} {value} to {want}")
-        return self.w.put(f"{word} {have} {value} to {want}")
+        return self.w.put(f"{opcode} {have} {value} to {want}")
 
     def _round_to_bfloat(self, node: Any) -> str:
         lanes = node.lanes

@@ -96,15 +96,15 @@ class IntrinsicEmitter(MemoryEmitter):
     def _call_remainder(self, node: E.Call) -> str:
         return self._divide(node, "rem")
 
-    def _divide(self, node: E.Call, word: str) -> str:
+    def _divide(self, node: E.Call, opcode: str) -> str:
         signed = dtypes.is_int(node.dtype) and not all(map(self.bounds.is_nonnegative, node.args))
         a, b = (self.value(x) for x in node.args)
         fits = dtypes.is_int(node.dtype) and dtypes.bits_of(node.dtype) <= 32
         if fits and node.lanes > 1 and self.capability.divides_as_floats:
-            return self._divide_as_doubles(node, word, a, b)
-        return self.w.put(f"{'s' if signed else 'u'}{word} {self.ty(node.dtype)} {a}, {b}")
+            return self._divide_as_doubles(node, opcode, a, b)
+        return self.w.put(f"{'s' if signed else 'u'}{opcode} {self.ty(node.dtype)} {a}, {b}")
 
-    def _divide_as_doubles(self, node: E.Call, word: str, a: str, b: str) -> str:
+    def _divide_as_doubles(self, node: E.Call, opcode: str, a: str, b: str) -> str:
         """The quotient, or what is left, of vectors of 32 bits: x86 divides only floats in vectors.
 
         A quotient that is no whole number differs from all of them by 1 / |b| at least, of which
@@ -114,7 +114,7 @@ class IntrinsicEmitter(MemoryEmitter):
         x, y = (self.w.put(f"sitofp {ty} {v} to {wide}") for v in (a, b))
         ratio = self.w.put(f"fdiv {wide} {x}, {y}")
         quotient = self.w.put(f"fptosi {wide} {ratio} to {ty}")
-        if word == "div":
+        if opcode == "div":
             return quotient
         return self.w.put(f"sub {ty} {a}, {self.w.put(f'mul {ty} {quotient}, {b}')}")
 
@@ -152,8 +152,8 @@ class IntrinsicEmitter(MemoryEmitter):
             expansion = math.expand(node.op, node.args)
             assert expansion is not None
             return self.value(expansion)
-        ty, word = self.ty(node.dtype), "ps" if dtypes.bits_of(value.dtype) == 32 else "pd"
-        symbol, mask = f"@llvm.x86.avx512.mask.scalef.{word}.{bits}", f"i{max(8, value.lanes)}"
+        ty, suffix = self.ty(node.dtype), "ps" if dtypes.bits_of(value.dtype) == 32 else "pd"
+        symbol, mask = f"@llvm.x86.avx512.mask.scalef.{suffix}.{bits}", f"i{max(8, value.lanes)}"
         kind, rounding = (", i32", ", i32 4") if wide else ("", "")  # 4: the one that is set
         self.helpers.add(f"declare {ty} {symbol}({ty}, {ty}, {ty}, {mask}{kind})")
         operands = f"{self.typed(value)}, {self.typed(n)}, {ty} poison, {mask} -1{rounding}"
@@ -261,11 +261,12 @@ class IntrinsicEmitter(MemoryEmitter):
         return self.w.put(f"xor {self.typed(node.args[0])}, {ones}")
 
     def _call_shift_right(self, node: E.Call) -> str:
-        word = "ashr" if dtypes.is_int(node.dtype) else "lshr"
+        opcode = "ashr" if dtypes.is_int(node.dtype) else "lshr"
         a, b = (self.value(a) for a in node.args)
-        return self.w.put(f"{word} {self.ty(node.dtype)} {a}, {b}")
+        return self.w.put(f"{opcode} {self.ty(node.dtype)} {a}, {b}")
 
     def _call_reinterpret(self, node: E.Call) -> str:
+        legalize.changes_lanes(node)  # or has other bits, which is an error
         have, want = self.ty(node.args[0].dtype), self.ty(node.dtype)
         value = self.value(node.args[0])
         return value if have == want else self.w.put(f"bitcast {have} {value} to {want}")
@@ -275,7 +276,7 @@ class IntrinsicEmitter(MemoryEmitter):
         if table == "x86" and node.lanes % 2 == 0:
             return self._multiply_high_x86(node)
         if table == "aarch64" and node.lanes in (4, 8, 16, 32, 64):
-            if any(_is_above_least(x) for x in node.args):
+            if any(_is_above_minimum(x) for x in node.args):
                 return self._multiply_high_doubled(node)
             return self._multiply_high_in_pairs(node)
         return self.value(legalize.multiply_high(*node.args))
@@ -295,9 +296,9 @@ class IntrinsicEmitter(MemoryEmitter):
         ]
         products = []
         for sides in (even, odd):
-            words = [self.w.put(f"bitcast {ty} {x} to {wide}") for x in sides]
-            words = [self.w.put(f"shl {wide} {x}, splat (i64 32)") for x in words]
-            x, y = (self.w.put(f"ashr {wide} {x}, splat (i64 32)") for x in words)
+            wide_sides = [self.w.put(f"bitcast {ty} {x} to {wide}") for x in sides]
+            wide_sides = [self.w.put(f"shl {wide} {x}, splat (i64 32)") for x in wide_sides]
+            x, y = (self.w.put(f"ashr {wide} {x}, splat (i64 32)") for x in wide_sides)
             product = self.w.put(f"mul {wide} {x}, {y}")
             products.append(self.w.put(f"bitcast {wide} {product} to {ty}"))
         order = ", ".join(f"i32 {i | 1 if i % 2 == 0 else i + n}" for i in range(n))
@@ -459,7 +460,7 @@ class IntrinsicEmitter(MemoryEmitter):
         return self.w.put(text)
 
 
-def _is_above_least(node: E.PrimExpr) -> bool:
+def _is_above_minimum(node: E.PrimExpr) -> bool:
     """Return whether `node` is an integer constant other than the smallest int32."""
     value = node.value if isinstance(node, E.Broadcast) else node
     return isinstance(value, E.IntImm) and value.value > -(1 << 31)

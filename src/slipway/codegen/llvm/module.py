@@ -33,13 +33,13 @@ ATTRIBUTES = 'nounwind "no-builtins"'
 
 def attributes_of(target: Target) -> str:
     """Return the attributes of functions: -mtune's CPU, and the one length of SVE's vectors."""
-    words = [ATTRIBUTES]
+    attributes = [ATTRIBUTES]
     if target.tuned_for != target.mcpu:
-        words.append(f'"tune-cpu"="{target.tuned_for}"')
+        attributes.append(f'"tune-cpu"="{target.tuned_for}"')
     if target.sve_bits:
         scale = target.sve_bits // 128
-        words.append(f"vscale_range({scale},{scale})")
-    return " ".join(words)
+        attributes.append(f"vscale_range({scale},{scale})")
+    return " ".join(attributes)
 
 
 @lru_cache(maxsize=8)

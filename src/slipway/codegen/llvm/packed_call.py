@@ -49,9 +49,9 @@ def _leave_on_error(emitter: Any, status: str, name: str) -> None:
     )
     w.start(missing)
     message = f"{emitter.name}: no function {name!r} is registered where this code runs"
-    kind, words = emitter.module.string("RuntimeError"), emitter.module.string(message)
+    kind, text = emitter.module.string("RuntimeError"), emitter.module.string(message)
     w.do(f"store ptr {kind}, ptr @slw_failure_kind")
-    w.do(f"store ptr {words}, ptr @slw_failure_message")
+    w.do(f"store ptr {text}, ptr @slw_failure_message")
     w.branch(bad)
     w.start(bad)
     w.do(f"ret i32 {status}")

@@ -36,18 +36,18 @@ def emit_tile_call(emitter: FunctionEmitter, node: E.Call) -> str:
             f"{emitter.name}: {node.op} needs amx-tile, which the target {target} has not. Add "
             "-mattr=+amx-tile if the processor has it"
         )
-    word = node.op.removeprefix("tile_")
-    if word == "config":
+    operation = node.op.removeprefix("tile_")
+    if operation == "config":
         emitter.w.do(_CONFIG + _constant(emitter, [_number(x) for x in node.args]))
-    elif word == "dot":
+    elif operation == "dot":
         _dot(emitter, node)
-    elif word == "zero":
+    elif operation == "zero":
         _do(emitter, "tilezero", f"i8 {_number(node.args[0])}")
     else:
         tile, address, stride = node.args
         scale = dtypes.bits_of(_pointed(address)) // 8
         step = emitter.wide(ops.mul(stride, scale))
-        name = "tileloadd64" if word == "load" else "tilestored64"
+        name = "tileloadd64" if operation == "load" else "tilestored64"
         _do(emitter, name, f"i8 {_number(tile)}, ptr {emitter.value(address)}, i64 {step}")
     return "0"
 

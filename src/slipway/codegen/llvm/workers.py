@@ -57,27 +57,27 @@ class IncompleteModelError(CodegenError):
 class EndedError(Exception):
     """The process ended before it answered; the status is None when it took too long."""
 
-    def __init__(self, status: int | None, words: str) -> None:
-        super().__init__(words)
-        self.status, self.words = status, words
+    def __init__(self, status: int | None, message: str) -> None:
+        super().__init__(message)
+        self.status, self.message = status, message
 
 
 class AskedProcess:
     """The process that `command` starts; `what` it runs is named where it cannot be started."""
 
     def __init__(self, command: Sequence[str], what: str) -> None:
-        self.words = tempfile.TemporaryFile(prefix="slipway-asked-", mode="a+b")  # noqa: SIM115
+        self.errors_file = tempfile.TemporaryFile(prefix="slipway-asked-", mode="a+b")  # noqa: SIM115
         try:
             self.process = subprocess.Popen(
                 list(command),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self.words,
+                stderr=self.errors_file,
                 bufsize=0,
                 start_new_session=True,  # Ctrl-C is not for it
             )
         except OSError as error:
-            self.words.close()
+            self.errors_file.close()
             raise ToolchainError(
                 f"{what} runs in a process of its own, and {sys.executable or 'Python'} cannot be "
                 f"started for it: {error}"
@@ -88,7 +88,7 @@ class AskedProcess:
         """Return status and result; `EndedError` if the process ends or takes too long."""
         deadline = time.monotonic() + limit_s
         assert self.process.stdin is not None
-        os.ftruncate(self.words.fileno(), 0)
+        os.ftruncate(self.errors_file.fileno(), 0)
         try:
             message = memoryview(REQUEST.pack(len(head), len(body)) + head + body)
             while message:
@@ -120,10 +120,10 @@ class AskedProcess:
 
     def _ended(self) -> EndedError:
         self.process.wait()
-        self.words.seek(0)
-        words = self.words.read().decode("utf-8", "replace")
+        self.errors_file.seek(0)
+        message = self.errors_file.read().decode("utf-8", "replace")
         self.end()
-        return EndedError(self.process.returncode, words)
+        return EndedError(self.process.returncode, message)
 
     def end(self, kill: bool = False) -> None:
         """End the process; without `kill` it ends by itself, with its input."""
@@ -134,7 +134,7 @@ class AskedProcess:
 
     def forget(self) -> None:
         """Close what leads to the process."""
-        for file in (self.process.stdin, self.process.stdout, self.words):
+        for file in (self.process.stdin, self.process.stdout, self.errors_file):
             assert file is not None
             with suppress(OSError):
                 file.close()
@@ -290,15 +290,15 @@ def ask(
             continue
         _pool.put_back(worker)
         if status == REFUSED:
-            words = " ".join(result.decode("utf-8", "replace").split())
-            raise CodegenError(f"LLVM refuses {what} for {_described(settings)}: {words}")
+            message = " ".join(result.decode("utf-8", "replace").split())
+            raise CodegenError(f"LLVM refuses {what} for {_described(settings)}: {message}")
         return result
 
 
 def _described(settings: Mapping[str, Any]) -> str:
-    words = [settings.get("triple", "any target")]
-    words += [f"-mcpu={settings['cpu']}"] if settings.get("cpu") else []
-    return " ".join(words)
+    options = [settings.get("triple", "any target")]
+    options += [f"-mcpu={settings['cpu']}"] if settings.get("cpu") else []
+    return " ".join(options)
 
 
 def _error_of(
@@ -306,9 +306,9 @@ def _error_of(
 ) -> CodegenError | ToolchainError:
     """Return what to raise for a process that ended while it had `body`."""
     if ended.status == NO_LLVM:
-        return ToolchainError(f"LLVM cannot be loaded: {ended.words.strip()}. {_INSTALL}")
+        return ToolchainError(f"LLVM cannot be loaded: {ended.message.strip()}. {_INSTALL}")
     where = f"{what} for {_described(settings)}"
-    lines = [line.strip() for line in ended.words.splitlines() if line.strip()]
+    lines = [line.strip() for line in ended.message.splitlines() if line.strip()]
     refusals = [line for line in lines if "error:" in line.lower()]
     if ended.status == 1 and refusals:  # an inline assembler line, say
         return CodegenError(f"LLVM refuses {where}: {'; '.join(refusals[:3])}")
@@ -325,9 +325,9 @@ def _error_of(
         )
     if any("incomplete machine model" in line for line in lines):
         return IncompleteModelError(f"LLVM has no timing of some instructions of {where}")
-    said = _last_words(lines)
-    for words, advice in _REFUSALS.items():
-        if words in said:
+    said = _last_lines(lines)
+    for cause, advice in _REFUSALS.items():
+        if cause in said:
             return CodegenError(f"LLVM refuses {where}: {said}: {advice}")
     name = signal.Signals(-ended.status).name if ended.status < 0 else f"status {ended.status}"
     asked = settings.get("asked")
@@ -339,7 +339,7 @@ def _error_of(
     )
 
 
-def _last_words(lines: list[str]) -> str:
+def _last_lines(lines: list[str]) -> str:
     for line in lines:
         found = _ASSERTION.search(line)
         if found:

@@ -49,8 +49,8 @@ class Parts:
 def split(b: Bindings, x: E.PrimExpr) -> tuple[E.PrimExpr, E.PrimExpr]:
     """Return (k as a float, f) for a positive x, denormal or not."""
     lift = 25 if bits_of(x) == 32 else 54
-    least = num(2.0 ** (1 - bias(x)), x)
-    denormal = b.let(E.LT(x, least))
+    minimum = num(2.0 ** (1 - bias(x)), x)
+    denormal = b.let(E.LT(x, minimum))
     i = b.let(as_bits(select(denormal, E.Mul(x, num(2.0**lift, x)), x)), "i")
     root = 0x3F3504F3 if bits_of(x) == 32 else 0x3FE6A09E667F3BCD  # sqrt(1/2)
     one = bias(x) << mantissa_bits(x)
@@ -76,8 +76,8 @@ def _specials(x: E.PrimExpr, result: E.PrimExpr) -> E.PrimExpr:
     zero, infinity = num(0.0, x), num(float("inf"), x)
     inside = E.And(E.GT(x, zero), E.LT(x, infinity))
     nan = num(float("nan"), x)
-    rest = select(E.EQ(x, zero), num(-float("inf"), x), select(E.LT(x, zero), nan, x))
-    return select(inside, result, rest)
+    special = select(E.EQ(x, zero), num(-float("inf"), x), select(E.LT(x, zero), nan, x))
+    return select(inside, result, special)
 
 
 def _sum(p: Parts, correction: E.PrimExpr | None = None) -> E.PrimExpr:

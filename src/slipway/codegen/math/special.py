@@ -119,8 +119,8 @@ def _double(b: Bindings, a: E.PrimExpr, y: E.PrimExpr) -> E.PrimExpr:
     z, z_low = _product(b, s, s)
     z_low = b.let(E.Add(z_low, E.Mul(E.Mul(num(2.0, a), s), s_low)))
     # g = 2/3 + z (2/5 + ...): the head of the series in two parts.
-    rest = poly(z, table.LOG[64][1:])
-    g, g_low = _joined(b, num(0.6666666666666666, a), b.let(E.Mul(z, rest)))
+    series = poly(z, table.LOG[64][1:])
+    g, g_low = _joined(b, num(0.6666666666666666, a), b.let(E.Mul(z, series)))
     correction = table.LOG[64][0] - 0.6666666666666666 if table.LOG[64][0] != 2 / 3 else 0.0
     g_low = b.let(E.Add(g_low, num(3.700743415417188e-17 + correction, a)))
     p, p_low = _product(b, z, g)

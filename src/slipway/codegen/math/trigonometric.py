@@ -173,8 +173,8 @@ def _atan_positive(b: Bindings, a: E.PrimExpr) -> E.PrimExpr:
     high, low = (pick(a, _PI_2[0][i], _PI_2[1][i]) for i in (0, 1))
     half, zero = num(0.5, a), num(0.0, a)
     base = select(big, high, select(middle, E.Mul(high, half), zero))
-    rest = select(big, low, select(middle, E.Mul(low, half), zero))
-    tail = E.Add(E.Mul(E.Mul(t, z), poly(z, table.ATAN)), rest)
+    base_low = select(big, low, select(middle, E.Mul(low, half), zero))
+    tail = E.Add(E.Mul(E.Mul(t, z), poly(z, table.ATAN)), base_low)
     return b.let(E.Add(base, E.Add(t, tail)))
 
 
@@ -197,10 +197,10 @@ def atan2(y: E.PrimExpr, x: E.PrimExpr) -> E.PrimExpr:
     ratio = select(E.EQ(high, zero), zero, select(E.EQ(low, num(float("inf"), x)), one,
                                                   E.Div(low, high)))  # fmt: skip
     angle = _atan_positive(b, b.let(ratio, "t"))
-    pi_2, rest = (pick(x, _PI_2[0][i], _PI_2[1][i]) for i in (0, 1))
-    angle = b.let(select(steep, E.Sub(pi_2, E.Sub(angle, rest)), angle))
+    pi_2, pi_2_low = (pick(x, _PI_2[0][i], _PI_2[1][i]) for i in (0, 1))
+    angle = b.let(select(steep, E.Sub(pi_2, E.Sub(angle, pi_2_low)), angle))
     two = num(2.0, x)
-    reflected = E.Sub(E.Mul(pi_2, two), E.Sub(angle, E.Mul(rest, two)))
+    reflected = E.Sub(E.Mul(pi_2, two), E.Sub(angle, E.Mul(pi_2_low, two)))
     bits = as_bits(x)
     angle = select(E.LT(bits, num(0, bits)), reflected, angle)
     broken = E.Or(E.NE(x, x), E.NE(y, y))

@@ -218,16 +218,16 @@ class SpirvSink(Sink):
     def compare(self, op: str, a: Value, b: Value) -> Value:
         """Return a bool."""
         if dtypes.is_float(a.dtype):
-            word = {"==": "FOrdEqual", "!=": "FUnordNotEqual"}.get(op) or f"FOrd{_ORDER[op]}"
+            predicate = {"==": "FOrdEqual", "!=": "FUnordNotEqual"}.get(op) or f"FOrd{_ORDER[op]}"
         else:
             sign = "S" if dtypes.is_int(a.dtype) else "U"
-            word = {"==": "IEqual", "!=": "INotEqual"}.get(op) or sign + _ORDER[op]
-        return self.value("bool", word, a.ref, b.ref)
+            predicate = {"==": "IEqual", "!=": "INotEqual"}.get(op) or sign + _ORDER[op]
+        return self.value("bool", predicate, a.ref, b.ref)
 
     def negate(self, value: Value) -> Value:
         """Return the opposite."""
-        word = "LogicalNot" if value.dtype == "bool" else "FNegate"
-        return self.value(value.dtype, word, value.ref)
+        opcode = "LogicalNot" if value.dtype == "bool" else "FNegate"
+        return self.value(value.dtype, opcode, value.ref)
 
     def select(self, condition: Value, yes: Value, no: Value) -> Value:
         """Return one of two."""
@@ -239,8 +239,8 @@ class SpirvSink(Sink):
         if dtypes.is_float(source):
             if dtypes.is_float(dtype):
                 return self.value(dtype, "FConvert", value.ref)
-            word = "ConvertFToS" if dtypes.is_int(dtype) else "ConvertFToU"
-            return self.value(dtype, word, value.ref)
+            opcode = "ConvertFToS" if dtypes.is_int(dtype) else "ConvertFToU"
+            return self.value(dtype, opcode, value.ref)
         signed = dtypes.is_int(source)
         if dtypes.is_float(dtype):
             return self.value(dtype, "ConvertSToF" if signed else "ConvertUToF", value.ref)

@@ -291,7 +291,7 @@ class SsaExpressions:
 
     # -- memory ------------------------------------------------------------------------------------
 
-    def place(
+    def element(
         self, buffer: Buffer, indices: tuple[E.PrimExpr, ...], lane: Lane
     ) -> tuple[Memory, Value]:
         """Return the memory of an access, and the element of it."""
@@ -321,7 +321,7 @@ class SsaExpressions:
         return memory, self.expr(flat)
 
     def _s_BufferLoad(self, node: E.BufferLoad, lane: Lane) -> Value:
-        memory, index = self.place(node.buffer, node.indices, lane)
+        memory, index = self.element(node.buffer, node.indices, lane)
         value = self.sink.load(memory, index)
         return self.truth(value) if dtypes.scalar_of(node.dtype) == "bool" else value
 

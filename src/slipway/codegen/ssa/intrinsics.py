@@ -150,8 +150,8 @@ class SsaIntrinsics(SsaExpressions):
     def _take(self, left: Memory, step: Memory, half: Value) -> None:
         sink = self.sink
         now, size = self.read(left), self.read(step)
-        rest = sink.binary("sub", now, size)
-        self.write(left, sink.select(sink.compare(">=", now, size), rest, now))
+        less = sink.binary("sub", now, size)
+        self.write(left, sink.select(sink.compare(">=", now, size), less, now))
         self.write(step, sink.binary("mul", size, half))
 
     def scratch(self, dtype: str, value: Value) -> Memory:
@@ -221,6 +221,8 @@ class SsaIntrinsics(SsaExpressions):
         return self.number(zeros, register_dtype(node.dtype))
 
     def _call_reinterpret(self, node: E.Call, lane: Lane) -> Value:
+        if legalize.changes_lanes(node):
+            return self.expr(legalize.reinterpreted_lane(node, lane or 0))
         value = self.expr(node.args[0], lane)
         want = register_dtype(node.dtype)
         if want == value.dtype:

@@ -128,7 +128,7 @@ class KernelWriter(SsaIntrinsics):
         lanes = node.value.lanes
         values = self.lanes_of(node.value)
         for number, value in enumerate(values):
-            memory, index = self.place(node.buffer, node.indices, number if lanes > 1 else None)
+            memory, index = self.element(node.buffer, node.indices, number if lanes > 1 else None)
             self.sink.store(memory, index, self.number(value, memory.dtype))
         self.forget()
 

@@ -212,14 +212,14 @@ class _Emitter:
             size = self._size(bytes_formula(target.type))
             return [f"  copy_bytes({made}, {given}, (uint32_t){size});"]
         kernel = self.parts.kernels.kernels[call.kernel]
-        words = [self._argument(a) for a in call.arguments]
-        words += [
+        arguments = [self._argument(a) for a in call.arguments]
+        arguments += [
             f"(int32_t){self._size(dim_formula(call.arguments[tensor].type.shape[axis]))}"
             for tensor, axis in kernel.sizes
         ]
         if call.workspace is not None:
-            words.append(self._raw(call.workspace))
-        text = f"{call.kernel}({', '.join(words)})"
+            arguments.append(self._raw(call.workspace))
+        text = f"{call.kernel}({', '.join(arguments)})"
         comment = f"  /* {_comment(call.layer or call.name)} */"
         if kernel.can_fail:
             return [
@@ -306,11 +306,11 @@ class _Emitter:
         for number, port in enumerate(ports):
             side = "inputs" if number < len(self.program.inputs) else "outputs"
             lines.append(f"  {side}.{port.c_name} = (void *)(uintptr_t)values[{number}];")
-        words = "&inputs, &outputs" + (", &sizes" if self.program.sizes else "")
-        failed, why = f"{run}({words}) != {self.upper}_STATUS_OK", FAILED
+        parameters = "&inputs, &outputs" + (", &sizes" if self.program.sizes else "")
+        failed, why = f"{run}({parameters}) != {self.upper}_STATUS_OK", FAILED
         if not self.parts.own_workspace:
             failed, why = "1", NO_POOLS
-            lines += [f"  (void){word[1:]};" for word in words.split(", ")]
+            lines += [f"  (void){word[1:]};" for word in parameters.split(", ")]
         lines += _refuse_if(failed, "RuntimeError", f"{run}: {why}")
         return "\n".join([*lines, "  return 0;", "}", ""])
 

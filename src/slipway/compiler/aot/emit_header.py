@@ -125,15 +125,15 @@ def _most_elements(port: Port) -> int:
 
 def run_parameters(parts: ProgramParts) -> str:
     """Return the parameters of the run function."""
-    words = []
+    parameters = []
     if not parts.program.workspace_io:
-        words.append(f"const struct {parts.prefix}_inputs *inputs")
-        words.append(f"const struct {parts.prefix}_outputs *outputs")
+        parameters.append(f"const struct {parts.prefix}_inputs *inputs")
+        parameters.append(f"const struct {parts.prefix}_outputs *outputs")
     if parts.program.sizes:
-        words.append(f"const struct {parts.prefix}_sizes *sizes")
+        parameters.append(f"const struct {parts.prefix}_sizes *sizes")
     if not parts.own_workspace:
-        words.append(f"const struct {parts.prefix}_workspace_pools *pools")
-    return ",\n    ".join(words) or "void"
+        parameters.append(f"const struct {parts.prefix}_workspace_pools *pools")
+    return ",\n    ".join(parameters) or "void"
 
 
 def in_workspace(parts: ProgramParts, location: Location) -> str:

@@ -160,26 +160,26 @@ class _Module:
             return f"{bits} {self._put(f'trunc i64 {value} to {bits}')}"
 
         for call in program.calls:
-            words = [f"ptr {operand(a.location)}" for a in call.arguments]
+            arguments = [f"ptr {operand(a.location)}" for a in call.arguments]
             if not call.kernel:
-                source, to = words
+                source, to = arguments
                 size = size_of(bytes_formula(call.arguments[1].type), self.word)
                 self.lines.append(f"  call void @copy_bytes({to}, {source}, {size})")
                 continue
-            words += [
+            arguments += [
                 size_of(dim_formula(call.arguments[tensor].type.shape[axis]), "i32")
                 for tensor, axis in self.parts.kernels.kernels[call.kernel].sizes
             ]
             if call.workspace is not None:
-                words.append(f"ptr {operand(call.workspace)}")
-            status = self._put(f"call i32 @{call.kernel}({', '.join(words)})")
+                arguments.append(f"ptr {operand(call.workspace)}")
+            status = self._put(f"call i32 @{call.kernel}({', '.join(arguments)})")
             if self.parts.kernels.kernels[call.kernel].can_fail:
                 self._return_unless(self._put(f"icmp eq i32 {status}, 0"), _FAILED)
-        words = [] if program.workspace_io else ["ptr %inputs", "ptr %outputs"]
-        words += ["ptr %sizes"] if program.sizes else []
-        words += [] if self.parts.own_workspace else ["ptr %pools"]
+        arguments = [] if program.workspace_io else ["ptr %inputs", "ptr %outputs"]
+        arguments += ["ptr %sizes"] if program.sizes else []
+        arguments += [] if self.parts.own_workspace else ["ptr %pools"]
         return (
-            f"define i32 @{self.prefix}_run({', '.join(words)}) nounwind {{\nentry:\n"
+            f"define i32 @{self.prefix}_run({', '.join(arguments)}) nounwind {{\nentry:\n"
             + "\n".join([*self.lines, "  ret i32 0", "}", ""])
         )
 
@@ -243,8 +243,8 @@ class _Module:
                 fits = self._put(f"icmp {test} i64 {extent}, {bound * check.times}")
                 self._raise_unless(fits, "ValueError", check.message)
             if check.times > 1:
-                rest = self._put(f"urem i64 {extent}, {check.times}")
-                whole = self._put(f"icmp eq i64 {rest}, 0")
+                remainder = self._put(f"urem i64 {extent}, {check.times}")
+                whole = self._put(f"icmp eq i64 {remainder}, 0")
                 self._raise_unless(whole, "ValueError", check.message)
                 extent = self._put(f"udiv i64 {extent}, {check.times}")
             known[size.name] = extent
@@ -261,10 +261,10 @@ class _Module:
             offset = f"{self.word} {index * self.word_bytes}"
             slot = self._put(f"getelementptr i8, ptr {struct}, {offset}")
             self.lines.append(f"  store ptr {address}, ptr {slot}")
-        words = "ptr %inputs, ptr %outputs" + (", ptr %sizes" if program.sizes else "")
+        parameters = "ptr %inputs, ptr %outputs" + (", ptr %sizes" if program.sizes else "")
         done, why = "false", NO_POOLS
         if self.parts.own_workspace:
-            status = self._put(f"call i32 @{run}({words})")
+            status = self._put(f"call i32 @{run}({parameters})")
             done, why = self._put(f"icmp eq i32 {status}, 0"), FAILED
         self._raise_unless(done, "RuntimeError", f"{run}: {why}")
         spec = ", ".join(f"i32 {word}" for word in entry.words)
@@ -291,8 +291,8 @@ class _Module:
         self.count += 1
         good, bad = f"good{self.count}", f"bad{self.count}"
         self.lines += [f"  br i1 {test}, label %{good}, label %{bad}", f"{bad}:"]
-        words = [f"ptr {self._text(text)}" for text in (kind, message)]
-        status = self._put(f"call i32 @slw_raise(ptr %result, {', '.join(words)})")
+        arguments = [f"ptr {self._text(text)}" for text in (kind, message)]
+        status = self._put(f"call i32 @slw_raise(ptr %result, {', '.join(arguments)})")
         self.lines += [f"  ret i32 {status}", f"{good}:"]
 
     def _text(self, text: str) -> str:

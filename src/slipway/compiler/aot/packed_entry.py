@@ -67,7 +67,7 @@ def packed_entry(program: AotProgram, name: str) -> PackedEntry:
             formula = dim_formula(extent)
             if formula not in slots:
                 slots[formula] = len(slots)
-                message = f"{_place(name, number, port.name, axis)} is not {extent}"
+                message = f"{_extent_name(name, number, port.name, axis)} is not {extent}"
                 formulas.append(FormulaCheck(slots[formula], formula, message))
             dims.append(-1 - slots[formula])
         parameters.append(TensorParameter(port.name, port.type.dtype, dims))
@@ -75,7 +75,7 @@ def packed_entry(program: AotProgram, name: str) -> PackedEntry:
     for size in program.sizes:
         port = ports[size.port]
         slot = slots[dim_formula(port.type.shape[size.axis])]
-        where = _place(name, size.port, port.name, size.axis)
+        where = _extent_name(name, size.port, port.name, size.axis)
         times = f"{size.times} times " if size.times > 1 else ""
         told = f"{times}{size.name}, which is from {size.low} to {size.high}"
         sizes.append(SizeCheck(slot, size.times, size.low, size.high, f"{where} is not {told}"))
@@ -85,5 +85,5 @@ def packed_entry(program: AotProgram, name: str) -> PackedEntry:
     return PackedEntry(name, words, len(slots), sizes, rest)
 
 
-def _place(name: str, number: int, port: str, axis: int) -> str:
+def _extent_name(name: str, number: int, port: str, axis: int) -> str:
     return f"{name}: argument {number} ({port}): shape[{axis}]"

@@ -36,23 +36,23 @@ def page_model(parts: ProgramParts) -> str:
     elif program.workspace_io:
         used = {p.location.index for p in (*program.inputs, *program.outputs) if p.location}
         lines += [f"{spaces[i]} = external global i8" for i in sorted(used)]
-    words = []
+    pointers = []
     for side, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
-        places = [_place(port, side, i, spaces, lines) for i, port in enumerate(ports)]
+        data = [_data_of(port, side, i, spaces, lines) for i, port in enumerate(ports)]
         rows = ", ".join(
-            _tensor(port, f"{side}{i}", place, lines)
-            for i, (port, place) in enumerate(zip(ports, places, strict=True))
+            _tensor(port, f"{side}{i}", address, lines)
+            for i, (port, address) in enumerate(zip(ports, data, strict=True))
         )
         lines.append(f"@{side} = internal global [{len(ports)} x {_TENSOR}] [{rows}]")
         if not program.workspace_io:
-            words.append(_pointers(f"{side}_data", places, lines))
+            pointers.append(_pointers(f"{side}_data", data, lines))
     if not parts.own_workspace:
-        words.append(_pointers("pools", spaces, lines))
-    run, signature = f"@{parts.prefix}_run", ", ".join("ptr" for _ in words)
+        pointers.append(_pointers("pools", spaces, lines))
+    run, signature = f"@{parts.prefix}_run", ", ".join("ptr" for _ in pointers)
     lines += [
         f"declare i32 {run}({signature})",
         "define internal i32 @run() nounwind {",
-        f"  %status = call i32 {run}({', '.join(words)})",
+        f"  %status = call i32 {run}({', '.join(pointers)})",
         "  ret i32 %status",
         "}",
         *(_reset(parts) if program.states else ()),
@@ -74,7 +74,7 @@ def _reset(parts: ProgramParts) -> list[str]:
     ]
 
 
-def _place(port: Port, side: str, number: int, spaces: Sequence[str], lines: list[str]) -> str:
+def _data_of(port: Port, side: str, number: int, spaces: Sequence[str], lines: list[str]) -> str:
     """Return the address of a port's elements."""
     if port.location is not None:
         space = spaces[port.location.index]
@@ -85,7 +85,7 @@ def _place(port: Port, side: str, number: int, spaces: Sequence[str], lines: lis
     return name
 
 
-def _tensor(port: Port, name: str, place: str, lines: list[str]) -> str:
+def _tensor(port: Port, name: str, address: str, lines: list[str]) -> str:
     """Return the initializer of a port's slw_aot_tensor."""
     data = port.name.encode()
     text = "".join(f"\\{byte:02X}" for byte in data) + "\\00"
@@ -99,13 +99,13 @@ def _tensor(port: Port, name: str, place: str, lines: list[str]) -> str:
     bits = 8 if kind == "bool" else dtypes.bits_of(port.type.dtype)
     dtype = f"{{ i8, i8, i16 }} {{ i8 {_CODES[kind]}, i8 {bits}, i16 1 }}"
     return (
-        f"{_TENSOR} {{ ptr @{name}_name, {_DL_TENSOR} {{ ptr {place}, {_CPU}, "
+        f"{_TENSOR} {{ ptr @{name}_name, {_DL_TENSOR} {{ ptr {address}, {_CPU}, "
         f"i32 {len(extents)}, {dtype}, ptr @{name}_shape, ptr null, i64 0 }}, "
         f"i32 {int(port.is_state)} }}"
     )
 
 
-def _pointers(name: str, places: Sequence[str], lines: list[str]) -> str:
-    rows = ", ".join(f"ptr {place}" for place in places)
-    lines.append(f"@{name} = internal constant [{len(places)} x ptr] [{rows}]")
+def _pointers(name: str, data: Sequence[str], lines: list[str]) -> str:
+    rows = ", ".join(f"ptr {address}" for address in data)
+    lines.append(f"@{name} = internal constant [{len(data)} x ptr] [{rows}]")
     return f"ptr @{name}"

@@ -36,14 +36,16 @@ def program_sizes(
     types: Iterable[TensorType], inputs: Iterable[TensorType], c_name: Callable[[str], str]
 ) -> tuple[ProgramSize, ...]:
     """Return the sizes that `types` speak of; each is an axis of some input, or some times one."""
-    places: dict[str, tuple[int, int, int]] = {}
+    sources: dict[str, tuple[int, int, int]] = {}
     for port, type_ in enumerate(inputs):
         for axis, extent in enumerate(type_.shape):
             variable, times = times_of(getattr(extent, "formula", None))
             if variable is not None:
-                places.setdefault(variable.name, (port, axis, times))
+                sources.setdefault(variable.name, (port, axis, times))
     found = open_sizes(types)
-    return tuple(ProgramSize(s.name, c_name(s.name), s.low, s.high, *places[s.name]) for s in found)
+    return tuple(
+        ProgramSize(s.name, c_name(s.name), s.low, s.high, *sources[s.name]) for s in found
+    )
 
 
 def c_text(formula: Formula, name_of: Callable[[str], str]) -> str:

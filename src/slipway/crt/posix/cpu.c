@@ -255,15 +255,15 @@ static void read_words(uint32_t words[NUM_WORDS]) {
 
 /* The number between a name's two parts ("zvl" and "b"), or 0. */
 static unsigned number_in(const char *name, size_t name_bytes, const char *before,
-                          const char *behind) {
+                          const char *after) {
   size_t at = strlen(before);
-  size_t rest = strlen(behind);
+  size_t after_bytes = strlen(after);
   unsigned number = 0;
-  if (name_bytes <= at + rest || memcmp(name, before, at) != 0 ||
-      memcmp(name + name_bytes - rest, behind, rest) != 0) {
+  if (name_bytes <= at + after_bytes || memcmp(name, before, at) != 0 ||
+      memcmp(name + name_bytes - after_bytes, after, after_bytes) != 0) {
     return 0;
   }
-  for (; at < name_bytes - rest; ++at) {
+  for (; at < name_bytes - after_bytes; ++at) {
     if (name[at] < '0' || name[at] > '9' || number > 65536U) {
       return 0;
     }

@@ -105,11 +105,11 @@ static void put_directive(writer *w, char directive, va_list *list, int longs, i
 
 size_t slw_format_list(char *text, size_t size_bytes, const char *format, va_list list) {
   writer w = {text, size_bytes, 0, 0};
-  va_list rest;
+  va_list arguments;
   if (size_bytes == 0) {
     return 0;
   }
-  va_copy(rest, list);
+  va_copy(arguments, list);
   while (*format != '\0') {
     int longs = 0;
     int is_size = 0;
@@ -124,9 +124,9 @@ size_t slw_format_list(char *text, size_t size_bytes, const char *format, va_lis
     if (*format == '\0') {
       break;
     }
-    put_directive(&w, *format++, &rest, longs, is_size);
+    put_directive(&w, *format++, &arguments, longs, is_size);
   }
-  va_end(rest);
+  va_end(arguments);
   text[w.used] = '\0';
   return w.cut ? slw_format_end(text, w.used) : w.used;
 }

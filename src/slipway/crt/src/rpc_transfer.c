@@ -101,7 +101,7 @@ static bool receive_staged(slw_rpc_session *session, DLTensor *tensor, uint64_t 
 bool slw_rpc_bulk_tensor_write(slw_rpc_session *session, const slw_rpc_header *header) {
   slw_rpc_reader reader;
   uint64_t handle, offset, nbytes;
-  size_t rest;
+  size_t remaining;
   uint8_t *at = NULL;
   int failure = SLW_RPC_OK;
   if (header->size < WRITE_PREFIX_BYTES || !slw_rpc_fill(session, WRITE_PREFIX_BYTES)) {
@@ -112,8 +112,8 @@ bool slw_rpc_bulk_tensor_write(slw_rpc_session *session, const slw_rpc_header *h
   offset = slw_rpc_get_u64(&reader);
   nbytes = slw_rpc_get_u64(&reader);
   session->rx_at += WRITE_PREFIX_BYTES;
-  rest = header->size - WRITE_PREFIX_BYTES;
-  if (nbytes > rest || slw_rpc_padded((size_t)nbytes) != rest) {
+  remaining = header->size - WRITE_PREFIX_BYTES;
+  if (nbytes > remaining || slw_rpc_padded((size_t)nbytes) != remaining) {
     return end_malformed(session, header, "the data of a tensor write is not of the told size");
   }
   if (is_lost(session, header)) {
@@ -125,14 +125,14 @@ bool slw_rpc_bulk_tensor_write(slw_rpc_session *session, const slw_rpc_header *h
     if (!receive_staged(session, slw_rpc_tensor_get(session, handle), offset, nbytes, &failure)) {
       return false;
     }
-    rest -= (size_t)nbytes;
+    remaining -= (size_t)nbytes;
   } else if (failure == SLW_RPC_OK) {
     if (!slw_rpc_take(session, at, (size_t)nbytes)) {
       return false;
     }
-    rest -= (size_t)nbytes;
+    remaining -= (size_t)nbytes;
   }
-  if (!slw_rpc_take(session, NULL, rest)) {
+  if (!slw_rpc_take(session, NULL, remaining)) {
     return false;
   }
   end_chunk(session, header, failure);
@@ -198,7 +198,7 @@ bool slw_rpc_bulk_file_write(slw_rpc_session *session, const slw_rpc_header *hea
   slw_rpc_reader reader;
   uint64_t total, offset, nbytes;
   uint32_t name_size;
-  size_t name_bytes, rest;
+  size_t name_bytes, remaining;
   const char *name;
   int failure = SLW_RPC_OK;
   if (header->size < FILE_PREFIX_BYTES || !slw_rpc_fill(session, FILE_PREFIX_BYTES)) {
@@ -210,10 +210,10 @@ bool slw_rpc_bulk_file_write(slw_rpc_session *session, const slw_rpc_header *hea
   nbytes = slw_rpc_get_u64(&reader);
   name_size = slw_rpc_get_u32(&reader);
   session->rx_at += FILE_PREFIX_BYTES;
-  rest = header->size - FILE_PREFIX_BYTES;
+  remaining = header->size - FILE_PREFIX_BYTES;
   name_bytes = slw_rpc_padded((size_t)name_size + 1u);
-  if (name_size > SLW_RPC_NAME_MAX_BYTES || name_bytes > rest ||
-      nbytes > rest - name_bytes || slw_rpc_padded((size_t)nbytes) != rest - name_bytes ||
+  if (name_size > SLW_RPC_NAME_MAX_BYTES || name_bytes > remaining ||
+      nbytes > remaining - name_bytes || slw_rpc_padded((size_t)nbytes) != remaining - name_bytes ||
       offset > total || nbytes > total - offset || !slw_rpc_fill(session, name_bytes)) {
     return end_malformed(session, header, "the fields of a file write contradict each other");
   }
@@ -235,15 +235,15 @@ bool slw_rpc_bulk_file_write(slw_rpc_session *session, const slw_rpc_header *hea
                            "the pieces of a file do not follow one another", NULL);
   }
   session->rx_at += name_bytes;
-  rest -= name_bytes;
+  remaining -= name_bytes;
   if (failure == SLW_RPC_OK) {
     if (!receive_file(session, offset, nbytes, &failure)) {
       return false;
     }
-    rest -= (size_t)nbytes;
+    remaining -= (size_t)nbytes;
     session->file_done += nbytes;
   }
-  if (!slw_rpc_take(session, NULL, rest)) {
+  if (!slw_rpc_take(session, NULL, remaining)) {
     return false;
   }
   if (failure == SLW_RPC_OK && (header->flags & SLW_RPC_FLAG_MORE) == 0 &&

@@ -24,7 +24,7 @@ typedef struct block {
 } block;
 
 #define TAG_BYTES offsetof(block, next)
-#define LEAST_BYTES (sizeof(block) + GRAIN - sizeof(block) % GRAIN)
+#define MIN_BYTES (sizeof(block) + GRAIN - sizeof(block) % GRAIN)
 
 extern unsigned char __heap_base;
 
@@ -101,18 +101,18 @@ static block *find(size_t size_bytes) {
 }
 
 static void split(block *b, size_t size_bytes) {
-  size_t rest = b->size_bytes - size_bytes;
+  size_t tail_bytes = b->size_bytes - size_bytes;
   block *tail;
-  if (rest < LEAST_BYTES) {
+  if (tail_bytes < MIN_BYTES) {
     return;
   }
   tail = (block *)((uintptr_t)b + size_bytes);
-  tail->size_bytes = rest;
+  tail->size_bytes = tail_bytes;
   tail->before_bytes = size_bytes;
   if (b == last) {
     last = tail;
   } else {
-    after(b)->before_bytes = rest;
+    after(b)->before_bytes = tail_bytes;
   }
   b->size_bytes = size_bytes;
   put_in(tail);
@@ -125,17 +125,17 @@ void *slw_web_alloc(size_t size_bytes, size_t alignment_bytes) {
   if (alignment_bytes < GRAIN) {
     alignment_bytes = GRAIN;
   }
-  if (size_bytes > MAX_BYTES - alignment_bytes - 4 * LEAST_BYTES) {
+  if (size_bytes > MAX_BYTES - alignment_bytes - 4 * MIN_BYTES) {
     return NULL;
   }
   /* The word in front of what is handed out leads back to the tag. */
   room = TAG_BYTES + GRAIN + (alignment_bytes - GRAIN) + size_bytes;
   room = (room + GRAIN - 1) & ~(GRAIN - 1);
-  b = find((room < LEAST_BYTES) ? LEAST_BYTES : room);
+  b = find((room < MIN_BYTES) ? MIN_BYTES : room);
   if (b == NULL) {
     return NULL;
   }
-  split(b, (room < LEAST_BYTES) ? LEAST_BYTES : room);
+  split(b, (room < MIN_BYTES) ? MIN_BYTES : room);
   start = ((uintptr_t)b + TAG_BYTES + GRAIN + alignment_bytes - 1) &
           ~(uintptr_t)(alignment_bytes - 1);
   ((block **)start)[-1] = b;

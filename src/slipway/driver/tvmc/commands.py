@@ -112,8 +112,8 @@ def _run(options: argparse.Namespace) -> None:
     if options.print_top:
         for name, values in result.outputs.items():
             flat = values.ravel()
-            places = np.argsort(-flat, kind="stable")[: options.print_top]
-            print(name, *(f"  {place}: {flat[place]}" for place in places), sep="\n")
+            positions = np.argsort(-flat, kind="stable")[: options.print_top]
+            print(name, *(f"  {position}: {flat[position]}" for position in positions), sep="\n")
     if options.outputs:
         result.save(options.outputs)
 

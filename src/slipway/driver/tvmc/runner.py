@@ -61,10 +61,10 @@ def run_module(
         )
         session.upload(str(path))
         library: Any = session.load_module(path.name)
-        place: Any = session.device(device, 0)
+        device_used: Any = session.device(device, 0)
     else:
-        library, place = tvmc_package.module(), device_of(device, 0)
-    module = GraphModule(library["default"](place))
+        library, device_used = tvmc_package.module(), device_of(device, 0)
+    module = GraphModule(library["default"](device_used))
     shapes, kinds = module.get_input_info()
     for name in inputs or {}:
         if name not in shapes:
@@ -80,7 +80,7 @@ def run_module(
         for layer, function, seconds in module.profile(number, repeat):
             print(f"{seconds * 1e6:12.1f} us  {layer}  {function}")
     if benchmark:
-        times = module.benchmark(place, repeat=repeat, number=number, end_to_end=end_to_end)
+        times = module.benchmark(device_used, repeat=repeat, number=number, end_to_end=end_to_end)
     else:
         module.run()
     count = module.get_num_outputs()

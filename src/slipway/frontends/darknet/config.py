@@ -25,13 +25,13 @@ class Section:
         return key in self.options
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where the section is, for errors."""
         return f"{self.file}, line {self.line}, [{self.name}]"
 
     def error(self, problem: str) -> ModelError:
         """Return the error for something that is wrong in this section."""
-        return ModelError(f"{self.place}: {problem}")
+        return ModelError(f"{self.location}: {problem}")
 
     def whole(self, key: str, default: int | None = None) -> int:
         """Return an option that is an integer; `default` where it is not given."""

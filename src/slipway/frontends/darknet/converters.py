@@ -138,7 +138,7 @@ def _connected(view: DarknetView) -> Expr:
 def _max_pool(view: DarknetView) -> Expr:
     layer = view.layer
 
-    def behind(size: int, out: int) -> int:
+    def after(size: int, out: int) -> int:
         needed = (out - 1) * layer.stride + layer.size - size - layer.pad
         return int(max(0, needed))
 
@@ -147,7 +147,7 @@ def _max_pool(view: DarknetView) -> Expr:
         pool_size=(layer.size, layer.size),
         strides=(layer.stride, layer.stride),
         padding=(
-            layer.pad, layer.pad, behind(layer.h, layer.out_h), behind(layer.w, layer.out_w)
+            layer.pad, layer.pad, after(layer.h, layer.out_h), after(layer.w, layer.out_w)
         ),
     )  # fmt: skip
     return pooled
@@ -226,9 +226,9 @@ def _region(view: DarknetView) -> Expr:
     layer = view.layer
     coords = layer.coords
     boxes, shape = _boxes(view, coords + layer.classes + 1)
-    places, extents, object_, classes = relay.split(boxes, (2, coords, coords + 1), axis=2)
+    centers, extents, object_, classes = relay.split(boxes, (2, coords, coords + 1), axis=2)
     parts = [
-        relay.sigmoid(places),
+        relay.sigmoid(centers),
         extents,
         object_ if layer.background else relay.sigmoid(object_),
         relay.nn.softmax(classes, axis=2) if layer.softmax else relay.sigmoid(classes),
@@ -238,22 +238,22 @@ def _region(view: DarknetView) -> Expr:
 
 def _yolo(view: DarknetView) -> Expr:
     boxes, shape = _boxes(view, view.layer.classes + 5)
-    places, extents, rest = relay.split(boxes, (2, 4), axis=2)
+    centers, extents, scores = relay.split(boxes, (2, 4), axis=2)
     scale = float(view.option("scale_x_y", 1.0))
     if view.option("new_coords", 0):  # the layer before it is activated
         activated = boxes
         if scale != 1:
-            activated = relay.concatenate([_spread(places, scale), extents, rest], axis=2)
+            activated = relay.concatenate([_spread(centers, scale), extents, scores], axis=2)
     else:
-        parts = [_spread(relay.sigmoid(places), scale), extents, relay.sigmoid(rest)]
+        parts = [_spread(relay.sigmoid(centers), scale), extents, relay.sigmoid(scores)]
         activated = relay.concatenate(parts, axis=2)
     return relay.reshape(activated, shape)
 
 
-def _spread(places: Expr, scale: float) -> Expr:
+def _spread(centers: Expr, scale: float) -> Expr:
     if scale == 1:
-        return places
-    return places * relay.const(scale, "float32") - relay.const(0.5 * (scale - 1), "float32")
+        return centers
+    return centers * relay.const(scale, "float32") - relay.const(0.5 * (scale - 1), "float32")
 
 
 def _boxes(view: DarknetView, values: int) -> tuple[Expr, tuple[int, ...]]:

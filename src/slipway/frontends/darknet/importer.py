@@ -99,14 +99,16 @@ class _Importer:
         if kind == LAYERTYPE.RNN:
             return self.recurrent(number, layer, before)
         if kind not in CONVERTERS:
-            place = getattr(layer, "place", f"layer {number}")
-            raise ModelError(f"{place}: layers of the type {kind.name.lower()} are not supported")
+            location = getattr(layer, "location", f"layer {number}")
+            raise ModelError(
+                f"{location}: layers of the type {kind.name.lower()} are not supported"
+            )
         inputs = [before]
         if kind == LAYERTYPE.ROUTE:
             inputs = [self.values[layer.input_layers[i]] for i in range(layer.n)]
         view = DarknetView(layer, number, inputs, self.params, self.variables)
         if kind == LAYERTYPE.SHORTCUT:
-            own = getattr(layer, "place", None) is not None
+            own = getattr(layer, "location", None) is not None
             sources = list(layer.input_layers) if own else [layer.index]
             view.inputs += [self.values[i] for i in sources]
             view.sources = [self.net.layers[i] for i in sources]

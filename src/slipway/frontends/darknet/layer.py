@@ -22,7 +22,7 @@ class DarknetLayer:
     """
 
     type: LAYERTYPE
-    place: str  # file, line and section
+    location: str  # file, line and section
     batch: int = 1
     h: int = 0
     w: int = 0

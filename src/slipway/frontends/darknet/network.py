@@ -38,7 +38,7 @@ def network_of(sections: list[Section]) -> Network:
     net, *rest = sections
     strange = [s for s in rest if s.name not in SECTIONS]
     if strange:
-        listed = "\n  ".join(s.place for s in strange)
+        listed = "\n  ".join(s.location for s in strange)
         raise ModelError(f"the network has layers that are not supported:\n  {listed}")
     if not rest:
         raise net.error("there are no layers below it")
@@ -50,7 +50,7 @@ def network_of(sections: list[Section]) -> Network:
     steps = net.whole("time_steps", 1)
     sizes = (c, h, w) if h * w * c else (inputs, 1, 1)
     for section in rest:
-        layer = DarknetLayer(SECTIONS[section.name], section.place, steps=steps)
+        layer = DarknetLayer(SECTIONS[section.name], section.location, steps=steps)
         layer.c, layer.h, layer.w = sizes
         layer.inputs = layer.c * layer.h * layer.w
         _DESCRIBED[layer.type](layer, section, network.layers)
@@ -140,7 +140,7 @@ def _recurrent(layer: DarknetLayer, section: Section, _: list[DarknetLayer]) -> 
 
     def inner(inputs: int) -> DarknetLayer:
         return DarknetLayer(
-            LAYERTYPE.CONNECTED, layer.place, h=1, w=1, c=inputs, inputs=inputs, outputs=outputs,
+            LAYERTYPE.CONNECTED, layer.location, h=1, w=1, c=inputs, inputs=inputs, outputs=outputs,
             out_h=1, out_w=1, out_c=outputs, activation=layer.activation,
             batch_normalize=layer.batch_normalize,
         )  # fmt: skip

@@ -55,9 +55,9 @@ def resized(pixels: Pixels, width: int, height: int) -> Pixels:
 
 def _taps(size: int, out: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the four elements that each new one is made of, and their weights times 2**FIXED."""
-    place = (np.arange(out) + 0.5) * (size / out) - 0.5
-    first = np.floor(place)
-    t = (place - first).astype(np.float32)
+    position = (np.arange(out) + 0.5) * (size / out) - 0.5
+    first = np.floor(position)
+    t = (position - first).astype(np.float32)
     a = np.float32(CUBIC)
     near = ((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a
     own = ((a + 2) * t - (a + 3)) * t * t + 1

@@ -38,7 +38,7 @@ class _Reader:
         end = self.at + 4 * count
         if end > len(self.contents):
             raise ModelError(
-                f"{self.name} ends before the weights of {layer.place}: it has "
+                f"{self.name} ends before the weights of {layer.location}: it has "
                 f"{len(self.contents):,} bytes and would need {end:,} so far. It is cut short, or "
                 "belongs to another .cfg file"
             )

@@ -15,7 +15,7 @@ from slipway.relay.expr import Expr
 from slipway.relay.types import ANY
 
 # The least of integers, by the attribute's name.
-LEAST = {
+MINIMUM = {
     "kernel_shape": 1, "strides": 1, "dilations": 1, "group": 1, "num_groups": 1, "blocksize": 1,
     "num_outputs": 1, "hidden_size": 1, "size": 1, "num_heads": 1, "q_num_heads": 1,
     "kv_num_heads": 1, "p": 1, "block_size": 0, "output_padding": 0, "batch_dims": 0,
@@ -59,12 +59,14 @@ def check_attributes(node: Any) -> None:
     """Raise UnsupportedNode where an attribute of a node has a value that means nothing."""
     for attribute in node.attribute:
         name = attribute.name
-        least = LEAST.get(name)
+        minimum = MINIMUM.get(name)
         values = [attribute.i] if attribute.type == 2 else list(attribute.ints)
         cropping = name == "pads" and node.op_type in CROPPING
-        if least is not None and not cropping and any(v < least for v in values):
+        if minimum is not None and not cropping and any(v < minimum for v in values):
             shown = attribute.i if attribute.type == 2 else values
-            raise UnsupportedNode(f"its attribute {name!r} is {shown}; it must be {least} or more")
+            raise UnsupportedNode(
+                f"its attribute {name!r} is {shown}; it must be {minimum} or more"
+            )
         choices = CHOICES.get(f"{node.op_type}.{name}", CHOICES.get(name))
         if choices is None or attribute.ref_attr_name or attribute.type not in (2, 3):
             continue
@@ -83,8 +85,8 @@ def check_axis(view: NodeView) -> None:
     beyond = ONE_AXIS.get(view.kind)
     if beyond is None:
         return
-    least = -rank - (view.kind == "OneHot")
-    if not least <= axis < rank + beyond:
+    minimum = -rank - (view.kind == "OneHot")
+    if not minimum <= axis < rank + beyond:
         raise view.unsupported(f"its attribute 'axis' is {axis}, where its data has {rank} axes")
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.converter_table import ConverterTable, UnsupportedNode
 from slipway.frontends.onnx.reader import array_of
+from slipway.frontends.onnx.sparse import dense_array
 from slipway.frontends.onnx.values import Value
 from slipway.relay.analysis.size_values import SizeValues
 from slipway.relay.dims import is_open
@@ -89,6 +90,8 @@ class NodeView:
                 return tuple(found.ints)
             case 8:
                 return tuple(s.decode() for s in found.strings)
+            case 11:
+                return dense_array(found.sparse_tensor, self.name)
             case _:
                 raise self.unsupported(f"attribute {name!r} has a type that is not served")
 
@@ -148,11 +151,11 @@ class NodeView:
 
     def choice(self, name: str, default: str, table: Mapping[str, Any]) -> Any:
         """Return what a table has for the text of an attribute."""
-        word = self.attr(name, default)
-        if word not in table:
+        value = self.attr(name, default)
+        if value not in table:
             known = ", ".join(sorted(table))
-            raise self.unsupported(f"its attribute {name!r} is {word!r}; there are {known}")
-        return table[word]
+            raise self.unsupported(f"its attribute {name!r} is {value!r}; there are {known}")
+        return table[value]
 
     # -- results ---------------------------------------------------------------------------------
 

@@ -18,26 +18,26 @@ ELEMENTWISE = ("Cast", "Add", "Sub", "Mul", "Div", "Neg", "Abs", "Floor", "Ceil"
 
 def through_counted(convert: Converter, node: NodeView) -> Any:
     """Convert a node with a counted input; return a Counted.  Raises UnsupportedNode."""
-    places = [i for i, value in enumerate(node.inputs) if isinstance(value, Counted)]
-    given = node.inputs[places[0]]
-    if len(places) != 1:
+    positions = [i for i, value in enumerate(node.inputs) if isinstance(value, Counted)]
+    given = node.inputs[positions[0]]
+    if len(positions) != 1:
         raise node.unsupported("several inputs have a size that depends on the data")
     view = NodeView.__new__(NodeView)
     view.__dict__.update(node.__dict__)
     view.inputs = [v.data if isinstance(v, Counted) else v for v in node.inputs]
-    axis = _axis(view, given.axis, places[0])
+    axis = _axis(view, given.axis, positions[0])
     if axis is None:
         raise node.unsupported(
-            f"the size of its input {places[0]} depends on the data along axis {given.axis}"
+            f"the size of its input {positions[0]} depends on the data along axis {given.axis}"
         )
     return Counted(convert(view), given.count, axis)
 
 
-def _axis(node: NodeView, axis: int, place: int) -> int | None:
+def _axis(node: NodeView, axis: int, number: int) -> int | None:
     """Return the axis of the result along which it is counted; None if it is not so simple."""
-    rank = node.rank(place)
+    rank = node.rank(number)
     if node.kind in ELEMENTWISE:
-        others = [v.tensor_type.rank for i, v in enumerate(node.inputs) if v and i != place]
+        others = [v.tensor_type.rank for i, v in enumerate(node.inputs) if v and i != number]
         return axis if max(others, default=0) == 0 else None
     match node.kind:
         case "Transpose":
@@ -45,7 +45,7 @@ def _axis(node: NodeView, axis: int, place: int) -> int | None:
             return order.index(axis)
         case "Gather":
             along = node.attr("axis", 0) % node.rank(0)
-            if place == 1:
+            if number == 1:
                 return int(along + axis)
             if along == axis:
                 return None

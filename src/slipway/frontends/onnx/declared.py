@@ -25,6 +25,7 @@ from slipway.frontends.budget import take_table
 from slipway.frontends.onnx import signals_at_run_time
 from slipway.frontends.onnx.converters import NodeView
 from slipway.frontends.onnx.counted import cut_to_declared
+from slipway.frontends.onnx.found import positions_in_room
 from slipway.frontends.onnx.operators.control import counted_loop
 from slipway.frontends.onnx.operators.pool_indices import unpooled
 from slipway.frontends.onnx.operators.reduce import reduced
@@ -33,6 +34,7 @@ from slipway.frontends.onnx.operators.resize_at_run_time import resized_at_run_t
 from slipway.frontends.onnx.operators.signal import transformed
 from slipway.frontends.onnx.values import Counted
 from slipway.frontends.ranks import first_ranked
+from slipway.relay.dims import is_open
 from slipway.relay.op_registry import const
 from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
 
@@ -74,7 +76,7 @@ def _int64(value: ExprLike) -> Any:
     return const(np.asarray(value, np.int64))
 
 
-def _places(count: int) -> Any:
+def _positions(count: int) -> Any:
     take_table(count)
     return _int64(np.arange(count))
 
@@ -246,7 +248,7 @@ def _range(node: NodeView, shapes: Shapes) -> Any:
     (count,) = shapes[0] or ()
     dtype = node.type().dtype
     start, step = (relay.reshape(node.input(i), ()) for i in (0, 2))
-    steps = relay.cast(_places(count), dtype)
+    steps = relay.cast(_positions(count), dtype)
     return relay.add(start, relay.multiply(steps, step))
 
 
@@ -328,17 +330,17 @@ def _slice(node: NodeView, shapes: Shapes) -> Any:
         start = _per_axis(node, starts, axes, axis, rank, 0)
         start = relay.where(relay.less(start, _int64(0)), relay.add(start, _int64(extent)), start)
         start = relay.minimum(relay.maximum(start, _int64(0)), _int64(max(extent - 1, 0)))
-        x = relay.take(x, relay.add(start, relay.multiply(_places(out), step)), axis)
+        x = relay.take(x, relay.add(start, relay.multiply(_positions(out), step)), axis)
     return x
 
 
-def _reflected(place: Any, extent: int) -> Any:
+def _reflected(position: Any, extent: int) -> Any:
     """Return places mirrored at the first and the last element, as often as it takes."""
     if extent == 1:
-        return relay.multiply(place, _int64(0))
+        return relay.multiply(position, _int64(0))
     period = _int64(2 * (extent - 1))
-    place = relay.floor_mod(place, period)
-    return relay.minimum(place, relay.subtract(period, place))
+    position = relay.floor_mod(position, period)
+    return relay.minimum(position, relay.subtract(period, position))
 
 
 @declared("Pad", same_rank=True)
@@ -351,16 +353,16 @@ def _pad(node: NodeView, shapes: Shapes) -> Any:
     before = relay.strided_slice(pads, [0], [pads.tensor_type.shape[0] // 2])
     mode, inside = node.attr("mode", "constant"), None
     for axis, (extent, out) in enumerate(zip(node.type().shape, wanted, strict=True)):
-        place = relay.subtract(_places(out), _per_axis(node, before, axes, axis, rank, 0))
+        position = relay.subtract(_positions(out), _per_axis(node, before, axes, axis, rank, 0))
         if mode == "constant":
             there = relay.logical_and(
-                relay.greater_equal(place, _int64(0)), relay.less(place, _int64(extent))
+                relay.greater_equal(position, _int64(0)), relay.less(position, _int64(extent))
             )
             there = relay.reshape(there, [-1 if a == axis else 1 for a in range(rank)])
             inside = there if inside is None else relay.logical_and(inside, there)
         if mode == "reflect":
-            place = _reflected(place, extent)
-        x = relay.take(x, place, axis, mode="wrap" if mode == "wrap" else "clip")
+            position = _reflected(position, extent)
+        x = relay.take(x, position, axis, mode="wrap" if mode == "wrap" else "clip")
     if inside is None:
         return x
     fill = relay.reshape(node.input(2), ()) if node.has(2) else node.like(0)
@@ -370,7 +372,7 @@ def _pad(node: NodeView, shapes: Shapes) -> Any:
 # -- elements found at run time --------------------------------------------------------------------
 
 
-def true_places(condition: Expr, count: int) -> Any:
+def true_positions(condition: Expr, count: int) -> Any:
     """Return the positions (int64) of the first `count` true elements of a bool vector."""
     # Before the k-th true element lie those whose running count is at most k.
     running = relay.cumsum(relay.cast(condition, "int32"), 0)
@@ -394,31 +396,42 @@ def _compress(node: NodeView, shapes: Shapes) -> Any:
     axis %= x.tensor_type.rank
     (total,) = condition.tensor_type.shape
     if shapes[0] is not None and len(shapes[0]) == x.tensor_type.rank:
-        return relay.take(x, true_places(condition, shapes[0][axis]), axis)
-    if total > MAX_ROOM:
-        return None
-    kept = relay.take(x, true_places(condition, total), axis)
+        return relay.take(x, true_positions(condition, shapes[0][axis]), axis)
+    if is_open(total) or total > MAX_ROOM:
+        positions, number = positions_in_room(condition)
+        return Counted(relay.take(x, positions, axis), number, axis)
+    kept = relay.take(x, true_positions(condition, total), axis)
     return Counted(kept, _number_of(condition), axis)
+
+
+def _extent(x: Expr, axis: int) -> Any:
+    """Return the size of an open axis as the run knows it."""
+    return _element(relay.shape_of(x, "int64"), axis)
 
 
 def _non_zero(node: NodeView, shapes: Shapes) -> Any:
     """Positions of what is not zero; without a declared shape there is room for all."""
     x = node.input(0)
     total, wanted = x.tensor_type.size, shapes[0]
-    if wanted is None and total > MAX_ROOM:
-        return None
     if wanted is not None and (len(wanted) != 2 or wanted[0] != x.tensor_type.rank):
         return None
+    if wanted is not None and is_open(wanted[1]):
+        wanted = None
     if x.tensor_type.dtype != "bool":
         x = relay.not_equal(x, node.like(0))
     flat = relay.reshape(x, (-1,))
-    place, rows = true_places(flat, total if wanted is None else wanted[1]), []
-    for extent in reversed(x.tensor_type.shape):
-        rows.append(relay.mod(place, _int64(extent)))
-        place = relay.floor_divide(place, _int64(extent))
-    room = place.tensor_type.shape[0]
+    if wanted is None and (is_open(total) or total > MAX_ROOM):
+        position, number = positions_in_room(flat)
+    else:
+        position, number = true_positions(flat, (wanted or (0, total))[1]), _number_of(flat)
+    rows = []
+    for axis, extent in reversed(list(enumerate(x.tensor_type.shape))):
+        extent = relay.maximum(_extent(x, axis), _int64(1)) if is_open(extent) else _int64(extent)
+        rows.append(relay.mod(position, extent))
+        position = relay.floor_divide(position, extent)
+    room = position.tensor_type.shape[0]
     found = relay.stack(rows[::-1], 0) if rows else const(np.zeros((0, room), np.int64))
-    return found if wanted is not None else Counted(found, _number_of(flat), 1)
+    return found if wanted is not None else Counted(found, number, 1)
 
 
 DECLARED.update({"Compress": _compress, "NonZero": _non_zero})
@@ -448,9 +461,9 @@ def _unique(node: NodeView, shapes: Shapes) -> Any:
     earlier = const(np.tril(np.ones((total, total), bool), -1))
     fresh = relay.logical_not(relay.any(relay.logical_and(same, earlier), 1, False))
     count = _number_of(fresh)
-    first = true_places(fresh, room)  # positions, in order of appearance
+    first = true_positions(fresh, room)  # positions, in order of appearance
     if node.attr("sorted", 1):
-        used = relay.less(_places(room), count)
+        used = relay.less(_positions(room), count)
         first = relay.take(first, _sorted_order(relay.take(rows, first, 0), used), 0)
     kept = relay.take(x, first, along)
     equal = relay.cast(relay.take(same, first, 0), "int64")  # (room, total)
@@ -485,9 +498,9 @@ def _sorted_order(rows: Any, used: Any) -> Any:
     decides = relay.logical_and(less, relay.equal(before, const(0, "int32")))
     ahead = relay.logical_and(relay.any(decides, 2, False), relay.reshape(used, (1, count)))
     rank = relay.sum(relay.cast(ahead, "int64"), 1)  # how many come before
-    rank = relay.where(used, rank, _places(count))
-    places = const(np.arange(count).reshape(-1, 1))
-    hit = relay.equal(relay.reshape(rank, (1, count)), places)
+    rank = relay.where(used, rank, _positions(count))
+    positions = const(np.arange(count).reshape(-1, 1))
+    hit = relay.equal(relay.reshape(rank, (1, count)), positions)
     return relay.argmax(relay.cast(hit, "int64"), 1, dtype="int64")
 
 

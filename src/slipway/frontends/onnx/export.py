@@ -219,8 +219,8 @@ class _Writer:
             chosen = [a for a in range(before.rank) if a not in chosen]
         keep = int(call.attrs.keepdims)
         if kind == "ReduceSum" or self.opset >= 18:
-            places = self._constant(np.array(chosen, "int64"))
-            return self._node(kind, [given[0], places], keepdims=keep)
+            positions = self._constant(np.array(chosen, "int64"))
+            return self._node(kind, [given[0], positions], keepdims=keep)
         return self._node(kind, given, axes=chosen, keepdims=keep)
 
     def clip(self, call: Call, given: list[str]) -> str:

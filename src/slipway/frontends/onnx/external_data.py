@@ -13,7 +13,7 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.errors import ModelError
-from slipway.runtime.array_file import LEAST_BYTES, Array, range_of
+from slipway.runtime.array_file import MIN_BYTES, Array, range_of
 
 EXTERNAL = 1  # TensorProto.DataLocation
 
@@ -33,7 +33,7 @@ def external_bytes(tensor: Any, folder: Path, dtype_of: dict[int, str]) -> Array
     if tensor.data_location != EXTERNAL:
         return None
     path, offset, length = _check(tensor, folder, dtype_of)
-    if length < LEAST_BYTES:
+    if length < MIN_BYTES:
         return None
     with path.open("rb") as file:
         return range_of(file, offset, length)

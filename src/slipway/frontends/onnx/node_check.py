@@ -80,9 +80,9 @@ def _check_text(name: str, values: Any) -> None:
             raise UnsupportedNode(f"its attribute {name!r} is no UTF-8 text: {value!r}") from None
 
 
-def _check_count(what: str, count: int, least: int, most: int, schema: Any) -> None:
-    if not least <= count <= most:
-        wanted = f"{least}" if least == most else f"{least} to {most}"
+def _check_count(what: str, count: int, minimum: int, most: int, schema: Any) -> None:
+    if not minimum <= count <= most:
+        wanted = f"{minimum}" if minimum == most else f"{minimum} to {most}"
         raise UnsupportedNode(f"it has {count} {what}s, where {_said(schema)} has {wanted}")
 
 

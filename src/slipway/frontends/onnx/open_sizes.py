@@ -76,8 +76,8 @@ def _extent(name: str, size: object) -> Any:
     if isinstance(size, int) or is_open(size):
         return size
     if isinstance(size, tuple | list) and len(size) == 2:
-        word = re.sub(r"\W", "_", name)
-        return Dim(word if word.isidentifier() else f"_{word}", *size)
+        symbol = re.sub(r"\W", "_", name)
+        return Dim(symbol if symbol.isidentifier() else f"_{symbol}", *size)
     raise ModelError(f"dims has {size!r} for {name!r}: write a size, or its range as (1, 8)")
 
 

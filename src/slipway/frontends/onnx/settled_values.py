@@ -36,9 +36,9 @@ def unknown_values(inputs: Iterable[Var]) -> dict[str, np.ndarray[Any, Any]]:
         if type_.dtype not in ("int32", "int64") or type_.rank > 1:
             continue
         if all(isinstance(d, int) for d in type_.shape) and 0 < type_.size <= MOST:
-            word = re.sub(r"\W", "_", var.name)
+            symbol = re.sub(r"\W", "_", var.name)
             values = np.empty(type_.size, object)
-            values[:] = [Dim(f"_{word}_{i}") for i in range(type_.size)]
+            values[:] = [Dim(f"_{symbol}_{i}") for i in range(type_.size)]
             found[var.name] = values.reshape(type_.shape)
     return found
 
@@ -78,8 +78,8 @@ def _solution(formula: SymbolDim, stated: int) -> tuple[Variable, int] | None:
     # Formulas that are proved equal are one object.
     if not factor or SymbolDim(variable) * factor + base is not formula:
         return None
-    value, rest = divmod(stated - base, factor)
-    return None if rest or value < 0 else (variable, value)
+    value, remainder = divmod(stated - base, factor)
+    return None if remainder or value < 0 else (variable, value)
 
 
 def presumed(node: NodeView) -> Var | None:

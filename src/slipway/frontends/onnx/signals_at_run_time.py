@@ -87,15 +87,15 @@ def mel_weight_matrix(node: NodeView, wanted: Shape) -> Any:
 
     low, high = mel(3), mel(4)
     share = const(np.arange(bands + 2) / (bands + 2), "float64")
-    places = relay.add(low, relay.multiply(relay.subtract(high, low), share))
-    hertz = relay.exp(relay.multiply(places, const(np.log(10) / 2595, "float64")))
+    positions = relay.add(low, relay.multiply(relay.subtract(high, low), share))
+    hertz = relay.exp(relay.multiply(positions, const(np.log(10) / 2595, "float64")))
     hertz = relay.multiply(relay.subtract(hertz, const(1.0, "float64")), const(700.0, "float64"))
     grown = relay.cast(relay.add(length, _whole(1)), "float64")
     at = relay.cast(relay.floor(relay.divide(relay.multiply(grown, hertz), rate)), "int64")
     left, centre, right = (
         relay.strided_slice(at, [first], [first + bands], axes=[0]) for first in range(3)
     )
-    place = _counted(bins, 0, 2)
+    position = _counted(bins, 0, 2)
 
     def ratio(above: Any, below: Any) -> Any:
         below = relay.maximum(below, _whole(1))
@@ -103,11 +103,13 @@ def mel_weight_matrix(node: NodeView, wanted: Shape) -> Any:
 
     width = relay.subtract(centre, left)
     one, none = const(1.0, "float64"), const(0.0, "float64")
-    up = ratio(relay.subtract(place, left), width)
+    up = ratio(relay.subtract(position, left), width)
     up = relay.where(relay.equal(width, _whole(0)), one, up)
-    down = ratio(relay.subtract(right, place), relay.subtract(right, centre))
-    is_up = relay.logical_and(relay.greater_equal(place, left), relay.less_equal(place, centre))
-    is_down = relay.logical_and(relay.greater_equal(place, centre), relay.less(place, right))
+    down = ratio(relay.subtract(right, position), relay.subtract(right, centre))
+    is_up = relay.logical_and(
+        relay.greater_equal(position, left), relay.less_equal(position, centre)
+    )
+    is_down = relay.logical_and(relay.greater_equal(position, centre), relay.less(position, right))
     bank = relay.where(is_down, down, relay.where(is_up, up, none))
     return relay.cast(bank, dtype_of(node, node.attr("output_datatype", 1)))
 
@@ -128,7 +130,7 @@ def col_to_im(node: NodeView, wanted: Shape) -> Any:
         raise node.unsupported(f"strides {strides} and dilations {dilations}: each is at least 1")
     block = relay.cast(node.input(2), "int64")
     element, column = _counted(elements, 0, 2), _counted(columns, 1, 2)
-    place: Any = _whole(0)
+    position: Any = _whole(0)
     inside: Any = const(True, "bool")
     factor = 1
     for axis in reversed(range(axes)):
@@ -143,21 +145,21 @@ def col_to_im(node: NodeView, wanted: Shape) -> Any:
         there = relay.greater_equal(at, _whole(0))
         there = relay.logical_and(there, relay.less(at, _whole(image[axis])))
         inside = relay.logical_and(inside, there)
-        place = relay.add(place, relay.multiply(at, _whole(factor)))
+        position = relay.add(position, relay.multiply(at, _whole(factor)))
         factor *= image[axis]
         element = relay.floor_divide(element, extent)
         column = relay.floor_divide(column, steps)
-    return _summed(node.input(0), place, inside, (batch * channels, elements * columns), wanted)
+    return _summed(node.input(0), position, inside, (batch * channels, elements * columns), wanted)
 
 
-def _summed(data: Any, place: Any, inside: Any, size: Shape, wanted: Sequence[int]) -> Any:
+def _summed(data: Any, position: Any, inside: Any, size: Shape, wanted: Sequence[int]) -> Any:
     """Add each element at its place in the image, those outside beside it."""
     count = prod(wanted[2:])
-    places = relay.reshape(relay.where(inside, place, _whole(count)), (1, size[1]))
+    positions = relay.reshape(relay.where(inside, position, _whole(count)), (1, size[1]))
     take_table(*size)
     room = relay.zeros((size[0], count + 1), data.tensor_type.dtype)
     found = relay.scatter_elements(
-        room, relay.broadcast_to(places, size), relay.reshape(data, size), 1, "add"
+        room, relay.broadcast_to(positions, size), relay.reshape(data, size), 1, "add"
     )
     found = relay.strided_slice(found, [0], [count], axes=[1])
     return relay.reshape(found, tuple(wanted))

@@ -12,12 +12,13 @@ from slipway.frontends.budget import take_bytes
 from slipway.frontends.onnx.reader import array_of
 
 
-def dense_array(tensor: Any) -> np.ndarray[Any, Any]:
+def dense_array(tensor: Any, name: str = "") -> np.ndarray[Any, Any]:
     """Return the NumPy array of a SparseTensorProto, whose rest is zeros.
 
-    The indices are positions among all elements, or one for each axis, ascending and once each.
+    `name` is that of the node that holds it; an initializer has one of its own.  The indices are
+    positions among all elements, or one for each axis, ascending and once each.
     """
-    name = tensor.values.name or "a constant"
+    name = tensor.values.name or name
     shape = tuple(tensor.dims)
     values, indices = array_of(tensor.values), array_of(tensor.indices)
     count = values.size
@@ -29,10 +30,10 @@ def dense_array(tensor: Any) -> np.ndarray[Any, Any]:
         )
     take_bytes(prod(shape) * values.itemsize)
     bounds = (prod(shape),) if indices.ndim == 1 else shape
-    places = indices.reshape(count, len(bounds))
-    if np.any(places < 0) or np.any(places >= np.array(bounds)):
+    positions = indices.reshape(count, len(bounds))
+    if np.any(positions < 0) or np.any(positions >= np.array(bounds)):
         raise _damaged(name, f"an index is outside of its shape {shape}")
-    at = np.ravel_multi_index(tuple(places.T), bounds) if count else places.reshape(0)
+    at = np.ravel_multi_index(tuple(positions.T), bounds) if count else positions.reshape(0)
     if np.any(at[1:] <= at[:-1]):
         raise _damaged(name, "its indices do not ascend")
     made = np.zeros(prod(shape), values.dtype)

@@ -82,6 +82,6 @@ def _is_true(value: Expr) -> bool:
 def _with_row(rows: Var, turn: Expr, value: Expr) -> Expr:
     """Return `rows` with `value` in the place of number `turn`."""
     most = rows.tensor_type.shape[0]
-    places = np.arange(most, dtype="int64").reshape(-1, *(1 for _ in value.tensor_type.shape))
-    here = relay.equal(const(places), turn)
+    positions = np.arange(most, dtype="int64").reshape(-1, *(1 for _ in value.tensor_type.shape))
+    here = relay.equal(const(positions), turn)
     return relay.where(here, relay.expand_dims(value, 0), rows)

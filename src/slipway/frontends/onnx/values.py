@@ -21,7 +21,7 @@ class Sequence:
     items: tuple[Expr, ...]
     dtype: str = ""
 
-    def place(self, index: int) -> int:
+    def position(self, index: int) -> int:
         """Return an index counted from the front.  Raises IndexError beyond the ends."""
         size = len(self.items)
         if not -size <= index < size:

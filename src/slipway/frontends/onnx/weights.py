@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from slipway.runtime.array_file import LEAST_BYTES, range_of
+from slipway.runtime.array_file import MIN_BYTES, range_of
 
 Array = np.ndarray[Any, Any]
 GRAPH, INITIALIZER, RAW_DATA, DATA_LOCATION = 7, 5, 9, 14
@@ -60,7 +60,7 @@ def _message(
 ) -> Iterator[bytes]:
     """Yield the bytes of a message whose fields of the number path[0] are shortened."""
     for field in _fields(file, start, end):
-        if field.number != path[0] or field.end - field.body < LEAST_BYTES:
+        if field.number != path[0] or field.end - field.body < MIN_BYTES:
             yield _read(file, field.start, field.end)
             continue
         if field.kind != _BYTES:
@@ -77,7 +77,7 @@ def _message(
 def _tensor(file: BinaryIO, tensor: _Field, found: list[Array]) -> Iterator[bytes]:
     fields = list(_fields(file, tensor.body, tensor.end))
     raw = [f for f in fields if f.number == RAW_DATA]
-    if len(raw) != 1 or raw[0].end - raw[0].body < LEAST_BYTES or raw[0].kind != _BYTES:
+    if len(raw) != 1 or raw[0].end - raw[0].body < MIN_BYTES or raw[0].kind != _BYTES:
         raw = []
     elif any(f.number == DATA_LOCATION for f in fields):
         raise _Unusual
@@ -125,13 +125,13 @@ def _read(file: BinaryIO, start: int, end: int) -> bytes:
 def _number(data: bytes, at: int) -> tuple[int, int]:
     """Return a varint, and where what follows it begins."""
     value = 0
-    for place in range(10):
-        if at + place >= len(data):
+    for position in range(10):
+        if at + position >= len(data):
             raise _Unusual
-        byte = data[at + place]
-        value |= (byte & 0x7F) << 7 * place
+        byte = data[at + position]
+        value |= (byte & 0x7F) << 7 * position
         if byte < 0x80:
-            return value, at + place + 1
+            return value, at + position + 1
     raise _Unusual
 
 

@@ -48,23 +48,23 @@ def quantized_rows(data: Expr, symmetric: bool = False) -> QuantizedRows:
     def const(value: float, dtype: str = "float64") -> Any:
         return op_registry.const(value, dtype)
 
-    least = relay.cast(relay.minimum(relay.min(data, axes, True), const(0, "float32")), "float64")
+    lowest = relay.cast(relay.minimum(relay.min(data, axes, True), const(0, "float32")), "float64")
     most = relay.cast(relay.maximum(relay.max(data, axes, True), const(0, "float32")), "float64")
     if symmetric:
-        bound = relay.cast(relay.maximum(relay.negative(least), most), "float32")
+        bound = relay.cast(relay.maximum(relay.negative(lowest), most), "float32")
         empty = relay.equal(bound, const(0, "float32"))
         safe = relay.where(empty, const(1, "float32"), bound)
         scales = relay.where(empty, const(1, "float32"), relay.divide(safe, const(127, "float32")))
         inverse = relay.divide(const(127, "float32"), safe)
         stored = relay.clip(_round(relay.multiply(data, inverse)), -127, 127)
         return QuantizedRows(relay.cast(stored, "int8"), scales)
-    empty = relay.equal(least, most)
-    scale = relay.where(empty, const(1), relay.divide(relay.subtract(most, least), const(255)))
-    from_least = relay.subtract(const(-128), relay.divide(least, scale))
+    empty = relay.equal(lowest, most)
+    scale = relay.where(empty, const(1), relay.divide(relay.subtract(most, lowest), const(255)))
+    from_lowest = relay.subtract(const(-128), relay.divide(lowest, scale))
     from_most = relay.subtract(const(127), relay.divide(most, scale))
-    least_nearer = relay.less(relay.abs(relay.divide(least, scale)) + const(128),
+    lowest_nearer = relay.less(relay.abs(relay.divide(lowest, scale)) + const(128),
                               relay.abs(relay.divide(most, scale)) + const(127))  # fmt: skip
-    zero = relay.where(least_nearer, from_least, from_most)
+    zero = relay.where(lowest_nearer, from_lowest, from_most)
     zero = relay.cast(_round(relay.clip(zero, -128, 127)), "float32")
     scales = relay.cast(scale, "float32")
     inverse = relay.divide(const(1, "float32"), scales)

@@ -57,14 +57,14 @@ def dense_array(sparsity: Table, values: Array, shape: tuple[int, ...], name: st
             f"the sparse tensor {name!r} of shape {shape} would take {prod(shape)} elements, of "
             f"which {values.size} are stored; at most {MAX_DENSE} are expanded"
         )
-    places = _places(levels, extents, values.size, damaged)
+    positions = _positions(levels, extents, values.size, damaged)
     position = [np.zeros(values.size, np.int64) for _ in range(rank)]
     for k, axis in enumerate(order):
         if axis < rank:
-            position[axis] = places[k]
+            position[axis] = positions[k]
         else:
             own = blocked[axis - rank]
-            position[own] = position[own] * extents[k] + places[k]
+            position[own] = position[own] * extents[k] + positions[k]
     made = np.zeros(shape, values.dtype)
     made[tuple(position)] = values
     return made
@@ -127,11 +127,11 @@ def _extents(
     return extents
 
 
-def _places(
+def _positions(
     levels: list[TraversedAxis], extents: list[int], count: int, damaged: Any
 ) -> list[Array]:
     """Return the index along each level of every stored value, in the order they are stored."""
-    places: list[Array] = []
+    positions: list[Array] = []
     total = 1
     for level, extent in zip(levels, extents, strict=True):
         if level.segments is None or level.indices is None:
@@ -145,8 +145,8 @@ def _places(
             lengths = np.diff(level.segments)
             chosen = np.repeat(np.arange(total), lengths)
             index = level.indices
-        places = [p[chosen] for p in places] + [index]
+        positions = [p[chosen] for p in positions] + [index]
         total = index.size
     if total != count:
         raise damaged(f"it describes {total} values, but {count} are stored")
-    return places
+    return positions

@@ -24,10 +24,10 @@ UNARY: dict[str, Callable[[Any], Any]] = {
 def unary(node: NodeView) -> Any:
     """A function of each element; integers become floats where torch says so."""
     x = cast(node.input(), node.out.dtype)
-    places = int(node.arg("decimals", 0)) if node.kind == "round" else 0
-    if places:
-        scale = like(10.0 ** abs(places), x)
-        grow, back = (relay.multiply, relay.divide)[:: 1 if places > 0 else -1]
+    decimals = int(node.arg("decimals", 0)) if node.kind == "round" else 0
+    if decimals:
+        scale = like(10.0 ** abs(decimals), x)
+        grow, back = (relay.multiply, relay.divide)[:: 1 if decimals > 0 else -1]
         return back(relay.round(grow(x, scale)), scale)
     if node.kind in ("ceil", "floor", "round", "trunc") and not dtypes.is_float(node.out.dtype):
         return x

@@ -94,7 +94,7 @@ def attention(node: NodeView) -> Any:
     scores = relay.multiply(scores, like(scale, scores))
     mask = node.optional("attn_mask")
     if node.arg("is_causal", False):
-        mask = _not_behind(*scores.tensor_type.shape[-2:])
+        mask = _not_later(*scores.tensor_type.shape[-2:])
     if mask is not None:
         kind = scores.tensor_type.dtype
         if mask.tensor_type.dtype == "bool":
@@ -105,11 +105,11 @@ def attention(node: NodeView) -> Any:
     return result if len(node.outputs) == 1 else [result, *[None] * (len(node.outputs) - 1)]
 
 
-def _not_behind(rows: int, columns: int) -> Any:
+def _not_later(rows: int, columns: int) -> Any:
     """Return which columns each row sees: those up to its own number."""
     if is_open(rows) or is_open(columns):
-        places = relay.reshape(relay.arange(0, rows, dtype="int32"), (rows, 1))
-        return relay.greater_equal(places, relay.arange(0, columns, dtype="int32"))
+        positions = relay.reshape(relay.arange(0, rows, dtype="int32"), (rows, 1))
+        return relay.greater_equal(positions, relay.arange(0, columns, dtype="int32"))
     take_table(rows, columns)
     return const(np.tril(np.ones((rows, columns), bool)))
 
@@ -133,10 +133,10 @@ def grouped_product(node: NodeView) -> Any:
     ends = cast(ends, "int64")
     numbers = const(np.arange(rows))
     if rows <= groups:
-        place = relay.searchsorted(ends, numbers, True, "int64")
-        chosen = relay.take(weight, place, 0, mode="clip")
+        position = relay.searchsorted(ends, numbers, True, "int64")
+        chosen = relay.take(weight, position, 0, mode="clip")
         found = product_of(relay.expand_dims(x, 1), chosen, node.wide("self" if own else "input"))
-        there = relay.less(place, number(groups, "int64"))
+        there = relay.less(position, number(groups, "int64"))
         found = relay.reshape(node.narrow(found), (rows, width))
         return relay.where(relay.expand_dims(there, 1), found, like(0, found))
     starts = relay.concatenate(

@@ -132,9 +132,9 @@ class NodeView:
             raise self.unsupported("its result is no tensor")
         return found
 
-    def is_read(self, place: int) -> bool:
+    def is_read(self, position: int) -> bool:
         """Return whether something reads a result."""
-        return place in self.read
+        return position in self.read
 
     def unsupported(self, why: str) -> UnsupportedNode:
         """Return the error to raise for a feature that is not supported."""
@@ -158,12 +158,12 @@ class NodeView:
 
     def _size(self, size: SymbolDim, dtype: str) -> Expr:
         """Return what an open size is when the model runs: read from the shape of a tensor."""
-        places: list[tuple[Expr, int]] = []
+        sources: list[tuple[Expr, int]] = []
         for value in self.arguments.values():
             shape: tuple[Any, ...] = value.tensor_type.shape if isinstance(value, Expr) else ()
             if size in shape:
-                places.append((value, shape.index(size)))
-        tensor, axis = places[0] if places else (relay.zeros((size,), "bool"), 0)
+                sources.append((value, shape.index(size)))
+        tensor, axis = sources[0] if sources else (relay.zeros((size,), "bool"), 0)
         found = relay.strided_slice(relay.shape_of(tensor, "int64"), [axis], [axis + 1])
         return cast(relay.reshape(found, ()), dtype)
 

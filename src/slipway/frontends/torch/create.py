@@ -75,8 +75,8 @@ def eye(node: NodeView) -> Any:
     """Ones on the diagonal."""
     rows, columns = node.out.shape
     if is_open(rows) or is_open(columns):
-        places = relay.reshape(relay.arange(0, rows, dtype="int32"), (rows, 1))
-        same = relay.equal(places, relay.arange(0, columns, dtype="int32"))
+        positions = relay.reshape(relay.arange(0, rows, dtype="int32"), (rows, 1))
+        same = relay.equal(positions, relay.arange(0, columns, dtype="int32"))
         return relay.cast(same, node.out.dtype)
     take_table(*node.out.shape)
     return const(np.eye(node.out.shape[0], node.out.shape[1], dtype=node.out.dtype))
@@ -98,11 +98,11 @@ def triangle(node: NodeView) -> Any:
 
 
 @converter("tril_indices", "triu_indices")
-def triangle_places(node: NodeView) -> Any:
-    """The places of a triangle's elements."""
+def triangle_indices(node: NodeView) -> Any:
+    """The indices of a triangle's elements."""
     function = np.tril_indices if node.kind == "tril_indices" else np.triu_indices
-    places = function(int(node.arg("row")), int(node.arg("offset", 0)), int(node.arg("col")))
-    return const(np.stack(places).astype(node.out.dtype))
+    positions = function(int(node.arg("row")), int(node.arg("offset", 0)), int(node.arg("col")))
+    return const(np.stack(positions).astype(node.out.dtype))
 
 
 @converter("fft_fftfreq", "fft_rfftfreq")

@@ -420,8 +420,8 @@ class _Importer:
             raise UnsupportedNode("nested programs of this kind are not served")
 
         def region(inner: Any, inputs: Sequence[Any]) -> list[Any]:
-            places = [n for n in inner.graph.nodes if n.op == "placeholder"]
-            return self._graph(inner, dict(zip(places, inputs, strict=True)))
+            placeholders = [n for n in inner.graph.nodes if n.op == "placeholder"]
+            return self._graph(inner, dict(zip(placeholders, inputs, strict=True)))
 
         return convert(region, arguments)
 

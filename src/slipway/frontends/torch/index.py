@@ -60,16 +60,20 @@ def _order(axes: list[int], rank: int) -> tuple[int, ...]:
     return (*axes, *(a for a in range(rank) if a not in axes))
 
 
-def _result_order(axes: list[int], rank: int, places: int) -> tuple[int, ...]:
-    """Return where the axes of (places..., others...) stand in the result of an index.
+def _result_order(axes: list[int], rank: int, positions: int) -> tuple[int, ...]:
+    """Return where the axes of (positions..., others...) stand in the result of an index.
 
-    The places stand where the indexed axes were, or in front where those are not adjacent.
+    The positions stand where the indexed axes were, or in front where those are not adjacent.
     """
-    total = places + rank - len(axes)
+    total = positions + rank - len(axes)
     if axes != list(range(axes[0], axes[-1] + 1)):
         return tuple(range(total))
     first = axes[0]
-    return (*range(places, places + first), *range(places), *range(places + first, total))
+    return (
+        *range(positions, positions + first),
+        *range(positions),
+        *range(positions + first, total),
+    )
 
 
 def _transposed(x: Expr, order: tuple[int, ...]) -> Expr:
@@ -111,8 +115,8 @@ def index(node: NodeView) -> Any:
     x, rank = node.input(), node.rank()
     if len(axes) == 1:
         return relay.take(x, _wrapped(indices[0], node.shape()[axes[0]]), axes[0], mode="fast")
-    places, count = _index_tensor(node, axes, indices)
-    found = relay.gather_nd(_transposed(x, _order(axes, rank)), places)
+    positions, count = _index_tensor(node, axes, indices)
+    found = relay.gather_nd(_transposed(x, _order(axes, rank)), positions)
     return _transposed(found, _result_order(axes, rank, count))
 
 
@@ -124,16 +128,16 @@ def index_put(node: NodeView) -> Any:
         return _put_masked(node)
     axes, indices = _positions(node)
     rank = node.rank()
-    places, count = _index_tensor(node, axes, indices)
+    positions, count = _index_tensor(node, axes, indices)
     order, moved = _order(axes, rank), _result_order(axes, rank, count)
-    front = (*places.tensor_type.shape[1:], *(node.shape()[a] for a in order[len(axes) :]))
+    front = (*positions.tensor_type.shape[1:], *(node.shape()[a] for a in order[len(axes) :]))
     values = cast(node.input("values"), node.out.dtype)
     shape = tuple(front[a] for a in moved)
     if values.tensor_type.shape != shape:
         values = relay.broadcast_to(values, shape)
     values = _transposed(values, tuple(moved.index(a) for a in range(len(moved))))
     mode = "add" if node.arg("accumulate", False) else "update"
-    found = relay.scatter_nd(_transposed(node.input(), order), places, values, mode)
+    found = relay.scatter_nd(_transposed(node.input(), order), positions, values, mode)
     return _transposed(found, tuple(order.index(a) for a in range(rank)))
 
 
@@ -143,16 +147,16 @@ def _put_masked(node: NodeView) -> Any:
     axes = [a for a, given in enumerate(indices) if given is not None]
     mask, values, shape = indices[axes[0]], node.input("values"), node.shape()
     covered = mask.tensor_type.rank
-    behind = len(shape) - axes[0] - covered
+    trailing = len(shape) - axes[0] - covered
     own = values.tensor_type.shape
     if len(axes) > 1:
         raise node.unsupported("a mask beside other indices")
-    if len(own) > behind and any(extent != 1 for extent in own[: len(own) - behind]):
+    if len(own) > trailing and any(extent != 1 for extent in own[: len(own) - trailing]):
         raise node.unsupported("as many values as a mask has places, whose number is not known")
-    if axes[0] and own and len(own) > behind:
+    if axes[0] and own and len(own) > trailing:
         raise node.unsupported("values before the axes of a mask")
-    flat: Any = relay.reshape(values, own[max(len(own) - behind, 0) :])
-    view = (*(1 for _ in range(axes[0])), *mask.tensor_type.shape, *(1 for _ in range(behind)))
+    flat: Any = relay.reshape(values, own[max(len(own) - trailing, 0) :])
+    view = (*(1 for _ in range(axes[0])), *mask.tensor_type.shape, *(1 for _ in range(trailing)))
     flat = cast(flat, node.out.dtype)
     if node.arg("accumulate", False):
         flat = relay.add(node.input(), flat)
@@ -168,8 +172,8 @@ def masked_scatter(node: NodeView) -> Any:
                for v in (x, mask))  # fmt: skip
     source = relay.reshape(node.input("source"), (-1,))
     number_of = relay.cumsum(cast(relay.reshape(mask, (-1,)), "int64"), 0)
-    places = relay.maximum(relay.subtract(number_of, number(1, "int64")), number(0, "int64"))
-    found = relay.reshape(relay.take(source, places, 0, mode="clip"), shape)
+    positions = relay.maximum(relay.subtract(number_of, number(1, "int64")), number(0, "int64"))
+    found = relay.reshape(relay.take(source, positions, 0, mode="clip"), shape)
     return relay.where(mask, found, x)
 
 
@@ -234,14 +238,14 @@ def index_copy(node: NodeView) -> Any:
     source, index = node.input("source"), cast(node.input("index"), "int64")
     view = [1] * rank
     view[axis] = index.tensor_type.size
-    places = relay.broadcast_to(relay.reshape(index, view), source.tensor_type.shape)
+    positions = relay.broadcast_to(relay.reshape(index, view), source.tensor_type.shape)
     if node.kind == "index_reduce":
-        return _reduced(node, places, source)
+        return _reduced(node, positions, source)
     alpha = node.arg("alpha", 1)
     if alpha != 1:
         source = relay.multiply(source, number(alpha, node.out.dtype))
     return relay.scatter_elements(
-        x, places, source, axis, "add" if node.kind == "index_add" else "update"
+        x, positions, source, axis, "add" if node.kind == "index_add" else "update"
     )
 
 

@@ -31,8 +31,8 @@ def of_one(node: NodeView) -> Any:
     return [lower, _no_error(node, 1)]
 
 
-def _no_error(node: NodeView, place: int) -> Any:
-    kind = node.outputs[place]
+def _no_error(node: NodeView, number: int) -> Any:
+    kind = node.outputs[number]
     assert kind is not None
     return const(np.zeros(kind.shape, kind.dtype))
 
@@ -102,12 +102,12 @@ def embedding_bag(node: NodeView) -> Any:
     if not sizes or len(set(sizes)) != 1 or not sizes[0]:
         raise node.unsupported(f"its bags have the lengths {sizes[:8]}; equal ones are served")
     bags = (len(sizes), sizes[0])
-    places = relay.strided_slice(indices, [starts[0]], [starts[0] + prod(bags)])
-    rows = relay.take(table, relay.reshape(places, bags), 0, mode="fast")
+    positions = relay.strided_slice(indices, [starts[0]], [starts[0] + prod(bags)])
+    rows = relay.take(table, relay.reshape(positions, bags), 0, mode="fast")
     mode, padding = int(node.arg("mode", 0)), int(node.arg("padding_idx", -1))
     counted: Any = None
     if padding >= 0:
-        there = relay.not_equal(relay.reshape(places, bags), like(padding, places))
+        there = relay.not_equal(relay.reshape(positions, bags), like(padding, positions))
         counted = relay.expand_dims(relay.cast(there, node.out.dtype), 2)
     weights = node.optional("per_sample_weights")
     if weights is not None:

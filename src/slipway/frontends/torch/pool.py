@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from slipway import relay
-from slipway.frontends.pool_places import max_pool_with_places
+from slipway.frontends.pool_positions import max_pool_with_positions
 from slipway.frontends.torch.converters import NodeView, converter, like
 
 
@@ -32,7 +32,7 @@ def max_pool(node: NodeView) -> Any:
     kernel = node.ints("kernel_size", count)
     strides = node.ints("stride", count) or kernel
     if node.is_read(1):
-        found = max_pool_with_places(
+        found = max_pool_with_positions(
             x, kernel, strides, node.ints("dilation", count, 1), node.ints("padding", count, 0) * 2,
             bool(node.arg("ceil_mode", False)),
         )  # fmt: skip

@@ -110,9 +110,9 @@ def running(node: NodeView) -> Any:
 @converter("topk")
 def topk(node: NodeView) -> Any:
     """The largest or smallest along an axis, with their positions."""
-    least = not node.arg("largest", True)
+    smallest = not node.arg("largest", True)
     axis = node.axis(default=-1)
-    return first_ranked(node.input(), int(node.arg("k")), axis, least, "int64")
+    return first_ranked(node.input(), int(node.arg("k")), axis, smallest, "int64")
 
 
 @converter("sort", "argsort")
@@ -121,9 +121,9 @@ def sort(node: NodeView) -> Any:
     axis = node.axis(default=-1)
     count = node.shape()[axis] if node.rank() else 1
     count = 0 if is_open(count) else count  # all of them, of whatever size
-    least = not node.arg("descending", False)
-    values, places = relay.topk(node.input(), count, axis, "both", least, "int64")
-    return places if node.kind == "argsort" else [values, places]
+    smallest = not node.arg("descending", False)
+    values, positions = relay.topk(node.input(), count, axis, "both", smallest, "int64")
+    return positions if node.kind == "argsort" else [values, positions]
 
 
 @converter("median", "nanmedian", "kthvalue")
@@ -171,13 +171,13 @@ def scanned(node: NodeView) -> Any:
     count, rank = node.shape()[axis], node.rank()
     is_sum = node.kind == "logcumsumexp"
     dtype = x.tensor_type.dtype
-    least = _least(dtype, node.kind == "cummin")
+    lowest = _lowest(dtype, node.kind == "cummin")
     view = [1] * rank
     view[axis] = count
-    place: Any = relay.broadcast_to(const(np.arange(count).reshape(view)), node.shape())
+    position: Any = relay.broadcast_to(const(np.arange(count).reshape(view)), node.shape())
     reach = 1
     while reach < count:
-        before = _shifted(x, axis, reach, least)
+        before = _shifted(x, axis, reach, lowest)
         if is_sum:
             high, low = relay.maximum(x, before), relay.minimum(x, before)
             gap = relay.where(relay.isinf(high), like(0, x), relay.subtract(low, high))
@@ -188,10 +188,10 @@ def scanned(node: NodeView) -> Any:
             own = relay.logical_or(better, relay.isnan(x)) if known else better
             if known:
                 own = relay.logical_and(own, relay.logical_not(_hidden(x, before)))
-            place = relay.where(own, place, _shifted(place, axis, reach, 0))
+            position = relay.where(own, position, _shifted(position, axis, reach, 0))
             x = relay.where(own, x, before)
         reach *= 2
-    return x if is_sum else [x, place]
+    return x if is_sum else [x, position]
 
 
 def _hidden(x: Any, before: Any) -> Any:
@@ -199,7 +199,7 @@ def _hidden(x: Any, before: Any) -> Any:
     return relay.logical_and(relay.isnan(before), relay.logical_not(relay.isnan(x)))
 
 
-def _least(dtype: str, largest: bool) -> Any:
+def _lowest(dtype: str, largest: bool) -> Any:
     if dtypes.is_float(dtype):
         return np.inf if largest else -np.inf
     if dtype == "bool":
@@ -245,13 +245,13 @@ def histc(node: NodeView) -> Any:
     low, high = float(node.arg("min", 0)), float(node.arg("max", 0))
     if low == high:
         raise node.unsupported("its bounds are those of the data: give min and max")
-    place = relay.divide(
+    position = relay.divide(
         relay.multiply(relay.subtract(x, like(low, x)), like(bins, x)), like(high - low, x)
     )
     inside = relay.logical_and(
         relay.greater_equal(x, like(low, x)), relay.less_equal(x, like(high, x))
     )
-    safe = relay.where(inside, place, like(0, x))
+    safe = relay.where(inside, position, like(0, x))
     at = relay.minimum(cast(relay.floor(safe), "int64"), number(bins - 1, "int64"))
     empty = relay.zeros((bins,), node.out.dtype)
     return relay.scatter_elements(empty, at, cast(inside, node.out.dtype), 0, "add")

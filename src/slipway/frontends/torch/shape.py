@@ -103,8 +103,8 @@ def split(node: NodeView) -> Any:
     sizes = [t.shape[axis] for t in node.outputs if t is not None]
     if len(sizes) == 1:
         return [node.input()]
-    places = [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
-    return list(relay.split(node.input(), places, axis))
+    positions = [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
+    return list(relay.split(node.input(), positions, axis))
 
 
 @converter("unbind", "unbind_copy")
@@ -166,10 +166,10 @@ def put_slice(node: NodeView) -> Any:
     else:
         start, end, step = bounds_of(node, axis, extent)
     if step != 1:
-        places = np.arange(start, end, step, dtype=np.int64)
+        positions = np.arange(start, end, step, dtype=np.int64)
         view = [1] * node.rank()
         view[axis] = -1
-        index = relay.broadcast_to(const(places.reshape(view)), new.tensor_type.shape)
+        index = relay.broadcast_to(const(positions.reshape(view)), new.tensor_type.shape)
         return relay.scatter_elements(x, index, new, axis, "update")
     parts: list[relay.Expr] = []
     if start > 0:
@@ -216,9 +216,9 @@ def _rolled(node: NodeView, x: Any, axis: int, shift: int) -> Any:
     if not shift:
         return x
     at = -shift
-    behind = relay.strided_slice(x, [at], [2**62], axes=[axis])
+    tail = relay.strided_slice(x, [at], [2**62], axes=[axis])
     front = relay.strided_slice(x, [0], [at], axes=[axis])
-    return relay.concatenate([behind, front], axis)
+    return relay.concatenate([tail, front], axis)
 
 
 MODES = {
@@ -237,8 +237,8 @@ def pad(node: NodeView) -> Any:
     mode = node.arg("mode", "constant") if node.kind == "pad" else node.kind.split("_")[0]
     rank = node.rank()
     pairs = [(0, 0)] * rank
-    for place in range(len(widths) // 2):
-        pairs[rank - 1 - place] = (widths[2 * place], widths[2 * place + 1])
+    for position in range(len(widths) // 2):
+        pairs[rank - 1 - position] = (widths[2 * position], widths[2 * position + 1])
     x = node.input()
     if any(w < 0 for w in widths):
         shape = node.shape()

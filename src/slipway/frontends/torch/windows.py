@@ -40,20 +40,20 @@ def as_strided(node: NodeView) -> Any:
         raise node.unsupported("it reads the storage behind a view: call x.contiguous() before")
     size, stride = node.ints("size"), node.ints("stride")
     take_table(prod(size))
-    places = np.full(size, int(node.arg("storage_offset", 0)), np.int64)
+    positions = np.full(size, int(node.arg("storage_offset", 0)), np.int64)
     for axis, (extent, step) in enumerate(zip(size, stride, strict=True)):
         view = [1] * len(size)
         view[axis] = extent
-        places = places + (np.arange(extent) * step).reshape(view)
+        positions = positions + (np.arange(extent) * step).reshape(view)
     flat = relay.reshape(node.input(), (-1,))
     count = flat.tensor_type.shape[0]
-    if places.size and int(places.max()) >= count:
+    if positions.size and int(positions.max()) >= count:
         raise node.unsupported(
-            f"it reads element {int(places.max())} of the storage behind a tensor of {count}"
+            f"it reads element {int(positions.max())} of the storage behind a tensor of {count}"
         )
-    if places.size == count and (places.reshape(-1) == np.arange(count)).all():
+    if positions.size == count and (positions.reshape(-1) == np.arange(count)).all():
         return relay.reshape(flat, size)
-    return relay.take(flat, const(places), 0, mode="fast")
+    return relay.take(flat, const(positions), 0, mode="fast")
 
 
 def _matrices(node: NodeView) -> tuple[Any, tuple[int, ...], int, int]:
@@ -80,8 +80,8 @@ def diagonal(node: NodeView) -> Any:
     flat, _, first, step = _matrices(node)
     if is_open(step):
         steps = relay.multiply(relay.arange(0, count, dtype="int64"), node.as_tensor(step, "int64"))
-        places = relay.add(steps, node.as_tensor(first, "int64"))
-        return relay.take(flat, places, node.rank() - 2, mode="clip")
+        positions = relay.add(steps, node.as_tensor(first, "int64"))
+        return relay.take(flat, positions, node.rank() - 2, mode="clip")
     end = first + (count - 1) * step + 1
     return relay.strided_slice(flat, [first], [end], [step], axes=[node.rank() - 2])
 
@@ -91,8 +91,8 @@ def put_diagonal(node: NodeView) -> Any:
     """The tensor with a diagonal replaced."""
     flat, order, first, step = _matrices(node)
     new = node.input("src")
-    places = first + np.arange(new.tensor_type.shape[-1], dtype=np.int64) * step
-    index = relay.broadcast_to(const(places), new.tensor_type.shape)
+    positions = first + np.arange(new.tensor_type.shape[-1], dtype=np.int64) * step
+    index = relay.broadcast_to(const(positions), new.tensor_type.shape)
     found = relay.scatter_elements(flat, index, new, node.rank() - 2, "update")
     back = relay.reshape(found, tuple(node.shape()[a] for a in order))
     return relay.transpose(back, [order.index(a) for a in range(node.rank())])

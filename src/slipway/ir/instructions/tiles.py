@@ -107,12 +107,12 @@ def zero(tile: int) -> PrimExpr:
 
 def load(tile: int, buffer: Buffer, at: Sequence[PrimExprLike], stride: PrimExprLike) -> PrimExpr:
     """Return the call that loads a tile from rows of `buffer`, `stride` elements apart."""
-    return Call("int32", "tile_load", (const(tile, "int32"), *_place(buffer, at, stride)))
+    return Call("int32", "tile_load", (const(tile, "int32"), *_memory(buffer, at, stride)))
 
 
 def store(tile: int, buffer: Buffer, at: Sequence[PrimExprLike], stride: PrimExprLike) -> PrimExpr:
     """Return the call that stores a tile to rows of `buffer`, `stride` elements apart."""
-    return Call("int32", "tile_store", (const(tile, "int32"), *_place(buffer, at, stride)))
+    return Call("int32", "tile_store", (const(tile, "int32"), *_memory(buffer, at, stride)))
 
 
 def dot(name: str, c: int, a: int, b: int) -> PrimExpr:
@@ -120,7 +120,7 @@ def dot(name: str, c: int, a: int, b: int) -> PrimExpr:
     return Call("int32", "tile_dot", (StringImm(name), *(const(t, "int32") for t in (c, a, b))))
 
 
-def _place(
+def _memory(
     buffer: Buffer, at: Sequence[PrimExprLike], stride: PrimExprLike
 ) -> tuple[PrimExpr, PrimExpr]:
     first = BufferLoad(buffer, tuple(as_expr(i) for i in at))

@@ -31,9 +31,10 @@ _FETCHED = 8  # bytes of a row that a thread fetches
 
 @dataclass(frozen=True)
 class WarpProduct:
-    """One instruction; `llvm` is the end of LLVM's name, `ptx` of the assembler's, `least` an sm_.
+    """One instruction; `llvm` is the end of LLVM's name, `ptx` of the assembler's.
 
-    `operand` is the type that LLVM's intrinsic takes for four bytes of `a` and `b`.
+    `operand` is the type that LLVM's intrinsic takes for four bytes of `a` and `b`; below sm_N, N
+    the `lowest_version`, there is none.
     """
 
     name: str
@@ -43,7 +44,7 @@ class WarpProduct:
     llvm: str
     ptx: str
     operand: str = "i32"
-    least: int = 80
+    lowest_version: int = 80
 
     @property
     def fetched(self) -> int:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from slipway.ir.interpreter.interpret import Machine
 
 Bytes = np.ndarray[Any, Any]
-_LEAST_NORMAL = np.finfo(np.float32).tiny
+_MIN_NORMAL = np.finfo(np.float32).tiny
 
 
 class TileUnit:
@@ -97,9 +97,9 @@ class TileUnit:
     def _rows(self, tile: int, memory: Bytes, stride: int) -> list[Bytes]:
         """Return the part of `memory` for each row of a tile."""
         rows, width = self._tile(tile).shape
-        count, rest = divmod(width, memory.itemsize)
+        count, remainder = divmod(width, memory.itemsize)
         last = (rows - 1) * stride + count
-        if rest or stride < 0 or last > memory.size:
+        if remainder or stride < 0 or last > memory.size:
             raise ExecutionError(
                 f"tile {tile} of {rows} rows of {width} bytes, {stride} elements of "
                 f"{memory.dtype} apart, is not in the {memory.size} elements at its address"
@@ -131,7 +131,7 @@ def _pairs(sums: Bytes, a: Bytes, b: Bytes) -> Bytes:
 
 def _flushed(value: Bytes) -> Bytes:
     """Return float32 values with zeros, of the same sign, for denormal numbers."""
-    return np.where(np.abs(value) < _LEAST_NORMAL, np.copysign(np.float32(0), value), value)
+    return np.where(np.abs(value) < _MIN_NORMAL, np.copysign(np.float32(0), value), value)
 
 
 def tile_call(m: Machine, node: E.Call) -> Callable[[], Any]:

@@ -68,7 +68,7 @@ class PlatformIOHandler(SourceHandler):
             option("port", optional=["generate_project", "flash"], type="str", help="Serial port."),
         ]
 
-    def words(self, options: dict[str, Any]) -> dict[str, str]:
+    def values(self, options: dict[str, Any]) -> dict[str, str]:
         """Return the board, and the platform that builds for it."""
         board = str(options["board"])
         platform = options.get("platform") or _platform_of(board)

@@ -49,8 +49,8 @@ def project_readme(
     """Return the text for a project of a template; `model` is the archive's description."""
     name = str(model["model_name"])
     board = options.get("board")
-    words = {"name": name, "board": options.get("board_name") or board}
-    build, run = (text.format(**words) for text in _BUILD.get(platform, ("", "")))
+    values = {"name": name, "board": options.get("board_name") or board}
+    build, run = (text.format(**values) for text in _BUILD.get(platform, ("", "")))
     lines = [f"# {name}", "", f"A model compiled by {model.get('compiler', 'Slipway')}"]
     lines[-1] += f" for `{' '.join(map(str, model.get('target', ())))}`"
     article = "an" if platform[0] in "aeiou" else "a"

@@ -242,7 +242,7 @@ class ProjectAPIServer:
             self._reply(request_id, error=error.to_json())
         except Exception as error:
             message = f"calling method {request['method']}: {error}"
-            data = {"class": type(error).__name__, "words": _words(error)}
+            data = {"class": type(error).__name__, "words": _message(error)}
             told = ServerError.from_exception(error, message=message, data=data)
             self._reply(request_id, error=told.to_json())
         return True
@@ -304,7 +304,7 @@ class ProjectAPIServer:
         self._write_file.flush()
 
 
-def _words(error: Exception) -> str:
+def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     return str(error)

@@ -270,6 +270,6 @@ def length_of(argument: str, sizes: Any) -> int:
 
 def unknown_along(data: TensorType, axes: Sequence[int], dtype: str | None = None) -> TensorType:
     """Return a type with the sizes along `axes` unknown."""
-    places = {axis % data.rank for axis in axes}
-    shape = tuple(ANY if i in places else d for i, d in enumerate(data.shape))
+    positions = {axis % data.rank for axis in axes}
+    shape = tuple(ANY if i in positions else d for i, d in enumerate(data.shape))
     return TensorType(shape, dtype or data.dtype)

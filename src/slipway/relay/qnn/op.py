@@ -144,8 +144,8 @@ def _chosen(what: str, given: tuple[str | None, ...], known: tuple[str, ...]) ->
 
 def _rescale_away_from_zero(value: ExprLike, factor: ExprLike) -> Any:
     """Halves upward for what is positive, mirrored for what is not."""
-    least = const(-(2**31) + 1, "int32")  # its magnitude is a number of int32
-    clamped = _make("maximum")(value, least)
+    minimum = const(-(2**31) + 1, "int32")  # its magnitude is a number of int32
+    clamped = _make("maximum")(value, minimum)
     size = rescale_by(_make("abs")(clamped), factor, once=True)
     below = _make("less")(value, const(0, "int32"))
     return _make("where")(below, _make("negative")(size), size)
@@ -161,9 +161,9 @@ def _rounded_real(value: ExprLike, factor: ExprLike, rounding: str, dtype: str) 
         far = _make("greater_equal")(_make("subtract")(real, whole), const(0.5, dtype))
         return _make("add")(_make("cast")(whole, "int32"), _make("cast")(far, "int32"))
     whole = _make("trunc")(real)
-    rest = _make("subtract")(real, whole)
-    up = _make("cast")(_make("greater_equal")(rest, const(0.5, dtype)), "int32")
-    down = _make("cast")(_make("less_equal")(rest, const(-0.5, dtype)), "int32")
+    fraction = _make("subtract")(real, whole)
+    up = _make("cast")(_make("greater_equal")(fraction, const(0.5, dtype)), "int32")
+    down = _make("cast")(_make("less_equal")(fraction, const(-0.5, dtype)), "int32")
     return _make("add")(_make("cast")(whole, "int32"), _make("subtract")(up, down))
 
 

@@ -223,8 +223,8 @@ def draw_detections(
                     label.shape[1:], im.shape[1:], (top, d["left"]), strict=True
                 )
             )
-            place = im[:, top : top + rows, d["left"] : d["left"] + columns]
-            place[:] = label[:, :rows, :columns]
+            position = im[:, top : top + rows, d["left"] : d["left"] + columns]
+            position[:] = label[:, :rows, :columns]
 
 
 def _draw_frame(im: npt.NDArray[Any], d: Detection, inset: int) -> None:

@@ -7,112 +7,31 @@ about it (summary, page, metrics) is read from `slipway.rpc.farm.view`.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
+from slipway.rpc.farm.devices import (
+    ASSIGNED,
+    BUSY,
+    FREE,
+    OFFLINE,
+    DeviceIdentity,
+    DeviceLink,
+    FarmDevice,
+    Grant,
+    Request,
+)
 from slipway.rpc.farm.journal import Journal
-from slipway.rpc.farm.remarks import NO_REMARKS, Remarks, remarks_of
+from slipway.rpc.farm.remarks import Remarks, remarks_of
 
-FREE, ASSIGNED, BUSY, OFFLINE = "free", "assigned", "busy", "offline"
 _MAX_OFFLINE = 1000  # devices remembered after they have gone
 _OFFLINE_KEPT_S = 24 * 3600.0
 _MAX_TEXT = 120
-Place = tuple[str, str, int, str]  # by what a device is known again: kind, address, port, which
-
-
-class DeviceLink(Protocol):
-    """How the farm reaches a device."""
-
-    def assign(self, lease: str) -> None:
-        """Tell the device of a lease; `Farm.answered` is called with its answer."""
-
-    def release(self, lease: str, reason: str) -> None:
-        """Ask the device to end the session of a lease; `Farm.idle` follows."""
-
-    def close(self) -> None:
-        """Drop the connection; `Farm.remove` follows."""
-
-
-@dataclass(frozen=True)
-class Grant:
-    """What a request gets: a lease of a device, as it was when it was handed out.
-
-    The device may have gone to somebody else by the time that anybody looks at it again.
-    """
-
-    device: FarmDevice
-    lease: str
-    address: str
-    port: int
-
-
-@dataclass(eq=False)
-class Request:
-    """Somebody who waits for a device of a kind."""
-
-    key: str
-    priority: int
-    number: int
-    holder: str
-    grant: Callable[[Grant], None]
-    is_there: Callable[[], bool]
-    since: float = field(default_factory=time.time)
-    is_over: bool = False  # granted, withdrawn or timed out
-
-
-@dataclass(eq=False)
-class FarmDevice:
-    """One registered device; `session` is the public name of its `lease`, which is a secret."""
-
-    number: int
-    key: str
-    address: str
-    port: int
-    description: str
-    link: DeviceLink | None
-    behind: str = ""  # which one it is behind the proxy at its address
-    state: str = FREE
-    remarks: Remarks = NO_REMARKS
-    lease: str = ""
-    holder: str = ""
-    since: float = field(default_factory=time.time)  # of the state
-    sessions: int = 0
-    failures: int = 0
-    last_error: str = ""
-    request: Request | None = None  # that it was assigned for
-    kicked: str = ""  # the lease whose session an administrator ended
-    view: dict[str, Any] | None = None  # what `farm.view` shows of it; None when it has changed
-
-    @property
-    def session(self) -> str:
-        """Name of the session in logs and on the page, "" without one."""
-        return session_name(self.lease)
-
-    @property
-    def is_drained(self) -> bool:
-        """Whether it finishes its session and gets no other."""
-        return self.remarks.is_drained
-
-    @property
-    def place(self) -> Place:
-        """By what it is known again when it comes back."""
-        return self.key, self.address, self.port, self.behind
-
-    @property
-    def name(self) -> str:
-        """What people call it."""
-        return f"{self.key} at {self.address}:{self.port}"
-
-
-def session_name(lease: str) -> str:
-    """Return the public name of a lease: the same in the tracker's and in the device's log."""
-    return hashlib.sha256(lease.encode()).hexdigest()[:12] if lease else ""
 
 
 def clean_text(text: str, longest: int = _MAX_TEXT) -> str:
@@ -127,11 +46,11 @@ class Farm:
     def __init__(self) -> None:
         self.journal = Journal()
         self.devices: dict[int, FarmDevice] = {}  # those connected
-        self.offline: dict[Place, FarmDevice] = {}
+        self.offline: dict[DeviceIdentity, FarmDevice] = {}
         self.waiting: dict[str, list[Request]] = {}
-        self._places: dict[Place, FarmDevice] = {}  # of the connected
-        self._remarks: dict[Place, Remarks] = {}  # of devices that have not come yet
-        self.keep: Callable[[Place, Remarks], None] = lambda place, remarks: None
+        self._connected: dict[DeviceIdentity, FarmDevice] = {}  # of the connected
+        self._remarks: dict[DeviceIdentity, Remarks] = {}  # of devices that have not come yet
+        self.keep: Callable[[DeviceIdentity, Remarks], None] = lambda identity, remarks: None
         self._free: dict[str, dict[FarmDevice, None]] = {}  # the longest free one first
         self._held: Counter[str] = Counter()
         self._numbers = itertools.count(1)
@@ -153,20 +72,20 @@ class Farm:
         `behind` tells the devices behind one proxy, which share its address, apart.
         A device that was here before keeps its number, its counts, and whether it is drained.
         """
-        place = key, address, port, behind
-        other = self._places.get(place)
+        identity = key, address, port, behind
+        other = self._connected.get(identity)
         if other is not None:
             if other.link is not None:
                 other.link.close()  # what is left of a connection that broke
             self.remove(other, "it registered again")
-        device = self.offline.pop(place, None)
+        device = self.offline.pop(identity, None)
         returns = device is not None
         if device is None:
             description = clean_text(description)
             device = FarmDevice(next(self._numbers), key, address, port, description, link, behind)
-            device.remarks = self._remarks.pop(place, device.remarks)
+            device.remarks = self._remarks.pop(identity, device.remarks)
         device.link = link
-        self.devices[device.number] = self._places[place] = device
+        self.devices[device.number] = self._connected[identity] = device
         self.journal.registered(device, returns)
         if lease:
             self._become(device, BUSY, lease, "a client of before the tracker's restart")
@@ -182,7 +101,7 @@ class Farm:
         """
         if link not in (None, device.link) or self.devices.pop(device.number, None) is None:
             return
-        del self._places[device.place]
+        del self._connected[device.identity]
         request = device.request
         self.journal.lost(device, reason, had_session=device.state == BUSY)
         self._become(device, OFFLINE)
@@ -304,9 +223,9 @@ class Farm:
         gone = (d for d in self.offline.values() if d.number == number)
         return self.devices.get(number) or next(gone, None)
 
-    def remember_remarks(self, place: Place, said: Any) -> None:
+    def remember_remarks(self, identity: DeviceIdentity, said: Any) -> None:
         """Take what was said of a device before the tracker's start."""
-        self._remarks[place] = remarks_of(said)
+        self._remarks[identity] = remarks_of(said)
 
     def _remark(self, number: int, act: str, **changes: Any) -> bool:
         device = self.device_of(number)
@@ -314,7 +233,7 @@ class Farm:
             return False
         device.remarks, device.view = replace(device.remarks, **changes), None
         self.journal.administered(device, act)
-        self.keep(device.place, device.remarks)
+        self.keep(device.identity, device.remarks)
         if device.state == FREE:
             self._become(device, FREE)
             self._match(device.key)
@@ -387,14 +306,14 @@ class Farm:
         return self._remark(number, act, is_drained=is_drained)
 
     def _remember(self, device: FarmDevice) -> None:
-        self.offline[device.place] = device
+        self.offline[device.identity] = device
         oldest = time.time() - _OFFLINE_KEPT_S
-        for place, other in list(self.offline.items()):
+        for identity, other in list(self.offline.items()):
             if other.since >= oldest and len(self.offline) <= _MAX_OFFLINE:
                 break  # they are in the order of their going
-            del self.offline[place]
+            del self.offline[identity]
 
     def _is_known(self, key: str) -> bool:
         return any(d.key == key for d in self.devices.values()) or any(
-            place[0] == key for place in self.offline
+            identity[0] == key for identity in self.offline
         )

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slipway.errors import SlipwayError
+from slipway.rpc.farm.devices import DeviceIdentity
 from slipway.rpc.farm.journal import FinishedJob, Sample
 
 if TYPE_CHECKING:
     from slipway.rpc.farm.remarks import Remarks
-    from slipway.rpc.farm.state import Farm, Place
+    from slipway.rpc.farm.state import Farm
 
 DAY_S = 24 * 3600.0
 POINTS = 720  # of a day's chart: two minutes each
@@ -67,8 +68,8 @@ class Store:
             "select * from jobs order by at desc limit ?", (SHOWN_JOBS,)
         ).fetchall()
         journal.jobs.extend(FinishedJob(*row) for row in reversed(rows))
-        for place, said in self._file.execute("select place, said from remarks"):
-            farm.remember_remarks(_place(place), json.loads(said))
+        for text, said in self._file.execute("select place, said from remarks"):
+            farm.remember_remarks(_identity(text), json.loads(said))
 
     def write(self, farm: Farm) -> None:
         """Write what is new of a farm's journal, and forget what is older than a day."""
@@ -92,15 +93,15 @@ class Store:
                 self._file.execute("delete from samples where at < ?", (oldest,))
                 self._file.execute("delete from jobs where at < ?", (oldest,))
 
-    def keep(self, place: Place, remarks: Remarks) -> None:
+    def keep(self, identity: DeviceIdentity, remarks: Remarks) -> None:
         """Write down what people said of a device; nothing is kept where they said nothing."""
         with self._file:
             if remarks.is_empty:
-                self._file.execute("delete from remarks where place = ?", (_text(place),))
+                self._file.execute("delete from remarks where place = ?", (_text(identity),))
             else:
                 self._file.execute(
                     "insert or replace into remarks values (?, ?)",
-                    (_text(place), json.dumps(remarks.to_json())),
+                    (_text(identity), json.dumps(remarks.to_json())),
                 )
 
     def day(self) -> list[list[float]]:
@@ -122,10 +123,10 @@ class Store:
         return [Sample(*row) for row in rows]
 
 
-def _text(place: Place) -> str:
-    return json.dumps(place)
+def _text(identity: DeviceIdentity) -> str:
+    return json.dumps(identity)
 
 
-def _place(text: str) -> Place:
+def _identity(text: str) -> DeviceIdentity:
     key, address, port, behind = json.loads(text)
     return str(key), str(address), int(port), str(behind)

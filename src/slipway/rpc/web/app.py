@@ -26,9 +26,10 @@ from starlette.types import Receive, Scope, Send
 
 from slipway.rpc.connections.reception import origin_of
 from slipway.rpc.farm.commands import Command, run_command
+from slipway.rpc.farm.devices import FarmDevice
 from slipway.rpc.farm.metrics import CONTENT_TYPE, metrics_text
 from slipway.rpc.farm.remarks import MAX_NOTE, tags_of
-from slipway.rpc.farm.state import Farm, FarmDevice, clean_text
+from slipway.rpc.farm.state import Farm, clean_text
 from slipway.rpc.farm.store import Store
 from slipway.rpc.farm.view import history, snapshot
 from slipway.rpc.web.auth import COOKIE, LIFETIME_S, Administrators
@@ -46,7 +47,7 @@ _FILES = {
 }
 _MAX_BODY_BYTES = 8192
 _MAX_RESERVED_MIN = 7 * 24 * 60
-_SHOWN_WORDS = 400
+_SHOWN_BYTES = 400
 
 
 class _Events(StreamingResponse):
@@ -207,13 +208,13 @@ class Page:
         self._running.add(running)
         start = time.monotonic()
         try:
-            result, words = await run_command(command, values)
+            result, message = await run_command(command, values)
         finally:
             self._running.discard(running)
-        words = clean_text(words, _SHOWN_WORDS)
+        message = clean_text(message, _SHOWN_BYTES)
         took_s = time.monotonic() - start
-        self._farm.journal.command_ended(name, device, took_s, result, words)
-        return JSONResponse({"done": name, "result": result, "text": words})
+        self._farm.journal.command_ended(name, device, took_s, result, message)
+        return JSONResponse({"done": name, "result": result, "text": message})
 
 
 async def _explain(_request: Request, error: Exception) -> Response:
@@ -223,8 +224,8 @@ async def _explain(_request: Request, error: Exception) -> Response:
 
 async def _fail(request: Request, _error: Exception) -> Response:
     """Answer for a defect of ours; Starlette raises it again, so that it is in the log."""
-    words = f"The tracker failed at {request.method} {request.url.path[:80]!r}; see its log."
-    return JSONResponse({"error": words}, 500)
+    message = f"The tracker failed at {request.method} {request.url.path[:80]!r}; see its log."
+    return JSONResponse({"error": message}, 500)
 
 
 def _word(body: dict[str, Any], name: str, longest: int) -> str:

@@ -70,8 +70,8 @@ class Guard:
         if refusal is None:
             await self._app(scope, receive, send_with_headers)
         else:
-            status, words = refusal
-            answer = JSONResponse({"error": words}, status)
+            status, message = refusal
+            answer = JSONResponse({"error": message}, status)
             await answer(scope, receive, send_with_headers)
 
     def _refusal(self, method: str, headers: Headers) -> tuple[int, str] | None:

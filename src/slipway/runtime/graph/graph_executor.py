@@ -38,8 +38,8 @@ def create_native(tables: GraphTables | bytes, library: Module, *devices: Device
     """
     blob = tables if isinstance(tables, bytes) else tables.to_binary()
     parsed = tables if isinstance(tables, GraphTables) else GraphTables.from_binary(tables)
-    places = [dev.__dlpack_device__() for dev in devices] or [(1, 0)]
-    args: list[Any] = [number for place in places for number in place]
+    device_ids = [dev.__dlpack_device__() for dev in devices] or [(1, 0)]
+    args: list[Any] = [number for position in device_ids for number in position]
     kept: list[Any] = [library]
     for name in parsed.functions():
         code = library.library if isinstance(library, LibraryModule) else None
@@ -208,7 +208,7 @@ class GraphModule:
         One by name or number, and any number of them by keyword.
         """
         if key is not None:
-            self._kept[key] = self._placed("set_input_zero_copy", key, value)
+            self._kept[key] = self._set_and_kept("set_input_zero_copy", key, value)
         for name, given in params.items():
             self.set_input_zero_copy(name, given)
 
@@ -218,9 +218,9 @@ class GraphModule:
         An output that is a reshape of a layer's result is written there too, and so is what other
         layers read of it.  `run` refuses memory that an input or another output was given.
         """
-        self._kept["output", index] = self._placed("set_output_zero_copy", index, value)
+        self._kept["output", index] = self._set_and_kept("set_output_zero_copy", index, value)
 
-    def _placed(self, function: str, key: str | int, value: Any) -> NDArray:
+    def _set_and_kept(self, function: str, key: str | int, value: Any) -> NDArray:
         near = isinstance(value, NDArray) if self._is_local else hasattr(value, "session")
         if not near:
             where = (
@@ -398,7 +398,7 @@ class GraphModule:
     def node_names(self) -> list[tuple[str, str]]:
         """Return (layer, function) of every step in order; function "" for inputs."""
         text = str(self.module["get_node_info"]())
-        return [(line.split("\t")[0], line.split("\t")[1]) for line in text.splitlines()]
+        return [(line.split("\t")[0], line.split("\t")[1]) for line in _lines(text)]
 
     def _input_types(self) -> dict[str, tuple[tuple[int, ...], str, str]]:
         if self._types is None:
@@ -525,10 +525,15 @@ def create(
     return GraphModule(make(sent, *devices) if tables.arenas else make(sent))
 
 
+def _lines(text: str) -> list[str]:
+    """Return the lines of a list of names, which may hold what else ends lines in Unicode."""
+    return [line for line in text.split("\n") if line]
+
+
 def _read_lines(text: str) -> list[tuple[str, tuple[int, ...], str, str]]:
     """Parse "name<TAB>dtype<TAB>1,3<TAB>role" lines into (name, shape, dtype, role)."""
     parsed = []
-    for line in text.splitlines():
+    for line in _lines(text):
         name, dtype, shape, role = line.split("\t")
         extents = tuple(int(extent) for extent in shape.split(",") if extent)
         parsed.append((name, extents, dtype, role))

@@ -106,15 +106,15 @@ def call_kernel(
                     raise ArgumentTypeError(text) from None
             elif dtypes.is_float(wrong[3]) != dtypes.is_float(wrong[4]):
                 raise ArgumentTypeError(text) from None
-            place = int(wrong[2])
-            fitting = place_beside(args[place], converted(wrong[1], args[place], wrong[4]))
+            number = int(wrong[2])
+            fitting = place_beside(args[number], converted(wrong[1], args[number], wrong[4]))
             for other, argument in enumerate(args):  # one array given twice stays one
-                if argument is args[place]:
+                if argument is args[number]:
                     given[other] = fitting
-            changed[place] = fitting, fitting.numpy().tobytes()
-    for place, (fitting, before) in changed.items():
+            changed[number] = fitting, fitting.numpy().tobytes()
+    for number, (fitting, before) in changed.items():
         if fitting.numpy().tobytes() != before:
-            _write_back(args[place], fitting)
+            _write_back(args[number], fitting)
     return result
 
 

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 def flatten(data: Tensor) -> Tensor:
-    """Return (batch, rest) of a tensor with a leading batch dimension."""
-    rest: Any = ops.const(1)
+    """Return (batch, size) of a tensor with a leading batch dimension."""
+    size: Any = ops.const(1)
     for extent in data.shape[1:]:
-        rest = ops.mul(rest, extent)
-    return reshape(data, (data.shape[0], rest))
+        size = ops.mul(size, extent)
+    return reshape(data, (data.shape[0], size))
 
 
 def dense(

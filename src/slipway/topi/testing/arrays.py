@@ -67,9 +67,9 @@ def one_hot(
     indices: Array, on_value: float, off_value: float, depth: int, axis: int, dtype: str
 ) -> Any:
     """Return `on_value` at each index along a new axis of size `depth`, `off_value` elsewhere."""
-    place = indices.ndim if axis == -1 else axis
-    numbers = np.arange(depth).reshape([-1] + [1] * (indices.ndim - place))
-    hit = np.expand_dims(indices, place) == numbers
+    position = indices.ndim if axis == -1 else axis
+    numbers = np.arange(depth).reshape([-1] + [1] * (indices.ndim - position))
+    hit = np.expand_dims(indices, position) == numbers
     return np.where(hit, on_value, off_value).astype(dtype)
 
 
@@ -81,10 +81,10 @@ def sequence_mask(data: Array, valid_length: Array, mask_value: float, axis: int
     length = np.expand_dims(valid_length, axis).reshape(
         [valid_length.size if n == 1 - axis else 1 for n in range(data.ndim)]
     )
-    places = np.arange(data.shape[axis]).reshape(
+    positions = np.arange(data.shape[axis]).reshape(
         [data.shape[axis] if n == axis else 1 for n in range(data.ndim)]
     )
-    return np.where(places < length, data, np.asarray(mask_value, data.dtype))
+    return np.where(positions < length, data, np.asarray(mask_value, data.dtype))
 
 
 def searchsorted_ref(sorted_sequence: Array, values: Array, right: bool, out_dtype: str) -> Any:
@@ -123,8 +123,8 @@ def matrix_set_diag(input_np: Array, diagonal: Array, k: Any = 0, align: str = "
         side = align.split("_")[0 if offset >= 0 else 1]
         begin = widest - length if side == "RIGHT" and several else 0
         source = diagonal[..., high - offset, :] if several else diagonal
-        places = np.arange(length)
-        row, column = places + max(-offset, 0), places + max(offset, 0)
+        positions = np.arange(length)
+        row, column = positions + max(-offset, 0), positions + max(offset, 0)
         made[..., row, column] = source[..., begin : begin + length]
     return made
 

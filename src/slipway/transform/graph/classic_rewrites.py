@@ -178,11 +178,11 @@ def _dense_of(parts: list[Var], kind: TensorType) -> Expr:
     count, high, wide = (int(n) for n in data.tensor_type.shape)
     rows, columns = (int(n) for n in kind.shape)
     order = const(np.arange(count, dtype="int32").reshape(-1, 1))
-    behind = make("cast")(make("less_equal")(indptr, order), "int32")
-    row = make("subtract")(make("sum")(behind, 1), const(np.int32(1)))
-    places = make("stack")([row, indices], 0)
+    begun = make("cast")(make("less_equal")(indptr, order), "int32")
+    row = make("subtract")(make("sum")(begun, 1), const(np.int32(1)))
+    positions = make("stack")([row, indices], 0)
     tiles = const(np.zeros((rows // high, columns // wide, high, wide), kind.dtype))
-    filled = make("scatter_nd")(tiles, places, data)
+    filled = make("scatter_nd")(tiles, positions, data)
     return make("reshape")(make("transpose")(filled, (0, 2, 1, 3)), (rows, columns))  # type: ignore[no-any-return]
 
 
@@ -198,7 +198,7 @@ class _Parallel:
     attrs: Callable[[Any, int], Any]
 
 
-def _combined(function: Function, parallel: _Parallel, least: int) -> Function:
+def _combined(function: Function, parallel: _Parallel, minimum: int) -> Function:
     """Return a function whose products with one input and several weights are one product."""
     while True:
         groups: dict[Any, list[Call]] = {}
@@ -207,7 +207,7 @@ def _combined(function: Function, parallel: _Parallel, least: int) -> Function:
                 key = _key(expr, parallel)
                 if key is not None:
                     groups.setdefault(key, []).append(expr)
-        group = next((g for g in groups.values() if len(g) >= max(least, 2)), None)
+        group = next((g for g in groups.values() if len(g) >= max(minimum, 2)), None)
         if group is None:
             return function
         parts = _joined(group, parallel)
@@ -240,8 +240,8 @@ def _joined(group: list[Call], parallel: _Parallel) -> dict[int, Expr]:
     parts: dict[int, Expr] = {}
     begin = 0
     for call, size in zip(group, sizes, strict=True):
-        places = const(_range(begin, begin + size))
-        parts[id(call)] = make("take")(whole, places, out)
+        positions = const(_range(begin, begin + size))
+        parts[id(call)] = make("take")(whole, positions, out)
         begin += size
     return parts
 

@@ -194,12 +194,15 @@ class _Walk:
         if not old_in or len(new_in) != len(old_in):
             return self._same_type(call, made, stand_ins)
         table: dict[Var, Expr] = {}
-        for place, operand in enumerate(call.args):
-            stand_in = stand_ins[place]
-            if place >= len(old_in):
+        for position, operand in enumerate(call.args):
+            stand_in = stand_ins[position]
+            if position >= len(old_in):
                 table[stand_in] = self.plain(operand)
-            elif place < len(made.args) and made.args[place] is stand_in:
-                source, target = old_in[place], _letters(new_in[place], old_in[place], name)
+            elif position < len(made.args) and made.args[position] is stand_in:
+                source, target = (
+                    old_in[position],
+                    _letters(new_in[position], old_in[position], name),
+                )
                 table[stand_in] = self.laid(operand, source, target)
             else:  # the rule has transformed it itself
                 table[stand_in] = self.plain(operand)

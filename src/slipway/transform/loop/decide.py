@@ -114,10 +114,10 @@ class _Given:
         found = self.sum_of(node, type(node))
         if found is None or found[0] != self.key:
             return None
-        (low, high), (least, most) = self.known, found[1]
-        if least <= low and high <= most:
+        (low, high), (smallest, most) = self.known, found[1]
+        if smallest <= low and high <= most:
             return True
-        return False if high < least or most < low else None
+        return False if high < smallest or most < low else None
 
     def sum_of(self, node: Any, kind: type) -> tuple[Any, Interval] | None:
         """Return what names the sum that a comparison is about, and where it lies by `kind`."""

@@ -53,18 +53,18 @@ def ends_of(
         if difference is None or atom not in difference.terms:
             continue
         step = difference.terms[atom]
-        rest = difference.minus(Linear({atom: step}, 0, dtype))
-        if any(atom in a.variables or not a.variables.isdisjoint(inner) for a in rest.terms):
+        others = difference.minus(Linear({atom: step}, 0, dtype))
+        if any(atom in a.variables or not a.variables.isdisjoint(inner) for a in others.terms):
             continue
         if isinstance(condition, (E.LT, E.LE)):
-            step, rest = -step, rest.scaled(-1)
+            step, others = -step, others.scaled(-1)
         if isinstance(condition, (E.LT, E.GT)):
-            rest = rest.shifted(-1)
-        # Now the condition is step * var + rest >= 0.
+            others = others.shifted(-1)
+        # Now the condition is step * var + others >= 0.
         if step > 0:
-            first = an.maximum(first, an.floordiv(rest.scaled(-1).shifted(step - 1), step))
+            first = an.maximum(first, an.floordiv(others.scaled(-1).shifted(step - 1), step))
         else:
-            last = an.minimum(last, an.floordiv(rest, -step).shifted(1))
+            last = an.minimum(last, an.floordiv(others, -step).shifted(1))
         known[id(condition)] = (condition, True)
     return Ends(first, last, known)
 

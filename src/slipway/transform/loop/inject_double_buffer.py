@@ -84,10 +84,10 @@ def _split(loop: S.For) -> S.Stmt:
     zero = ops.const(0)
     several = S.For(inner, zero, ops.const(factor), S.ForKind.UNROLLED, body)
     main = S.For(outer, zero, ops.const(whole), loop.kind, several, None, loop.annotations)
-    rest = loop.replace(
+    tail = loop.replace(
         min=ops.add(loop.min, whole * factor), extent=ops.const(extent - whole * factor)
     )
-    return S.seq((main, rest)) if extent % factor else main
+    return S.seq((main, tail)) if extent % factor else main
 
 
 def _writes(stmt: S.Stmt, buffer: Buffer) -> bool:

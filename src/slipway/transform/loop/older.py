@@ -85,8 +85,8 @@ def Store(buffer_var: Any, value: Any, index: Any, predicate: Any = None) -> S.B
     """Return the store of a value `index` elements behind a pointer (before TVM 0.10)."""
     _whole(predicate, "Store")
     given = as_expr(value)
-    place = _flat(buffer_var, dtypes.with_lanes(given.dtype, 1))
-    return S.BufferStore(place, given, (as_expr(index),))
+    flat = _flat(buffer_var, dtypes.with_lanes(given.dtype, 1))
+    return S.BufferStore(flat, given, (as_expr(index),))
 
 
 def _whole(predicate: Any, name: str) -> None:

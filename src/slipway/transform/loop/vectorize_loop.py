@@ -137,8 +137,8 @@ class _Outer:
         done = an.floordiv(extent, lanes).scaled(lanes)
         if lanes == 2 or len(list(islice(walk(node.body), _MOST_OF_A_TAIL + 1))) > _MOST_OF_A_TAIL:
             first = an.linear(node.min).plus(done)
-            rest = self.part(node, first, an.recombine(extent.minus(done)), node.body)
-            return [self.serial(rest)]
+            tail = self.part(node, first, an.recombine(extent.minus(done)), node.body)
+            return [self.serial(tail)]
         half = lanes // 2
         inner, zero = Var(node.loop_var.name, dtype), ops.const(0, dtype)
         start = ops.add(node.min, an.to_expr(done))
@@ -156,7 +156,7 @@ class _Outer:
             lanes = 1 << (extent.bit_length() - 1)
         if extent <= min(lanes, together) or extent == lanes:
             return self.lanes(node.loop_var, node.min, extent, node.body)
-        count, rest = divmod(extent, lanes)
+        count, remainder = divmod(extent, lanes)
         name, kind = node.loop_var.name, node.loop_var.dtype
         outer, inner = Var(name + ".vec", kind), Var(name, kind)
         at = ops.add(ops.add(node.min, ops.mul(outer, lanes)), inner)
@@ -168,10 +168,10 @@ class _Outer:
             body = self.lanes(inner, zero, lanes, substitute(node.body, {node.loop_var: at}))
             how = S.ForKind.UNROLLED if count <= MOST_UNROLLED else S.ForKind.SERIAL
             whole = S.For(outer, zero, ops.const(count, kind), how, body)
-        if not rest:
+        if not remainder:
             return whole
         first = ops.add(node.min, count * lanes)
-        tail = self.pieces(node.replace(min=first), rest, lanes, together)
+        tail = self.pieces(node.replace(min=first), remainder, lanes, together)
         return S.seq((whole, tail))
 
     def piece(self, node: S.For, first: int, lanes: int) -> S.Stmt:
@@ -339,11 +339,11 @@ class _Lanes:
         forms: list[tuple[PrimExpr, S.Stmt]] = []
         pending: list[tuple[S.BufferStore, E.Call | None, list[PrimExpr]]] = [(node, choice, [])]
         while pending and self.forms < MOST_FORMS:
-            rest, open_choice, known = pending.pop()
+            store, open_choice, known = pending.pop()
             if open_choice is None or (known and halves):
                 condition = ops.all_of([self.in_all_lanes(c) for c in known])
                 self.forms += open_choice is None
-                forms.append((condition, self.guarded_store(rest)))
+                forms.append((condition, self.guarded_store(store)))
                 continue
             asked: Any = open_choice.args[0]
             opposite = _OPPOSITES[type(asked)](asked.a, asked.b)
@@ -356,7 +356,7 @@ class _Lanes:
                 under = [c for c in known if not decides(met, c)] + [met]
                 # What holds decides the other choices on the same sum, whoever reads it: n parts
                 # stay n forms, not n for each reader.
-                side = given(rest, asked, holds)
+                side = given(store, asked, holds)
                 pending.append((side, self._choice_of_loads(side.value), under))
         return forms
 
@@ -499,19 +499,19 @@ class _Lanes:
             a.pure and a.variables.isdisjoint(self.named) for a in linear.terms
         ):
             return None
-        places = [
+        positions = [
             self.an.substitute(linear, {self.atom: self.first.shifted(lane)})
             for lane in range(self.lanes)
         ]
-        apart = [place.minus(places[0]) for place in places]
+        apart = [position.minus(positions[0]) for position in positions]
         if any(a.terms for a in apart):
             return None
-        least = min(a.const for a in apart)
-        span = max(a.const for a in apart) - least + 1
+        minimum = min(a.const for a in apart)
+        span = max(a.const for a in apart) - minimum + 1
         if span > 2 * self.lanes:
             return None
-        start = self.an.to_expr(places[0].shifted(least))
-        picks = tuple(a.const - least for a in apart)
+        start = self.an.to_expr(positions[0].shifted(minimum))
+        picks = tuple(a.const - minimum for a in apart)
         if span == 1:
             return E.BufferLoad(node.buffer, (start,))
         run = E.Ramp(start, ops.const(1, start.dtype), span)

@@ -208,8 +208,8 @@ async function measure() {
     const total = layers.reduce((sum, { ms }) => sum + ms, 0);
     const slowest = [...layers].sort((a, b) => b.ms - a.ms).slice(0, LAYERS);
     at("rows").replaceChildren(...slowest.map(({ layer, ms }) => row(layer, ms.toFixed(3), total ? ms / total : 0)));
-    const rest = layers.length - slowest.length;
-    at("sum").textContent = `${total.toFixed(2)} ms in all${rest > 0 ? `, ${rest} other layers included` : ""}`;
+    const others = layers.length - slowest.length;
+    at("sum").textContent = `${total.toFixed(2)} ms in all${others > 0 ? `, ${others} other layers included` : ""}`;
   } catch (error) {
     fail(error);
   } finally {

@@ -1,5 +1,9 @@
 /* What a kernel in CUDA C takes for granted. */
+#include <cmath>
+
 #include "copies.h"
+#include "exchange.h"
+#include "threads.h"
 #include "warp.h"
 
 using std::ceil;

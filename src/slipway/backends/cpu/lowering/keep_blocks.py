@@ -56,8 +56,8 @@ def _stored(weight: Expr, is_row: bool) -> Stored | None:
         return None
     arrays = [a.array for a in weight.args if isinstance(a, Constant)]
     if is_call_of(weight, "nn.block_take") and not swapped:
-        rows, places = arrays
-        is_whole = np.array_equal(places, np.arange(len(rows)))
+        rows, positions = arrays
+        is_whole = np.array_equal(positions, np.arange(len(rows)))
         return (rows, weight.attrs.format) if is_whole else None
     if not is_row or not is_call_of(weight, "qnn.dequantize"):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from slipway.ir.instructions.tiles import TileInstruction
-from slipway.relay.dims import least
+from slipway.relay.dims import lower_bound
 from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def few_filters(attrs: Any, data: TensorType, kernel: TensorType, lanes: int) ->
     if data.rank != 4 or attrs.groups != 1 or attrs.strides[-1] != 1:
         return False
     span = (kernel.shape[-1] - 1) * attrs.dilation[-1]
-    width = least(data.shape[-1]) + attrs.padding[1] + attrs.padding[3] - span
+    width = lower_bound(data.shape[-1]) + attrs.padding[1] + attrs.padding[3] - span
     return bool(max(8, 4 * kernel.shape[0]) <= lanes <= width)
 
 
@@ -55,8 +55,8 @@ def row_block(units: int, widest: int) -> int:
         halves = [widest >> n for n in range(widest.bit_length()) if widest >> n >= 4]
         return next((b for b in halves if 3 * (-units % b) <= units), 0)
     whole = [b for b in range(widest, 0, -4) if 3 * (-units % b) <= units]
-    least = min(whole, key=lambda b: (-units % b, -b), default=0)
-    return next((b for b in whole if 16 * (-units % b) <= units), least)
+    tightest = min(whole, key=lambda b: (-units % b, -b), default=0)
+    return next((b for b in whole if 16 * (-units % b) <= units), tightest)
 
 
 def filled_block(channels: int, entry: TileInstruction) -> int:

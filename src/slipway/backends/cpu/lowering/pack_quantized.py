@@ -295,6 +295,6 @@ def _suits(
         and (not whole or weight.shape[3] % (attrs.groups * entry.columns) == 0)
         and (attrs.groups == 1 or not whole or weight.shape[2] % entry.depth == 0)
         and np.can_cast(weight.dtype, entry.b_dtype)
-        and (entry.least_b is None or weight.min() >= entry.least_b)
+        and (entry.min_b is None or weight.min() >= entry.min_b)
         and bounds.min <= attrs.pad_value + move <= bounds.max
     )

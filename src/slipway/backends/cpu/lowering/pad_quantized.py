@@ -208,13 +208,13 @@ class _PadChannels:
         weight = Constant(full.reshape(kh, kw, wanted.inputs, -1))
         read = _apart(data, parts, wanted.inputs)
         made = Call(call.op, (read, weight), attrs.replace(groups=parts), call.span)
-        place = np.arange(parts * wanted.outputs)
-        inside = place % wanted.outputs
+        position = np.arange(parts * wanted.outputs)
+        inside = position % wanted.outputs
         is_wanted = inside < many * outputs
-        fill = np.where(is_wanted, place // wanted.outputs * many * outputs + inside, 0)
+        fill = np.where(is_wanted, position // wanted.outputs * many * outputs + inside, 0)
         if is_wanted.all():
             return made
-        return self._noted(_Padded(made, fill, place[is_wanted], parts))
+        return self._noted(_Padded(made, fill, position[is_wanted], parts))
 
 
 def _keeps_channels(call: Call) -> bool:

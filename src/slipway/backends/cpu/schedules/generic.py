@@ -156,13 +156,13 @@ def vectorize(stage: te.Stage, outer: list[Loop], inner: Loop, lanes: int) -> Lo
     """Make vectors of the innermost loop; what is left of it joins `outer`."""
     if is_open(inner.extent):
         if lanes > 1:
-            rest, inner = split(stage, inner, lanes)
-            outer.append(rest)
+            vectors, inner = split(stage, inner, lanes)
+            outer.append(vectors)
             stage.vectorize(inner.axis)
         return inner
     if inner.extent > lanes and (inner.extent % lanes == 0 or inner.extent > 4 * lanes):
-        rest, inner = split(stage, inner, lanes)
-        outer.append(rest)
+        vectors, inner = split(stage, inner, lanes)
+        outer.append(vectors)
     if 1 < inner.extent <= 4 * lanes:
         stage.vectorize(inner.axis)
     return inner

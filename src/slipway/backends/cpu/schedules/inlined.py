@@ -60,7 +60,7 @@ class InlinedKernels:
         self.target = target
         self.values = {id(p): [b] for p, b in zip(function.params, arguments, strict=True)}
         self.temporaries: list[Buffer] = []
-        self._places = _places(function.body, results)
+        self._buffers = _buffers(function.body, results)
         done: list[S.Stmt] = []
         for expr in post_order(function.body, into_functions=False):
             match expr:
@@ -112,8 +112,8 @@ class InlinedKernels:
             return S.NOP
         outs = []
         for number, type_ in enumerate(flatten(call.checked_type)):
-            place = self._places.get((id(call), number))
-            outs.append(place or self.temporary(type_.shape, type_.dtype))
+            buffer = self._buffers.get((id(call), number))
+            outs.append(buffer or self.temporary(type_.shape, type_.dtype))
         self.values[id(call)] = outs
         kernel = schedule_primitive(call.op, self.target)
         lowered = te.lower(kernel.schedule, list(kernel.args))
@@ -127,7 +127,7 @@ def _filled(buffer: Buffer, value: Constant) -> S.Stmt:
     return S.BufferStore(buffer, element, tuple(ops.const(0, "int32") for _ in buffer.shape))
 
 
-def _places(body: Any, results: Mapping[int, Buffer]) -> dict[tuple[int, int], Buffer]:
+def _buffers(body: Any, results: Mapping[int, Buffer]) -> dict[tuple[int, int], Buffer]:
     """Return which results of kernels are written where they belong, by call and field."""
     found: dict[tuple[int, int], Buffer] = {}
     fields = body.fields if isinstance(body, Tuple) else (body,)
@@ -241,9 +241,9 @@ def _with_buffers(body: S.Stmt, views: dict[Buffer, Buffer]) -> S.Stmt:
         body = rewrite_bottom_up(body, pointer)
     mapping: dict[Any, Any] = dict(views)
     mapping.update((old.data, new.data) for old, new in views.items())
-    behind = {id(old.data): new for old, new in views.items()}
+    new_of = {id(old.data): new for old, new in views.items()}
     for node in walk(body):
-        if isinstance(node, Buffer) and node not in mapping and id(node.data) in behind:
+        if isinstance(node, Buffer) and node not in mapping and id(node.data) in new_of:
             # A view that the kernel itself made of an argument: a step of a loop inside.
-            mapping[node] = _moved(node, behind[id(node.data)])
+            mapping[node] = _moved(node, new_of[id(node.data)])
     return substitute(body, mapping)  # type: ignore[no-any-return]

@@ -41,7 +41,7 @@ from slipway.backends.strategy import Problem, register_pattern
 from slipway.ir.expr import ProducerLoad
 from slipway.ir.ops import as_int
 from slipway.ir.visit import walk
-from slipway.relay.dims import is_open, least, usual
+from slipway.relay.dims import is_open, lower_bound, usual
 from slipway.relay.op_registry import OpPattern
 
 if TYPE_CHECKING:
@@ -129,9 +129,9 @@ def _cut_among_tasks(
     parts = [p for p in range(8 * target.num_cores, 1, -1) if row.extent % p == 0]
     if not parts:
         return row, tensor, loops
-    part, rest = stage.split(row.axis, nparts=parts[0])
+    part, inner_axis = stage.split(row.axis, nparts=parts[0])
     partial = schedule.rfactor(tensor, part)
-    inner = next(axis for axis in schedule[partial].leaf_iter_vars if axis.name == rest.name)
+    inner = next(axis for axis in schedule[partial].leaf_iter_vars if axis.name == inner_axis.name)
     return Loop(inner, row.extent // parts[0]), partial, Loop.of(partial.op.axis)
 
 
@@ -194,11 +194,15 @@ def reduce_row(
 def _width(extent: int, lanes: int, sums: int) -> int:
     """Return how many partial results a row has: of some vectors, which divide it if any do."""
     if is_open(extent):  # the last step is not longer than the shortest row
-        return lanes * sums if least(extent) >= 2 * lanes * sums else min(lanes, least(extent))
+        return (
+            lanes * sums
+            if lower_bound(extent) >= 2 * lanes * sums
+            else min(lanes, lower_bound(extent))
+        )
     if extent < 2 * lanes * sums:
         return lanes
-    vectors, rest = divmod(extent, lanes)
-    fitting = [n for n in (sums, 3, 5, 6, 7, 2) if not rest and vectors % n == 0]
+    vectors, tail = divmod(extent, lanes)
+    fitting = [n for n in (sums, 3, 5, 6, 7, 2) if not tail and vectors % n == 0]
     return lanes * (fitting[0] if fitting else sums)
 
 

@@ -67,15 +67,15 @@ def vector_loop(stage: te.Stage, axis: te.IterVar, lanes: int, tail: str = "shif
 
 
 def copy_of_image(
-    stage: te.Stage, lanes: int, task: Sequence[te.IterVar] = (), least: int = 2
+    stage: te.Stage, lanes: int, task: Sequence[te.IterVar] = (), minimum: int = 2
 ) -> None:
-    """Copy rows of channels in vectors that divide them, of `least` to `lanes`.
+    """Copy rows of channels in vectors that divide them, of `minimum` to `lanes`.
 
     The loops `task` are shared by cores.
     """
     channels = stage.op.axis[-1]
     lanes = dividing_lanes(extent_of(channels), lanes)
-    if lanes >= least:
+    if lanes >= minimum:
         vector_loop(stage, channels, lanes, tail="guard")
     if task:
         stage.parallel(stage.fuse(*task))

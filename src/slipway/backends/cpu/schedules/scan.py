@@ -118,7 +118,7 @@ class _Loop:
         self.step = E.Var("t", "int32")
         self.steps = shape_of(self.sequences[0])[0] if sequences else int(attrs.steps or 0)
         last = number(self.steps - 1, "int32")
-        self.place = ops.sub(last, self.step) if attrs.reverse else self.step
+        self.position = ops.sub(last, self.step) if attrs.reverse else self.step
 
     def statement(self) -> S.Stmt:
         """Return the whole loop."""
@@ -143,5 +143,5 @@ class _Loop:
     def _row(self, buffer: Buffer) -> Buffer:
         """Return the part of a sequence that belongs to this step."""
         shape = shape_of(buffer)[1:]
-        offset = ops.mul(self.place, number(prod(shape), "int32"))
+        offset = ops.mul(self.position, number(prod(shape), "int32"))
         return view(buffer, shape, offset)

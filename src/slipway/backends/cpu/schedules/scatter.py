@@ -116,30 +116,32 @@ class _Scatter:
         """Return the updates of `scatter_elements`."""
         shape = shape_of(self.updates)
         axis = self.problem.attrs.axis % len(shape)
-        place = [E.Var(f"i{n}", "int32") for n in range(len(shape))]
+        indices = [E.Var(f"i{n}", "int32") for n in range(len(shape))]
         at = E.Var("at", "int32")
-        there = [at if n == axis else i for n, i in enumerate(place)]
-        new = E.BufferLoad(self.updates, tuple(place))
+        there = [at if n == axis else i for n, i in enumerate(indices)]
+        new = E.BufferLoad(self.updates, tuple(indices))
         store = S.BufferStore(self.out, self._met(there, new), tuple(there))
-        body = self._inside([(at, tuple(place), self.shape[axis])], store)
-        return self._loops(place, shape, axis, body)
+        body = self._inside([(at, tuple(indices), self.shape[axis])], store)
+        return self._loops(indices, shape, axis, body)
 
     def slices(self) -> S.Stmt:
         """Return the updates of `scatter_nd`: a slice of the data for each tuple of indices."""
         depth, *many = shape_of(self.indices)
-        place = [E.Var(f"i{n}", "int32") for n in range(len(many))]
+        position = [E.Var(f"i{n}", "int32") for n in range(len(many))]
         at = [E.Var(f"at{n}", "int32") for n in range(depth)]
         size = prod(self.shape[depth:])
         out = view(self.out, (*self.shape[:depth], size))
         updates = view(self.updates, (*many, size))
 
         def one(element: E.PrimExpr) -> S.Stmt:
-            new, there = E.BufferLoad(updates, (*place, element)), (*at, element)
+            new, there = E.BufferLoad(updates, (*position, element)), (*at, element)
             return S.BufferStore(out, self.combine(E.BufferLoad(out, there), new), there)
 
-        found = [(var, (ops.const(n, "int32"), *place), self.shape[n]) for n, var in enumerate(at)]
+        found = [
+            (var, (ops.const(n, "int32"), *position), self.shape[n]) for n, var in enumerate(at)
+        ]
         body = self._inside(found, self._along(size, one))
-        return self._loops(place, many, 0, body)
+        return self._loops(position, many, 0, body)
 
     def _met(self, there: Sequence[E.PrimExpr], new: E.PrimExpr) -> E.PrimExpr:
         return self.combine(E.BufferLoad(self.out, tuple(there)), new)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from slipway import te
 from slipway.arith.slope import slope
 from slipway.backends.cpu.knobs import widest_lanes
-from slipway.backends.cpu.schedules.load_place import LoadPlace
+from slipway.backends.cpu.schedules.load_offset import LoadOffset
 from slipway.backends.stages import extent_of
 from slipway.codegen.math.table import constants_of
 from slipway.ir import ops
@@ -52,11 +52,11 @@ def short_row_lanes(schedule: te.Schedule, tensor: te.Tensor, target: Target, la
     if len(nodes) > _MOST_NODES or any(_chooses(n, op.axis[-1].var) for n in nodes):
         return 0
     loads = [n for n in nodes if isinstance(n, ProducerLoad)]
-    places = [_Rows(op, extents, load) for load in loads]
-    steps = [place.step(-1) for place in places]
+    rows = [_Rows(op, extents, load) for load in loads]
+    steps = [one.step(-1) for one in rows]
     if None in steps:
         return 0
-    alone = sum(not place.is_fused(lanes) for place in places)
+    alone = sum(not one.is_fused(lanes) for one in rows)
     if not alone:
         return 0
     narrow = 1 if any(step not in (0, 1) for step in steps) else widest_lanes(row, lanes)
@@ -100,7 +100,7 @@ def _instructions(node: PrimExpr) -> int:
     return int(isinstance(node, (ProducerLoad, Select)) or bool(list(children(node))))
 
 
-class _Rows(LoadPlace):
+class _Rows(LoadOffset):
     """The rows of a result, and how far apart their elements are read."""
 
     def step(self, axis: int) -> int | None:

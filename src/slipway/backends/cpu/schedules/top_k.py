@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _TYPES = ("float32", "float64", "int32", "int64")
 # Instructions: of a place in the order, of an element; of a heap for one that is refused, and for
 # one that is taken, with what a branch costs that nobody predicts.
-_PLACE, _ELEMENT = 6, 4
+_POSITION, _ELEMENT = 6, 4
 _REFUSED, _TAKEN = 2.5, 40
 
 
@@ -63,7 +63,7 @@ def _applies(attrs: TopKAttrs, in_types: Sequence[Type], target: Target) -> bool
     if not 1 < lanes <= (inside if inside > 1 else around) or not 0 < count <= lanes:
         return False
     taken = count * (1 + log(length / count))
-    return length * (_PLACE * count + _ELEMENT) / lanes < _REFUSED * length + _TAKEN * taken
+    return length * (_POSITION * count + _ELEMENT) / lanes < _REFUSED * length + _TAKEN * taken
 
 
 def _default(problem: Problem) -> RowsKnobs:
@@ -80,7 +80,7 @@ def _cost(problem: Problem, knobs: RowsKnobs) -> float:
     (data,) = problem.in_types
     assert isinstance(data, TensorType)
     count = flatten(problem.out_types[0])[0].shape[problem.attrs.axis]
-    return float(prod(data.shape) * (_PLACE * count + _ELEMENT) / knobs.lanes)
+    return float(prod(data.shape) * (_POSITION * count + _ELEMENT) / knobs.lanes)
 
 
 def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowsKnobs) -> list[te.Tensor]:
@@ -118,9 +118,9 @@ def _loops(attrs: TopKAttrs, data: Buffer, outs: Sequence[Buffer], lanes: int) -
             for k in kinds
         ]
 
-        def at(place: Any, lane: Any) -> tuple[Any, ...]:
+        def at(index: Any, lane: Any) -> tuple[Any, ...]:
             row = first + lane
-            return (image, row, place) if inside == 1 else (image, place, row)
+            return (image, row, index) if inside == 1 else (image, index, row)
 
         def take(position: Any, known: int) -> None:
             """Put the elements at `position` in the order of the `known` first ones."""

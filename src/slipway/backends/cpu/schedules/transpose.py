@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from slipway import dtypes, te
 from slipway.arith.linear import Linear
 from slipway.arith.slope import slope
-from slipway.backends.cpu.schedules.load_place import LoadPlace
+from slipway.backends.cpu.schedules.load_offset import LoadOffset
 from slipway.backends.stages import extent_of
 from slipway.errors import LoweringError
 from slipway.ir import ops
 from slipway.ir.expr import Call, ProducerLoad, Var
 from slipway.ir.visit import children, substitute
-from slipway.relay.dims import is_open, least, size_of, usual
+from slipway.relay.dims import is_open, lower_bound, size_of, usual
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -76,7 +76,7 @@ def schedule_transposed(
     others = [axis for p, axis in enumerate(axes) if p not in (*found.along, *found.across)]
     stage.reorder(*others, *(axes[p] for p in found.along), across)
     along = stage.fuse(*(axes[p] for p in found.along))
-    length = least(prod(extent_of(axes[p]) for p in found.along))
+    length = lower_bound(prod(extent_of(axes[p]) for p in found.along))
     tail = "shift" if found.shifts else "guard"
     run = target.core.costs.transposed_run * found.size
     run = run if found.shifts and length >= 2 * run else found.size
@@ -123,7 +123,7 @@ def _schedule_narrow(schedule: te.Schedule, tensor: te.Tensor, target: Target, l
     return True
 
 
-class _Tiles(LoadPlace):
+class _Tiles(LoadOffset):
     """Square tiles of a result that are read along one axis and written along another."""
 
     def steps(self, variable: Var, flat: Linear) -> Linear:

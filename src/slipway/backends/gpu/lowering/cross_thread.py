@@ -310,10 +310,10 @@ def lanes_outside(node: S.For) -> S.For | None:
     if not _is_reduction(inner):
         return None
     variables = {id(loop.loop_var) for loop in serial}
-    places: list[Any] = [inner.min, inner.extent]
+    positions: list[Any] = [inner.min, inner.extent]
     for stored in _stored_outside(inner.body):
-        places += stored.indices
-    if any(id(part) in variables for place in places for part in walk(place)):
+        positions += stored.indices
+    if any(id(part) in variables for position in positions for part in walk(position)):
         return None
     body = inner.body
     for loop in reversed(serial):

@@ -154,7 +154,7 @@ def _compute(
     zero = te.const(0.0, x.dtype)
     grid = (x.batch, x.heads, x.rows)
 
-    def place(c: PrimExpr, j: Any) -> Any:
+    def key_at(c: PrimExpr, j: Any) -> Any:
         """The key at place j of chunk c; places beyond the last key repeat it."""
         return c * lanes + j if full else te.min(c * lanes + j, x.keys - 1)
 
@@ -165,8 +165,8 @@ def _compute(
         whole for a chunk follows from ``min`` by no rule.
         """
         if full:
-            return lambda b, n, c, j, h: whole(b, n, place(c, j), h)
-        panel = _panel(inputs[number], problem.attrs.layouts()[number], (chunks, lanes), place)
+            return lambda b, n, c, j, h: whole(b, n, key_at(c, j), h)
+        panel = _panel(inputs[number], problem.attrs.layouts()[number], (chunks, lanes), key_at)
         layout = problem.attrs.layouts()[number].replace("S", "CJ")
 
         def read(b: Any, n: Any, c: Any, j: Any, h: Any) -> Any:
@@ -184,7 +184,7 @@ def _compute(
     )
 
     def score(b: PrimExpr, n: PrimExpr, s: PrimExpr, c: PrimExpr, j: PrimExpr) -> Any:
-        found = x.masked(products(b, n, s, c, j), b, n, s, place(c, j))
+        found = x.masked(products(b, n, s, c, j), b, n, s, key_at(c, j))
         return found if full else te.Select(c * lanes + j < x.keys, found, nothing)
 
     scores = te.compute((*grid, chunks, lanes), score, name="scores")
@@ -227,13 +227,13 @@ def _compute(
     return [te.compute(out.shape, quotient, name="T_attention", tag="attention_output")]
 
 
-def _panel(tensor: te.Tensor, layout: str, sizes: tuple[int, int], place: Any) -> te.Tensor:
+def _panel(tensor: te.Tensor, layout: str, sizes: tuple[int, int], key_at: Any) -> te.Tensor:
     """Return key or value with an axis of chunks and one of places in its layout's axis S."""
     at = layout.index("S")
     shape = shape_of(tensor)
 
     def element(*i: PrimExpr) -> Any:
-        return tensor(*i[:at], place(i[at], i[at + 1]), *i[at + 2 :])
+        return tensor(*i[:at], key_at(i[at], i[at + 1]), *i[at + 2 :])
 
     panel: te.Tensor = te.compute(
         (*shape[:at], *sizes, *shape[at + 1 :]), element, name=_PANEL, tag="injective"
@@ -292,9 +292,9 @@ def schedule_attention(
     sums = schedule[state]
     sums.set_scope("local")
     sums.compute_at(stage, lane)
-    *place, element = state.axis
+    *outer, element = state.axis
     (step,) = state.reduce_axis
-    sums.reorder(*place, step, element)
+    sums.reorder(*outer, step, element)
     part = schedule[chunk]
     part.set_scope("local")
     part.compute_at(sums, step)

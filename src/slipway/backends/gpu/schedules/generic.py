@@ -143,7 +143,7 @@ def readers_of(schedule: te.Schedule, outs: Sequence[te.Tensor]) -> Readers:
             for tensor in reader.input_tensors:
                 found.setdefault(id(tensor.op), []).append((reader, None))
             continue
-        for number, positions in _places(schedule, reader).items():
+        for number, positions in _indices_read(schedule, reader).items():
             found.setdefault(number, []).append((reader, positions))
     return found
 
@@ -166,7 +166,7 @@ def only_reader(readers: Readers, op: te.ComputeOp, outs: Sequence[te.Tensor]) -
     return next((t for t in outs if t.op is reader), None)
 
 
-def _places(schedule: te.Schedule, reader: te.ComputeOp) -> dict[int, list[tuple[Any, ...]]]:
+def _indices_read(schedule: te.Schedule, reader: te.ComputeOp) -> dict[int, list[tuple[Any, ...]]]:
     """Return the indices at which `reader` reads each stage, by the id of its operation.
 
     Those through inlined stages that are no axis of `reader` are None.  An inlined stage that is

@@ -183,28 +183,30 @@ def _row_axes(
             continue
         if len(op.outputs) != 1:
             return None
-        place: list[te.IterVar | None] | None = None
+        axes_of_load: list[te.IterVar | None] | None = None
         for reader, positions in readers.get(id(op), []):
             if positions is None or id(reader) not in known:
                 return None
             own = {id(a.var): at for a, at in zip(reader.axis, known[id(reader)], strict=True)}
             for position in positions:
                 here = [own.get(id(index)) for index in position]
-                if place is not None and any(a is not b for a, b in zip(here, place, strict=True)):
+                if axes_of_load is not None and any(
+                    a is not b for a, b in zip(here, axes_of_load, strict=True)
+                ):
                     return None
-                place = here
-        if place is None:
+                axes_of_load = here
+        if axes_of_load is None:
             return None
         shape = shape_of(op.output(0))
-        if any(at is None and n != 1 for at, n in zip(place, shape, strict=True)):
+        if any(at is None and n != 1 for at, n in zip(axes_of_load, shape, strict=True)):
             return None
-        axes = [at for at, n in zip(place, shape, strict=True) if at is not None and n != 1]
+        axes = [at for at, n in zip(axes_of_load, shape, strict=True) if at is not None and n != 1]
         if found is None:
             found = axes
         wide = [a for a in found if extent_of(a) != 1]
         if sorted(map(id, wide)) != sorted(map(id, axes)):
             return None
-        known[id(op)] = place
+        known[id(op)] = axes_of_load
     return (found or list(out.op.axis[:1])) if sums else None
 
 

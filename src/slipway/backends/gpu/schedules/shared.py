@@ -247,7 +247,7 @@ class Tiling:
     def __init__(self, schedule: te.Schedule, knobs: SharedKnobs) -> None:
         self.schedule, self.knobs = schedule, knobs
         self.along = [te.thread_axis(f"threadIdx.{a}") for a in "yx"]
-        self.place: tuple[te.Tensor, te.IterVar] | None = None  # where a thread's part is
+        self.bound_to: tuple[te.Tensor, te.IterVar] | None = None  # where a thread's part is
 
     def bind(
         self, out: te.Tensor, batch: Sequence[te.IterVar], rows: te.IterVar, columns: te.IterVar
@@ -268,12 +268,12 @@ class Tiling:
         stage.bind(thread_y, self.along[0])
         stage.bind(thread_x, self.along[1])
         stage.unroll(rows)
-        self.place = out, thread_x
+        self.bound_to = out, thread_x
 
     def sum_up(self, tile: te.Tensor) -> tuple[te.IterVar, te.IterVar]:
         """Compute a thread's sums in its registers; return the loops over panels and in one."""
-        assert self.place is not None
-        out, thread = self.place
+        assert self.bound_to is not None
+        out, thread = self.bound_to
         stage = self.schedule[tile]
         stage.compute_at(self.schedule[out], thread)
         (step,) = stage.op.reduce_axis

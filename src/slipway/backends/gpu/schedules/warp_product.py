@@ -20,7 +20,7 @@ def product_of_target(target: Target, a_dtype: str, b_dtype: str, out: str) -> W
     if target.kind.name != "cuda":
         return None
     entry = warp_product(a_dtype, b_dtype, out)
-    return entry if entry is not None and version_of(target) >= entry.least else None
+    return entry if entry is not None and version_of(target) >= entry.lowest_version else None
 
 
 def warp_intrinsic(entry: WarpProduct, lane: te.IterVar) -> te.TensorIntrin:
@@ -42,15 +42,15 @@ def warp_intrinsic(entry: WarpProduct, lane: te.IterVar) -> te.TensorIntrin:
         (left, right), sums = ins, outs[0]
         at = member * entry.fetched
 
-        def place(of: Buffer, row: Any, step: Any) -> PrimExpr:
+        def address(of: Buffer, row: Any, step: Any) -> PrimExpr:
             load = E.BufferLoad(of, (ops.as_expr(row), ops.as_expr(step)))
             return E.Call("handle", "address_of", (load,))
 
-        places = [
-            place(left, 0, at), place(left, 1, at), place(right, column, at),
-            place(sums, 0, 0), place(sums, 1, 0),
+        addresses = [
+            address(left, 0, at), address(left, 1, at), address(right, column, at),
+            address(sums, 0, 0), address(sums, 1, 0),
         ]  # fmt: skip
-        update = S.Evaluate(E.Call("int32", "warp_product", (E.StringImm(entry.name), *places)))
+        update = S.Evaluate(E.Call("int32", "warp_product", (E.StringImm(entry.name), *addresses)))
         zero = ops.const(0, entry.c_dtype)
         cells = [(i, j) for i in range(ROWS) for j in range(COLUMNS)]
         reset = S.seq(

@@ -42,11 +42,11 @@ def schedule_winograd_tiles(
     stage = schedule[anchor]
     elements, *matrix = stage.op.axis
     _, *extents = shape_of(anchor)
-    place = bind_tiles(stage, matrix, [elements], prod(extents), problem, knobs.threads)
+    tiles_axis = bind_tiles(stage, matrix, [elements], prod(extents), problem, knobs.threads)
     if isinstance(image.op, te.PlaceholderOp):
         image = schedule.cache_read(image, "local", [half])
     for tensor in (half, image):
-        _keep(schedule, tensor, stage, place)
+        _keep(schedule, tensor, stage, tiles_axis)
     return schedule
 
 
@@ -59,9 +59,9 @@ def schedule_winograd_image(
 ) -> te.Schedule:
     """The results of a tile are a thread's, with what is computed of each after it."""
     schedule = te.create_schedule([t.op for t in outs])
-    (rest,) = anchor.op.input_tensors
-    (products,) = rest.op.input_tensors
-    inline_injective(schedule, outs, keep=[anchor, rest])
+    (output_half,) = anchor.op.input_tensors
+    (products,) = output_half.op.input_tensors
+    inline_injective(schedule, outs, keep=[anchor, output_half])
     is_result = any(t.op is anchor.op for t in outs)
     out = anchor if is_result else only_reader(readers_of(schedule, outs), anchor.op, outs)
     if len(outs) != 1 or out is None or not isinstance(products.op, te.PlaceholderOp):
@@ -76,17 +76,19 @@ def schedule_winograd_image(
         axes[k], step = stage.split(axes[k], factor=m, tail="guard")
         inner.append(step)
         tiles = tiles // shape[k] * -(-shape[k] // m)
-    place = bind_tiles(stage, axes, inner, tiles, problem, knobs.threads)
-    part = schedule.cache_read(products, "local", [rest])
-    for tensor in (rest, part):
-        _keep(schedule, tensor, stage, place)
+    tiles_axis = bind_tiles(stage, axes, inner, tiles, problem, knobs.threads)
+    part = schedule.cache_read(products, "local", [output_half])
+    for tensor in (output_half, part):
+        _keep(schedule, tensor, stage, tiles_axis)
     return schedule
 
 
-def _keep(schedule: te.Schedule, tensor: te.Tensor, stage: te.Stage, place: te.IterVar) -> None:
+def _keep(
+    schedule: te.Schedule, tensor: te.Tensor, stage: te.Stage, tiles_axis: te.IterVar
+) -> None:
     """Compute what a thread needs of a stage in its registers."""
     part = schedule[tensor]
-    part.compute_at(stage, place)
+    part.compute_at(stage, tiles_axis)
     part.set_scope("local")
     for axis in part.op.axis:
         part.unroll(axis)

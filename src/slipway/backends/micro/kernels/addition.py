@@ -51,10 +51,10 @@ def match_addition(name: str, function: Function) -> LibraryKernel | None:
         f"{{{multiplier}, {shift}}}"
         for multiplier, shift in ((a.multiplier, a.shift), (b.multiplier, b.shift), scale)
     )
-    words = ", ".join(f"const int8_t *p{i}" for i in range(len(function.params)))
+    parameters = ", ".join(f"const int8_t *p{i}" for i in range(len(function.params)))
     text = "\n".join(
         [
-            f"SLW_KERNEL int32_t {name}({words}, int8_t *out) {{",
+            f"SLW_KERNEL int32_t {name}({parameters}, int8_t *out) {{",
             "  static const struct slw_addition layer = {",
             f"    {numbers}, {a.zero}, {b.zero}, {zero}, {low}, {high}, {a.left}, {shape.size}u}};",
             f"  slw_add_int8(&layer, p{a.param}, p{b.param}, out);",

@@ -130,7 +130,7 @@ static inline const uint32_t *slw_pairs_3x3(const int8_t *data, uint32_t line, u
 #endif
 
 /* What is left of four channels. */
-static inline void slw_pairs_rest(const int8_t *const *window, uint32_t taps, uint32_t offset,
+static inline void slw_pairs_tail(const int8_t *const *window, uint32_t taps, uint32_t offset,
                                   const uint32_t *stream, const uint32_t *scale, uint32_t count,
                                   int8_t *out) {
   const uint32_t pairs = taps / 2u;
@@ -190,7 +190,7 @@ static SLW_SHARED void slw_depthwise_pairs(const struct slw_layer *layer, const 
         stream = slw_pairs(window, taps, c, stream, scale, at);
       }
       if (c < channels) {
-        slw_pairs_rest(window, taps, c, stream, scale, channels - c, at);
+        slw_pairs_tail(window, taps, c, stream, scale, channels - c, at);
         at += channels - c;
       }
     }

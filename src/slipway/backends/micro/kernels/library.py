@@ -121,13 +121,13 @@ def definition(
     ):
         return None
     clips = int(layer.low > -128 or layer.high < 127)
-    words = []
+    arguments = []
     for index, param in enumerate(function.params):
         ty = type_of(param).dtype
-        words.append(f"const {weight_type if index == layer.weight else ty + '_t'} *p{index}")
+        arguments.append(f"const {weight_type if index == layer.weight else ty + '_t'} *p{index}")
     scratch = ", uint8_t *workspace" if has_workspace else ""
     lines = [
-        f"SLW_KERNEL int32_t {name}({', '.join(words)}, int8_t *out{scratch}) {{",
+        f"SLW_KERNEL int32_t {name}({', '.join(arguments)}, int8_t *out{scratch}) {{",
         "  static const struct slw_layer layer = {",
         f"    {', '.join(map(str, (*numbers, *channels)))},",
         f"    {scale_step(function, layer)}, {clips}, {int(is_direct(layer))}}};",

@@ -55,11 +55,11 @@ def _gru(view: LayerView, x: Any, states: list[Any]) -> list[Any]:
         back = list(relay.split(relay.nn.dense(h, gates), 2, axis=1))
     z, r = (activated(view, relay.add(own[n], back[n]), inner) for n in (0, 1))
     if after:
-        rest = relay.multiply(r, back[2])
+        recurrent = relay.multiply(r, back[2])
     else:
         last = view.weight("recurrent_candidate", view.need("recurrent_kernel")[:, 2 * units :].T)
-        rest = relay.nn.dense(relay.multiply(r, h), last)
-    new = activated(view, relay.add(own[2], rest))
+        recurrent = relay.nn.dense(relay.multiply(r, h), last)
+    new = activated(view, relay.add(own[2], recurrent))
     kept = relay.multiply(z, h)
     return [relay.add(kept, relay.multiply(relay.subtract(number(1, z), z), new))]
 

@@ -121,8 +121,8 @@ def _round(node: NodeView) -> Any:
 def _rint(node: NodeView) -> Any:
     """Round halves down, as MXNet's does: rint(2.5) is 2, and rint(1.5) is 1."""
     below = relay.floor(node.data)
-    rest = relay.subtract(node.data, below)
-    up = relay.cast(relay.greater(rest, node.const(0.5)), node.dtype)
+    fraction = relay.subtract(node.data, below)
+    up = relay.cast(relay.greater(fraction, node.const(0.5)), node.dtype)
     return relay.add(below, up)
 
 

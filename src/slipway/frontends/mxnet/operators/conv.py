@@ -108,10 +108,10 @@ def _held(node: NodeView, options: dict[str, Any]) -> Any:
     moves = node[1]
     _, count, *out = shape_of(moves)
     _, width = options["kernel_size"]
-    places = np.arange(count) // 2 % (options["kernel_size"][0] * width)
+    positions = np.arange(count) // 2 % (options["kernel_size"][0] * width)
     base = np.zeros((1, count, *out), "float32")
     last = np.zeros((1, count, 1, 1), "float32")
-    for axis, tap in enumerate((places // width, places % width)):
+    for axis, tap in enumerate((positions // width, positions % width)):
         starts = np.arange(out[axis]) * options["strides"][axis] - options["padding"][axis]
         grid = starts[:, None] if axis == 0 else starts[None, :]
         taps = (tap * options["dilation"][axis])[axis::2]

@@ -69,8 +69,8 @@ def _arange_like(node: NodeView) -> Any:
     axis, repeat = node.value("axis"), node.integer("repeat", 1)
     shape = node.shape if axis is None else (node.shape[int(axis)],)
     count = math.prod(shape)
-    places = np.arange(count) // repeat
-    values = node.real("start", 0.0) + node.real("step", 1.0) * places
+    positions = np.arange(count) // repeat
+    values = node.real("start", 0.0) + node.real("step", 1.0) * positions
     return relay.const(values.reshape(shape), dtype_of(node.data))
 
 

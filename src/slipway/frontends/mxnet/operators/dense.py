@@ -44,8 +44,8 @@ def _activation(node: NodeView) -> Any:
 
 def softrelu(node: NodeView, x: Expr) -> Any:
     """Return log(1 + exp(x)) without exp of a large number."""
-    rest = relay.log(relay.add(relay.exp(relay.negative(relay.abs(x))), node.const(1.0)))
-    return relay.add(relay.nn.relu(x), rest)
+    logarithm = relay.log(relay.add(relay.exp(relay.negative(relay.abs(x))), node.const(1.0)))
+    return relay.add(relay.nn.relu(x), logarithm)
 
 
 @converter("LeakyReLU", "_npx_leaky_relu")
@@ -132,12 +132,12 @@ def _softmax_of_length(node: NodeView, x: Any, axis: int) -> Any:
     if "log" in node.op:
         raise node.unsupported("log_softmax with use_length")
     rank = len(node.shape)
-    places = relay.reshape(
+    positions = relay.reshape(
         relay.arange(relay.const(node.shape[axis], "int32"), dtype="int32"),
         tuple(node.shape[axis] if i == axis else 1 for i in range(rank)),
     )
     counts = relay.expand_dims(relay.cast(node[1], "int32"), axis)
-    inside = relay.less(places, counts)
+    inside = relay.less(positions, counts)
     lowest = node.const(-1e30 if node.dtype != "float16" else -6e4)
     inner = relay.nn.softmax(relay.where(inside, x, lowest), axis=axis)
     return relay.where(inside, inner, node.const(0.0))

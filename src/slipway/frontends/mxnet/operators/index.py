@@ -29,8 +29,8 @@ def _take(node: NodeView) -> Any:
 
 @converter("batch_take")
 def _batch_take(node: NodeView) -> Any:
-    places = relay.expand_dims(whole(node[1]), 1)
-    return relay.squeeze(relay.gather(node.data, 1, places), [1])
+    positions = relay.expand_dims(whole(node[1]), 1)
+    return relay.squeeze(relay.gather(node.data, 1, positions), [1])
 
 
 @converter("pick", "_npx_pick")
@@ -38,14 +38,14 @@ def _pick(node: NodeView) -> Any:
     """Take one element along an axis for each place of the others."""
     axis = node.axis("axis", -1)
     extent = node.shape[axis]
-    places = whole(node[1])
-    if len(shape_of(places)) != len(node.shape):
-        places = relay.expand_dims(places, axis)
+    positions = whole(node[1])
+    if len(shape_of(positions)) != len(node.shape):
+        positions = relay.expand_dims(positions, axis)
     if node.text("mode", "clip") == "wrap":
-        places = relay.floor_mod(places, relay.const(extent, dtype_of(places)))
+        positions = relay.floor_mod(positions, relay.const(extent, dtype_of(positions)))
     else:
-        places = relay.clip(places, 0, extent - 1)
-    made = relay.gather(node.data, axis, places)
+        positions = relay.clip(positions, 0, extent - 1)
+    made = relay.gather(node.data, axis, positions)
     return made if node.flag("keepdims") else relay.squeeze(made, [axis])
 
 
@@ -66,10 +66,10 @@ def _one_hot(node: NodeView) -> Any:
 @converter("_unravel_index", "unravel_index")
 def _unravel(node: NodeView) -> Any:
     shape = node.ints("shape")
-    places = whole(node.data)
+    positions = whole(node.data)
     rows = []
     for extent in reversed(shape):
-        size = relay.const(extent, dtype_of(places))
-        rows.append(relay.floor_mod(places, size))
-        places = relay.floor_divide(places, size)
+        size = relay.const(extent, dtype_of(positions))
+        rows.append(relay.floor_mod(positions, size))
+        positions = relay.floor_divide(positions, size)
     return relay.cast(relay.stack(rows[::-1], 0), node.dtype)

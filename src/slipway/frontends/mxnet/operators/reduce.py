@@ -47,7 +47,7 @@ def _without_nan(node: NodeView) -> Any:
 
 
 @converter("argmax", "argmin", "argmax_channel")
-def _place(node: NodeView) -> Any:
+def _position(node: NodeView) -> Any:
     """Return places as numbers of float32, as MXNet does."""
     find = relay.argmin if node.op == "argmin" else relay.argmax
     if node.op == "argmax_channel":

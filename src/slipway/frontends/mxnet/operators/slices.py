@@ -19,19 +19,19 @@ def cut(x: Expr, axis: int, begin: int, end: int) -> Any:
 def _slice(node: NodeView) -> Any:
     """Slice the first axes; None stands for an end of the axis."""
     begins, ends, steps = ([*_maybe(node, n)] for n in ("begin", "end", "step"))
-    places = [
+    cuts = [
         range(extent)[slice(b, e, s)]
         for extent, b, e, s in zip(
             node.shape, begins, ends, steps or [None] * len(begins), strict=False
         )
     ]
     made = node.data
-    for axis, place in enumerate(places):
-        if place.step > 0:
-            made = relay.strided_slice(made, [place.start], [place.stop], [place.step], [axis])
+    for axis, part in enumerate(cuts):
+        if part.step > 0:
+            made = relay.strided_slice(made, [part.start], [part.stop], [part.step], [axis])
         else:
-            stop = place.stop if place.stop >= 0 else -node.shape[axis] - 1
-            made = relay.strided_slice(made, [place.start], [stop], [place.step], [axis])
+            stop = part.stop if part.stop >= 0 else -node.shape[axis] - 1
+            made = relay.strided_slice(made, [part.start], [stop], [part.step], [axis])
     return made
 
 
@@ -47,8 +47,8 @@ def _maybe(node: NodeView, name: str) -> list[int | None]:
 def _slice_axis(node: NodeView) -> Any:
     axis = node.axis("axis", 0)
     extent = node.shape[axis]
-    place = range(extent)[slice(node.value("begin"), node.value("end"))]
-    return cut(node.data, axis, place.start, place.stop)
+    position = range(extent)[slice(node.value("begin"), node.value("end"))]
+    return cut(node.data, axis, position.start, position.stop)
 
 
 @converter("slice_like")
@@ -70,7 +70,7 @@ def _parts(node: NodeView) -> Any:
 
 
 @converter("_split_v2", "_npi_split", "_npi_array_split")
-def _places(node: NodeView) -> Any:
+def _split_positions(node: NodeView) -> Any:
     """Split at places (which begin with 0), or into equal parts."""
     axis, count = node.axis("axis", 0), node.integer("sections", 0)
     if count:

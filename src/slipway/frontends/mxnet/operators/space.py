@@ -47,9 +47,9 @@ def _resize(node: NodeView) -> Any:
         size = (node.integer("height", 1), node.integer("width", 1))
     else:
         raise node.unsupported(f"its mode is {mode!r}")
-    places = "align_corners" if node.flag("align_corners", True) else "half_pixel"
+    coordinates = "align_corners" if node.flag("align_corners", True) else "half_pixel"
     return relay.image.resize2d(
-        node.data, size, method="linear", coordinate_transformation_mode=places
+        node.data, size, method="linear", coordinate_transformation_mode=coordinates
     )
 
 
@@ -65,11 +65,11 @@ def _grid(node: NodeView) -> Any:
         line = relay.arange(relay.const(extent, "float32"), dtype="float32")
         flat = relay.reshape(line, (1, extent) if axis else (extent, 1))
         grids.append(relay.broadcast_to(flat, (height, width)))
-    places = relay.add(node.data, relay.reshape(relay.stack(grids, 0), (1, 2, height, width)))
+    positions = relay.add(node.data, relay.reshape(relay.stack(grids, 0), (1, 2, height, width)))
     half = relay.reshape(
         relay.stack([node.const((width - 1) / 2), node.const((height - 1) / 2)], 0), (1, 2, 1, 1)
     )
-    return relay.subtract(relay.divide(places, half), node.const(1.0))
+    return relay.subtract(relay.divide(positions, half), node.const(1.0))
 
 
 @converter("BilinearSampler")

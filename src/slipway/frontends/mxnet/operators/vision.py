@@ -66,13 +66,13 @@ def _decode(node: NodeView) -> Any:
     low, high = [], []
     for i in range(2):
         move = relay.multiply(moves[i], node.const(factors[i]))
-        place = relay.add(relay.multiply(move, sizes[i]), middles[i])
+        position = relay.add(relay.multiply(move, sizes[i]), middles[i])
         growth = relay.multiply(moves[i + 2], node.const(factors[i + 2]))
         if limit > 0:
             growth = relay.minimum(growth, node.const(limit))
         reach = relay.multiply(relay.multiply(relay.exp(growth), sizes[i]), half)
-        low.append(relay.subtract(place, reach))
-        high.append(relay.add(place, reach))
+        low.append(relay.subtract(position, reach))
+        high.append(relay.add(position, reach))
     return relay.concatenate([*low, *high], axis=-1)
 
 

@@ -78,7 +78,7 @@ def matmul(node: NodeView) -> Any:
 def _product(node: NodeView, x: Any, values: Array, scales: Array, zeros: Array) -> Any:
     columns, size = node.attr("K"), node.attr("block_size")
     if node.has(4):  # each column says which block's scale it has
-        place = node.constant(4, "g_idx").astype(np.int64)[:columns]
+        position = node.constant(4, "g_idx").astype(np.int64)[:columns]
     else:
         stored = stored_rows(values.astype(np.int32), scales, zeros, size)
         assert stored is not None  # its blocks are of 16 elements or more
@@ -93,7 +93,7 @@ def _product(node: NodeView, x: Any, values: Array, scales: Array, zeros: Array)
         every = const(np.arange(len(rows), dtype=np.int32))
         return relay.nn.dense(x, relay.nn.block_take(const(rows), every, name))
     whole = values[:, :columns].astype(np.float32)
-    return relay.nn.dense(x, const((whole - zeros[:, place]) * scales[:, place]))
+    return relay.nn.dense(x, const((whole - zeros[:, position]) * scales[:, position]))
 
 
 @converter("com.microsoft.GatherBlockQuantized")
@@ -141,9 +141,9 @@ def gather(node: NodeView) -> Any:
             last = node.rank(1)
             rows = relay.strided_slice(rows, [0], [values.shape[1]], axes=[last])
     else:
-        place = np.arange(values.shape[blocked]) // size
-        exact = values - np.take(zeros, place, blocked)
-        exact = (exact * np.take(scales, place, blocked)).astype(np.float32)
+        position = np.arange(values.shape[blocked]) // size
+        exact = values - np.take(zeros, position, blocked)
+        exact = (exact * np.take(scales, position, blocked)).astype(np.float32)
         rows = relay.take(const(exact), indices, axis)
     for _ in range(rank - axis - 1):
         inside = relay.expand_dims(inside, -1)

@@ -175,7 +175,7 @@ def _scan(
     out_directions = _axes(node, "scan_output_directions", count)
     if steps > FEW_STEPS:
         last, rows = _as_loop(node, states, sequences, axes, directions)
-        return [*last, *map(_placed, rows, out_axes, out_directions)]
+        return [*last, *map(_of_all_steps, rows, out_axes, out_directions)]
     gathered: list[list[Any]] = [[] for _ in range(count)]
     for step in range(steps):
         slices = []
@@ -216,7 +216,7 @@ def _as_loop(
     return run_steps(step, states, ordered)
 
 
-def _placed(rows: Any, axis: int, backward: int) -> Any:
+def _of_all_steps(rows: Any, axis: int, backward: int) -> Any:
     """Return the rows of all steps with their axis where an output has it."""
     rows = relay.reverse(rows, 0) if backward else rows
     return _moved(rows, 0, axis % rows.tensor_type.rank)

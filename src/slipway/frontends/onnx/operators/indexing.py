@@ -52,10 +52,10 @@ def gather_nd(node: NodeView) -> Any:
 def topk(node: NodeView) -> Any:
     """The largest or smallest along an axis."""
     count = node.attr("k") if node.opset < 10 else node.ints(1, "k")[0]
-    axis, least = node.attr("axis", -1), not node.attr("largest", 1)
+    axis, smallest = node.attr("axis", -1), not node.attr("largest", 1)
     if count < 0:
         raise node.unsupported(f"its k is {count}")
-    return first_ranked(node.input(0), int(count), axis, least, "int64")
+    return first_ranked(node.input(0), int(count), axis, smallest, "int64")
 
 
 @converter("OneHot")
@@ -162,10 +162,10 @@ def tensor_scatter(node: NodeView) -> Any:
     offsets = np.arange(steps[axis], dtype=np.int64)
     row = [1] * len(shape)
     row[axis] = steps[axis]
-    place = relay.add(relay.reshape(starts, view), const(offsets.reshape(row)))
+    position = relay.add(relay.reshape(starts, view), const(offsets.reshape(row)))
     if node.attr("mode", "linear") == "circular":
-        place = relay.floor_mod(place, const(shape[axis], "int64"))
-    return relay.scatter_elements(cache, relay.broadcast_to(place, steps), update, axis)
+        position = relay.floor_mod(position, const(shape[axis], "int64"))
+    return relay.scatter_elements(cache, relay.broadcast_to(position, steps), update, axis)
 
 
 @converter("Unique")

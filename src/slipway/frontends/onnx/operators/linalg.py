@@ -36,12 +36,12 @@ def mel_weight_matrix(node: NodeView) -> Any:
     hertz = 700 * (10 ** (mel / 2595) - 1)
     at = ((length + 1) * hertz // rate).astype(np.int64)
     bank = np.zeros((bins, bands))
-    place = np.arange(bins)
+    position = np.arange(bins)
     for band in range(bands):
         left, centre, right = at[band : band + 3]
-        rising = (place >= left) & (place <= centre)
+        rising = (position >= left) & (position <= centre)
         width = centre - left
-        bank[rising, band] = (place[rising] - left) / width if width else 1.0
-        falling = (place >= centre) & (place < right)
-        bank[falling, band] = (right - place[falling]) / max(right - centre, 1)
+        bank[rising, band] = (position[rising] - left) / width if width else 1.0
+        falling = (position >= centre) & (position < right)
+        bank[falling, band] = (right - position[falling]) / max(right - centre, 1)
     return const(bank.astype(dtype_of(node, node.attr("output_datatype", 1))))

@@ -21,9 +21,11 @@ def batch_norm(node: NodeView) -> Any:
     if node.attr("spatial", 1) == 0:
         raise node.unsupported("spatial=0 (statistics per element)")
     x = node.input(0)
-    rest = [relay.cast(node.input(i), node.type().dtype) if node.type(i).dtype != node.type().dtype
-            else node.input(i) for i in range(1, 5)]  # fmt: skip
-    scale, bias, mean, var = rest
+    dtype = node.type().dtype
+    scale, bias, mean, var = (
+        relay.cast(node.input(i), dtype) if node.type(i).dtype != dtype else node.input(i)
+        for i in range(1, 5)
+    )
     epsilon = node.attr("epsilon", 1e-5)
     return relay.nn.batch_norm(x, scale, bias, mean, var, axis=1, epsilon=epsilon)[0]
 

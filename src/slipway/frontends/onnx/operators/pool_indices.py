@@ -9,7 +9,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.operators.conv import padding_of
-from slipway.frontends.pool_places import max_pool_with_places
+from slipway.frontends.pool_positions import max_pool_with_positions
 from slipway.relay.op_registry import const
 
 
@@ -20,7 +20,7 @@ def max_pool_with_indices(node: NodeView) -> list[Any]:
     strides, dilation = tuple(node.attr("strides", ones)), tuple(node.attr("dilations", ones))
     batch, channels, *spatial = node.type().shape
     padding = padding_of(node, tuple(spatial), kernel, strides, dilation)
-    best, where = max_pool_with_places(
+    best, where = max_pool_with_positions(
         node.input(0), kernel, strides, dilation, padding, bool(node.attr("ceil_mode", 0)),
         column_major=bool(node.attr("storage_order", 0)),
     )  # fmt: skip

@@ -171,7 +171,7 @@ def _sequence(d: _Direction, lengths: Any) -> tuple[list[Any], Any]:
     xs = [d.input_gates()]
     steps, batch, _ = xs[0].tensor_type.shape
     if lengths is not None:  # step t of entry b counts while t < lengths[b]
-        xs.append(relay.reshape(_places(steps), (steps, 1, 1)))
+        xs.append(relay.reshape(_range(steps), (steps, 1, 1)))
 
     def once(states: list[Any], slices: list[Any]) -> tuple[list[Any], list[Any]]:
         new = step(d, states, slices[0])
@@ -192,7 +192,7 @@ def _zeros(shape: tuple[int, ...], dtype: str) -> Any:
     return const(np.zeros(shape, dtype))
 
 
-def _places(steps: int) -> Any:
+def _range(steps: int) -> Any:
     if is_open(steps):
         return relay.arange(0, steps, 1, "int32")
     return const(np.arange(steps, dtype="int32"))
@@ -221,9 +221,9 @@ def _to_eight_bits(node: NodeView, x: Expr, axes: tuple[int, ...] | None) -> Any
     high = relay.maximum(relay.max(x, axes, keepdims=True), zero)
     step = relay.divide(relay.subtract(high, low), node.like(255))
     step = relay.where(relay.equal(step, zero), node.like(1), step)
-    place = relay.clip(relay.round(relay.divide(relay.negative(low), step)), 0, 255)
-    level = relay.clip(relay.add(relay.round(relay.divide(x, step)), place), 0, 255)
-    return relay.multiply(relay.subtract(level, place), step)
+    zero_point = relay.clip(relay.round(relay.divide(relay.negative(low), step)), 0, 255)
+    level = relay.clip(relay.add(relay.round(relay.divide(x, step)), zero_point), 0, 255)
+    return relay.multiply(relay.subtract(level, zero_point), step)
 
 
 @converter("com.microsoft.DynamicQuantizeLSTM")

@@ -110,8 +110,8 @@ def _region(node: NodeView, rank: int, axes: list[int]) -> tuple[list[float], li
     if len(given) != 2 * len(axes):
         raise node.unsupported(f"a region of {len(given)} numbers for {len(axes)} axes")
     starts, ends = [0.0] * rank, [1.0] * rank
-    for place, axis in enumerate(axes):
-        starts[axis], ends[axis] = float(given[place]), float(given[place + len(axes)])
+    for position, axis in enumerate(axes):
+        starts[axis], ends[axis] = float(given[position]), float(given[position + len(axes)])
     return starts, ends
 
 

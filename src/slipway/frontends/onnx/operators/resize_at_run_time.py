@@ -52,14 +52,14 @@ def resized_at_run_time(node: NodeView, wanted: Shape) -> Any:
         return None
     region = node.input(1) if coordinates == "tf_crop_and_resize" else None
     beyond: Any = None
-    for place, (axis, scale) in enumerate(zip(axes, scales, strict=True)):
+    for index, (axis, scale) in enumerate(zip(axes, scales, strict=True)):
         extent, out = shape[axis], wanted[axis]
         if region is None and extent == out and axis < 2 < len(shape):
             continue
         if region is None:
             at = _coordinates(coordinates, scale, extent, out)
         else:
-            start, end = _entry(region, place), _entry(region, place + len(axes))
+            start, end = _entry(region, index), _entry(region, index + len(axes))
             at = _of_region(start, end, extent, out)
             outside = relay.logical_or(
                 relay.less(at, _number(0)), relay.greater(at, _number(extent - 1))
@@ -117,8 +117,8 @@ def _coordinates(how: str, scale: Any, extent: int, out: int) -> Any:
         case "pytorch_half_pixel":
             return relay.where(several, half, none)
         case "half_pixel_symmetric":
-            rest = relay.subtract(_number(1), relay.divide(_number(out), length))
-            return relay.add(half, relay.multiply(_number(extent / 2), rest))
+            shrunk = relay.subtract(_number(1), relay.divide(_number(out), length))
+            return relay.add(half, relay.multiply(_number(extent / 2), shrunk))
         case _:
             return half
 
@@ -157,8 +157,10 @@ def _matrix(node: NodeView, mode: str, x: Any, scale: Any, extent: int, out: int
         shrink = relay.minimum(scale, _number(1))
         more = int(np.ceil(reach * max(extent / out, 1.0))) + 1
     take_table(out, extent + 2 * more)
-    places = relay.reshape(_line(-more, extent + 2 * more), (1, -1))
-    distance = relay.abs(relay.multiply(relay.subtract(places, relay.reshape(x, (-1, 1))), shrink))
+    positions = relay.reshape(_line(-more, extent + 2 * more), (1, -1))
+    distance = relay.abs(
+        relay.multiply(relay.subtract(positions, relay.reshape(x, (-1, 1))), shrink)
+    )
     if mode == "linear":
         weight = relay.maximum(relay.subtract(_number(1), distance), _number(0))
     else:

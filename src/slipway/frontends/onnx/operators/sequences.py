@@ -21,8 +21,8 @@ def _sequence(node: NodeView, index: int = 0) -> Sequence:
     return given
 
 
-def _place(node: NodeView, index: int, sequence: Sequence) -> int:
-    return sequence.place(node.ints(index, "the position")[0])
+def _position(node: NodeView, index: int, sequence: Sequence) -> int:
+    return sequence.position(node.ints(index, "the position")[0])
 
 
 @converter("SequenceEmpty")
@@ -43,11 +43,11 @@ def sequence_insert(node: NodeView) -> Any:
     """One more element, at the end or before a position."""
     sequence, item = _sequence(node), node.input(1)
     size = len(sequence.items)
-    place = node.ints(2, "the position")[0] if node.has(2) else size
-    if not -size <= place <= size:
-        raise node.unsupported(f"the position {place} is outside a sequence of {size}")
-    place = place + size if place < 0 else place
-    items = (*sequence.items[:place], item, *sequence.items[place:])
+    position = node.ints(2, "the position")[0] if node.has(2) else size
+    if not -size <= position <= size:
+        raise node.unsupported(f"the position {position} is outside a sequence of {size}")
+    position = position + size if position < 0 else position
+    items = (*sequence.items[:position], item, *sequence.items[position:])
     return Sequence(items, item.tensor_type.dtype)
 
 
@@ -55,15 +55,15 @@ def sequence_insert(node: NodeView) -> Any:
 def sequence_erase(node: NodeView) -> Any:
     """One element less."""
     sequence = _sequence(node)
-    place = _place(node, 1, sequence) if node.has(1) else len(sequence.items) - 1
-    return Sequence(sequence.items[:place] + sequence.items[place + 1 :], sequence.dtype)
+    position = _position(node, 1, sequence) if node.has(1) else len(sequence.items) - 1
+    return Sequence(sequence.items[:position] + sequence.items[position + 1 :], sequence.dtype)
 
 
 @converter("SequenceAt")
 def sequence_at(node: NodeView) -> Any:
     """The element at a position."""
     sequence = _sequence(node)
-    return sequence.items[_place(node, 1, sequence)]
+    return sequence.items[_position(node, 1, sequence)]
 
 
 @converter("SequenceLength")

@@ -157,8 +157,8 @@ def pad(node: NodeView) -> Any:
     if len(amounts) != 2 * len(axes):
         raise node.unsupported(f"{len(amounts)} pads are given for {len(axes)} axes")
     widths = [(0, 0)] * rank
-    for place, axis in enumerate(axes):
-        widths[axis] = (amounts[place], amounts[place + len(axes)])
+    for position, axis in enumerate(axes):
+        widths[axis] = (amounts[position], amounts[position + len(axes)])
     if not any(low or high for low, high in widths):
         return node.input(0)
     if mode not in ("constant", "edge", "reflect", "wrap"):

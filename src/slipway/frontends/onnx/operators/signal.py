@@ -68,8 +68,8 @@ def stft(node: NodeView) -> Any:
         raise node.unsupported(f"it cuts {size} samples into frames of {length} by {step}")
     frames = (size - length) // step + 1
     check_table(node, frames, length)
-    places = (np.arange(frames)[:, None] * step + np.arange(length)).astype(np.int64)
-    cut = relay.take(signal, const(places), axis=1)
+    positions = (np.arange(frames)[:, None] * step + np.arange(length)).astype(np.int64)
+    cut = relay.take(signal, const(positions), axis=1)
     if window is not None:
         cut = relay.multiply(cut, relay.reshape(window, (1, 1, length, 1)))
     result = fourier(cut, length, False, bool(node.attr("onesided", 1)))

@@ -18,10 +18,12 @@ class _Step:
     """The inputs of an optimiser: rate, count, then groups of one tensor per parameter."""
 
     def __init__(self, node: NodeView, groups: int) -> None:
-        rest = len(node.inputs) - 2
-        if rest % groups:
-            raise node.unsupported(f"it has {rest} tensors, which are not {groups} per parameter")
-        self.node, self.count = node, rest // groups
+        tensors = len(node.inputs) - 2
+        if tensors % groups:
+            raise node.unsupported(
+                f"it has {tensors} tensors, which are not {groups} per parameter"
+            )
+        self.node, self.count = node, tensors // groups
         self.rate, self.step = (self._scalar(i) for i in (0, 1))
 
     def _scalar(self, index: int) -> Any:
@@ -36,8 +38,8 @@ class _Step:
 
     def tensors(self, parameter: int) -> list[Any]:
         """Return the tensors of one parameter, one of each group."""
-        places = range(2 + parameter, len(self.node.inputs), self.count)
-        return [self.node.input(i) for i in places]
+        chosen = range(2 + parameter, len(self.node.inputs), self.count)
+        return [self.node.input(i) for i in chosen]
 
     def gradient(self, x: Expr, g: Any) -> Any:
         """Return the gradient with that of the squared norm."""

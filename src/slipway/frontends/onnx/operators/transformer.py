@@ -34,12 +34,12 @@ def embed_layer_norm(node: NodeView) -> Any:
         total = relay.add(total, relay.take(node.input(4), node.input(1), 0))
     epsilon = node.attr("epsilon", 1e-12)
     result = relay.nn.layer_norm(total, node.input(5), node.input(6), -1, epsilon)
-    words: Any
+    lengths: Any
     if node.has(7):
-        words = relay.sum(relay.cast(node.input(7), "int32"), 1)
+        lengths = relay.sum(relay.cast(node.input(7), "int32"), 1)
     else:
-        words = const(np.zeros(rows, np.int32))
-    return [result, words, total][: len(node.outputs)]
+        lengths = const(np.zeros(rows, np.int32))
+    return [result, lengths, total][: len(node.outputs)]
 
 
 @converter("com.microsoft.Attention")

@@ -13,7 +13,7 @@ from slipway.errors import ModelError, did_you_mean
 from slipway.frontends.binding import Constants
 from slipway.frontends.onnx.importer import from_onnx
 from slipway.frontends.onnx.quantize.calibrate import calibrate, merged, with_zero
-from slipway.frontends.onnx.quantize.graph import INT16_OPSET, LEAST_OPSET, bound, prepare
+from slipway.frontends.onnx.quantize.graph import INT16_OPSET, MIN_OPSET, bound, prepare
 from slipway.frontends.onnx.quantize.insert import insert
 from slipway.frontends.onnx.quantize.plan import make_plan
 from slipway.frontends.onnx.quantize.report import QuantizationReport, compare
@@ -87,7 +87,7 @@ def quantize(
             f"{did_you_mean(activations, ACTIVATIONS)}"
         )
     graph = prepare(
-        bound(model, constants or {}), INT16_OPSET if activations == "int16" else LEAST_OPSET
+        bound(model, constants or {}), INT16_OPSET if activations == "int16" else MIN_OPSET
     )
     real = graph.model()
     shapes = {i.name: value_type(i.name, i.type)[0] for i in real.graph.input}

@@ -11,9 +11,10 @@ from slipway.errors import ModelError
 from slipway.frontends.binding import Constants, bound_constant, check_input_names
 from slipway.frontends.onnx.isolated import ModelRefused, converted
 from slipway.frontends.onnx.reader import array_of, load_model, onnx_package, value_type
+from slipway.frontends.onnx.sparse import dense_array
 
 Array = np.ndarray[Any, Any]
-LEAST_OPSET = 13  # per-channel scales
+MIN_OPSET = 13  # per-channel scales
 INT16_OPSET = 21
 
 
@@ -98,7 +99,7 @@ def bound(model: Any, constants: Constants) -> Any:
     return proto
 
 
-def prepare(model: Any, least_opset: int = LEAST_OPSET) -> Graph:
+def prepare(model: Any, min_opset: int = MIN_OPSET) -> Graph:
     """Return the graph of a model (path, bytes or ModelProto), which is not changed itself.
 
     Constant nodes become initialisers, Identity goes, BatchNormalization after a convolution is
@@ -110,7 +111,7 @@ def prepare(model: Any, least_opset: int = LEAST_OPSET) -> Graph:
     proto.CopyFrom(load_model(model))
     if any(n.op_type in ("QuantizeLinear", "QLinearConv") for n in proto.graph.node):
         raise ModelError("the model is quantised already: it holds QuantizeLinear or QLinearConv")
-    proto = _upgraded(proto, least_opset)
+    proto = _upgraded(proto, min_opset)
     graph = Graph(proto)
     _constants(graph)
     _drop_identities(graph)
@@ -123,30 +124,34 @@ def prepare(model: Any, least_opset: int = LEAST_OPSET) -> Graph:
     return graph
 
 
-def _upgraded(proto: Any, least: int) -> Any:
+def _upgraded(proto: Any, minimum: int) -> Any:
     version = next((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), 1)
-    if version >= least:
+    if version >= minimum:
         return proto
     try:
-        made = converted(proto, least)
+        made = converted(proto, minimum)
     except ModelRefused as error:
         reason = (str(error).splitlines() or ["its converter came to no end"])[0][:200]
         raise ModelError(
-            f"the model has opset {version}, quantising needs {least}, and onnx cannot convert "
-            f"it: {reason}. Export it with opset {least} or later."
+            f"the model has opset {version}, quantising needs {minimum}, and onnx cannot convert "
+            f"it: {reason}. Export it with opset {minimum} or later."
         ) from error
-    made.ir_version = max(made.ir_version, 10 if least >= INT16_OPSET else 7)
+    made.ir_version = max(made.ir_version, 10 if minimum >= INT16_OPSET else 7)
     return made
 
 
 def _constants(graph: Graph) -> None:
     kept = []
     for node in graph.nodes:
-        value = graph.attribute(node, "value") if node.op_type == "Constant" else None
-        if value is None or node.domain not in ("", "ai.onnx"):
-            kept.append(node)
-        else:
+        is_known = node.op_type == "Constant" and node.domain in ("", "ai.onnx")
+        value = graph.attribute(node, "value") if is_known else None
+        sparse = graph.attribute(node, "sparse_value") if is_known else None
+        if value is not None:
             graph.constants[node.output[0]] = array_of(value)
+        elif sparse is not None:
+            graph.constants[node.output[0]] = dense_array(sparse, node.name or node.output[0])
+        else:
+            kept.append(node)
     graph.nodes = kept
 
 

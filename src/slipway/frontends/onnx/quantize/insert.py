@@ -105,8 +105,8 @@ class _Writer:
         others = tuple(a for a in range(array.ndim) if a != axis)
         largest = np.abs(array).max(axis=others) if array.size else np.zeros(array.shape[axis])
         # Tiny weights beside a large bias would put the bias beyond int32.
-        least = 0.0 if bias is None else np.abs(bias.reshape(-1)) / (data_scale * BIAS_LIMIT)
-        factors = np.maximum(largest / WEIGHT_LIMIT, least)
+        minimum = 0.0 if bias is None else np.abs(bias.reshape(-1)) / (data_scale * BIAS_LIMIT)
+        factors = np.maximum(largest / WEIGHT_LIMIT, minimum)
         if not self.per_channel or array.ndim < 2 or (matrix and array.ndim > 2):
             factors = np.asarray(factors.max(initial=0.0))
         factors = np.where(factors > np.finfo(np.float32).tiny, factors, 1.0).astype(np.float32)
@@ -154,11 +154,11 @@ class _Writer:
         for node in self.graph.nodes:
             for position, name in enumerate(node.input):
                 node.input[position] = self.named.get(name, name)
-            behind: list[Any] = []
+            appended: list[Any] = []
             for position, name in enumerate(node.output):
                 if name in self.scales:
                     node.output[position] = f"{name}_real"
-                    behind += self._pair(f"{name}_real", name, self.scales[name])
-            nodes += [node, *behind]
+                    appended += self._pair(f"{name}_real", name, self.scales[name])
+            nodes += [node, *appended]
         self.graph.nodes = nodes
         return self.graph.model()

@@ -51,10 +51,10 @@ def _exp(a: Array, bits: int) -> Array:
     x3, x4 = _times(x2, x), _times(x2, x2)
     tail = divided(_times(divided(x4, 2) + x3, THIRD) + x2, 1)
     found = _saturated(EXP_MINUS_EIGHTH + _times(EXP_MINUS_EIGHTH, _wrapped(x + tail)))
-    rest = _wrapped(below - a)
+    remainder = _wrapped(below - a)
     for exponent, factor in enumerate(POWERS, -2):
         if bits > exponent:
-            has = (rest & (1 << (15 - bits + exponent))) != 0
+            has = (remainder & (1 << (15 - bits + exponent))) != 0
             found = np.where(has, _times(found, factor), found)
     if bits > 5:
         found = np.where(a < -(1 << (20 - bits)), 0, found)
@@ -92,5 +92,5 @@ def tanh_table(bits: int) -> Array:
 
 def looked_up(table: Array, value: Any) -> Any:
     """Return the entries of a table for int32 values of 16 bits, as int32."""
-    place = relay.add(value, const(32768, "int32"))
-    return relay.cast(relay.take(array_constant(table, "int16"), place, mode="clip"), "int32")
+    position = relay.add(value, const(32768, "int32"))
+    return relay.cast(relay.take(array_constant(table, "int16"), position, mode="clip"), "int32")

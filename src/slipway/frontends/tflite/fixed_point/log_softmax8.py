@@ -37,9 +37,9 @@ def _high(a: Expr, b: Expr) -> Any:
 def _divided(x: Expr, exponent: int) -> Any:
     """Divide by 2**exponent, halves away from zero."""
     mask = (1 << exponent) - 1
-    rest = relay.bitwise_and(x, _const(mask))
+    remainder = relay.bitwise_and(x, _const(mask))
     threshold = relay.add(relay.cast(relay.less(x, _const(0)), "int64"), _const(mask >> 1))
-    carry = relay.cast(relay.greater(rest, threshold), "int64")
+    carry = relay.cast(relay.greater(remainder, threshold), "int64")
     return relay.add(relay.right_shift(x, _const(exponent)), carry)
 
 
@@ -113,9 +113,9 @@ def log_softmax8(data: Expr, scale: float) -> Any:
 
     back = float(1 << (31 - shift)) / multiplier
     lowest = relay.cast(relay.subtract(logarithm, _const(1 << 31)), "int32")
-    least = relay.maximum(rescale_by(lowest, back), const(-radius - 1, "int32"))
+    minimum = relay.maximum(rescale_by(lowest, back), const(-radius - 1, "int32"))
     argument = relay.cast(relay.take(array_constant(fixed, "int32"), depth, mode="clip"), "int64")
     found = _divided(relay.subtract(argument, logarithm), 31 - IN_BITS - OUT_BITS)
     found = relay.clip(relay.add(found, _const(ZERO_POINT)), -128, 127)
-    kept = relay.greater(relay.negative(depth), least)
+    kept = relay.greater(relay.negative(depth), minimum)
     return relay.cast(relay.where(kept, found, _const(-128)), "int8")

@@ -63,14 +63,14 @@ def _const(value: int) -> Any:
 def _interpolated(magnitude: Any, bits: int, limit: int) -> Any:
     """Read the table at magnitude / 2**bits, scaled by 2**bits; `limit` from the last entry on."""
     table = array_constant(SIGMOID, "int32")
-    place = relay.right_shift(magnitude, _const(bits))
-    inside = relay.minimum(place, _const(254))
+    position = relay.right_shift(magnitude, _const(bits))
+    inside = relay.minimum(position, _const(254))
     low = relay.take(table, inside, mode="clip")
     high = relay.take(table, relay.add(inside, _const(1)), mode="clip")
     part = relay.bitwise_and(magnitude, _const((1 << bits) - 1))
     slope = relay.multiply(part, relay.subtract(high, low))
     found = relay.add(relay.left_shift(low, _const(bits)), slope)
-    return relay.where(relay.greater_equal(place, _const(255)), _const(limit), found)
+    return relay.where(relay.greater_equal(position, _const(255)), _const(limit), found)
 
 
 def logistic16(node: NodeView) -> Any:

@@ -51,11 +51,11 @@ def _const(value: int) -> Any:
 
 def _interpolated(value: Expr, table: Array) -> Any:
     """Look int32 values of the range of int16 up: 9 bits choose the sample, 7 interpolate."""
-    place = relay.add(relay.right_shift(value, _const(7)), _const(256))
+    position = relay.add(relay.right_shift(value, _const(7)), _const(256))
     part = relay.bitwise_and(value, _const(127))
-    base = relay.take(array_constant(table, "int32"), place, mode="clip")
+    base = relay.take(array_constant(table, "int32"), position, mode="clip")
     slopes = np.append(np.diff(table.astype(np.int64)), 0).astype(np.int16)
-    slope = relay.take(array_constant(slopes, "int32"), place, mode="clip")
+    slope = relay.take(array_constant(slopes, "int32"), position, mode="clip")
     product = relay.add(relay.multiply(slope, part), _const(64))
     return relay.add(base, relay.right_shift(product, _const(7)))
 

@@ -112,13 +112,13 @@ def rsqrt_table(source: Quantization, target: Quantization, dtype: str) -> Array
     real = 1.0 / float(np.sqrt(np.float32(source.scale)) * np.float32(target.scale))
     multiplier, exponent = rule.quantize_multiplier(real)
     out = np.full(256, np.iinfo(dtype).max, np.int64)
-    for place, value in enumerate(values):
+    for position, value in enumerate(values):
         if value <= 0:
             continue
         inverse, inverse_shift = rule.inverse_square_root(int(value))
         data = rule.multiply_by_quantized_multiplier(np.int32(1), inverse, inverse_shift + shift)
         scaled = rule.multiply_by_quantized_multiplier(data, multiplier, exponent - shift)
-        out[place] = int(scaled) + target.zero_point
+        out[position] = int(scaled) + target.zero_point
     return _saturated(out, dtype)
 
 

@@ -103,19 +103,19 @@ def relu(node: NodeView) -> Any:
         return elementwise(lambda v: relay.clip(v, low, high), node[0])
     source, target = node.quantization(), node.out_quantization()
     dtype = node.out().dtype
-    least, most = out_range(node)
+    low_end, most = out_range(node)
 
     def bound(real: float) -> int:
         scaled = float(np.float32(real) / np.float32(target.scale))
         return target.zero_point + int(np.trunc(scaled + np.copysign(0.5, scaled)))
 
-    least = max(least, bound(low))
+    low_end = max(low_end, bound(low))
     if high is not None:
         most = min(most, bound(high))
     if (source.scale, source.zero_point) == (target.scale, target.zero_point):
-        return relay.clip(node[0], least, most)
+        return relay.clip(node[0], low_end, most)
     real = float(np.float32(source.scale) / np.float32(target.scale))
-    return stored(rescale_by(centered(node, 0), real), target.zero_point, least, most, dtype)
+    return stored(rescale_by(centered(node, 0), real), target.zero_point, low_end, most, dtype)
 
 
 @converter("LEAKY_RELU")

@@ -20,8 +20,8 @@ def rounded(value: Expr) -> Any:
     """Round to the nearest integer, halves away from zero, as C's round()."""
     dtype = value.tensor_type.dtype
     below = relay.trunc(value)
-    rest = relay.abs(relay.subtract(value, below))
-    step = relay.where(relay.less(rest, const(0.5, dtype)), const(0, dtype), relay.sign(value))
+    fraction = relay.abs(relay.subtract(value, below))
+    step = relay.where(relay.less(fraction, const(0.5, dtype)), const(0, dtype), relay.sign(value))
     return relay.add(below, step)
 
 

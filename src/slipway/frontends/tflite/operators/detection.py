@@ -94,20 +94,20 @@ def selected(
     """Return the positions and scores of the chosen boxes, best first; both (count,)."""
     zero, dropped = const(0.0, "float32"), const(DROPPED, "float32")
     limit = const(overlap, "float32")
-    places = array_constant(np.arange(total), "int32")
+    numbers = array_constant(np.arange(total), "int32")
     ymin, xmin, ymax, xmax = boxes
     area = relay.multiply(relay.subtract(ymax, ymin), relay.subtract(xmax, xmin))
     positions, scores = [], []
     for _ in range(count):
-        place = relay.argmax(live, 0, True, dtype="int32")
-        positions.append(place)
+        position = relay.argmax(live, 0, True, dtype="int32")
+        positions.append(position)
         scores.append(relay.max(live, 0, True))
-        here = [relay.take(side, place, 0) for side in (*boxes, area)]
+        here = [relay.take(side, position, 0) for side in (*boxes, area)]
         height = relay.subtract(relay.minimum(here[2], ymax), relay.maximum(here[0], ymin))
         width = relay.subtract(relay.minimum(here[3], xmax), relay.maximum(here[1], xmin))
         common = relay.multiply(relay.maximum(height, zero), relay.maximum(width, zero))
         joined = relay.subtract(relay.add(here[4], area), common)
         beyond = relay.greater(relay.divide(common, joined), limit)
-        gone = relay.logical_or(beyond, relay.equal(places, place))
+        gone = relay.logical_or(beyond, relay.equal(numbers, position))
         live = relay.where(gone, dropped, live)
     return relay.concatenate(positions, 0), relay.concatenate(scores, 0)

@@ -60,12 +60,12 @@ def fake_quant(node: NodeView) -> Any:
     """Round to the steps of a range, moved so that zero is one of them."""
     node.need_dtype("float32")
     bits, single = node.option("num_bits"), np.float32
-    least, most = single(node.option("min")), single(node.option("max"))
-    if not 2 <= bits <= 16 or not least <= 0 <= most or not least < most:
-        raise node.unsupported(f"its range is {least} to {most} in {bits} bits; zero lies inside")
+    low_end, most = single(node.option("min")), single(node.option("max"))
+    if not 2 <= bits <= 16 or not low_end <= 0 <= most or not low_end < most:
+        raise node.unsupported(f"its range is {low_end} to {most} in {bits} bits; zero lies inside")
     steps = single((1 << bits) - 1)
-    scale = (most - least) / steps
-    zero = np.floor(min(max(single(0) - least / scale, single(0)), steps) + single(0.5))
+    scale = (most - low_end) / steps
+    zero = np.floor(min(max(single(0) - low_end / scale, single(0)), steps) + single(0.5))
     low, high = (single(0) - zero) * scale, (steps - zero) * scale
 
     def const(value: Any) -> Any:
@@ -88,8 +88,8 @@ def local_response(node: NodeView) -> Any:
     if len(shape) != 4:
         raise node.unsupported(f"its data has the shape {shape}, not four axes")
     radius, depth = node.option("radius"), shape[3]
-    places = np.arange(depth)
-    ahead = places[None, :] - places[:, None]  # of the channel that is read
+    positions = np.arange(depth)
+    ahead = positions[None, :] - positions[:, None]  # of the channel that is read
     window = ((ahead >= -radius) & (ahead < radius)).astype(np.float32)
     rows = relay.reshape(node[0], (prod(shape[:3]), depth))
     energy = relay.nn.dense(relay.multiply(rows, rows), array_constant(window, "float32"))

@@ -160,9 +160,9 @@ def float_transposed(
     after, more = [], []
     for axis in (0, 1):
         full = (data.tensor_type.shape[1 + axis] - 1) * strides[axis] + kernel.shape[2 + axis]
-        rest = full - before[axis] - size[1 + axis]
-        after.append(max(rest, 0))
-        more.append(max(-rest, 0))
+        beyond = full - before[axis] - size[1 + axis]
+        after.append(max(beyond, 0))
+        more.append(max(-beyond, 0))
     out = relay.nn.conv2d_transpose(
         channels_first(data), array_constant(kernel, "float32"), strides, (*before, *after),
         channels=kernel.shape[1], kernel_size=kernel.shape[2:], output_padding=tuple(more),

@@ -75,15 +75,15 @@ def transform_tensor(node: NodeView) -> Any:
     middles = np.stack([columns, rows, np.ones_like(rows)], -1).reshape(-1, 3)
     used = relay.take(_matrix(node), const([0, 1, 3], "int64"), axis=1)
     used = relay.strided_slice(used, [0, 0], [2, 3])  # x and y of (column, row, 1)
-    places = relay.nn.dense(used, array_constant(middles, "float32"))
-    places = relay.subtract(places, const(0.5, "float32"))
+    positions = relay.nn.dense(used, array_constant(middles, "float32"))
+    positions = relay.subtract(positions, const(0.5, "float32"))
     last = np.array([[node.shape()[2] - 1], [node.shape()[1] - 1]], np.float32)
     inside = relay.logical_and(
-        relay.greater_equal(places, const(0.0, "float32")),
-        relay.less_equal(places, array_constant(last, "float32")),
+        relay.greater_equal(positions, const(0.0, "float32")),
+        relay.less_equal(positions, array_constant(last, "float32")),
     )
     inside = relay.all(inside, [0])
-    scaled = relay.multiply(places, array_constant(2 / np.maximum(last, 1), "float32"))
+    scaled = relay.multiply(positions, array_constant(2 / np.maximum(last, 1), "float32"))
     grid = relay.subtract(scaled, const(1.0, "float32"))
     grid = relay.reshape(relay.transpose(grid, (1, 0)), (1, height, width, 2))
     read = make("image.grid_sample")(

@@ -45,9 +45,9 @@ def mean_or_sum(node: NodeView) -> Any:
     total = relay.sum(relay.cast(node[0], "int32"), axes, keep)
     if source.zero_point:
         total = relay.subtract(total, const(source.zero_point * count, "int32"))
-    factor, places = const(multiplier, "int32"), const(shift, "int32")
+    factor, exponent = const(multiplier, "int32"), const(shift, "int32")
     low, high = out_range(node)
-    scaled = relay.qnn.op.rescale(total, factor, places)
+    scaled = relay.qnn.op.rescale(total, factor, exponent)
     return stored(scaled, target.zero_point, low, high, node.out().dtype)
 
 

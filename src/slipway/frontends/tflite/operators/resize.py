@@ -33,11 +33,11 @@ def _is_open(node: NodeView) -> bool:
 def _resized(node: NodeView, method: str) -> Any:
     """Return the image of a size that is known when the model runs, or made of one."""
     half, corners = node.option("half_pixel_centers"), node.option("align_corners")
-    places = "align_corners" if corners else "half_pixel" if half else "asymmetric"
+    coordinates = "align_corners" if corners else "half_pixel" if half else "asymmetric"
     # The nearest to a middle, (i + 1/2) scale, rounded down, is what half_pixel rounds upward.
     rounding = "" if method == "linear" else "round" if corners or half else "floor"
     return relay.image.resize2d(
-        node[0], _sizes(node), None, "NHWC", method, places, rounding_method=rounding
+        node[0], _sizes(node), None, "NHWC", method, coordinates, rounding_method=rounding
     )
 
 

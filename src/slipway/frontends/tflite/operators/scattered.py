@@ -13,9 +13,9 @@ from slipway.frontends.tflite.reader import Array
 from slipway.relay.op_registry import const
 
 
-def _check_places(node: NodeView, places: Any, shape: tuple[int, ...]) -> None:
-    """Refuse constant places (their tuples along the last axis) that lie outside `shape`."""
-    values = getattr(places, "array", None)
+def _check_positions(node: NodeView, positions: Any, shape: tuple[int, ...]) -> None:
+    """Refuse constant positions (their tuples along the last axis) that lie outside `shape`."""
+    values = getattr(positions, "array", None)
     if values is None or not values.size:
         return
     limits = np.asarray(shape[: values.shape[-1]])
@@ -27,7 +27,7 @@ def _check_places(node: NodeView, places: Any, shape: tuple[int, ...]) -> None:
 def scatter_nd(node: NodeView) -> Any:
     """Sum slices at index tuples into zeros; inputs are indices, slices and the shape."""
     shape, indices = node.integers(2), node[0]
-    _check_places(node, indices, shape)
+    _check_positions(node, indices, shape)
     rank = len(node.shape(0))
     transposed = relay.transpose(indices, (rank - 1, *range(rank - 1)))
     dtype = node[1].tensor_type.dtype
@@ -40,7 +40,7 @@ def sparse_to_dense(node: NodeView) -> Any:
     shape, indices, values = node.integers(1), node[0], node[2]
     if len(node.shape(0)) < 2:
         indices = relay.reshape(indices, (prod(node.shape(0)), 1))
-    _check_places(node, getattr(node[0], "array", None) is not None and indices, shape)
+    _check_positions(node, getattr(node[0], "array", None) is not None and indices, shape)
     count = indices.tensor_type.shape[0]
     if values.tensor_type.rank == 0:
         values = relay.broadcast_to(values, (count,))
@@ -121,8 +121,8 @@ def reverse_sequence(node: NodeView) -> Any:
     def along(axis: int) -> tuple[int, ...]:
         return tuple(d if i == axis else 1 for i, d in enumerate(shape))
 
-    place = array_constant(np.arange(shape[time]).reshape(along(time)), "int64")
+    position = array_constant(np.arange(shape[time]).reshape(along(time)), "int64")
     length = relay.reshape(relay.cast(node[1], "int64"), along(batch))
-    swapped = relay.subtract(relay.subtract(length, const(1, "int64")), place)
-    index = relay.where(relay.less(place, length), swapped, place)
+    swapped = relay.subtract(relay.subtract(length, const(1, "int64")), position)
+    index = relay.where(relay.less(position, length), swapped, position)
     return relay.gather(node[0], time, relay.broadcast_to(index, shape))

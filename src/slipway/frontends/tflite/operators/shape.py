@@ -141,19 +141,19 @@ def strided_slice(node: NodeView) -> Any:
     """NumPy's basic slicing, with masks for what is left out."""
     begin, end, strides = (list(node.integers(i)) for i in (1, 2, 3))
     rank, new, dots = len(node.shape()), node.option("new_axis_mask"), node.option("ellipsis_mask")
-    places = range(len(begin))
+    positions = range(len(begin))
     if dots & (dots - 1):
         raise node.unsupported("ellipsis_mask has several bits")
     if not len(begin) == len(end) == len(strides):
         raise node.unsupported("its begins, ends and strides are not as many as each other")
     if node.option("offset"):  # `end` counts from `begin`
         end = [b + e for b, e in zip(begin, end, strict=True)]
-    named = sum(not (new >> i & 1) and not (dots >> i & 1) for i in places)
+    named = sum(not (new >> i & 1) and not (dots >> i & 1) for i in positions)
     if named > rank:
         raise node.unsupported(f"it has more places than the {rank} axes of its data")
     read: list[tuple[int, int, int]] = []  # begin, end and step of each axis of the data
     kept: list[int | None] = []  # the axes that stay; None is a new one
-    for i in places:
+    for i in positions:
         if dots >> i & 1:
             for _ in range(rank - named):
                 kept.append(len(read))
@@ -164,8 +164,8 @@ def strided_slice(node: NodeView) -> Any:
             raise node.unsupported(f"it has more places than the {rank} axes of its data")
         elif node.option("shrink_axis_mask") >> i & 1:
             extent = node.shape()[len(read)]
-            place = begin[i] + extent if begin[i] < 0 else begin[i]
-            read.append((place, place + 1, 1))
+            position = begin[i] + extent if begin[i] < 0 else begin[i]
+            read.append((position, position + 1, 1))
         elif not strides[i]:
             raise node.unsupported(f"its stride along axis {len(read)} is 0")
         else:

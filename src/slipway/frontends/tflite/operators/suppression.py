@@ -22,7 +22,7 @@ def non_max_suppression(node: NodeView) -> Any:
     node.need_dtype("float32")
     count = int(node.constant(2).reshape(-1)[0])
     overlap = float(node.constant(3).reshape(-1)[0])
-    least = float(node.constant(4).reshape(-1)[0])
+    lowest = float(node.constant(4).reshape(-1)[0])
     soft = node.kind.endswith("V5")
     if soft and float(node.constant(5).reshape(-1)[0]) != 0.0:
         raise node.unsupported("soft suppression (a sigma above 0) is not supported")
@@ -36,11 +36,11 @@ def non_max_suppression(node: NodeView) -> Any:
     low = [relay.minimum(columns[i], columns[i + 2]) for i in (0, 1)]
     high = [relay.maximum(columns[i], columns[i + 2]) for i in (0, 1)]
     dropped = const(DROPPED, "float32")
-    live = relay.where(relay.greater(node[1], const(least, "float32")), node[1], dropped)
-    places, scores = selected([*low, *high], live, count, overlap, total)
+    live = relay.where(relay.greater(node[1], const(lowest, "float32")), node[1], dropped)
+    positions, scores = selected([*low, *high], live, count, overlap, total)
     valid = relay.greater(scores, dropped)
     amount = relay.sum(relay.cast(valid, "int32"), 0)
-    picked = relay.where(valid, places, const(np.int32(0), "int32"))
+    picked = relay.where(valid, positions, const(np.int32(0), "int32"))
     if not soft:
         return [picked, amount]
     return [picked, relay.where(valid, scores, const(0.0, "float32")), amount]

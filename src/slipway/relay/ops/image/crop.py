@@ -59,9 +59,9 @@ def crop_and_resize(
         shape = (count, 1, size[0], 1) if axis == 0 else (count, 1, 1, size[1])
         return call("reshape", value, shape)
 
-    places = [view(positions(axis), axis) for axis in (0, 1)]
+    coordinates = [view(positions(axis), axis) for axis in (0, 1)]
     inside = None
-    for position, extent in zip(places, extents, strict=True):
+    for position, extent in zip(coordinates, extents, strict=True):
         within = call(
             "logical_and",
             call("greater_equal", position, scalar(0, kind.dtype)),
@@ -82,12 +82,12 @@ def crop_and_resize(
         return call("take", flat, spot)
 
     if method == "nearest_neighbor":
-        value = read(*(call("floor", call("add", p, scalar(0.5, kind.dtype))) for p in places))
+        value = read(*(call("floor", call("add", p, scalar(0.5, kind.dtype))) for p in coordinates))
     else:
-        lows = [call("floor", p) for p in places]
+        lows = [call("floor", p) for p in coordinates]
         rests = [
             call("cast", call("subtract", p, low), own.dtype)
-            for p, low in zip(places, lows, strict=True)
+            for p, low in zip(coordinates, lows, strict=True)
         ]
         one = scalar(1, kind.dtype)
         lines = []
@@ -101,8 +101,8 @@ def crop_and_resize(
     return call("cast", found, out_dtype) if out_dtype else found
 
 
-def _between(low: Any, high: Any, rest: Any) -> Any:
-    return call("add", low, call("multiply", call("subtract", high, low), rest))
+def _between(low: Any, high: Any, fraction: Any) -> Any:
+    return call("add", low, call("multiply", call("subtract", high, low), fraction))
 
 
 def affine_grid(data: ExprLike, target_shape: ExprLike | None = None) -> Any:

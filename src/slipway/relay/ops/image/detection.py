@@ -66,7 +66,7 @@ def _select_type(
 @SELECT.reference
 def _select_reference(
     attrs: SelectBoxesAttrs, boxes: Any, order: Any, scores: Any, most: Any, overlap: Any,
-    least: Any,
+    lowest: Any,
 ) -> Any:  # fmt: skip
     found = []
     for sample, by_class in enumerate(order):
@@ -78,7 +78,7 @@ def _select_reference(
             for rank, box in enumerate(positions):
                 if len(chosen) >= most:
                     break
-                if not scores[sample, kind, rank] > least:
+                if not scores[sample, kind, rank] > lowest:
                     continue  # of sorted scores all that follow too, but for a NaN in front
                 sides = np.minimum(high[box], high[chosen]) - np.maximum(low[box], low[chosen])
                 common = np.maximum(sides, 0).prod(1)
@@ -102,7 +102,7 @@ def _select_compute(
 
     def statements(ins: list[Any], outs: list[Any]) -> Any:
         ib = builder.create()
-        boxes, order, scores, most, overlap, least = (ib.buffer_ptr(b) for b in ins)
+        boxes, order, scores, most, overlap, minimum = (ib.buffer_ptr(b) for b in ins)
         rows, count = (ib.buffer_ptr(b) for b in outs)
         free = ib.allocate("bool", (1,), "free")
         first = ib.allocate("int64", (1,), "first")
@@ -131,7 +131,7 @@ def _select_compute(
             with ib.for_range(0, total, "i") as i:
                 box = order[b, k, i].astype("int32")
                 limit = te().min(most[()] + first[0], space)
-                wanted = te().all(scores[b, k, i] > least[()], count[0] < limit)
+                wanted = te().all(scores[b, k, i] > minimum[()], count[0] < limit)
                 with ib.if_scope(wanted):
                     free[0] = te().const(True, "bool")
                     begin, end = first[0].astype("int32"), count[0].astype("int32")

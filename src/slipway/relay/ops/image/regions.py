@@ -87,10 +87,10 @@ def _corners(m: Any, size: int, x: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def _bin(
-    m: Any, attrs: RoiAlignAttrs, size: tuple[int, int], region: list[Any], place: list[Any],
+    m: Any, attrs: RoiAlignAttrs, size: tuple[int, int], region: list[Any], position: list[Any],
     read: Any,
 ) -> Any:  # fmt: skip
-    """One bin of one region.  `region` is y1, x1, y2, x2, `place` the bin along y and x."""
+    """One bin of one region.  `region` is y1, x1, y2, x2, `position` the bin along y and x."""
     scale, ratio = m.number(attrs.spatial_scale), attrs.sample_ratio
     shift = m.number(0.5 if attrs.aligned else 0.0)
     starts, steps = [], []
@@ -100,7 +100,7 @@ def _bin(
         if not attrs.aligned:
             length = m.maximum(length, m.number(1.0))
         step = m.named(length * m.number(1 / attrs.pooled_size[axis]))
-        starts.append(m.named(first + m.real(place[axis]) * step))
+        starts.append(m.named(first + m.real(position[axis]) * step))
         steps.append(step)
     one, zero = m.number(1.0), m.number(0.0)
     total: Any = None
@@ -134,12 +134,12 @@ def _roi_reference(attrs: RoiAlignAttrs, data: Array, rois: Array) -> Any:
     m = NumpyArithmetic(working_dtype(data.dtype.name, rois.dtype.name))
     wide, regions = m.real(data), m.real(rois)
     region = [regions[:, k].reshape(-1, 1, 1, 1) for k in (2, 1, 4, 3)]
-    place = [np.arange(p) for p in attrs.pooled_size]
+    position = [np.arange(p) for p in attrs.pooled_size]
     sample = to_integer(regions[:, 0], "int32").clip(0, len(data) - 1).reshape(-1, 1, 1, 1)
     channel = np.arange(data.shape[1]).reshape(1, -1, 1, 1)
     found = _bin(
         m, attrs, data.shape[2:], region,
-        [place[0].reshape(1, 1, -1, 1), place[1].reshape(1, 1, 1, -1)],
+        [position[0].reshape(1, 1, -1, 1), position[1].reshape(1, 1, 1, -1)],
         lambda y, x: wide[sample, channel, y, x],
     )  # fmt: skip
     return found.astype(data.dtype)
@@ -266,12 +266,12 @@ def _deformed(m: Any, size: tuple[int, int], position: list[Any], read: Any, cut
     axes = []
     for x, extent in zip(position, size, strict=True):
         low = m.named(m.floor(x))
-        first, rest = m.named(m.whole(low)), m.named(x - low)
+        first, fraction = m.named(m.whole(low)), m.named(x - low)
         pair = []
-        for step, weight in ((0, m.number(1.0) - rest), (1, rest)):
-            place = first + step
-            there = m.both(place >= 0, place <= extent - 1)
-            pair.append((m.minimum(m.maximum(place, 0), extent - 1), weight, there))
+        for step, weight in ((0, m.number(1.0) - fraction), (1, fraction)):
+            index = first + step
+            there = m.both(index >= 0, index <= extent - 1)
+            pair.append((m.minimum(m.maximum(index, 0), extent - 1), weight, there))
         axes.append(pair)
     total: Any = None
     for y, wy, in_y in axes[0]:
@@ -293,9 +293,9 @@ def _im2col_reference(attrs: DeformableIm2colAttrs, data: Array, offset: Array, 
     groups, window = attrs.groups, kh * kw
     wide = m.real(data).reshape(batch, groups, channels // groups, height, width)
     moves = m.real(offset).reshape(batch, groups, 1, window, 2, oh, ow)
-    place = np.arange(window)
+    index = np.arange(window)
     position = []
-    for axis, (tap, out) in enumerate(((place // kw, oh), (place % kw, ow))):
+    for axis, (tap, out) in enumerate(((index // kw, oh), (index % kw, ow))):
         start = np.arange(out) * attrs.strides[axis] - attrs.padding[axis]
         view = (-1, 1) if axis == 0 else (1, -1)
         base = tap.reshape(-1, 1, 1) * attrs.dilation[axis] + start.reshape(view)

@@ -288,17 +288,17 @@ def _nearest(attrs: ResizeAttrs, at: PrimExpr) -> Any:
     half = te().const(0.5, "float64")
     match attrs.rounding_method:
         case "round_prefer_floor":
-            place = te().ceil(at - half)
+            position = te().ceil(at - half)
         case "round_prefer_ceil":
-            place = te().floor(at + half)
+            position = te().floor(at + half)
         case "floor":
-            place = te().floor(at)
+            position = te().floor(at)
         case _:
-            place = te().ceil(at)
-    return place.astype("int32")
+            position = te().ceil(at)
+    return position.astype("int32")
 
 
-def nearest_place(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: PrimExpr) -> Any:
+def nearest_position(attrs: ResizeAttrs, axis: int, extent: int, out: int, i: PrimExpr) -> Any:
     """Return the element that output `i` is, along one axis."""
     whole = _whole_step(attrs, axis, extent, out, i)
     if whole is not None:
@@ -339,13 +339,13 @@ def _resize_compute(
         if attrs.method == "nearest_neighbor":
             return [(inside(_nearest(attrs, at)), None)]
         low = te().floor(at)
-        base, rest = low.astype("int32"), at - low
+        base, fraction = low.astype("int32"), at - low
         if attrs.method == "linear":
-            return [(inside(base), one(1) - rest), (inside(base + 1), rest)]
+            return [(inside(base), one(1) - fraction), (inside(base + 1), fraction)]
         a = attrs.cubic_alpha
         pairs = []
         for tap in (-1, 0, 1, 2):
-            d = rest - one(tap) if tap <= 0 else one(tap) - rest
+            d = fraction - one(tap) if tap <= 0 else one(tap) - fraction
             if tap in (0, 1):
                 weight = ((one(a + 2) * d - one(a + 3)) * d) * d + one(1)
             else:
@@ -363,9 +363,9 @@ def _resize_compute(
         terms: list[tuple[list[Any], Any]] = [(list(i), None)]
         for axis in axes:
             grown = []
-            for place, weight in terms:
+            for index, weight in terms:
                 for position, factor in reads(axis, i[axis]):
-                    there = list(place)
+                    there = list(index)
                     there[axis] = position
                     both = (
                         factor if weight is None else weight if factor is None else weight * factor
@@ -373,8 +373,8 @@ def _resize_compute(
                     grown.append((there, both))
             terms = grown
         value: Any = None
-        for place, weight in terms:
-            part = x(*place)
+        for index, weight in terms:
+            part = x(*index)
             if weight is not None:
                 part = part.astype(wide) * weight
             value = part if value is None else value + part

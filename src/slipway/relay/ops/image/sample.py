@@ -160,9 +160,9 @@ class _Axis:
             return x * m.number(0.0)
         distance = m.named(m.abs(x - m.number(self.low)))
         turns = m.named(m.floor(distance * m.number(1 / span)))
-        rest = m.named(distance - turns * m.number(span))
+        folded = m.named(distance - turns * m.number(span))
         even = turns - m.number(2.0) * m.floor(turns * m.number(0.5)) < m.number(0.5)
-        return m.where(even, rest + m.number(self.low), m.number(self.high) - rest)
+        return m.where(even, folded + m.number(self.low), m.number(self.high) - folded)
 
     def coordinate(self, g: Any) -> Any:
         """The position in elements of grid value `g`, brought inside for border and reflection."""
@@ -203,21 +203,21 @@ class _Axis:
             index, inside = self.tap(m.whole(m.rint(x)))
             return [(index, m.number(1.0), inside)]
         low = m.named(m.floor(x))
-        base, rest, one = m.named(m.whole(low)), m.named(x - low), m.number(1.0)
+        base, fraction, one = m.named(m.whole(low)), m.named(x - low), m.number(1.0)
         if self.attrs.method == "bilinear":
-            weights = [(0, one - rest), (1, rest)]
+            weights = [(0, one - fraction), (1, fraction)]
         else:
-            weights = [(t, self.cubic(rest, t)) for t in (-1, 0, 1, 2)]
+            weights = [(t, self.cubic(fraction, t)) for t in (-1, 0, 1, 2)]
         found = []
         for step, weight in weights:
             index, inside = self.tap(m.named(base + step))
             found.append((m.named(index), m.named(weight), inside))
         return found
 
-    def cubic(self, rest: Any, tap: int) -> Any:
+    def cubic(self, fraction: Any, tap: int) -> Any:
         """Keys' kernel at the distance of a tap."""
         n, a = self.m.number, CUBIC_ALPHA
-        d = rest - n(float(tap)) if tap <= 0 else n(float(tap)) - rest
+        d = fraction - n(float(tap)) if tap <= 0 else n(float(tap)) - fraction
         if tap in (0, 1):
             return ((n(a + 2) * d - n(a + 3)) * d) * d + n(1.0)
         return ((n(a) * d - n(5 * a)) * d + n(8 * a)) * d - n(4 * a)
@@ -283,8 +283,8 @@ def positions(attrs: GridSampleAttrs, size: Sequence[int], grid: Any, dtype: str
 
     def tap(axis: int, number: int, part: int) -> Any:
         def element(*i: Any) -> Any:
-            place = math.real(grid(*i, len(size) - 1 - axis))
-            index, weight, inside = _Axis(math, attrs, size[axis]).taps(place)[number]
+            position = math.real(grid(*i, len(size) - 1 - axis))
+            index, weight, inside = _Axis(math, attrs, size[axis]).taps(position)[number]
             if part:
                 return math.with_names(weight)
             return math.with_names(index if inside is None else math.where(inside, index, -1))
@@ -297,15 +297,15 @@ def positions(attrs: GridSampleAttrs, size: Sequence[int], grid: Any, dtype: str
     return [[(tap(a, n, 0), tap(a, n, 1), outside) for n in range(count)] for a in range(len(size))]
 
 
-def mixed(taps: Taps, place: Sequence[Any], read: Any, dtype: str) -> Any:
+def mixed(taps: Taps, position: Sequence[Any], read: Any, dtype: str) -> Any:
     """Sum what lies around one position by taps of `positions`; ``read(indices)`` gives it."""
     total: Any = None
     for corner in product(*taps):
-        indices = [index(*place) for index, _, _ in corner]
+        indices = [index(*position) for index, _, _ in corner]
         ends = [outside for _, _, outside in corner]
         value = read([te().max(i, 0) if o else i for i, o in zip(indices, ends, strict=True)])
         for _, weight, _ in corner:
-            value = value * weight(*place).astype(dtype)
+            value = value * weight(*position).astype(dtype)
         inside = [i >= 0 for i, o in zip(indices, ends, strict=True) if o]
         if inside:
             value = te().select(te().all(*inside), value, te().const(0, dtype))

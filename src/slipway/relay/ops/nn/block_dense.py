@@ -90,19 +90,19 @@ def element(name: str, weight: Tensor, row: PrimExpr, k: PrimExpr) -> Any:
     kind, m = FORMATS[name], te()
     start, at = k // kind.size * kind.bytes, k % kind.size
 
-    def byte(place: Any) -> Any:
-        return weight(row, start + place)
+    def byte(position: Any) -> Any:
+        return weight(row, start + position)
 
-    def integer(place: Any) -> Any:
-        return byte(place).astype("int32")
+    def integer(position: Any) -> Any:
+        return byte(position).astype("int32")
 
-    def half(place: int) -> Any:
-        return _half(byte(place), byte(place + 1))
+    def half(position: int) -> Any:
+        return _half(byte(position), byte(position + 1))
 
-    def number(place: Any) -> Any:
-        word = byte(place).astype("uint32")
+    def number(position: Any) -> Any:
+        word = byte(position).astype("uint32")
         for i in range(1, 4):
-            word = word | (byte(place + i).astype("uint32") << m.const(8 * i, "uint32"))
+            word = word | (byte(position + i).astype("uint32") << m.const(8 * i, "uint32"))
         return _same_bits("float32", word)
 
     def nibble(head: int) -> Any:
@@ -135,8 +135,8 @@ def element(name: str, weight: Tensor, row: PrimExpr, k: PrimExpr) -> Any:
     group = at // GROUP
     low, mid, high = (integer(4 + 4 * i + group % 4) for i in range(3))
     factor = m.Select(group < 4, low & 63, (high & 15) | (low >> 6 << 4))
-    least = m.Select(group < 4, mid & 63, (high >> 4) | (mid >> 6 << 4))
-    return scaled(value, half(0) * factor.astype("float32")) - half(2) * least.astype("float32")
+    minimum = m.Select(group < 4, mid & 63, (high >> 4) | (mid >> 6 << 4))
+    return scaled(value, half(0) * factor.astype("float32")) - half(2) * minimum.astype("float32")
 
 
 @BLOCK_DENSE.compute

@@ -57,11 +57,11 @@ def _type(attrs: FloatPartsAttrs, data: TensorType) -> Type:
 
 @FLOAT_PARTS.reference
 def _reference(attrs: FloatPartsAttrs, data: Array) -> Any:
-    cast, found, rest = get("cast"), [], np.asarray(data)
+    cast, found, residual = get("cast"), [], np.asarray(data)
     with np.errstate(invalid="ignore"):
         for _ in range(max(attrs.parts) + 1):
-            found.append(cast.evaluate(CastAttrs(PART), rest))
-            rest = rest - cast.evaluate(CastAttrs(WHOLE), found[-1])
+            found.append(cast.evaluate(CastAttrs(PART), residual))
+            residual = residual - cast.evaluate(CastAttrs(WHOLE), found[-1])
     return np.concatenate([found[part] for part in attrs.parts], normal_axis(attrs.axis, data.ndim))
 
 
@@ -73,11 +73,11 @@ def _compute(attrs: FloatPartsAttrs, inputs: list[Any], out_types: list[TensorTy
 
     def element(*i: PrimExpr) -> Any:
         which, at = te().floordiv(i[axis], size), te().floormod(i[axis], size)
-        rest = x(*i[:axis], at, *i[axis + 1 :])
+        residual = x(*i[:axis], at, *i[axis + 1 :])
         found = []
         for _ in range(max(attrs.parts) + 1):
-            found.append(rest.astype(PART))
-            rest = rest - found[-1].astype(WHOLE)
+            found.append(residual.astype(PART))
+            residual = residual - found[-1].astype(WHOLE)
         value = found[attrs.parts[-1]]
         for number in range(len(attrs.parts) - 2, -1, -1):
             value = te().if_then_else(which <= number, found[attrs.parts[number]], value)

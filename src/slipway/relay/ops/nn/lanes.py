@@ -39,8 +39,8 @@ class Lanes:
     ) -> None:
         """Write `n` elements where `load` reads them."""
         kind = dtypes.with_lanes(buffer.dtype, n)
-        place = (*map(ops.as_expr, at), self.ramp(last, n, step))
-        self.ib.emit(S.BufferStore(buffer.buffer, ops.cast(value, kind), place))
+        position = (*map(ops.as_expr, at), self.ramp(last, n, step))
+        self.ib.emit(S.BufferStore(buffer.buffer, ops.cast(value, kind), position))
 
     def ramp(self, first: PrimExprLike, n: int, step: int = 1) -> PrimExpr:
         """Return the indices of `n` elements."""

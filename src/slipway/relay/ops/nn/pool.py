@@ -367,9 +367,9 @@ def _adaptive_reference(attrs: AdaptivePoolAttrs, data: Array, average: bool) ->
             piece = result.take(range(low, high), axis)
             if low == high:  # of no elements
                 kind = result.dtype
-                least = np.iinfo(kind).min if kind.kind in "iu" else -np.inf
+                minimum = np.iinfo(kind).min if kind.kind in "iu" else -np.inf
                 rest = np.delete(result.shape, axis)
-                pieces.append(np.full(rest, np.nan if average else least, kind))
+                pieces.append(np.full(rest, np.nan if average else minimum, kind))
             else:
                 pieces.append(piece.mean(axis) if average else piece.max(axis))
         result = np.stack(pieces, axis)

@@ -111,12 +111,12 @@ def rotary(attrs: RotaryAttrs, inputs: list[Any], out: TensorType, lanes: int) -
                 v.store(result, (s, h), right, b * c + a * d, n, step)
 
             v.over(int(pairs), rotate)
-            behind = 2 * int(pairs)
+            rotated = 2 * int(pairs)
 
             def keep(j: Any, n: int) -> None:
-                v.store(result, (s, h), j + behind, v.load(data, (s, h), j + behind, n), n)
+                v.store(result, (s, h), j + rotated, v.load(data, (s, h), j + rotated, n), n)
 
-            v.over(int(size) - behind, keep)
+            v.over(int(size) - rotated, keep)
         return ib.get()
 
     return [te().extern([out.shape], inputs, statements, "T_rotary", [out.dtype])]

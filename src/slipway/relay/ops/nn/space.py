@@ -78,8 +78,8 @@ def space_to_batch_nd(
     count = len(blocks)
     if count >= own.rank or min(blocks, default=1) < 1:
         raise BadArgument("block_shape", f"{blocks} does not fit {own}")
-    rest = own.rank - 1 - count
-    amounts = [(0, 0), *_pairs("paddings", paddings, count), *[(0, 0)] * rest]
+    others = own.rank - 1 - count
+    amounts = [(0, 0), *_pairs("paddings", paddings, count), *[(0, 0)] * others]
     if any(a or b for a, b in amounts):
         x = call("nn.pad", x, amounts, pad_value)
     batch, *sizes = x.tensor_type.shape
@@ -93,7 +93,7 @@ def space_to_batch_nd(
     tail = sizes[count:]
     inner = [2 + 2 * i for i in range(count)]
     outer = [1 + 2 * i for i in range(count)]
-    order = [*inner, 0, *outer, *range(1 + 2 * count, 1 + 2 * count + rest)]
+    order = [*inner, 0, *outer, *range(1 + 2 * count, 1 + 2 * count + others)]
     return call(
         "reshape", call("transpose", call("reshape", x, [*parts, *tail]), order), [*shape, *tail]
     )

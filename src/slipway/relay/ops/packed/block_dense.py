@@ -3,7 +3,7 @@
 The data is quantised to int8 by groups of 32 elements as the kernel starts, so that groups are
 multiplied as integers; one multiply-add for each group and output gives float sums:
 
-    out[s, j] = sum over g of a[s, g] (scale[j, g] dot[s, j, g] - least[j, g] sum[s, g])
+    out[s, j] = sum over g of a[s, g] (scale[j, g] dot[s, j, g] - minimum[j, g] sum[s, g])
 
 where `dot` multiplies the integers of data and weights, `sum` adds those of the data, whose scale
 is a.  Where halves of a group have scales of their own (`parts` 2), there are such terms for each.
@@ -54,7 +54,7 @@ class PackedBlockAttrs(Attrs):
 
 
 PACKED = register_op(
-    "nn.contrib_block_dense", "data", "weight", "scale", "least", attrs=PackedBlockAttrs,
+    "nn.contrib_block_dense", "data", "weight", "scale", "minimum", attrs=PackedBlockAttrs,
     pattern=OpPattern.OPAQUE,
     doc="data (S, K) @ weight.T of block-quantised weights (tiles, groups, vectors, bytes).",
 )  # fmt: skip
@@ -66,7 +66,7 @@ def _type(
     data: TensorType,
     weight: TensorType,
     scale: TensorType,
-    least: TensorType,
+    minimum: TensorType,
 ) -> Type:
     need_rank("data", data, 2)
     need_dtype("data", data, "float32", "the sums")
@@ -79,7 +79,7 @@ def _type(
     if data.shape[1] != groups * GROUP:
         raise BadArgument("data", f"is {data}: its last axis must be {groups * GROUP}")
     lanes = width // (4 * attrs.bits)
-    for name, given, there in (("scale", scale, True), ("least", least, attrs.minima)):
+    for name, given, there in (("scale", scale, True), ("minimum", minimum, attrs.minima)):
         wanted = (tiles, groups * attrs.parts, vectors * lanes)
         if there and tuple(given.shape) != wanted:
             raise BadArgument(name, f"is {given}: its shape must be {wanted}")
@@ -87,7 +87,7 @@ def _type(
 
 
 def pack(
-    values: Array, scales: Array, least: Array | None, lanes: int, vectors: int, bits: int
+    values: Array, scales: Array, minimum: Array | None, lanes: int, vectors: int, bits: int
 ) -> tuple[Array, Array, Array]:
     """Return packed weights, scales and minima; `values` (units, K) are bytes as they are stored.
 
@@ -118,7 +118,7 @@ def pack(
         return short if np.array_equal(short.astype(np.float32), made) else made
 
     none = np.zeros((1, 1, 1), np.float16)
-    return packed, by_tile(scales), none if least is None else by_tile(least)
+    return packed, by_tile(scales), none if minimum is None else by_tile(minimum)
 
 
 def planes_of(bits: int) -> list[tuple[int, int, int]]:
@@ -138,7 +138,7 @@ def quantised_rows(data: Array) -> tuple[Array, Array]:
 
 @PACKED.reference
 def _reference(
-    attrs: PackedBlockAttrs, data: Array, weight: Array, scale: Array, least: Array
+    attrs: PackedBlockAttrs, data: Array, weight: Array, scale: Array, minimum: Array
 ) -> Any:
     tiles, groups, vectors, width = weight.shape
     lanes = width // (4 * attrs.bits)
@@ -161,7 +161,7 @@ def _reference(
         q = q.reshape(len(q), -1, share)
         weights = (q - attrs.offset) * by_output(scale)[..., None]
         if attrs.minima:
-            weights = weights - by_output(least)[..., None]
+            weights = weights - by_output(minimum)[..., None]
         return (data.astype(np.float64) @ weights.reshape(len(q), -1).T).astype(np.float32)
     integers, scales = quantised_rows(data)
     wide = integers.astype(np.int64).reshape(len(data), -1, share)
@@ -169,14 +169,14 @@ def _reference(
     products = np.einsum("sgk,jgk->sjg", wide, q - attrs.offset).astype(np.float64)
     made = products * by_output(scale)
     if attrs.minima:
-        made = made - wide.sum(-1)[:, None] * by_output(least)
+        made = made - wide.sum(-1)[:, None] * by_output(minimum)
     return (made * scales[:, None]).sum(-1).astype(np.float32)
 
 
 @PACKED.compute
 def _compute(attrs: PackedBlockAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
     """Largest elements, integers, products of groups, their sums: for targets without vectors."""
-    data, weight, scale, least = inputs
+    data, weight, scale, minimum = inputs
     rows = data.shape[0]
     _, groups, vectors, width = (size_of(d) for d in weight.shape)
     lanes, m = width // (4 * attrs.bits), te()
@@ -211,11 +211,11 @@ def _compute(attrs: PackedBlockAttrs, inputs: list[Any], out_types: list[TensorT
         depth = m.reduce_axis((0, groups * GROUP), name="k")
 
         def weighted(s: Any, j: Any) -> Any:
-            place = (j // tile, depth // share, j % tile)
+            position = (j // tile, depth // share, j % tile)
             whole = value(j, depth // GROUP, depth % GROUP) - attrs.offset
-            made = whole.astype("float32") * scale(*place).astype("float32")
+            made = whole.astype("float32") * scale(*position).astype("float32")
             if attrs.minima:
-                made = made - least(*place).astype("float32")
+                made = made - minimum(*position).astype("float32")
             return m.sum(data(s, depth) * made, axis=[depth])
 
         return [m.compute(out_types[0].shape, weighted, "T_block_dense")]
@@ -248,7 +248,7 @@ def _compute(attrs: PackedBlockAttrs, inputs: list[Any], out_types: list[TensorT
     def term(s: Any, j: Any) -> Any:
         made = products(s, j, g).astype("float32") * scale(j // tile, g, j % tile).astype("float32")
         if attrs.minima:
-            low = least(j // tile, g, j % tile).astype("float32")
+            low = minimum(j // tile, g, j % tile).astype("float32")
             made = made - totals(s, g).astype("float32") * low
         return m.sum(made * (top(s, g // parts) * m.const(1 / 127, "float32")), axis=[g])
 
@@ -260,7 +260,7 @@ def contrib_block_dense(
     data: ExprLike,
     weight: ExprLike,
     scale: ExprLike,
-    least: ExprLike,
+    minimum: ExprLike,
     bits: int = 8,
     offset: int = 0,
     minima: bool = False,
@@ -270,7 +270,7 @@ def contrib_block_dense(
 ) -> Call:
     """A product with packed block-quantised weights; see `pack`."""
     attrs = PackedBlockAttrs(bits, offset, minima, parts, signed, exact)
-    return PACKED(data, weight, scale, least, attrs=attrs)
+    return PACKED(data, weight, scale, minimum, attrs=attrs)
 
 
 @PACKED.flops
@@ -283,23 +283,23 @@ def packed_parts(
 ) -> tuple[dict[str, Any], tuple[Array, Array, Array]]:
     """Return attributes and arrays of a weight (units, bytes), its bytes `unsigned` or signed."""
     kind = format_of(name)
-    values, scales, least = parts_of(name, data)
+    values, scales, minimum = parts_of(name, data)
     offset, middle = kind.offset, 1 << kind.bits - 1
-    if least.any() and np.array_equal(least, scales * np.float32(middle)):
-        offset, least = middle, np.zeros_like(least)  # a zero point in the middle
+    if minimum.any() and np.array_equal(minimum, scales * np.float32(middle)):
+        offset, minimum = middle, np.zeros_like(minimum)  # a zero point in the middle
     if kind.bits == 8 and unsigned and values.dtype == np.int8:
         values, offset = (values.astype(np.int16) + 128).astype(np.uint8), 128
     elif kind.bits == 8 and not unsigned and values.dtype == np.uint8:
         if offset != middle:
-            least = least - scales * np.float32(middle)
+            minimum = minimum - scales * np.float32(middle)
         values, offset = (values.astype(np.int16) - 128).astype(np.int8), 0
     parts = GROUP // kind.share
-    if parts == 2 and all(np.array_equal(a[:, ::2], a[:, 1::2]) for a in (scales, least)):
-        parts, scales, least = 1, scales[:, ::2], least[:, ::2]
-    minima = bool(least.any())
+    if parts == 2 and all(np.array_equal(a[:, ::2], a[:, 1::2]) for a in (scales, minimum)):
+        parts, scales, minimum = 1, scales[:, ::2], minimum[:, ::2]
+    minima = bool(minimum.any())
     how = {"bits": kind.bits, "offset": offset, "minima": minima, "parts": parts,
            "signed": values.dtype == np.int8}  # fmt: skip
-    return how, pack(values, scales, least if minima else None, lanes, vectors, kind.bits)
+    return how, pack(values, scales, minimum if minima else None, lanes, vectors, kind.bits)
 
 
 def _cases() -> None:

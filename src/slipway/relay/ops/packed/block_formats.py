@@ -103,8 +103,8 @@ def _factors(blocks: Array) -> tuple[Array, Array]:
     packed = blocks[..., 4:16]
     low, mid, high = packed[..., :4], packed[..., 4:8], packed[..., 8:]
     scales = np.concatenate([low & 63, (high & 15) | (low >> 6 << 4)], -1)
-    least = np.concatenate([mid & 63, (high >> 4) | (mid >> 6 << 4)], -1)
-    return d * scales, m * least
+    minimum = np.concatenate([mid & 63, (high >> 4) | (mid >> 6 << 4)], -1)
+    return d * scales, m * minimum
 
 
 def _by_64(data: Array) -> Array:
@@ -194,16 +194,16 @@ def parts_of(name: str, data: Array) -> tuple[Array, Array, Array]:
     """Return the integers (rows, columns), scales and minima (rows, columns / share) of rows."""
     kind = format_of(name)
     rows = data.shape[0]
-    values, scales, least = kind.parts(data.reshape(rows, -1, kind.bytes))
-    return values.reshape(rows, -1), scales.reshape(rows, -1), least.reshape(rows, -1)
+    values, scales, minimum = kind.parts(data.reshape(rows, -1, kind.bytes))
+    return values.reshape(rows, -1), scales.reshape(rows, -1), minimum.reshape(rows, -1)
 
 
 def decode(name: str, data: Array, dtype: Any = np.float32) -> Array:
     """Return the numbers (rows, columns) that rows of blocks stand for."""
-    values, scales, least = parts_of(name, data)
+    values, scales, minimum = parts_of(name, data)
     kind = format_of(name)
     whole = values.reshape(len(values), -1, kind.share).astype(dtype) - dtype(kind.offset)
-    made: Array = whole * scales[..., None].astype(dtype) - least[..., None].astype(dtype)
+    made: Array = whole * scales[..., None].astype(dtype) - minimum[..., None].astype(dtype)
     return made.reshape(values.shape)
 
 
@@ -223,10 +223,10 @@ def encode(name: str, values: Array) -> Array:
     return blocks.reshape(rows, -1)
 
 
-def blocks_of(values: Array, scales: Array, least: Array, bits: int) -> Array:
+def blocks_of(values: Array, scales: Array, minimum: Array, bits: int) -> Array:
     """Return rows of u4 or u8: integers (rows, columns), scales and minima (rows, columns / 16)."""
     rows, columns = values.shape
-    heads = [a.astype("<f4").reshape(rows, -1, 2) for a in (scales, least)]
+    heads = [a.astype("<f4").reshape(rows, -1, 2) for a in (scales, minimum)]
     head = np.asarray(np.concatenate(heads, -1), order="C").view(np.uint8)
     whole: Array = values.astype(np.uint8).reshape(rows, columns // 32, 32)
     if bits == 4:

@@ -75,8 +75,8 @@ def conv_type(attrs: BlockedConvAttrs, data: TensorType, kernel: TensorType) -> 
     """Channels of data and kernel must agree block by block."""
     _check_ranks(attrs, data, kernel)
     chunks, block, wide = kernel.shape[1], kernel.shape[-2], data.shape[-1]
-    blocks, rest = divmod(chunks * attrs.groups * block, wide)
-    if wide % block or blocks + (rest > 0) != data.shape[1] or kernel.shape[0] % attrs.groups:
+    blocks, remainder = divmod(chunks * attrs.groups * block, wide)
+    if wide % block or blocks + (remainder > 0) != data.shape[1] or kernel.shape[0] % attrs.groups:
         raise BadArgument(
             "kernel",
             f"of shape {kernel.shape} has {chunks} blocks of {block} input channels in each of "

@@ -30,10 +30,10 @@ def stored_rows(values: Array, scales: Array, zeros: Array, size: int) -> tuple[
     else:
         return None
     whole, more = -(-columns // SHARE) * SHARE, -columns % GROUP
-    places = np.arange(0, whole, SHARE) // size
-    scales, zeros = (np.take(a.astype(np.float32), places, 1) for a in (scales, zeros))
-    least = scales * (zeros + np.float32(shift))
+    positions = np.arange(0, whole, SHARE) // size
+    scales, zeros = (np.take(a.astype(np.float32), positions, 1) for a in (scales, zeros))
+    minimum = scales * (zeros + np.float32(shift))
     padded = np.pad(values + shift, ((0, 0), (0, more)))
-    missing = padded.shape[1] // SHARE - len(places)
-    scales, least = (np.pad(a, ((0, 0), (0, missing))) for a in (scales, least))
-    return blocks_of(padded, scales, least, bits), f"u{bits}"
+    missing = padded.shape[1] // SHARE - len(positions)
+    scales, minimum = (np.pad(a, ((0, 0), (0, missing))) for a in (scales, minimum))
+    return blocks_of(padded, scales, minimum, bits), f"u{bits}"

@@ -80,8 +80,8 @@ def _interleave_reference(attrs: InterleaveAttrs, data: Sequence[Any]) -> Any:
     return made
 
 
-def _every(rest: int, stride: int) -> slice:
-    return slice(rest, None, stride)
+def _every(phase: int, stride: int) -> slice:
+    return slice(phase, None, stride)
 
 
 @INTERLEAVE.compute
@@ -101,12 +101,12 @@ def _interleave_compute(
                 return zero
             part = inputs[source]
             value = part(*i[:2], *at, *i[2 + count :])
-            for place, extent, size, stride in zip(
+            for position, extent, size, stride in zip(
                 at, part.shape[2:], attrs.size, attrs.strides, strict=False
             ):
                 given = size_of(extent)
                 if is_open(given) or is_open(size) or given * stride < size:
-                    value = m.if_then_else(place < extent, value, zero)
+                    value = m.if_then_else(position < extent, value, zero)
             return value
 
         def among(axis: int, first: int) -> Any:
@@ -118,9 +118,9 @@ def _interleave_compute(
             if len(set(attrs.sources[first : first + stride * step])) == 1:
                 return among(count, first)
             chosen = among(axis + 1, first + (stride - 1) * step)
-            for rest in range(stride - 2, -1, -1):
-                own = among(axis + 1, first + rest * step)
-                chosen = m.if_then_else(m.floormod(q, stride) == rest, own, chosen)
+            for phase in range(stride - 2, -1, -1):
+                own = among(axis + 1, first + phase * step)
+                chosen = m.if_then_else(m.floormod(q, stride) == phase, own, chosen)
             return chosen
 
         return among(0, 0)

@@ -115,7 +115,7 @@ def winograd_stages(
     def first(
         n: PrimExpr, part: PrimExpr, q: PrimExpr, x: PrimExpr, b: PrimExpr, c: PrimExpr
     ) -> Any:
-        row, column = blocks_of.place(q, columns)
+        row, column = blocks_of.position(q, columns)
         y, left_edge = part * step + row * m, column * m
         lines = [source(n, y + a, left_edge + b, c).astype("int16") for a in range(side)]
         return row_of(x, FILTERING.input_rows(lines))
@@ -159,12 +159,15 @@ def winograd_stages(
         values = [products(n, part, o, i, j, tile, lane) for i in range(side)]
         return row_of(te().floormod(inside, m), FILTERING.output_rows(values))
 
-    rest = te().compute(
-        (batch, parts * step, columns, side, outputs), back, name="rest", tag="winograd_rest"
+    output_half = te().compute(
+        (batch, parts * step, columns, side, outputs),
+        back,
+        name="output_half",
+        tag="winograd_output_half",
     )
 
     def result(n: PrimExpr, y: PrimExpr, x: PrimExpr, c: PrimExpr) -> Any:
-        values = [rest(n, y, te().floordiv(x, m), j, c) for j in range(side)]
+        values = [output_half(n, y, te().floordiv(x, m), j, c) for j in range(side)]
         return row_of(te().floormod(x, m), FILTERING.output_rows(values)) >> SCALE_BITS
 
     return te().compute(out.shape, result, name="conv2d_winograd", tag="winograd_output")

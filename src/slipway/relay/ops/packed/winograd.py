@@ -204,7 +204,7 @@ class TileBlocks:
         """Return how many tiles a block has, `columns` in a row, with its padding."""
         return (self.rows * columns + self.multiple - 1) // self.multiple * self.multiple
 
-    def place(self, q: Any, columns: int) -> tuple[Any, Any]:
+    def position(self, q: Any, columns: int) -> tuple[Any, Any]:
         """Return the row and the column of a tile; of one of the padding those of another."""
         tiles = self.rows * columns
         tile = q if self.tiles(columns) == tiles else te().min(q, value_of(tiles - 1))
@@ -240,7 +240,7 @@ def winograd_stages(
     def first(
         n: PrimExpr, part: PrimExpr, c: PrimExpr, q: PrimExpr, x: PrimExpr, b: PrimExpr, i: PrimExpr
     ) -> Any:
-        row, column = blocks_of.place(q, columns)
+        row, column = blocks_of.position(q, columns)
         y, left_edge = part * step + row * m, column * m
         return row_of(
             x, filtering.input_rows([source(n, c, y + a, left_edge + b, i) for a in range(side)])
@@ -277,15 +277,17 @@ def winograd_stages(
         values = [products(n, part, o, i, j, tile, ob) for i in range(side)]
         return row_of(te().floormod(inside, m), filtering.output_rows(values))
 
-    rest = te().compute(
-        (batch, blocks, parts * step, columns, side, lanes), back, name="rest",
-        tag="winograd_rest",
+    output_half = te().compute(
+        (batch, blocks, parts * step, columns, side, lanes), back, name="output_half",
+        tag="winograd_output_half",
     )  # fmt: skip
     return te().compute(
         out.shape,
         lambda n, o, y, x, ob: row_of(
             te().floormod(x, m),
-            filtering.output_rows([rest(n, o, y, te().floordiv(x, m), j, ob) for j in range(side)]),
+            filtering.output_rows(
+                [output_half(n, o, y, te().floordiv(x, m), j, ob) for j in range(side)]
+            ),
         ),
         name="conv2d_winograd_NCHWc",
         tag="winograd_output",

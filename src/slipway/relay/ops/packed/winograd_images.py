@@ -243,18 +243,22 @@ def image_compute(attrs: ImageAttrs, inputs: list[Any], out_types: list[TensorTy
     first = attrs.out_layout == "NCHW"
     _, *matrix = (int(k) for k in products.shape)
 
-    def rest_of(i: PrimExpr, j: PrimExpr, row: PrimExpr, y: PrimExpr) -> Any:
+    def half_of(i: PrimExpr, j: PrimExpr, row: PrimExpr, y: PrimExpr) -> Any:
         values = [products(x * side + y, i, j) for x in range(side)]
         return row_of(row, filtering.output_rows(values))
 
-    rest = te().compute((*matrix, m, side), rest_of, name="rest", tag="winograd_rest")
+    output_half = te().compute(
+        (*matrix, m, side), half_of, name="output_half", tag="winograd_output_half"
+    )
 
-    def element(*place: PrimExpr) -> Any:
-        n, o, y, x = place if first else (place[0], place[3], *place[1:3])
+    def element(*position: PrimExpr) -> Any:
+        n, o, y, x = position if first else (position[0], position[3], *position[1:3])
         tile = (n * rows + te().floordiv(y, m)) * columns + te().floordiv(x, m)
         i, j = (o, tile) if first else (tile, o)
         row, column = te().floormod(y, m), te().floormod(x, m)
-        return row_of(column, filtering.output_rows([rest(i, j, row, k) for k in range(side)]))
+        return row_of(
+            column, filtering.output_rows([output_half(i, j, row, k) for k in range(side)])
+        )
 
     return [te().compute(out_types[0].shape, element, name="image", tag="winograd_image")]
 

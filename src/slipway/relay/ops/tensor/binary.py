@@ -113,11 +113,11 @@ def _floor_divide(te_: Any, a: Any, b: Any) -> Any:
 def _floor_mod(te_: Any, a: Any, b: Any) -> Any:
     if not dtypes.is_float(a.dtype):
         return te_.floormod(a, b)
-    rest, zero = te_.fmod(a, b), te_.const(0, a.dtype)
+    remainder, zero = te_.fmod(a, b), te_.const(0, a.dtype)
     # The remainder has the divisor's sign; going through fmod keeps it right beside infinities.
-    crossed = te_.any(te_.all(rest < zero, b > zero), te_.all(rest > zero, b < zero))
-    rest_or_zero = te_.select(ops.equal(rest, zero), te_.copysign(zero, b), rest)
-    return te_.select(crossed, rest + b, rest_or_zero)
+    crossed = te_.any(te_.all(remainder < zero, b > zero), te_.all(remainder > zero, b < zero))
+    remainder_or_zero = te_.select(ops.equal(remainder, zero), te_.copysign(zero, b), remainder)
+    return te_.select(crossed, remainder + b, remainder_or_zero)
 
 
 def _trunc_mod(te_: Any, a: Any, b: Any) -> Any:

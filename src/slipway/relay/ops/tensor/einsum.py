@@ -53,12 +53,12 @@ def _without_repeats(value: Expr, labels: str) -> _Term:
             first = labels.index(label)
             second = labels.index(label, first + 1)
             shape = value.tensor_type.shape
-            places = [
+            positions = [
                 call("reshape", call("arange", 0, shape[first], 1, "int32"),
                      [-1 if axis == at else 1 for axis in range(len(shape))])
                 for at in (first, second)
             ]  # fmt: skip
-            unit = call("cast", call("equal", *places), value.tensor_type.dtype)
+            unit = call("cast", call("equal", *positions), value.tensor_type.dtype)
             value = call("sum", call("multiply", value, unit), (second,))
             labels = labels[:second] + labels[second + 1 :]
     return _Term(value, labels)

@@ -389,14 +389,14 @@ def gather_nd(
 
     `index_rank` is that axis' extent, which the tensor says too.
     """
-    places = as_expr(indices)
-    if index_rank is not None and places.type is not None:
-        shape = places.tensor_type.shape
+    positions = as_expr(indices)
+    if index_rank is not None and positions.type is not None:
+        shape = positions.tensor_type.shape
         if shape and int(index_rank) != shape[0]:
             raise BadArgument(
                 "index_rank", f"is {index_rank}, but the first axis of indices has {shape[0]}"
             )
-    return GATHER_ND(data, places, attrs=GatherNdAttrs(int(batch_dims)))
+    return GATHER_ND(data, positions, attrs=GatherNdAttrs(int(batch_dims)))
 
 
 GATHER_ND.sample_case((3, 4, 2), (2, 5), dtypes=("float32", "int64"), low=0, high=2)
@@ -454,8 +454,8 @@ def _one_hot_compute(
 
 
 def _one_hot_any(indices: TensorType, axis: int | None, dtype: str | None) -> Type:
-    place = normal_axis(-1 if axis is None else axis, indices.rank + 1)
-    shape = (*indices.shape[:place], ANY, *indices.shape[place:])
+    position = normal_axis(-1 if axis is None else axis, indices.rank + 1)
+    shape = (*indices.shape[:position], ANY, *indices.shape[position:])
     return TensorType(shape, dtype or "float32")
 
 

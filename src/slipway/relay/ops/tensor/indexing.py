@@ -39,9 +39,9 @@ def meshgrid(data: Sequence[Any], indexing: str = "ij") -> TupleWrapper:
     shape = [vectors[i][1] for i in order]
     grids = []
     for number, (x, extent) in enumerate(vectors):
-        place = [1] * len(shape)
-        place[order.index(number)] = extent
-        grids.append(call("broadcast_to", call("reshape", x, place), shape))
+        position = [1] * len(shape)
+        position[order.index(number)] = extent
+        grids.append(call("broadcast_to", call("reshape", x, position), shape))
     return TupleWrapper(Tuple(tuple(grids)), len(grids))
 
 
@@ -88,8 +88,8 @@ def sliding_window(data: ExprLike, axis: int, window_shape: Extents, strides: Ex
         starts = np.arange((extent - size) // step + 1) * step
         x = take(x, starts[:, None] + np.arange(size), first + 2 * i)
     count = len(window)
-    places = [*range(first), *(first + 2 * i for i in range(count))]
-    return call("transpose", x, [*places, *(first + 2 * i + 1 for i in range(count))])
+    positions = [*range(first), *(first + 2 * i for i in range(count))]
+    return call("transpose", x, [*positions, *(first + 2 * i + 1 for i in range(count))])
 
 
 def sequence_mask(
@@ -127,8 +127,8 @@ def reverse_sequence(
     count = call("minimum", call("cast", lengths, "int32"), scalar(own.shape[along], "int32"))
     count = call("reshape", count, batch)
     mirrored = call("subtract", call("subtract", count, scalar(1, "int32")), step)
-    places = call("where", call("less", step, count), mirrored, step)
-    return call("gather", x, along, call("broadcast_to", places, own.shape))
+    positions = call("where", call("less", step, count), mirrored, step)
+    return call("gather", x, along, call("broadcast_to", positions, own.shape))
 
 
 def strided_set(
@@ -144,10 +144,10 @@ def strided_set(
     sizes, sources = [], []
     for axis, extent in enumerate(own.shape):
         part = slice(first[axis], last[axis], steps[axis]) if axis < len(first) else slice(None)
-        places = np.arange(extent)[part]
-        sizes.append(len(places))
+        positions = np.arange(extent)[part]
+        sizes.append(len(positions))
         source = np.full(extent, -1)
-        source[places] = np.arange(len(places))
+        source[positions] = np.arange(len(positions))
         view = [1] * own.rank
         view[axis] = extent
         inside = inside & (source >= 0).reshape(view)
@@ -207,7 +207,7 @@ def sparse_to_dense(
     default_value: ExprLike = 0,
 ) -> Any:
     """Return a tensor that holds `sparse_values` at `sparse_indices`, else `default_value`."""
-    (places, kind), (values, own) = typed(sparse_indices), typed(sparse_values)
+    (positions, kind), (values, own) = typed(sparse_indices), typed(sparse_values)
     need_integral("sparse_indices", kind)
     need_rank("sparse_indices", kind, 0, 1, 2)
     shape = known_ints("output_shape", output_shape)
@@ -215,7 +215,7 @@ def sparse_to_dense(
     depth = kind.shape[1] if kind.rank == 2 else 1
     if depth != len(shape):
         raise BadArgument("sparse_indices", f"is {kind}, but the result has {len(shape)} axes")
-    rows = call("transpose", call("reshape", places, (count, depth)), (1, 0))
+    rows = call("transpose", call("reshape", positions, (count, depth)), (1, 0))
     filled = call("full", call("cast", as_expr(default_value), own.dtype), shape)
     return call("scatter_nd", filled, rows, call("broadcast_to", values, (count,)))
 
@@ -232,9 +232,9 @@ def trilu(data: ExprLike, k: ExprLike, upper: bool = True) -> Any:
         diagonal = call("subtract", across, down)
     else:
         diagonal = const(np.arange(columns)[None, :] - np.arange(rows)[:, None], "int64")
-    border = call("reshape", call("cast", as_expr(k), "int64"), ())
+    number = call("reshape", call("cast", as_expr(k), "int64"), ())
     name = "greater_equal" if upper else "less_equal"
-    return call("where", call(name, diagonal, border), x, scalar(0, own.dtype))
+    return call("where", call(name, diagonal, number), x, scalar(0, own.dtype))
 
 
 def matrix_set_diag(
@@ -261,11 +261,11 @@ def matrix_set_diag(
     r, c = np.indices((rows, columns))
     number = c - r
     inside = (number >= low) & (number <= high)
-    place = np.minimum(r, c)
+    position = np.minimum(r, c)
     for d, length in lengths.items():
         if sides[0 if d >= 0 else 1] == "RIGHT":
-            place = place + np.where(number == d, longest - length, 0)
-    flat = np.where(inside, (high - number) * longest + place, 0)
+            position = position + np.where(number == d, longest - length, 0)
+    flat = np.where(inside, (high - number) * longest + position, 0)
     new = call("reshape", new, (*own.shape[:-2], -1))
     return where(inside, take(new, flat, own.rank - 2), x)
 

@@ -61,8 +61,8 @@ def _product(te_: Any, square: Any, count: Any, found: Any, step: int) -> Any:
     if step + 1 == _steps(dtype):
         return taken
     following, sofar = E.Var("square", dtype), E.Var("found", dtype)
-    rest = _product(te_, following, count, sofar, step + 1)
-    return E.Let(following, square * square, E.Let(sofar, taken, rest))
+    later = _product(te_, following, count, sofar, step + 1)
+    return E.Let(following, square * square, E.Let(sofar, taken, later))
 
 
 def numpy_integer_power(base: Array, exponent: Array) -> Any:

@@ -271,7 +271,7 @@ def _arg_reducer(name: str, largest: bool) -> OpDefinition:
             return [te().compute((), lambda: zero, name=f"{name}_red", tag="elemwise")]
         axes = _arg_axes(attrs, len(shape))
         if axes[-1] == len(shape) - 1:
-            return _place_in_rows(attrs, x, out, axes, largest)
+            return _position_in_rows(attrs, x, out, axes, largest)
         taps = [te().reduce_axis((0, shape[a]), name=f"k{a}") for a in axes]
 
         def combine(lhs: Sequence[PrimExpr], rhs: Sequence[PrimExpr]) -> Any:
@@ -326,7 +326,7 @@ def _arg_reducer(name: str, largest: bool) -> OpDefinition:
     return definition
 
 
-def _place_in_rows(
+def _position_in_rows(
     attrs: ArgReduceAttrs, x: Any, out: TensorType, axes: Sequence[int], largest: bool
 ) -> list[Any]:
     """Find along memory: the extreme first, then the first (or last) place that has it.
@@ -350,7 +350,7 @@ def _place_in_rows(
     for a, tap in zip(axes, j, strict=True):
         position = tap if len(axes) == 1 else position * value_of(shape[a]) + tap
 
-    def place(*i: Any) -> Any:
+    def reached(*i: Any) -> Any:
         found = ops.equal(read(i, j), extreme(*i))
         if dtypes.is_float(x.dtype):  # the extreme is a NaN where there is one
             found = te().any(found, te().isnan(read(i, j)))
@@ -358,11 +358,11 @@ def _place_in_rows(
             return te().max(te().select(found, position, -1), axis=j)
         return te().min(te().select(found, position, count), axis=j)
 
-    places = te().compute(out.shape, place, name="place", tag="comm_reduce_idx")
+    positions = te().compute(out.shape, reached, name="position", tag="comm_reduce_idx")
 
     return [
         te().compute(
-            out.shape, lambda *i: places(*i).astype(out.dtype), name="arg_reduce", tag="elemwise"
+            out.shape, lambda *i: positions(*i).astype(out.dtype), name="arg_reduce", tag="elemwise"
         )
     ]
 

@@ -41,15 +41,15 @@ def _check_reduction(reduction: str) -> None:
         raise BadArgument("reduction", f"is {reduction!r}; use one of {', '.join(REDUCTIONS)}")
 
 
-def _combine(reduction: str, target: Any, place: Any, updates: Any) -> None:
+def _combine(reduction: str, target: Any, position: Any, updates: Any) -> None:
     """Apply updates to a NumPy array in place, in order."""
     if reduction == "update":
-        target[place] = updates
+        target[position] = updates
     else:
         function: Any = {
             "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum,
         }[reduction]  # fmt: skip
-        function.at(target, place, updates)
+        function.at(target, position, updates)
 
 
 def _merged(reduction: str, hit: PrimExpr, update: PrimExpr, taps: list[Any]) -> Any:
@@ -99,10 +99,10 @@ def _elements_type(
 @SCATTER_ELEMENTS.reference
 def _elements_reference(attrs: ScatterAttrs, data: Any, indices: Any, updates: Any) -> Any:
     axis = attrs.axis % data.ndim
-    place = [np.broadcast_to(i, indices.shape) for i in np.indices(indices.shape, sparse=True)]
-    place[axis] = np.where(indices < 0, indices + data.shape[axis], indices)
+    position = [np.broadcast_to(i, indices.shape) for i in np.indices(indices.shape, sparse=True)]
+    position[axis] = np.where(indices < 0, indices + data.shape[axis], indices)
     out = data.copy()
-    _combine(attrs.reduction, out, tuple(place), updates)
+    _combine(attrs.reduction, out, tuple(position), updates)
     return out
 
 
@@ -118,11 +118,11 @@ def _elements_compute(
 
     def clipped(i: Sequence[Any]) -> list[Any]:
         """The update's indices: the other axes of the updates may be shorter than the data's."""
-        place = [
+        position = [
             te().min(j, r - 1) if r < d else j for j, r, d in zip(i, reach, out.shape, strict=True)
         ]
-        place[axis] = k
-        return place
+        position[axis] = k
+        return position
 
     def hits(i: Sequence[Any]) -> Any:
         found = indices(*clipped(i)).astype("int32")
@@ -221,9 +221,9 @@ def _nd_type(
 def _nd_reference(attrs: ScatterAttrs, data: Array, indices: Array, updates: Array) -> Any:
     extents = np.array(data.shape[: len(indices)]).reshape((-1,) + (1,) * (indices.ndim - 1))
     out = data.copy()
-    place = np.where(indices < 0, indices + extents, indices)
-    there = ((place >= 0) & (place < extents)).all(0)  # what lies outside is left out
-    _combine(attrs.reduction, out, tuple(p[there] for p in place), updates[there])
+    position = np.where(indices < 0, indices + extents, indices)
+    there = ((position >= 0) & (position < extents)).all(0)  # what lies outside is left out
+    _combine(attrs.reduction, out, tuple(p[there] for p in position), updates[there])
     return out
 
 

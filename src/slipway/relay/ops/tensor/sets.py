@@ -23,7 +23,7 @@ def argwhere(condition: ExprLike) -> Any:
     x = as_expr(condition)
     zero = call("cast", const(0), x.tensor_type.dtype)
     count = call("sum", call("cast", call("not_equal", x, zero), "int32"))
-    return places_of(x, count)
+    return positions_of(x, count)
 
 
 @sizes_may_be_tensors(
@@ -32,7 +32,7 @@ def argwhere(condition: ExprLike) -> Any:
     result=lambda condition: TensorType((ANY, condition.rank), "int32"),
     needs_shapes=True,
 )
-def places_of(condition: ExprLike, count: int) -> Any:
+def positions_of(condition: ExprLike, count: int) -> Any:
     """Return the first `count` positions of elements that are not zero."""
     x, own = typed(condition)
     flat = call("reshape", x, (own.size,))
@@ -77,10 +77,10 @@ def unique(data: ExprLike, is_sorted: bool = True, return_counts: bool = False) 
     inverse = call("scatter_elements", nothing, order, group, 0)
     first = call("scatter_elements", nothing, group, order, 0, "min")
     if not is_sorted:  # the empty places have `size` as the first position, and stay behind
-        by_place = call("topk", first, size, 0, "indices", True)
-        new_place = call("scatter_elements", nothing, by_place, every, 0)
-        first = call("take", first, by_place, 0, mode="fast")
-        inverse = call("take", new_place, inverse, 0, mode="fast")
+        by_position = call("topk", first, size, 0, "indices", True)
+        new_position = call("scatter_elements", nothing, by_position, every, 0)
+        first = call("take", first, by_position, 0, mode="fast")
+        inverse = call("take", new_position, inverse, 0, mode="fast")
     found = call("take", x, first, 0, mode="clip")
     results = [found, first, inverse, number]
     if return_counts:

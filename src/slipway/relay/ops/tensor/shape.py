@@ -113,13 +113,13 @@ def _reshaped(shape: Sequence[int], newshape: Sequence[int], allowzero: bool) ->
     size = prod(shape)
     if free >= 0:
         given, wanted = without_common(shape, out)
-        rest = prod(wanted)
-        if rest == 0 or prod(given) % rest:
+        known = prod(wanted)
+        if known == 0 or prod(given) % known:
             raise BadArgument(
                 "newshape",
                 f"{tuple(newshape)} does not divide the {size} elements of {tuple(shape)}",
             )
-        out[free] = prod(given) // rest
+        out[free] = prod(given) // known
     if prod(out) != size:
         raise BadArgument(
             "newshape",

@@ -85,15 +85,15 @@ class _Heap:
         self.hole = ib.allocate("int32", (1,), "hole", scope="local")
         self.child = ib.allocate("int32", (1,), "child", scope="local")
 
-    def value(self, place: Any) -> Any:
-        return self.values[self.at(place)]
+    def value(self, position: Any) -> Any:
+        return self.values[self.at(position)]
 
-    def position(self, place: Any) -> Any:
-        return self.positions[self.at(place)]
+    def position(self, index: Any) -> Any:
+        return self.positions[self.at(index)]
 
-    def put(self, place: Any, value: Any, position: Any) -> None:
-        self.values[self.at(place)] = value
-        self.positions[self.at(place)] = position
+    def put(self, index: Any, value: Any, position: Any) -> None:
+        self.values[self.at(index)] = value
+        self.positions[self.at(index)] = position
 
     def before(self, value: Any, other: Any) -> Any:
         """Return whether a value comes before another in the result."""
@@ -117,10 +117,10 @@ class _Heap:
             )  # fmt: skip
             child = ib.let("child", te().select(later, right, self.child[0]))
             above = ib.let("above", self.value(child))
-            place = ib.let("place", self.position(child))
-            rises = self.comes_later(above, place, value, position)
+            index = ib.let("index", self.position(child))
+            rises = self.comes_later(above, index, value, position)
             with ib.if_scope(rises):
-                self.put(self.hole[0], above, place)
+                self.put(self.hole[0], above, index)
                 self.hole[0] = child
                 self.child[0] = 2 * child + 1
             with ib.else_scope():
@@ -144,8 +144,8 @@ def _topk_compute(attrs: TopKAttrs, inputs: list[Any], out_types: list[TensorTyp
             return ib.get()
         with nest(ib, others, shared) as row:
 
-            def at(place: Any) -> tuple[Any, ...]:
-                return (*row[:axis], place, *row[axis:])
+            def at(index: Any) -> tuple[Any, ...]:
+                return (*row[:axis], index, *row[axis:])
 
             heap = _Heap(ib, attrs.is_ascend, values, positions, at)
             with ib.for_range(0, count, "i") as i:
@@ -175,9 +175,9 @@ def _topk_compute(attrs: TopKAttrs, inputs: list[Any], out_types: list[TensorTyp
 
 def _topk_any(data: TensorType, axis: int | None, ret_type: str | None, dtype: str | None) -> Type:
     axis = -1 if axis is None else axis
-    values, places = unknown_along(data, [axis]), unknown_along(data, [axis], dtype or "int32")
-    found = {"values": values, "indices": places}
-    return found.get(ret_type or "both", TupleType((values, places)))
+    values, positions = unknown_along(data, [axis]), unknown_along(data, [axis], dtype or "int32")
+    found = {"values": values, "indices": positions}
+    return found.get(ret_type or "both", TupleType((values, positions)))
 
 
 @TOPK.make

@@ -30,13 +30,13 @@ def span(begin: int, end: int, step: int, extent: int) -> Span:
     last = ops.sub(size, 1) if step < 0 else size
     lowest = -1 if step < 0 else 0
 
-    def inside(place: int) -> PrimExpr:
+    def inside(position: int) -> PrimExpr:
         """Return a place that counts from the start, and lies on the axis or just outside."""
-        if not is_open(place) and not -_BEYOND < place < _BEYOND:
-            return last if place > 0 else _expr(lowest)
-        if not is_open(place) and place < 0:
-            return _larger(an, ops.add(size, place), _expr(lowest))
-        return _smaller(an, _expr(place), last)
+        if not is_open(position) and not -_BEYOND < position < _BEYOND:
+            return last if position > 0 else _expr(lowest)
+        if not is_open(position) and position < 0:
+            return _larger(an, ops.add(size, position), _expr(lowest))
+        return _smaller(an, _expr(position), last)
 
     first, after = inside(begin), inside(end)
     reach = ops.sub(after, first) if step > 0 else ops.sub(first, after)

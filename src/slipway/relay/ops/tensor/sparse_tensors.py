@@ -11,7 +11,7 @@ from slipway.relay.op_registry import as_expr, const
 from slipway.relay.ops.build import call, typed
 from slipway.relay.ops.checks import need_integral, need_rank
 from slipway.relay.ops.dyn import length_of, needs_sizes, sizes_may_be_tensors
-from slipway.relay.ops.tensor.sets import places_of
+from slipway.relay.ops.tensor.sets import positions_of
 from slipway.relay.types import ANY, TensorType, TupleType, Type
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def _steps(shape: Expr, rank: int) -> list[Any]:
 @needs_sizes
 def sparse_reshape(sparse_indices: ExprLike, prev_shape: ExprLike, new_shape: ExprLike) -> Any:
     """Return the positions of elements in another shape, and that shape; one -1 is what remains."""
-    (places, kind), (before, old), (after, new) = map(
+    (positions, kind), (before, old), (after, new) = map(
         typed, (sparse_indices, prev_shape, new_shape)
     )
     need_integral("sparse_indices", kind)
@@ -42,7 +42,7 @@ def sparse_reshape(sparse_indices: ExprLike, prev_shape: ExprLike, new_shape: Ex
     whole = call("prod", before)
     shape = call("where", is_free, call("floor_divide", whole, call("maximum", given, one)), after)
     steps = call("concatenate", _steps(before, length_of("prev_shape", old)), 0)
-    flat = call("sum", call("multiply", call("cast", places, "int64"), steps), (1,))
+    flat = call("sum", call("multiply", call("cast", positions, "int64"), steps), (1,))
     columns = []
     for step in _steps(shape, length_of("new_shape", new)):
         columns.append(call("floor_divide", flat, call("maximum", step, one)))
@@ -73,15 +73,15 @@ def fill_empty_rows(
     default_value: ExprLike,
 ) -> Any:
     """Return what `sparse_fill_empty_rows` does, for a shape that is known."""
-    places, kind = typed(sparse_indices)
+    positions, kind = typed(sparse_indices)
     rows = int(np.ravel(np.asarray(dense_shape))[0])
-    row = call("cast", call("take", places, const(0), 1), "int32")
+    row = call("cast", call("take", positions, const(0), 1), "int32")
     zeros = call("full", const(0, "int32"), (rows,), "int32")
     ones = call("full", const(1, "int32"), (kind.shape[0],), "int32")
     counts = call("scatter_elements", zeros, row, ones, 0, "add") if kind.shape[0] else zeros
     is_empty = call("equal", counts, const(0, "int32"))
     count = call("sum", call("cast", is_empty, "int32"))
-    return filled_rows(places, sparse_values, is_empty, default_value, count)
+    return filled_rows(positions, sparse_values, is_empty, default_value, count)
 
 
 def sparse_fill_empty_rows(
@@ -118,12 +118,12 @@ def filled_rows(
     count: int,
 ) -> Any:
     """Return what `sparse_fill_empty_rows` does, for `count` rows that are empty."""
-    (places, kind), (values, own) = typed(sparse_indices), typed(sparse_values)
+    (positions, kind), (values, own) = typed(sparse_indices), typed(sparse_values)
     (empty, rows), fill = typed(is_empty), as_expr(default_value)
-    found = places_of(empty, int(count))  # (count, 1)
+    found = positions_of(empty, int(count))  # (count, 1)
     others = call("full", const(0, "int32"), (int(count), kind.shape[1] - 1))
     added = call("cast", call("concatenate", [found, others], 1), kind.dtype)
-    every = call("concatenate", [places, added], 0)
+    every = call("concatenate", [positions, added], 0)
     value = call("reshape", call("cast", fill, own.dtype), (1,))
     data = call("concatenate", [values, call("broadcast_to", value, (int(count),))], 0)
     size = kind.shape[0] + int(count)

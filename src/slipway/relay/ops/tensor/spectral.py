@@ -77,8 +77,8 @@ def stft(
         )  # fmt: skip
     batch = own.shape[0] if own.rank == 2 else 1
     frames = 1 + (length - n_fft) // hop
-    places = np.arange(frames)[:, None] * hop + np.arange(n_fft)
-    cut = call("take", call("reshape", x, (batch, length)), const(places.astype(np.int32)), 1)
+    positions = np.arange(frames)[:, None] * hop + np.arange(n_fft)
+    cut = call("take", call("reshape", x, (batch, length)), const(positions.astype(np.int32)), 1)
     if window is not None:
         given, kind = typed(window)
         if kind.rank != 1 or kind.shape[0] != width:

@@ -65,12 +65,12 @@ def _update_type(
 @UPDATE_SLICE.reference
 def _update_reference(attrs: UpdateSliceAttrs, data: Array, update: Array, begin: Array) -> Any:
     out = data.copy()
-    place = [slice(0, extent) for extent in update.shape]
+    index = [slice(0, extent) for extent in update.shape]
     for axis, position in zip(attrs.axes, begin.tolist(), strict=True):
         part, whole = update.shape[axis], data.shape[axis]
         first = min(max(position, 0), whole - part)  # all of the update is inside
-        place[axis] = slice(first, first + part)
-    out[tuple(place)] = update
+        index[axis] = slice(first, first + part)
+    out[tuple(index)] = update
     return out
 
 
@@ -86,17 +86,17 @@ def _update_compute(
         ib = builder.create()
         data, update, begin, result = (ib.buffer_ptr(b) for b in (*ins, *outs))
         if not attrs.in_place:
-            with nest(ib, whole) as place:
-                result[tuple(place)] = data[tuple(place)]
+            with nest(ib, whole) as position:
+                result[tuple(position)] = data[tuple(position)]
         first = {}
         for number, axis in enumerate(axes):
             # In int64: a position may be beyond what an int32 holds.
             end = te().max(begin[number].astype("int64"), te().const(0, "int64"))
             limit = ops.as_expr(whole[axis] - part[axis]).astype("int64")
             first[axis] = ib.let("first", te().min(end, limit).astype("int32"))
-        with nest(ib, part) as place:
-            there = [first[a] + p if a in first else p for a, p in enumerate(place)]
-            result[tuple(there)] = update[tuple(place)]
+        with nest(ib, part) as position:
+            there = [first[a] + p if a in first else p for a, p in enumerate(position)]
+            result[tuple(there)] = update[tuple(position)]
         return ib.get()
 
     made = te().extern([out.shape], inputs, statements, "T_update_slice", [out.dtype])

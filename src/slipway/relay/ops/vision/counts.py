@@ -32,8 +32,8 @@ def get_valid_counts(
     def column(index: int) -> Any:
         return call("squeeze", call("strided_slice", x, [index], [index + 1], None, [2]), [2])
 
-    least = call("cast", score_threshold, own.dtype)
-    valid = call("greater", column(score_index), least)
+    minimum = call("cast", score_threshold, own.dtype)
+    valid = call("greater", column(score_index), minimum)
     if id_index >= 0:
         known = call("greater_equal", column(id_index), scalar(0, own.dtype))
         valid = call("logical_and", valid, known)

@@ -76,19 +76,19 @@ def proposal(
         for i in range(4)
     ]
     y, x = np.indices((height, width)) * feature_stride
-    place = (
+    position = (
         np.stack([x, y, x, y])[..., None]
         + _anchors(scales, ratios, feature_stride).T[:, None, None, :]
     )  # (4, H, W, anchors)
     if iou_loss:
         corners = [
-            call("add", const(p.astype(dtype)), c) for p, c in zip(place, change, strict=True)
+            call("add", const(p.astype(dtype)), c) for p, c in zip(position, change, strict=True)
         ]
     else:
         low, high = [], []
         for axis in (0, 1):
-            size = place[axis + 2] - place[axis] + 1.0
-            center = place[axis] + 0.5 * (size - 1.0)
+            size = position[axis + 2] - position[axis] + 1.0
+            center = position[axis] + 0.5 * (size - 1.0)
             size, center = (const(v.astype(dtype)) for v in (size, center))
             middle = call("add", call("multiply", change[axis], size), center)
             extent = call("multiply", call("exp", change[axis + 2]), size)
@@ -101,11 +101,11 @@ def proposal(
         call("maximum", call("minimum", corner, limit), number(0))
         for corner, limit in zip(corners, limits, strict=True)
     ]
-    least = call("multiply", of_picture(2), number(rpn_min_size))
+    minimum = call("multiply", of_picture(2), number(rpn_min_size))
     small = None
     for axis in (0, 1):
         size = call("add", call("subtract", corners[axis + 2], corners[axis]), number(1))
-        below = call("less", size, least)
+        below = call("less", size, minimum)
         small = below if small is None else call("logical_or", small, below)
     score = call("transpose", call("strided_slice", scores, [count], [2 * count], None, [1]),
                  [0, 2, 3, 1])  # fmt: skip
@@ -118,7 +118,7 @@ def proposal(
         call("greater_equal", at[1], columns),
     )
     score = call("where", call("logical_or", outside, small), number(-1), score)
-    half = call("divide", least, number(2))
+    half = call("divide", minimum, number(2))
     corners = [
         call("where", small, call("subtract" if n < 2 else "add", corner, half), corner)
         for n, corner in enumerate(corners)

@@ -100,7 +100,7 @@ def _covers(attrs: SuppressBoxesAttrs, other: Any, row: Any) -> bool:
 def _compute(
     attrs: SuppressBoxesAttrs, inputs: list[Any], out_types: list[TensorType]
 ) -> list[Any]:
-    rows_type, places_type = out_types
+    rows_type, positions_type = out_types
     batch, total, width = rows_type.shape
     dtype = rows_type.dtype
 
@@ -178,7 +178,7 @@ def _compute(
         return ib.get()
 
     made = te().extern(
-        [rows_type.shape, places_type.shape], inputs, statements, "suppress_boxes",
+        [rows_type.shape, positions_type.shape], inputs, statements, "suppress_boxes",
         [dtype, "int32"],
     )  # fmt: skip
     return list(made)
@@ -229,8 +229,8 @@ def non_max_suppression(
     )  # fmt: skip
     if return_indices:
         there = call("greater_equal", positions, scalar(0, "int32"))
-        own_places = call("maximum", positions, scalar(0, "int32"))
-        found = call("gather", indices, 1, own_places)
+        own_positions = call("maximum", positions, scalar(0, "int32"))
+        found = call("gather", indices, 1, own_positions)
         front, count = to_front(there, total)
         found = call("gather", call("where", there, found, scalar(-1, "int32")), 1, front)
         return TupleWrapper(Tuple((found, count)), 2)

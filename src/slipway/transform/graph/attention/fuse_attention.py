@@ -136,8 +136,8 @@ def _with_choice(expr: Call, counts: dict[int, int], rows: tuple[int, ...]) -> _
         found = _scores(scores, counts, rows)
         if found is None or (found.biases and np.isfinite(low)):
             return None
-        zero, least = _constant(0.0), _constant(low)
-        chosen = (zero, least) if scores is branches[0] else (least, zero)
+        zero, minimum = _constant(0.0), _constant(low)
+        chosen = (zero, minimum) if scores is branches[0] else (minimum, zero)
         bias = call_of("where", condition, *chosen)
         found.biases.append(_with_rank(bias, expr.tensor_type.rank))
         return found

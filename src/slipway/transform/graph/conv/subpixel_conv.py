@@ -203,16 +203,16 @@ class _Axis:
     cut: int
     dilation: int
 
-    def taps(self, rest: int) -> range:
-        """The taps that wanted pixels ``m * stride + rest`` see, of a dilation prime to it."""
-        first = (rest + self.cut) * pow(self.dilation, -1, self.stride) % self.stride
+    def taps(self, phase: int) -> range:
+        """The taps that wanted pixels ``m * stride + phase`` see, of a dilation prime to it."""
+        first = (phase + self.cut) * pow(self.dilation, -1, self.stride) % self.stride
         return range(first, self.window, self.stride)
 
-    def padding(self, rest: int) -> tuple[int, int]:
+    def padding(self, phase: int) -> tuple[int, int]:
         """What the convolution with those taps, last first, needs around the data."""
-        taps = self.taps(rest)
+        taps = self.taps(phase)
         reach = max(0, len(taps) - 1) * self.dilation
-        before = reach - (rest + self.cut - taps.start * self.dilation) // self.stride
+        before = reach - (phase + self.cut - taps.start * self.dilation) // self.stride
         return before, self.positions - self.data - before + reach
 
     def thinned(self, step: int) -> _Axis:

@@ -122,14 +122,14 @@ class Affine:
 
         Sums are rounded once, halves up; the bounds of a pending clip to the nearest integer.
         """
-        least, most = dtypes.int_range(dtype)
+        low_end, most = dtypes.int_range(dtype)
         low, high = (
-            int(np.clip(np.round(bound / scale) + zero, least, most))
+            int(np.clip(np.round(bound / scale) + zero, low_end, most))
             for bound in (self.low, self.high)
         )
         same = self.dtype == dtype and self.uniform
         if same and float(self.scale) == scale and int(self.zero) == zero:
-            whole = (low, high) == (least, most)
+            whole = (low, high) == (low_end, most)
             return self.value if whole else _clip(self.value, low, high)
         total = self.centered("int64" if self.dtype == "int64" else "int32")
         factor = self.shaped(self.scale) / scale

@@ -392,10 +392,10 @@ def pad(call: Call, known: Known) -> Affine | None:
         return None
     plain = found.channels_second()
     if attrs.pad_mode == "constant":
-        place = attrs.pad_value / float(found.scale) + int(found.zero)
-        if place != round(place) or not _can_hold(found, round(place)):
+        position = attrs.pad_value / float(found.scale) + int(found.zero)
+        if position != round(position) or not _can_hold(found, round(position)):
             return None
-        attrs = attrs.replace(pad_value=float(round(place)))
+        attrs = attrs.replace(pad_value=float(round(position)))
     return replace(plain, value=Call(call.op, (plain.value,), attrs, call.span))
 
 

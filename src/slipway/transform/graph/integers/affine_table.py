@@ -38,9 +38,9 @@ def table_of(
     reals = np.clip(reals, given.low, given.high).astype(np.float32)
     values = _evaluate(root, source, region, reals)
     out = quantize.attrs.out_dtype
-    least, most = dtypes.int_range(out)
+    low_end, most = dtypes.int_range(out)
     with np.errstate(all="ignore"):
-        whole = np.clip(np.round(values / np.float32(scale)) + zero, least, most)
+        whole = np.clip(np.round(values / np.float32(scale)) + zero, low_end, most)
     table = np.nan_to_num(whole, nan=float(zero)).astype(out)
     return given, call_of("qnn.lookup", given.value, Constant(table))
 

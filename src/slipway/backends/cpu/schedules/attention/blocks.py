@@ -70,8 +70,8 @@ def value_lanes(size: int, target: Target) -> int:
     """Return the lanes that cut a value: half a vector's where only those divide it."""
     lanes = lanes_for(size, target)
     half = lanes // 2
-    least = target.core.costs.attention_lanes
-    return half if size % lanes and half >= least and size % half == 0 else lanes
+    minimum = target.core.costs.attention_lanes
+    return half if size % lanes and half >= minimum and size % half == 0 else lanes
 
 
 def _lanes_along(size: int, in_chunks: bool, target: Target) -> int:

@@ -95,7 +95,7 @@ def _attention_compute(
     grid = (x.batch, x.heads)
     exponential = exponential_of(target)
 
-    def place(c: PrimExpr, t: Any) -> Any:
+    def key_at(c: PrimExpr, t: Any) -> Any:
         """The key at place t of chunk c; places beyond the last key repeat it."""
         key = t if chunks == 1 else c * length + t
         return key if full else te.min(key, x.keys - 1)
@@ -109,7 +109,7 @@ def _attention_compute(
     h = te.reduce_axis((0, x.size), name="h")
 
     def factor(b: PrimExpr, n: PrimExpr, c: PrimExpr, t: PrimExpr, h: Any) -> Any:
-        return key(b, n, place(c, t), h)
+        return key(b, n, key_at(c, t), h)
 
     if target.has_lane_fma and x.size % GROUP == 0 and attrs.key_layout[-1] == "H":
         shape = (*grid, chunks, length, x.size)
@@ -122,7 +122,7 @@ def _attention_compute(
     )
     scores = te.compute(
         (*grid, chunks, length, x.rows),
-        lambda b, n, c, t, s: x.masked(products(b, n, c, t, s), b, n, s, place(c, t)),
+        lambda b, n, c, t, s: x.masked(products(b, n, c, t, s), b, n, s, key_at(c, t)),
         name="scores",
         tag="attention_scores",
     )
@@ -152,7 +152,7 @@ def _attention_compute(
     values = te.compute(
         (*grid, chunks, x.rows, width),
         lambda b, n, c, s, e: te.sum(
-            exponentials(b, n, c, t3, s) * value(b, n, place(c, t3), e), axis=[t3]
+            exponentials(b, n, c, t3, s) * value(b, n, key_at(c, t3), e), axis=[t3]
         ),
         name="values",
         tag="attention_values",
@@ -274,8 +274,8 @@ def _applies(attrs: AttentionAttrs, in_types: Sequence[Type], target: Target) ->
     rows = extents(query.shape, attrs.query_layout)["S"]
     value_size = extents(value.shape, attrs.value_layout)["H"]
     lanes = vector_lanes(target, query.dtype)
-    least = target.core.costs.attention_lanes
-    fills = fills_vectors(rows, value_size, lanes, least)
+    minimum = target.core.costs.attention_lanes
+    fills = fills_vectors(rows, value_size, lanes, minimum)
     return query.dtype == "float32" and query.size > 0 and fills
 
 

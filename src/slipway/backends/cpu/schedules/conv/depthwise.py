@@ -17,7 +17,7 @@ from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_
 from slipway.backends.cpu.tile import Tile, choose_tile, fma, vector_registers
 from slipway.backends.stages import inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
-from slipway.relay.dims import is_open, least, usual
+from slipway.relay.dims import is_open, lower_bound, usual
 from slipway.relay.ops.packed.blocked_conv import taps_of
 from slipway.relay.types import TensorType
 
@@ -42,7 +42,7 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
 
 def _width(problem: Problem) -> int:
     (out,) = problem.out_types
-    return min(least(out.shape[-2]), problem.target.core.costs.window_positions)
+    return min(lower_bound(out.shape[-2]), problem.target.core.costs.window_positions)
 
 
 def _default(problem: Problem) -> Tile:
@@ -76,8 +76,8 @@ def schedule_depthwise_nchwc(
     outer, inside = [n, c], []
     if rows and not is_open(size[0]):
         each = rows_per_part(size[0], usual(images * planes), target)
-        first, rest = stage.split(rows[0], factor=each, tail="shift")
-        outer, inside = [n, c, first], [rest, *rows[1:]]
+        band, row = stage.split(rows[0], factor=each, tail="shift")
+        outer, inside = [n, c, band], [row, *rows[1:]]
     elif rows:
         inside = rows
     register_tile(stage, [*outer, *inside, ow_outer], [ow_inner], cb)

@@ -40,7 +40,7 @@ from slipway.backends.stages import (
     tagged,
 )
 from slipway.backends.strategy import Problem, Space, register_strategy
-from slipway.relay.dims import least
+from slipway.relay.dims import lower_bound
 from slipway.relay.ops.packed.blocked_conv import chunk_of, input_channel, padded, read_at, taps_of
 from slipway.relay.types import TensorType
 
@@ -239,6 +239,6 @@ def schedule_padding(schedule: te.Schedule, tensor: te.Tensor, lanes: int) -> No
     *outer, w, block = stage.op.axis
     if extent_of(block) > 1:
         stage.vectorize(block)
-    elif least(extent_of(w)) >= lanes > 1:
+    elif lower_bound(extent_of(w)) >= lanes > 1:
         vector_loop(stage, w, lanes)
     stage.parallel(stage.fuse(*outer))

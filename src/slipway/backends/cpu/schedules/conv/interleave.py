@@ -1,7 +1,7 @@
 """Pixels of each remainder put in order: a copy in vectors, whose remainders are unrolled.
 
-    for h.outer, h.rest, w.outer: unrolled w.rest: vectorized lane:
-        out[h.outer * s + h.rest, w.outer * t + w.rest, lane] = parts[...][h.outer, w.outer, lane]
+    for h.outer, h.phase, w.outer: unrolled w.phase: vectorized lane:
+        out[h.outer * s + h.phase, w.outer * t + w.phase, lane] = parts[...][h.outer, w.outer, lane]
 
 No element asks which part has it, and none divides.  Lanes are the channels of a block, or without
 blocks the pixels of a row: what is stored then lies as far apart as the stride.
@@ -82,12 +82,12 @@ def schedule_interleave(
         if stride == 1:
             order.insert(0, axis)
             continue
-        step, rest = stage.split(axis, factor=stride)
+        step, phase = stage.split(axis, factor=stride)
         stage.pragma(step, "loop_partition_hint", True)
         copies *= stride
         if copies <= _MOST_UNROLLED:
-            stage.unroll(rest)
-        order[:0] = [step, rest]
+            stage.unroll(phase)
+        order[:0] = [step, phase]
     if lane is None and vectors:
         position = 0 if strides[-1] == 1 else -2
         run, lane = stage.split(order[position], factor=knobs.lanes, tail="shift")

@@ -229,9 +229,9 @@ def _schedule_partial(
     next_o = ops.select(last, first * tile.vectors, o + tile.vectors)
     next_ko = ops.select(last, ko + 1, ko)
 
-    def place(vector: int, line: Any) -> tuple[Any, ...]:
+    def next_at(vector: int, line: Any) -> tuple[Any, ...]:
         return next_o + vector, 0, 0, 0, next_ko * steps + line, 0
 
     at = PanelProgress(t, tiles, step, steps)
     for vector in range(tile.vectors):
-        prefetch_next(inner, kernel, split, at, partial_call(place, vector))
+        prefetch_next(inner, kernel, split, at, partial_call(next_at, vector))

@@ -20,7 +20,7 @@ from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_
 from slipway.backends.cpu.tile import Tile, choose_tile, fma, whole_groups
 from slipway.backends.stages import inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
-from slipway.relay.dims import is_open, least, usual
+from slipway.relay.dims import is_open, lower_bound, usual
 from slipway.relay.types import TensorType, Type
 from slipway.target import Target
 
@@ -44,7 +44,7 @@ def _default(problem: Problem) -> Tile:
 
 
 def _space(problem: Problem) -> Space:
-    width = least(problem.out_types[0].shape[-2])
+    width = lower_bound(problem.out_types[0].shape[-2])
     return {"rows": range(1, max(1, width) + 1), "vectors": (_default(problem).vectors,)}
 
 

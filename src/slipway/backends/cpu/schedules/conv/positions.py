@@ -20,7 +20,7 @@ from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_
 from slipway.backends.cpu.tile import all_rows, step_cost, vector_registers, widest_tile
 from slipway.backends.stages import extent_of, inline_injective, new_schedule, shape_of
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
-from slipway.relay.dims import is_open, least
+from slipway.relay.dims import is_open, lower_bound
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _applies(attrs: ConvAttrs, in_types: Sequence[Type], target: Target) -> bool
         return False
     lanes = vector_lanes(target, data.dtype)
     span = (kernel.shape[-1] - 1) * attrs.dilation[-1]
-    return 4 <= lanes <= least(data.shape[-1]) + attrs.padding[1] + attrs.padding[3] - span
+    return 4 <= lanes <= lower_bound(data.shape[-1]) + attrs.padding[1] + attrs.padding[3] - span
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _tile(problem: Problem, filters: int) -> int:
 def _whole_vectors(problem: Problem) -> int:
     """Return the vectors that a row fills; a last tile overlaps the one before it."""
     (out,) = problem.out_types
-    return max(1, least(out.shape[-1]) // vector_lanes(problem.target, out.dtype))
+    return max(1, lower_bound(out.shape[-1]) // vector_lanes(problem.target, out.dtype))
 
 
 def _default(problem: Problem) -> PositionKnobs:
@@ -96,7 +96,11 @@ def _filters(problem: Problem) -> list[int]:
 def _space(problem: Problem) -> Space:
     height = problem.out_types[0].shape[2]
     vectors = range(1, min(_whole_vectors(problem), vector_registers(problem.target)) + 1)
-    return {"filters": _filters(problem), "vectors": vectors, "rows": range(1, least(height) + 1)}
+    return {
+        "filters": _filters(problem),
+        "vectors": vectors,
+        "rows": range(1, lower_bound(height) + 1),
+    }
 
 
 def _cost(problem: Problem, knobs: PositionKnobs) -> float:

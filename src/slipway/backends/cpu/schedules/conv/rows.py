@@ -53,8 +53,8 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
     def element(b: PrimExpr, o: PrimExpr, *rest: PrimExpr) -> Any:
         *at, ob = rest
         c, i = input_channel(data, kernel, chunk_of(kernel, attrs.groups, o, chunk), lane)
-        places, inside = window_at(data, at, taps, attrs)
-        left = data(b, c, *places, i).astype(out.dtype)
+        positions, inside = window_at(data, at, taps, attrs)
+        left = data(b, c, *positions, i).astype(out.dtype)
         right = kernel(o, chunk, *taps, lane, ob).astype(out.dtype)
         return te.sum(left * right, [chunk, *taps, lane], inside)
 

@@ -33,7 +33,7 @@ from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import GROUP, Tile, choose_tile, fma, lane_indexed_fma, tile_space
 from slipway.backends.stages import shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
-from slipway.relay.dims import least, usual
+from slipway.relay.dims import lower_bound, usual
 from slipway.relay.ops.packed.winograd import TileBlocks, winograd_stages
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def sizes_in_tiles(height: Any, width: Any, m: int) -> list[tuple[int, int]]:
 
     One where height and width are known, else several from all of their ranges.
     """
-    ends = [(least(extent), usual(extent)) for extent in (height, width)]
+    ends = [(lower_bound(extent), usual(extent)) for extent in (height, width)]
     found = [[-(-(low + (high - low) * i // 4) // m) for low, high in ends] for i in range(5)]
     return list(dict.fromkeys((max(1, rows), max(1, columns)) for rows, columns in found))
 
@@ -167,7 +167,7 @@ def schedule_winograd(
     if parts == 1:
         data.parallel(data.fuse(*data.op.axis[:3]))
 
-    transform_back(schedule, stages.rest, stage, image.tx)
+    transform_back(schedule, stages.output_half, stage, image.tx)
     schedule[stages.products].compute_at(stage, products_at)
     _schedule_products(schedule, stages.products, tile, problem.target)
     _schedule_data(schedule, stages)
@@ -207,8 +207,8 @@ def _schedule_products(
     step = chunk * block + lane
     at = PanelProgress(te.floordiv(q, tile.rows), tiles, step, chunks * block)
 
-    def place(vector: int, line: Expr) -> tuple[Any, ...]:
+    def next_at(vector: int, line: Expr) -> tuple[Any, ...]:
         return o + vector, x, y + 1, 0, line, 0  # beyond the last y lies the next x
 
     for vector in range(tile.vectors):
-        prefetch_next(inner, kernel, split, at, partial(place, vector))
+        prefetch_next(inner, kernel, split, at, partial(next_at, vector))

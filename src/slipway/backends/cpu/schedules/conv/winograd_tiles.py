@@ -18,7 +18,7 @@ class WinogradStages(NamedTuple):
     half: te.Tensor
     data: te.Tensor
     products: te.Tensor
-    rest: te.Tensor
+    output_half: te.Tensor
     pad: te.Tensor | None
 
 
@@ -28,10 +28,10 @@ def winograd_schedule(
     """Return a schedule, its output, and the stages; all else is inlined."""
     schedule, output = new_schedule(outs)
     found = tagged(outs)
-    half, data, products, rest = (
-        found[f"winograd_{name}"] for name in ("half", "data", "products", "rest")
+    half, data, products, output_half = (
+        found[f"winograd_{name}"] for name in ("half", "data", "products", "output_half")
     )
-    stages = WinogradStages(half, data, products, rest, found.get("pad"))
+    stages = WinogradStages(half, data, products, output_half, found.get("pad"))
     inline_injective(schedule, outs, keep=[t for t in stages if t is not None])
     return schedule, output, stages
 
@@ -83,9 +83,11 @@ def registers_of_products(schedule: te.Schedule, products: te.Tensor, rows: int)
     return inner
 
 
-def transform_back(schedule: te.Schedule, rest: te.Tensor, stage: te.Stage, at: te.IterVar) -> None:
+def transform_back(
+    schedule: te.Schedule, output_half: te.Tensor, stage: te.Stage, at: te.IterVar
+) -> None:
     """One tile of results at a time, row by row, before the epilogue of the convolution."""
-    inner: Any = schedule[rest]
+    inner: Any = schedule[output_half]
     inner.compute_at(stage, at)
     inner.set_scope("local")
     *_, line, _, column, lane = inner.op.axis

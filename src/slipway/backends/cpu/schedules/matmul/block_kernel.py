@@ -55,7 +55,7 @@ class _Kernel:
     ) -> None:
         self.ib = ib = builder.create()
         self.attrs, self.kind, self.entry, self.tile = attrs, kind, entry, tile
-        self.data, self.weight, self.scale, self.least = map(ib.buffer_ptr, ins)
+        self.data, self.weight, self.scale, self.minimum = map(ib.buffer_ptr, ins)
         self.out = ib.buffer_ptr(out)
         self.rows = ins[0].shape[0]
         self.tiles, self.groups, self.vectors, width = (size_of(d) for d in ins[1].shape)
@@ -82,7 +82,7 @@ class _Kernel:
     def _quantise(self, s: PrimExpr, g: PrimExpr) -> None:
         """Make int8 of a group of the data."""
         ib, v = self.ib, self.v
-        block, r = self._place(s)
+        block, r = self._position(s)
         n = min(v.lanes, GROUP // self.attrs.parts)
         parts = range(0, GROUP, n)
         loaded = [ib.let("x", v.load(self.data, (s,), g * GROUP + i, n)) for i in parts]
@@ -109,7 +109,7 @@ class _Kernel:
                 value = value if self.attrs.minima else value * -self.attrs.offset
                 self.sums[block, g * self.attrs.parts + part, r] = value
 
-    def _place(self, row: PrimExpr) -> tuple[Any, Any]:
+    def _position(self, row: PrimExpr) -> tuple[Any, Any]:
         """Return the tile of a row, and where it is in it."""
         return ops.floordiv(row, self.tile), ops.floormod(row, self.tile)
 
@@ -157,7 +157,7 @@ class _Kernel:
         vector: PrimExpr,
         g: PrimExpr,
         row: PrimExpr,
-        places: Any,
+        positions: Any,
         sums: BufferVar,
     ) -> None:
         ib, v, n = self.ib, self.v, self.lanes
@@ -170,12 +170,12 @@ class _Kernel:
             scale = ib.let(
                 "scale", ops.cast(v.load(self.scale, (tile, at_scale), vector * n, n), wide)
             )
-            least = None
+            minimum = None
             if self.attrs.minima:
-                least = v.load(self.least, (tile, at_scale), vector * n, n)
-                least = ib.let("least", ops.cast(least, wide))
-            for r, j in places:
-                block, inner = self._place(row + r)
+                minimum = v.load(self.minimum, (tile, at_scale), vector * n, n)
+                minimum = ib.let("minimum", ops.cast(minimum, wide))
+            for r, j in positions:
+                block, inner = self._position(row + r)
                 total: Any = v.zero("int32", n)
                 if self.attrs.offset:
                     assert self.sums is not None
@@ -183,10 +183,10 @@ class _Kernel:
                 for m in range(part * each, (part + 1) * each):
                     total = self._added(total, words[m], (block, g, inner), 4 * m)
                 value = ops.cast(total, wide) * scale
-                if least is not None:
+                if minimum is not None:
                     assert self.sums is not None
                     count = ops.cast(self.sums[block, at_scale, inner], "float32")
-                    value = value - v.all(count, n) * least
+                    value = value - v.all(count, n) * minimum
                 factor = v.all(self.factors[block, g, inner], n)
                 v.store(sums, (r, j), 0, v.load(sums, (r, j), 0, n) + value * factor, n)
 
@@ -201,10 +201,10 @@ class _Kernel:
         if self.attrs.bits == 8:
             return bytes_
         wide = dtypes.with_lanes("uint8", size)
-        four, rest = bytes_[: WORDS // 2], bytes_[WORDS // 2 :]
+        four, planes = bytes_[: WORDS // 2], bytes_[WORDS // 2 :]
         words = [ops.bitwise_and(b, ops.const(15, wide)) for b in four]
         words += [ops.shift_right(b, ops.const(4, wide)) for b in four]
-        for plane, (first, count, more) in zip(rest, planes_of(self.attrs.bits), strict=True):
+        for plane, (first, count, more) in zip(planes, planes_of(self.attrs.bits), strict=True):
             mask = ops.const(((1 << more) - 1) << 4, wide)
             for m in range(count):
                 by = 4 - m * more  # to the left

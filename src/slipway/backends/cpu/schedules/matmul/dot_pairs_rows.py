@@ -1,4 +1,4 @@
-"""Products of bfloat16 by an instruction that multiplies small matrices (`cpu.squares`): bfmmla."""
+"""Products of bfloat16 by an instruction that multiplies small matrices (`cpu.mmla`): bfmmla."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.matmul.dot_pairs import schedule_padding
 from slipway.backends.cpu.schedules.matmul.mmla import (
     LANES,
-    Squares,
-    choose_squares,
-    joined_squares,
-    squares_space,
+    MmlaStages,
+    choose_mmla_tile,
+    joined_tiles,
+    mmla_space,
 )
 from slipway.backends.cpu.schedules.register_tile import image_tiles, register_tile
 from slipway.backends.cpu.tile import SIDE, Tile
@@ -61,16 +61,16 @@ def _sides(problem: Problem) -> tuple[int, int, int]:
 
 
 def _default(problem: Problem) -> Tile:
-    return choose_squares(*_sides(problem), problem.target)
+    return choose_mmla_tile(*_sides(problem), problem.target)
 
 
 def _space(problem: Problem) -> Space:
     _, pairs, block = _sides(problem)
-    return squares_space(pairs, block)
+    return mmla_space(pairs, block)
 
 
 def _conv_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
-    """Squares of sums, and their rows at the places of the result."""
+    """MMLA tiles of sums, and their rows at the positions of the result."""
     attrs = problem.attrs
     data, kernel = padded(inputs[0], attrs), inputs[1]
     (out,) = problem.out_types
@@ -96,9 +96,7 @@ def _conv_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> 
         chunk, quad = te.floordiv(c, quads), te.floormod(c, quads)
         return kernel(te.floordiv(o, block), chunk, *at, quad, inside, k)
 
-    joined = joined_squares(
-        (n, prod(size), blocks * lanes), datum, column, reduced, tile, out.dtype
-    )
+    joined = joined_tiles((n, prod(size), blocks * lanes), datum, column, reduced, tile, out.dtype)
 
     def spread(b: PrimExpr, o: PrimExpr, *rest: PrimExpr) -> Any:
         *at, ob = rest
@@ -108,19 +106,19 @@ def _conv_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> 
 
 
 @register_strategy(
-    *(f"nn.contrib_conv{n}d_pairs" for n in (1, 2, 3)), name="conv_pairs.squares",
+    *(f"nn.contrib_conv{n}d_pairs" for n in (1, 2, 3)), name="conv_pairs.mmla",
     compute=_conv_compute, applies=_applies, default=_default, space=_space, cost=tile_cost(2),
 )  # fmt: skip
-def schedule_conv_squares(
+def schedule_conv_mmla(
     problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: Tile
 ) -> te.Schedule:
-    """Tiles of squares of sums in registers."""
+    """Register tiles of MMLA tiles of sums."""
     target = problem.target
     schedule, output = new_schedule(outs)
-    squares, entry = Squares(outs), _entry(target)
+    mmla, entry = MmlaStages(outs), _entry(target)
     assert entry is not None  # it applied
-    data, kernel = squares.data, squares.weight
-    inline_injective(schedule, outs, keep=[squares.joined, squares.packed, data])
+    data, kernel = mmla.data, mmla.weight
+    inline_injective(schedule, outs, keep=[mmla.joined, mmla.packed, data])
     stage: Any = schedule[output]
     n, o, *position, ob = stage.op.axis
     images, blocks, *size, lanes = shape_of(output)
@@ -135,12 +133,12 @@ def schedule_conv_squares(
     )  # fmt: skip
     if is_injective(data.op):
         schedule_padding(schedule[data], parallel)
-    squares.compute_at(schedule, stage, each, entry, target)
+    mmla.compute_at(schedule, stage, each, entry, target)
     return schedule
 
 
 def _dense_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
-    """Squares of sums, and their rows at the places of the result."""
+    """MMLA tiles of sums, and their rows at the positions of the result."""
     data, weight = inputs
     (out,) = problem.out_types
     assert isinstance(out, TensorType)
@@ -152,7 +150,7 @@ def _dense_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) ->
     def column(c: PrimExpr, o: PrimExpr, lane: Tensor, k: PrimExpr) -> Any:
         return weight(te.floordiv(o, block), c, te.floormod(o, block) * SIDE + lane, k)
 
-    joined = joined_squares(
+    joined = joined_tiles(
         (1, rows, units),
         lambda b, c, m, k: data(m, c * depth + k),
         column,
@@ -166,19 +164,19 @@ def _dense_compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) ->
 
 
 @register_strategy(
-    "nn.contrib_dense_pairs", name="dense_pairs.squares", compute=_dense_compute, applies=_applies,
+    "nn.contrib_dense_pairs", name="dense_pairs.mmla", compute=_dense_compute, applies=_applies,
     default=_default, space=_space, cost=tile_cost(2),
 )  # fmt: skip
-def schedule_dense_squares(
+def schedule_dense_mmla(
     problem: Problem, outs: Sequence[te.Tensor], dense: te.Tensor, tile: Tile
 ) -> te.Schedule:
-    """Tiles of squares of sums in registers."""
+    """Register tiles of MMLA tiles of sums."""
     target = problem.target
     schedule, output = new_schedule(outs)
-    squares, entry = Squares(outs), _entry(target)
+    mmla, entry = MmlaStages(outs), _entry(target)
     assert entry is not None  # it applied
-    inline_injective(schedule, outs, keep=[squares.joined, squares.packed])
-    weight = squares.weight
+    inline_injective(schedule, outs, keep=[mmla.joined, mmla.packed])
+    weight = mmla.weight
     stage: Any = schedule[output]
     m, n = stage.op.axis
     n_outer, n_inner = stage.split(n, factor=tile.vectors * SIDE)
@@ -188,5 +186,5 @@ def schedule_dense_squares(
     rows = shape_of(output)[0]
     if worth_sharing(rows * prod(shape_of(weight)), target, 2 * prod(shape_of(weight))):
         stage.parallel(n_outer)
-    squares.compute_at(schedule, stage, m_outer, entry, target)
+    mmla.compute_at(schedule, stage, m_outer, entry, target)
     return schedule

@@ -40,7 +40,7 @@ class _FloatKernel:
     ) -> None:
         self.ib = ib = builder.create()
         self.attrs, self.kind, self.tile = attrs, kind, tile
-        self.data, self.weight, self.scale, self.least = map(ib.buffer_ptr, ins)
+        self.data, self.weight, self.scale, self.minimum = map(ib.buffer_ptr, ins)
         self.out = ib.buffer_ptr(out)
         self.rows = ins[0].shape[0]
         self.tiles, self.groups, self.vectors, width = (size_of(d) for d in ins[1].shape)
@@ -59,12 +59,12 @@ class _FloatKernel:
             ib.for_range(0, self.groups, "g") as g,
             ib.for_range(0, GROUP, "k") as k,
         ):
-            self.packed[(*self._place(s, g, k),)] = self.data[s, g * GROUP + k]
+            self.packed[(*self._indices(s, g, k),)] = self.data[s, g * GROUP + k]
         with ib.for_range(0, self.tiles, "tile", kind=self.kind) as tile:
             self._rows(tile)
         return ib.get()
 
-    def _place(self, row: PrimExpr, g: PrimExpr, k: PrimExpr) -> tuple[Any, ...]:
+    def _indices(self, row: PrimExpr, g: PrimExpr, k: PrimExpr) -> tuple[Any, ...]:
         """Return where an element of the data is packed."""
         return ops.floordiv(row, self.tile), g, k, ops.floormod(row, self.tile)
 
@@ -85,9 +85,9 @@ class _FloatKernel:
         ib, v, n = self.ib, self.v, self.lanes
         chains = 2 if rows == 1 else 1  # of sums that wait for nothing of each other
         sums = ib.allocate("float32", (rows, together, chains, n), "sums", scope="local")
-        places = [(r, j, c) for r in range(rows) for j in range(together) for c in range(chains)]
-        for place in places:
-            v.store(sums, place, 0, v.zero("float32", n), n)
+        sums_at = [(r, j, c) for r in range(rows) for j in range(together) for c in range(chains)]
+        for sum_at in sums_at:
+            v.store(sums, sum_at, 0, v.zero("float32", n), n)
         with ib.for_range(0, self.groups, "g") as g:
             for loop in range(self.attrs.parts if self.attrs.bits == 8 else 1):
                 parts = self._parts(loop)
@@ -104,9 +104,9 @@ class _FloatKernel:
                             made = ops.cast(value, self.wide) * scale
                             made = ib.let("w", made if base is None else made + base)
                             for r in range(rows):
-                                x = v.all(self.packed[self._place(row + r, g, k)], n)
-                                place = (r, j, i % chains)
-                                v.store(sums, place, 0, v.load(sums, place, 0, n) + made * x, n)
+                                x = v.all(self.packed[self._indices(row + r, g, k)], n)
+                                sum_at = (r, j, i % chains)
+                                v.store(sums, sum_at, 0, v.load(sums, sum_at, 0, n) + made * x, n)
         for r in range(rows):
             for j in range(together):
                 at = ((tile * self.vectors) + first + j) * n
@@ -134,8 +134,8 @@ class _FloatKernel:
         if self.attrs.offset:  # a power of two, whose product with the scale is not rounded
             base = scale * v.all(ops.const(-float(self.attrs.offset), "float32"), n)
         if self.attrs.minima:
-            least = loaded(self.least, "least")
-            base = v.zero("float32", n) - least if base is None else base - least
+            minimum = loaded(self.minimum, "minimum")
+            base = v.zero("float32", n) - minimum if base is None else base - minimum
         return scale, None if base is None else ib.let("base", base)
 
     def _elements(

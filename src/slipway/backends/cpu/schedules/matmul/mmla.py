@@ -3,12 +3,12 @@
     c[i, j] += sum over k of a[i, k] * b[j, k]        2 rows of data, 2 columns, 8 bytes of each
 
 takes half as many instructions as one that multiplies a vector by words (sdot, bfdot), but its sums
-lie in squares, and so must its data.  With R.. for the axes of the sum but the last, P rows (of a
-matrix, or positions of images) padded to whole tiles, and O columns::
+lie in MMLA tiles of 2 by 2, and so must its data.  With R.. for the axes of the sum but the last,
+P rows (of a matrix, or positions of images) padded to whole tiles, and O columns::
 
     packed  (N, R.., P/2, 2, k)     of a tile, in registers: two rows packed
     sums    (N, P/2, O/2, 2, 2)
-    joined  (N, P, O)               the squares' rows, as the result has them
+    joined  (N, P, O)               the tiles' rows, as the result has them
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.schedules.register_tile import register_tile
-from slipway.backends.cpu.tile import PAIR, SIDE, Tile, choose_tile, squares
+from slipway.backends.cpu.tile import PAIR, SIDE, Tile, choose_tile, mmla
 from slipway.backends.stages import extent_of, tagged
 from slipway.backends.strategy import Space
 from slipway.te.hardware import hardware_intrinsic
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 LANES = 4  # of the vectors of results
 
 
-def choose_squares(rows: int, pairs: int, block: int, target: Target) -> Tile:
+def choose_mmla_tile(rows: int, pairs: int, block: int, target: Target) -> Tile:
     """Return the tile, in rows and pairs of columns, that takes the fewest instructions.
 
     Pairs of columns are split evenly, and so are `block` of them that are contiguous; two of
     them are a vector of results.  Of tiles that take as long the lower, which pads fewer rows.
     """
-    kernel, vectors, even = squares(target), pairs // SIDE, _columns(pairs, block)
+    kernel, vectors, even = mmla(target), pairs // SIDE, _columns(pairs, block)
     tile = choose_tile(
         kernel, rows, vectors,
         legal=lambda tile: tile.vectors * SIDE in even,
@@ -55,12 +55,12 @@ def _columns(pairs: int, block: int) -> list[int]:
     return [v for v in even if block % v == 0 or v % block == 0]
 
 
-def squares_space(pairs: int, block: int) -> Space:
+def mmla_space(pairs: int, block: int) -> Space:
     """Return the legal tiles for so many pairs of columns, `block` of them contiguous."""
     return {"rows": range(SIDE, 18, SIDE), "vectors": [v for v in _columns(pairs, block) if v < 18]}
 
 
-def joined_squares(
+def joined_tiles(
     size: tuple[int, int, int],
     datum: Callable[..., Any],
     weight: Callable[..., Any],
@@ -85,36 +85,34 @@ def joined_squares(
     extents = [extent_of(axis) for axis in outer]
     packed = te.compute(
         (images, *extents, whole // SIDE, SIDE, extent_of(part)), packed_element, name="packed",
-        tag="squares_packed",
+        tag="mmla_packed",
     )  # fmt: skip
 
-    def square(b: PrimExpr, p: PrimExpr, o: PrimExpr, r: PrimExpr, lane: Tensor) -> Any:
+    def tile_sums(b: PrimExpr, p: PrimExpr, o: PrimExpr, r: PrimExpr, lane: Tensor) -> Any:
         left = packed(b, *outer, p, r, part).astype(out_dtype)
         right = weight(*outer, o, lane, part).astype(out_dtype)
         return te.sum(left * right, axis=list(reduced))
 
     sums = te.compute(
-        (images, whole // SIDE, columns // SIDE, SIDE, SIDE), square, name="sums",
-        tag="squares_sums",
+        (images, whole // SIDE, columns // SIDE, SIDE, SIDE), tile_sums, name="sums",
+        tag="mmla_sums",
     )  # fmt: skip
 
     def row_of(b: Any, p: PrimExpr, c: PrimExpr) -> Any:
         half, side = te.floordiv(p, SIDE), te.floormod(p, SIDE)
         return sums(b, half, te.floordiv(c, SIDE), side, te.floormod(c, SIDE))
 
-    made: te.Tensor = te.compute(
-        (images, whole, columns), row_of, name="joined", tag="squares_joined"
-    )
+    made: te.Tensor = te.compute((images, whole, columns), row_of, name="joined", tag="mmla_joined")
     return made
 
 
-class Squares:
-    """The stages of products in squares, found again among what a kernel computes."""
+class MmlaStages:
+    """The stages of products in MMLA tiles, found again among what a kernel computes."""
 
     def __init__(self, outs: Sequence[te.Tensor]) -> None:
         found = tagged(outs)
         self.packed, self.sums, self.joined = (
-            found[f"squares_{name}"] for name in ("packed", "sums", "joined")
+            found[f"mmla_{name}"] for name in ("packed", "sums", "joined")
         )
         (self.data,) = self.packed.op.input_tensors
         self.weight = self.sums.op.input_tensors[1]
@@ -143,8 +141,8 @@ class Squares:
         longest = max(i for i, x in enumerate(outer) if i == 0 or extent_of(x) > 1)
         steps, step = inner.split(outer[longest], factor=gcd(PAIR, extent_of(outer[longest])))
         around = [*outer[:longest], *outer[longest + 1 :], steps]
-        square = hardware_intrinsic(entry.name, target)
-        register_tile(inner, [b, *around], [step, p, o], row, square, [lane, element])
+        multiply = hardware_intrinsic(entry.name, target)
+        register_tile(inner, [b, *around], [step, p, o], row, multiply, [lane, element])
 
         copy: Any = schedule[self.packed]
         copy.set_scope("local")

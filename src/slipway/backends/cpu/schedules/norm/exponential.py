@@ -35,12 +35,12 @@ def exponential(x: Any) -> Any:
 
     n = nearest(x / log(2)) and r = x - n log(2); e^x = 2^n e^r.
     """
-    least = te.const(_SMALLEST, x.dtype)
-    clamped = te.max(least, x)
+    minimum = te.const(_SMALLEST, x.dtype)
+    clamped = te.max(minimum, x)
     magic = te.const(round_magic(x) + _BIAS, x.dtype)
     rounded = clamped * te.const(LOG2_E, x.dtype) + magic
     n = rounded - magic
     r = clamped - n * te.const(_HIGH, x.dtype) - n * te.const(_LOW, x.dtype)
     fraction = poly(r, EXP) * (r * r) + (r + te.const(1.0, x.dtype))
     whole = as_float(shift_left(as_bits(rounded), _MANTISSA))
-    return te.Select(x < least, te.const(0.0, x.dtype), fraction * whole)
+    return te.Select(x < minimum, te.const(0.0, x.dtype), fraction * whole)

@@ -43,10 +43,10 @@ def _stages(lanes: int, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
     the maximum element, and single elements for the sum.
     """
     *outer, length = shape_of(x)
-    rest = length % lanes
+    tail = length % lanes
 
     def reduced(reducer: Any, of: te.Tensor, first: int, name: str, tag: str) -> te.Tensor:
-        last = length - rest if first == 0 else length
+        last = length - tail if first == 0 else length
         k = te.reduce_axis((0, last - first), name="k")
         made: te.Tensor = te.compute(
             tuple(outer),
@@ -63,7 +63,7 @@ def _stages(lanes: int, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
         return made
 
     maximum = reduced(te.max_of_numbers, x, 0, "max", "softmax_row")
-    if rest:
+    if tail:
         end = reduced(te.max_of_numbers, x, length - lanes, "last_max", "softmax_row")
         maximum = joined(te.max_of_numbers, maximum, end)
     exponentials = te.compute(
@@ -73,8 +73,8 @@ def _stages(lanes: int, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
         tag="softmax_exponentials",
     )
     total = reduced(te.sum, exponentials, 0, "sum", "softmax_row")
-    if rest:
-        end = reduced(te.sum, exponentials, length - rest, "last_sum", "softmax_rest")
+    if tail:
+        end = reduced(te.sum, exponentials, length - tail, "last_sum", "softmax_tail")
         total = joined(lambda a, b: a + b, total, end)
     return maximum, exponentials, total
 
@@ -166,7 +166,7 @@ def schedule_long_softmax(
             row = Loop(k, extent_of(k))
             reduce_row(schedule, op.output(0), row, lanes, sums=knobs.sums, steps=knobs.steps)
             part = schedule[op]
-        elif op.tag == "softmax_rest":
+        elif op.tag == "softmax_tail":
             part.unroll(op.reduce_axis[0])
         elif op.tag == "softmax_exponentials":
             vector_loop(part, op.axis[-1], lanes)

@@ -47,7 +47,7 @@ def _default(problem: Problem) -> RowKnobs:
 
 
 def _space(problem: Problem) -> Space:
-    return row_space(problem, problem.in_types[0].shape[-1], least=4)
+    return row_space(problem, problem.in_types[0].shape[-1], minimum=4)
 
 
 def softmax_cost(problem: Problem, knobs: RowKnobs) -> float:
@@ -58,11 +58,11 @@ def softmax_cost(problem: Problem, knobs: RowKnobs) -> float:
 def _stages(x: te.Tensor, target: Target, lanes: int) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
     """Return the maximum of each row, exponentials and their sum; one partial result a lane."""
     *outer, length = shape_of(x)
-    rest = length % lanes
+    tail = length % lanes
     k = te.reduce_axis((0, -(-length // lanes)), name="k")
 
     def begin(step: Any) -> Any:
-        return te.min(step * lanes, length - lanes) if rest else step * lanes
+        return te.min(step * lanes, length - lanes) if tail else step * lanes
 
     most = te.compute(
         (*outer, lanes),
@@ -85,7 +85,7 @@ def _stages(x: te.Tensor, target: Target, lanes: int) -> tuple[te.Tensor, te.Ten
         """An element, or zero where the step before has added it."""
         at = begin(k2) + i[-1]
         value = exponentials(*i[:-1], at)
-        return te.select(at >= k2 * lanes, value, te.const(0, x.dtype)) if rest else value
+        return te.select(at >= k2 * lanes, value, te.const(0, x.dtype)) if tail else value
 
     sums = te.compute(
         (*outer, lanes), lambda *i: te.sum(fresh(*i), axis=[k2]), name="lane_sum", tag="softmax_sum"
@@ -191,8 +191,8 @@ def schedule_softmax(
     together, logarithms = [], [op for op in staged if op.tag == "softmax_logarithm"]
     if logarithms:  # of some rows at once, which are a vector
         most = widest_lanes(usual(extent_of(outer[-1])), vector_lanes(problem.target, output.dtype))
-        rest, row = stage.split(outer.pop(), factor=most, tail="shift")
-        outer, together = [*outer, rest], [row]
+        block, row = stage.split(outer.pop(), factor=most, tail="shift")
+        outer, together = [*outer, block], [row]
     stage.reorder(*outer, *together, last)
     rows = stage.fuse(*outer)
     vector_loop(stage, last, lanes)

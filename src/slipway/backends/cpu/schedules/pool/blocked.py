@@ -28,7 +28,7 @@ from slipway.backends.cpu.schedules.reduction import schedule_opaque
 from slipway.backends.cpu.schedules.register_tile import register_tile, sums_in_registers
 from slipway.backends.stages import extent_of, inline_injective, producers
 from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
-from slipway.relay.dims import least, usual
+from slipway.relay.dims import lower_bound, usual
 from slipway.relay.ops.nn.pool import pool_compute
 from slipway.relay.types import TensorType, Type
 
@@ -81,14 +81,14 @@ def run_space(problem: Problem) -> dict[str, Sequence[int]]:
     lanes = row_space(problem, channels)["lanes"]
     return {
         "lanes": [n for n in lanes if channels % n == 0] or (channels,),
-        "run": range(1, min(16, max(1, least(out.shape[-2]))) + 1),
+        "run": range(1, min(16, max(1, lower_bound(out.shape[-2]))) + 1),
     }
 
 
 def _default(problem: Problem) -> WindowKnobs:
     (out,), costs = problem.out_types, problem.target.core.costs
     assert isinstance(out, TensorType)
-    run = min(costs.window_positions, max(1, least(out.shape[-2])))
+    run = min(costs.window_positions, max(1, lower_bound(out.shape[-2])))
     return WindowKnobs(channel_lanes(problem), run, costs.window_products)
 
 
@@ -138,8 +138,8 @@ def window_loops(
     if rows:
         planes = usual(prod(extent_of(axis) for axis in outer))
         each = rows_per_part(usual(extent_of(rows[0])), planes, target)
-        first, rest = stage.split(rows[0], factor=each, tail="shift")
-        outer, inside = [*outer, first], [rest, *rows[1:]]
+        band, row = stage.split(rows[0], factor=each, tail="shift")
+        outer, inside = [*outer, band], [row, *rows[1:]]
     register_tile(stage, [*outer, *inside, ow_outer, *blocks], [ow_inner], lane)
     part = stage.fuse(*outer)
     cut(stage, ow_outer, *(inside if unrolled else []))

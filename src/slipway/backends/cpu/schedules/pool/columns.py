@@ -54,17 +54,17 @@ def _in_turn(problem: Problem, inputs: Sequence[te.Tensor], knobs: RunKnobs) -> 
     ]  # fmt: skip
 
     def rows(*indices: Any) -> Any:
-        place = zip(indices[first:width], axes, strict=False)
+        position = zip(indices[first:width], axes, strict=False)
         taps = list(product(*map(range, attrs.pool_size[:-1])))
         return largest(
-            taps, list(place), lambda at: data[(*indices[:first], *at, *indices[width:])]
+            taps, list(position), lambda at: data[(*indices[:first], *at, *indices[width:])]
         )
 
     tall = te.compute((*out.shape[:width], size[-1], out.shape[-1]), rows, "tall", "pool_rows")
 
     def columns(*indices: Any) -> Any:
-        place, taps = [(indices[width], axes[-1])], [(n,) for n in range(attrs.pool_size[-1])]
-        return largest(taps, place, lambda at: tall[(*indices[:width], *at, indices[-1])])
+        position, taps = [(indices[width], axes[-1])], [(n,) for n in range(attrs.pool_size[-1])]
+        return largest(taps, position, lambda at: tall[(*indices[:width], *at, indices[-1])])
 
     return [te.compute(out.shape, columns, "pool_max", "pool_max")]
 

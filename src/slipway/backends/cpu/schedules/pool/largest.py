@@ -60,16 +60,16 @@ def largest(
     ends = [max(tap[i] for tap in taps) for i in range(len(windows))]
     lasts = [axis.shift(end) for end, (_, axis) in zip(ends, windows, strict=True)]
     for tap in taps:
-        place, tests = [], []
+        indices, tests = [], []
         for at, (index, axis), last in zip(tap, windows, lasts, strict=True):
             shift = axis.shift(at)
             position = index * axis.stride + shift
-            place.append(position)
+            indices.append(position)
             if shift < 0:
                 tests.append(position >= 0)
             if axis.beyond(shift, last) > 0:
                 tests.append(position < axis.size)
-        value = read(place)
+        value = read(indices)
         if tests:
             value = te.if_then_else(te.all(*tests), value, neutral(value.dtype))
         values.append(value)

@@ -62,12 +62,12 @@ def _in_turn(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowKnobs) -> 
 
     def rows(*indices: Any) -> Any:
         taps = list(product(*map(range, attrs.pool_size[:-1])))
-        place = list(zip(indices[2:-1], others, strict=True))
+        position = list(zip(indices[2:-1], others, strict=True))
 
         def read(at: Sequence[Any]) -> Any:
             return data[(*indices[:2], *at, indices[-1])].astype(kind)
 
-        return largest(taps, place, read, merge, neutral)
+        return largest(taps, position, read, merge, neutral)
 
     tall = te.compute((*out.shape[:-1], size[-1]), rows, "tall", "pool_rows")
     taps = [(n,) for n in range(attrs.pool_size[-1])]

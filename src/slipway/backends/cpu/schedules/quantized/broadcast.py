@@ -105,7 +105,7 @@ def schedule_qnn_conv(
 def _schedule_padding(schedule: te.Schedule, tensor: te.Tensor, parallel: bool) -> None:
     """Copy with padding, row by row."""
     stage: Any = schedule[tensor]
-    copy_of_image(stage, COPY_LANES, stage.op.axis[:2] if parallel else (), least=4)
+    copy_of_image(stage, COPY_LANES, stage.op.axis[:2] if parallel else (), minimum=4)
 
 
 @register_strategy(

@@ -142,4 +142,4 @@ def _copy_at(schedule: te.Schedule, data: te.Tensor, stage: Any, task: Any) -> N
     copy: Any = schedule[data]
     copy.compute_at(stage, task)
     cut(copy, *copy.op.axis[1:3])
-    copy_of_image(copy, COPY_LANES, least=4)
+    copy_of_image(copy, COPY_LANES, minimum=4)

@@ -1,4 +1,4 @@
-"""Integer convolutions by an instruction that multiplies small matrices (`cpu.squares`): smmla.
+"""Integer convolutions by an instruction that multiplies small matrices (`cpu.mmla`): smmla.
 
 data    (N, H, W, C)
 weight  (O/o, kH, kW, C/8, o, 8)       o channels contiguous, so that two loads are one
@@ -16,10 +16,10 @@ from slipway.backends.cpu.parts import positions_per_part, worth_sharing
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.matmul.mmla import (
     LANES,
-    Squares,
-    choose_squares,
-    joined_squares,
-    squares_space,
+    MmlaStages,
+    choose_mmla_tile,
+    joined_tiles,
+    mmla_space,
 )
 from slipway.backends.cpu.schedules.quantized.packed import schedule_copy
 from slipway.backends.cpu.schedules.register_tile import image_tiles
@@ -61,16 +61,16 @@ def _sides(problem: Problem) -> tuple[int, int, int]:
 
 
 def _default(problem: Problem) -> Tile:
-    return choose_squares(*_sides(problem), problem.target)
+    return choose_mmla_tile(*_sides(problem), problem.target)
 
 
 def _space(problem: Problem) -> Space:
     _, pairs, block = _sides(problem)
-    return squares_space(pairs, block)
+    return mmla_space(pairs, block)
 
 
 def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[te.Tensor]:
-    """Squares of sums, and their rows at the places of the result."""
+    """MMLA tiles of sums, and their rows at the positions of the result."""
     attrs, weight = problem.attrs, inputs[1]
     (out,) = problem.out_types
     assert isinstance(out, TensorType)
@@ -93,7 +93,7 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
         te.reduce_axis((0, extent), name=name)
         for extent, name in ((kh, "ky"), (kw, "kx"), (chunks, "kc"), (depth, "k"))
     ]
-    joined = joined_squares((n, height * width, channels), datum, column, reduced, tile, out.dtype)
+    joined = joined_tiles((n, height * width, channels), datum, column, reduced, tile, out.dtype)
     return [
         te.compute(
             out.shape, lambda b, y, x, c: joined(b, y * width + x, c), name="conv2d_packed",
@@ -106,15 +106,15 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
     "qnn.contrib_conv2d_packed", name="qnn_conv.rows", compute=_compute, applies=_applies,
     default=_default, space=_space, cost=tile_cost(4),
 )  # fmt: skip
-def schedule_rows_of_squares(
+def schedule_conv_mmla(
     problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: Tile
 ) -> te.Schedule:
-    """Tiles of squares of sums in registers."""
+    """Register tiles of MMLA tiles of sums."""
     target = problem.target
     schedule, output = new_schedule(outs)
-    squares = Squares(outs)
-    data, weight = squares.data, squares.weight
-    inline_injective(schedule, outs, keep=[squares.joined, squares.packed, data])
+    mmla = MmlaStages(outs)
+    data, weight = mmla.data, mmla.weight
+    inline_injective(schedule, outs, keep=[mmla.joined, mmla.packed, data])
     entry = _instruction(data, weight, target)
     assert entry is not None  # it applied
     _, height, width, channels = shape_of(output)
@@ -133,5 +133,5 @@ def schedule_rows_of_squares(
         stage, (n, c_outer), (y, x), c_vector, c_lane,
         rows=tile.rows, part=-(-part // tile.rows) * tile.rows, shared=parallel, tail="guard",
     )  # fmt: skip
-    squares.compute_at(schedule, stage, each, entry, target)
+    mmla.compute_at(schedule, stage, each, entry, target)
     return schedule

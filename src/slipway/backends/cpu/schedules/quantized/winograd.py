@@ -107,7 +107,7 @@ def schedule_winograd(
     target = problem.target
     schedule, output, stages = winograd_schedule(outs)
     _, parts, _, _, _, _, lanes = shape_of(stages.products)
-    _, lines, *_ = shape_of(stages.rest)
+    _, lines, *_ = shape_of(stages.output_half)
     weight = stages.products.op.input_tensors[1]
 
     stage: Any = schedule[output]
@@ -119,7 +119,7 @@ def schedule_winograd(
     register_tile(stage, around, image.inside, c_lane)
     products_at = tasks_of(stage, schedule[stages.data], [n, image.part], c_outer, parts)
 
-    transform_back(schedule, stages.rest, stage, c_vector)
+    transform_back(schedule, stages.output_half, stage, c_vector)
     schedule[stages.products].compute_at(stage, products_at)
     _schedule_products(schedule, stages.products, tile, _entry(weight, target), target)
     _schedule_data(schedule, stages, parallel=parts == 1, target=target)
@@ -139,11 +139,11 @@ def _schedule_products(
     chunks, tiles = shape_of(weight)[3], -(-shape_of(products)[5] // tile.rows)
     at = PanelProgress(te.floordiv(q, tile.rows), tiles, chunk, chunks)
 
-    def place(vector: int, line: Expr) -> tuple[Any, ...]:
+    def next_at(vector: int, line: Expr) -> tuple[Any, ...]:
         return o + vector, x, y + 1, line, 0, 0  # beyond the last y lies the next x
 
     for vector in range(tile.vectors):
-        prefetch_next(inner, weight, Steps(chunk, chunk, 1), at, partial(place, vector))
+        prefetch_next(inner, weight, Steps(chunk, chunk, 1), at, partial(next_at, vector))
 
 
 def _schedule_data(

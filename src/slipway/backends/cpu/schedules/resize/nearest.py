@@ -1,4 +1,4 @@
-"""The nearest elements, where their places are no whole steps: found once for each axis.
+"""The nearest elements, where their positions are no whole steps: found once for each axis.
 
     places_h[h], places_w[w]                                 a few numbers of each axis
     out[n, c, h, w] = data[n, c, places_h[h], places_w[w]]
@@ -26,7 +26,7 @@ from slipway.backends.stages import (
 )
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.dims import is_open
-from slipway.relay.ops.image.resize import nearest_place, resized_axes, steps_whole
+from slipway.relay.ops.image.resize import nearest_position, resized_axes, steps_whole
 from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 _COPIES = 4  # of the loop along a row
-_TAG = "resize_places"
+_TAG = "resize_positions"
 
 
-def _placed(attrs: ResizeAttrs, shape: Sequence[int], size: Sequence[int]) -> list[int]:
-    """Return the axes whose places are kept; none where there is nothing to find."""
+def _kept_axes(attrs: ResizeAttrs, shape: Sequence[int], size: Sequence[int]) -> list[int]:
+    """Return the axes whose positions are kept; none where there is nothing to find."""
     axes = resized_axes(attrs, shape, size)
     return [a for a in axes if not steps_whole(attrs, a, shape[a], size[a])]
 
@@ -48,13 +48,13 @@ def _sizes(attrs: ResizeAttrs, data: TensorType) -> list[int]:
 
 
 def _applies(attrs: ResizeAttrs, in_types: Sequence[Type], target: Target) -> bool:
-    """Several rows, so that places serve more than one."""
+    """Several rows, so that positions serve more than one."""
     (data,) = in_types
     assert isinstance(data, TensorType)
     if attrs.method != "nearest_neighbor" or any(map(is_open, (*data.shape, *attrs.size))):
         return False
     size = _sizes(attrs, data)
-    axes = _placed(attrs, data.shape, size)
+    axes = _kept_axes(attrs, data.shape, size)
     return bool(axes) and prod(size) >= 4 * sum(size[a] for a in axes)
 
 
@@ -63,23 +63,23 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], knobs: LoopKnobs) ->
     (data,), (out,), attrs = inputs, problem.out_types, problem.attrs
     assert isinstance(out, TensorType)
     shape = shape_of(data)
-    places: dict[int, Any] = {
+    positions: dict[int, Any] = {
         axis: te.compute(
             (out.shape[axis],),
-            lambda i, a=axis: nearest_place(attrs, a, shape[a], out.shape[a], i),
-            name="places",
+            lambda i, a=axis: nearest_position(attrs, a, shape[a], out.shape[a], i),
+            name="positions",
             tag=_TAG,
         )
-        for axis in _placed(attrs, shape, out.shape)
+        for axis in _kept_axes(attrs, shape, out.shape)
     }
-    whole = [a for a in resized_axes(attrs, shape, out.shape) if a not in places]
+    whole = [a for a in resized_axes(attrs, shape, out.shape) if a not in positions]
 
     def element(*indices: Any) -> Any:
         at = list(indices)
-        for axis, table in places.items():
+        for axis, table in positions.items():
             at[axis] = table[indices[axis]]
         for axis in whole:
-            at[axis] = nearest_place(attrs, axis, shape[axis], out.shape[axis], indices[axis])
+            at[axis] = nearest_position(attrs, axis, shape[axis], out.shape[axis], indices[axis])
         return data[tuple(at)]
 
     return [te.compute(out.shape, element, name="resize", tag="injective")]
@@ -104,14 +104,14 @@ def _cost(problem: Problem, knobs: LoopKnobs) -> float:
 def schedule_nearest(
     problem: Problem, outs: Sequence[te.Tensor], resize: te.Tensor, knobs: LoopKnobs
 ) -> te.Schedule:
-    """The places first; then rows, in vectors where these are read as they lie."""
+    """The positions first; then rows, in vectors where these are read as they lie."""
     schedule, output = new_schedule(outs)
-    places = [op.output(0) for op in producers(outs) if op.tag == _TAG]
-    inline_injective(schedule, outs, keep=places)
+    positions = [op.output(0) for op in producers(outs) if op.tag == _TAG]
+    inline_injective(schedule, outs, keep=positions)
     (data,) = problem.in_types
     assert isinstance(data, TensorType)
     size = _sizes(problem.attrs, data)
-    if len(size) - 1 not in _placed(problem.attrs, data.shape, size):
+    if len(size) - 1 not in _kept_axes(problem.attrs, data.shape, size):
         schedule_elementwise_stage(schedule, output, problem.target, knobs)
         return schedule
     stage: Any = schedule[output]

@@ -48,10 +48,10 @@ def resize_in_turn(
     assert compute is not None
     shape = list(out.shape)
     shape[along] = shape_of(data)[along]
-    before, behind = _only(attrs, along, False), _only(attrs, along, True)
+    before, after = _only(attrs, along, False), _only(attrs, along, True)
     (part,) = compute(before, [data], [TensorType(tuple(shape), out.dtype)])
     rows = te.compute(shape, lambda *i: part(*i), name="rows", tag="injective,resized_rows")
-    return list(compute(behind, [rows], [out]))
+    return list(compute(after, [rows], [out]))
 
 
 def _only(attrs: Any, along: int, itself: bool) -> Any:

@@ -49,9 +49,9 @@ def generate(function: Function) -> str:
             lines.append(_statement(expr, values, kind.dtype, symbol))
     for number, result in enumerate(results):
         lines.append(f"out{number}[i] = {values[result]};")
-    word = c_type(kind.dtype)
-    parameters = [f"const {word} *in{i}" for i in range(len(function.params))]
-    parameters += [f"{word} *out{i}" for i in range(len(results))]
+    ctype = c_type(kind.dtype)
+    parameters = [f"const {ctype} *in{i}" for i in range(len(function.params))]
+    parameters += [f"{ctype} *out{i}" for i in range(len(results))]
     body = "\n".join(f"    {line}" for line in lines)
     return "\n".join([
         "#include <stdint.h>",
@@ -74,12 +74,12 @@ def _statement(expr: Expr, values: dict[Expr, str], dtype: str, symbol: str) -> 
             "your own is a function registered as relay.ext.<name>"
         )
     left, right = (values[argument] for argument in expr.args)
-    word = c_type(dtype)
+    ctype = c_type(dtype)
     if dtypes.is_float(dtype):
-        return f"const {word} {values[expr]} = {left} {_OPERATORS[name]} {right};"
+        return f"const {ctype} {values[expr]} = {left} {_OPERATORS[name]} {right};"
     wide = "uint64_t" if dtypes.bits_of(dtype) > 32 else "uint32_t"  # integers wrap
     sum_ = f"({wide}){left} {_OPERATORS[name]} ({wide}){right}"
-    return f"const {word} {values[expr]} = ({word})({sum_});"
+    return f"const {ctype} {values[expr]} = ({ctype})({sum_});"
 
 
 def _type_of(expr: Expr, symbol: str) -> TensorType:

@@ -20,7 +20,7 @@ from slipway.toolchain.tempdir import tempdir
 PROBE_NAME = "slipway-report-probe.tar"
 
 
-class Place:
+class LoadedArtifact:
     """An artifact of a model, loaded where it is to run."""
 
     def __init__(self, artifact: Path, session: RPCSession | None, name: str) -> None:

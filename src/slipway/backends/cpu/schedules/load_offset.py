@@ -14,8 +14,8 @@ from slipway.ir.expr import ProducerLoad
 from slipway.relay.dims import is_open, usual
 
 
-class LoadPlace:
-    """The place of a load: `flat`, in elements, over the `variables` of axes of some `extents`."""
+class LoadOffset:
+    """The offset of a load: `flat`, in elements, over the `variables` of axes of some `extents`."""
 
     def __init__(self, op: te.ComputeOp, extents: Sequence[Any], load: ProducerLoad) -> None:
         self.extents = extents

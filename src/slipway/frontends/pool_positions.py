@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_WINDOW = 256  # elements of a window that is unrolled
 
 
-def max_pool_with_places(
+def max_pool_with_positions(
     x: Expr, kernel: Sequence[int], strides: Sequence[int], dilation: Sequence[int],
     padding: Sequence[int], ceil_mode: bool, column_major: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
@@ -50,18 +50,18 @@ def max_pool_with_places(
     if any(extent < 0 for extent in out):
         raise UnsupportedNode(f"windows of {tuple(kernel)} are larger than {tuple(padded)}")
     dtype = x.tensor_type.dtype
-    least = -np.inf if dtypes.is_float(dtype) else dtypes.int_range(dtype)[0]
+    minimum = -np.inf if dtypes.is_float(dtype) else dtypes.int_range(dtype)[0]
     need = [(o - 1) * s + w for o, s, w in zip(out, strides, span, strict=True)]
     widths = [(0, 0), (0, 0)] + [
         (a, max(n - e - a, 0)) for n, e, a in zip(need, spatial, low, strict=True)
     ]
-    x = relay.nn.pad(x, widths, least)
+    x = relay.nn.pad(x, widths, minimum)
     take_table(size, *out)
     order = list(range(count))[:: -1 if column_major else 1]
     best: Any = None
     where: Any = None
-    for place in product(*(range(k) for k in kernel)):
-        begin = [p * d for p, d in zip(place, dilation, strict=True)]
+    for indices in product(*(range(k) for k in kernel)):
+        begin = [p * d for p, d in zip(indices, dilation, strict=True)]
         end = [b + (o - 1) * s + 1 for b, o, s in zip(begin, out, strides, strict=True)]
         part = relay.strided_slice(x, begin, end, list(strides), axes=list(range(2, 2 + count)))
         position: Any = np.zeros(out, np.int64)
