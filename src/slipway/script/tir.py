@@ -392,8 +392,8 @@ reinterpret = _either_way(calls.reinterpret)
 def _shuffle(name: str) -> Callable[..., E.PrimExpr]:
     """Return a shuffle, whose result is of the value's type."""
 
-    def call(mask: PrimExprLike, value: PrimExprLike, *places: PrimExprLike) -> E.PrimExpr:
-        return ops.call_intrin(ops.as_expr(value).dtype, name, mask, value, *places)
+    def call(mask: PrimExprLike, value: PrimExprLike, *positions: PrimExprLike) -> E.PrimExpr:
+        return ops.call_intrin(ops.as_expr(value).dtype, name, mask, value, *positions)
 
     return _typed(call)
 

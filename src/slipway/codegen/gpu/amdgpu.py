@@ -23,7 +23,7 @@ _BYTES = 4  # of a lane's word, by whose bytes the instruction counts
 
 
 def _shuffle(
-    op: str, mask: str, word: str, place: str, width: int,
+    op: str, mask: str, word: str, position: str, width: int,
     put: Callable[[str], str], declare: Callable[[str], None],
 ) -> str:  # fmt: skip
     """Emit ``ds_bpermute_b32``, which reads the word of any lane of the wave."""
@@ -34,9 +34,9 @@ def _shuffle(
     lane = put(f"call i32 @llvm.amdgcn.mbcnt.hi(i32 -1, i32 {low})")
     inside = put(f"and i32 {lane}, {width - 1}")
     if op == "warp_shuffle":
-        wanted = put(f"and i32 {place}, {width - 1}")
+        wanted = put(f"and i32 {position}, {width - 1}")
     else:
-        wanted = put(f"{'add' if op == 'warp_shuffle_down' else 'sub'} i32 {inside}, {place}")
+        wanted = put(f"{'add' if op == 'warp_shuffle_down' else 'sub'} i32 {inside}, {position}")
         is_there = put(f"icmp ult i32 {wanted}, {width}")
         wanted = put(f"select i1 {is_there}, i32 {wanted}, i32 {inside}")
     first = put(f"sub i32 {lane}, {inside}")

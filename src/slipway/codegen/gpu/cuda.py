@@ -71,7 +71,7 @@ CUDA = Dialect(
     dots=_DOTS,
     has_warp_products=True,
     shuffles={
-        f"warp_shuffle{end}": f"__shfl{end}_sync({{mask}}, {{value}}, {{place}}, {{width}})"
+        f"warp_shuffle{end}": f"__shfl{end}_sync({{mask}}, {{value}}, {{position}}, {{width}})"
         for end in ("", "_up", "_down")
     },
     active="__activemask()",
@@ -87,7 +87,7 @@ HIP = replace(
     ).replace("#include <stdint.h>", "#include <hip/hip_runtime.h>\n#include <stdint.h>"),
     has_warp_products=False,
     shuffles={
-        f"warp_shuffle{end}": f"__shfl{end}({{value}}, {{place}}, {{width}})"
+        f"warp_shuffle{end}": f"__shfl{end}({{value}}, {{position}}, {{width}})"
         for end in ("", "_up", "_down")
     },
     active="0xffffffffu",

@@ -35,7 +35,7 @@ class Dialect:
       out
     - `has_warp_products`: NVIDIA's instructions can be written in it
     - `shuffles`: spellings of the shuffles (ir/instructions/warp_shuffles.py), with ``{mask}``,
-      ``{value}``, ``{place}`` and ``{width}``; {}: it has none
+      ``{value}``, ``{position}`` and ``{width}``; {}: it has none
     - `copies`: defines ``slw_async_copy`` and so on (ir/instructions/async_copies.py)
     - `active`: a bit for each thread of the warp that is here
     - `lane`: a parameter of kernels with shuffles, in the head's ``{lane}``

@@ -228,9 +228,9 @@ class KernelEmitter(CFunction):
                 f"{self.name}: kernels in {self.dialect.name} have no {node.op}: compile for CUDA"
             )
         self.helpers.add(COPY_HELPER)
-        *places, number = node.args or (None,)
+        *addresses, number = node.args or (None,)
         given = "" if number is None else f"<{ops.as_int(number)}>"
-        self.line(f"slw_{node.op}{given}({', '.join(self.expr(p) for p in places)});")
+        self.line(f"slw_{node.op}{given}({', '.join(self.expr(p) for p in addresses)});")
 
     def fail(self, kind: str, message: str) -> None:
         """Refuse: a kernel has no way to report an error."""
@@ -331,8 +331,8 @@ class KernelEmitter(CFunction):
         if single is not node:
             return self.expr(single, lane)
         self.helpers.add(SHUFFLE_HELPER)
-        mask, value, place = (self.expr(a, lane) for a in node.args[:3])
-        return pattern.format(mask=mask, value=value, place=place, width=width_of(node))
+        mask, value, position = (self.expr(a, lane) for a in node.args[:3])
+        return pattern.format(mask=mask, value=value, position=position, width=width_of(node))
 
 
 def no_shuffles(kernel: str, language: str, op: str) -> str:

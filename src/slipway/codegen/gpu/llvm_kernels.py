@@ -233,11 +233,11 @@ class _Kernel(FunctionEmitter):
         if single is not node:
             return self.value(single)
         width = width_of(node)
-        mask, value, place = (self.value(a) for a in node.args[:3])
+        mask, value, position = (self.value(a) for a in node.args[:3])
         kind, put = llvm_type(node.dtype, False, False), self.w.put
 
         def one(word: str) -> str:
-            return shuffle(node.op, mask, word, place, width, put, self.helpers.add)
+            return shuffle(node.op, mask, word, position, width, put, self.helpers.add)
 
         if dtypes.bits_of(node.dtype) == 32:
             word = value if kind == "i32" else put(f"bitcast {kind} {value} to i32")

@@ -50,9 +50,9 @@ METAL = Dialect(
     builtins=MATH,
     doubles=None,
     shuffles={
-        "warp_shuffle": "slw_shuffle({value}, {place}, {width}, slw_lane)",
-        "warp_shuffle_up": "slw_shuffle_by({value}, -({place}), {width}, slw_lane)",
-        "warp_shuffle_down": "slw_shuffle_by({value}, {place}, {width}, slw_lane)",
+        "warp_shuffle": "slw_shuffle({value}, {position}, {width}, slw_lane)",
+        "warp_shuffle_up": "slw_shuffle_by({value}, -({position}), {width}, slw_lane)",
+        "warp_shuffle_down": "slw_shuffle_by({value}, {position}, {width}, slw_lane)",
     },
     lane=", ushort slw_lane [[thread_index_in_simdgroup]]",
     exchange=_EXCHANGE,

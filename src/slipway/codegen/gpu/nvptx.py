@@ -28,7 +28,7 @@ _LAST_LANE = 31
 
 
 def _shuffle(
-    op: str, mask: str, word: str, place: str, width: int,
+    op: str, mask: str, word: str, position: str, width: int,
     put: Callable[[str], str], declare: Callable[[str], None],
 ) -> str:  # fmt: skip
     """Emit ``shfl.sync``: the segment's mask, and the last lane that counts, are one number."""
@@ -36,7 +36,7 @@ def _shuffle(
     name = f"llvm.nvvm.shfl.sync.{kind}.i32"
     declare(f"declare i32 @{name}(i32, i32, i32, i32)")
     segment = (_LAST_LANE + 1 - width) << 8 | (0 if kind == "up" else _LAST_LANE)
-    return put(f"call i32 @{name}(i32 {mask}, i32 {word}, i32 {place}, i32 {segment})")
+    return put(f"call i32 @{name}(i32 {mask}, i32 {word}, i32 {position}, i32 {segment})")
 
 
 NVIDIA = GpuMachine(

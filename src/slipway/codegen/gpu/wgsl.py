@@ -327,7 +327,7 @@ class WgslSink(Sink):
         self.line("storageBarrier();")
         self.line("workgroupBarrier();")
 
-    def shuffle(self, op: str, value: Value, place: Value, width: int) -> Value:
+    def shuffle(self, op: str, value: Value, position: Value, width: int) -> Value:
         """Refuse: WebGPU chooses how many threads a subgroup has, and which."""
         raise CodegenError(no_shuffles(self.name, "WGSL", op))
 

@@ -140,12 +140,12 @@ class SpirvSink(Sink):
     def axis(self, tag: str) -> Value:
         """Return one of three numbers that the device gives."""
         kind, axis = tag.split(".")
-        place = _AXES.index(axis)
+        position = _AXES.index(axis)
         if kind == "threadIdx" and self.parameters.warp > 1:
-            return self._thread_of_subgroups(place)
+            return self._thread_of_subgroups(position)
         name = "WorkgroupId" if kind == "blockIdx" else "LocalInvocationId"
         number = self._builtin(name, self.module.vector3())
-        return self.value("int32", "CompositeExtract", number, place)
+        return self.value("int32", "CompositeExtract", number, position)
 
     def _builtin(self, name: str, kind: Id) -> Id:
         if name not in self.builtins:
@@ -159,7 +159,7 @@ class SpirvSink(Sink):
         name, kind = "SubgroupLocalInvocationId", self.module.type_of("int32")
         return Value("int32", self._builtin(name, kind))
 
-    def _thread_of_subgroups(self, place: int) -> Value:
+    def _thread_of_subgroups(self, position: int) -> Value:
         """Return a thread's number along an axis, counted through the subgroups in order.
 
         Nothing says which threads of a block are a subgroup; so its first `warp` threads are those
@@ -168,23 +168,23 @@ class SpirvSink(Sink):
         warp = self.constant("int32", self.parameters.warp)
         group = Value("int32", self._builtin("SubgroupId", self.module.type_of("int32")))
         number = self.binary("add", self.binary("mul", group, warp), self._lane())
-        for size in self.threads[:place]:
+        for size in self.threads[:position]:
             number = self.binary("div", number, self.constant("int32", size))
-        return self._modulo(number, self.threads[place])
+        return self._modulo(number, self.threads[position])
 
     def _modulo(self, number: Value, size: int) -> Value:
         held = self.constant("int32", size)
         whole = self.binary("mul", self.binary("div", number, held), held)
         return self.binary("sub", number, whole)
 
-    def shuffle(self, op: str, value: Value, place: Value, width: int) -> Value:
+    def shuffle(self, op: str, value: Value, position: Value, width: int) -> Value:
         """Return the value of another thread of the subgroup."""
         last, lane = self.constant("int32", width - 1), self._lane()
         inside = self.binary("and", lane, last)
         if op == "warp_shuffle":
-            wanted = self.binary("and", place, last)
+            wanted = self.binary("and", position, last)
         else:
-            wanted = self.binary("add" if op.endswith("down") else "sub", inside, place)
+            wanted = self.binary("add" if op.endswith("down") else "sub", inside, position)
             first = self.compare(">=", wanted, self.constant("int32", 0))
             there = self.binary("and", first, self.compare("<=", wanted, last))
             wanted = self.select(there, wanted, inside)

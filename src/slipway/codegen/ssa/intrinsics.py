@@ -68,8 +68,8 @@ class SsaIntrinsics(SsaExpressions):
         single = in_words(node)
         if single is not node:
             return self.expr(single, lane)
-        value, place = (self.expr(a, lane) for a in node.args[1:3])
-        return self.sink.shuffle(node.op, value, place, width_of(node))
+        value, position = (self.expr(a, lane) for a in node.args[1:3])
+        return self.sink.shuffle(node.op, value, position, width_of(node))
 
     def _call_warp_activemask(self, node: E.Call, lane: Lane) -> Value:
         return self.sink.constant("uint32", EVERY_THREAD)

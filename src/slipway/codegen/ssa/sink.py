@@ -156,7 +156,7 @@ class Sink(ABC):
         """Let the threads of a block wait for each other, and see what they have written."""
 
     @abstractmethod
-    def shuffle(self, op: str, value: Value, place: Value, width: int) -> Value:
+    def shuffle(self, op: str, value: Value, position: Value, width: int) -> Value:
         """Return another thread's value, as ir/instructions/warp_shuffles.py says."""
 
 

@@ -1,11 +1,11 @@
 """Values that threads of a warp hand each other without memory: shuffles, by their classic names.
 
-``Call(dtype, "warp_shuffle_down", (mask, value, place, width, warp))`` is the `value` of the thread
-`place` threads on.  `width` threads, a power of two, are a row; where the thread wanted is none of
-the row of who asks, that one has its own value.  "warp_shuffle_up" looks `place` threads back,
-"warp_shuffle" at thread `place` of the row.  `mask` has a bit for each thread that takes part, as
-CUDA wants it; `warp` is the number of threads in step.  All threads of a warp must come to it
-together.
+``Call(dtype, "warp_shuffle_down", (mask, value, position, width, warp))`` is the `value` of the
+thread `position` threads on.  `width` threads, a power of two, are a row; where the thread wanted
+is none of the row of who asks, that one has its own value.  "warp_shuffle_up" looks `position`
+threads back, "warp_shuffle" at thread `position` of the row.  `mask` has a bit for each thread that
+takes part, as CUDA wants it; `warp` is the number of threads in step.  All threads of a warp must
+come to it together.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def width_of(node: E.Call) -> int:
     return width
 
 
-def shuffled(op: str, value: E.PrimExpr, place: int, width: int, warp: int) -> E.Call:
+def shuffled(op: str, value: E.PrimExpr, position: int, width: int, warp: int) -> E.Call:
     """Return the call of a shuffle in which all threads take part."""
     mask = E.IntImm("uint32", EVERY_THREAD)
-    given = (mask, value, ops.const(place), ops.const(width), ops.const(warp))
+    given = (mask, value, ops.const(position), ops.const(width), ops.const(warp))
     return E.Call(value.dtype, op, given)
 
 
@@ -52,10 +52,10 @@ def in_words(node: E.Call) -> E.PrimExpr:
 
     A wider type has every value of the narrow one.  Raises CodegenError for other types.
     """
-    mask, value, *places = node.args
+    mask, value, *positions = node.args
 
     def of(part: E.PrimExpr) -> E.PrimExpr:
-        return E.Call(part.dtype, node.op, (mask, part, *places))
+        return E.Call(part.dtype, node.op, (mask, part, *positions))
 
     if value.dtype in _WORDS:
         return node

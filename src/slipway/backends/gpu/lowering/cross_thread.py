@@ -92,8 +92,8 @@ class CrossThread:
         else:
             body += self._tree(combiner, lines, line, first, width, inside)
             totals = [E.BufferLoad(all_, (E.Sub(line, first),)) for all_ in lines]
-        places = [(t.buffer, t.indices) for t in targets]
-        results = self._combined(combiner, places, totals)
+        positions = [(t.buffer, t.indices) for t in targets]
+        results = self._combined(combiner, positions, totals)
         ending = replace(at, path=(*at.path, self.kernel.token()))
         body.append(self.kernel.leaf(results, ending))
         result = S.seq(body)
@@ -215,9 +215,9 @@ class CrossThread:
         first = E.Add(E.Sub(line, rank), ops.bitwise_and(rank, ops.const(warp - 1)))
         steps: list[S.Stmt] = []
         for number in range(count):
-            place = E.Add(first, ops.const(number * warp))
+            position = E.Add(first, ops.const(number * warp))
             steps += [
-                S.BufferStore(part, E.BufferLoad(all_, (place,)), (ops.const(number),))
+                S.BufferStore(part, E.BufferLoad(all_, (position,)), (ops.const(number),))
                 for part, all_ in zip(parts, lines, strict=True)
             ]
         for half in _halves(count):

@@ -93,11 +93,11 @@ class _Panels:
             result = S.Allocate(buffer, result)
         return result
 
-    def _fetch(self, step: E.PrimExpr, place: Any, wide: Sequence[Buffer]) -> S.Stmt:
+    def _fetch(self, step: E.PrimExpr, position: Any, wide: Sequence[Buffer]) -> S.Stmt:
         """Return the copies of a step, if there is one, as a group, which may be empty."""
         loop = self.loop
         filled = substitute(S.seq(self.fills), {loop.loop_var: ops.add(loop.min, step)})
-        filled = self._at(_with_own_loops(filled), ops.as_expr(place), wide)
+        filled = self._at(_with_own_loops(filled), ops.as_expr(position), wide)
         inside = ops.less(step, loop.extent)
         copied = S.AttrStmt(ASYNC, ops.const(0), ops.const(0), filled)
         known = ops.as_int(inside)
@@ -106,9 +106,9 @@ class _Panels:
             return commit
         return S.seq((copied if known == 1 else S.IfThenElse(inside, copied), commit))
 
-    def _at(self, node: S.Stmt, place: E.PrimExpr, wide: Sequence[Buffer]) -> S.Stmt:
+    def _at(self, node: S.Stmt, position: E.PrimExpr, wide: Sequence[Buffer]) -> S.Stmt:
         for buffer, whole in zip(self.memory, wide, strict=True):
-            node = with_step(node, buffer, whole, place)
+            node = with_step(node, buffer, whole, position)
         return node
 
 
@@ -175,5 +175,5 @@ def _copy(store: S.BufferStore) -> S.Stmt:
     if size not in COPIED_BYTES:
         return store
     to = E.BufferLoad(store.buffer, store.indices)
-    places = [E.Call("handle", "address_of", (load,)) for load in (to, value)]
-    return S.Evaluate(E.Call("int32", "async_copy", (*places, ops.const(size))))
+    positions = [E.Call("handle", "address_of", (load,)) for load in (to, value)]
+    return S.Evaluate(E.Call("int32", "async_copy", (*positions, ops.const(size))))
