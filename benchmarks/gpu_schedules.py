@@ -3,6 +3,7 @@
     python -m benchmarks gpu_schedules --count 1000                  # watched for races
     python -m benchmarks gpu_schedules --engine opencl --rare        # on a driver
     python -m benchmarks gpu_schedules --first 500 --seconds 600     # some, for ten minutes
+    python -m benchmarks gpu_schedules --options="-arch=sm_80 -thread_warp_size=4"  # of a target
 
 The schedules are those of ``tests/backends/gpu/random_schedules.py`` (tiles, threads, virtual
 threads, shared and local memory, reductions) or, with ``--rare``, of ``random_vocabulary.py``
@@ -27,7 +28,7 @@ START_S, SEED_S = 120, 60  # which a process has, on a loaded machine
 FAILED = "seed {seed} ({what}): {problem}"
 
 
-def device_of(engine):
+def device_of(engine, options):
     """Return the target and the simulator, or None, of an engine, and its device."""
     import run_kernels
     from simulated import SimulatedDevice
@@ -37,23 +38,23 @@ def device_of(engine):
     from slipway.target import Target
 
     if engine in ("opencl", "vulkan"):
-        run_kernels.current = (Target(engine, host="llvm"), None)
+        run_kernels.current = (Target(f"{engine} {options}", host="llvm"), None)
         return tvm.device(engine, 0)
     folder = Path(tempfile.mkdtemp())
     simulator = WebGpuDevice(folder) if engine == "wgsl" else SimulatedDevice("ll", folder)
-    run_kernels.current = (Target(simulator.kind, host="llvm"), simulator)
+    run_kernels.current = (Target(f"{simulator.kind} {options}", host="llvm"), simulator)
     simulator.enter()
     return tvm.device(simulator.kind, 0)
 
 
-def run_seeds(engine, rare, seeds):
+def run_seeds(engine, rare, options, seeds):
     """Run seeds in this process; print a line for each that is wrong, racing or refused."""
     import numpy as np
     import run_kernels
     from random_schedules import draw
     from random_vocabulary import draw_rare
 
-    device = device_of(engine)
+    device = device_of(engine, options)
     for seed in seeds:
         case = (draw_rare if rare else draw)(seed)
         print(f"begin {seed}", flush=True)
@@ -77,12 +78,13 @@ def run_seeds(engine, rare, seeds):
     os._exit(0)  # without the ends of objects that still lie on a simulated device
 
 
-def run_slice(engine, rare, seeds):
+def run_slice(engine, rare, options, seeds):
     """Run seeds in a process; return how many ran, and what is wrong with the others."""
     ran, problems, left = 0, [], list(seeds)
     while left:
         command = [sys.executable, "-m", "benchmarks.gpu_schedules", "--engine", engine, "--seeds",
-                 ",".join(map(str, left)), *(["--rare"] if rare else [])]  # fmt: skip
+                 ",".join(map(str, left)), f"--options={options}",
+                 *(["--rare"] if rare else [])]  # fmt: skip
         with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryFile("w+") as complained:
             try:
                 limit_s = START_S + SEED_S * len(left)
@@ -117,12 +119,13 @@ def main() -> int:
     parser.add_argument(
         "--seconds", type=float, default=float("inf"), help="begin none after so long"
     )
+    parser.add_argument("--options", default="", help="of the target: -thread_warp_size=8, say")
     parser.add_argument("--slice", type=int, default=50, help="seeds of one process")
     parser.add_argument("--seeds", help=argparse.SUPPRESS)
     args = parser.parse_args()
     sys.path[:0] = [str(TESTS), str(TESTS.parents[2])]
     if args.seeds:
-        run_seeds(args.engine, args.rare, map(int, args.seeds.split(",")))
+        run_seeds(args.engine, args.rare, args.options, map(int, args.seeds.split(",")))
         return 0
     begun, ran, wrong = time.monotonic(), 0, 0
     end = args.first + args.count
@@ -130,7 +133,7 @@ def main() -> int:
         if time.monotonic() - begun > args.seconds:
             break
         count, problems = run_slice(
-            args.engine, args.rare, range(first, min(first + args.slice, end))
+            args.engine, args.rare, args.options, range(first, min(first + args.slice, end))
         )
         ran, wrong = ran + count, wrong + len(problems)
         for line in problems:

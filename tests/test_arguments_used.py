@@ -79,7 +79,6 @@ ALLOWED = {
     ("transform/graph/change_datatype.py", "ChangeDatatype.transform_function", "module context"):
         "called as other passes over functions are",
     ("autotvm/tuner.py", "Tuner.tune", "si_prefix"): "the unit of a log that progress_bar writes",
-    ("runtime/devices.py", "Device.sync", "stream"): "a device has one stream",
     ("transform/manager.py", "never_missed", "node"): "called as other conditions are",
     ("relay/testing/inception_v3.py", "Pooling", "name"): "a label",
     ("relay/testing/mobilenet.py", "separable_conv_block", "dtype"): "the type is that of the data",
@@ -128,7 +127,6 @@ ALLOWED = {
     ("tuning/runner.py", "*Runner.open_more", "most held"): "there is one device",
     ("rpc/array.py", "RemoteNDArray.copyto", "mem_copy"): "copies are never of handles",
     ("rpc/client.py", "connect", "enable_logging"): "documented there",
-    ("rpc/device.py", "RemoteDevice.sync", "stream"): "requests are finished when they return",
     ("rpc/module.py", "RemoteModule.time_evaluator", "dev"): "the module's own device",
     ("rpc/server.py", "Server.__init__", "no_fork"): "what use_popen=True does",
     ("rpc/tracker_process.py", "Tracker.__init__", "reuse_addr timeout"): "of its sockets",

@@ -137,8 +137,14 @@ NO_FITS_OF_GPUS = {
         "(_LEFT_PAD, _RIGHT_PAD)": "banks of shared memory",
     },
     "schedules/rows.py": {"_LANES": "a space", "_ROWS": "a space"},
-    "schedules/shared.py": {"_BLOCKS": "a space", "_TILES": "a space", "_DEPTHS": "a space"},
+    "schedules/shared.py": {
+        "_BLOCKS": "a space", "_TILES": "a space", "_DEPTHS": "a space", "_STAGES": "a space",
+    },
     "schedules/tile.py": {"_SIDE": "a space"},
+    "warps.py": {
+        "SUBGROUP_SHUFFLE": "Vulkan's bit", "_CUDA_WARP": "of the maker",
+        "_METAL_MOST": "of the maker",
+    },
     "winograd.py": {"_TILES": "a space"},
 }  # fmt: skip
 

@@ -171,6 +171,13 @@ _TABLE = [
     Intrinsic("call_llvm_pure_intrin", -1),
     Intrinsic("hardware", -1),  # StringImm name of ir.hardware, a (or its rows), b, c
     Intrinsic("warp_product", 6, pure=False),  # ir/instructions/warp_products.py
+    *(  # mask, value, place, width, warp: ir/instructions/warp_shuffles.py
+        Intrinsic(f"warp_shuffle{where}", 5, pure=False) for where in ("", "_up", "_down")
+    ),
+    Intrinsic("async_copy", 3, pure=False),  # to, from, bytes: ir/instructions/async_copies.py
+    Intrinsic("async_commit", 0, pure=False),
+    Intrinsic("async_wait", 1, pure=False),
+    Intrinsic("warp_activemask", 0, pure=False),  # a bit for each thread of the warp that is here
     Intrinsic("tensor_view", -1),  # Buffer made a DLTensor for call_packed: data, shape...
     Intrinsic("ret", 1, pure=False),  # return from the function with a status
     Intrinsic("storage_sync", -1, pure=False),  # StringImm scope: a barrier

@@ -8,7 +8,7 @@ from slipway import dtypes
 from slipway.rpc import array
 from slipway.rpc.protocol import Tag
 from slipway.rpc.values import MAKERS
-from slipway.runtime.devices import Device, DeviceProperties
+from slipway.runtime.devices import Device, DeviceProperties, RawStream
 from slipway.runtime.ndarray import extents_of
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ class RemoteDevice(DeviceProperties):
             return None
         return self.session.query_device(self.device_type, self.device_id, number)
 
-    def sync(self, stream: Any = None) -> None:
+    def sync(self, stream: RawStream | None = None) -> None:
         """Wait until the device has done what it was given."""
-        del stream
+        self._check_stream(stream)
         if self.device_type != 1:
             self.session.get_function("runtime.device_sync")(self.device_type, self.device_id)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from slipway.errors import ArgumentValueError, ExecutionError, did_you_mean
+from slipway.errors import ArgumentTypeError, ArgumentValueError, ExecutionError, did_you_mean
 from slipway.runtime.libraries.native_library import native_runtime, native_runtime_or_none
 
 # DLPack's device types; the second name of a pair is another spelling.
@@ -49,10 +49,51 @@ class RemoteDevice(Protocol):
         """Allocate an array there."""
 
 
+class RawStream:
+    """A stream of a device, from `create_raw_stream`: another name of the device's one queue.
+
+    A device does what it is given in order, so the work of two streams never overlaps, and each
+    sees what was given to the device before.
+    """
+
+    __slots__ = ("device", "is_open")
+
+    def __init__(self, device: DeviceProperties) -> None:
+        self.device = device
+        self.is_open = True
+
+
 class DeviceProperties:
     """What a device says of itself; None where its driver does not say, and for a CPU."""
 
     __slots__ = ()
+
+    def create_raw_stream(self) -> RawStream:
+        """Return a stream of the device; `free_raw_stream` ends it."""
+        return RawStream(self)
+
+    def free_raw_stream(self, stream: RawStream | None) -> None:
+        """End a stream; work that it was given goes on."""
+        self._check_stream(stream)
+        if stream is not None:  # the device's own stays
+            stream.is_open = False
+
+    def set_raw_stream(self, stream: RawStream | None) -> None:
+        """Give what follows to a stream, in the order in which it is given to the device."""
+        self._check_stream(stream)
+
+    def _check_stream(self, stream: RawStream | None) -> None:
+        """Raise ArgumentTypeError or ArgumentValueError for what is no open stream of here."""
+        if stream is None:
+            return
+        if not isinstance(stream, RawStream):
+            raise ArgumentTypeError(
+                f"{stream!r} is no stream: pass one of {self}.create_raw_stream(), or None"
+            )
+        if stream.device != self:
+            raise ArgumentValueError(f"a stream of {stream.device} is none of {self}")
+        if not stream.is_open:
+            raise ArgumentValueError(f"this stream of {self} was freed: create another")
 
     def _attribute(self, number: int) -> Any:
         """Ask the driver, by the number of crt's device_api.h."""
@@ -168,9 +209,9 @@ class Device(DeviceProperties):
         runtime = native_runtime_or_none()
         return runtime is not None and runtime.has_devices(self.device_type)
 
-    def sync(self, stream: Any = None) -> None:
+    def sync(self, stream: RawStream | None = None) -> None:
         """Wait until the device has finished its work; the CPU always has."""
-        del stream
+        self._check_stream(stream)
         self.check()
         if self._has_driver():
             native_runtime().packed("device_sync")(self.device_type, self.device_id)

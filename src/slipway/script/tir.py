@@ -29,6 +29,7 @@ from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer as _Buffer
 from slipway.ir.buffer import decl_buffer as _decl_buffer
 from slipway.ir.function import PrimFunc
+from slipway.ir.instructions.warp_shuffles import SHUFFLES
 from slipway.ir.intrin import of_matrix_unit
 from slipway.te import math as _math
 
@@ -387,6 +388,23 @@ call_llvm_intrin, call_llvm_pure_intrin = map(
     _either_way, (calls.call_llvm_intrin, calls.call_llvm_pure_intrin)
 )
 reinterpret = _either_way(calls.reinterpret)
+
+
+def _shuffle(name: str) -> Callable[..., E.PrimExpr]:
+    """Return a shuffle, whose result is of the value's type."""
+
+    def call(mask: PrimExprLike, value: PrimExprLike, *positions: PrimExprLike) -> E.PrimExpr:
+        return ops.call_intrin(ops.as_expr(value).dtype, name, mask, value, *positions)
+
+    return _typed(call)
+
+
+tvm_warp_shuffle, tvm_warp_shuffle_up, tvm_warp_shuffle_down = map(_shuffle, SHUFFLES)
+
+
+def tvm_warp_activemask(dtype: str = "uint32") -> E.PrimExpr:
+    """Return a bit for each thread of the warp that comes here."""
+    return ops.call_intrin(dtypes.canonical(dtype), "warp_activemask")
 
 
 def llvm_lookup_intrinsic_id(name: str) -> str:

@@ -38,6 +38,7 @@ class GpuCosts:
     - `shared_cost`, `global_cost`: to read an element of shared memory, and of global memory.
     - `warp_shared_cost`, `warp_global_cost`: eight bytes of either, beside a product of a warp.
     - `tree_cost`: a step of a tree over a row's threads.
+    - `shuffle_cost`: the same between threads of a warp, which need no memory for it.
     - `apart_cost`: an element whose neighbours no other thread reads.
     - `barrier_cost`, `exponential_cost`: of an attention.
     - `launch_cost`: a launch, of all threads together: 64 steps of `busy_threads`.
@@ -70,6 +71,7 @@ class GpuCosts:
     warp_shared_cost: float = 0.5
     warp_global_cost: float = 2
     tree_cost: float = 6
+    shuffle_cost: float = 2
     apart_cost: float = 8
     barrier_cost: float = 8
     exponential_cost: float = 8

@@ -114,6 +114,7 @@ _GPU: dict[str, type] = {
     "supports_8bit_buffer": bool,
     "supports_16bit_buffer": bool,
     "supports_storage_buffer_storage_class": bool,
+    "supported_subgroup_operations": int,
     "vulkan_api_version": int,
     "max_spirv_version": int,
     "max_per_stage_descriptor_storage_buffer": int,

@@ -180,7 +180,9 @@ class Lowering:
             elif tensor in self.first_rows.values():
                 continue
             if tensor not in self.caller_owned and not self._shared(tensor):
-                notes = (("double_buffer", True),) if stage.is_double_buffer else ()
+                copies = stage.buffer_copies
+                kept = copies if copies > 2 else True
+                notes = (("double_buffer", kept),) if copies > 1 else ()
                 body = S.Allocate(self.storage[tensor].buffer, body, notes)
         return body
 

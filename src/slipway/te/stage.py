@@ -61,7 +61,7 @@ class Stage:
         self.attach_ivar: IterVar | None = None
         self.attach_stage: Stage | None = None
         self.group: Group | None = None
-        self.is_double_buffer = False
+        self.buffer_copies = 1
         self.env_thread_vars: tuple[IterVar, ...] = ()
         self.store_predicate: PrimExpr | None = None
         self.alignments: dict[IterVar, tuple[int, int]] = {}
@@ -508,12 +508,20 @@ class Stage:
         """Store only where `predicate` holds."""
         self.store_predicate = ops.as_expr(predicate)
 
-    def double_buffer(self) -> None:
-        """Keep two copies of this stage's storage: one filled while the other is read."""
+    def double_buffer(self, copies: int = 2) -> None:
+        """Keep two copies of this stage's storage: one filled while the other is read.
+
+        GPUs that copy while they compute may have more; others have at most two.
+        """
         if self.is_output:
             raise ScheduleError(f"cannot double-buffer stage {self.name!r}: it is an output")
-        self.is_double_buffer = True
-        self._log("double_buffer")
+        if not isinstance(copies, int) or copies < 2:
+            raise ScheduleError(
+                f"stage {self.name!r} cannot have {copies!r} copies of its storage: give a whole "
+                "number from 2 on"
+            )
+        self.buffer_copies = copies
+        self._log("double_buffer", *([copies] if copies > 2 else []))
 
     def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
         """Pad the storage so that the stride of `axis` is ``k * factor + offset`` elements."""

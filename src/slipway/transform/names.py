@@ -78,7 +78,8 @@ OPT_LEVELS = {
 # user's own.
 NAMES = set(
     """
-    accumulate_dots cut_loops flatten_storage hoist_choice inject_double_buffer inject_prefetch
+    accumulate_dots begin_copies cut_loops flatten_storage hoist_choice
+    inject_double_buffer inject_prefetch
     instrument_bounds loop_partition lower_blocks lower_custom_calls
     lower_custom_datatypes map_threads reduce_over_threads remove_assertions
     remove_unused serialize_threads simplify storage_rewrite transpose_loads unroll_loop

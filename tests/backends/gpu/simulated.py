@@ -22,7 +22,7 @@ from slipway.runtime.libraries.native_library import native_runtime
 from slipway.target import Target
 
 HEADERS = Path(__file__).parent / "languages"
-_KINDS = {"cuda": ("cuda", 2), "metal": ("metal", 8), "ll": ("cuda", 2),
+_KINDS = {"cuda": ("cuda", 2), "metal": ("metal", 8), "ll": ("cuda", 2), "amd": ("rocm", 10),
           "wgsl": ("webgpu", 15)}  # fmt: skip # by language
 _C_TYPES = {
     "1": ctypes.c_int8, "2": ctypes.c_int16, "4": ctypes.c_int32, "8": ctypes.c_int64,
@@ -81,8 +81,8 @@ class SimulatedDevice:
     """A kind of device whose memory is this process's and whose kernels are C++."""
 
     def __init__(self, language, folder):
-        self.language, self.folder = language, folder
         self.kind, self.device_type = _KINDS[language]
+        self.language, self.folder = "ll" if language == "amd" else language, folder
         self.texts, self.libraries, self.memory = {}, {}, {}
         self.is_here = False
         self.launched = []
@@ -103,7 +103,7 @@ class SimulatedDevice:
     def learn(self, module):
         """Run the text of a module's kernels where a program launches what the driver compiles."""
         digest = hashlib.sha256(module.code).hexdigest()
-        self.texts[digest] = module.get_source(self.language)
+        self.texts[digest] = as_nvidias(module.get_source(self.language))
 
     def library(self, digest):
         """Return the compiled kernels of a program."""
@@ -142,7 +142,8 @@ class SimulatedDevice:
         return _OK
 
     def _add_code(self, digest, code, size):
-        self.texts.setdefault(digest.decode(), ctypes.string_at(code, size).decode())
+        text = ctypes.string_at(code, size).decode(errors="replace")
+        self.texts.setdefault(digest.decode(), text)
         return _OK
 
     def _drop_code(self, digest):
@@ -165,7 +166,7 @@ class SimulatedDevice:
         self.launched.append(one.kernel.decode())
         name = one.kernel.decode()
         if entry(one.grid, one.block, pointers):
-            return self._fail(f"{name}: only some threads of a block meet a barrier")
+            return self._fail(f"{name}: only some threads of a block meet a barrier, or of a warp")
         if self.language == "ll":
             tell = self.library(one.digest.decode()).slw_race
             tell.restype = ctypes.c_char_p
@@ -207,6 +208,9 @@ def as_nvidias(text):
     numbers = {"workgroup.id": "ctaid", "workitem.id": "tid"}
     for own, other in numbers.items():
         text = text.replace(f"llvm.amdgcn.{own}", f"llvm.nvvm.read.ptx.sreg.{other}")
+    text = text.replace("llvm.amdgcn.mbcnt.lo", "slw_mbcnt_lo")
+    text = text.replace("llvm.amdgcn.mbcnt.hi", "slw_mbcnt_hi")
+    text = text.replace("llvm.amdgcn.ds.bpermute", "slw_bpermute")
     barrier = "llvm.nvvm.barrier.cta.sync.aligned.all"
     text = text.replace(
         "void @llvm.amdgcn.s.barrier()\n  fence", f"void @{barrier}(i32 0)\n  fence"
@@ -239,8 +243,11 @@ def _run(command):
     subprocess.run(command, check=True, capture_output=True, text=True)
 
 
-_GIVEN = {"cuda": ("cuda.h", "fibres.cc", "warp.cc"), "metal": ("metal_stdlib", "fibres.cc"),
-          "ll": ("threads.h", "fibres.cc", "warp.cc", "races.cc", "nvptx.cc")}  # fmt: skip
+_GIVEN = {
+    "cuda": ("cuda.h", "fibres.cc", "warp.cc", "exchange.cc", "copies.cc"),
+    "metal": ("metal_stdlib", "fibres.cc", "exchange.cc"),
+    "ll": ("threads.h", "fibres.cc", "warp.cc", "exchange.cc", "copies.cc", "races.cc", "nvptx.cc"),
+}
 
 
 # Where this program and those that it starts keep what all kernels of a language share.
@@ -299,7 +306,12 @@ def _object_of(text):
     """Return LLVM IR for NVIDIA's GPUs as an object for this processor."""
     text = re.sub(r"llvm\.nvvm\.read\.ptx\.sreg\.(\w+)\.([xyz])", r"slw_\1_\2", text)
     text = text.replace("llvm.nvvm.barrier.cta.sync.aligned.all", "slw_barrier")
-    text = text.replace("ptx_kernel ", "").replace(" addrspace(3)", "")
+    text = re.sub(r"llvm\.nvvm\.shfl\.sync\.(\w+)\.i32", r"slw_shfl_\1", text)
+    text = text.replace("llvm.nvvm.activemask", "slw_activemask")
+    text = text.replace("llvm.nvvm.cp.async.ca.shared.global.", "slw_cp_async_")
+    text = re.sub(r"llvm\.nvvm\.cp\.async\.(\w+)\.group", r"slw_cp_async_\1", text)
+    text = re.sub(r"addrspacecast ptr (%\w+) to ptr addrspace\([13]\)", _SAME, text)
+    text = text.replace("ptx_kernel ", "").replace(" addrspace(3)", "").replace(" addrspace(1)", "")
     text = re.sub(r"llvm\.nvvm\.idp4a\.([su])\.([su])", r"slw_dp4a_\1\2", text)
     text = _MMA.sub(_model, text).replace("@llvm.nvvm.mma.", "@nvvm.mma.")
     text = _watched(text)

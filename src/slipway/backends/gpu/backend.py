@@ -9,6 +9,7 @@ from slipway.backends.backend import Backend, Language, backend_of
 from slipway.backends.gpu.languages import WRITERS
 from slipway.backends.gpu.lowering.copies import bind_copies
 from slipway.backends.gpu.lowering.dots import accumulate_dots
+from slipway.backends.gpu.lowering.fill_ahead import begin_copies
 from slipway.backends.gpu.lowering.threads import ONE_THREAD, map_threads
 from slipway.backends.gpu.split import emit_kernels, host_function, write_kernels
 from slipway.codegen.compiled import CompiledModule
@@ -36,6 +37,7 @@ PASSES: tuple[Pass, ...] = (
     loop_pass(simplify),
     loop_pass(accumulate_dots),
     loop_pass(remove_unused),
+    loop_pass(begin_copies),
 )
 
 

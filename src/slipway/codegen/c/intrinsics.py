@@ -13,6 +13,7 @@ from slipway.codegen.names import is_symbol
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.instructions.dot4 import EXPANDED
+from slipway.ir.instructions.warp_shuffles import SHUFFLES
 
 _BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 _EXPANDED: dict[str, Callable[..., E.PrimExpr]] = {
@@ -29,7 +30,7 @@ _EXPANDED: dict[str, Callable[..., E.PrimExpr]] = {
 _ANY_TYPE = {"if_then_else", "likely", "reinterpret", "address_of", "access_ptr", "prefetch",
              "call_packed", "call_extern", "call_pure_extern", "call_llvm_intrin",
              "call_llvm_pure_intrin", "tensor_view", "hardware",
-             "storage_sync"}  # fmt: skip
+             "storage_sync", "warp_activemask", *SHUFFLES}  # fmt: skip
 
 
 class CIntrinsics(CExpressions):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +19,31 @@ from slipway.toolchain.zig import run_zig
 _FENCE = 'fence syncscope("workgroup")'
 _OBJECT = 500  # the version of the object's format: 5, which drivers of ROCm take from 5.7 on
 
+_BYTES = 4  # of a lane's word, by whose bytes the instruction counts
+
+
+def _shuffle(
+    op: str, mask: str, word: str, position: str, width: int,
+    put: Callable[[str], str], declare: Callable[[str], None],
+) -> str:  # fmt: skip
+    """Emit ``ds_bpermute_b32``, which reads the word of any lane of the wave."""
+    declare("declare i32 @llvm.amdgcn.mbcnt.lo(i32, i32)")
+    declare("declare i32 @llvm.amdgcn.mbcnt.hi(i32, i32)")
+    declare("declare i32 @llvm.amdgcn.ds.bpermute(i32, i32)")
+    low = put("call i32 @llvm.amdgcn.mbcnt.lo(i32 -1, i32 0)")
+    lane = put(f"call i32 @llvm.amdgcn.mbcnt.hi(i32 -1, i32 {low})")
+    inside = put(f"and i32 {lane}, {width - 1}")
+    if op == "warp_shuffle":
+        wanted = put(f"and i32 {position}, {width - 1}")
+    else:
+        wanted = put(f"{'add' if op == 'warp_shuffle_down' else 'sub'} i32 {inside}, {position}")
+        is_there = put(f"icmp ult i32 {wanted}, {width}")
+        wanted = put(f"select i1 {is_there}, i32 {wanted}, i32 {inside}")
+    first = put(f"sub i32 {lane}, {inside}")
+    at = put(f"mul i32 {put(f'add i32 {first}, {wanted}')}, {_BYTES}")
+    return put(f"call i32 @llvm.amdgcn.ds.bpermute(i32 {at}, i32 {word})")
+
+
 AMD = GpuMachine(
     convention="amdgpu_kernel",
     numbers={"blockIdx": "llvm.amdgcn.workgroup.id", "threadIdx": "llvm.amdgcn.workitem.id"},
@@ -26,6 +51,7 @@ AMD = GpuMachine(
     declared=("declare void @llvm.amdgcn.s.barrier()",),
     threads='"amdgpu-flat-work-group-size"="{threads},{threads}"',
     private=5,
+    shuffle=_shuffle,
     lines=(
         "!llvm.module.flags = !{!1000000}",
         f'!1000000 = !{{i32 1, !"amdhsa_code_object_version", i32 {_OBJECT}}}',

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from slipway.codegen.gpu.dialect import AXES, C_MACROS, CPP_WORDS, MATH, Dialect
+from slipway.ir.instructions import async_copies
 
 _PROLOGUE = (
     """#ifdef __CUDACC_RTC__ // NVRTC has no headers of C
@@ -69,6 +70,12 @@ CUDA = Dialect(
     restrict="__restrict__ ",
     dots=_DOTS,
     has_warp_products=True,
+    shuffles={
+        f"warp_shuffle{end}": f"__shfl{end}_sync({{mask}}, {{value}}, {{position}}, {{width}})"
+        for end in ("", "_up", "_down")
+    },
+    active="__activemask()",
+    copies=async_copies.CUDA,
     reserved=frozenset((CPP_WORDS + _WORDS).split()),
 )  # fmt: skip
 
@@ -79,4 +86,10 @@ HIP = replace(
         "__CUDACC_RTC__ // NVRTC has", "__HIPCC_RTC__ // hipRTC has"
     ).replace("#include <stdint.h>", "#include <hip/hip_runtime.h>\n#include <stdint.h>"),
     has_warp_products=False,
+    shuffles={
+        f"warp_shuffle{end}": f"__shfl{end}({{value}}, {{position}}, {{width}})"
+        for end in ("", "_up", "_down")
+    },
+    active="0xffffffffu",
+    copies="",
 )

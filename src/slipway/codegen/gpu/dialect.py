@@ -34,6 +34,12 @@ class Dialect:
     - `dots`: defines ``slw_dot4_ss`` and so on (ir/instructions/dot4.py); None: they are spelled
       out
     - `has_warp_products`: NVIDIA's instructions can be written in it
+    - `shuffles`: spellings of the shuffles (ir/instructions/warp_shuffles.py), with ``{mask}``,
+      ``{value}``, ``{position}`` and ``{width}``; {}: it has none
+    - `copies`: defines ``slw_async_copy`` and so on (ir/instructions/async_copies.py)
+    - `active`: a bit for each thread of the warp that is here
+    - `lane`: a parameter of kernels with shuffles, in the head's ``{lane}``
+    - `exchange`: defines what `shuffles` calls
     """
 
     name: str
@@ -55,6 +61,11 @@ class Dialect:
     halves: str | None = None
     dots: str | None = None
     has_warp_products: bool = False
+    shuffles: Mapping[str, str] = field(default_factory=dict)
+    active: str = "0xffffffffu"
+    copies: str = ""
+    lane: str = ""
+    exchange: str = ""
 
 
 AXES = ("x", "y", "z")

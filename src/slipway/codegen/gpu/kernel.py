@@ -17,13 +17,16 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
+from slipway.ir.instructions.async_copies import GROUPING
 from slipway.ir.instructions.dot4 import DOTS
 from slipway.ir.instructions.warp_products import WARP_PRODUCTS, symbol
+from slipway.ir.instructions.warp_shuffles import in_words, is_shuffle, width_of
 from slipway.ir.visit import children, post_order, walk
 
 _SIGNATURE = {("float", 32): "f", ("float", 64): "d"}
 AXES = ("x", "y", "z")
 WARP_HELPER = "warp_product."  # in front of the names of those that a kernel uses
+SHUFFLE_HELPER, COPY_HELPER = "warp_shuffle", "async_copy"  # that a kernel uses
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,7 @@ class KernelEmitter(CFunction):
             bounds=bounds if len(known) == 3 else "",  # otherwise only the launch knows
             name=self.name,
             parameters=", ".join(parameters),
+            lane=dialect.lane if SHUFFLE_HELPER in self.helpers else "",
         )
         lines = [f"  {line}" for line in self.declared] + self.lines
         return f"{head} {{\n" + "\n".join(lines) + "\n}\n"
@@ -201,6 +205,9 @@ class KernelEmitter(CFunction):
         if isinstance(value, E.Call) and value.op == "warp_product":
             self._warp_product(value)
             return
+        if isinstance(value, E.Call) and value.op in ("async_copy", *GROUPING):
+            self._async(value)
+            return
         if isinstance(value, E.Call) and value.op in ("ret", "call_packed"):
             raise CodegenError(f"{self.name}: a kernel cannot {value.op}: {value}")
         super()._evaluate(value)
@@ -214,6 +221,16 @@ class KernelEmitter(CFunction):
             )
         self.helpers.add(f"{WARP_HELPER}{entry.name}")
         self.line(f"{symbol(entry)}({', '.join(self.expr(a) for a in node.args[1:])});")
+
+    def _async(self, node: E.Call) -> None:
+        if not self.dialect.copies:
+            raise CodegenError(
+                f"{self.name}: kernels in {self.dialect.name} have no {node.op}: compile for CUDA"
+            )
+        self.helpers.add(COPY_HELPER)
+        *addresses, number = node.args or (None,)
+        given = "" if number is None else f"<{ops.as_int(number)}>"
+        self.line(f"slw_{node.op}{given}({', '.join(self.expr(p) for p in addresses)});")
 
     def fail(self, kind: str, message: str) -> None:
         """Refuse: a kernel has no way to report an error."""
@@ -298,9 +315,33 @@ class KernelEmitter(CFunction):
             raise CodegenError(
                 f"{self.name}: kernels in {self.dialect.name} cannot call {node.args[0]}"
             )
+        if node.op == "warp_activemask":
+            return self.dialect.active
+        if is_shuffle(node):
+            return self._shuffle(node, lane)
         if node.op in DOTS and self.dialect.dots is not None:
             return f"slw_{node.op}({', '.join(self.expr(a, lane) for a in node.args)})"
         return super()._c_Call(node, lane)
+
+    def _shuffle(self, node: E.Call, lane: Lane) -> str:
+        pattern = self.dialect.shuffles.get(node.op)
+        if pattern is None:
+            raise CodegenError(no_shuffles(self.name, self.dialect.name, node.op))
+        single = in_words(node)
+        if single is not node:
+            return self.expr(single, lane)
+        self.helpers.add(SHUFFLE_HELPER)
+        mask, value, position = (self.expr(a, lane) for a in node.args[:3])
+        return pattern.format(mask=mask, value=value, position=position, width=width_of(node))
+
+
+def no_shuffles(kernel: str, language: str, op: str) -> str:
+    """Return why a kernel cannot hand values to other threads of its warp."""
+    return (
+        f"{kernel}: kernels in {language} have no {op}: not every device tells how many threads "
+        'are a warp, and which. Hand values over in memory of scope "shared", or compile for cuda, '
+        "rocm, metal or vulkan"
+    )
 
 
 def buffers_of(body: S.Stmt) -> dict[int, Buffer]:

@@ -7,7 +7,7 @@ are generic; LLVM finds out which of them point to memory of the device or of th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -21,6 +21,7 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.instructions.warp_products import WARP_PRODUCTS, emit_llvm, llvm_declaration
+from slipway.ir.instructions.warp_shuffles import in_words, width_of
 from slipway.ir.visit import walk
 from slipway.target import Target
 from slipway.target.capability import Capability
@@ -28,6 +29,13 @@ from slipway.target.capability import Capability
 # Words of a thread's tile with which it wants somewhat more registers than are taken by default,
 # and where matrix units, which have registers of their own order, compute it.
 _TILES, _MATRIX_TILES = range(32, 128), range(32, 64)
+
+
+# Of a shuffle's name, its mask, word, place and width: the i32 that comes; `put` adds an
+# instruction and returns its result, `declare` a function.
+ShuffleOfWords = Callable[
+    [str, str, str, str, int, Callable[[str], str], Callable[[str], None]], str
+]
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,10 @@ class GpuMachine:
     - `one_block`: one that says that a processor need have room for one block only; "": none
     - `private`: the address space of a thread's own memory, 0 where it is the usual one
     - `lines`: at the end of a module
+    - `shuffle`: hands a word over to another thread of the warp
+    - `active`: the function that gives a bit for each thread of the warp that is here; "": none
+    - `copies`: calls of those to shared memory that go on while threads compute, with ``{bytes}``,
+      ``{to}``, ``{from_}`` and ``{groups}``
     - `dots`: calls of the instructions for four products of bytes, with ``{a}``, ``{b}``, ``{c}``
     """
 
@@ -53,6 +65,9 @@ class GpuMachine:
     private: int = 0
     lines: Sequence[str] = ()
     dots: Mapping[str, str] = field(default_factory=dict)
+    shuffle: ShuffleOfWords | None = None
+    active: str = ""
+    copies: Mapping[str, str] = field(default_factory=dict)
 
 
 _ATTRIBUTES = 'nounwind "no-builtins"'
@@ -210,6 +225,59 @@ class _Kernel(FunctionEmitter):
         self.helpers.add(llvm_declaration(entry))
         emit_llvm(entry, pointers, self.w.put, self.w.do)
         return "0"
+
+    def _handed_over(self, node: E.Call) -> str:
+        shuffle = self.machine.shuffle
+        assert shuffle is not None
+        single = in_words(node)
+        if single is not node:
+            return self.value(single)
+        width = width_of(node)
+        mask, value, position = (self.value(a) for a in node.args[:3])
+        kind, put = llvm_type(node.dtype, False, False), self.w.put
+
+        def one(word: str) -> str:
+            return shuffle(node.op, mask, word, position, width, put, self.helpers.add)
+
+        if dtypes.bits_of(node.dtype) == 32:
+            word = value if kind == "i32" else put(f"bitcast {kind} {value} to i32")
+            made = one(word)
+            return made if kind == "i32" else put(f"bitcast i32 {made} to {kind}")
+        pair = put(f"bitcast {kind} {value} to <2 x i32>")
+        halves = [one(put(f"extractelement <2 x i32> {pair}, i32 {half}")) for half in range(2)]
+        low = put(f"insertelement <2 x i32> poison, i32 {halves[0]}, i32 0")
+        both = put(f"insertelement <2 x i32> {low}, i32 {halves[1]}, i32 1")
+        return put(f"bitcast <2 x i32> {both} to {kind}")
+
+    _call_warp_shuffle = _call_warp_shuffle_up = _call_warp_shuffle_down = _handed_over
+
+    def _call_warp_activemask(self, node: E.Call) -> str:
+        if not self.machine.active:
+            return "-1"
+        self.helpers.add(f"declare i32 @{self.machine.active}()")
+        return self.w.put(f"call i32 @{self.machine.active}()")
+
+    def _call_async_copy(self, node: E.Call) -> str:
+        to, from_ = (self.value(a) for a in node.args[:2])
+        to = self.w.put(f"addrspacecast ptr {to} to ptr addrspace(3)")
+        from_ = self.w.put(f"addrspacecast ptr {from_} to ptr addrspace(1)")
+        self._copies(node.op, bytes=ops.as_int(node.args[2]), to=to, from_=from_)
+        return "0"
+
+    def _call_async_commit(self, node: E.Call) -> str:
+        self._copies(node.op)
+        return "0"
+
+    def _call_async_wait(self, node: E.Call) -> str:
+        self._copies(node.op, groups=ops.as_int(node.args[0]))
+        return "0"
+
+    def _copies(self, op: str, **given: str | int | None) -> None:
+        call = self.machine.copies[op].format(**given)
+        self.helpers.add(
+            "declare " + re.sub(r" (%\w+|\d+)(?=[,)])", "", call.removeprefix("call "))
+        )
+        self.w.do(call)
 
     def _keep_failure(self, kind: str, message: str) -> None:
         raise CodegenError(f"{self.name}: a kernel cannot raise {kind}: {message}")

@@ -20,11 +20,23 @@ float2 float4 int2 int4 sampler texture2d array atomic metal mem_flags simd min 
 sign dot cross length select abs exp log pow sin cos tan sqrt floor ceil trunc rint round all any
 fma fmod fabs copysign saturate step distance normalize
 """
+# By the number of a thread in its SIMD-group, which may be several rows: neighbours follow each
+# other in both.
+_EXCHANGE = """template <typename T>
+static inline T slw_shuffle(T value, int place, int width, ushort lane) {
+  return simd_shuffle(value, (lane & ~(width - 1)) + (place & (width - 1)));
+}
+template <typename T>
+static inline T slw_shuffle_by(T value, int delta, int width, ushort lane) {
+  int place = (lane & (width - 1)) + delta;
+  return simd_shuffle(value, place >= 0 && place < width ? lane + delta : lane);
+}
+"""
 
 METAL = Dialect(
     name="metal",
     head="{bounds}kernel void {name}({parameters}, uint3 slw_block [[threadgroup_position_in_grid]]"
-    ", uint3 slw_thread [[thread_position_in_threadgroup]])",
+    ", uint3 slw_thread [[thread_position_in_threadgroup]]{lane})",
     bounds="[[max_total_threads_per_threadgroup({most})]]\n",
     pointer="device {type}* {name} [[buffer({number})]]",
     scalar="constant {type}& {name} [[buffer({number})]]",
@@ -37,5 +49,12 @@ METAL = Dialect(
     prologue=_PROLOGUE,
     builtins=MATH,
     doubles=None,
+    shuffles={
+        "warp_shuffle": "slw_shuffle({value}, {position}, {width}, slw_lane)",
+        "warp_shuffle_up": "slw_shuffle_by({value}, -({position}), {width}, slw_lane)",
+        "warp_shuffle_down": "slw_shuffle_by({value}, {position}, {width}, slw_lane)",
+    },
+    lane=", ushort slw_lane [[thread_index_in_simdgroup]]",
+    exchange=_EXCHANGE,
     reserved=frozenset((CPP_WORDS + _WORDS).split()),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from slipway.codegen.gpu.kernel import DeviceKernel
@@ -22,6 +22,23 @@ _DOTS = {
     for a in "su" for b in "su"
 }  # fmt: skip
 
+# What GPUs before sm_70 do, but LLVM says it in later versions of PTX only.
+_LATER, _FEATURES = 70, {"activemask": "+ptx62", "shfl.sync": "+ptx60"}
+_LAST_LANE = 31
+
+
+def _shuffle(
+    op: str, mask: str, word: str, position: str, width: int,
+    put: Callable[[str], str], declare: Callable[[str], None],
+) -> str:  # fmt: skip
+    """Emit ``shfl.sync``: the segment's mask, and the last lane that counts, are one number."""
+    kind = {"warp_shuffle": "idx", "warp_shuffle_up": "up", "warp_shuffle_down": "down"}[op]
+    name = f"llvm.nvvm.shfl.sync.{kind}.i32"
+    declare(f"declare i32 @{name}(i32, i32, i32, i32)")
+    segment = (_LAST_LANE + 1 - width) << 8 | (0 if kind == "up" else _LAST_LANE)
+    return put(f"call i32 @{name}(i32 {mask}, i32 {word}, i32 {position}, i32 {segment})")
+
+
 NVIDIA = GpuMachine(
     convention="ptx_kernel",
     numbers={"blockIdx": f"{_NUMBERS}ctaid", "threadIdx": f"{_NUMBERS}tid"},
@@ -29,6 +46,14 @@ NVIDIA = GpuMachine(
     declared=(f"declare void @{_BARRIER}(i32)",),
     threads='"nvvm.maxntid"="{threads},1,1"',
     one_block='"nvvm.minctasm"="1"',
+    shuffle=_shuffle,
+    active="llvm.nvvm.activemask",
+    copies={
+        "async_copy": "call void @llvm.nvvm.cp.async.ca.shared.global.{bytes}"
+        "(ptr addrspace(3) {to}, ptr addrspace(1) {from_})",
+        "async_commit": "call void @llvm.nvvm.cp.async.commit.group()",
+        "async_wait": "call void @llvm.nvvm.cp.async.wait.group(i32 {groups})",
+    },
 )
 
 
@@ -43,7 +68,11 @@ def ptx_text(ir: str, target: Target) -> str:
 
     Raises CodegenError for an architecture that LLVM does not know.
     """
-    return assembly_of(ir, ptx_target(target), "the kernels of a GPU")
+    machine = ptx_target(target)
+    needed = [feature for word, feature in _FEATURES.items() if word in ir]
+    if needed and version_of(target) < _LATER:
+        machine = Target(f"{machine} -mattr={needed[0]}")
+    return assembly_of(ir, machine, "the kernels of a GPU")
 
 
 def nvptx_ir(kernels: Iterable[tuple[DeviceKernel, S.For]], target: Target) -> str:

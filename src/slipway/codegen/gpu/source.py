@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from slipway.codegen.c import spelling
 from slipway.codegen.gpu.dialect import Dialect
-from slipway.codegen.gpu.kernel import WARP_HELPER, DeviceKernel
+from slipway.codegen.gpu.kernel import COPY_HELPER, SHUFFLE_HELPER, WARP_HELPER, DeviceKernel
 from slipway.errors import CodegenError
 from slipway.ir.instructions.warp_products import WARP_PRODUCTS, cuda_function
 
@@ -20,7 +20,7 @@ def source_text(kernels: Iterable[DeviceKernel], dialect: Dialect, compiler: str
     listed = list(kernels)
     helpers = set().union(*(kernel.helpers for kernel in listed))
     products = sorted(name for name in helpers if name.startswith(WARP_HELPER))
-    support = spelling.helper_text(helpers.difference(products))
+    support = spelling.helper_text(helpers.difference(products, [SHUFFLE_HELPER, COPY_HELPER]))
     support = re.sub(r"^typedef (un)?signed .*\n", "", support, flags=re.M)  # in the prologue
     support = re.sub(r"^static (inline )?", f"{dialect.function} ", support, flags=re.M)
     parts = [support, *(kernel.text for kernel in listed)] if support else [k.text for k in listed]
@@ -30,6 +30,10 @@ def source_text(kernels: Iterable[DeviceKernel], dialect: Dialect, compiler: str
         text = f"{dialect.halves}\n{text}"
     if dialect.dots is not None and "slw_dot4_" in text:
         text = f"{dialect.dots}\n{text}"
+    if SHUFFLE_HELPER in helpers:
+        text = f"{dialect.exchange}\n{text}" if dialect.exchange else text
+    if COPY_HELPER in helpers:
+        text = f"{dialect.copies}\n{text}"
     doubles = ""
     if re.search(r"\bdouble\b", text):
         if dialect.doubles is None:

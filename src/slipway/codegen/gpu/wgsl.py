@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from slipway.codegen.gpu import wgsl_narrow as narrow
 from slipway.codegen.gpu import wgsl_wide as wide
+from slipway.codegen.gpu.kernel import no_shuffles
 from slipway.codegen.ssa.sink import Memory, Parameters, Sink, Value
 from slipway.errors import CodegenError
 
@@ -325,6 +326,10 @@ class WgslSink(Sink):
         """Wait for the threads of the block."""
         self.line("storageBarrier();")
         self.line("workgroupBarrier();")
+
+    def shuffle(self, op: str, value: Value, position: Value, width: int) -> Value:
+        """Refuse: WebGPU chooses how many threads a subgroup has, and which."""
+        raise CodegenError(no_shuffles(self.name, "WGSL", op))
 
 
 def _is_packed(memory: Memory) -> bool:

@@ -69,6 +69,7 @@ class SpirvModule:
 
     entry_points: list[Instruction] = field(default_factory=list)
     modes: list[Instruction] = field(default_factory=list)
+    notes: list[Instruction] = field(default_factory=list)
     decorations: list[Instruction] = field(default_factory=list)
     globals: list[Instruction] = field(default_factory=list)
     functions: list[Instruction] = field(default_factory=list)
@@ -117,6 +118,15 @@ class SpirvModule:
     def _need(self, capability: str) -> None:
         if capability:
             self.capabilities.add(CAPABILITIES[capability])
+
+    def exchanges(self, kernel: str, warp: int) -> None:
+        """Say that the threads of a kernel hand each other values, in subgroups of `warp`.
+
+        The runtime reads the note: that is the size of subgroups the kernel is compiled for.
+        """
+        self._need("GroupNonUniform")
+        self._need("GroupNonUniformShuffle")
+        self.notes.append(Instruction("ModuleProcessed", (f"{kernel}: subgroups of {warp}",)))
 
     def pointer(self, storage: str, to: Id) -> Id:
         """Return the type of a pointer."""
@@ -183,6 +193,7 @@ class SpirvModule:
         yield Instruction("MemoryModel", (LOGICAL, GLSL450))
         yield from self.entry_points
         yield from self.modes
+        yield from self.notes
         yield from self.decorations
         yield from self.globals
         yield from self.functions

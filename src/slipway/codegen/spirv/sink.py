@@ -7,6 +7,7 @@ constants, each in four bytes or eight, aligned to that.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 from slipway import dtypes
 from slipway.codegen.spirv.assembler import Instruction, Operand, SpirvModule
@@ -19,6 +20,7 @@ from slipway.codegen.spirv.words import (
     LOCAL_SIZE,
     NONE,
     STORAGE,
+    SUBGROUP_SCOPE,
     WORKGROUP_SCOPE,
     Id,
 )
@@ -76,6 +78,8 @@ class SpirvSink(Sink):
         self.arrays, self.buffers, self.builtins = {}, {}, {}
         self.pushed = self._push_constants()
         self._open(self.module.fresh())
+        if parameters.warp > 1:
+            self.module.exchanges(name, parameters.warp)
 
     def _push_constants(self) -> Id | None:
         scalars = self.parameters.scalars
@@ -111,7 +115,8 @@ class SpirvSink(Sink):
         module.entry_points.append(
             Instruction("EntryPoint", (GL_COMPUTE, function, self.name, *self.interface))
         )
-        module.modes.append(Instruction("ExecutionMode", (function, LOCAL_SIZE, *self.threads)))
+        sizes = self.threads if self.parameters.warp == 1 else (prod(self.threads), 1, 1)
+        module.modes.append(Instruction("ExecutionMode", (function, LOCAL_SIZE, *sizes)))
         head = Instruction("Function", (NONE, kind), function, nothing)
         module.functions += [head, self.body[0], *self.variables, *self.body[1:]]
         module.functions.append(Instruction("FunctionEnd", ()))
@@ -135,15 +140,57 @@ class SpirvSink(Sink):
     def axis(self, tag: str) -> Value:
         """Return one of three numbers that the device gives."""
         kind, axis = tag.split(".")
+        position = _AXES.index(axis)
+        if kind == "threadIdx" and self.parameters.warp > 1:
+            return self._thread_of_subgroups(position)
         name = "WorkgroupId" if kind == "blockIdx" else "LocalInvocationId"
-        vector = self.module.vector3()
+        number = self._builtin(name, self.module.vector3())
+        return self.value("int32", "CompositeExtract", number, position)
+
+    def _builtin(self, name: str, kind: Id) -> Id:
         if name not in self.builtins:
-            variable = self._variable("Input", vector)
+            variable = self._variable("Input", kind)
             self.module.decorate(variable, DECORATIONS["BuiltIn"], BUILTINS[name])
             self.interface.append(variable)
-            self.builtins[name] = self.put("Load", vector, variable)
-        number = self.builtins[name]
-        return self.value("int32", "CompositeExtract", number, _AXES.index(axis))
+            self.builtins[name] = self.put("Load", kind, variable)
+        return self.builtins[name]
+
+    def _lane(self) -> Value:
+        name, kind = "SubgroupLocalInvocationId", self.module.type_of("int32")
+        return Value("int32", self._builtin(name, kind))
+
+    def _thread_of_subgroups(self, position: int) -> Value:
+        """Return a thread's number along an axis, counted through the subgroups in order.
+
+        Nothing says which threads of a block are a subgroup; so its first `warp` threads are those
+        of the first subgroup, and so on.
+        """
+        warp = self.constant("int32", self.parameters.warp)
+        group = Value("int32", self._builtin("SubgroupId", self.module.type_of("int32")))
+        number = self.binary("add", self.binary("mul", group, warp), self._lane())
+        for size in self.threads[:position]:
+            number = self.binary("div", number, self.constant("int32", size))
+        return self._modulo(number, self.threads[position])
+
+    def _modulo(self, number: Value, size: int) -> Value:
+        held = self.constant("int32", size)
+        whole = self.binary("mul", self.binary("div", number, held), held)
+        return self.binary("sub", number, whole)
+
+    def shuffle(self, op: str, value: Value, position: Value, width: int) -> Value:
+        """Return the value of another thread of the subgroup."""
+        last, lane = self.constant("int32", width - 1), self._lane()
+        inside = self.binary("and", lane, last)
+        if op == "warp_shuffle":
+            wanted = self.binary("and", position, last)
+        else:
+            wanted = self.binary("add" if op.endswith("down") else "sub", inside, position)
+            first = self.compare(">=", wanted, self.constant("int32", 0))
+            there = self.binary("and", first, self.compare("<=", wanted, last))
+            wanted = self.select(there, wanted, inside)
+        at = self.binary("add", self.binary("sub", lane, inside), wanted)
+        scope = self.module.constant("uint32", SUBGROUP_SCOPE)
+        return self.value(value.dtype, "GroupNonUniformShuffle", scope, value.ref, at.ref)
 
     # -- values ------------------------------------------------------------------------------------
 

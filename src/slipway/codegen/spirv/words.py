@@ -42,9 +42,11 @@ SLessThanEqual=179 FOrdEqual=180 FUnordNotEqual=183 FOrdLessThan=184 FOrdGreater
 FOrdLessThanEqual=188 FOrdGreaterThanEqual=190 ShiftRightLogical=194 ShiftRightArithmetic=195
 ShiftLeftLogical=196 BitwiseOr=197 BitwiseXor=198 BitwiseAnd=199 BitCount=205 ControlBarrier=224
 Phi=245 LoopMerge=246 SelectionMerge=247 Label=248 Branch=249 BranchConditional=250 Return=253
+ModuleProcessed=330 GroupNonUniformShuffle=345
 """)
 CAPABILITIES = _words("""
-Shader=1 Float64=10 Int64=11 Int16=22 Int8=39 StorageBuffer16BitAccess=4433
+Shader=1 Float64=10 Int64=11 Int16=22 Int8=39 GroupNonUniform=61 GroupNonUniformShuffle=65
+StorageBuffer16BitAccess=4433
 StorageBuffer8BitAccess=4448
 """)
 STORAGE = _words("Input=1 Workgroup=4 Function=7 PushConstant=9 StorageBuffer=12")
@@ -52,14 +54,16 @@ DECORATIONS = _words("""
 Block=2 ArrayStride=6 BuiltIn=11 Restrict=19 Aliased=20 Coherent=23 NonWritable=24 Binding=33
 DescriptorSet=34 Offset=35 NoContraction=42
 """)
-BUILTINS = _words("WorkgroupId=26 LocalInvocationId=27")
+BUILTINS = _words("""
+WorkgroupId=26 LocalInvocationId=27 SubgroupId=40 SubgroupLocalInvocationId=41
+""")
 GLSL = _words("RoundEven=2 Trunc=3 FAbs=4 Floor=8 Ceil=9 Sqrt=31 Fma=50 FindUMsb=75")
 LOGICAL = Word("Logical", 0)
 GLSL450 = Word("GLSL450", 1)
 GL_COMPUTE = Word("GLCompute", 5)
 LOCAL_SIZE = Word("LocalSize", 17)
 NONE = Word("None", 0)
-WORKGROUP_SCOPE = 2
+WORKGROUP_SCOPE, SUBGROUP_SCOPE = 2, 3
 # AcquireRelease, of memory that buffers hold and of memory that a block shares: without the last
 # two a barrier orders nothing, and the results are wrong without a word.
 BARRIER_SEMANTICS = 0x8 | 0x40 | 0x100

@@ -11,6 +11,7 @@ from slipway.codegen.ssa.sink import Memory, Value, register_dtype
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.instructions.dot4 import EXPANDED
+from slipway.ir.instructions.warp_shuffles import EVERY_THREAD, in_words, is_shuffle, width_of
 
 _EXPANDED: dict[str, Callable[..., E.PrimExpr]] = {
     "floor": legalize.floor,
@@ -40,6 +41,8 @@ class SsaIntrinsics(SsaExpressions):
         if op in _FOREIGN:
             raise CodegenError(f"{self.name}: a kernel cannot {op}: {node}")
         method = getattr(self, "_call_" + op, None)
+        if is_shuffle(node):
+            return self._shuffle(node, lane)
         if op in ("if_then_else", "likely", "reinterpret", "prefetch"):
             return method(node, lane)  # type: ignore[misc,no-any-return]
         scalar = dtypes.scalar_of(node.args[0].dtype) if node.args else ""
@@ -60,6 +63,16 @@ class SsaIntrinsics(SsaExpressions):
         if expansion is None:
             raise CodegenError(f"{self.name}: a kernel has no function {op}: {node}")
         return self.expr(expansion, lane)
+
+    def _shuffle(self, node: E.Call, lane: Lane) -> Value:
+        single = in_words(node)
+        if single is not node:
+            return self.expr(single, lane)
+        value, position = (self.expr(a, lane) for a in node.args[1:3])
+        return self.sink.shuffle(node.op, value, position, width_of(node))
+
+    def _call_warp_activemask(self, node: E.Call, lane: Lane) -> Value:
+        return self.sink.constant("uint32", EVERY_THREAD)
 
     # -- choice ------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
+from slipway.ir.instructions.warp_shuffles import is_shuffle
 from slipway.ir.visit import walk
 from slipway.target.capability import Capability
 
@@ -73,6 +74,7 @@ class KernelWriter(SsaIntrinsics):
             frozenset(numbers_of[key] for key in stored if key in numbers_of),
             frozenset(numbers_of[key] for key in handed if key in numbers_of),
             noalias,
+            _warp(body),
         )
         self.sink.begin(self.name, given, _threads(self.name, extents))
         for var in params:
@@ -231,6 +233,14 @@ def _threads(name: str, extents: dict[str, E.PrimExpr]) -> tuple[int, ...]:
             )
         sizes.append(size)
     return tuple(sizes)
+
+
+def _warp(body: S.Stmt) -> int:
+    """Return how many threads hand each other values; 1: none do."""
+    for node in walk(body):
+        if isinstance(node, E.Call) and is_shuffle(node):
+            return ops.as_int(node.args[4]) or 1
+    return 1
 
 
 def _stored(body: S.Stmt) -> tuple[set[int], set[int]]:

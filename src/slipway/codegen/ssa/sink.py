@@ -43,7 +43,8 @@ class Parameters:
 
     `pointers` are memories by number; a pointer is None where the kernel does not use it.
     `scalars` have a name and a dtype each.  `written` are the numbers of memories that are stored
-    to, `coherent` of those through which the threads of a block hand each other values.
+    to, `coherent` of those through which the threads of a block hand each other values.  `warp`
+    threads hand each other values without memory; 1: none do.
     """
 
     pointers: tuple[Memory | None, ...]
@@ -51,6 +52,7 @@ class Parameters:
     written: frozenset[int]
     coherent: frozenset[int]
     noalias: bool
+    warp: int = 1
 
 
 class Sink(ABC):
@@ -152,6 +154,10 @@ class Sink(ABC):
     @abstractmethod
     def barrier(self) -> None:
         """Let the threads of a block wait for each other, and see what they have written."""
+
+    @abstractmethod
+    def shuffle(self, op: str, value: Value, position: Value, width: int) -> Value:
+        """Return another thread's value, as ir/instructions/warp_shuffles.py says."""
 
 
 def register_dtype(dtype: str) -> str:

@@ -37,7 +37,7 @@ def inject_double_buffer(func: PrimFunc) -> PrimFunc:
 
 
 def _marked(node: S.Allocate) -> bool:
-    return ("double_buffer", True) in node.annotations
+    return any(key == "double_buffer" for key, _ in node.annotations)
 
 
 def _visit(node: Any) -> Any:

@@ -1,6 +1,8 @@
 /* What a kernel in CUDA C takes for granted. */
 #include <cmath>
 
+#include "copies.h"
+#include "exchange.h"
 #include "threads.h"
 #include "warp.h"
 
@@ -23,3 +25,28 @@ using std::trunc;
 #define threadIdx slw::now.thread
 #define blockIdx slw::now.block
 #define __syncthreads slw::barrier
+
+template <class T>
+T __shfl_sync(unsigned, T value, int place, int width) {
+  return slw::exchange(value, place % width, width);
+}
+template <class T>
+T __shfl_down_sync(unsigned, T value, int delta, int width) {
+  return slw::exchange(value, slw::place_in(width) + delta, width);
+}
+template <class T>
+T __shfl_up_sync(unsigned, T value, int delta, int width) {
+  return slw::exchange(value, slw::place_in(width) - delta, width);
+}
+inline unsigned __activemask() { return 0xffffffffU; }
+
+#define SLW_ASYNC_COPIES
+template <int bytes>
+void slw_async_copy(void *to, const void *from) {
+  slw::async_copy(to, from, bytes);
+}
+inline void slw_async_commit() { slw::async_commit(); }
+template <int groups>
+void slw_async_wait() {
+  slw::async_wait(groups);
+}

@@ -8,6 +8,7 @@ Fibres fibres;
 void (*on_launch)() = nullptr;
 void (*on_block)() = nullptr;
 void (*on_barrier)() = nullptr;
+void (*on_access)(void *, int64_t, int32_t) = nullptr;
 
 static void begin() {
   fibres.body(fibres.closure);
@@ -16,6 +17,8 @@ static void begin() {
 }
 
 void meet() { swapcontext(&fibres.contexts[fibres.at], &fibres.home); }
+
+unsigned short lane() { return (unsigned short)(fibres.at % LANES); }
 
 void barrier() {
   meet();
@@ -26,6 +29,8 @@ void barrier() {
 
 static int run_block(uint3 block, const size_t *size) {
   const size_t count = size[0] * size[1] * size[2];
+  ++fibres.blocks;
+  fibres.exchanges.assign(count, 0);
   now.block = block;
   fibres.contexts.resize(count);
   fibres.stacks.resize(count);
@@ -66,13 +71,14 @@ static int run_block(uint3 block, const size_t *size) {
 int run_blocks(const size_t *grid, const size_t *block, void (*body)(void *), void *closure) {
   fibres.body = body;
   fibres.closure = closure;
+  fibres.is_alone = false;
   if (on_launch != nullptr) {
     on_launch();
   }
   for (unsigned z = 0; z < grid[2]; ++z) {
     for (unsigned y = 0; y < grid[1]; ++y) {
       for (unsigned x = 0; x < grid[0]; ++x) {
-        if (run_block({x, y, z}, block) != 0) {
+        if (run_block({x, y, z}, block) != 0 || fibres.is_alone) {
           return 1;
         }
       }

@@ -18,6 +18,9 @@ struct Fibres {
   std::vector<std::unique_ptr<char[]>> stacks;
   std::vector<uint3> indices;
   std::vector<char> done;
+  std::vector<unsigned> exchanges; /* of values, that each thread has come to */
+  bool is_alone = false; /* a thread has asked one for a value that was not there with it */
+  uint64_t blocks = 0;   /* that have run, of all launches */
   size_t at = 0;
   void (*body)(void *) = nullptr;
   void *closure = nullptr;
@@ -27,6 +30,7 @@ extern Fibres fibres;
 extern void (*on_launch)();  /* what watches: before a kernel runs */
 extern void (*on_block)();   /* before a block runs */
 extern void (*on_barrier)(); /* behind a barrier, of each thread */
+extern void (*on_access)(void *at, int64_t size, int32_t writes); /* by no instruction */
 
 /* Let every thread of the block come here, which orders no memory. */
 void meet();

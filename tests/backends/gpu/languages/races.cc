@@ -77,11 +77,18 @@ static void touch(uintptr_t at, bool writes) {
   }
 }
 
+} // namespace slw
+
+extern "C" void slw_access(void *at, int64_t size, int32_t writes);
+
+namespace slw {
+
 static void watch() {
   seen.clear(); /* of an earlier launch */
   shared.clear();
   race[0] = '\0';
   on_block = start_block;
+  on_access = slw_access;
   on_barrier = [] { ++epochs[fibres.at]; };
 }
 static const bool is_watched = (on_launch = watch, true);

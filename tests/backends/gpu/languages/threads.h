@@ -27,13 +27,23 @@ extern Numbers now; /* of the thread that runs */
 
 void barrier();
 
-/* Run all blocks; returns 0, or 1 where threads wait at a barrier that others have passed by. */
+constexpr size_t LANES = 32; /* of a SIMD-group */
+unsigned short lane();
+struct Lane { /* a thread's number in its SIMD-group, which Metal gives */
+  unsigned short number;
+  operator unsigned short() const { return number; }
+};
+
+/* Run all blocks; returns 0, or 1 where threads wait at a barrier that others have passed by, or for
+ * the value of one that is not with them. */
 int run_blocks(const size_t *grid, const size_t *block, void (*body)(void *), void *closure);
 
 template <class T>
 T argument(void **&args) {
   if constexpr (std::is_same_v<T, uint3>) {
     return uint3{}; /* Metal's numbers of the block and the thread: see `call` */
+  } else if constexpr (std::is_same_v<T, Lane>) {
+    return Lane{};
   } else {
     return *(std::remove_reference_t<T> *)*args++;
   }
@@ -51,14 +61,25 @@ struct Call {
 
   static void run(void *self) { ((Call *)self)->apply(std::index_sequence_for<A...>{}); }
 
+  template <size_t Next>
+  static constexpr bool is_block() {
+    if constexpr (Next < sizeof...(A)) {
+      return std::is_same_v<std::tuple_element_t<Next, std::tuple<A...>>, uint3>;
+    } else {
+      return false;
+    }
+  }
   template <size_t... I>
   void apply(std::index_sequence<I...>) {
-    kernel(pick<I, sizeof...(A)>(std::get<I>(values))...);
+    kernel(pick<I>(std::get<I>(values))...);
   }
-  template <size_t I, size_t All, class T>
+  template <size_t I, class T>
   T &pick(T &value) {
-    if constexpr (std::is_same_v<T, uint3>) { /* the last two: block, thread */
-      return (I + 1 == All) ? now.thread : now.block;
+    if constexpr (std::is_same_v<T, uint3>) { /* two of them, one after the other: block, thread */
+      return is_block<I + 1>() ? now.block : now.thread;
+    } else if constexpr (std::is_same_v<T, Lane>) {
+      value.number = lane();
+      return value;
     } else {
       return value;
     }

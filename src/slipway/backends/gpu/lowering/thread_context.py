@@ -32,6 +32,7 @@ class KernelContext(Protocol):
     extents: dict[str, E.PrimExpr]
     vars: dict[str, E.Var]
     scopes: dict[int, str]
+    warp: int  # threads that exchange values; 1: none do
 
     def token(self) -> int:
         """Return a number that no other path has."""

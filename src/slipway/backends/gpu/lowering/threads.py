@@ -27,20 +27,25 @@ from typing import TYPE_CHECKING, Any
 from slipway.arith.analyzer import Analyzer
 from slipway.backends.gpu.lowering.barriers import LEAF, insert_barriers
 from slipway.backends.gpu.lowering.cross_thread import CrossThread, lanes_outside
+from slipway.backends.gpu.lowering.fill_ahead import copies_while_computing, fill_ahead
 from slipway.backends.gpu.lowering.thread_context import TAGS, ThreadContext, tag_of
 from slipway.backends.gpu.lowering.vthread import inject_vthreads, wider, with_step
+from slipway.backends.gpu.warps import exchanging_threads
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.function import PrimFunc
+from slipway.ir.instructions.async_copies import GROUPING
 from slipway.ir.structural import structural_equal
-from slipway.ir.visit import map_children, substitute, walk
+from slipway.ir.visit import children, map_children, substitute, walk
+from slipway.target import Target
 
 if TYPE_CHECKING:
     from slipway.ir.node import Node
 
 
+_TOGETHER = ("warp_product", *GROUPING)
 ONE_THREAD = "one_thread"  # attribute of a function whose unbound loops may be one thread's
 
 
@@ -70,8 +75,8 @@ def has_threads(node: S.Stmt) -> bool:
 
 
 def is_together(node: S.Stmt) -> bool:
-    """Return whether `node` has an instruction that the threads of a warp do together."""
-    return any(isinstance(n, E.Call) and n.op == "warp_product" for n in walk(node))
+    """Return whether `node` has an instruction that all do: of a warp, or for what they fill."""
+    return any(isinstance(n, E.Call) and n.op in _TOGETHER for n in walk(node))
 
 
 def _classic_extents(node: Any) -> Any:
@@ -94,10 +99,11 @@ class _Host:
         self.func = func
         self.name = func.name
         self.alone = bool(func.attr(ONE_THREAD, False))
+        self.target: Target | None = func.attr("target")
 
     def visit(self, node: Any) -> Any:
         if is_thread_loop(node):
-            return _Kernel(node, self.name).statement()
+            return _Kernel(node, self.name, self.target).statement()
         if isinstance(node, S.Stmt) and not has_threads(node):
             return self._unbound(node)
         if isinstance(node, S.Allocate):
@@ -121,15 +127,19 @@ class _Host:
         var = E.Var("threadIdx.x", "int32")
         axis = E.IterVar(E.Range.of(ops.const(1)), var, "thread", "threadIdx.x")
         zero, one = ops.const(0), ops.const(1)
-        return _Kernel(S.For(var, zero, one, S.ForKind.THREAD, node, axis), self.name).statement()
+        loop = S.For(var, zero, one, S.ForKind.THREAD, node, axis)
+        return _Kernel(loop, self.name, self.target).statement()
 
 
 class _Kernel:
     """One group of thread loops."""
 
-    def __init__(self, root: S.For, name: str) -> None:
+    def __init__(self, root: S.For, name: str, target: Target | None) -> None:
         self.name = name
+        self.warp = exchanging_threads(target)
         self.root = inject_vthreads(root)
+        if copies_while_computing(target):
+            self.root = fill_ahead(self.root)
         self.extents: dict[str, E.PrimExpr] = {}
         self.scopes: dict[int, str] = {}  # of memory allocated in the kernel, by data Var
         self.own: dict[int, list[str]] = {}  # axes whose threads have a part each, by data Var
@@ -348,11 +358,22 @@ class _Kernel:
         threads = {tag for tag in self.extents if tag.startswith("threadIdx")}
         if threads <= at.active:
             return "local"
-        for loop in thread_loops(node.body):
-            touches = any(getattr(n, "buffer", None) is node.buffer for n in walk(loop.body))
-            if touches and tag_of(loop, self.name) in threads - at.active:
-                return "shared"
-        return "local"
+        return "shared" if self._differs_along(node, threads - at.active) else "local"
+
+    def _differs_along(self, node: S.Allocate, tags: set[str]) -> bool:
+        """Return whether threads along `tags` would lack a value, had each of them this memory.
+
+        They would not where reductions fill it whose results each of them is told.
+        """
+        wide = {tag for tag in tags if ops.as_int(self.extents[tag]) != 1}
+        loops = [
+            (loop, [n for n in walk(loop.body) if getattr(n, "buffer", None) is node.buffer])
+            for loop in _outer_loops(node.body, tags, self.name)
+        ]
+        filled = [loop for loop, uses in loops if any(isinstance(n, S.BufferStore) for n in uses)]
+        if not filled:
+            return any(uses for _, uses in loops)
+        return any(not wide <= self.cross.hands_to_all(loop) for loop in filled)
 
     # -- leaves ------------------------------------------------------------------------------------
 
@@ -412,6 +433,15 @@ class _Kernel:
         inside = {id(n.buffer.data) for n in walk(node) if isinstance(n, S.Allocate)}
         stores = (n.buffer.data for n in walk(node) if isinstance(n, S.BufferStore))
         return [data for data in stores if id(data) not in inside]
+
+
+def _outer_loops(node: Node, tags: set[str], name: str) -> list[S.For]:
+    """Return the thread loops over `tags` in `node` that are in no other such loop."""
+    if isinstance(node, S.For) and is_thread_loop(node) and tag_of(node, name) in tags:
+        return [node]
+    if not isinstance(node, S.Stmt):
+        return []
+    return [loop for child in children(node) for loop in _outer_loops(child, tags, name)]
 
 
 def _is_shared(scope: str) -> bool:

@@ -165,7 +165,7 @@ def wider(buffer: Buffer, extent: E.PrimExpr) -> Buffer:
     return buffer.replace(shape=(extent, *buffer.shape), strides=strides)  # type: ignore[no-any-return]
 
 
-def with_step(node: Node, old: Any, new: Any, step: E.Var) -> Any:
+def with_step(node: Node, old: Any, new: Any, step: E.PrimExpr) -> Any:
     """Return `node` with step `step` of buffer `new` in place of `old`."""
     if isinstance(node, E.BufferLoad) and node.buffer is old:
         indices = tuple(with_step(i, old, new, step) for i in node.indices)
@@ -182,7 +182,7 @@ def with_step(node: Node, old: Any, new: Any, step: E.Var) -> Any:
     return node
 
 
-def _view_at(view: Buffer, whole: Buffer, step: E.Var) -> Buffer:
+def _view_at(view: Buffer, whole: Buffer, step: E.PrimExpr) -> Buffer:
     """Return a view of `whole`, as an intrinsic has it, in step `step` of the wider one."""
     size: E.PrimExpr = ops.const(1)
     for extent in whole.shape:
@@ -194,6 +194,6 @@ def _view_at(view: Buffer, whole: Buffer, step: E.Var) -> Buffer:
     return view.replace(elem_offset=begin if known is None else ops.add(known, begin))  # type: ignore[no-any-return]
 
 
-def _as_index(step: E.Var, indices: tuple[E.PrimExpr, ...]) -> E.PrimExpr:
+def _as_index(step: E.PrimExpr, indices: tuple[E.PrimExpr, ...]) -> E.PrimExpr:
     dtype = indices[0].dtype if indices else step.dtype
     return step if dtype == step.dtype else E.Cast(dtype, step)

@@ -31,7 +31,9 @@ from slipway.backends.gpu.schedules.generic import (
     readers_of,
     schedule_elements,
 )
+from slipway.backends.gpu.schedules.rows import combining_cost
 from slipway.backends.gpu.schedules.shared import runs_in_step
+from slipway.backends.gpu.warps import exchanging_threads
 from slipway.backends.stages import inline_injective, producers, shape_of
 from slipway.backends.strategy import Knobs, Problem, register_strategy
 from slipway.ir.expr import PrimExpr
@@ -118,7 +120,11 @@ def _cost(problem: Problem, knobs: AttentionBlockKnobs) -> float:
     fetched = (sizes.size + sizes.value_size) / knobs.rows
     exponentials = (2 * strips + 1) * ANY_GPU.exponential_cost
     each = 2 * sizes.size + strips * 2 * knobs.lanes + exponentials + fetched
-    each += ANY_GPU.barrier_cost * (4 + math.log2(knobs.lanes))
+    warp = exchanging_threads(problem.target)
+    if warp == 1 or threads % warp:
+        each += ANY_GPU.barrier_cost * (4 + math.log2(knobs.lanes))
+    else:
+        each += ANY_GPU.barrier_cost * 4 + combining_cost(knobs.lanes, warp)
     running = blocks * threads
     busy = min(1.0, running / ANY_GPU.busy_threads) * min(1.0, threads / ANY_GPU.full_block)
     return running * chunks * each / busy

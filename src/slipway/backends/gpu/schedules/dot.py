@@ -24,7 +24,7 @@ from slipway.backends.gpu.schedules.shared import (
     product_cost,
     product_sizes,
     runs_in_step,
-    shared_space,
+    tile_space,
 )
 from slipway.backends.gpu.schedules.shared_conv import (
     Geometry,
@@ -77,10 +77,10 @@ def _applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
 
 def _legal(attrs: Any, in_types: Sequence[Any], target: Target) -> list[SharedKnobs]:
     if not hasattr(attrs, "kernel_layout"):
-        return legal_knobs("int32", target)
+        return legal_knobs("int32", target, copied=False)
     geometry = Geometry.of(attrs, in_types)
     assert geometry is not None
-    return conv_knobs(geometry, "int32", target)
+    return conv_knobs(geometry, "int32", target, copied=False)
 
 
 def _cost(problem: Problem, knobs: SharedKnobs) -> float:
@@ -221,5 +221,5 @@ _PRODUCTS, _CONVOLUTIONS = ("nn.dense", "nn.batch_matmul"), ("nn.conv1d", "nn.co
 for _names, _compute in ((_PRODUCTS, compute_product), (_CONVOLUTIONS, compute_conv)):
     register_strategy(
         *_names, name="threads.dot", priority=25, applies=_applies, compute=_compute,
-        default=_knobs, space=shared_space, cost=_cost,
+        default=_knobs, space=tile_space, cost=_cost,
     )(schedule_dots)  # fmt: skip

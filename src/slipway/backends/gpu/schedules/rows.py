@@ -28,6 +28,7 @@ from slipway.backends.gpu.schedules.generic import (
     schedule_elements,
 )
 from slipway.backends.gpu.schedules.shared import runs_in_step
+from slipway.backends.gpu.warps import exchanging_threads
 from slipway.backends.stages import extent_of, inline_injective, producers, shape_of
 from slipway.backends.strategy import Knobs, Problem, register_strategy
 from slipway.relay.ops.tensor.reduce import reduced_axes
@@ -65,12 +66,29 @@ class Rows:
         return Rows(prod(shape) // length, length, len(shape) - 1 in axes)
 
 
-def row_cost(rows: Rows, knobs: RowOfThreadsKnobs) -> float:
-    """Return the elements that the work of all threads is worth, where enough of them run."""
+def combining_cost(lanes: int, warp: int) -> float:
+    """Return the multiply-adds that it is worth to sum the parts of `lanes` threads.
+
+    `warp` threads hand each other their parts; 1: all is in shared memory.
+    """
+    if warp == 1 or lanes == 1:
+        return ANY_GPU.tree_cost * log2(lanes)
+    inside = ANY_GPU.shuffle_cost * (log2(min(lanes, warp)) + 1)  # and the sum to all
+    if lanes <= warp:
+        return inside
+    return inside + ANY_GPU.barrier_cost + ANY_GPU.shared_cost * (1 + lanes / warp)
+
+
+def row_cost(rows: Rows, knobs: RowOfThreadsKnobs, warp: int = 1) -> float:
+    """Return the elements that the work of all threads is worth, where enough of them run.
+
+    `warp` threads hand each other their parts, where blocks are of whole warps.
+    """
     blocks, threads = -(-rows.count // knobs.rows), knobs.rows * knobs.lanes
     near = knobs.lanes / 32 if rows.together else (1.0 if knobs.lanes == 1 else 0.0)
     each = min(ANY_GPU.apart_cost, 1 / near) if near else ANY_GPU.apart_cost
-    steps = -(-rows.length // knobs.lanes) * max(1.0, each) + ANY_GPU.tree_cost * log2(knobs.lanes)
+    steps = -(-rows.length // knobs.lanes) * max(1.0, each)
+    steps += combining_cost(knobs.lanes, warp if threads % warp == 0 else 1)
     running = blocks * threads
     return (
         running
@@ -223,7 +241,7 @@ def _register(names: Sequence[str], axes: Axes, reads: int) -> None:
     def cost(problem: Problem, knobs: RowOfThreadsKnobs) -> float:
         rows = rows_of(problem.attrs, problem.in_types)
         assert rows is not None
-        return row_cost(rows, knobs)
+        return row_cost(rows, knobs, exchanging_threads(problem.target))
 
     def default(problem: Problem) -> RowOfThreadsKnobs:
         return min(legal_knobs(problem.target), key=lambda knobs: cost(problem, knobs))

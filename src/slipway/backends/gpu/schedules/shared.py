@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
 from slipway.backends.gpu.limits import most_threads, shared_bytes
+from slipway.backends.gpu.lowering.fill_ahead import copies_while_computing
 from slipway.backends.gpu.schedules.generic import (
     ThreadKnobs,
     only_reader,
@@ -28,6 +29,7 @@ from slipway.backends.gpu.schedules.generic import (
 )
 from slipway.backends.stages import inline_injective, producers
 from slipway.backends.strategy import Knobs, Problem, register_strategy
+from slipway.ir.instructions.async_copies import COPIED_BYTES
 from slipway.target import Target
 from slipway.target.gpu_costs import ANY_GPU
 
@@ -37,17 +39,19 @@ if TYPE_CHECKING:
 _BLOCKS = (16, 32, 64, 128)
 _TILES = (1, 2, 4, 8)
 _DEPTHS = (8, 16)
+_STAGES = (1, 2, 3, 4)  # from 2 on where devices copy while they compute
 
 
 @dataclass(frozen=True)
 class SharedKnobs(Knobs):
-    """A block's tile, a thread's part of it, and the depth of the panels."""
+    """A block's tile, a thread's part of it, the depth of the panels, and steps fetched at once."""
 
     block_rows: int
     block_columns: int
     rows: int
     columns: int
     depth: int
+    stages: int = 1
 
     @property
     def threads(self) -> tuple[int, int]:
@@ -108,13 +112,21 @@ def _applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
     return sizes is not None and sizes.is_large and bool(legal_knobs(in_types[0].dtype, target))
 
 
-def legal_knobs(dtype: str, target: Target) -> list[SharedKnobs]:
+def legal_stages(dtype: str, target: Target, copied: bool = True) -> Sequence[int]:
+    """Return how many steps' panels there may be; `copied`: they are elements of the operands."""
+    one = copied and dtypes.bytes_of(dtype) in COPIED_BYTES and copies_while_computing(target)
+    return _STAGES if one else _STAGES[:1]
+
+
+def legal_knobs(dtype: str, target: Target, copied: bool = True) -> list[SharedKnobs]:
     """Return the knobs with which a block of panels of `dtype` fits into a device of the target."""
     size = dtypes.bytes_of(dtype)
     found = []
-    for values in product(_BLOCKS, _BLOCKS, _TILES, _TILES, _DEPTHS):
+    stages = legal_stages(dtype, target, copied)
+    for values in product(_BLOCKS, _BLOCKS, _TILES, _TILES, _DEPTHS, stages):
         knobs = SharedKnobs(*values)
         bytes_shared = (knobs.block_rows + knobs.block_columns) * (knobs.depth + 1) * size
+        bytes_shared *= knobs.stages
         threads = prod(knobs.threads)
         registers = (
             knobs.rows * knobs.columns + knobs.rows + knobs.columns + ANY_GPU.other_registers
@@ -132,7 +144,8 @@ def product_cost(sizes: Sizes, knobs: SharedKnobs) -> float:
     threads = prod(knobs.threads)
     fetched = (knobs.block_rows + knobs.block_columns) / threads
     step = knobs.rows * knobs.columns + ANY_GPU.shared_cost * (knobs.rows + knobs.columns)
-    step += (ANY_GPU.global_cost + ANY_GPU.shared_cost) * fetched
+    stored = ANY_GPU.shared_cost if knobs.stages == 1 else 0  # else the copy does it
+    step += (ANY_GPU.global_cost + stored) * fetched
     registers = knobs.rows * knobs.columns + knobs.rows + knobs.columns
     running = sizes.batch * across * threads
     busy = min(1.0, running / ANY_GPU.busy_threads) * min(1.0, ANY_GPU.thread_registers / registers)
@@ -154,6 +167,14 @@ def _knobs(problem: Problem) -> SharedKnobs:
 
 def shared_space(problem: Problem) -> dict[str, Sequence[Any]]:
     """Return the legal knobs."""
+    return {
+        **tile_space(problem),
+        "stages": legal_stages(problem.in_types[0].dtype, problem.target),
+    }
+
+
+def tile_space(problem: Problem) -> dict[str, Sequence[Any]]:
+    """Return the legal knobs but for steps that are fetched at once."""
     return {
         "block_rows": _BLOCKS,
         "block_columns": _BLOCKS,
@@ -277,6 +298,8 @@ class Tiling:
             schedule[part].unroll(axis)
         stage = schedule[panel]
         stage.compute_at(schedule[tile], outer)
+        if knobs.stages > 1:
+            stage.double_buffer(knobs.stages)
         if pad:
             stage.storage_align(stage.op.axis[-2], knobs.depth, pad)
         fused = stage.fuse(*stage.op.axis)

@@ -245,14 +245,15 @@ def _applies(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
     return bool(legal_knobs(in_types[0].dtype, target))
 
 
-def conv_knobs(geometry: Geometry, dtype: str, target: Target) -> list[SharedKnobs]:
+def conv_knobs(
+    geometry: Geometry, dtype: str, target: Target, copied: bool = True
+) -> list[SharedKnobs]:
     """Return the knobs with which a block is of one group, and fits a device of the target.
 
     A tile in two groups can be asked for: it is right, but its panels take the memory of two.
     """
-    return [
-        k for k in legal_knobs(dtype, target) if geometry.divides(k.block_rows, k.block_columns)
-    ]
+    legal = legal_knobs(dtype, target, copied)
+    return [k for k in legal if geometry.divides(k.block_rows, k.block_columns)]
 
 
 def _is_default(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:

@@ -22,6 +22,7 @@ from slipway.backends.gpu.schedules.rows import (
     schedule_rows,
 )
 from slipway.backends.gpu.schedules.shared import product_sizes, runs_in_step
+from slipway.backends.gpu.warps import exchanging_threads
 from slipway.backends.strategy import Problem, register_strategy
 from slipway.relay.types import flatten
 from slipway.target import Target
@@ -41,7 +42,7 @@ def _rows_of(problem: Problem) -> Rows:
 
 
 def _cost(problem: Problem, knobs: RowOfThreadsKnobs) -> float:
-    return row_cost(_rows_of(problem), knobs)
+    return row_cost(_rows_of(problem), knobs, exchanging_threads(problem.target))
 
 
 def _default(problem: Problem) -> RowOfThreadsKnobs:

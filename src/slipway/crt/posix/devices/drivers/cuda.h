@@ -133,8 +133,8 @@ slw_status slw_cuda_failed(int32_t device_id, const char *what, cu_int code);
 
 slw_status slw_cuda_program(int32_t device_id, const slw_device_text *code, const char *kernel,
                             uint64_t *handle);
-slw_status slw_cuda_kernel(int32_t device_id, uint64_t program, const slw_device_launch *launch,
-                           slw_device_kernel *out);
+slw_status slw_cuda_kernel(int32_t device_id, uint64_t program, const slw_device_text *code,
+                             const slw_device_launch *launch, slw_device_kernel *out);
 void slw_cuda_drop(int32_t device_id, const slw_device_program *program);
 
 #endif /* SLIPWAY_CUDA_H_ */

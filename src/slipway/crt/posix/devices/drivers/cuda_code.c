@@ -33,12 +33,13 @@ slw_status slw_cuda_program(int32_t device_id, const slw_device_text *code, cons
   return SLW_OK;
 }
 
-slw_status slw_cuda_kernel(int32_t device_id, uint64_t program, const slw_device_launch *launch,
-                           slw_device_kernel *out) {
+slw_status slw_cuda_kernel(int32_t device_id, uint64_t program, const slw_device_text *code,
+                             const slw_device_launch *launch, slw_device_kernel *out) {
   cu_object kernel = NULL;
   cu_int most = 0;
   cu_int error =
       slw_cu.ModuleGetFunction(&kernel, (cu_object)(uintptr_t)program, launch->kernel);
+  (void)code;
   if (error != CU_SUCCESS) {
     char what[160];
     (void)slw_format(what, sizeof what, "finding kernel %s", launch->kernel);

@@ -54,8 +54,8 @@ typedef struct {
   /* Compile code, or find a kernel in it, with the cache's lock held; each sets the thread's error. */
   slw_status (*program)(int32_t device_id, const slw_device_text *code, const char *kernel,
                         uint64_t *handle);
-  slw_status (*kernel)(int32_t device_id, uint64_t program, const slw_device_launch *launch,
-                       slw_device_kernel *out);
+  slw_status (*kernel)(int32_t device_id, uint64_t program, const slw_device_text *code,
+                       const slw_device_launch *launch, slw_device_kernel *out);
   /* Release a program and its kernels once no work uses them; the cache's lock is not held. */
   void (*drop)(int32_t device_id, const slw_device_program *program);
 

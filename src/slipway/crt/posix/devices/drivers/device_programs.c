@@ -117,7 +117,8 @@ static slw_device_program *compiled(const slw_device_driver *driver, int32_t dev
   return found;
 }
 
-static slw_device_kernel *make_kernel(const slw_device_driver *driver, slw_device_program *from,
+static slw_device_kernel *make_kernel(const slw_device_driver *driver, const slw_device_text *code,
+                                      slw_device_program *from,
                                       const slw_device_launch *launch) {
   size_t length = strlen(launch->kernel);
   slw_device_kernel *made = make_room(sizeof *made + length + 1U);
@@ -125,7 +126,7 @@ static slw_device_kernel *make_kernel(const slw_device_driver *driver, slw_devic
     return NULL;
   }
   memcpy(made->name, launch->kernel, length);
-  if (driver->kernel(from->device_id, from->handle, launch, made) != SLW_OK) {
+  if (driver->kernel(from->device_id, from->handle, code, launch, made) != SLW_OK) {
     free(made);
     return NULL;
   }
@@ -155,7 +156,7 @@ static slw_device_kernel *find_kernel(slw_device_driver *driver, int32_t device_
   while (found != NULL && strcmp(found->name, launch->kernel) != 0) {
     found = found->next;
   }
-  return (found != NULL) ? found : make_kernel(driver, from, launch);
+  return (found != NULL) ? found : make_kernel(driver, code, from, launch);
 }
 
 const slw_device_kernel *slw_driver_kernel(slw_device_driver *driver, int32_t device_id,

@@ -132,8 +132,8 @@ void slw_opencl_release(void *memory);
 
 slw_status slw_opencl_program(int32_t device_id, const slw_device_text *code, const char *kernel,
                               uint64_t *handle);
-slw_status slw_opencl_kernel(int32_t device_id, uint64_t program, const slw_device_launch *launch,
-                             slw_device_kernel *out);
+slw_status slw_opencl_kernel(int32_t device_id, uint64_t program, const slw_device_text *code,
+                             const slw_device_launch *launch, slw_device_kernel *out);
 void slw_opencl_drop(int32_t device_id, const slw_device_program *program);
 
 #endif /* SLIPWAY_OPENCL_H_ */

@@ -159,12 +159,13 @@ slw_status slw_opencl_program(int32_t device_id, const slw_device_text *code, co
   return SLW_OK;
 }
 
-slw_status slw_opencl_kernel(int32_t device_id, uint64_t program, const slw_device_launch *launch,
-                             slw_device_kernel *out) {
+slw_status slw_opencl_kernel(int32_t device_id, uint64_t program, const slw_device_text *code,
+                             const slw_device_launch *launch, slw_device_kernel *out) {
   const slw_opencl_device *device = slw_opencl_device_of(device_id);
   cl_int error = CL_SUCCESS;
   cl_object kernel =
       slw_cl.CreateKernel((cl_object)(uintptr_t)program, launch->kernel, &error);
+  (void)code;
   if (error != CL_SUCCESS) {
     char what[160];
     (void)slw_format(what, sizeof what, "making kernel %s", launch->kernel);

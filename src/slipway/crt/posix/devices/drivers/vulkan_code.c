@@ -13,6 +13,8 @@
 #define MAGIC 0x07230203U
 #define OP_EXTENSION 10U
 #define OP_CAPABILITY 17U
+#define OP_FUNCTION 54U
+#define OP_MODULE_PROCESSED 330U
 #define MAX_BINDINGS 128
 
 /* What code says that it needs, and this device lacks: its name, or NULL. */
@@ -26,6 +28,7 @@ static const char *lacking(const slw_vulkan_device *device, const uint32_t *word
       {11, SLW_VULKAN_INT64, "int64"},
       {22, SLW_VULKAN_INT16, "int16"},
       {39, SLW_VULKAN_INT8, "int8"},
+      {65, SLW_VULKAN_SHUFFLES, "subgroups of a size that is asked for, with shuffles"},
       {4433, SLW_VULKAN_BUFFERS_OF_16_BITS, "tensors of 16-bit elements"},
       {4448, SLW_VULKAN_BUFFERS_OF_8_BITS, "tensors of 8-bit elements"},
   };
@@ -41,6 +44,27 @@ static const char *lacking(const slw_vulkan_device *device, const uint32_t *word
     }
   }
   return NULL;
+}
+
+/* Of how many threads the subgroups of a kernel are, which its code notes; 0: of any number. */
+static uint32_t subgroups_of(const slw_device_text *code, const char *kernel) {
+  static const char NOTE[] = ": subgroups of ";
+  const uint32_t *words = (const uint32_t *)(const void *)code->text;
+  size_t count = code->size_bytes / sizeof *words;
+  size_t length = strlen(kernel);
+  for (size_t at = HEAD_WORDS; at + 1U < count; at += words[at] >> 16) {
+    const char *text = (const char *)&words[at + 1U];
+    size_t room = ((words[at] >> 16) - 1U) * sizeof *words;
+    if ((words[at] >> 16) == 0U || (words[at] >> 16) > count - at ||
+        (words[at] & 0xFFFFU) == OP_FUNCTION) {
+      break;
+    }
+    if ((words[at] & 0xFFFFU) == OP_MODULE_PROCESSED && room > length + sizeof NOTE &&
+        memcmp(text, kernel, length) == 0 && memcmp(text + length, NOTE, sizeof NOTE - 1U) == 0) {
+      return (uint32_t)strtoul(text + length + sizeof NOTE - 1U, NULL, 10);
+    }
+  }
+  return 0;
 }
 
 /* What failed is no matter of the code where memory is full or the device is lost. */
@@ -183,14 +207,15 @@ static void close_cache(const slw_vulkan_device *device, const kernel_key *key, 
   slw_vk.DestroyPipelineCache(device->device, cache, NULL);
 }
 
-slw_status slw_vulkan_kernel(int32_t device_id, uint64_t program, const slw_device_launch *launch,
-                             slw_device_kernel *out) {
+slw_status slw_vulkan_kernel(int32_t device_id, uint64_t program, const slw_device_text *code,
+                             const slw_device_launch *launch, slw_device_kernel *out) {
   const slw_vulkan_device *device = slw_vulkan_device_of(device_id);
   vk_pipeline_info info;
   kernel_key key;
   vk_object cache;
   vk_result error;
   int is_new = 0;
+  vk_stage_subgroups subgroups = {VK_TYPE_STAGE_SUBGROUPS, NULL, subgroups_of(code, launch->kernel)};
   if (device == NULL) {
     return SLW_ERROR_CALL;
   }
@@ -201,6 +226,20 @@ slw_status slw_vulkan_kernel(int32_t device_id, uint64_t program, const slw_devi
   info.stage.module = program;
   info.stage.name = out->name;
   info.base_index = -1;
+  if (subgroups.size != 0U) {
+    if (subgroups.size < device->subgroup_sizes.least ||
+        subgroups.size > device->subgroup_sizes.most) {
+      (void)slw_error_setf("DeviceError",
+                           "vulkan(%d) (%s) has subgroups of %u to %u threads, and kernel %s is "
+                           "compiled for subgroups of %u. Compile it with -thread_warp_size=%u.",
+                           (int)device_id, device->properties.name, device->subgroup_sizes.least,
+                           device->subgroup_sizes.most, launch->kernel, subgroups.size,
+                           device->subgroup_sizes.most);
+      return SLW_ERROR_UNSUPPORTED;
+    }
+    info.stage.next = &subgroups;
+    info.stage.flags = VK_FULL_SUBGROUPS;
+  }
   error = make_layouts(device, launch->signature, out->handles);
   info.layout = out->handles[SLW_VULKAN_LAYOUT];
   if (error == VK_SUCCESS) {

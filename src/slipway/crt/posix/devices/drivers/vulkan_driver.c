@@ -2,6 +2,7 @@
 /* The Vulkan loader of this machine, and the devices of all drivers: discrete GPUs first, then
  * integrated and virtual ones, then processors.  */
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "vulkan.h"
@@ -81,7 +82,7 @@ static void enter(vk_handle physical, int32_t *num_devices) {
 }
 
 static const char *list_devices(int32_t *num_devices) {
-  vk_application application = {VK_TYPE_APPLICATION, NULL, "slipway", 1, "slipway", 1, VK_API_1_2};
+  vk_application application = {VK_TYPE_APPLICATION, NULL, "slipway", 1, "slipway", 1, VK_API_1_3};
   vk_instance_info info = {VK_TYPE_INSTANCE, NULL, 0, &application, 0, NULL, 0, NULL};
   vk_handle instance = NULL;
   vk_handle found[SLW_MAX_DEVICES];
@@ -101,6 +102,40 @@ static const char *list_devices(int32_t *num_devices) {
   return (*num_devices > 0) ? NULL : "its drivers have no device with Vulkan 1.1";
 }
 
+static const char SUBGROUP_CONTROL[] = "VK_EXT_subgroup_size_control";
+
+/* Whether a device of an older Vulkan has the extension. */
+static int has_subgroup_control(vk_handle physical) {
+  vk_extension *all = NULL;
+  uint32_t count = 0;
+  int found = 0;
+  if (slw_vk.EnumerateDeviceExtensionProperties(physical, NULL, &count, NULL) == VK_SUCCESS) {
+    all = calloc((size_t)count + 1U, sizeof *all);
+  }
+  if (all != NULL &&
+      slw_vk.EnumerateDeviceExtensionProperties(physical, NULL, &count, all) == VK_SUCCESS) {
+    for (uint32_t i = 0; i < count; ++i) {
+      found |= strcmp(all[i].name, SUBGROUP_CONTROL) == 0;
+    }
+  }
+  free(all);
+  return found;
+}
+
+/* What subgroups the device has, and whether code may say how many threads they are of. */
+static int asks_subgroups(slw_vulkan_device *device, const vk_feature_set *control) {
+  vk_properties_2 about = {VK_TYPE_PROPERTIES_2, &device->subgroups, device->properties};
+  device->subgroup_sizes.type = VK_TYPE_SUBGROUP_SIZES;
+  device->subgroups.type = VK_TYPE_SUBGROUPS;
+  device->subgroups.next = &device->subgroup_sizes;
+  slw_vk.GetPhysicalDeviceProperties2(device->physical, &about);
+  device->subgroups.next = NULL;
+  return control->flags[0] != 0U && control->flags[1] != 0U &&
+         (device->subgroup_sizes.stages & VK_STAGE_COMPUTE) != 0U &&
+         (device->subgroups.stages & VK_STAGE_COMPUTE) != 0U &&
+         (device->subgroups.operations & VK_SUBGROUP_SHUFFLE) != 0U;
+}
+
 /* Open the device with those of its features that code may use. */
 static vk_result open_device(slw_vulkan_device *device) {
   enum { FLOAT64 = 39, INT64 = 40, INT16 = 41 };
@@ -109,7 +144,11 @@ static vk_result open_device(slw_vulkan_device *device) {
   vk_feature_set of_8 = {VK_TYPE_8BIT, &of_16, {0, 0, 0, 0}};
   vk_feature_set int8 = {VK_TYPE_INT8, &of_8, {0, 0, 0, 0}};
   int has_8 = device->properties.api >= (uint32_t)VK_API_1_2; /* else they are extensions */
-  vk_features all = {VK_TYPE_FEATURES_2, has_8 ? (void *)&int8 : (void *)&of_16, {0}};
+  vk_feature_set control = {VK_TYPE_SUBGROUP_CONTROL, has_8 ? (void *)&int8 : (void *)&of_16, {0}};
+  int is_extension = device->properties.api < (uint32_t)VK_API_1_3;
+  int has_control = !is_extension || has_subgroup_control(device->physical);
+  const char *extension = SUBGROUP_CONTROL;
+  vk_features all = {VK_TYPE_FEATURES_2, has_control ? (void *)&control : control.next, {0}};
   vk_queue_info queue = {VK_TYPE_QUEUE, NULL, 0, device->family, 1, &PRIORITY};
   vk_device_info info = {VK_TYPE_DEVICE, &all, 0, 1, &queue, 0, NULL, 0, NULL, NULL};
   vk_result code;
@@ -130,6 +169,11 @@ static vk_result open_device(slw_vulkan_device *device) {
       (wanted[2] != 0U ? SLW_VULKAN_INT16 : 0U) | (int8.flags[1] != 0U ? SLW_VULKAN_INT8 : 0U) |
       (of_16.flags[0] != 0U ? SLW_VULKAN_BUFFERS_OF_16_BITS : 0U) |
       (of_8.flags[0] != 0U ? SLW_VULKAN_BUFFERS_OF_8_BITS : 0U);
+  if (has_control && asks_subgroups(device, &control)) {
+    device->capabilities |= SLW_VULKAN_SHUFFLES;
+  }
+  info.num_extensions = (has_control && is_extension) ? 1U : 0U;
+  info.extensions = &extension;
   code = slw_vk.CreateDevice(device->physical, &info, NULL, &device->device);
   if (code == VK_SUCCESS) {
     slw_vk.GetDeviceQueue(device->device, device->family, 0, &device->queue);
