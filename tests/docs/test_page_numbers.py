@@ -9,6 +9,9 @@ import slipway
 from slipway.codegen import cache
 from slipway.codegen.llvm import worker, workers
 from slipway.compiler.quantize import histogram
+from slipway.frontends import budget
+from slipway.frontends.onnx import isolated
+from slipway.frontends.onnx.operators import control
 from slipway.target.gpu_costs import ANY_GPU
 from slipway.tuning import builders, experience, measure, search, tune
 
@@ -38,6 +41,12 @@ FOUND = {
         histogram.MIN_PER_BIN * histogram.MIN_BINS
     ),
     ("tuning.md", r"From (\d+) trials on"): experience.ENOUGH,
+    ("onnx.md", r"of each step are known, up to ([\d,]+) steps"): control.MAX_STEPS,
+    ("onnx.md", r"`Scan` of up to (\d+) steps is unrolled"): control.FEW_STEPS,
+    ("onnx.md", r"budget, for every format: ([\d,]+) nodes"): budget.MAX_NODES,
+    ("onnx.md", r"constants of\n(\d+) MiB and"): budget.BYTES >> 20,
+    ("onnx.md", r"MiB and (eight) times the weights"): budget.WEIGHTS_FACTOR,
+    ("onnx.md", r"with (\d+) s of processor time"): isolated.LIMIT_S,
     ("tuning.md", r"half of the cores, (\d+) at most"): builders.MOST,
     ("tuning.md", r"one that (three) batches\n  in a row brought nothing"): tune.FRUITLESS,
     ("tuning.md", r"(Sixteen) failures on the device"): search.SAME_ERRORS,
