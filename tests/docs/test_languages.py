@@ -106,6 +106,18 @@ def test_listed_names_are_in_the_header(repository):
     assert listed <= declared
 
 
+def test_listed_headers_are_there(repository):
+    """All but those that module.h, ndarray.h and packed_func.h include."""
+    text = (repository / "docs" / "languages.md").read_text(encoding="utf-8")
+    listed = re.findall(r"The classic headers, C\+\+14: (.*?)\.\n", text, re.DOTALL)
+    folder = repository / "src/slipway/crt/include/tvm/runtime"
+    there = {path.name for path in folder.rglob("*.h")}
+    parts = {"module_node.h", "object.h", "packed_value.h", "ret_value.h"}
+    assert {
+        name.rpartition("/")[2] for name in re.findall(r"`([\w/]+\.h)`", listed[0])
+    } == there - parts
+
+
 def test_paths():
     assert (Path(libinfo.find_rust_path()[0]) / "Cargo.toml").is_file()
     assert (Path(libinfo.find_include_path()[0]) / "tvm/runtime/module.h").is_file()

@@ -2,6 +2,8 @@
 
 import pytest
 
+import slipway as tvm
+from slipway import te
 from slipway.errors import TargetError
 from slipway.target import Target, arm_cpu, hexagon, micro
 
@@ -170,6 +172,17 @@ def test_a_processor_of_programs_is_bare_metal_only_where_a_word_says_so(words, 
     assert (triple.is_bare, triple.loads_libraries) == (bare, not bare)
     assert target.core_counts == ((1,) if bare else Target("llvm").core_counts)
     assert (triple.system == "unknown") is (not bare and "linux" not in words)
+
+
+def test_arm_without_a_system_calls_what_libraries_have():
+    """LLVM names divisions otherwise where it knows no ABI of ARM: __udivsi3."""
+    n = te.var("n")
+    a, b = te.placeholder((n,), "int64", "a"), te.placeholder((n,), "int64", "b")
+    c = te.compute((n,), lambda i: te.floordiv(a[i], b[i]), "c")
+    made = tvm.build(te.create_schedule(c.op), [a, b, c], "llvm -mtriple=armv7a")
+    code = b"".join(made.compiled.objects)
+    assert b"__aeabi_ldivmod" in code
+    assert b"__divdi3" not in code
 
 
 @pytest.mark.parametrize(

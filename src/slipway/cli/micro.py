@@ -235,9 +235,12 @@ def create(
 
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise FileExistsError(f"{directory} exists and is not empty; give a new directory")
+    named = given_options(option)
+    board = given_once("board", board, named)
+    project_type = given_once("project_type", project_type, named)
     if board is None and template == "baremetal":
         board = EMULATED
-    options = {**({"board": board} if board else {}), **given_options(option)}
+    options = {**({"board": board} if board else {}), **named}
     if project_type or template not in LIBRARIES:
         options["project_type"] = project_type or "example_project"
     with tempfile.TemporaryDirectory(prefix="slipway-micro-") as folder:
@@ -267,6 +270,19 @@ def given_options(texts: Sequence[str] | None) -> dict[str, Any]:
             raise OptionError(f"--option {text}: write NAME=VALUE")
         found[name] = value
     return found
+
+
+def given_once(name: str, value: str | None, named: dict[str, Any]) -> str | None:
+    """Return what has an option of its own, or was among those of --option; it is taken out there.
+
+    Raises OptionError for two values.
+    """
+    other: str | None = named.pop(name, None)
+    if value is not None and other is not None and value != other:
+        raise OptionError(
+            f"--{name.replace('_', '-')} {value} and --option {name}={other}: leave one of them out"
+        )
+    return other if value is None else value
 
 
 def _target_of(board: str | None, template: str) -> str:

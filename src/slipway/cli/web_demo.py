@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,6 +26,10 @@ from slipway.cli.options import (
 from slipway.errors import ModelError
 from slipway.libinfo import find_js_path
 from slipway.version import VERSION
+
+if TYPE_CHECKING:
+    from slipway.ir.module import IRModule
+    from slipway.target import Target
 
 PAGE = ("index.html", "demo.mjs", "worker.mjs", "demo.css")
 IMAGE_DTYPES = ("float32", "float16", "uint8", "int8")
@@ -83,7 +87,6 @@ def web_demo(
         python -m http.server --directory mobilenet-web
     """
     import slipway
-    from slipway import relay
 
     targets = [slipway.target.Target(t) for t in ([target] if target else TARGETS)]
     chosen = targets[0]
@@ -95,16 +98,7 @@ def web_demo(
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
-    asked = [p for p in module["main"].params if str(p.name_hint) not in parameters]
-    shapes = shapes_of([parameter.checked_type.shape for parameter in asked])
-    inputs = [
-        {
-            "name": str(parameter.name_hint),
-            "dtype": str(parameter.checked_type.dtype),
-            "shape": shape,
-        }
-        for parameter, shape in zip(asked, shapes, strict=True)
-    ]
+    inputs = inputs_of(module, parameters)
     if not inputs:
         raise ModelError(f"{model}: a model without inputs has nothing to show.")
     shown = next((one for one in inputs if image_of(one) is not None), inputs[0])
@@ -114,14 +108,7 @@ def web_demo(
         image |= scaling(str(shown["dtype"]), image["channels"], scale, means, deviations)
     folder = output or Path(f"{model.stem}-web")
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for one in targets:
-        with console.step(f"Compiling for {one}"), slipway.transform.PassContext(opt_level=3):
-            library = relay.build(module, target=one, params=parameters)
-            written.append(export(library, folder))
-    for old in folder.glob("model-????????????.wasm"):
-        if old not in written:
-            old.unlink()
+    written = compiled(module, parameters, targets, folder)
     about = {
         "title": title or model.stem,
         "version": VERSION,
@@ -134,6 +121,48 @@ def web_demo(
         "labels": names,
     }
     (folder / "about.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
+    copy_page(folder)
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    console.out.print(
+        f"{console.plain(folder)}: {console.size_text(size)}; serve it with any web server:"
+    )
+    console.out.print(f"  python -m http.server --directory {console.plain(folder)}")
+
+
+def inputs_of(module: IRModule, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return name, type and shape of what the page gives the model."""
+    main: Any = module["main"]
+    free = [p for p in main.params if str(p.name_hint) not in parameters]
+    shapes = shapes_of([parameter.checked_type.shape for parameter in free])
+    return [
+        {
+            "name": str(parameter.name_hint),
+            "dtype": str(parameter.checked_type.dtype),
+            "shape": shape,
+        }
+        for parameter, shape in zip(free, shapes, strict=True)
+    ]
+
+
+def compiled(
+    module: IRModule, parameters: Mapping[str, Any], targets: Sequence[Target], folder: Path
+) -> list[Path]:
+    """Write the model for each target, and remove what an earlier run wrote."""
+    from slipway import relay, transform
+
+    written = []
+    for target in targets:
+        with console.step(f"Compiling for {target}"), transform.PassContext(opt_level=3):
+            library = relay.build(module, target=target, params=parameters)
+            written.append(export(library, folder))
+    for old in folder.glob("model-????????????.wasm"):
+        if old not in written:
+            old.unlink()
+    return written
+
+
+def copy_page(folder: Path) -> None:
+    """Copy the files of the page that are the same for all models."""
     source = Path(find_js_path()[0])
     for path in (
         source / "slipway.mjs",
@@ -142,11 +171,6 @@ def web_demo(
         *(source / "demo" / name for name in PAGE),
     ):
         shutil.copy(path, folder / path.name)
-    size = sum(path.stat().st_size for path in folder.iterdir())
-    console.out.print(
-        f"{console.plain(folder)}: {console.size_text(size)}; serve it with any web server:"
-    )
-    console.out.print(f"  python -m http.server --directory {console.plain(folder)}")
 
 
 def shapes_of(shapes: Sequence[Sequence[Any]]) -> list[list[int]]:

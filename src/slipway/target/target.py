@@ -482,7 +482,8 @@ _SVE_BITS = {"a64fx": 512, "neoverse-v1": 256, "neoverse-512tvb": 256}
 _GENERIC = {"x86_64": "x86-64", "x86": "i686", "riscv64": "generic-rv64", "riscv32": "generic-rv32",
             "nvptx64": "sm_50", "amdgcn": "gfx900", "hexagon": "hexagonv68"}  # fmt: skip
 _ARM_TRIPLE_FEATURES = {
-    **dict.fromkeys(("armv7", "armv7l", "armv7a", "thumbv7", "armv7hl"), ("armv7-a", "neon")),
+    **dict.fromkeys(
+        ("armv7", "armv7l", "armv7a", "thumbv7", "thumbv7a", "armv7hl"), ("armv7-a", "neon")),
     **dict.fromkeys(("armv8", "armv8a", "armv8l"), ("armv8-a", "neon")),
     "thumbv6m": ("armv6-m",), "thumbv7m": ("armv7-m",), "thumbv7em": ("armv7e-m",),
     "thumbv8m.base": ("armv8-m.base",), "thumbv8m.main": ("armv8-m.main",),

@@ -143,7 +143,10 @@ def parse_triple(text: str) -> Triple:
     environment = words[-1] if len(words) > 2 and words[-1] not in _SYSTEMS else ""
     if "android" in environment:
         system = "android"
-    return Triple(text, _llvm_spelling(words, arch), arch, table, bits, system, environment)
+    llvm = _llvm_spelling(words, arch)
+    if arch == "arm" and system == "unknown" and not environment:
+        llvm = f"{words[0]}-unknown-unknown-eabi"  # else calls have names that no library has
+    return Triple(text, llvm, arch, table, bits, system, environment)
 
 
 def _llvm_spelling(words: list[str], arch: str) -> str:

@@ -454,6 +454,44 @@ def _first_dims(tables: GraphTables) -> list[int]:
     return firsts
 
 
+Row = tuple[int, ...]
+
+
+def _check_pieces(nodes: list[Row], entries: list[Row], num_dims: int, num_args: int) -> None:
+    """Raise ValueError where a node or an entry has what lies beyond a table, or is another's.
+
+    Pieces of tables may not be counted twice: what is built would be larger than the file.
+    """
+    if any(first + ndim > num_dims for _, _, _, ndim, first, _ in entries):
+        raise ValueError("the shape of an entry lies beyond the dims")
+    if any(ndim > MAX_RANK for _, _, _, ndim, _, _ in entries):
+        raise ValueError(f"an entry has more than {MAX_RANK} dimensions")
+    if sum(count for _, function, _, count, _, _ in nodes if function != _NONE) > num_args:
+        raise ValueError("nodes have more arguments than the table")
+    if any(
+        first + count > num_args or made > count
+        for _, function, first, count, _, made in nodes
+        if function != _NONE
+    ):
+        raise ValueError("the arguments of a node lie beyond the table")
+
+
+class _Names:
+    """The names of a file, by where they begin in its strings."""
+
+    def __init__(self, strings: bytes) -> None:
+        self._strings = strings
+        self._known: dict[int, str] = {}
+
+    def __call__(self, offset: int) -> str:
+        strings = self._strings
+        if offset not in self._known:
+            if offset and strings[offset - 1]:
+                raise ValueError("a name begins inside another")
+            self._known[offset] = strings[offset : strings.index(b"\0", offset)].decode()
+        return self._known[offset]
+
+
 def _from_binary(data: memoryview) -> GraphTables:
     header = struct.unpack_from("<12IQI", data)
     if header[0] != _MAGIC:
@@ -469,7 +507,7 @@ def _from_binary(data: memoryview) -> GraphTables:
         num_sizes, num_open, num_words, _ = struct.unpack_from("<4I", data, at)
         at += 16
 
-    def take(form: str, count: int) -> list[tuple[int, ...]]:
+    def take(form: str, count: int) -> list[Row]:
         nonlocal at
         size = struct.calcsize(form) * count
         if at + size > len(data):
@@ -498,29 +536,8 @@ def _from_binary(data: memoryview) -> GraphTables:
         raise ValueError(f"{made} outputs of nodes, but {len(entries)} entries")
     owner = [(index, i) for index, node in enumerate(nodes) for i in range(node[5])]
 
-    # Pieces of tables may not be counted twice: what is built would be larger than the file.
-    if any(first + ndim > len(dims) for _, _, _, ndim, first, _ in entries):
-        raise ValueError("the shape of an entry lies beyond the dims")
-    if any(ndim > MAX_RANK for _, _, _, ndim, _, _ in entries):
-        raise ValueError(f"an entry has more than {MAX_RANK} dimensions")
-    if sum(count for _, function, _, count, _, _ in nodes if function != _NONE) > len(args):
-        raise ValueError("nodes have more arguments than the table")
-    if any(
-        first + count > len(args) or made > count
-        for _, function, first, count, _, made in nodes
-        if function != _NONE
-    ):
-        raise ValueError("the arguments of a node lie beyond the table")
-
-    texts: dict[int, str] = {}
-
-    def text(offset: int) -> str:
-        if offset not in texts:
-            if offset and strings[offset - 1]:
-                raise ValueError("a name begins inside another")
-            texts[offset] = strings[offset : strings.index(b"\0", offset)].decode()
-        return texts[offset]
-
+    _check_pieces(nodes, entries, len(dims), len(args))
+    text = _Names(strings)
     sizes = tuple(
         OpenSize(text(name), low, high, teller - 1 if teller else None)
         for name, teller, low, high in size_rows
