@@ -15,6 +15,7 @@ import numpy as np
 
 from slipway.compiler.memory_plan import Block, Plan, plan
 from slipway.compiler.open_sizes import (
+    brings_inside,
     check_open,
     in_order_of_sizes,
     largest_bytes,
@@ -201,6 +202,11 @@ class _Builder:
                     f"the size {size} is that of two values: give each relay.Dim of a "
                     "relay.sized(...) a name of its own"
                 )
+        elif brings_inside(function):
+            raise LoweringError(
+                "relay.sized(...) is in a loop or a branch, where no size can be set: compute what "
+                "it makes outside"
+            )
         for variable in unread_sizes(function):
             if variable not in self.sizes:
                 self.untold.append(variable)

@@ -10,14 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from slipway import relay
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.onnx.counted import through_counted
 from slipway.frontends.onnx.values import Counted
 from slipway.relay.dims import SymbolDim
-from slipway.relay.op_registry import const
 
 if TYPE_CHECKING:
     from slipway.frontends.onnx.converters import Converter, NodeView
@@ -75,18 +72,3 @@ class FoundSizes:
             dim = relay.Dim(f"found{len(self.dims)}", 0, most)
             known = self.dims[id(value.count)] = (value.count, dim)
         return relay.sized(value.data, value.count, known[1], value.axis)
-
-
-def places_in_room(condition: Expr) -> tuple[Expr, Expr]:
-    """Return the positions (int64) of the true elements of a bool vector, and their number (1,).
-
-    There is room for all; what lies after the last is 0.
-    """
-    (total,) = condition.tensor_type.shape
-    held = relay.cast(condition, "int32")
-    zero = const(np.int32(0))
-    place = relay.where(condition, relay.cumsum(held, 0), zero)  # those not found meet in place 0
-    every = relay.arange(0, total, 1, "int32")
-    found = relay.scatter_elements(relay.zeros((total + 1,), "int32"), place, every, 0)
-    first = relay.strided_slice(found, [1], [total + 1])
-    return relay.cast(first, "int64"), relay.sum(relay.cast(held, "int64"), 0, keepdims=True)
