@@ -6,7 +6,7 @@ found: its axis is an open dimension that the run tells (`relay.sized`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.onnx.counted import through_counted
 from slipway.frontends.onnx.values import Counted
 from slipway.relay.dims import SymbolDim
+from slipway.relay.op_registry import const
 
 if TYPE_CHECKING:
     from slipway.frontends.onnx.converters import Converter, NodeView
@@ -29,6 +30,7 @@ class FoundSizes:
     def __init__(self) -> None:
         self.dims: dict[int, tuple[Expr, Any]] = {}  # by the id of the count, which is kept
         self.made: dict[int, tuple[Any, Any]] = {}  # of NonZero, by the id of its data
+        self.bounds: Mapping[str, Any] = {}  # of results of Range, as the user says
         self.inside = 0  # of how many loops and branches, which know sizes of inputs alone
 
     @contextmanager
@@ -45,11 +47,29 @@ class FoundSizes:
         if settle is None:
             return None
         if view.kind != "NonZero":
-            return settle(view, shapes())
+            made = settle(view, shapes())
+            is_range = made is None and view.kind == "Range" and not self.inside
+            return self.range(view) if is_range else made
         data = view.inputs[0]
         if id(data) not in self.made:
             self.made[id(data)] = data, settle(view, shapes())
         return self.made[id(data)][1]
+
+    def range(self, view: NodeView) -> Any:
+        """Return a Range up to a computed limit.  Raises UnsupportedNode without a bound."""
+        dim = self.bounds.get(view.outputs[0], self.bounds.get(view.name))
+        if dim is None:
+            raise view.unsupported(
+                "its limit depends on the model's inputs: say how long it becomes, under the "
+                "node's name, as in dims={'Range_0': (1, 512)} (--dim Range_0=1..512)"
+            )
+        start, limit, delta = (relay.reshape(view.input(i), ()) for i in range(3))
+        dtype = start.tensor_type.dtype
+        steps = relay.divide(*(relay.cast(x, "float64") for x in (limit - start, delta)))
+        count = relay.cast(relay.maximum(relay.ceil(steps), const(0.0, "float64")), "int64")
+        most = dim.high if isinstance(dim, SymbolDim) else dim
+        every = relay.sized(relay.arange(0, most, 1, dtype), count, dim)
+        return relay.add(start, relay.multiply(every, delta))
 
     def through(self, convert: Converter, view: NodeView) -> Any:
         """Convert a node with counted inputs.  Raises UnsupportedNode."""
