@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import relay
 from slipway.frontends.converter_table import UnsupportedNode
+from slipway.frontends.onnx.converters import DependsOnInputs
 from slipway.frontends.onnx.counted import through_counted
 from slipway.frontends.onnx.values import Counted
 from slipway.relay.dims import SymbolDim
@@ -59,7 +60,7 @@ class FoundSizes:
         """Return a Range up to a computed limit.  Raises UnsupportedNode without a bound."""
         dim = self.bounds.get(view.outputs[0], self.bounds.get(view.name))
         if dim is None:
-            raise view.unsupported(
+            raise DependsOnInputs(
                 "its limit depends on the model's inputs: say how long it becomes, under the "
                 "node's name, as in dims={'Range_0': (1, 512)} (--dim Range_0=1..512)"
             )
