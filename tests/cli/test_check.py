@@ -88,6 +88,19 @@ def test_nodes_behind_a_typed_problem_are_checked(tmp_path):
     assert [n["status"] for n in report["nodes"]] == ["unsupported", "unsupported", "native"]
 
 
+def test_memory_of_open_sizes_is_that_of_the_largest(tmp_path):
+    shape = ["n", 3]
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])], "open",
+        [helper.make_tensor_value_info("x", 1, shape)],
+        [helper.make_tensor_value_info("y", 1, shape)],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph), tmp_path / "open.onnx")
+    done = check(str(tmp_path / "open.onnx"), "--dim", "n=1..8", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["memory"]["inputs_outputs_bytes"] == 2 * 8 * 3 * 4
+
+
 def test_boards_for_a_microcontroller(tmp_path):
     weights = {"w": np.ones((4, 4, 3, 3), np.float32)}
     path = write(tmp_path / "m.onnx", [helper.make_node("Conv", ["x", "w"], ["y"])], weights)

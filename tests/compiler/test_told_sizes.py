@@ -108,5 +108,9 @@ def test_what_is_refused():
         relay.sized(x, count, relay.Dim("found", 0, 13))
     with pytest.raises(TypeInferenceError, match=r"a relay\.Dim with a name and an upper end"):
         relay.sized(x, count, size * 2)
+    inside = relay.If(relay.greater(count, relay.const(2)), relay.sum(relay.sized(x, count, size)),
+                      relay.sum(x))  # fmt: skip
+    with pytest.raises(LoweringError, match="is in a loop or a branch"):
+        relay.build(relay.Function([x], inside), "llvm")
     with pytest.raises(TypeInferenceError, match="it is one integer"):
         relay.sized(x, x, size)

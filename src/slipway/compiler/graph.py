@@ -13,6 +13,7 @@ from typing import Any
 from slipway.compiler.memory_plan import Block, Plan, plan
 from slipway.compiler.model_graph import NOP, GraphNode, ModelGraph, TensorRef
 from slipway.compiler.open_sizes import (
+    brings_inside,
     check_open,
     in_order_of_sizes,
     largest_bytes,
@@ -139,6 +140,11 @@ class _Builder:
                     f"the size {size} is that of two values: give each relay.Dim of a "
                     "relay.sized(...) a name of its own"
                 )
+        elif brings_inside(function):
+            raise LoweringError(
+                "relay.sized(...) is in a loop or a branch, where no size can be set: compute what "
+                "it makes outside"
+            )
         for variable in unread_sizes(function):
             if variable not in self.sizes:
                 self.untold.append(variable)

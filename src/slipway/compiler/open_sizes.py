@@ -24,6 +24,7 @@ from slipway.relay.types import TensorType, TupleType, flatten
 from slipway.relay.visit import children, post_order
 from slipway.runtime.graph.graph_sizes import MAX_DEPTH, Formula, OpenSize
 
+CONTROL = ("branch", "scan", "while_loop")
 _LARGEST = (1 << 31) - 1  # elements of a tensor that kernels index with 32 bits
 _TOKENS: Mapping[type, str] = {
     E.Add: "+", E.Sub: "-", E.Mul: "*", E.FloorDiv: "//", E.FloorMod: "%",
@@ -189,6 +190,21 @@ def told_size(call: Call) -> tuple[SymbolDim, int] | None:
             f"relay.sized(...) has a constant for the size {dim}: take a slice of so many entries"
         )
     return dim, places[0]
+
+
+def brings_inside(function: Function) -> bool:
+    """Return whether a region of a kernel (a branch, a loop's body) brings a size."""
+    regions = [
+        value
+        for e in post_order(function.body)
+        if isinstance(e, Call) and is_call_of(e, *CONTROL)
+        for value in map(e.attrs.__getitem__, e.attrs.keys())
+        if isinstance(value, Function)
+    ]
+    brought = (e for region in regions for e in post_order(region.body) if isinstance(e, Call))
+    return any(
+        is_call_of(e, "sized") and isinstance(e.attrs.size, SymbolDim) for e in brought
+    ) or any(map(brings_inside, regions))
 
 
 def refuse_told(names: Iterable[str], what: str) -> None:

@@ -5,7 +5,7 @@ import pytest
 from graphs import helper, model
 
 from slipway import relay
-from slipway.errors import LoweringError
+from slipway.errors import ExecutionError, LoweringError, ModelError
 from slipway.runtime import cpu
 from slipway.runtime.graph.graph_executor import GraphModule
 
@@ -39,14 +39,14 @@ def chosen_rows():
     return nodes, ["y", "size"], {"one": np.int64([1]), "least": np.float32(0), "weight": weight}
 
 
-def both_sides(made, shape, sizes, target="llvm"):
+def both_sides(made, shape, sizes, target="llvm", dims=None):
     nodes, outputs, weights = made
     text = tuple(d if isinstance(d, int) else str(d) for d in shape)
     proto = model(nodes, {"x": ("float32", text)}, outputs, weights)
     for output in proto.graph.output:
         if output.name in ("both", "size"):
             output.type.tensor_type.elem_type = 7
-    mod, _ = relay.frontend.from_onnx(proto, shape={"x": shape})
+    mod, _ = relay.frontend.from_onnx(proto, shape={"x": shape}, dims=dims)
     module = GraphModule(relay.build(mod, target=target)["default"](cpu()))
     onnxruntime = pytest.importorskip("onnxruntime")
     session = onnxruntime.InferenceSession(proto.SerializeToString())
@@ -76,6 +76,26 @@ def test_open_sizes(made):
         both_sides(made(), (n, 6), [(3, 6), (1, 6), (6, 6), (2, 6)])
     else:
         both_sides(made(), (n, m), [(3, 5), (1, 2), (6, 9), (4, 4)])
+
+
+def test_a_computed_limit_is_bounded_by_the_user():
+    """As speech is made: how long it becomes follows from what was said."""
+    nodes = [
+        N("Abs", ["x"], ["long"]), N("Ceil", ["long"], ["whole"]),
+        N("ReduceSum", ["whole"], ["sum"], keepdims=0), N("Cast", ["sum"], ["limit"], to=7),
+        N("Range", ["zero", "limit", "two"], ["every"], name="counting"),
+        N("Cast", ["every"], ["floats"], to=1), N("Sin", ["floats"], ["y"]),
+    ]  # fmt: skip
+    weights = {"zero": np.int64(1), "two": np.int64(2)}
+    proto = model(nodes, {"x": ("float32", (5, 6))}, ["y"], weights)
+    with pytest.raises(ModelError, match=r"Range .* under the node's name, as in dims="):
+        relay.frontend.from_onnx(proto)
+    made = nodes, ["y"], weights
+    both_sides(made, (5, 6), [(5, 6)] * 3, dims={"every": (0, 100)})
+    mod, _ = relay.frontend.from_onnx(proto, dims={"counting": (0, 9)})
+    module = GraphModule(relay.build(mod, target="llvm")["default"](cpu()))
+    with pytest.raises(ExecutionError, match=r"the size counting the value 15, .* for 0 to 9"):
+        module.run(x=np.ones((5, 6), np.float32))
 
 
 def test_a_program_knows_sizes_of_inputs_alone():

@@ -221,6 +221,24 @@ def padded_to_multiples(mode):
     return model(nodes, {"x": ("float32", (1, 3, "h", "w"))}, ["y", "largest"], weights)
 
 
+def padded_as_torch_writes():
+    """torch's order of paddings, turned into ONNX's: pairs, last axis first, transposed."""
+    node = helper.make_node
+    weights = constants(last=3, two=2, axis=[0], none=[0], six=[0] * 6, pairs=[-1, 2],
+                        minus=[-1], least=[-(2**62)], flat=[-1])  # fmt: skip
+    nodes = [
+        node("Shape", ["x"], ["shape"]), node("Gather", ["shape", "last"], ["w"]),
+        node("Sub", ["w", "two"], ["less"]), node("Unsqueeze", ["less", "axis"], ["l"]),
+        node("Concat", ["none", "l", "six"], ["given"], axis=0),
+        node("Reshape", ["given", "pairs"], ["apart"]),
+        node("Slice", ["apart", "minus", "least", "axis", "minus"], ["turned"]),
+        node("Transpose", ["turned"], ["ends"], perm=[1, 0]),
+        node("Reshape", ["ends", "flat"], ["pads"]),
+        node("Pad", ["x", "pads"], ["y"]),
+    ]  # fmt: skip
+    return model(nodes, {"x": ("float32", (1, 3, "h", "w"))}, ["y"], weights)
+
+
 def windows_padded_alike(side):
     """Windows of stride 2 under auto_pad: where an extent is odd one element more is padded."""
     node = helper.make_node
@@ -239,6 +257,7 @@ def windows_padded_alike(side):
     [
         pytest.param(padded_to_multiples("constant"), id="multiples, a number"),
         pytest.param(padded_to_multiples("reflect"), id="multiples, reflected"),
+        pytest.param(padded_as_torch_writes(), id="an amount in torch's order"),
         pytest.param(windows_padded_alike("UPPER"), id="same, upper"),
         pytest.param(windows_padded_alike("LOWER"), id="same, lower"),
     ],

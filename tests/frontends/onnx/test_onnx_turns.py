@@ -64,8 +64,8 @@ def expected(x, shift, limit):
     return x, np.array(rows, np.float32)
 
 
-def compiled(proto, target="llvm"):
-    mod, params = from_onnx(proto)
+def compiled(proto, target="llvm", **options):
+    mod, params = from_onnx(proto, **options)
     return GraphModule(relay.build(mod, target=target, params=params)["default"](cpu(0)))
 
 
@@ -110,9 +110,10 @@ def test_what_has_no_size_is_refused_with_what_to_do(proto, words):
         from_onnx(proto)
 
 
-@pytest.mark.parametrize("steps", [3, 40])
+@pytest.mark.parametrize("steps", [3, 40, relay.Dim("t", 1, 12), relay.Dim("t", 2, 40)], ids=str)
 def test_a_scan_of_few_or_many_steps_along_any_axes_backwards(steps):
     """A running sum over the columns from the last to the first, whose rows come out as columns."""
+    number = steps if isinstance(steps, int) else "t"
     body = helper.make_graph(
         [helper.make_node("Add", ["sum", "x"], ["next"]),
          helper.make_node("Mul", ["next", "y"], ["row"])],
@@ -127,21 +128,21 @@ def test_a_scan_of_few_or_many_steps_along_any_axes_backwards(steps):
     )  # fmt: skip
     graph = helper.make_graph(
         [node], "scan",
-        [info("start", FLOAT, (2,)), info("x", FLOAT, (2, steps)), info("y", FLOAT, (steps, 2))],
-        [info("last", FLOAT, (2,)), info("rows", FLOAT, (2, steps))],
+        [info("start", FLOAT, (2,)), info("x", FLOAT, (2, number)), info("y", FLOAT, (number, 2))],
+        [info("last", FLOAT, (2,)), info("rows", FLOAT, (2, number))],
     )  # fmt: skip
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     proto.ir_version = 8
     rng = np.random.default_rng(0)
-    shapes = {"start": (2,), "x": (2, steps), "y": (steps, 2)}
-    given = {name: rng.standard_normal(s).astype(np.float32) for name, s in shapes.items()}
-    module = compiled(proto)
-    module.set_input(**given)
-    module.run()
-    total, rows = given["start"], []
-    for i in range(steps):
-        total = total + given["x"][:, steps - 1 - i]
-        rows.append(total * given["y"][i])
-    np.testing.assert_allclose(module.get_output(0).numpy(), total, rtol=1e-4, atol=1e-5)
-    wanted = np.stack(rows[::-1], 1)
-    np.testing.assert_allclose(module.get_output(1).numpy(), wanted, rtol=1e-4, atol=1e-5)
+    module = compiled(proto, shape={"start": (2,), "x": (2, steps), "y": (steps, 2)})
+    for count in (steps,) if isinstance(steps, int) else (7, steps.low, steps.high):
+        shapes = {"start": (2,), "x": (2, count), "y": (count, 2)}
+        given = {name: rng.standard_normal(s).astype(np.float32) for name, s in shapes.items()}
+        module.run(**given)
+        total, rows = given["start"], []
+        for i in range(count):
+            total = total + given["x"][:, count - 1 - i]
+            rows.append(total * given["y"][i])
+        np.testing.assert_allclose(module.get_output(0).numpy(), total, rtol=1e-4, atol=1e-5)
+        wanted = np.stack(rows[::-1], 1)
+        np.testing.assert_allclose(module.get_output(1).numpy(), wanted, rtol=1e-4, atol=1e-5)

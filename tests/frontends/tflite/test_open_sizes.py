@@ -188,3 +188,33 @@ def test_what_a_file_fixes_stays_fixed():
     executor = compiled(data, shape_dict={"x": (N, 8)})
     with pytest.raises(SlipwayError, match="n is 1 to 6"):
         executor.set_input(0, np.zeros((7, 8), "float32"))
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_what_is_found_in_the_data(is_open):
+    """Positions, what lies there and a sum over as many as there are: none, some, all."""
+    x, least = T((-1, 4), name="x"), const(0.3, "float32")
+    mask, places = T((-1, 4), "bool"), T((-1, 2), "int64")
+    values, total = T((-1,)), T((1,))
+    nodes = [
+        Node("GREATER", [x, least], [mask], "GreaterOptions"), Node("WHERE", [mask], [places]),
+        Node("GATHER_ND", [x, places], [values], "GatherNdOptions"),
+        Node("SUM", [values, const([0])], [total], "ReducerOptions", {"keepDims": True}),
+    ]  # fmt: skip
+    data = program((nodes, [x], [places, values, total]))
+    sizes = (5, 1, 6) if is_open else (5, 5)
+    executor = compiled(data, shape_dict={"x": (N if is_open else 5, 4)})
+    for way, size in enumerate((*sizes, sizes[0])):
+        peer = Peer(data, reference=False, allocate=False)
+        peer.run_time.resize_tensor_input(peer.inputs[0]["index"], (size, 4))
+        peer.run_time.allocate_tensors()
+        given = RNG.standard_normal((size, 4)).astype(np.float32)
+        given = given if way < len(sizes) else -np.abs(given)
+        found = np.argwhere(given > np.float32(0.3))
+        lying = given[tuple(found.T)]
+        wanted = [found, lying, lying.sum(keepdims=True)]
+        if len(found):  # LiteRT does not give tensors without elements
+            wanted = peer([given])
+        for got, want in zip(outputs(executor, [given]), wanted, strict=True):
+            assert got.shape == want.shape
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)

@@ -146,6 +146,7 @@ def on_target(module: Any, parameters: dict[str, Any], target: Target) -> dict[s
     import slipway
     from slipway.backends.backend import backend_of, compile_target
     from slipway.compiler.graph import plan_storage
+    from slipway.compiler.open_sizes import largest_bytes
     from slipway.compiler.relay_build import kernel_graph, targets_of
     from slipway.inspect.coverage import kernel_schedules
 
@@ -163,7 +164,7 @@ def on_target(module: Any, parameters: dict[str, Any], target: Target) -> dict[s
     memory: dict[str, Any] = {
         "weights_bytes": sum(array.nbytes for array in graph.params.values()),
         "tensors_bytes": plan_storage(graph).plan.size_bytes,
-        "inputs_outputs_bytes": sum(type_.size_bytes for type_ in ports),
+        "inputs_outputs_bytes": sum(map(largest_bytes, ports)),
         "kernels": len(graph.kernels),
     }
     if chosen.parsed_triple.is_small:

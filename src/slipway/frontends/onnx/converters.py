@@ -32,8 +32,8 @@ TABLE: ConverterTable[NodeView] = ConverterTable(
     (
         "activation", "arithmetic", "block_weights", "control", "conv", "create", "einsum",
         "indexing", "linalg", "matmul", "microsoft", "ml", "norm", "pool", "pool_indices", "quant",
-        "recurrent", "reduce", "regions", "resize", "sequences", "shape", "signal", "training",
-        "transformer",
+        "random", "recurrent", "reduce", "regions", "resize", "sequences", "shape", "signal",
+        "training", "transformer",
     ),
 )  # fmt: skip
 converter = TABLE.converter  # for operators of ai.onnx, or of a domain written in front

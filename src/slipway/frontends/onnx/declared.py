@@ -22,10 +22,10 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.budget import take_table
+from slipway.frontends.found_positions import coordinates, positions_in_room
 from slipway.frontends.onnx import signals_at_run_time
 from slipway.frontends.onnx.converters import NodeView
 from slipway.frontends.onnx.counted import cut_to_declared
-from slipway.frontends.onnx.found import positions_in_room
 from slipway.frontends.onnx.operators.control import counted_loop
 from slipway.frontends.onnx.operators.pool_indices import unpooled
 from slipway.frontends.onnx.operators.reduce import reduced
@@ -404,11 +404,6 @@ def _compress(node: NodeView, shapes: Shapes) -> Any:
     return Counted(kept, _number_of(condition), axis)
 
 
-def _extent(x: Expr, axis: int) -> Any:
-    """Return the size of an open axis as the run knows it."""
-    return _element(relay.shape_of(x, "int64"), axis)
-
-
 def _non_zero(node: NodeView, shapes: Shapes) -> Any:
     """Positions of what is not zero; without a declared shape there is room for all."""
     x = node.input(0)
@@ -424,13 +419,9 @@ def _non_zero(node: NodeView, shapes: Shapes) -> Any:
         position, number = positions_in_room(flat)
     else:
         position, number = true_positions(flat, (wanted or (0, total))[1]), _number_of(flat)
-    rows = []
-    for axis, extent in reversed(list(enumerate(x.tensor_type.shape))):
-        extent = relay.maximum(_extent(x, axis), _int64(1)) if is_open(extent) else _int64(extent)
-        rows.append(relay.mod(position, extent))
-        position = relay.floor_divide(position, extent)
+    rows = coordinates(position, x)
     room = position.tensor_type.shape[0]
-    found = relay.stack(rows[::-1], 0) if rows else const(np.zeros((0, room), np.int64))
+    found = relay.stack(rows, 0) if rows else const(np.zeros((0, room), np.int64))
     return found if wanted is not None else Counted(found, number, 1)
 
 

@@ -6,14 +6,13 @@ found: its axis is an open dimension that the run tells (`relay.sized`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from slipway import relay
 from slipway.frontends.converter_table import UnsupportedNode
+from slipway.frontends.onnx.converters import DependsOnInputs
 from slipway.frontends.onnx.counted import through_counted
 from slipway.frontends.onnx.values import Counted
 from slipway.relay.dims import SymbolDim
@@ -32,6 +31,7 @@ class FoundSizes:
     def __init__(self) -> None:
         self.dims: dict[int, tuple[Expr, Any]] = {}  # by the id of the count, which is kept
         self.made: dict[int, tuple[Any, Any]] = {}  # of NonZero, by the id of its data
+        self.bounds: Mapping[str, Any] = {}  # of results of Range, as the user says
         self.inside = 0  # of how many loops and branches, which know sizes of inputs alone
 
     @contextmanager
@@ -48,11 +48,29 @@ class FoundSizes:
         if settle is None:
             return None
         if view.kind != "NonZero":
-            return settle(view, shapes())
+            made = settle(view, shapes())
+            is_range = made is None and view.kind == "Range" and not self.inside
+            return self.range(view) if is_range else made
         data = view.inputs[0]
         if id(data) not in self.made:
             self.made[id(data)] = data, settle(view, shapes())
         return self.made[id(data)][1]
+
+    def range(self, view: NodeView) -> Any:
+        """Return a Range up to a computed limit.  Raises UnsupportedNode without a bound."""
+        dim = self.bounds.get(view.outputs[0], self.bounds.get(view.name))
+        if dim is None:
+            raise DependsOnInputs(
+                "its limit depends on the model's inputs: say how long it becomes, under the "
+                "node's name, as in dims={'Range_0': (1, 512)} (--dim Range_0=1..512)"
+            )
+        start, limit, delta = (relay.reshape(view.input(i), ()) for i in range(3))
+        dtype = start.tensor_type.dtype
+        steps = relay.divide(*(relay.cast(x, "float64") for x in (limit - start, delta)))
+        count = relay.cast(relay.maximum(relay.ceil(steps), const(0.0, "float64")), "int64")
+        most = dim.high if isinstance(dim, SymbolDim) else dim
+        every = relay.sized(relay.arange(0, most, 1, dtype), count, dim)
+        return relay.add(start, relay.multiply(every, delta))
 
     def through(self, convert: Converter, view: NodeView) -> Any:
         """Convert a node with counted inputs.  Raises UnsupportedNode."""
@@ -75,18 +93,3 @@ class FoundSizes:
             dim = relay.Dim(f"found{len(self.dims)}", 0, most)
             known = self.dims[id(value.count)] = (value.count, dim)
         return relay.sized(value.data, value.count, known[1], value.axis)
-
-
-def positions_in_room(condition: Expr) -> tuple[Expr, Expr]:
-    """Return the positions (int64) of the true elements of a bool vector, and their number (1,).
-
-    There is room for all; what lies after the last is 0.
-    """
-    (total,) = condition.tensor_type.shape
-    held = relay.cast(condition, "int32")
-    zero = const(np.int32(0))
-    place = relay.where(condition, relay.cumsum(held, 0), zero)  # those not found meet in place 0
-    every = relay.arange(0, total, 1, "int32")
-    found = relay.scatter_elements(relay.zeros((total + 1,), "int32"), place, every, 0)
-    first = relay.strided_slice(found, [1], [total + 1])
-    return relay.cast(first, "int64"), relay.sum(relay.cast(held, "int64"), 0, keepdims=True)

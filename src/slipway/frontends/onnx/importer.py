@@ -39,7 +39,13 @@ from slipway.frontends.onnx.graph_check import check_names, names_read, opset_of
 from slipway.frontends.onnx.implied import with_implied
 from slipway.frontends.onnx.meanings import port_meanings
 from slipway.frontends.onnx.node_check import check_node, check_values, objection_to
-from slipway.frontends.onnx.open_sizes import OpenSizes, SizeTrial, open_sizes, shapes_of_dims
+from slipway.frontends.onnx.open_sizes import (
+    OpenSizes,
+    SizeTrial,
+    bounds_of,
+    open_sizes,
+    shapes_of_dims,
+)
 from slipway.frontends.onnx.reader import (
     Weights,
     array_of,
@@ -103,7 +109,8 @@ def from_onnx(
     `constants` binds inputs to values: they are inputs no longer, and what depends on them alone is
     folded, so that an If on one takes its branch.
     `dims` says what the file's names of dimensions (dim_param) stand for: ``{"batch": (1, 8)}`` for
-    a range that one library runs, ``{"batch": 4}`` for a size.
+    a range that one library runs, ``{"batch": 4}`` for a size; and how long the result of a Range
+    becomes whose limit is computed.
 
     An output whose size depends on the data has room for the most there can be, and a second output
     ``x.count`` says how much of it is used; the function's attribute "counted_outputs" lists such
@@ -117,7 +124,7 @@ def from_onnx(
     overrides = dtype if isinstance(dtype, Mapping) else {}
     with import_budget(weights_bytes(proto, weights)):
         importer = _Importer(proto, weights, opset_of(proto, opset), freeze_params, constants)
-        given = shapes_of_dims(proto, shape, dims)
+        given, importer.found.bounds = shapes_of_dims(proto, shape, dims), bounds_of(proto, dims)
         with open_sizes(proto, given, lambda shapes: _trial(importer, shapes, overrides)):
             function = importer.main(given, overrides)
     return IRModule((("main", function),)), importer.params
@@ -158,7 +165,7 @@ def check_onnx(
     with import_budget(weights_bytes(proto, weights)):
         importer = _Importer(proto, weights, opset_of(proto, opset), True, constants)
         importer.book.survey = True
-        given = shapes_of_dims(proto, shape, dims)
+        given, importer.found.bounds = shapes_of_dims(proto, shape, dims), bounds_of(proto, dims)
         with open_sizes(proto, given, lambda shapes: _trial(importer, shapes, overrides)):
             importer.survey(dict(given or {}), overrides)
     return importer.book.entries

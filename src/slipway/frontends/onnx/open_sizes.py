@@ -49,7 +49,8 @@ def shapes_of_dims(
     shapes = dict(given or {})
     if not dims:
         return shapes
-    extents = {name: _extent(name, size) for name, size in dims.items()}
+    own = ranges_of(proto)
+    extents = {name: _extent(name, size) for name, size in dims.items() if name not in own}
     used: set[str] = set()
     for info in proto.graph.input:
         if info.type.WhichOneof("value") != "tensor_type":
@@ -70,6 +71,18 @@ def shapes_of_dims(
                 f"inputs have {known}."
             )
     return shapes
+
+
+def ranges_of(proto: Any) -> set[str]:
+    """Return names of nodes Range, and of results: as long as values say, `dims` bounds them."""
+    nodes = [node for node in proto.graph.node if node.op_type == "Range" and node.output]
+    return {name for node in nodes for name in (node.name, node.output[0]) if name}
+
+
+def bounds_of(proto: Any, dims: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the dimensions that `dims` gives results of Range."""
+    given = {name: size for name, size in (dims or {}).items() if name in ranges_of(proto)}
+    return {name: _extent(name, size) for name, size in given.items()}
 
 
 def _extent(name: str, size: object) -> Any:

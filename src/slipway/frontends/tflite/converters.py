@@ -51,8 +51,8 @@ TABLE: ConverterTable[NodeView] = ConverterTable(
     "slipway.frontends.tflite.operators",
     (
         "activation", "arithmetic", "control", "conv", "convert", "detection", "elementary",
-        "fully_connected", "lstm", "matmul", "mediapipe", "pool", "reduce", "resize", "rnn",
-        "scattered", "shape", "spectrum", "suppression", "svdf", "volume",
+        "found", "fully_connected", "lstm", "matmul", "mediapipe", "pool", "reduce", "resize",
+        "rnn", "scattered", "shape", "spectrum", "suppression", "svdf", "volume",
     ),
 )  # fmt: skip
 converter = TABLE.converter
@@ -72,6 +72,8 @@ class Program:
         self.first: dict[str, Var] = {}
         self.initial: dict[str, Array] = {}
         self.sizes = SizeValues()
+        self.depth = 0  # of subgraphs being converted
+        self.found = 0  # sizes that values decide
 
     def call(self, index: int, inputs: Sequence[Expr]) -> list[Expr]:
         """Convert subgraph `index` on these inputs and return its outputs."""

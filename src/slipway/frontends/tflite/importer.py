@@ -162,7 +162,6 @@ class _Importer(Program):
     ) -> None:
         super().__init__()
         self.model = model
-        self.depth = 0  # of subgraphs being converted
         self.budget = budget
         self.graph = model.subgraphs[model.main]
         self.shapes = shapes

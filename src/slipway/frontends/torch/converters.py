@@ -28,9 +28,9 @@ REFUSED: dict[str, str] = {}  # operators known and never served, and why
 TABLE: ConverterTable[NodeView] = ConverterTable(
     "slipway.frontends.torch",
     (
-        "activation", "arithmetic", "attention", "complex", "conv", "create", "fourier", "index",
-        "linear_algebra", "norm", "pool", "quant", "recurrent", "reduce", "resize", "shape",
-        "windows",
+        "activation", "arithmetic", "attention", "complex", "conv", "create", "found", "fourier",
+        "index", "linear_algebra", "norm", "pool", "quant", "recurrent", "reduce", "resize",
+        "shape", "windows",
     ),
 )  # fmt: skip
 converter = TABLE.converter  # for ATen operators, or for others as namespace::name
@@ -70,6 +70,8 @@ class NodeView:
         self.fakes = dict(fakes)
         self.outputs = list(outputs)
         self.read = read
+        self.found: dict[int, tuple[Expr, list[Expr]]] = {}  # where masks hold, by the mask's id
+        self.brought: frozenset[Any] = frozenset()  # sizes that this node's values decide
 
     # -- arguments -----------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ from slipway.frontends.torch.complex import (
 )
 from slipway.frontends.torch.control import REGIONS
 from slipway.frontends.torch.converters import Converter, NodeView, load_converters
+from slipway.frontends.torch.found import BRINGING
 from slipway.frontends.torch.open_sizes import ProgramDims
 from slipway.frontends.torch.program import (
     DTYPES,
@@ -141,6 +142,8 @@ class _Importer:
         self.params: dict[str, np.ndarray[Any, Any]] = {}
         self.budget = ImportBudget(0, 1)
         self.dims = ProgramDims(program.range_constraints)
+        self.found: dict[int, Any] = {}  # where masks hold, by the id of the mask
+        self.inside = 0  # of how many branches and loops
 
     def weights_bytes(self) -> int:
         """Return the bytes of the tensors that the program holds."""
@@ -369,6 +372,7 @@ class _Importer:
             raise UnsupportedNode("there is no converter for it")
         fakes = _bound(schema, node.args, node.kwargs)
         found = node.meta.get("val")
+        brought = self._brought(node, found) if plain in BRINGING else frozenset()
         outputs = [
             self._type(v, name) if hasattr(v, "dtype") else None
             for v in (found if isinstance(found, (list, tuple)) else [found])
@@ -380,6 +384,7 @@ class _Importer:
             outputs,
             {u.args[1] for u in node.users if u.target is operator.getitem and u.users},
         )  # fmt: skip
+        view.found, view.brought = self.found, brought
         several = found if isinstance(found, (list, tuple)) else [found]
         touched = any(map(is_complex, view.arguments.values())) or any(
             getattr(getattr(v, "dtype", None), "is_complex", False) for v in several
@@ -397,6 +402,19 @@ class _Importer:
         return [
             self._folded(m, outputs[i] if i < len(outputs) else None) for i, m in enumerate(made)
         ]
+
+    def _brought(self, node: Any, found: Any) -> frozenset[Any]:
+        """Return the sizes that a node brings: at most as many as one of its tensors has."""
+        given = [n.meta.get("val") for n in node.all_input_nodes]
+        rooms = [self.dims.most(v.shape) for v in given if hasattr(v, "shape")]
+        known = [room for room in rooms if room is not None]
+        is_bounded = len(known) == len(rooms) and "repeat" not in str(node.target)
+        most = max(known, default=0) if is_bounded else None
+        made = [self.dims.bring(size, most) for size in getattr(found, "shape", ())]
+        brought = frozenset(d for d in made if d is not None)
+        if brought and self.inside:
+            raise UnsupportedNode("its result is as long as values say, in a branch or a loop")
+        return brought
 
     def _folded(self, made: Any, wanted: TensorType | None) -> Any:
         """Return a result with its constant parts computed; its type must be that of torch."""
@@ -421,7 +439,10 @@ class _Importer:
 
         def region(inner: Any, inputs: Sequence[Any]) -> list[Any]:
             placeholders = [n for n in inner.graph.nodes if n.op == "placeholder"]
-            return self._graph(inner, dict(zip(placeholders, inputs, strict=True)))
+            self.inside += 1
+            made = self._graph(inner, dict(zip(placeholders, inputs, strict=True)))
+            self.inside -= 1
+            return made
 
         return convert(region, arguments)
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from slipway import dtypes, relay
 from slipway.frontends.torch.converters import NodeView, cast, converter, number, refuse
-from slipway.relay.dims import is_open
+from slipway.frontends.torch.found import found_columns
+from slipway.relay.dims import SymbolDim, is_open
 from slipway.relay.expr import Constant, Expr
 from slipway.relay.op_registry import const
 from slipway.relay.ops.checks import broadcast_shapes
@@ -41,14 +42,32 @@ def gather(node: NodeView) -> Any:
 
 def _positions(node: NodeView) -> tuple[list[int], list[Expr]]:
     """Return the axes that are indexed, and their indices."""
-    given = node.arguments["indices"]
-    axes = [a for a, index in enumerate(given) if index is not None]
+    axes: list[int] = []
+    indices: list[Expr] = []
+    at = 0
+    for index in node.arguments["indices"]:
+        if index is None:
+            at += 1
+            continue
+        columns = _columns(node, index) if _is_mask(index) else [cast(index, "int64")]
+        axes += range(at, at + len(columns))
+        indices += columns
+        at += len(columns)
     if not axes:
         raise node.unsupported("it has no index")
-    indices = [given[a] for a in axes]
-    if any(_is_mask(i) for i in indices):
+    return axes, indices
+
+
+def _columns(node: NodeView, mask: Expr) -> list[Expr]:
+    """Return the positions where a mask holds, along each of its axes."""
+    known = node.found.get(id(mask))
+    if known is None and node.kind in ("index", "_unsafe_index"):
+        new = [d for d in node.out.shape if isinstance(d, SymbolDim) and d in node.brought]
+        if len(new) == 1:
+            return found_columns(node, mask, new[0])
+    if known is None:
         raise node.unsupported("a mask as index gives a shape that depends on its values")
-    return axes, [cast(i, "int64") for i in indices]
+    return known[1]
 
 
 def _is_mask(index: Expr) -> bool:
@@ -124,7 +143,7 @@ def index(node: NodeView) -> Any:
 def index_put(node: NodeView) -> Any:
     """Values written, or added, at positions or where a mask holds."""
     given = [index for index in node.arguments["indices"] if index is not None]
-    if any(map(_is_mask, given)):
+    if any(_is_mask(i) and not _has_found(node, i) for i in given):
         return _put_masked(node)
     axes, indices = _positions(node)
     rank = node.rank()
@@ -139,6 +158,14 @@ def index_put(node: NodeView) -> Any:
     mode = "add" if node.arg("accumulate", False) else "update"
     found = relay.scatter_nd(_transposed(node.input(), order), positions, values, mode)
     return _transposed(found, tuple(order.index(a) for a in range(rank)))
+
+
+def _has_found(node: NodeView, mask: Expr) -> bool:
+    """Return whether the values are as many as a mask's places, which are known."""
+    known = node.found.get(id(mask))
+    if known is None or not node.rank("values"):
+        return False
+    return bool(set(known[1][0].tensor_type.shape) & set(node.shape("values")))
 
 
 def _put_masked(node: NodeView) -> Any:
@@ -257,8 +284,6 @@ def one_hot(node: NodeView) -> Any:
 
 
 refuse(
-    "nonzero",
-    "masked_select",
     "unique_dim",
     "_unique2",
     "nonzero_static",

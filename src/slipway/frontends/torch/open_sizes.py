@@ -7,9 +7,10 @@ gives is read from torch's own formula for it, so that both sides agree on every
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import reduce
+from math import prod
 from typing import Any
 
 from slipway.errors import ModelError, SlipwayError
@@ -27,6 +28,22 @@ class ProgramDims:
     def __init__(self, ranges: Mapping[Any, Any]) -> None:
         self.ranges = {str(symbol): bounds for symbol, bounds in ranges.items()}
         self.known: dict[str, Any] = {}
+
+    def bring(self, size: object, most: int | None) -> Any:
+        """Return the dimension of a size that an operator's values decide, None for another one.
+
+        It is at most `most` where torch knows no bound.
+        """
+        expr = getattr(getattr(size, "node", None), "expr", None)
+        if expr is None or not expr.is_Symbol or not str(expr).startswith("u"):
+            return None
+        name = str(expr)
+        if name in self.known:
+            return None
+        low, high = self._range(name)
+        most = high if most is None or (high is not None and high < most) else most
+        self.known[name] = Dim(name, low, most)
+        return self.known[name]
 
     def state(self, symbol: object, extent: int) -> None:
         """Let a symbol be a number, or a dimension with a name and a range of the user's.
@@ -48,6 +65,11 @@ class ProgramDims:
                 f"the program was exported for sizes {low}..{above} of {name}, and input_infos has "
                 f"{extent}{_text(extent)}: give a size inside, or export it for more"
             )
+
+    def most(self, shape: Iterable[Any]) -> int | None:
+        """Return how many elements a shape has at most; None where nothing bounds it."""
+        ends: list[Any] = [d.high if isinstance(d, SymbolDim) else d for d in map(self.of, shape)]
+        return None if None in ends else prod(ends)
 
     def _range(self, name: str) -> tuple[int, int | None]:
         bounds = self.ranges.get(name)

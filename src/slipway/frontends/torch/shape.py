@@ -9,6 +9,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.torch.converters import NodeView, converter
+from slipway.frontends.torch.found import repeated
 from slipway.relay.dims import is_open
 from slipway.relay.op_registry import const
 
@@ -75,7 +76,7 @@ def repeat_interleave(node: NodeView) -> Any:
     """Each element repeated a fixed number of times."""
     times = node.arguments["repeats"]
     if not isinstance(times, int):
-        raise node.unsupported("the repeats are a tensor; a number is served")
+        return repeated(node, times)
     if node.arguments.get("dim") is None:
         return relay.repeat(relay.reshape(node.input(), (-1,)), times, 0)
     return relay.repeat(node.input(), times, node.axis())

@@ -236,6 +236,8 @@ def _reshape(call: Call, data: Known) -> Known:
 
 _RULES: dict[str, Callable[..., Any]] = {
     "take": _take, "strided_slice": _slice, "cast": _cast, "prod": _product,
+    "transpose": lambda call, data: np.transpose(data, call.attrs.axes or None),
+    "reverse": lambda call, data: np.flip(data, call.attrs.axis),
     "reshape": _reshape, "squeeze": _reshape, "expand_dims": _reshape,
     "split": lambda call, data: np.split(data, call.attrs.indices, call.attrs.axis),
     "concatenate": lambda call, parts: np.concatenate(parts, call.attrs.axis),

@@ -12,6 +12,7 @@ from slipway.frontends.onnx.converters import NodeView, converter
 from slipway.frontends.onnx.turns import while_turns
 from slipway.frontends.onnx.values import mapped, tensors_of
 from slipway.frontends.steps import run_steps
+from slipway.relay.dims import is_open
 from slipway.relay.op_registry import const
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def _scan(
     count = len(body.output) - len(states)
     out_axes = _axes(node, "scan_output_axes", count)
     out_directions = _axes(node, "scan_output_directions", count)
-    if steps > FEW_STEPS:
+    if is_open(steps) or steps > FEW_STEPS:
         last, rows = _as_loop(node, states, sequences, axes, directions)
         return [*last, *map(_of_all_steps, rows, out_axes, out_directions)]
     gathered: list[list[Any]] = [[] for _ in range(count)]

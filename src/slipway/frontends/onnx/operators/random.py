@@ -1,0 +1,76 @@
+"""Random numbers: a hash of each element's place and the node's seed, the same in every run.
+
+A compiled model gives the same result twice.  The bits are a mixing function's that passes the
+usual tests of avalanche (two multiplications and three shifts of 32 bits); normal numbers are made
+of two uniform ones (Box and Muller).
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from typing import Any
+
+import numpy as np
+
+from slipway import relay
+from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.relay.op_registry import const
+
+_DTYPES = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
+
+
+@converter("RandomNormal", "RandomNormalLike")
+def random_normal(node: NodeView) -> Any:
+    """Normal numbers of a mean and a scale."""
+    first, second = _uniform(node, 0, 2), _uniform(node, 1, 2)
+    radius = relay.sqrt(relay.multiply(const(np.float32(-2)), relay.log(first)))
+    angle = relay.multiply(const(np.float32(2 * math.pi)), second)
+    drawn = relay.multiply(radius, relay.cos(angle))
+    scale, mean = np.float32(node.attr("scale", 1.0)), np.float32(node.attr("mean", 0.0))
+    return _shaped(node, relay.add(relay.multiply(drawn, const(scale)), const(mean)))
+
+
+@converter("RandomUniform", "RandomUniformLike")
+def random_uniform(node: NodeView) -> Any:
+    """Uniform numbers between two ends."""
+    low, high = np.float32(node.attr("low", 0.0)), np.float32(node.attr("high", 1.0))
+    drawn = relay.multiply(_uniform(node, 0, 1), const(np.float32(high - low)))
+    return _shaped(node, relay.add(drawn, const(low)))
+
+
+def _shape(node: NodeView) -> tuple[Any, ...]:
+    return tuple(node.attr("shape")) if node.attr("shape") is not None else node.type().shape
+
+
+def _shaped(node: NodeView, drawn: Any) -> Any:
+    given = node.attr("dtype")
+    like = node.type().dtype if node.inputs else "float32"
+    dtype = like if given is None else _DTYPES.get(given)
+    if dtype is None or not dtype.startswith(("float", "bfloat")):
+        raise node.unsupported("its numbers are of a type that is no float")
+    shaped = relay.reshape(drawn, _shape(node))
+    return shaped if dtype == "float32" else relay.cast(shaped, dtype)
+
+
+def _uniform(node: NodeView, which: int, of: int) -> Any:
+    """Return one number in (0, 1) for each element, the `which`-th of its `of` draws."""
+    seed = node.attr("seed")
+    text = node.name if seed is None else repr(float(seed))
+    count: Any = 1
+    for extent in _shape(node):
+        count = count * extent
+    place = relay.cast(relay.arange(0, count, 1, "int32"), "uint32")
+    bits: Any = relay.add(
+        relay.multiply(place, _word(of)), _word(which + zlib.crc32(text.encode()))
+    )
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B), (16, None)):
+        bits = relay.bitwise_xor(bits, relay.right_shift(bits, _word(shift)))
+        if factor is not None:
+            bits = relay.multiply(bits, _word(factor))
+    top = relay.cast(relay.right_shift(bits, _word(8)), "float32")
+    return relay.multiply(relay.add(top, const(np.float32(0.5))), const(np.float32(2.0**-24)))
+
+
+def _word(value: int) -> Any:
+    return const(np.uint32(value & 0xFFFFFFFF))

@@ -1,0 +1,85 @@
+"""Operators whose result is as long as values say: nonzero, masks as indices, repeats by a tensor.
+
+torch gives such a size a symbol of its own (u0), and an upper end where it knows one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slipway import relay
+from slipway.frontends.found_positions import coordinates, positions_in_room
+from slipway.frontends.torch.converters import NodeView, cast, converter, number
+from slipway.relay.dims import SymbolDim
+from slipway.relay.expr import Expr
+
+BRINGING = ("nonzero", "masked_select", "index", "_unsafe_index", "repeat_interleave")
+
+
+def found_columns(node: NodeView, mask: Expr, size: Any) -> list[Expr]:
+    """Return the positions along each axis where a mask holds, `size` of them.
+
+    What was found in a mask before is not searched again.
+    """
+    known = node.found.get(id(mask))
+    if known is None:
+        flat = relay.reshape(cast(mask, "bool"), (-1,))
+        positions, count = positions_in_room(flat)
+        made = coordinates(_sized(positions, count, size), mask)
+        known = node.found[id(mask)] = mask, made
+    return known[1]
+
+
+def _sized(data: Expr, count: Expr, size: Any) -> Expr:
+    """Return so many entries; of a mask whose number torch knows (all of one) a fixed number."""
+    if isinstance(size, SymbolDim):
+        made: Expr = relay.sized(data, count, size)
+        return made
+    cut: Expr = relay.strided_slice(data, [0], [size])
+    return cut
+
+
+@converter("nonzero")
+def nonzero(node: NodeView) -> Any:
+    """The positions of what is not zero, one a row."""
+    x = node.input()
+    mask = (
+        x if x.tensor_type.dtype == "bool" else relay.not_equal(x, number(0, x.tensor_type.dtype))
+    )
+    if not node.rank():
+        raise node.unsupported("a scalar has no axis to find positions along")
+    return relay.stack(found_columns(node, mask, node.out.shape[0]), 1)
+
+
+@converter("masked_select")
+def masked_select(node: NodeView) -> Any:
+    """The elements where a mask holds, one after another."""
+    x, mask = node.input(), node.input("mask")
+    if x.tensor_type.shape != mask.tensor_type.shape:
+        raise node.unsupported("a mask of another shape than the data: expand one before")
+    flat = relay.reshape(cast(mask, "bool"), (-1,))
+    positions, count = positions_in_room(flat)
+    where = _sized(positions, count, node.out.shape[0])
+    return relay.take(relay.reshape(x, (-1,)), where, 0, mode="fast")
+
+
+def repeated(node: NodeView, times: Expr) -> Any:
+    """Return each entry as often as a vector says, one after another."""
+    x, axis = node.input(), node.arguments.get("dim")
+    if axis is None:
+        x, axis = relay.reshape(x, (-1,)), 0
+    axis %= x.tensor_type.rank
+    (entries,) = times.tensor_type.shape
+    size = node.out.shape[axis]
+    if isinstance(size, SymbolDim) and size.high is None:
+        raise node.unsupported(
+            f"nothing bounds how many there are ({size}): say so in the module, as in "
+            "torch._check(y.shape[0] <= 512)"
+        )
+    most = size.high if isinstance(size, SymbolDim) else size
+    ends = relay.cumsum(cast(times, "int64"), 0)
+    every = relay.arange(0, most, 1, "int64")
+    place = _sized(every, relay.sum(cast(times, "int64"), keepdims=True), size)
+    # An entry comes after those whose repeats end at its place or before.
+    passed = relay.less_equal(relay.reshape(ends, (1, entries)), relay.reshape(place, (-1, 1)))
+    return relay.take(x, relay.sum(cast(passed, "int64"), 1), axis, mode="fast")

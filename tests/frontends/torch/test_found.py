@@ -1,0 +1,101 @@
+"""Results as long as values say (torch's u0), at several values each, against torch."""
+
+import numpy as np
+import pytest
+
+from slipway import relay
+from slipway.errors import ModelError
+from slipway.runtime import cpu
+from slipway.runtime.graph.graph_executor import GraphModule
+
+torch = pytest.importorskip("torch")
+
+
+class Masked(torch.nn.Module):
+    """A mask as index; what is made of the number found; the positions."""
+
+    def forward(self, x):
+        mask = x > 0.3
+        values = x[mask]
+        made = torch.zeros(values.shape[0], 2) + values[:, None]
+        return values * 2, values.sum(), made, torch.nonzero(x)
+
+
+class Updated(torch.nn.Module):
+    """What a mask finds is computed and written back."""
+
+    def forward(self, x):
+        mask, y = x > 0, x.clone()
+        y[mask] = torch.exp(x[mask])
+        return y, torch.masked_select(x, mask).cumsum(0)
+
+
+class Rows(torch.nn.Module):
+    """Rows that are kept attend to each other."""
+
+    def forward(self, x):
+        rows = x[x.sum(1) > 0]
+        return torch.softmax(rows @ rows.t(), -1) @ rows
+
+
+class Repeated(torch.nn.Module):
+    """As speech is made of phonemes: each as long as a vector says."""
+
+    def forward(self, x):
+        times = (x[:, 0] * 2).to(torch.int64)
+        y = torch.repeat_interleave(x, times, dim=0)
+        torch._check(y.shape[0] <= 24)
+        return y.cumsum(0)
+
+
+def compare(module, cases, dims=None):
+    program = torch.export.export(module.eval(), (cases[0],), dynamic_shapes=dims)
+    mod, params = relay.frontend.from_pytorch(program)
+    made = GraphModule(relay.build(mod, "llvm", params=params)["default"](cpu()))
+    for x in cases:
+        want = module(x)
+        made.run(x=x.numpy())
+        for index, value in enumerate(want if isinstance(want, tuple) else (want,)):
+            found = made.get_output(index).numpy()
+            assert found.shape == tuple(value.shape)
+            np.testing.assert_allclose(found, value.numpy(), rtol=1e-5, atol=1e-5)
+
+
+def drawn(*sizes):
+    generator = torch.Generator().manual_seed(0)
+    made = [torch.randn(size, generator=generator) for size in sizes]
+    return [*made, -made[0].abs(), made[0].abs()]  # nothing found, and everything
+
+
+@pytest.mark.parametrize("module", [Masked, Updated, Rows])
+def test_sizes_that_values_decide(module):
+    compare(module(), drawn((4, 5), (4, 5)))
+
+
+def test_beside_open_sizes():
+    dims = ({0: torch.export.Dim("n", min=2, max=9)},)
+    compare(Masked(), drawn((4, 5), (9, 5), (2, 5)), dims)
+
+
+def test_repeats_by_a_tensor():
+    compare(Repeated(), [torch.rand(6, 3) * 1.9, torch.rand(6, 3), torch.zeros(6, 3)])
+
+
+def test_in_a_branch_it_is_refused():
+    class Branch(torch.nn.Module):
+        def forward(self, x):
+            return torch.cond(x[0] > 0, lambda x: x[x > 0].sum(), lambda x: x.sum(), (x,))
+
+    program = torch.export.export(Branch(), (torch.rand(3),))
+    with pytest.raises(ModelError, match=r"as long as values say, in a branch or a loop"):
+        relay.frontend.from_pytorch(program)
+
+
+def test_repeats_that_nothing_bounds_are_refused():
+    class Unbounded(torch.nn.Module):
+        def forward(self, x, times):
+            return torch.repeat_interleave(x, times, dim=0)
+
+    program = torch.export.export(Unbounded(), (torch.rand(3, 2), torch.tensor([1, 2, 0])))
+    with pytest.raises(ModelError, match=r"nothing bounds .*torch\._check"):
+        relay.frontend.from_pytorch(program)
