@@ -1,7 +1,6 @@
 """Run unit tests of classic TVM with Slipway under that name, and count them by area.
 
 python tools/classic_tests.py CHECKOUT [CHECKOUT ...] [--area NAME ...] [--only WORD] [--every N]
-    [--write]
 
 A checkout is a copy of TVM's sources of some release.  Each test file has a process of its own and
 each test a limit of time; where the process dies, the test it was in has failed and the rest runs
