@@ -63,6 +63,7 @@ _FILES = {
     "dsp_folded": ("dsp_words", "dsp_stream", "dsp_folded"),
     "dsp_pairs": ("dsp_words", "dsp_stream", "dsp_pairs"),
     "dsp_wide": ("dsp_words", "dsp", "dsp_wide"),
+    "joining": ("joining",),
     "mve": ("mve", "mve_depthwise"),
     "scalar": ("scalar_sums", "scalar"),
 }
