@@ -30,9 +30,7 @@ def joined(dtype, shapes, axis, change=None):
         ("int8", [(0, 8), (3, 8)], 0, None, []),
     ],
 )
-def test_joined_tensors_are_those_of_the_reference(
-    dtype, shapes, axis, change, families, tmp_path
-):
+def test_joined_tensors_are_those_of_the_reference(dtype, shapes, axis, change, families, tmp_path):
     model = joined(dtype, shapes, axis, change)
     lib = build(model, TARGET)
     assert [k.family for k in lib.library.values()] == families
