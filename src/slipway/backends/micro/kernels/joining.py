@@ -29,10 +29,10 @@ def match_joining(name: str, function: Function) -> LibraryKernel | None:
         parts = parts[0].fields
     numbers = {id(p): i for i, p in enumerate(function.params)}
     sources = [numbers.get(id(e)) if isinstance(e := _bytes_of(p), Var) else None for p in parts]
-    types = [part.checked_type for part in parts]
+    types = [t for part in parts if isinstance(t := part.checked_type, TensorType)]
     whole = type_of(join)
     outer = prod(whole.shape[: join.attrs.axis % len(whole.shape)])
-    if None in sources or not all(isinstance(t, TensorType) for t in types) or not outer:
+    if None in sources or len(types) != len(parts) or not outer:
         return None
     blocks = [t.size_bytes // outer for t in types]
     if min(blocks) < _LEAST_BYTES or sum(blocks) * outer != whole.size_bytes:
