@@ -8,8 +8,9 @@ from slipway.errors import TypeInferenceError
 from slipway.ir.function import IRModule
 from slipway.ir.structural import structural_equal, structural_hash
 from slipway.ir.text.serialize import load_json, save_json
+from slipway.relay.expr import Call, Constant, Function, Let
 from slipway.relay.interpret import interpret
-from slipway.relay.visit import free_vars, post_order
+from slipway.relay.visit import free_vars, post_order, rewrite
 
 
 def test_types_are_known_on_construction():
@@ -167,3 +168,40 @@ def test_a_constant_keeps_the_dtype_that_is_asked_for():
     assert relay.const(np.array([1 << 40]), "int64").array[0] == 1 << 40
     with pytest.raises(TypeInferenceError, match='give dtype="int64"'):
         relay.const(np.array([1 << 40]))
+
+
+def branched():
+    """A sum that two products use, one of them in a Let, behind a branch."""
+    x = relay.var("x", shape=(4,))
+    total = relay.add(x, relay.const(np.float32(1)))
+    bound = relay.var("bound", shape=(4,))
+    chosen = relay.If(relay.const(np.bool_(True)), relay.multiply(total, total), total)
+    return Function([x], Let(bound, chosen, relay.multiply(bound, total)))
+
+
+def test_what_no_rule_changes_stays_the_same_object():
+    function = branched()
+    seen = []
+    assert rewrite(function, seen.append) is function
+    assert seen == post_order(function, into_functions=False)
+
+
+def test_a_shared_expression_is_rewritten_once_and_all_that_holds_it_is_made_anew():
+    function = branched()
+    made = []
+
+    def rule(expr):
+        if isinstance(expr, Call) and expr.op.name == "add":
+            made.append(relay.subtract(*expr.args))
+            return made[-1]
+        return None
+
+    changed = rewrite(function, rule)
+    assert len(made) == 1
+    kept = [e for e in post_order(changed) if any(e is o for o in post_order(function))]
+    assert not any(isinstance(e, (Let, Call, Function)) and e is not made[0] for e in kept)
+    assert [e for e in post_order(changed) if isinstance(e, Constant)] == [
+        e for e in post_order(function) if isinstance(e, Constant)
+    ]
+    names = [e.op.name for e in post_order(changed) if isinstance(e, Call)]
+    assert names == ["subtract", "multiply", "multiply"]

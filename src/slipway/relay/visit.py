@@ -121,15 +121,21 @@ def rewrite(root: Expr, rule: Callable[[Any], Expr | None], into_functions: bool
     Shared expressions are rewritten once.  Functions called inside are left as they are, unless
     `into_functions`; `root` itself is always entered.
     """
-    done: dict[int, Expr] = {}
-    for expr in post_order(root, into_functions):
-        if isinstance(expr, Function) and expr is not root and not into_functions:
-            fresh: Expr = expr
-        else:
-            fresh = rebuild(expr, lambda child: done[id(child)])
+    order = post_order(root, into_functions)
+    changed: dict[int, Expr] = {}  # by the ids of what lies in `order`
+
+    def new(child: Expr) -> Expr:
+        return changed.get(id(child), child)
+
+    for expr in order:
+        inside = into_functions or expr is root or type(expr) is not Function
+        fresh = rebuild(expr, new) if changed and inside else expr
         result = rule(fresh)
-        done[id(expr)] = fresh if result is None else result
-    return done[id(root)]
+        if result is not None:
+            fresh = result
+        if fresh is not expr:
+            changed[id(expr)] = fresh
+    return new(root)
 
 
 def substitute(root: Expr, mapping: Mapping[Any, Expr]) -> Any:

@@ -12,28 +12,63 @@ struct slw_addition {
   uint32_t size;
 };
 
-#if defined(__ARM_FEATURE_MVE) && defined(__GNUC__) && !defined(__clang__)
-static inline int32x4_t slw_scaled(int32x4_t v, const struct slw_scaling *scaling) {
-  v = vqrdmulhq_n_s32(v, scaling->multiplier);
-  /* A shift by 0 rounds nothing: its bits are all zero, and those of the others begin with a one. */
-  v = vaddq_s32(v, vshrq_n_s32(vandq_s32(v, vdupq_n_s32(scaling->shift)), 31));
-  return vrshlq_n_s32(v, scaling->shift);
-}
+#if defined(__ARM_FEATURE_MVE) && defined(__GNUC__) && !defined(__clang__) && \
+    defined(__OPTIMIZE__)
+/* A shift by 0 rounds nothing: its bits are all zero, and those of the others begin with a one. */
+#define SLW_SCALED(v, multiplier, shift, shifts)  \
+  "vqrdmulh.s32 " v ", " v ", " multiplier "\n"   \
+  "vand q2, " v ", " shifts "\n"                  \
+  "vshr.s32 q2, q2, #31\n"                        \
+  "vadd.i32 " v ", " v ", q2\n"                   \
+  "vrshl.s32 " v ", " shift "\n"
 
+/* The fields of the layer are read by their offsets. */
 static SLW_SHARED void slw_add_int8(const struct slw_addition *layer, const int8_t *a,
                                     const int8_t *b, int8_t *out) {
-  const struct slw_addition add = *layer;
-  const int32x4_t low = vdupq_n_s32(add.low);
-  const int32x4_t high = vdupq_n_s32(add.high);
-  for (uint32_t i = 0; i < add.size; i += 4u) {
-    const mve_pred16_t active = vctp32q(add.size - i);
-    int32x4_t x = vaddq_n_s32(vldrbq_z_s32(a + i, active), -add.zero_a);
-    int32x4_t y = vaddq_n_s32(vldrbq_z_s32(b + i, active), -add.zero_b);
-    x = slw_scaled(vshlq_r_s32(x, add.left), &add.a);
-    y = slw_scaled(vshlq_r_s32(y, add.left), &add.b);
-    x = vaddq_n_s32(slw_scaled(vaddq_s32(x, y), &add.out), add.zero);
-    vstrbq_p_s32(out + i, vminq_s32(vmaxq_s32(x, low), high), active);
-  }
+  register const int8_t *r0 __asm__("r0") = a;
+  register const int8_t *r1 __asm__("r1") = b;
+  register int8_t *r2 __asm__("r2") = out;
+  register const void *r3 __asm__("r3") = layer;
+  __asm__ volatile(
+      "ldrd r4, r5, [r3]\n"
+      "ldrd r6, r8, [r3, #8]\n"
+      "ldrd r9, r10, [r3, #16]\n"
+      "ldrd r11, r12, [r3, #32]\n"
+      "ldr lr, [r3, #40]\n"
+      "vdup.32 q3, r5\n"
+      "vdup.32 q4, r8\n"
+      "vdup.32 q5, r11\n"
+      "vdup.32 q6, r12\n"
+      "vdup.32 q7, lr\n"
+      "ldrd r11, r12, [r3, #24]\n"
+      "ldr lr, [r3, #48]\n"
+      "ldr r3, [r3, #44]\n"
+      "rsb r11, r11, #0\n"
+      "rsb r12, r12, #0\n"
+      "wlstp.32 lr, lr, 2f\n"
+      "1: vldrb.s32 q0, [r0], #4\n"
+      "vldrb.s32 q1, [r1], #4\n"
+      "vadd.i32 q0, q0, r11\n"
+      "vadd.i32 q1, q1, r12\n"
+      "vshl.s32 q0, r3\n"
+      "vshl.s32 q1, r3\n"
+      SLW_SCALED("q0", "r4", "r5", "q3")
+      SLW_SCALED("q1", "r6", "r8", "q4")
+      "vadd.i32 q0, q0, q1\n"
+      "vqrdmulh.s32 q0, q0, r9\n"
+      "vshr.s32 q2, q0, #31\n"
+      "vadd.i32 q0, q0, q2\n"
+      "vrshl.s32 q0, r10\n"
+      "vadd.i32 q0, q0, q5\n"
+      "vmax.s32 q0, q0, q6\n"
+      "vmin.s32 q0, q0, q7\n"
+      "vstrb.32 q0, [r2], #4\n"
+      "letp lr, 1b\n"
+      "2:\n"
+      : "+r"(r0), "+r"(r1), "+r"(r2), "+r"(r3)
+      :
+      : "cc", "memory", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "q0", "q1", "q2",
+        "q3", "q4", "q5", "q6", "q7");
 }
 #else
 /* sum * multiplier * 2^(shift - 31) with both roundings; shift is at most 0. */

@@ -12,6 +12,19 @@ static inline void slw_copy(int8_t *to, const int8_t *from, uint32_t size) {
       : [n] "r"(size)
       : "cc", "memory", "q0", "lr");
 }
+
+static inline void slw_fill(int8_t *to, int16_t value, uint32_t size) {
+  __asm__ volatile(
+      "vdup.8 q0, %[v]\n"
+      "wlstp.8 lr, %[n], 2f\n"
+      "1: vstrb.8 q0, [%[t]], #16\n"
+      "letp lr, 1b\n"
+      "2:\n"
+      : [t] "+r"(to)
+      : [n] "r"(size), [v] "r"(value)
+      : "cc", "memory", "q0", "lr");
+}
+#define SLW_HAS_FILL
 #elif defined(__ARM_FEATURE_UNALIGNED) && defined(__GNUC__)
 /* By words, wherever they lie. */
 static inline void slw_copy(int8_t *to, const int8_t *from, uint32_t size) {
@@ -42,11 +55,13 @@ static inline void slw_copy(int8_t *to, const int8_t *from, uint32_t size) {
 }
 #endif
 
+#if !defined(SLW_HAS_FILL)
 static inline void slw_fill(int8_t *to, int16_t value, uint32_t size) {
   for (; size > 0u; --size) {
     *to++ = (int8_t)value;
   }
 }
+#endif
 
 /* The window of output pixel (y, x) in one piece: the data itself where it is a multiple of `unit`
  * long, or gathered into `to`. */

@@ -57,9 +57,13 @@ static inline const int8_t **slw_next_window(const struct slw_layer *layer, cons
   const int32_t top = y * layer->stride_y - layer->pad_top;
   const int32_t right = layer->in_width - (layer->kernel_width - 1) * layer->dilation_x;
   const int32_t bottom = layer->in_height - (layer->kernel_height - 1) * layer->dilation_y;
-  if (left >= layer->stride_x && left < right && top >= 0 && top < bottom) {
+  const int by_rows = layer->out_width == 1;
+  const int32_t before_x = by_rows ? left : left - layer->stride_x;
+  const int32_t before_y = by_rows ? top - layer->stride_y : top;
+  if (before_x >= 0 && left < right && before_y >= 0 && top < bottom) {
     /* As the pixel before, all inside: every pointer moves by one stride. */
-    const uint32_t stride = (uint32_t)layer->stride_x * layer->in_channels;
+    const int32_t pixels = by_rows ? layer->stride_y * layer->in_width : layer->stride_x;
+    const uint32_t stride = (uint32_t)pixels * layer->in_channels;
     const int8_t **end = window + (uint32_t)(layer->kernel_height * layer->kernel_width);
     const int8_t **at;
     for (at = window; at != end; ++at) {

@@ -63,7 +63,8 @@ _FILES = {
     "dsp_folded": ("dsp_words", "dsp_stream", "dsp_folded"),
     "dsp_pairs": ("dsp_words", "dsp_stream", "dsp_pairs"),
     "dsp_wide": ("dsp_words", "dsp", "dsp_wide"),
-    "mve": ("mve",),
+    "joining": ("joining",),
+    "mve": ("mve", "mve_depthwise"),
     "scalar": ("scalar_sums", "scalar"),
 }
 # Bytes of the stack that a function's own assembly takes, which gcc does not know.
@@ -73,6 +74,8 @@ PUSHED_BYTES = {
     "slw_fold_pixels": 20,
     "slw_fold_row": 8,
     "slw_depthwise_pairs": 12,
+    "slw_channels_4x1": 4,
+    "slw_channels_4x2": 4,
 }
 _SHARED = """\
 /* Functions that several layers call stay functions of their own. */

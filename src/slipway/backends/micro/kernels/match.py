@@ -6,6 +6,7 @@ from slipway.backends.micro.kernels.addition import match_addition
 from slipway.backends.micro.kernels.dsp import dsp_kernel, wide_kernel
 from slipway.backends.micro.kernels.dsp_folded import folded_kernel
 from slipway.backends.micro.kernels.dsp_pairs import pairs_kernel
+from slipway.backends.micro.kernels.joining import match_joining
 from slipway.backends.micro.kernels.layer import match_layer, scale_step, type_of
 from slipway.backends.micro.kernels.library import LibraryKernel
 from slipway.backends.micro.kernels.mve import mve_kernel
@@ -17,6 +18,9 @@ from slipway.target import Target
 
 def match_kernel(name: str, function: Function, target: Target) -> list[LibraryKernel]:
     """Return the kernels that compute a fused function, the best for the target first."""
+    joining = match_joining(name, function)
+    if joining is not None:
+        return [joining]
     has_vectors = "mve" in target.features
     addition = match_addition(name, function) if has_vectors else None
     if addition is not None:
