@@ -26,7 +26,6 @@ ALLOWED = {
     ("frontends/tflite/fixed_point/tables.py", "*_table", "target"): "one signature of every table",
     ("frontends/torch/shape.py", "bounds_of", "axis"): "converters take what the call passes",
     ("transform/graph/integers/affine_rules.py", "dense", "call"): "one signature for every rule",
-    ("transform/verify.py", "LoopLaws.*", "node before"): "laws are asked before and after a pass",
     ("transform/manager.py", "always", "setting"): "a condition of a pass takes the setting",
     ("transform/instruments.py", "*.should_run", "mod info"): "methods of an instrument",
     ("transform/instruments.py", "*.run_*_pass", "mod info"): "methods of an instrument",
