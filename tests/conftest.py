@@ -1,6 +1,7 @@
 """What every test may ask for: the folder of shared models, an emulator, an empty cache."""
 
 import functools
+import gc
 import os
 import shutil
 import sys
@@ -20,6 +21,10 @@ sys.dont_write_bytecode = False
 
 # Each line that a test gives to the command line would make all commands anew: 65 ms.
 typer.testing._get_command = functools.cache(typer.testing._get_command)
+
+# Torch, transformers and thousands of tests are some million objects, over which Python goes again
+# and again in search of cycles.
+gc.set_threshold(10_000)
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
