@@ -22,10 +22,10 @@ demo: $(VENV)/.for-demo
 	$(BIN)/slipway demo $(DEMO)
 
 test: $(VENV)/.for-tests
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 test-long: $(VENV)/.for-tests
-	$(BIN)/python -m pytest -n $(JOBS) -m "long or not long"
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "long or not long"
 
 check: $(VENV)/.for-tests
 	$(BIN)/ruff format --check .

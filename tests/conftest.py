@@ -1,11 +1,14 @@
 """What every test may ask for: the folder of shared models, an emulator, an empty cache."""
 
+import functools
+import gc
 import os
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
+import typer.testing
 
 # Every program that a test compiles is verified between all passes; so it is in processes that
 # tests start (transform/verify.py).
@@ -15,6 +18,13 @@ os.environ.setdefault("SLIPWAY_VERIFY", "1")
 # what it compiles of the package.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# Each line that a test gives to the command line would make all commands anew: 65 ms.
+typer.testing._get_command = functools.cache(typer.testing._get_command)
+
+# Torch, transformers and thousands of tests are some million objects, over which Python goes again
+# and again in search of cycles.
+gc.set_threshold(10_000)
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

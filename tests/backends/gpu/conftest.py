@@ -1,5 +1,6 @@
 """Devices: OpenCL's, which is PoCL where there is no other, and simulated ones."""
 
+import os
 import shutil
 import sys
 from functools import partial
@@ -28,6 +29,12 @@ def vulkan():
     if not found.exist:
         pytest.skip("no Vulkan device: apt-get install libvulkan1 mesa-vulkan-drivers")
     return found
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _languages(tmp_path_factory):
+    """Let pytest remove what `simulated` keeps: a worker of xdist ends without its own leave."""
+    os.environ["SLIPWAY_TESTED_LANGUAGES"] = str(tmp_path_factory.mktemp("languages"))
 
 
 @pytest.fixture(scope="session")

@@ -252,9 +252,13 @@ _GIVEN = {
 
 # Where this program and those that it starts keep what all kernels of a language share.
 _PLACE = "SLIPWAY_TESTED_LANGUAGES"
-if _PLACE not in os.environ:
-    os.environ[_PLACE] = tempfile.mkdtemp(prefix="slipway-languages-")
-    atexit.register(shutil.rmtree, os.environ[_PLACE], ignore_errors=True)
+
+
+def _folder():
+    if _PLACE not in os.environ:  # outside of pytest
+        os.environ[_PLACE] = tempfile.mkdtemp(prefix="slipway-languages-")
+        atexit.register(shutil.rmtree, os.environ[_PLACE], ignore_errors=True)
+    return Path(os.environ[_PLACE])
 
 
 def _given(language):
@@ -264,7 +268,7 @@ def _given(language):
     which it takes for the options that it was read with.
     """
     name, *sources = _GIVEN[language]
-    header = Path(os.environ[_PLACE]) / f"given_{language}.h"
+    header = _folder() / f"given_{language}.h"
     library = header.with_name(f"lib{language}.so")
     if not library.is_file():
         header.write_text(f'#include "{name}"\n')
