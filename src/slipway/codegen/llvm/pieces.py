@@ -70,9 +70,9 @@ def emit_piece(emitter: Any, piece: tuple[S.Stmt, ...]) -> None:
     inner.widen_scalars(variables)
     inner.stmt(whole)
     inner.finish(text, attributes="" if "noinline" in emitter.module.attributes else " noinline")
-    words = ", ".join(f"{emitter.ty(v.dtype)} {emitter.value(v)}" for v in variables)
+    arguments = ", ".join(f"{emitter.ty(v.dtype)} {emitter.value(v)}" for v in variables)
     w = emitter.w
-    status = w.put(f"call i32 @{inner.name}({words})")
+    status = w.put(f"call i32 @{inner.name}({arguments})")
     bad, good = w.label("bad"), w.label("good")
     w.branch_if(w.put(f"icmp ne i32 {status}, 0"), bad, good)
     w.start(bad)
