@@ -1,11 +1,12 @@
-"""How compile time grows with the length of a model: chains of each kind of layer.
+"""How compile time grows with the length of a model: chains of each kind of layer, wide operators.
 
     python -m benchmarks compile_chains [KIND ...] [--layers 25 50 100 200 400 800] [--stages]
 
 Processor time in milliseconds a layer, from the relay module to its object, of this process and of
 those that hold LLVM ("llvm" with --stages), with no kernel cache; every layer's kernels are the
-same, so that what grows is what the compiler does for each layer.  A flat or falling row is a
-compile time linear in the model.
+same, so that what grows is what the compiler does for each layer.  Of wide operators ("parts" to
+"stacked") the layers are the tensors that they make or take.  A flat or falling row is a compile
+time linear in the model.
 """
 
 import argparse
@@ -106,6 +107,33 @@ def mixed(x, number):
     return (conv, residual, split, join)[number % 4](x, number)
 
 
+def parts(count):
+    """Cut a tensor into `count`."""
+    x = relay.var("x", shape=(4, 3 * count))
+    return relay.Function([x], relay.split(x, count, axis=1).astuple())
+
+
+def fields(count):
+    """Cut a tensor into `count`, and compute something of each part."""
+    x = relay.var("x", shape=(4, 3 * count))
+    cut = relay.split(x, count, axis=1)
+    return relay.Function([x], relay.Tuple([relay.exp(cut[n]) for n in range(count)]))
+
+
+def joined(count):
+    """Put `count` tensors one after the other, in rows of which each is a short stretch."""
+    given = [relay.var(f"x{n}", shape=(4, 3)) for n in range(count)]
+    return relay.Function(given, relay.concatenate(given, 1))
+
+
+def stacked(count):
+    """Put `count` tensors beside each other, element by element."""
+    given = [relay.var(f"x{n}", shape=(4, 3)) for n in range(count)]
+    return relay.Function(given, relay.stack(given, -1))
+
+
+WIDE = {"parts": parts, "fields": fields, "joined": joined, "stacked": stacked}
+
 KINDS = {
     "conv": (conv, IMAGE), "dense": (dense, ROWS), "elementwise": (elementwise, IMAGE),
     "concat": (concat, IMAGE), "join": (join, IMAGE), "split": (split, IMAGE),
@@ -117,6 +145,8 @@ KINDS = {
 
 def chain(kind, layers):
     """Return a module of `layers` layers, one after the other."""
+    if kind in WIDE:
+        return IRModule.from_expr(WIDE[kind](layers))
     layer, shape = KINDS[kind]
     x = given = relay.var("x", shape=shape)
     steps = []
@@ -161,7 +191,7 @@ def stages(kind, layers):
 def main():
     """Print a row for each kind: milliseconds a layer for each length."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join([*KINDS, *WIDE]))
     parser.add_argument("--layers", type=int, nargs="+", default=[25, 50, 100, 200, 400, 800])
     parser.add_argument("--stages", action="store_true", help="a row for each stage")
     options = parser.parse_args()
@@ -169,7 +199,7 @@ def main():
     stages("conv", 2)  # what is loaded on first use is no part of a model
     print("| chain | " + " | ".join(map(str, options.layers)) + " |")
     print("| --- |" + " ---: |" * len(options.layers))
-    for kind in options.kinds or KINDS:
+    for kind in options.kinds or [*KINDS, *WIDE]:
         runs = [stages(kind, layers) for layers in options.layers]
         counted = list(zip(runs, options.layers, strict=True))
         rows = {kind: [sum(run.values()) / n for run, n in counted]}

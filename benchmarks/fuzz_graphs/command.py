@@ -34,7 +34,8 @@ from benchmarks.fuzz_graphs.attempt import (
     options_of,
 )
 from benchmarks.fuzz_graphs.campaign import Finding, isolated
-from benchmarks.fuzz_graphs.draw import VARIANTS, draw
+from benchmarks.fuzz_graphs.draw import draw
+from benchmarks.fuzz_graphs.drawing import VARIANTS
 from benchmarks.fuzz_graphs.graph import merged
 from benchmarks.fuzz_graphs.open_sizes import REFUSED, SKIPPED, attempt_open
 from benchmarks.fuzz_graphs.states import attempt_states

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.fuzz_graphs.draw import MAKERS, Drawing, check, maker
+from benchmarks.fuzz_graphs.drawing import MAKERS, Drawing, check, maker
 from benchmarks.fuzz_graphs.graph import LEAVES, Graph, Node, evaluate, rule
 from benchmarks.fuzz_graphs.values import Unfit, Value, leaf, need
 

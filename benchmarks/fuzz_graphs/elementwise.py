@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import special
 
-from benchmarks.fuzz_graphs.draw import INTEGERS, maker
+from benchmarks.fuzz_graphs.drawing import INTEGERS, maker
 from benchmarks.fuzz_graphs.graph import rule
 from benchmarks.fuzz_graphs.values import (
     UNIT,

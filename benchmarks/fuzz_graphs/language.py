@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from benchmarks.fuzz_graphs.draw import maker
+from benchmarks.fuzz_graphs.drawing import maker
 from benchmarks.fuzz_graphs.graph import rule
 from benchmarks.fuzz_graphs.values import ULPS, UNIT, Value, linear, need, result
 

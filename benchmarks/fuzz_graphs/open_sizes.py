@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.fuzz_graphs.attempt import Options, built
-from benchmarks.fuzz_graphs.draw import check, draw
+from benchmarks.fuzz_graphs.draw import draw
+from benchmarks.fuzz_graphs.drawing import check
 from benchmarks.fuzz_graphs.graph import Graph, evaluate, relay_function
 from benchmarks.fuzz_graphs.values import Unfit, Value, differs
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.fuzz_graphs.draw import maker
+from benchmarks.fuzz_graphs.drawing import maker
 from benchmarks.fuzz_graphs.graph import rule
 from benchmarks.fuzz_graphs.products import LETTERS, geometry
 from benchmarks.fuzz_graphs.values import need, result

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from benchmarks.fuzz_graphs.draw import maker
+from benchmarks.fuzz_graphs.drawing import maker
 from benchmarks.fuzz_graphs.graph import rule
 from benchmarks.fuzz_graphs.products import convolution, geometry
 from benchmarks.fuzz_graphs.values import UNIT, linear, need, result, stepped

@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 
-from benchmarks.fuzz_graphs.draw import maker
+from benchmarks.fuzz_graphs.drawing import maker
 from benchmarks.fuzz_graphs.graph import Node, rule
 from benchmarks.fuzz_graphs.values import UNIT, Value, leaf, need, result
 

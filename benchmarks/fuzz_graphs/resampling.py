@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from benchmarks.fuzz_graphs.draw import maker
+from benchmarks.fuzz_graphs.drawing import maker
 from benchmarks.fuzz_graphs.graph import rule
 from benchmarks.fuzz_graphs.values import need, result
 

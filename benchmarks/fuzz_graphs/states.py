@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.fuzz_graphs.attempt import Options, built, feeds
-from benchmarks.fuzz_graphs.draw import check, draw
+from benchmarks.fuzz_graphs.draw import draw
+from benchmarks.fuzz_graphs.drawing import check
 from benchmarks.fuzz_graphs.graph import LEAVES, Graph, Node, evaluate, relay_function
 from benchmarks.fuzz_graphs.open_sizes import REFUSED, SKIPPED
 from benchmarks.fuzz_graphs.values import UNIT, Unfit, Value, differs

@@ -225,6 +225,16 @@ def did_you_mean(word: str, known: Iterable[str], limit: int = 3) -> str:
     return " Did you mean " + " or ".join(repr(n) for n in near) + "?"
 
 
+def printable(words: str, kept: str = "") -> str:
+    """Return `words`, which may come from anywhere, as text that does nothing to a terminal.
+
+    Characters that are not printable become escapes, but those of `kept`.
+    """
+    if words.isprintable():
+        return words
+    return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in words)
+
+
 def internal_error(doing: str, error: BaseException) -> InternalError:
     """Return what to raise ``from error`` where Slipway failed while `doing` something."""
     lines = str(error).strip().splitlines()

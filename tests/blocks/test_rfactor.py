@@ -8,6 +8,7 @@ from slipway import te, tir
 from slipway.errors import ScheduleError
 from slipway.ir.interpreter.interpret import run
 from slipway.script import from_source
+from slipway.script import tir as T
 
 A_NP = np.random.default_rng(1).integers(-9, 9, (6, 20)).astype("float32")
 
@@ -135,3 +136,40 @@ def test_what_writes_elsewhere_than_it_starts_is_refused():
     s.mod = from_source(s.mod.script().replace("B[vi] =", "B[vk] =").replace("= B[vi]", "= B[vk]"))
     with pytest.raises(ScheduleError, match="is of a reduced axis"):
         s.rfactor(s.get_loops("B")[1], 0)
+
+
+def test_a_reduction_over_threads_of_no_known_kind_is_refused():
+    @T.prim_func
+    def last(a: T.Buffer((4, 8), "float32"), d: T.Buffer((4,), "float32")):
+        for i, k in T.grid(4, 8):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    d[vi] = T.float32(0)
+                d[vi] = d[vi] * T.float32(0.5) - a[vi, vk]
+
+    s = tir.Schedule(last)
+    with pytest.raises(ScheduleError, match=r"reduce over threads of threadIdx\.x in block 'C'"):
+        s.bind(s.get_loops("C")[1], "threadIdx.x")
+    with pytest.raises(ScheduleError, match="cannot run loop 'k' thread"):
+        s.bind(s.get_loops("C")[1], "blockIdx.x")
+
+
+def test_a_loop_of_one_step_is_all_of_a_reduction():
+    s = rows()
+    s.split(s.get_loops("B")[1], [None, 1])
+    s.rfactor(s.get_loops("B")[-1], 0)
+    np.testing.assert_array_equal(result(s), A_NP.sum(1))
+
+    @T.prim_func
+    def fused(a: T.Buffer((6, 20), "float32"), b: T.Buffer((6,), "float32")):
+        for i, k, _one in T.grid(6, 20, 1):  # no axis speaks of the last loop
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    b[vi] = T.float32(0)
+                b[vi] = b[vi] + a[vi, vk]
+
+    s = tir.Schedule(fused)
+    s.rfactor(s.get_loops("B")[-1], 0)
+    np.testing.assert_array_equal(result(s), A_NP.sum(1))

@@ -86,7 +86,8 @@ READERS = (
 @pytest.mark.parametrize("command", READERS, ids=" ".join)
 def test_commands_that_read_a_model_have_the_same_options_for_it(command):
     shown = slipway(*command, "--help").stdout
-    for option in ("--input-shapes", "--bind", "--model-format", "--dense-rounding"):
+    for option in ("--input-shapes", "--bind", "--model-format", "--dense-rounding",
+                   "--signature"):  # fmt: skip
         assert option in shown, option
 
 

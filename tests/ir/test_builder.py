@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import slipway as tvm
-from slipway import te
-from slipway.errors import LoweringError
+from slipway import te, tir
+from slipway.errors import ArgumentTypeError, LoweringError
 from slipway.ir import builder as ir_builder
 from slipway.ir import stmt as S
 from slipway.ir.calls import call_extern
@@ -101,3 +101,19 @@ def test_pointers_go_into_loads_stores_and_calls():
     assert call.args[1] is a.asobject().data
     with pytest.raises(LoweringError, match="go through a pointer"):
         tvm.tir.Load("float32", tvm.tir.const(1), 0)
+
+
+def test_small_functions_of_tir_build_what_they_say():
+    x, wide = te.var("x"), te.var("wide", "int16x8")
+    assert str(tir.ceildiv(x, 4)) == "(x + 3) // 4"
+    assert tir.reinterpret("int32", te.var("a", "float32")).dtype == "int32"
+    assert [tir.vectorlow("int16x4", wide).indices, tir.vectorhigh("int16x4", wide).indices] == [
+        (0, 1, 2, 3), (4, 5, 6, 7)]  # fmt: skip
+    assert tir.vectorcombine("int16x16", wide, wide).lanes == 16
+    with pytest.raises(ArgumentTypeError, match="half of a vector of int16x8 is not int8x4"):
+        tir.vectorlow("int8x4", wide)
+    with pytest.raises(ArgumentTypeError, match="an element of a buffer"):
+        tir.address_of(x)
+    first, second = tir.Evaluate(x), tir.Evaluate(x + 1)
+    assert tir.stmt_list(tir.stmt_seq(first, second)) == [first, second]
+    assert tir.stmt_list(first) == [first]

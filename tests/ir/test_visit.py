@@ -10,7 +10,7 @@ from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.buffer import decl_buffer
 from slipway.ir.node import NODE_CLASSES, Node, node
-from slipway.ir.visit import children, map_children, walk
+from slipway.ir.visit import children, map_children, nesting, walk
 
 
 @pytest.mark.parametrize("name", sorted(NODE_CLASSES))
@@ -91,3 +91,13 @@ def test_statements_are_found_in_order_and_once_without_expressions():
     loop = S.For(E.Var("i"), E.IntImm("int32", 0), E.IntImm("int32", 4), "serial", branch)
     root = S.SeqStmt((loop, store, S.Evaluate(E.IntImm("int32", 2))))
     assert S.statements(root) == [root, loop, branch, store, S.NOP, root.stmts[2]]
+
+
+def test_depths_are_kept_and_count_the_deepest_way():
+    first = x = E.Var("x", "int32")
+    for _ in range(30):  # 2**30 ways down
+        x = E.Add(x, x)
+    assert nesting(x.a) == 30
+    assert nesting(E.Mul(first, E.Add(x, first))) == 33
+    assert [nesting(node) for node in (x, x.a.b, first)] == [31, 29, 1]
+    assert nesting(x, lambda node: node.FIELDS and [node.a] if node is x else []) == 2

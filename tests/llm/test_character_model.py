@@ -83,6 +83,7 @@ def test_its_tokenizer():
 
 
 def test_perplexity(verse):
+    assert verse.description.caches == "float16"
     check_perplexity(FILE, verse)
 
 

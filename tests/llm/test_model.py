@@ -6,9 +6,16 @@ from decoder import logits, random_weights
 from tests.llm.test_network import loaded, source
 
 from slipway.errors import ArgumentValueError, ExecutionError, ModelError
-from slipway.llm.model import LanguageModel, compile_model, save
+from slipway.llm.model import (
+    LanguageModel,
+    cache_bytes,
+    compile_model,
+    save,
+    usual_caches,
+)
 from slipway.llm.sampling import Sampling
 from slipway.relay.ops.packed.block_formats import decode, encode
+from slipway.target import Target
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +95,32 @@ def test_a_context_that_does_not_fit_is_refused(parts, monkeypatch):
     monkeypatch.setattr("slipway.llm.model._memory", lambda: 1000)
     with pytest.raises(ModelError, match=r"caches of 40 positions .* smaller context"):
         compile_model(given, "llvm")
+
+
+def test_what_caches_hold(parts):
+    """Halves with weights in blocks, where an instruction converts them; what is asked for else."""
+    given, f16c = parts[0], "llvm -mcpu=x86-64-v3"
+    for options, want in (
+        ((f16c,), "float32"), ((f16c, "q8_0"), "float16"),
+        (("llvm -mcpu=x86-64", "q8_0"), "float32"),
+        (("llvm -mtriple=aarch64-linux-gnu", "q4_0"), "float16"),
+        (("llvm -mtriple=wasm32", "q8_0"), "float32"),
+    ):  # fmt: skip
+        assert usual_caches(given, Target(options[0]), *options[1:]) == want
+    assert cache_bytes(given.config, 40, "bfloat16") * 2 == cache_bytes(given.config, 40)
+    with pytest.raises(ArgumentValueError, match=r"caches is 'int8'.* float16, bfloat16"):
+        compile_model(given, "llvm", caches="int8")
+
+
+@pytest.mark.parametrize(("caches", "unit"), [("float16", 2**-10), ("bfloat16", 2**-7)])
+def test_the_error_of_halves(parts, caches, unit):
+    """Each key and value is off by half a unit; the logits, of the largest, by one at most."""
+    given, weights, _ = parts
+    model = loaded(given, rows=4, caches=caches)
+    assert model.description.caches == caches
+    tokens = [3, 1, 4, 1, 5, 9, 2]
+    want = logits(given.config, weights, tokens)[-1]
+    assert np.abs(model.feed(tokens) - want).max() < unit * np.abs(want).max()
 
 
 def test_saved_and_opened(parts, tmp_path):

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from slipway import relay, te
+from slipway import ir, relay, te
 from slipway.errors import TypeInferenceError
 from slipway.ir.ops import as_expr, maximum, minimum
 from slipway.relay import dims
@@ -161,3 +161,28 @@ def test_looking_for_a_divisor_keeps_no_formulas():
     before = sum(map(len, dims._FORMULAS.values()))
     assert largest_divisor(extent, 100_000) == 1
     assert sum(map(len, dims._FORMULAS.values())) == before
+
+
+def test_known_dimensions_have_the_value_and_dtype_of_classic_constants():
+    call = relay.reshape(var("x", 2, 3), (3, 2))
+    shape = shape_of(call)
+    assert [d.value for d in shape] == [3, 2]
+    assert {d.dtype for d in shape} == {"int32"}
+    assert shape == (3, 2)
+    assert type(shape[0] + 1) is type(shape[0].value) is int
+    assert type(pickle.loads(pickle.dumps(shape))[0]) is int
+
+
+def test_a_known_dimension_as_an_attribute_is_its_number():
+    x = var("x", 2, 3)
+    by_type, by_number = relay.reshape(x, x.type_annotation.shape), relay.reshape(x, (2, 3))
+    assert ir.structural_equal(by_type, by_number)
+    assert ir.structural_hash(by_type) == ir.structural_hash(by_number)
+
+
+@pytest.mark.parametrize("size", [relay.Any(), N, N * 2 + M], ids=str)
+def test_open_dimensions_are_written_as_json_and_pickled(size):
+    call = relay.nn.relu(var("x", size, 4))
+    for read in (ir.load_json(ir.save_json(call)), pickle.loads(pickle.dumps(call))):
+        assert str(read.args[0].type_annotation) == str(call.args[0].type_annotation)
+        assert str(shape_of(read)) == str(shape_of(call))

@@ -54,7 +54,7 @@ def test_a_function_written_by_hand():
     assert function.checked_type.ret_type == relay.TensorType((2, 4))
 
 
-@pytest.mark.parametrize("line", ['#[version = "0.0.5"]\n', '#[version="0.0.4"] '])
+@pytest.mark.parametrize("line", ['#[version = "0.0.5"]\n', '#[version="0.0.4"] ', "v0.0.4\n"])
 def test_the_version_that_classic_tvm_writes_is_passed_over(line):
     text = "fn (%x: Tensor[(2, 3), float32]) { nn.relu(%x) }"
     assert structural_equal(relay.fromtext(line + text), relay.fromtext(text))
@@ -62,6 +62,24 @@ def test_the_version_that_classic_tvm_writes_is_passed_over(line):
     assert structural_equal(relay.fromtext(line + module), relay.fromtext(module))
     with pytest.raises(ModelError, match="'#' begins nothing"):
         relay.fromtext("#[other]" + text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            '\n#[version = "0.0.6"]\nfn () { 1 }',
+            "line 2, column 1: .*version '0.0.6'.*0.0.1 to 0.0.5",
+        ),
+        ('#[version = ""] fn () { 1 }', "of version ''"),
+        ("v0.1.0\nfn () { 1 }", "of version '0.1.0'"),
+        ('fn () {\n  #[version = "0.0.5"] 1 }', "line 2, column 3"),
+        ('#[version = "0.0.5"] v0.0.4 fn () { 1 }', "line 1, column 22"),
+    ],
+)
+def test_other_versions_and_those_that_do_not_begin_the_text_are_refused(text, words):
+    with pytest.raises(ModelError, match=words):
+        relay.fromtext(text)
 
 
 @pytest.mark.parametrize(

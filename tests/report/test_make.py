@@ -10,7 +10,7 @@ import pytest
 
 import slipway
 from slipway import relay, rpc
-from slipway.compiler.graph import NOP
+from slipway.compiler.model_graph import NOP
 from slipway.errors import ExecutionError
 from slipway.report import make, measure
 from slipway.report.collect import bytes_in_use, collect, plan_of

@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from slipway.rpc.farm.state import Farm, session_name
+from slipway.rpc.farm.devices import session_name
+from slipway.rpc.farm.state import Farm
 from slipway.rpc.farm.view import classic_summary, history, snapshot, take_sample, why_not
 
 

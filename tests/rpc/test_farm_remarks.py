@@ -9,8 +9,9 @@ import pytest
 
 from slipway.errors import SlipwayError
 from slipway.rpc.farm.commands import Command, read_commands, run_command
+from slipway.rpc.farm.devices import BUSY, FREE
 from slipway.rpc.farm.remarks import Remarks, tags_of
-from slipway.rpc.farm.state import BUSY, FREE, Farm
+from slipway.rpc.farm.state import Farm
 from slipway.rpc.farm.store import POINTS, Store
 from slipway.rpc.farm.view import devices_of, snapshot, take_sample, why_not
 

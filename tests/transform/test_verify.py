@@ -10,8 +10,10 @@ from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.function import IRModule
+from slipway.ir.verify import verify_faults
 from slipway.relay.expr import Function, Var
 from slipway.relay.types import TensorType
+from slipway.transform import verify
 from slipway.transform.context import PassContext
 from slipway.transform.graph.classic import FoldConstant, function_pass, module_pass
 from slipway.transform.instruments import VerifyEachPass
@@ -42,9 +44,9 @@ def doubled(func, setting=None):
                         S.For(i, ops.const(0), ops.const(4), "serial", S.NOP)))  # fmt: skip
 
 
-def loops():
-    t = te.placeholder((8,), name="T")
-    u = te.compute((8,), lambda i: t[i] + 1.0, name="U")
+def loops(shape=(8,)):
+    t = te.placeholder(shape, name="T")
+    u = te.compute(shape, lambda *i: t(*i) + 1.0, name="U")
     return te.lower(te.create_schedule(u.op), [t, u])
 
 
@@ -81,6 +83,29 @@ def test_a_pass_of_the_users_is_the_users():
             step(module())
     with pytest.raises(LoweringError, match=r"a pass of yours.*after pass doubled:"):
         run_pipeline(loops(), config={"tir.add_lower_pass": [(1, doubled)]})
+
+
+def test_loops_that_a_pass_leaves_are_verified_again_only_for_stricter_laws(monkeypatch):
+    asked = []
+
+    def faults(func, stage):
+        asked.append((func, stage))
+        return verify_faults(func, stage)
+
+    monkeypatch.setattr(verify, "verify_faults", faults)
+    left, made = loops((2, 4)), loops((2, 4))
+    results = {"first": left, "flatten_storage": left, "remove": left, "other": made, "last": made}
+    steps = [ours(name, lambda f, s, made=made: made) for name, made in results.items()]
+    setting = Setting()
+    with pytest.raises(InternalError, match=r"after pass flatten_storage:\n.*not flat"):
+        for step in steps:
+            run_pass(step, left, setting)
+    assert asked == [(left, "loops"), (left, "flat")]
+    del asked[:], steps[1]
+    setting, given = Setting(), left
+    for step in steps:
+        given = run_pass(step, given, setting)
+    assert asked == [(left, "loops"), (made, "loops")]
 
 
 def test_what_was_given_is_told_from_what_was_made():

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from slipway.arith.analyzer import Analyzer
-from slipway.blocks.layout import inverted
+from slipway.blocks.solve import solved
 from slipway.errors import ScheduleError
 from slipway.ir import ops
-from slipway.ir.expr import PrimExpr, Var
+from slipway.ir.expr import IterVar, PrimExpr, Range, Var
 from slipway.ir.visit import substitute
 
 
@@ -83,11 +83,15 @@ class IndexMap:
     def inverse(self, shape: Sequence[int]) -> IndexMap:
         """Return the map back, for a tensor of `shape`.
 
-        Raises ScheduleError for a map whose parts mix indices, or lose some of one.
+        Raises ScheduleError for a map that loses what tells one index from another.
         """
         an = self._bounds(shape)
-        (values, fresh), _ = inverted(an, self.initial_indices, self.final_indices, "of the map")
-        return IndexMap(fresh, [an.simplify(v) for v in values])
+        axes = [IterVar(Range.of(n), v, "data") for n, v in zip(shape, self.initial_indices,
+                                                                strict=True)]  # fmt: skip
+        extents = [ops.as_expr(n) for n in self.map_shape(shape)]
+        what = "cannot invert the map of indices"
+        fresh, values, _ = solved(axes, self.final_indices, extents, what)
+        return IndexMap(fresh, [an.simplify(values[v]) for v in self.initial_indices])
 
     def __repr__(self) -> str:
         names = ", ".join(v.name for v in self.initial_indices)

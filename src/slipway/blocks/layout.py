@@ -9,6 +9,7 @@ from typing import Any
 from slipway.arith.analyzer import Analyzer
 from slipway.blocks import tree
 from slipway.blocks.move import need_elements
+from slipway.blocks.solve import solved
 from slipway.errors import ScheduleError
 from slipway.ir import ops
 from slipway.ir import stmt as S
@@ -114,76 +115,66 @@ def transform_block_layout(root: S.Stmt, block: S.Block, index_map: IndexMap) ->
     """Return the statements with the loops of a block running over ``index_map`` of its axes."""
     nest = tree.own_loops(root, block)
     used = [loop.loop_var for loop in nest]
-    if block.init is not None or any(axis.kind != "data" for axis in block.axes):
-        raise ScheduleError(f"cannot lay out block {block.name!r} anew: it reduces")
+    what = f"cannot lay out block {block.name!r} anew"
     if list(block.bindings) != used or ops.as_int(block.predicate) != 1 or any(
         outer.body is not inner for outer, inner in zip(nest, [*nest[1:], block], strict=True)
     ):  # fmt: skip
         raise ScheduleError(
-            f"cannot lay out block {block.name!r} anew: its axes must be its loops, each all that "
-            "the one around it holds"
+            f"{what}: its axes must be its loops, each all that the one around it holds"
         )
     an = Analyzer()
-    for loop in nest:
-        extent = ops.as_int(loop.extent)
-        if extent is None:
-            raise ScheduleError(f"loop {loop.loop_var.name!r} has an extent that is not known")
-        an.bind(loop.loop_var, 0, extent - 1)
-    variables = tuple(axis.var for axis in block.axes)
     for axis in block.axes:
         assert axis.dom is not None
         an.bind_range(axis.var, axis.dom)
+    variables = tuple(axis.var for axis in block.axes)
     made = _mapped(index_map, variables, block.name)
-    inverse, extents = inverted(an, variables, made, block.name)
-    loops = [(Var(f"ax{n}", variables[0].dtype), ops.const(e)) for n, e in enumerate(extents)]
+    extents = []
+    for index in made:
+        low, high = an.bounds(an.simplify(index))
+        if low != 0 or high == float("inf"):
+            raise ScheduleError(f"{what}: {index} must begin at 0 and have a bound")
+        extents.append(ops.const(int(high) + 1, index.dtype))
+    element, values, fits = solved(block.axes, made, extents, what)
+    loops = [(Var(f"ax{n}", e.dtype), e) for n, e in enumerate(extents)]
     axes = tuple(
-        IterVar(Range.of(extent), Var(f"v{n}", var.dtype), "data")
-        for n, (var, extent) in enumerate(loops)
+        IterVar(Range.of(extent), Var(f"v{n}", var.dtype), _kind_of(index, block, what))
+        for n, ((var, extent), index) in enumerate(zip(loops, made, strict=True))
     )
-    values = [
-        an.simplify(substitute(i, dict(zip(inverse[1], (a.var for a in axes), strict=True))))
-        for i in inverse[0]
-    ]
-    body = substitute(block.body, dict(zip(variables, values, strict=True)))
-    fresh = block.replace(axes=axes, bindings=tuple(var for var, _ in loops), body=body)
+    own = dict(zip(element, (a.var for a in axes), strict=True))
+    placed = {v: an.simplify(substitute(e, own)) for v, e in values.items()}
+    reduced = {a.var for a in axes if a.kind == "reduce"}
+    for axis in block.axes:
+        if axis.kind != "reduce" and any(n in reduced for n in walk(placed[axis.var])):
+            raise ScheduleError(f"{what}: it mixes {axis.name!r} with axes that are reduced over")
+    there = dict(zip(element, (var for var, _ in loops), strict=True))
+    for own_axis in axes:
+        assert own_axis.dom is not None
+        an.bind_range(own_axis.var, own_axis.dom)
+
+    def shorter(node: Node) -> Node | None:
+        if isinstance(node, BufferLoad | S.BufferStore):
+            return node.replace(indices=tuple(an.simplify(i) for i in node.indices))  # type: ignore[no-any-return]
+        return None
+
+    def moved(stmt: S.Stmt) -> S.Stmt:
+        return rewrite_bottom_up(substitute(stmt, placed), shorter)  # type: ignore[no-any-return]
+
+    fresh = block.replace(
+        axes=axes,
+        bindings=tuple(var for var, _ in loops),
+        body=moved(block.body),
+        init=None if block.init is None else moved(block.init),
+        predicate=substitute(fits, there),
+    )
     return tree.exchanged(root, nest[0], tree.nest(loops, fresh))
 
 
-def inverted(
-    an: Analyzer, variables: tuple[Var, ...], made: tuple[PrimExpr, ...], name: str
-) -> tuple[tuple[list[PrimExpr], list[Var]], list[int]]:
-    """Return ((each variable in terms of new ones, the new ones), their extents).
-
-    A map that is found has parts ``v``, ``v // c`` and ``v % c``, each of one variable, in order.
-    """
-    fresh, extents, parts = [], [], {v: [] for v in variables}  # type: ignore[var-annotated]
-    for number, index in enumerate(made):
-        simple = an.simplify(index)
-        low, high = an.bounds(simple)
-        own = [v for v in variables if tree.uses(simple, v)]
-        if low != 0 or high == float("inf") or len(own) > 1:
-            raise ScheduleError(
-                f"cannot lay out block {name!r} anew: {index} must begin at 0 and depend on one "
-                "axis of the block"
-            )
-        fresh.append(Var(f"x{number}", variables[0].dtype))
-        extents.append(int(high) + 1)
-        if own:
-            parts[own[0]].append((fresh[-1], extents[-1], simple))
-    values: list[PrimExpr] = []
-    for var in variables:
-        value: PrimExpr = ops.const(0, var.dtype)
-        again: PrimExpr = ops.const(0, var.dtype)
-        for new, extent, simple in parts[var]:
-            value = ops.add(ops.mul(value, extent), new)
-            again = ops.add(ops.mul(again, extent), simple)
-        if not an.can_prove_equal(again, var):
-            raise ScheduleError(
-                f"cannot lay out block {name!r} anew: {var.name!r} cannot be told from "
-                f"{[str(p[2]) for p in parts[var]]}"
-            )
-        values.append(value)
-    return (values, fresh), extents
+def _kind_of(index: PrimExpr, block: S.Block, what: str) -> str:
+    """Return the kind of an axis that runs along others of a block, which must be of one kind."""
+    kinds = {a.kind for a in block.axes if tree.uses(index, a.var)} or {"data"}
+    if len(kinds) > 1 or not kinds <= {"data", "reduce"}:
+        raise ScheduleError(f"{what}: {index} is of axes of the kinds {', '.join(sorted(kinds))}")
+    return kinds.pop()
 
 
 def storage_align(root: S.Stmt, buffer: Buffer, axis: int, factor: int, offset: int) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway.arith.analyzer import Analyzer
 from slipway.blocks import tree
+from slipway.blocks.rfactor import reduction_step
 from slipway.errors import ScheduleError
 from slipway.ir import ops
 from slipway.ir import stmt as S
@@ -158,7 +159,9 @@ def mark(root: Node, loop: S.For, kind: str, thread: str = "") -> Any:
     """
     for block in tree.blocks_of(loop.body):
         for axis, value in zip(block.axes, block.bindings, strict=True):
-            if axis.kind != "data" and tree.uses(value, loop.loop_var) and not _may(kind, thread):
+            if axis.kind == "data" or not tree.uses(value, loop.loop_var):
+                continue
+            if not _may(kind, thread, axis, block):
                 raise ScheduleError(
                     f"cannot run loop {loop.loop_var.name!r} {kind}: axis {axis.name!r} of block "
                     f"{block.name!r}, which depends on it, is {_KINDS.get(axis.kind, axis.kind)}"
@@ -222,7 +225,11 @@ def _moves(values: Sequence[PrimExpr], moving: set[Var]) -> bool:
     return any(n in moving for value in values for n in walk(value))
 
 
-def _may(kind: str, thread: str) -> bool:
+def _may(kind: str, thread: str, axis: IterVar, block: S.Block) -> bool:
+    """Return whether steps that depend on each other may run so: threads combine their parts."""
+    if kind == S.ForKind.THREAD and thread.startswith("threadIdx") and axis.kind == "reduce":
+        reduction_step(block, f"reduce over threads of {thread} in")
+        return True
     return kind == S.ForKind.UNROLLED
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from slipway.arith.analyzer import Analyzer
 from slipway.arith.interval import Interval, interval_of, union
 from slipway.blocks import tree
+from slipway.blocks.solve import solved
 from slipway.errors import ScheduleError
 from slipway.ir import ops
 from slipway.ir import stmt as S
@@ -28,7 +29,7 @@ def _single_store(block: S.Block, what: str) -> S.BufferStore:
 
 def _axes_of(block: S.Block, indices: tuple[PrimExpr, ...], what: str) -> list[int]:
     """Return which axis of a block each index is.  Raises ScheduleError for another index."""
-    positions = []
+    positions: list[int] = []
     for index in indices:
         found = [n for n, axis in enumerate(block.axes) if axis.var is index]
         if not found or found[0] in positions:
@@ -38,6 +39,20 @@ def _axes_of(block: S.Block, indices: tuple[PrimExpr, ...], what: str) -> list[i
             )
         positions.append(found[0])
     return positions
+
+
+FIXED = -1  # the axis of a dimension of one element
+
+
+def _axes_or_fixed(block: S.Block, access: BufferLoad | S.BufferStore) -> list[int]:
+    """Return which axis of a block each index is, or FIXED for the 0 of a dimension of one."""
+    fixed = [
+        ops.as_int(index) == 0 and ops.as_int(size) == 1
+        for index, size in zip(access.indices, access.buffer.shape, strict=True)
+    ]
+    moving = tuple(i for i, stays in zip(access.indices, fixed, strict=True) if not stays)
+    found = iter(_axes_of(block, moving, "move"))
+    return [FIXED if stays else next(found) for stays in fixed]
 
 
 def need_elements(access: BufferLoad | S.BufferStore, what: str) -> None:
@@ -97,23 +112,29 @@ def reverse_compute_inline(root: Node, block: S.Block) -> Any:
     given = _single_store(producer, f"put {block.name!r} into")
     tree.check_ready(root, block, producer, buffer)
     loads = [n for n in walk(store.value) if isinstance(n, BufferLoad) and n.buffer is buffer]
-    for load in loads:
-        _axes_of(block, load.indices, "reverse-inline")
-    if any(load.indices != loads[0].indices for load in loads) or len(loads[0].indices) != len(
-        block.axes
-    ):
+    if any(load.indices != loads[0].indices for load in loads):
         raise ScheduleError(
             f"cannot reverse-inline block {block.name!r}: it must read {buffer.name!r} at one place"
         )
-    values: dict[Any, Any] = dict(zip(loads[0].indices, given.indices, strict=True))
+    what = f"cannot reverse-inline block {block.name!r}"
+    element, axes, fits = solved(block.axes, loads[0].indices, buffer.shape, what)
+    here: dict[Any, Any] = dict(zip(element, given.indices, strict=True))
+    an = Analyzer()
+    for axis in producer.axes:
+        assert axis.dom is not None
+        an.bind_range(axis.var, axis.dom)
+    values: dict[Any, Any] = {v: an.simplify(substitute(e, here)) for v, e in axes.items()}
     values.update((load, given.value) for load in loads)
     merged = S.BufferStore(
         store.buffer,
         substitute(store.value, values),
-        tuple(substitute(i, values) for i in store.indices),
+        tuple(an.simplify(substitute(i, values)) for i in store.indices),
     )
+    bindings = dict(zip((a.var for a in producer.axes), producer.bindings, strict=True))
+    fits = substitute(an.simplify(substitute(fits, here)), bindings)
+    fits = ops.logical_and(producer.predicate, fits)
     rest = tree.removed(root, block)
-    rest = tree.exchanged(rest, producer, producer.replace(body=merged))
+    rest = tree.exchanged(rest, producer, producer.replace(body=merged, predicate=fits))
     return tree.without_allocation(rest, buffer)
 
 
@@ -237,7 +258,7 @@ def _cache_of(buffer: Buffer, scope: str) -> Buffer:
 def compute_at(root: Node, block: S.Block, loop: S.For) -> Any:
     """Return the statements with a block computed inside `loop`, as much as is read there."""
     (buffer,) = _one(tree.written(block), block)
-    where = _axes_of(block, _store_of(block).indices, "move")
+    where = _axes_or_fixed(block, _store_of(block))
     outside = [b for b in tree.leaf_blocks(root) if b is not block and buffer in tree.read(b)]
     inside = [b for b in tree.leaf_blocks(loop.body) if buffer in tree.read(b)]
     if not inside or len(inside) != len(outside):
@@ -299,10 +320,9 @@ def reverse_compute_at(root: Node, block: S.Block, loop: S.For) -> Any:
                     )
     tree.check_ready(root, block, writers[0], buffer)
     _need_no_calls(root, buffer, f"compute block {block.name!r} at a loop")
-    reads = [n.indices for n in walk(block.body) if isinstance(n, BufferLoad)
-             and n.buffer is buffer]  # fmt: skip
-    where = _axes_of(block, reads[0], "move")
-    if any(other != reads[0] for other in reads) or len(where) != len(block.axes):
+    reads = [n for n in walk(block.body) if isinstance(n, BufferLoad) and n.buffer is buffer]
+    where = _axes_or_fixed(block, reads[0])
+    if any(other.indices != reads[0].indices for other in reads):
         raise ScheduleError(
             f"cannot compute block {block.name!r} at a loop: it must read {buffer.name!r} at its "
             "own axes, and at nothing else"
@@ -341,6 +361,8 @@ def _moved(
     values: dict[int, PrimExpr] = {}
     predicate: PrimExpr = ops.TRUE
     for dimension, number in enumerate(where):
+        if number == FIXED:
+            continue
         axis = axes[number][0]
         low, extent = region[1][dimension]
         var = Var(f"ax{dimension}", axis.dtype)
@@ -359,7 +381,7 @@ def _moved(
                 inside = ops.greater_equal(values[number], ops.const(0, axis.dtype))
                 predicate = ops.logical_and(predicate, inside)
     for number, (axis, _) in axes.items():
-        if number not in values:  # reduced over: all of it, inside
+        if number not in values:  # no dimension of the buffer: all of it, inside
             var = Var(axis.name.removeprefix("v_"), axis.dtype)
             assert axis.dom is not None
             loops.append((var, axis.extent))

@@ -28,7 +28,7 @@ _COMBINERS: dict[type[Any], Callable[[Any, Any], PrimExpr]] = {
 
 
 @dataclass(frozen=True)
-class _Reduction:
+class Reduction:
     """One step of a reduction block: `store.buffer[...] = combine(itself, value)`."""
 
     store: S.BufferStore
@@ -85,7 +85,7 @@ def _check_nest(nest: list[S.For], block: S.Block) -> None:
             )
 
 
-def _reduction_of(block: S.Block) -> _Reduction:
+def _reduction_of(block: S.Block) -> Reduction:
     def fail(why: str) -> ScheduleError:
         return ScheduleError(f"cannot rfactor block {block.name!r}: {why}")
 
@@ -101,6 +101,21 @@ def _reduction_of(block: S.Block) -> _Reduction:
             f"its init writes {start.buffer.name}[{_shown(start.indices)}], its body "
             f"{store.buffer.name}[{_shown(store.indices)}]"
         )
+    return reduction_step(block)
+
+
+def reduction_step(block: S.Block, what: str = "rfactor") -> Reduction:
+    """Return the step of a block that reduces, whatever starts it.
+
+    Raises ScheduleError for a block whose steps may not be combined in any order.
+    """
+
+    def fail(why: str) -> ScheduleError:
+        return ScheduleError(f"cannot {what} block {block.name!r}: {why}")
+
+    store = block.body
+    if not isinstance(store, S.BufferStore):
+        raise fail("its body must be one store")
     reduced = {axis.var for axis in block.axes if axis.kind == "reduce"}
     if any(n in reduced for index in store.indices for n in walk(index)):
         raise fail(f"the place that it writes, [{_shown(store.indices)}], is of a reduced axis")
@@ -120,7 +135,7 @@ def _reduction_of(block: S.Block) -> _Reduction:
     value = rest[0]
     for term in rest[1:]:
         value = combine(value, term)
-    return _Reduction(store, combine, value)
+    return Reduction(store, combine, value)
 
 
 def _terms(value: PrimExpr, kind: type[Any]) -> list[PrimExpr]:
@@ -139,7 +154,9 @@ def _reduce_loops(block: S.Block, nest: list[S.For], loop: S.For) -> list[S.For]
             if tree.uses(value, one.loop_var)
         }  # fmt: skip
         if "reduce" not in kinds:
-            if one is loop:
+            if one is loop and ops.as_int(one.extent) == 1 and not kinds:
+                found.append(one)  # all that the block reduces, as one part
+            elif one is loop:
                 raise ScheduleError(
                     f"cannot rfactor loop {loop.loop_var.name!r}: block {block.name!r} does not "
                     "reduce along it"
@@ -156,7 +173,7 @@ def _reduce_loops(block: S.Block, nest: list[S.For], loop: S.For) -> list[S.For]
 
 def _first_step(
     block: S.Block,
-    reduction: _Reduction,
+    reduction: Reduction,
     loop: S.For,
     inside: list[S.For],
     partial: Buffer,
@@ -194,7 +211,7 @@ def _first_step(
     return S.Block(name, tuple(axes), tuple(bindings), outside, body, init, block.annotations)
 
 
-def _start(reduction: _Reduction, own: PrimExpr) -> PrimExpr:
+def _start(reduction: Reduction, own: PrimExpr) -> PrimExpr:
     """Return what a part starts with, so that the whole has `own`, the block's start, in it once.
 
     A minimum or a maximum, and and or may have it in every part.
@@ -231,7 +248,7 @@ def _divided(block: S.Block, inside: list[S.For]) -> tuple[PrimExpr, PrimExpr]:
 
 def _second_step(
     block: S.Block,
-    reduction: _Reduction,
+    reduction: Reduction,
     nest: list[S.For],
     loop: S.For,
     inside: list[S.For],

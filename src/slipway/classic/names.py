@@ -31,8 +31,7 @@ NOT_THERE: dict[str, str] = {
     "tvm.te.TensorComputeOp": "compute over elements, and tensorize the loops",
     "tvm.te": "no counterpart here",
     "tvm.tir": CPP, "tvm.tir.transform": INSIDE,
-    "tvm.tir.analysis": "modules are verified before code is made: PassContext(instruments=["
-    "slipway.transform.instruments.VerifyEachPass()])",
+    "tvm.tir.analysis": "walk the function with tir.stmt_functor, and look for yourself",
     "tvm.tir.schedule": "a schedule of blocks has its functions and a trace",
     "tvm.tir.ptx": GPU_MATRIX, "tvm.tir.mma": GPU_MATRIX, "tvm.tir.tvm_": INSIDE,
     "tvm.tir.tvm_bmma": GPU_MATRIX, "tvm.tir.tvm_fill_fragment": GPU_MATRIX,
@@ -138,6 +137,7 @@ DIFFERENT: dict[str, str] = {
     "tvm.relay.transform.FastMath": "types the module: kernels compute by polynomials as it is",
     "tvm.relay.transform.DenseToSparse": "relay.build makes the weights dense once",
     "tvm.relay.transform.CombineParallelDense": "one product, not a batch of them",
+    "tvm.tir.analysis.calculate_constant_bytes": "0: constants are arguments",
     "tvm.te.trace": "in a process with Python",
     "tvm.tir.trace": "in a process with Python",
     "tvm.tir.transform.StorageFlatten": "the size of a cache line plays no part",

@@ -21,6 +21,7 @@ from slipway.cli.options import (
     ModelFile,
     ModelFormat,
     OptLevel,
+    Signature,
     States,
 )
 from slipway.errors import did_you_mean
@@ -46,6 +47,7 @@ def compile_model(
     bind: Bindings = None,
     opt_level: OptLevel = 3,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
     model_format: ModelFormat = None,
     precision: Annotated[
         str,
@@ -118,7 +120,7 @@ def compile_model(
 
     chosen = slipway.target.Target(target)
     config = {"schedules.records": str(tuning_records)} if tuning_records else {}
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
     with (
@@ -184,9 +186,10 @@ def print_written(destination: Path, others: Sequence[Path], target: str, as_jso
         print(json.dumps({"target": target, "files": files}, indent=1))
         return
     for path in others:
-        console.out.print(f"{path}: {console.size_text(path.stat().st_size)}")
+        console.out.print(f"{console.plain(path)}: {console.size_text(path.stat().st_size)}")
     console.out.print(
-        f"{destination}: {console.size_text(destination.stat().st_size)}, for {target}"
+        f"{console.plain(destination)}: {console.size_text(destination.stat().st_size)}, "
+        f"for {target}"
     )
 
 

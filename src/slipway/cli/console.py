@@ -14,8 +14,11 @@ from typing import TypeVar
 
 from rich.box import SIMPLE
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+
+from slipway.errors import printable
 
 T = TypeVar("T")
 
@@ -27,10 +30,16 @@ out = Console(highlight=False, soft_wrap=True, width=_width)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+def plain(words: object) -> str:
+    """Return what a file, a model or a person named so as it is shown: no markup, no control."""
+    return escape(printable(str(words)))
+
+
 @contextmanager
 def step(title: str) -> Iterator[None]:
     """Show `title` with a moving mark while the block runs, then the line with its seconds."""
     start = time.perf_counter()
+    title = plain(title)
     with err.status(f"{title} ..."):
         yield
     err.print(f"[green]✓[/] {title} [dim]({time.perf_counter() - start:.1f} s)[/]")
@@ -39,6 +48,7 @@ def step(title: str) -> Iterator[None]:
 def progress(items: Sequence[T], title: str) -> Iterable[T]:
     """Iterate over `items` under a progress bar, then print the line with its seconds."""
     start = time.perf_counter()
+    title = plain(title)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

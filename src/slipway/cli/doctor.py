@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 from slipway.cli import console
 from slipway.cli.exit_codes import OptionError
@@ -72,7 +71,7 @@ def doctor(
     else:
         faults = [f.name for f in found if f.state is FindingState.WRONG]
         verdict = "nothing is wrong" if well else f"to mend: {', '.join(faults)}"
-        console.out.print(f"\n{MARKS['ok' if well else 'wrong']} {escape(name)}: {verdict}")
+        console.out.print(f"\n{MARKS['ok' if well else 'wrong']} {console.plain(name)}: {verdict}")
     if not well:
         raise typer.Exit(1)
 
@@ -129,7 +128,7 @@ def tracker_of(subject: str, tracker: str | None) -> tuple[str, int] | None:
 def print_finding(finding: Finding) -> None:
     """Print one line, and below it what to do."""
     mark = MARKS[finding.state.value]
-    console.out.print(f"{mark} {finding.name:<{NAME_WIDTH}} {escape(finding.text)}")
+    console.out.print(f"{mark} {finding.name:<{NAME_WIDTH}} {console.plain(finding.text)}")
     if finding.advice:
         style = "yellow" if finding.state.value == "wrong" else "dim"
-        console.out.print(f"  {'':<{NAME_WIDTH}} [{style}]→ {escape(finding.advice)}[/]")
+        console.out.print(f"  {'':<{NAME_WIDTH}} [{style}]→ {console.plain(finding.advice)}[/]")

@@ -11,10 +11,11 @@ import re
 
 import numpy as np
 
+from slipway.errors import printable
+
 _OUTPUT = re.compile(r"(\S+ \((u?int(?:8|16|32|64)|float(?:16|32|64)|bool)\): )([0-9a-f]+)(\s*)")
 # What would move the cursor, clear the screen or rename the window: a wrong speed sends anything.
-_KEPT = (9, 13)  # a tab, the end of a line
-_CONTROL = {c: f"\\x{c:02x}" for c in (*range(32), *range(127, 160)) if c not in _KEPT}
+_KEPT = "\t\r"
 MANY = 32  # values; of more the first are shown
 FIRST = 16
 
@@ -26,7 +27,7 @@ def readable(line: str) -> str:
     """
     match = _OUTPUT.fullmatch(line)
     if match is None:
-        return line.translate(_CONTROL)
+        return printable(line, _KEPT)
     head, dtype, digits, end = match.groups()
     kind = np.dtype(dtype).newbyteorder("<")
     if len(digits) % (2 * kind.itemsize):

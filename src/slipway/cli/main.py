@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import NoReturn
 
 from slipway.cli.exit_codes import FAILED, INTERRUPTED, MISSING, code_of
-from slipway.errors import SlipwayError, internal_error
+from slipway.errors import SlipwayError, internal_error, printable
 from slipway.version import install_line
 
 _LITTLE_BYTES = 1 << 20
+_KEPT = "\n\t"  # of what an error says: a compiler's words have lines
 
 
 def main() -> NoReturn:
@@ -91,7 +92,7 @@ def _temporary() -> Path | None:
 
 def fail(message: str, code: int = FAILED) -> NoReturn:
     """Print one paragraph on stderr, with --json an object on stdout too, and exit with `code`."""
-    print(f"slipway: error: {message}", file=sys.stderr)
+    print(f"slipway: error: {printable(message, _KEPT)}", file=sys.stderr)
     if "--json" in sys.argv:
         with contextlib.suppress(OSError):  # nobody may read it any more, or the disk be full
             print(json.dumps({"error": message, "exit_code": code}), flush=True)

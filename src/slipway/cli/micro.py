@@ -18,7 +18,15 @@ from slipway.cli import console
 from slipway.cli.exit_codes import LIMIT, OptionError
 from slipway.cli.firmware_text import readable
 from slipway.cli.model_file import ModelOptions, check_module_name
-from slipway.cli.options import AsJson, Bindings, DenseRounding, Dims, InputShapes, ModelFormat
+from slipway.cli.options import (
+    AsJson,
+    Bindings,
+    DenseRounding,
+    Dims,
+    InputShapes,
+    ModelFormat,
+    Signature,
+)
 from slipway.errors import (
     ExecutionError,
     ModelError,
@@ -99,6 +107,7 @@ def fit(
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
     svg: Annotated[
         Path | None, typer.Option(help="Write the arena as a picture: offset over time.")
     ] = None,
@@ -117,7 +126,7 @@ def fit(
     if not names:
         raise OptionError("name a board with --board, or give --all-boards")
     boards = [find_board(name) for name in names]
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     with tempfile.TemporaryDirectory(prefix="slipway-fit-") as folder:
         archives: dict[str, Path] = {}
 
@@ -219,6 +228,7 @@ def create(
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
 ) -> None:
     """Make a project of MODEL from a template."""
     from slipway.micro import generate_project_from_mlf
@@ -237,7 +247,7 @@ def create(
         archive = model_archive(
             model,
             target or _target_of(board, template),
-            ModelOptions(input_shapes, bind, model_format, dense_rounding, dim),
+            ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature),
             Path(folder),
             module_name,
         )
@@ -245,7 +255,7 @@ def create(
             generate_project_from_mlf(template, directory, archive, options).close()
     article = "an" if template[0] in "aeiou" else "a"
     made_for = f" for {board}" if board else ""
-    console.out.print(f"{directory}: {article} {template} project{made_for}")
+    console.out.print(f"{console.plain(directory)}: {article} {template} project{made_for}")
 
 
 LIBRARIES = ("cmake", "cmsis")  # templates without a program

@@ -19,6 +19,7 @@ from slipway.deploy.model_file import (
     format_of,
     read_model_file,
     refuse_dims,
+    refuse_signature,
     rounding_for,
 )
 from slipway.dtypes import why_unreadable
@@ -38,6 +39,7 @@ def read_model(
     constants: Mapping[str, Any] | None = None,
     dense_rounding: str = "double",
     dims: Mapping[str, Any] | None = None,
+    signature: str | None = None,
 ) -> tuple[Any, dict[str, Any]]:
     """Return (relay module, parameters) of the model at `path`.
 
@@ -46,8 +48,9 @@ def read_model(
     """
     try:
         return read_model_file(
-            path, format_of(path, model_format, ADVICE), shapes, constants, dense_rounding, dims
-        )
+            path, format_of(path, model_format, ADVICE), shapes, constants, dense_rounding, dims,
+            signature,
+        )  # fmt: skip
     except OpenShapeError as error:
         advice = f"Pass {shapes_option(error.shapes)}"
         if error.dimensions:
@@ -64,6 +67,7 @@ class ModelOptions:
     model_format: str | None = None
     dense_rounding: str | None = None
     dim: Sequence[str] | None = None
+    signature: str | None = None
 
     def read(self, path: Path, target: Target) -> tuple[Any, dict[str, Any]]:
         """Return (relay module, parameters) of the model at `path` for a target.
@@ -77,6 +81,7 @@ class ModelOptions:
             parse_bindings(self.bind),
             rounding_for(target, self.dense_rounding),
             parse_dims(self.dim),
+            self.signature,
         )
 
 
@@ -86,6 +91,7 @@ def survey_model(
     model_format: str | None = None,
     constants: Mapping[str, Any] | None = None,
     dims: Mapping[str, Any] | None = None,
+    signature: str | None = None,
 ) -> list[Any]:
     """Return the `NodeReport` of every node of the model at `path`, supported or not.
 
@@ -93,6 +99,7 @@ def survey_model(
     """
     bound = constants or {}
     refuse_dims(path, found := format_of(path, model_format, ADVICE), dims)
+    refuse_signature(path, found, signature)
     match found:
         case "onnx":
             from slipway.frontends.onnx.importer import check_onnx
@@ -106,7 +113,7 @@ def survey_model(
         case _:
             from slipway.frontends.tflite.importer import check_tflite
 
-            return check_tflite(path.read_bytes(), shapes, constants=bound)
+            return check_tflite(path.read_bytes(), shapes, constants=bound, signature=signature)
 
 
 def shapes_option(shapes: Mapping[str, Sequence[Any]]) -> str:

@@ -49,6 +49,10 @@ DenseRounding = Annotated[
         "double as TensorFlow Lite Micro. [default: double for microcontrollers, else single]"
     ),
 ]
+Signature = Annotated[
+    str | None,
+    typer.Option(help="The entry of a TFLite file. [default: its first subgraph]"),
+]
 OptLevel = Annotated[int, typer.Option(min=0, max=4, help="How hard to optimise.")]
 
 # Of a run

@@ -96,5 +96,7 @@ def quantize(
     columns = ("layer", "operator", "SQNR dB", "max error", "scale")
     console.table(columns, made.report.rows(), title="Error of each layer", text_columns=2)
     for name, why in made.report.kept_real:
-        console.out.print(f"{name} stays real: {why}")
-    console.out.print(f"{destination}: {console.size_text(destination.stat().st_size)}")
+        console.out.print(f"{console.plain(name)} stays real: {why}")
+    console.out.print(
+        f"{console.plain(destination)}: {console.size_text(destination.stat().st_size)}"
+    )

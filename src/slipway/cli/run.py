@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.markup import escape
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
@@ -133,7 +132,8 @@ def run(
     elif print_top is None:
         for index, value in enumerate(results):
             console.out.print(
-                f"output_{index}, {escape(names[index])}: {describe_array(value)}", soft_wrap=True
+                f"output_{index}, {console.plain(names[index])}: {describe_array(value)}",
+                soft_wrap=True,
             )
     if print_top is not None:
         for index, value in enumerate(results):
@@ -152,7 +152,7 @@ def dump_layers(module: Any, folder: Path) -> None:
         name = re.sub(r"[^\w.-]+", "_", layer or function)[:80]
         np.save(folder / f"{number:03}_{name}.npy", value.numpy())
         count += 1
-    console.err.print(f"{folder}: {count} tensors")
+    console.err.print(f"{console.plain(folder)}: {count} tensors")
 
 
 def print_layers(artifact: Path, module: Any, number: int, repeat: int) -> None:
@@ -233,7 +233,9 @@ def input_arrays(
         if name in given:
             arrays[name] = given[name]
             continue
-        console.err.print(f"input {name!r} is not given: filled with {fill_mode}")
+        console.err.print(
+            f"input {console.plain(repr(name))} is not given: filled with {fill_mode}"
+        )
         high = said.get(name, {}).get("range", (0, 127))[1]
         arrays[name] = filled(tuple(shape), str(dtypes[name]), fill_mode, rng, int(high))
     return arrays

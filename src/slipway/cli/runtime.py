@@ -34,7 +34,7 @@ def runtime(
         from slipway.toolchain.amalgamation import write_amalgamation
 
         for path in write_amalgamation(amalgamation):
-            console.out.print(f"{path}: {console.size_text(path.stat().st_size)}")
+            console.out.print(f"{console.plain(path)}: {console.size_text(path.stat().st_size)}")
         return
     flags = [f"-I{path}" for path in libinfo.find_include_path()] if cflags else []
     if libs:

@@ -23,6 +23,7 @@ from slipway.cli.options import (
     RpcHost,
     RpcKey,
     RpcPort,
+    Signature,
     Timeout,
     Tracker,
 )
@@ -88,6 +89,7 @@ def tune(
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
     rpc_host: RpcHost = None,
     rpc_port: RpcPort = 9090,
     rpc_key: RpcKey = "",
@@ -127,7 +129,7 @@ def tune(
         "--builders": builders, "--core": core, "--database": database, "--report": report,
         "--rpc-host": rpc_host, "--tracker": tracker,
     }  # fmt: skip
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     records = output or Path(f"{model.stem}.records")
     if board is not None:
         from slipway.cli.tune_board import tune_on_board
@@ -242,8 +244,8 @@ def print_search(done: SearchResult, known: Database, records: Path, as_json: bo
     for whole in done.wholes:
         print_whole(whole)
     console.out.print(
-        f"{records}: {len(known.records())} choices better than the default; "
-        f"{known.where}: {len(known)} trials"
+        f"{console.plain(records)}: {len(known.records())} choices better than the default; "
+        f"{console.plain(known.where)}: {len(known)} trials"
     )
 
 
@@ -278,8 +280,8 @@ def write_foretold(
         found = records_foretold(module, target, params, Database(path_or_url))
     records.write_text("".join(json.dumps(record) + "\n" for record in found))
     console.out.print(
-        f"{records}: {len(found)} choices that trials of other targets speak for; none was "
-        "measured on this one"
+        f"{console.plain(records)}: {len(found)} choices that trials of other targets speak for; "
+        "none was measured on this one"
     )
 
 

@@ -48,12 +48,14 @@ def tune_on_board(
         f"{after.flash_bytes:,} of {board.flash_bytes:,} bytes, RAM {before.ram_bytes:,} to "
         f"{after.ram_bytes:,} of {board.ram_bytes:,}"
     )
-    console.out.print(f"{records}: {len(result.chosen)} choices; with gcc's {result.level}")
+    console.out.print(
+        f"{console.plain(records)}: {len(result.chosen)} choices; with gcc's {result.level}"
+    )
 
 
 def _tell(choice: LayerChoice) -> None:
     said = choice.error or f"{choice.saved:,} instructions less, {choice.more_bytes:,} bytes more"
-    console.err.print(f"{choice}: {said}")
+    console.err.print(f"{choice}: {console.plain(said)}")
 
 
 def json_of(result: BoardResult, records: Path) -> dict[str, Any]:

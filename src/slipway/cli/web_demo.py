@@ -14,7 +14,15 @@ import typer
 from slipway.cli import console
 from slipway.cli.exit_codes import OptionError
 from slipway.cli.model_file import ModelOptions
-from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFile, ModelFormat
+from slipway.cli.options import (
+    Bindings,
+    DenseRounding,
+    Dims,
+    InputShapes,
+    ModelFile,
+    ModelFormat,
+    Signature,
+)
 from slipway.errors import ModelError
 from slipway.libinfo import find_js_path
 from slipway.version import VERSION
@@ -65,6 +73,7 @@ def web_demo(
     dim: Dims = None,
     bind: Bindings = None,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
     model_format: ModelFormat = None,
 ) -> None:
     """Write a folder with a page that runs MODEL: pictures or the camera in, classes out.
@@ -86,7 +95,7 @@ def web_demo(
     if imagenet and (mean is not None or std is not None):
         raise OptionError("--imagenet says what --mean and --std are; leave them out.")
     names = None if labels is None else labels.read_text(encoding="utf-8").splitlines()
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
     inputs = inputs_of(module, parameters)
@@ -114,8 +123,10 @@ def web_demo(
     (folder / "about.json").write_text(json.dumps(about, indent=1), encoding="utf-8")
     copy_page(folder)
     size = sum(path.stat().st_size for path in folder.iterdir())
-    console.out.print(f"{folder}: {console.size_text(size)}; serve it with any web server:")
-    console.out.print(f"  python -m http.server --directory {folder}")
+    console.out.print(
+        f"{console.plain(folder)}: {console.size_text(size)}; serve it with any web server:"
+    )
+    console.out.print(f"  python -m http.server --directory {console.plain(folder)}")
 
 
 def inputs_of(module: IRModule, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from slipway import dtypes
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.buffer import Buffer
+from slipway.ir.node import Node
 from slipway.ir.ops import cast, const
 from slipway.target.capability import Capability
 
@@ -33,6 +34,55 @@ def like(value: float | int, other: E.PrimExpr) -> E.PrimExpr:
 def reinterpret(value: E.PrimExpr, scalar: str) -> E.PrimExpr:
     """Return the bits of `value` as another dtype of the same size."""
     return E.Call(dtypes.with_lanes(scalar, value.lanes), "reinterpret", (value,))
+
+
+def changes_lanes(node: Node) -> bool:
+    """Return whether a node takes the bits of a vector as one of more or fewer lanes.
+
+    Raises CodegenError for a `reinterpret` to another number of bits.
+    """
+    if not isinstance(node, E.Call) or node.op != "reinterpret":
+        return False
+    source = node.args[0].dtype
+    have, want = dtypes.bits_of(source), dtypes.bits_of(node.dtype)
+    total, wanted = have * dtypes.lanes_of(source), want * node.lanes
+    bytes_only = min(have, want) >= 8
+    if total != wanted and (bytes_only or node.lanes != dtypes.lanes_of(source)):
+        raise CodegenError(
+            f"reinterpret gives as many bits as it takes: {source} is not {node.dtype} ({node})"
+        )
+    return node.lanes != dtypes.lanes_of(source)
+
+
+def reinterpreted_lane(node: E.Call, lane: int) -> E.PrimExpr:
+    """Return one lane of a `reinterpret` that changes the number of lanes, in scalars.
+
+    The first lane of several has the lowest bits, as in the memory of little-endian processors.
+    """
+    (source,) = node.args
+    have, want = dtypes.scalar_of(source.dtype), dtypes.scalar_of(node.dtype)
+    narrow, wide = sorted((dtypes.bits_of(have), dtypes.bits_of(want)))
+    if narrow < 8:
+        raise CodegenError(
+            f"reinterpret regroups whole bytes: {source.dtype} is not {node.dtype} ({node})"
+        )
+
+    def picked(number: int) -> E.PrimExpr:
+        return source if source.lanes == 1 else E.Shuffle((source,), (number,))
+
+    count = wide // narrow
+    if dtypes.bits_of(have) == wide:
+        word = reinterpret(picked(lane // count), f"uint{wide}")
+        shifted = call("shift_right", word, like(lane % count * narrow, word))
+        return reinterpret(E.Cast(f"uint{narrow}", shifted), want)
+    parts = [
+        E.Cast(f"uint{wide}", reinterpret(picked(lane * count + n), f"uint{narrow}"))
+        for n in range(count)
+    ]
+    total: E.PrimExpr = parts[0]
+    for number, part in enumerate(parts[1:], 1):
+        total = call("bitwise_or", total, call("shift_left", part, like(number * narrow, part)))
+    return reinterpret(total, want)
 
 
 def share(value: E.PrimExpr, body: Any, name: str = "t") -> E.PrimExpr:

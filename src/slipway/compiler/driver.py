@@ -7,9 +7,9 @@ from typing import Any
 
 from slipway import te
 from slipway.backends.backend import backend_of, compile_target
+from slipway.compiler.artifact.system_library import with_runtime
 from slipway.compiler.emit import build_module
 from slipway.compiler.operator_module import OperatorModule
-from slipway.compiler.system_library import with_runtime
 from slipway.errors import ArgumentTypeError, ArgumentValueError
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.relay.backend import Runtime

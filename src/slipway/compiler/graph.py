@@ -1,7 +1,6 @@
-"""The graph that an executor runs: kernels in order, with every tensor's storage.
+"""From relay to the graph that an executor runs, and every tensor's storage.
 
-`build_graph` reads an optimised, fused relay function; `plan_storage` plans the memory.  Nothing
-here knows how kernels are compiled: a kernel is a primitive relay function under a name.
+`build_graph` reads an optimised, fused relay function; `plan_storage` plans the memory.
 """
 
 from __future__ import annotations
@@ -11,83 +10,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from slipway.compiler.memory_plan import Block, Plan, plan
-from slipway.compiler.open_sizes import check_open, largest_bytes, no_input_tells
+from slipway.compiler.model_graph import NOP, GraphNode, ModelGraph, TensorRef
+from slipway.compiler.open_sizes import (
+    check_open,
+    in_order_of_sizes,
+    largest_bytes,
+    no_input_tells,
+    told_size,
+)
 from slipway.errors import LoweringError
 from slipway.ir.structural import structural_hash
 from slipway.relay.dims import SymbolDim, told_by
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
-from slipway.relay.meaning import NO_MEANINGS, Meanings
 from slipway.relay.narrowed import unread_sizes
 from slipway.relay.op_registry import call_definition, is_call_of, is_primitive
 from slipway.relay.types import TensorType, flatten
 from slipway.relay.visit import post_order
 
 RESHAPES = ("reshape", "squeeze", "expand_dims", "nn.batch_flatten")
-NOP = "__nop"
-COPY = "__copy"  # from one device to another
 MAX_RANK = 16  # of tensors at run time: crt/include/slipway/tensor.h
 _LONGEST_NAME = 80
-
-
-@dataclass(frozen=True)
-class TensorRef:
-    """Output `index` of node `node`."""
-
-    node: int
-    index: int = 0
-
-
-@dataclass(frozen=True)
-class GraphNode:
-    """A model input or parameter (`function` empty), a kernel call, or a reshape in place (NOP).
-
-    `layer` names the model's own node that the kernel's main operator came from, `layers` all
-    nodes that the kernel computes something of.
-    """
-
-    name: str
-    function: str
-    inputs: tuple[TensorRef, ...]
-    types: tuple[TensorType, ...]
-    layer: str = ""
-    layers: tuple[str, ...] = ()
-
-    @property
-    def calls_kernel(self) -> bool:
-        """Return whether it runs code: reshapes in place and copies between devices do not."""
-        return self.function not in ("", NOP, COPY)
-
-
-@dataclass
-class ModelGraph:
-    """A whole model: nodes in execution order, inputs and parameters first."""
-
-    nodes: list[GraphNode] = field(default_factory=list)
-    inputs: list[str] = field(default_factory=list)
-    params: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
-    outputs: list[TensorRef] = field(default_factory=list)
-    output_names: tuple[str, ...] = ()  # of all outputs, where the model names them
-    names_fields: bool = False  # whether those are the outputs' names in C too
-    meanings: Meanings = NO_MEANINGS  # scales and labels, where its file tells them
-    input_values: dict[str, dict[str, Any]] = field(default_factory=dict)  # see input_values.py
-    kernels: dict[str, Function] = field(default_factory=dict)
-    states: list[str] = field(default_factory=list)  # inputs that a run writes: compiler/states.py
-    initial: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)  # of states, not zeros
-    held: dict[TensorRef, TensorRef] = field(default_factory=dict)  # result -> the state's input
-    devices: list[int] = field(default_factory=list)  # kind, of each node; empty: one device
-    kernel_devices: dict[str, int] = field(default_factory=dict)  # where `devices` are given
-
-    def type_of(self, ref: TensorRef) -> TensorType:
-        """Return the type of one tensor."""
-        return self.nodes[ref.node].types[ref.index]
-
-    def memory_of(self, ref: TensorRef, known: Mapping[TensorRef, TensorRef]) -> TensorRef:
-        """Return the tensor whose memory `ref` lies in; `known` has those of earlier nodes."""
-        node = self.nodes[ref.node]
-        return known[node.inputs[0]] if node.function == NOP else self.held.get(ref, ref)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def build_graph(
@@ -119,6 +63,7 @@ class _Builder:
         for param in main.params:
             for position, type_ in enumerate(flatten(param.checked_type)):
                 name = param.name if position == 0 else f"{param.name}_{position}"
+                _check_name(name)
                 graph.inputs.append(name)
                 ref = self._add(name, "", (), (type_,))
                 self.values.setdefault(id(param), []).append(ref)
@@ -126,7 +71,7 @@ class _Builder:
                     variable = told_by(extent)
                     if variable is not None:
                         self.sizes.setdefault(variable, (ref, type_))
-        order = [e for e in post_order(main.body, into_functions=False)]
+        order = in_order_of_sizes(list(post_order(main.body, into_functions=False)))
         for expr in order:
             if isinstance(expr, Constant):
                 self.values[id(expr)] = [self._constant(expr)]
@@ -180,12 +125,20 @@ class _Builder:
                 )
 
     def _kernel(self, call: Call) -> list[TensorRef]:
-        function = call.op
+        function, graph = call.op, self.graph
         args = tuple(ref for a in call.args for ref in self.values[id(a)])
         types = tuple(flatten(call.checked_type))
         if _is_reshape(function):
             ref = self._add(f"reshape_nop_{len(self.graph.nodes)}", NOP, args[:1], types)
             return [ref]
+        told = told_size(call)
+        if told is not None:
+            size, at = told
+            if graph.tellers.setdefault(str(size), args[at]) != args[at]:
+                raise LoweringError(
+                    f"the size {size} is that of two values: give each relay.Dim of a "
+                    "relay.sized(...) a name of its own"
+                )
         for variable in unread_sizes(function):
             if variable not in self.sizes:
                 self.untold.append(variable)
@@ -201,6 +154,8 @@ class _Builder:
             self.by_hash[digest] = name
             self.graph.kernels[name] = function
         ref = self._add(self._node_name(name), name, args, types, *_layers_of(function))
+        if told is not None:
+            self.sizes.setdefault(told[0].formula, (ref, types[0]))
         return [TensorRef(ref.node, i) for i in range(len(types))]
 
     def _kernel_name(self, function: Function) -> str:
@@ -223,6 +178,20 @@ class _Builder:
             name = f"{base}_{number}"
         self.numbers[key] = number
         return name
+
+
+def one_line(name: str) -> str:
+    """Return a name as the runtime lists it, on a line with others: without control characters."""
+    return _CONTROL.sub("_", name)
+
+
+def _check_name(name: str) -> None:
+    """Refuse an input that cannot be asked for by what it is called."""
+    if re.search(r"[\0\t\n]", name):
+        raise LoweringError(
+            f"an input cannot be called {name!r}: the runtime lists names as lines of text. "
+            "Give it a name without tabs and ends of lines"
+        )
 
 
 def content_name(function: Function, prefix: str = "") -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from slipway.codegen.compiled import CompiledModule
-from slipway.compiler.export import metadata_object
+from slipway.compiler.artifact.export import metadata_object
 from slipway.errors import ExecutionError
 from slipway.runtime.device_module import DeviceModule
 from slipway.runtime.libraries.static_library import StaticLibrary

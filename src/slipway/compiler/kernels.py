@@ -27,9 +27,10 @@ from slipway.backends.size_versions import in_versions
 from slipway.codegen import cache
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.source import FunctionSource
+from slipway.compiler.accelerators.external import external_kernel, is_external
 from slipway.compiler.emit import COMPILER, build_module
-from slipway.compiler.external import external_kernel, is_external
-from slipway.compiler.graph import ModelGraph, content_name
+from slipway.compiler.graph import content_name
+from slipway.compiler.model_graph import ModelGraph
 from slipway.compiler.open_sizes import open_sizes
 from slipway.errors import SlipwayError
 from slipway.ir import custom, ops

@@ -10,21 +10,23 @@ from typing import Any
 
 from slipway.backends.backend import backend_of
 from slipway.codegen.compiled import CompiledModule
+from slipway.compiler.artifact.export import export
+from slipway.compiler.artifact.parts import ModelParts
+from slipway.compiler.artifact.system_library import with_runtime
 from slipway.compiler.cost import kernel_cost
-from slipway.compiler.export import ModelParts, export
-from slipway.compiler.graph import ModelGraph, StoragePlan
+from slipway.compiler.graph import StoragePlan, one_line
 from slipway.compiler.imported import with_imports
 from slipway.compiler.input_values import scale_of
+from slipway.compiler.model_graph import ModelGraph
 from slipway.compiler.open_sizes import formula_of, largest_bytes, largest_shape, open_sizes
 from slipway.compiler.operator_module import OperatorModule
-from slipway.compiler.system_library import with_runtime
 from slipway.errors import ArtifactError
 from slipway.ir.function import BaseFunc, IRModule
 from slipway.relay.backend import Executor, Runtime
 from slipway.relay.dims import SymbolDim, is_open
 from slipway.runtime.graph.graph_factory import GraphExecutorFactoryModule
 from slipway.runtime.graph.graph_format import Arena, GraphEntry, GraphNode, GraphTables, Storage
-from slipway.runtime.graph.graph_sizes import OpenAxis
+from slipway.runtime.graph.graph_sizes import OpenAxis, OpenSize
 from slipway.runtime.ndarray import NDArray
 from slipway.target import Target
 from slipway.toolchain.link import write_file
@@ -43,14 +45,17 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
     index: dict[int, int] = {}
     plans = storage.by_device or {0: storage.plan}
     sizes = {device: made.size_bytes for device, made in plans.items()}
+    places = {name: (ref.node, ref.index) for name, ref in graph.tellers.items()}
+    tellers: dict[str, int] = {}
     for number, node in enumerate(graph.nodes):
+        tellers |= {n: len(entries) + at for n, (of, at) in places.items() if of == number}
         nodes.append(
             GraphNode(
                 node.name,
                 node.function or None,
                 tuple((ref.node, ref.index) for ref in node.inputs),
                 len(node.types),
-                {"layer": node.layer} if node.layer else {},
+                {"layer": one_line(node.layer)} if node.layer else {},
             )
         )
         for position, type_ in enumerate(node.types):
@@ -87,7 +92,7 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
         tuple(moved),
         total,
         graph.output_names,
-        open_sizes(type_ for node in graph.nodes for type_ in node.types),
+        open_sizes((t for node in graph.nodes for t in node.types), tellers),
         tuple(dims),
         tuple(Arena(device, begin) for device, begin in begins.items()) if graph.devices else (),
     )
@@ -227,6 +232,11 @@ def _operators(graph: ModelGraph) -> dict[str, dict[str, Any]]:
     }
 
 
+def _size(size: OpenSize) -> dict[str, Any]:
+    """What metadata.json says of an open size; which entry tells it is the tables' matter."""
+    return {key: value for key, value in asdict(size).items() if key != "teller"}
+
+
 def _metadata(graph: ModelGraph, storage: StoragePlan, mod_name: str) -> dict[str, Any]:
     """What metadata.json says of the model beside what the library's own metadata says."""
     sizes = open_sizes(type_ for node in graph.nodes for type_ in node.types)
@@ -255,7 +265,7 @@ def _metadata(graph: ModelGraph, storage: StoragePlan, mod_name: str) -> dict[st
         "inputs": inputs,
         "outputs": outputs,
         **({"states": states} if states else {}),
-        **({"open_sizes": [asdict(size) for size in sizes]} if sizes else {}),
+        **({"open_sizes": [_size(size) for size in sizes]} if sizes else {}),
         "operators": _operators(graph),
         "memory": {
             "workspace_bytes": sum(made.size_bytes for made in plans),

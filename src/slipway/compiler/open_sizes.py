@@ -2,22 +2,27 @@
 
 Memory is planned for the upper ends of the ranges: each tensor lies where it would with the largest
 extent on each axis.  The executor evaluates the formulas once for each new size.
+
+Inputs tell most sizes, and values the others: `relay.sized` makes an axis as long as a value of the
+run says.  The executor sets such a size when the operator that computes the value has run, so that
+whatever speaks of the size must come after it, also where no data says so (zeros of that many).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from slipway import dtypes
+from slipway.compiler.model_graph import ModelGraph
 from slipway.errors import LoweringError
 from slipway.ir import expr as E
 from slipway.relay.dims import ANY, SymbolDim, is_open, range_text, told_by
-from slipway.relay.types import TensorType
+from slipway.relay.expr import Call, Expr, Function, Op
+from slipway.relay.op_registry import is_call_of, is_primitive
+from slipway.relay.types import TensorType, TupleType, flatten
+from slipway.relay.visit import children, post_order
 from slipway.runtime.graph.graph_sizes import MAX_DEPTH, Formula, OpenSize
-
-if TYPE_CHECKING:
-    from slipway.compiler.graph import ModelGraph
 
 _LARGEST = (1 << 31) - 1  # elements of a tensor that kernels index with 32 bits
 _TOKENS: Mapping[type, str] = {
@@ -76,15 +81,21 @@ def formula_of(dim: Any) -> Formula:
     return tuple(tokens)
 
 
-def open_sizes(types: Iterable[TensorType]) -> tuple[OpenSize, ...]:
-    """Return the variables in the shapes of `types`, in the order in which they appear."""
+def open_sizes(
+    types: Iterable[TensorType], tellers: Mapping[str, int] | None = None
+) -> tuple[OpenSize, ...]:
+    """Return the variables in the shapes of `types`, in the order in which they appear.
+
+    `tellers` are the entries that tell those which values decide.
+    """
+    known = tellers or {}
     found: dict[E.Var, None] = {}
     for type_ in types:
         for extent in type_.shape:
             if isinstance(extent, SymbolDim):
                 found.update(dict.fromkeys(extent.variables))
     dims = [SymbolDim(v) for v in found]
-    return tuple(OpenSize(str(d), d.low, _upper(d)) for d in dims)
+    return tuple(OpenSize(str(d), d.low, _upper(d), known.get(str(d))) for d in dims)
 
 
 def check_open(graph: ModelGraph) -> None:
@@ -110,7 +121,7 @@ def check_open(graph: ModelGraph) -> None:
             if variable is not None:
                 stated.add(variable)
     for dim in names.values():
-        if dim.formula not in stated:
+        if dim.formula not in stated and str(dim) not in graph.tellers:
             raise no_input_tells(dim)
 
 
@@ -155,3 +166,89 @@ def need_fixed_sizes(graph: ModelGraph, what: str) -> None:
             "program alone (.o, .a or .tar), whose header has the sizes, compile with "
             'Executor("graph"), or fix the shapes with relay.transform.FixShapes.'
         )
+
+
+# -- sizes that values decide -------------------------------------------------------------------
+
+
+def told_size(call: Call) -> tuple[SymbolDim, int] | None:
+    """Return the size that a kernel's call brings, and which of its arguments is the value.
+
+    None for a call that brings none.
+    """
+    body = call.op.body if is_primitive(call.op) and isinstance(call.op, Function) else call
+    if not isinstance(body, Call) or not is_call_of(body, "sized"):
+        return None
+    dim = body.attrs.size
+    if not isinstance(dim, SymbolDim):
+        return None
+    params = call.op.params if isinstance(call.op, Function) else call.args
+    places = [i for i, param in enumerate(params) if param is body.args[1]]
+    if not places:
+        raise LoweringError(
+            f"relay.sized(...) has a constant for the size {dim}: take a slice of so many entries"
+        )
+    return dim, places[0]
+
+
+def refuse_told(names: Iterable[str], what: str) -> None:
+    """Raise LoweringError where what is made knows sizes of its inputs alone."""
+    listed = ", ".join(names)
+    if listed:
+        raise LoweringError(
+            f"{what} cannot have sizes that values decide, and this model has {listed}: compile it "
+            'for one processor, with Executor("graph")'
+        )
+
+
+def in_order_of_sizes(order: Sequence[Expr]) -> list[Expr]:
+    """Return expressions in their order, but what speaks of a size after what brings it."""
+    bringing: dict[E.Var, Expr] = {}
+    for expr in order:
+        found = told_size(expr) if isinstance(expr, Call) and is_primitive(expr.op) else None
+        if found is not None:
+            bringing.setdefault(found[0].variables[0], expr)
+    if not bringing:
+        return list(order)
+    made: dict[int, Expr] = {}
+    for expr in order:
+        pending = [(expr, False)]
+        open_now: set[int] = set()
+        while pending:
+            one, is_ready = pending.pop()
+            if id(one) in made:
+                continue
+            if is_ready:
+                made[id(one)] = one
+                continue
+            if id(one) in open_now:
+                raise LoweringError(
+                    "the size of a relay.sized(...) depends on values of that size themselves"
+                )
+            open_now.add(id(one))
+            pending.append((one, True))
+            pending += [(before, False) for before in _before(one, bringing)]
+    return list(made.values())
+
+
+def _before(expr: Expr, bringing: dict[E.Var, Expr]) -> Iterable[Expr]:
+    """Yield what must be computed before an expression."""
+    if isinstance(expr, Function | Op):
+        return
+    yield from (e for e in children(expr) if not isinstance(e, Function | Op))
+    for variable in _spoken_of(expr):
+        teller = bringing.get(variable)
+        if teller is not None and teller is not expr:
+            yield teller
+
+
+def _spoken_of(expr: Expr) -> list[E.Var]:
+    """Return the variables in the type of an expression, and in those inside of a kernel."""
+    inner = [expr]
+    if isinstance(expr, Call) and isinstance(expr.op, Function):
+        inner += [e for e in post_order(expr.op.body, into_functions=False) if e.type is not None]
+    types = [
+        t for e in inner if isinstance(e.type, TensorType | TupleType) for t in flatten(e.type)
+    ]
+    dims: list[Any] = [d for t in types for d in t.shape if isinstance(d, SymbolDim)]
+    return list(dict.fromkeys(v for d in dims for v in d.variables))

@@ -11,9 +11,9 @@ from typing import Any
 
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.device_code import DeviceCode
-from slipway.compiler.export import export
+from slipway.compiler.artifact.export import export
+from slipway.compiler.artifact.system_library import linkable_object
 from slipway.compiler.imported import with_imports
-from slipway.compiler.system_library import linkable_object
 from slipway.errors import ArtifactError, ExecutionError
 from slipway.runtime.artifact import check_runs_here
 from slipway.runtime.device_module import DeviceModule

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from slipway.backends.backend import backend_of, compile_target
 from slipway.codegen.names import check_names
-from slipway.compiler.graph import ModelGraph, build_graph, plan_storage
+from slipway.compiler.graph import build_graph, one_line, plan_storage
 from slipway.compiler.input_values import input_values
 from slipway.compiler.kernels import compile_kernels
 from slipway.compiler.model_factory import ModelFactory, device_alignment
+from slipway.compiler.model_graph import ModelGraph
+from slipway.compiler.open_sizes import refuse_told
 from slipway.compiler.optimize import optimize
 from slipway.compiler.several_devices.compiled import compile_over
 from slipway.compiler.several_devices.graphs import graph_over, has_control_flow
-from slipway.compiler.several_devices.targets import fallback_device, several_targets
+from slipway.compiler.several_devices.targets import (
+    fallback_device,
+    several_targets,
+    without_accelerators,
+)
 from slipway.compiler.states import State, bind_states
 from slipway.errors import TargetError, defects_named
 from slipway.ir.function import IRModule
@@ -55,6 +60,7 @@ def build(
     Raises TargetError, TypeInferenceError, LoweringError or CodegenError; an error inside one
     kernel names the kernel.  InternalError is a defect of the compiler.
     """
+    target = without_accelerators(target)
     several = several_targets(target, target_host)
     chosen = several[1] if several else compile_target(target, target_host)
     check_names([f"tvmgen_{mod_name}"], chosen)
@@ -165,6 +171,10 @@ def kernel_graph(
     main = optimized["main"]
     assert isinstance(main, Function)
     graph = build_graph(main, mod_name=mod_name)
+    if aot:
+        refuse_told(graph.tellers, "a program (Executor aot)")
+    if not target.kind.is_cpu:
+        refuse_told(graph.tellers, f"a model for {target.kind.name}")
     _describe(graph, module)
     return bind_states(graph, state, values, mod_name) if state else graph
 
@@ -194,7 +204,7 @@ def _name_outputs(graph: ModelGraph, module: IRModule) -> None:
         return
     graph.names_fields = given is classic
     names: list[str] = []
-    for name in (re.sub(r"[\x00-\x1f\x7f]", "_", str(given_name)) for given_name in given):
+    for name in (one_line(str(name)) for name in given):
         own, number = name, 0
         while own in names:
             number += 1

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from slipway.compiler.graph import NOP, GraphNode, ModelGraph, TensorRef, content_name
+from slipway.compiler.graph import content_name
+from slipway.compiler.model_graph import NOP, GraphNode, ModelGraph, TensorRef
 from slipway.errors import LoweringError, did_you_mean
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Function, Var

@@ -31,6 +31,7 @@ def compile(
     shapes: Mapping[str, Sequence[int]] | None = None,
     example: Any = None,
     dims: Mapping[str, Any] | None = None,
+    signature: str | None = None,
     constants: Mapping[str, Any] | None = None,
     params: Mapping[str, Any] | None = None,
     state: State | None = None,
@@ -52,6 +53,8 @@ def compile(
         of inputs, by name: needed where the model leaves sizes open.
     dims
         of an ONNX model, by its names for them: a size, or a range as (1, 8), which stays open.
+    signature
+        of a .tflite file: the entry to compile, where it has several.
     example
         for a PyTorch module: inputs like those it will get, one or a tuple of them.
     constants
@@ -85,7 +88,7 @@ def compile(
         )
     own_name = name or _name_of(model)
     with step(f"Reading {own_name}", quiet):
-        module, values = _read(model, chosen, shapes, example, constants, dims)
+        module, values = _read(model, chosen, shapes, example, constants, dims, signature)
     with step(f"Compiling for {chosen}", quiet), PassContext(opt_level=opt_level):
         library = build(module, chosen, params=_checked(module, values, params), state=state)
     folder = tempdir()
@@ -97,6 +100,7 @@ def compile(
         library=library,
         source=None if isinstance(model, IRModule | Expr) else model,
         constants=constants,
+        signature=signature,
         folder=folder,
         quiet=quiet,
     )
@@ -117,10 +121,15 @@ def _read(
     example: Any,
     constants: Mapping[str, Any] | None,
     dims: Mapping[str, Any] | None,
+    signature: str | None,
 ) -> Relay:
     given = hasattr(model, "SerializeToString") or isinstance(model, str | Path)
     if dims and not given:
         raise ModelError("dims names dimensions of an ONNX file; give other models their shapes")
+    if signature is not None and not isinstance(model, str | Path):
+        raise ModelError(
+            "signature names an entry of a .tflite file; leave it out for other models"
+        )
     if isinstance(model, IRModule):
         return model, {}
     if isinstance(model, Expr):
@@ -130,7 +139,7 @@ def _read(
         if isinstance(model, str | Path):
             path = Path(model)
             return read_model_file(
-                path, format_of(path), sizes, constants, rounding_for(target, None), dims
+                path, format_of(path), sizes, constants, rounding_for(target, None), dims, signature
             )
         if hasattr(model, "SerializeToString") and hasattr(model, "opset_import"):
             return relay.frontend.from_onnx(model, shape=sizes, constants=constants, dims=dims)

@@ -53,6 +53,7 @@ class Model:
         library: Any = None,
         source: Any = None,
         constants: Mapping[str, Any] | None = None,
+        signature: str | None = None,
         folder: TempDirectory | None = None,
         quiet: bool = False,
     ) -> None:
@@ -73,6 +74,7 @@ class Model:
         self.outputs: tuple[TensorSpec, ...] = specs_of(metadata["outputs"])
         self._source = source
         self._constants = dict(constants or {})
+        self._signature = signature
         self._quiet = quiet
         self._folder = folder  # holds `artifact` as long as this model lives
         self._session: RPCSession | None = None
@@ -175,6 +177,7 @@ class Model:
             library=self.library,
             source=self._source,
             constants=self._constants,
+            signature=self._signature,
             folder=self._folder,
             quiet=self._quiet,
         )
@@ -230,7 +233,8 @@ class Model:
                 "compiled from. Pass the model file: m.check('model.onnx')"
             )
         arrays = named_inputs(self.inputs, (), {**random_inputs(self.inputs, seed), **inputs})
-        name, run = reference_of(given, self._constants)
+        signature = self._signature if reference is None else None
+        name, run = reference_of(given, self._constants, signature)
         wanted = [np.asarray(value) for value in run(arrays)]
         if len(wanted) != len(self.outputs):
             raise ExecutionError(
@@ -262,7 +266,8 @@ class Model:
         arrays = named_inputs(self.inputs, (), {**random_inputs(self.inputs, seed=0), **inputs})
         found = make_report(
             self.library, self.name, self.artifact, session=self._session, where=self.where,
-            source=self._source, constants=self._constants, inputs=arrays, numbers=numbers,
+            source=self._source, constants=self._constants,
+            signature=self._signature, inputs=arrays, numbers=numbers,
             quiet=self._quiet,
         )  # fmt: skip
         return write_page(found, Path(path))

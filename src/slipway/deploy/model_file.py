@@ -49,18 +49,20 @@ def read_model_file(
     constants: Mapping[str, Any] | None = None,
     dense_rounding: str = "double",
     dims: Mapping[str, Any] | None = None,
+    signature: str | None = None,
 ) -> tuple[IRModule, dict[str, Any]]:
     """Return (relay module, parameters) of the model of that format at `path`.
 
     `constants` binds inputs to values; `dense_rounding` is that of `from_tflite`, `dims` what
-    `from_onnx` takes for names of dimensions, which no other format has.  Raises
-    ModelError for a file that is damaged or uses what is not supported, and its OpenShapeError for
-    one that leaves sizes open.
+    `from_onnx` takes for names of dimensions, `signature` an entry of a TFLite file: no other
+    formats have these.  Raises ModelError for a file that is damaged or uses what is not supported,
+    and its OpenShapeError for one that leaves sizes open.
     """
     from slipway import relay
 
     bound = constants or {}
     refuse_dims(path, model_format, dims)
+    refuse_signature(path, model_format, signature)
     match model_format:
         case "onnx":
             return relay.frontend.from_onnx(path, shape=shapes, constants=bound, dims=dims)
@@ -74,6 +76,7 @@ def read_model_file(
                     shape_dict=shapes,
                     dense_rounding=dense_rounding,
                     constants=bound,
+                    signature=signature,
                 )
             except ModelError as error:  # bytes have no name of their own
                 if not isinstance(error, OpenShapeError) and str(path) not in str(error):
@@ -87,6 +90,15 @@ def refuse_dims(path: Path, model_format: str, dims: Mapping[str, Any] | None) -
         raise ModelError(
             f"{path}: dimensions have names in ONNX files alone, and {', '.join(dims)} was given a "
             "size: give the inputs their shapes, with ranges as 1..8 for open sizes"
+        )
+
+
+def refuse_signature(path: Path, model_format: str, signature: str | None) -> None:
+    """Raise ModelError for a signature of what is no TFLite file."""
+    if signature is not None and model_format != "tflite":
+        raise ModelError(
+            f"{path}: TFLite files alone have signatures, so that there is no {signature!r}: leave "
+            "it out"
         )
 
 

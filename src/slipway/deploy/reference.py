@@ -14,14 +14,16 @@ from slipway.errors import ExecutionError
 Reference = tuple[str, Callable[[Mapping[str, Array]], Sequence[Any]]]
 
 
-def reference_of(given: Any, constants: Mapping[str, Any]) -> Reference:
+def reference_of(
+    given: Any, constants: Mapping[str, Any], signature: str | None = None
+) -> Reference:
     """Return (name, function of the named inputs) of a file, a PyTorch module, or a function.
 
-    A function takes the inputs by position.  Raises ExecutionError for what cannot be run, with
-    what to install.
+    `signature` is the entry of a TFLite file.  A function takes the inputs by position.  Raises
+    ExecutionError for what cannot be run, with what to install.
     """
     if isinstance(given, str | Path):
-        return _of_file(Path(given), constants)
+        return _of_file(Path(given), constants, signature)
     if hasattr(given, "SerializeToString"):
         return _of_onnx(given, constants)
     if hasattr(given, "state_dict") or hasattr(given, "module"):
@@ -47,11 +49,11 @@ def results_of(found: Any) -> list[Array]:
     return [as_array(found)]
 
 
-def _of_file(path: Path, constants: Mapping[str, Any]) -> Reference:
+def _of_file(path: Path, constants: Mapping[str, Any], signature: str | None) -> Reference:
     if path.suffix.lower() == ".onnx":
         return _of_onnx(str(path), constants)
     if path.suffix.lower() == ".tflite":
-        return _of_tflite(path)
+        return _of_tflite(path, constants, signature)
     if path.suffix.lower() == ".pt2":
         import torch
 
@@ -89,7 +91,7 @@ def _is_utf8(name: str) -> bool:
     return True
 
 
-def _of_tflite(path: Path) -> Reference:
+def _of_tflite(path: Path, constants: Mapping[str, Any], signature: str | None) -> Reference:
     try:
         from ai_edge_litert.interpreter import Interpreter
     except ModuleNotFoundError:
@@ -98,14 +100,31 @@ def _of_tflite(path: Path) -> Reference:
             "reference, a function of the inputs for example"
         ) from None
     interpreter = Interpreter(model_path=str(path))
+    if signature is not None:
+        runner = interpreter.get_signature_runner(signature)
+        return "LiteRT", lambda arrays: [
+            value for _, value in sorted(runner(**arrays, **constants).items())
+        ]
 
     def run(arrays: Mapping[str, Array]) -> list[Any]:
         details = interpreter.get_input_details()
-        for detail, value in zip(details, arrays.values(), strict=True):
+        free = [detail for detail in details if detail["name"] not in constants]
+        if len(free) != len(arrays):
+            names = ", ".join(detail["name"] for detail in free)
+            raise ExecutionError(
+                f"LiteRT takes the inputs {names}, and the model {', '.join(arrays)}: what "
+                "LiteRT keeps between runs is an input here. Give another reference, a function of "
+                "the inputs for example"
+            )
+        for detail, value in zip(free, arrays.values(), strict=True):
             interpreter.resize_tensor_input(detail["index"], list(value.shape))
         interpreter.allocate_tensors()
-        for detail, value in zip(details, arrays.values(), strict=True):
+        for detail, value in zip(free, arrays.values(), strict=True):
             interpreter.set_tensor(detail["index"], value)
+        for detail in details:
+            if detail["name"] in constants:
+                bound = np.asarray(constants[detail["name"]], detail["dtype"])
+                interpreter.set_tensor(detail["index"], bound.reshape(detail["shape"]))
         interpreter.invoke()
         return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
 

@@ -34,7 +34,7 @@ from slipway.rpc.connections.greeting import (
     serving,
 )
 from slipway.rpc.connections.reception import GREETING_TIMEOUT_S, Streams
-from slipway.rpc.farm.state import session_name
+from slipway.rpc.farm.devices import session_name
 from slipway.rpc.log import tell
 from slipway.rpc.protocol import (
     REGISTER_BUSY,

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from slipway.compiler.graph import COPY, NOP, GraphNode, ModelGraph
+from slipway.compiler.model_graph import COPY, NOP, GraphNode, ModelGraph
 from slipway.inspect.difference import TOLERANCE, Difference, first_difference
 from slipway.relay.dims import at, times_of
 from slipway.relay.expr import Call, Expr, Function, Op, Tuple, TupleGetItem

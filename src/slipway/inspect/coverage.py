@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from slipway.backends.primitive import schedule_primitive
 from slipway.backends.strategy import Choice
-from slipway.compiler.graph import ModelGraph
+from slipway.compiler.model_graph import ModelGraph
 from slipway.relay.expr import Function
 from slipway.target import Target
 

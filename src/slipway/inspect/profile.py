@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from slipway.compiler.graph import COPY, NOP
+from slipway.compiler.model_graph import COPY, NOP
 from slipway.inspect.limits import SIZES, Limits, Probes, best_levels
 from slipway.inspect.traffic import Traffic, traffic_of
 from slipway.inspect.units import time_text

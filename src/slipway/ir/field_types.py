@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from slipway.ir.node import NODE_CLASSES, Node
+from slipway.ir.node import INTEGER_LIKE, NODE_CLASSES, Node
 
 Check = Callable[[Any], bool]
 
@@ -60,6 +60,8 @@ def _check(hint: Any) -> Check:
         return lambda value: isinstance(value, np.ndarray)
     if hint is float:
         return lambda value: isinstance(value, (int, float))
+    if hint is int:
+        return lambda value: isinstance(value, (int, *INTEGER_LIKE.values()))
     if isinstance(hint, type) and hint is not Any:
         return lambda value: isinstance(value, hint)
     return lambda value: True

@@ -24,6 +24,9 @@ from slipway.lazy import Late
 N = TypeVar("N", bound="Node")
 
 NODE_CLASSES: dict[str, type[Node]] = {}
+# Values in fields that are no nodes, and stand where integers do: name in JSON -> class, which has
+# `record`, what it is made of, and is made by a call with that.
+INTEGER_LIKE: dict[str, type[Any]] = {}
 _MISSING = object()
 _NO_NODES = {"str", "int", "float", "bool", "tuple[int, ...]"}
 
@@ -44,8 +47,9 @@ WRITERS = Writers()
 class Node:
     """Base class of all IR objects.  Nodes are immutable; equality is identity."""
 
-    __slots__ = ("__weakref__", "_below")
+    __slots__ = ("__weakref__", "_below", "_depth")
     _below: tuple[Node, ...]  # its children, once `ir.visit` has asked for them
+    _depth: int  # how many nodes lie inside each other from here on, once it has asked for that
     FIELDS: ClassVar[tuple[str, ...]] = ()
     INNER: ClassVar[tuple[str, ...]] = ()  # the fields that may hold nodes, by their annotations
     KIND: ClassVar[str] = (
@@ -138,6 +142,7 @@ def _mapped(value: Any, function: Callable[[Node], Node]) -> Any:
 
 
 keep_below: Callable[[Node, tuple[Node, ...]], None] = Node.__dict__["_below"].__set__
+keep_depth: Callable[[Node, int], None] = Node.__dict__["_depth"].__set__
 
 
 def register_object(type_key: Any = None) -> Any:

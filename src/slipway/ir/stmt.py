@@ -123,6 +123,11 @@ class For(Stmt):
         """The kind (of TVM 0.6)."""
         return self.kind
 
+    @property
+    def thread_binding(self) -> IterVar | None:
+        """The thread that each step is (the classic name)."""
+        return self.thread
+
 
 @node
 class While(Stmt):
@@ -154,6 +159,11 @@ class SeqStmt(Stmt):
         return len(self.stmts)
 
     @property
+    def seq(self) -> tuple[Stmt, ...]:
+        """The statements (the classic name)."""
+        return self.stmts
+
+    @property
     def first(self) -> Stmt:
         """The first statement (of TVM 0.6's Block, as `rest`)."""
         return self.stmts[0]
@@ -181,6 +191,26 @@ class Allocate(Stmt):
     body: Stmt
     annotations: tuple[tuple[str, Any], ...] = ()
 
+    @property
+    def buffer_var(self) -> Var:
+        """The variable of the memory (the classic name, as those below)."""
+        return self.buffer.data
+
+    @property
+    def dtype(self) -> str:
+        """The type of its elements."""
+        return self.buffer.dtype
+
+    @property
+    def extents(self) -> tuple[PrimExpr, ...]:
+        """How many elements it has along each axis."""
+        return self.buffer.shape
+
+    @property
+    def condition(self) -> PrimExpr:
+        """Where it is made: always."""
+        return BUILDERS.as_expr(True)
+
 
 @node
 class AttrStmt(Stmt):
@@ -190,6 +220,11 @@ class AttrStmt(Stmt):
     node: Any
     value: Any
     body: Stmt
+
+    @property
+    def attr_key(self) -> str:
+        """What the note says (the classic name)."""
+        return self.key
 
 
 @node

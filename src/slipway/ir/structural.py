@@ -159,6 +159,8 @@ def leaf_key(value: Any) -> Any:
         return "float", struct.pack("<d", value)
     if hasattr(value, "tobytes") and hasattr(value, "shape"):
         return "array", str(value.dtype), tuple(value.shape), value.tobytes()
+    if isinstance(value, int) and not isinstance(value, bool):
+        return "int", int(value)  # a known dimension in an attribute is its number
     return type(value).__name__, value
 
 

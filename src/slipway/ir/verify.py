@@ -14,7 +14,7 @@ stage         rules added to those above it
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from slipway import dtypes
@@ -25,6 +25,7 @@ from slipway.ir.buffer import Buffer
 from slipway.ir.depth import room_for
 from slipway.ir.function import PrimFunc
 from slipway.ir.intrin import INTRINSICS
+from slipway.ir.visit import children
 
 STAGES = ("loops", "flat", "ready")
 # The passes that make a function legal at a stage.
@@ -67,7 +68,7 @@ class _Checker:
         self.faults: list[str] = []
         self.defined: set[E.Var] = set()
         self.buffers: set[E.Var] = set()
-        self.seen: dict[int, Any] = {}
+        self.seen: set[int] = set()  # the expressions of this scope, which are all alive
 
     def function(self) -> None:
         func = self.func
@@ -142,13 +143,13 @@ class _Checker:
         if len(names) < len(node.axes):
             self.fault(f"an axis of block {node.name} is defined inside its own scope")
         self.defined |= names
-        self.seen = {}
+        self.seen = set()
         self.condition(node.predicate)
         if node.init is not None:
             self.stmt(node.init)
         self.stmt(node.body)
         self.defined -= names
-        self.seen = {}
+        self.seen = set()
 
     def loop(self, node: S.For) -> None:
         self.exprs((node.min, node.extent))
@@ -175,10 +176,10 @@ class _Checker:
         if names[0] not in fresh:
             self.fault(f"variable {names[0].name} is defined inside its own scope")
         self.defined.update(fresh)
-        self.seen = {}
+        self.seen = set()
         self.stmt(body)
         self.defined.difference_update(fresh)
-        self.seen = {}
+        self.seen = set()
 
     def store(self, node: S.BufferStore) -> None:
         self.access(node.buffer, node.indices, "stored to")
@@ -215,29 +216,54 @@ class _Checker:
         for node in nodes:
             self.expr(node)
 
-    def expr(self, node: Any) -> None:
-        if id(node) in self.seen or not isinstance(node, E.PrimExpr):
+    def expr(self, node: object) -> None:
+        if id(node) in self.seen:
             return
-        self.seen[id(node)] = node
-        match node:
-            case E.Var():
-                if node not in self.defined and node not in self.buffers:
-                    self.fault(f"variable {node.name} is used outside its scope")
-            case E.BufferLoad():
-                self.access(node.buffer, node.indices, "read")
-            case E.ProducerLoad() | E.Reduce():
-                self.fault(f"{type(node).__name__} belongs to te: {node}")
-            case E.Let():
-                self.expr(node.value)
-                self.defined.add(node.var)
-                self.expr(node.body)
-                self.defined.discard(node.var)
-            case E.Call():
-                known = INTRINSICS.get(node.op)
-                if known is not None and known.arity >= 0 and known.arity != len(node.args):
-                    self.fault(f"{node.op} takes {known.arity} arguments, got {len(node.args)}")
-                self.exprs(node.args)
-            case _:
-                for name in node.FIELDS:
-                    value = getattr(node, name)
-                    self.exprs(value if type(value) is tuple else (value,))
+        self.seen.add(id(node))
+        check = _check_of(type(node))
+        if check is not None:
+            check(self, node)
+        elif isinstance(node, E.PrimExpr) and node.INNER:
+            for child in children(node):
+                self.expr(child)
+
+    def var(self, node: E.Var) -> None:
+        if node not in self.defined and node not in self.buffers:
+            self.fault(f"variable {node.name} is used outside its scope")
+
+    def load(self, node: E.BufferLoad) -> None:
+        self.access(node.buffer, node.indices, "read")
+
+    def not_lowered(self, node: E.PrimExpr) -> None:
+        self.fault(f"{type(node).__name__} belongs to te: {node}")
+
+    def let(self, node: E.Let) -> None:
+        self.expr(node.value)
+        self.defined.add(node.var)
+        self.expr(node.body)
+        self.defined.discard(node.var)
+
+    def call(self, node: E.Call) -> None:
+        known = INTRINSICS.get(node.op)
+        if known is not None and known.arity >= 0 and known.arity != len(node.args):
+            self.fault(f"{node.op} takes {known.arity} arguments, got {len(node.args)}")
+        self.exprs(node.args)
+
+
+# Of other expressions only what is inside them is checked.
+_CHECKS: dict[type[E.PrimExpr], Callable[[_Checker, Any], None]] = {
+    E.Var: _Checker.var,
+    E.BufferLoad: _Checker.load,
+    E.ProducerLoad: _Checker.not_lowered,
+    E.Reduce: _Checker.not_lowered,
+    E.Let: _Checker.let,
+    E.Call: _Checker.call,
+}
+_found: dict[type, Callable[[_Checker, Any], None] | None] = {}
+
+
+def _check_of(kind: type) -> Callable[[_Checker, Any], None] | None:
+    if kind not in _found:
+        checks = (check for known, check in _CHECKS.items() if issubclass(kind, known))
+        _found[kind] = next(checks, None)
+    return _found[kind]

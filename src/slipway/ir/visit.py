@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from slipway.ir.node import Node, keep_below
+from slipway.ir.node import Node, keep_below, keep_depth
 
 T = TypeVar("T")
 
@@ -81,11 +81,27 @@ def post_order_by(
 
 
 def nesting(root: Node, below: Callable[[Any], Sequence[Any]] = children) -> int:
-    """Return how many nodes lie inside each other at most, where `below` finds what is inside."""
+    """Return how many nodes lie inside each other at most, where `below` finds what is inside.
+
+    Nodes keep the answer for their children, as `children` does.
+    """
+    if below is children:
+        return _kept_depth(root)
     depth: dict[int, int] = {}
     for node in post_order_by([root], below):
         depth[id(node)] = 1 + max((depth[id(c)] for c in below(node)), default=0)
     return depth[id(root)]
+
+
+def _kept_depth(root: Node) -> int:
+    for node in post_order_by([root], _without_depth):
+        if not hasattr(node, "_depth"):
+            keep_depth(node, 1 + max((c._depth for c in children(node)), default=0))
+    return root._depth
+
+
+def _without_depth(node: Node) -> tuple[Node, ...]:
+    return () if hasattr(node, "_depth") else children(node)
 
 
 def map_children(node: Node, function: Callable[[Node], Node]) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from slipway import relay
+from slipway import dtypes, relay
 from slipway.errors import ArgumentValueError, ExecutionError, ModelError
 from slipway.llm.config import ModelConfig, from_transformers
 from slipway.llm.gguf_file import GGUFFile
@@ -28,12 +28,14 @@ from slipway.llm.safetensors_file import weights_of_folder
 from slipway.llm.sampling import Sampler, Sampling
 from slipway.llm.tokenizer import Tokenizer, tokenizer_of_folder, tokenizer_of_gguf
 from slipway.llm.weights import Weights
+from slipway.relay.ops.nn.cached_attention import CACHES
 from slipway.relay.ops.packed.block_formats import FORMATS
 from slipway.runtime.devices import Device, cpu
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.graph.graph_factory import GraphExecutorFactoryModule
 from slipway.runtime.load import load_module
 from slipway.target import Target
+from slipway.target.capability import capability_of
 
 CONTEXT = 2048  # positions of the caches, where nobody asks for others
 ROWS = 128  # tokens of a prompt that are computed together
@@ -52,6 +54,7 @@ class Description:
     end_tokens: tuple[int, ...] = ()
     begin_token: int | None = None
     chat_template: str = ""
+    caches: str = "float32"
 
 
 @dataclass
@@ -84,7 +87,9 @@ class Source:
         return cls(path.stem, config, weights, tokenizer_of_gguf(metadata))
 
 
-def memory_needed(config: ModelConfig, context: int, quantise: str = "") -> int:
+def memory_needed(
+    config: ModelConfig, context: int, quantise: str = "", caches: str = "float32"
+) -> int:
     """Return about how many bytes a compiled model takes: weights (at most) and caches."""
     each = 4.0
     if quantise:
@@ -93,13 +98,24 @@ def memory_needed(config: ModelConfig, context: int, quantise: str = "") -> int:
     shared = config.kv_heads * config.head_size
     layer = config.hidden * (2 * head + 2 * shared + 3 * config.feed_forward)
     weights = len(config.layers) * layer + config.vocabulary * config.hidden
-    return int(weights * each) + cache_bytes(config, context)
+    return int(weights * each) + cache_bytes(config, context, caches)
 
 
-def cache_bytes(config: ModelConfig, context: int) -> int:
+def cache_bytes(config: ModelConfig, context: int, caches: str = "float32") -> int:
     """Return the bytes of all caches for `context` positions."""
     shared = config.kv_heads * config.head_size
-    return 2 * 4 * len(config.layers) * shared * cache_slots(context)
+    each = dtypes.bits_of(caches) // 8
+    return 2 * each * len(config.layers) * shared * cache_slots(context)
+
+
+def usual_caches(source: Source, target: Target, quantise: str = "") -> str:
+    """Return the type that caches have where nobody asks for one.
+
+    float16 where the error of weights in blocks is far above its own, and the target converts it
+    by an instruction.
+    """
+    rough = bool(quantise) or source.weights.in_blocks()
+    return "float16" if rough and capability_of(target).half != "soft" else "float32"
 
 
 def compile_model(
@@ -109,11 +125,13 @@ def compile_model(
     rows: int = ROWS,
     quantise: str = "",
     all_logits: bool = False,
+    caches: str = "",
 ) -> tuple[Any, Description]:
     """Return the library of a model and its description.
 
     `context` positions are held (the model's own number, at most 2048, where None), at most `rows`
-    tokens are computed at once; floats are quantised to the block format `quantise`.  Raises
+    tokens are computed at once; floats are quantised to the block format `quantise`.
+    The caches hold `caches`: float32, float16 or bfloat16 (`usual_caches` where "").  Raises
     ModelError for more positions than the model knows, or than memory holds.
     """
     config = source.config
@@ -124,19 +142,23 @@ def compile_model(
         )
     if rows < 1:
         raise ArgumentValueError(f"rows is {rows}: at least one token is computed at once")
-    caches, free = cache_bytes(config, context), _memory()
-    if caches > free:
+    if caches not in ("", *CACHES):
+        raise ArgumentValueError(f"caches is {caches!r}: they hold {', '.join(CACHES)}")
+    target = Target(target)
+    caches = caches or usual_caches(source, target, quantise)
+    needed, free = cache_bytes(config, context, caches), _memory()
+    if needed > free:
         raise ModelError(
-            f"the caches of {context} positions take {caches / 2**30:.1f} GiB, more than the "
+            f"the caches of {context} positions take {needed / 2**30:.1f} GiB, more than the "
             f"{free / 2**30:.1f} GiB of this machine: ask for a smaller context"
         )
     rows = min(rows, context)
-    module = network(config, source.weights, context, rows, quantise, all_logits)
+    module = network(config, source.weights, context, rows, quantise, all_logits, caches)
     library = relay.build(module, target=target)
     tokenizer = source.tokenizer
     description = Description(
         source.name, config.family, config.vocabulary, context, rows, config.end_tokens,
-        config.begin_token, tokenizer.chat_template if tokenizer is not None else "",
+        config.begin_token, tokenizer.chat_template if tokenizer is not None else "", caches,
     )  # fmt: skip
     return library, description
 
@@ -327,7 +349,7 @@ def described(folder: Path) -> tuple[Description, Tokenizer | None]:
     begin = () if description.begin_token is None else (description.begin_token,)
     counts = (description.vocabulary, description.context, description.rows)
     numbers = (*counts, *description.end_tokens, *begin)
-    texts = (description.name, description.family, description.chat_template)
+    texts = (description.name, description.family, description.chat_template, description.caches)
     if not (all(type(n) is int for n in numbers) and all(isinstance(t, str) for t in texts)):
         raise ModelError(f"{folder / DESCRIPTION} is damaged: numbers or texts are something else")
     if min(counts) < 1:

@@ -35,13 +35,14 @@ def network(
     rows: int,
     quantise: str = "",
     all_logits: bool = False,
+    caches: str = "float32",
 ) -> IRModule:
     """Return the module of a model for `context` positions and at most `rows` tokens at once.
 
-    `quantise` is the format that weights of floats get, "" for none.  The logits are those of the
-    last token, or of all.
+    `quantise` is the format that weights of floats get, "" for none; `caches` is the type that the
+    caches hold.  The logits are those of the last token, or of all.
     """
-    return _Network(config, weights, context, rows, quantise).module(all_logits)
+    return _Network(config, weights, context, rows, quantise, caches).module(all_logits)
 
 
 def rope_tables(rope: Rope, positions: int) -> tuple[Any, Any]:
@@ -62,9 +63,10 @@ def rope_tables(rope: Rope, positions: int) -> tuple[Any, Any]:
 
 class _Network:
     def __init__(
-        self, config: ModelConfig, weights: Weights, context: int, rows: int, quantise: str
-    ) -> None:
-        self.config, self.quantise = config, quantise
+        self, config: ModelConfig, weights: Weights, context: int, rows: int, quantise: str,
+        caches: str,
+    ) -> None:  # fmt: skip
+        self.config, self.quantise, self.kept = config, quantise, caches
         self.weights = weights.renamed(config.names)
         self.slots = cache_slots(context)
         self.count = relay.Dim("n", 1, rows) if rows > 1 else 1
@@ -83,10 +85,12 @@ class _Network:
             keys = relay.var(
                 f"key_cache_{number}",
                 shape=(config.kv_heads, self.slots // BLOCK, config.head_size, BLOCK),
+                dtype=self.kept,
             )
             values = relay.var(
-                f"value_cache_{number}", shape=(config.kv_heads, self.slots, config.head_size)
-            )
+                f"value_cache_{number}", shape=(config.kv_heads, self.slots, config.head_size),
+                dtype=self.kept,
+            )  # fmt: skip
             caches += [keys, values]
             x = self.layer(f"model.layers.{number}.", layer, x, keys, values)
         if not all_logits and not isinstance(self.count, int):

@@ -65,6 +65,11 @@ class Weights:
             own[name] = theirs
         return Weights(list(own), lambda name: self._read(own[name]))
 
+    def in_blocks(self) -> bool:
+        """Return whether a matrix of the first layer is in blocks."""
+        first = (self.read(name) for name in self.names if ".layers.0." in name)
+        return any(isinstance(found, Matrix) and found.format for found in first)
+
     def vector(self, name: str, size: int) -> Array:
         """Return a vector of `size` floats."""
         found = self.read(name)

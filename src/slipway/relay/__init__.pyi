@@ -154,6 +154,7 @@ from slipway.relay.ops.tensor.shape import reshape as reshape
 from slipway.relay.ops.tensor.shape import squeeze as squeeze
 from slipway.relay.ops.tensor.shape import swapaxes as swapaxes
 from slipway.relay.ops.tensor.shape import transpose as transpose
+from slipway.relay.ops.tensor.sized import sized as sized
 from slipway.relay.ops.tensor.sort import argsort as argsort
 from slipway.relay.ops.tensor.sort import sort as sort
 from slipway.relay.ops.tensor.sort import topk as topk
@@ -387,6 +388,7 @@ __all__ = [
     "sign",
     "sin",
     "sinh",
+    "sized",
     "slice_like",
     "sliding_window",
     "sort",

@@ -24,9 +24,29 @@ from slipway.errors import LoweringError, TypeInferenceError
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir.expr import PrimExpr, SizeVar, Var
+from slipway.ir.node import INTEGER_LIKE
 from slipway.ir.visit import substitute, walk
 
 MAX_EXTENT = 1 << 47  # elements along one axis, and of one tensor
+
+
+class KnownDim(int):
+    """A size that is known: an int, with what classic scripts read from a constant dimension."""
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> int:
+        """The number."""
+        return int(self)
+
+    @property
+    def dtype(self) -> str:
+        """The type of the number as a constant of the loop language."""
+        return "int32" if self < 1 << 31 else "int64"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return int, (int(self),)  # a pickle needs no class of ours
 
 
 class OpenDim:
@@ -51,8 +71,13 @@ class OpenDim:
     def __repr__(self) -> str:
         return "Any()"
 
+    @property
+    def record(self) -> tuple[Any, ...]:
+        """What the dimension is made of, for JSON and pickle."""
+        return ()
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return OpenDim, ()
+        return type(self), self.record
 
     def _unknown(self, *other: Any) -> NoReturn:
         raise TypeInferenceError(
@@ -147,8 +172,10 @@ class SymbolDim(OpenDim):
 
     __repr__ = __str__
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return SymbolDim, (self.formula,)
+    @property
+    def record(self) -> tuple[Any, ...]:
+        """What the dimension is made of: its formula."""
+        return (self.formula,)
 
     def __neg__(self) -> Any:
         return 0 - self
@@ -162,6 +189,7 @@ class SymbolDim(OpenDim):
     __gt__, __ge__ = _comparison(E.GT, ">"), _comparison(E.GE, ">=")
 
 
+INTEGER_LIKE.update({"relay.Any": OpenDim, "relay.Dim": SymbolDim})
 ANY: Any = OpenDim()  # where dimensions are ints, it is one of them
 
 

@@ -335,7 +335,7 @@ FAMILIES = (
     "packed.qnn_packed", "packed.qnn_winograd", "recurrence", "tensor.reduce", "image.regions",
     "tensor.repeat", "qnn.rescale", "qnn.rescale_high", "image.resize", "nn.rotary",
     "qnn.rsqrt", "image.sample", "tensor.scan", "tensor.scatter", "tensor.shape", "nn.softmax",
-    "qnn.softmax", "tensor.sort", "vision.suppression", "qnn.table", "tensor.unary",
+    "tensor.sized", "qnn.softmax", "tensor.sort", "vision.suppression", "qnn.table", "tensor.unary",
     "tensor.update", "packed.winograd", "packed.winograd_images", "qnn.words",
     "tensor.einsum", "tensor.indexing", "tensor.sets", "tensor.sparse_tensors", "tensor.spectral",
 )  # fmt: skip

@@ -17,18 +17,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from slipway.errors import LoweringError, TypeInferenceError
 from slipway.ir.expr import SizeVar
+from slipway.ir.node import Node
 from slipway.relay.dims import lower_bound, odd, usual
 from slipway.relay.expr import Expr, Function, Var
 from slipway.relay.types import ANY, FuncType, TensorType, TupleType, Type, flatten, is_open
 from slipway.relay.visit import substitute
-
-if TYPE_CHECKING:
-    from slipway.relay.op_registry import Attrs
-
 
 SIZES = (211, 307)  # primes: a rule that divides or splits a size by a number refuses them
 PRIMES = ((211, 223, 227, 229, 233, 239, 241, 251), (307, 311, 313, 317, 331, 337, 347, 349))
@@ -49,7 +46,7 @@ def has_open(type_: Type | None) -> bool:
     return False
 
 
-def infer_open(rule: Rule, types: Sequence[Type], attrs: Attrs | None = None) -> Type:
+def infer_open(rule: Rule, types: Sequence[Type], attrs: Node | None = None) -> Type:
     """Return the result type of a rule for types of which some have open dimensions.
 
     Raises TypeInferenceError where the rule does not allow them.
@@ -94,7 +91,7 @@ def _unified(rule: Rule, types: Sequence[Type]) -> Type | None:
     """
     leaves = _all_flat(types)
     unknown = sum(d is ANY for leaf in leaves for d in leaf.shape)
-    known = sorted({d for leaf in leaves for d in leaf.shape if type(d) is int and d > 0})
+    known = sorted({d for leaf in leaves for d in leaf.shape if isinstance(d, int) and d > 0})
     if not 1 <= unknown <= MOST_UNIFIED or not 1 <= len(known) <= MOST_UNIFIED:
         return None
     choices = product(range(len(known) + 1), repeat=unknown)
@@ -137,7 +134,7 @@ def _asked(rule: Rule, types: Sequence[Type], sizes: list[dict[Any, int]]) -> Ty
     return _common(found, sizes)
 
 
-def _divisor(attrs: Any) -> int:
+def _divisor(attrs: Node | None) -> int:
     """Return what the data of a reshape with a -1 must be a multiple of.
 
     Whether it is, is seen when the shape is fixed: axes that were joined (of which one is open) and

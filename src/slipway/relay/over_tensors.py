@@ -7,7 +7,7 @@ it compute, for a schedule of the caller's own.  So a definition serves both lan
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,17 @@ import numpy as np
 from slipway.errors import InvalidShapeError
 from slipway.ir import builder
 from slipway.relay import op_registry
-from slipway.relay.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem, TupleWrapper, Var
+from slipway.relay.expr import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    Op,
+    Tuple,
+    TupleGetItem,
+    TupleWrapper,
+    Var,
+)
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, TupleType, flatten
 from slipway.relay.visit import post_order
@@ -65,11 +75,18 @@ def _type_of(tensor: Any) -> TensorType:
     return TensorType(tuple(shape), tensor.dtype)
 
 
-def evaluate(body: Expr, values: dict[int, list[Any]]) -> list[Any]:
-    """Return the te tensors of an expression; `values` has those of its variables, by id."""
+def evaluate(
+    body: Expr,
+    values: dict[int, list[Any]],
+    own: Mapping[str, Callable[..., list[Any]]] | None = None,
+) -> list[Any]:
+    """Return the te tensors of an expression; `values` has those of its variables, by id.
+
+    `own` computes operators, by name, otherwise than they do.
+    """
     for expr in post_order(body, into_functions=False):
         match expr:
-            case Var() | Op():
+            case Var() | Op() | Function():
                 pass
             case Constant():
                 values[id(expr)] = [_constant(expr.array)]
@@ -78,11 +95,18 @@ def evaluate(body: Expr, values: dict[int, list[Any]]) -> list[Any]:
             case TupleGetItem():
                 values[id(expr)] = [values[id(expr.tuple_value)][expr.index]]
             case Call() if isinstance(expr.op, Op):
-                definition = op_registry.get(expr.op.name)
-                assert definition.compute_function is not None
+                compute = (own or {}).get(expr.op.name)
+                compute = compute or op_registry.get(expr.op.name).compute_function
+                assert compute is not None
                 tensors = [t for argument in expr.args for t in values[id(argument)]]
                 out_types = flatten(expr.checked_type)
-                values[id(expr)] = list(definition.compute_function(expr.attrs, tensors, out_types))
+                values[id(expr)] = list(compute(expr.attrs, tensors, out_types))
+            case Call() if isinstance(expr.op, Function):
+                inside = {
+                    id(param): values[id(argument)]
+                    for param, argument in zip(expr.op.params, expr.args, strict=True)
+                }
+                values[id(expr)] = evaluate(expr.op.body, inside, own)
             case _:
                 raise InvalidShapeError(f"a {type(expr).__name__} is no tensor expression")
     return values[id(body)]

@@ -19,7 +19,7 @@ from slipway.errors import TypeInferenceError
 from slipway.ir.expr import PrimExpr, Var
 from slipway.ir.node import Node, node
 from slipway.relay.dims import ANY as ANY
-from slipway.relay.dims import MAX_EXTENT, dim_of
+from slipway.relay.dims import MAX_EXTENT, KnownDim, dim_of
 from slipway.relay.dims import OpenDim as OpenDim
 from slipway.relay.dims import SymbolDim as SymbolDim
 from slipway.relay.dims import is_open as is_open
@@ -65,7 +65,7 @@ class TensorType(Type):
 
     def __post_init__(self) -> None:
         if type(self.shape) is not tuple or any(
-            type(d) is not int or not 0 <= d <= MAX_EXTENT for d in self.shape
+            type(d) is not KnownDim or not 0 <= d <= MAX_EXTENT for d in self.shape
         ):
             object.__setattr__(self, "shape", _shape(self.shape))
         if len(self.shape) > MAX_RANK:
@@ -137,7 +137,7 @@ def _shape(shape: Any) -> tuple[int, ...]:
         raise TypeInferenceError(f"{shape!r} is not a shape: it has more elements than any memory")
     if any(d < 0 for d in sizes):
         raise TypeInferenceError(f"{shape!r} is not a shape: a dimension cannot be negative")
-    return dims  # type: ignore[no-any-return]
+    return tuple(d if is_open(d) else KnownDim(d) for d in dims)
 
 
 def _extent(given: Any) -> Any:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from slipway.compiler.aot.factory import AotExecutorFactoryModule
-from slipway.compiler.graph import GraphNode, ModelGraph
 from slipway.compiler.memory_plan import Plan
 from slipway.compiler.model_factory import ModelFactory
+from slipway.compiler.model_graph import GraphNode, ModelGraph
 from slipway.compiler.open_sizes import open_sizes
 from slipway.inspect.coverage import kernel_schedules
 from slipway.inspect.profile import operators_text

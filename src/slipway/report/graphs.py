@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from slipway.compiler.graph import COPY, NOP, ModelGraph, TensorRef
+from slipway.compiler.model_graph import COPY, NOP, ModelGraph, TensorRef
 from slipway.inspect.profile import operators_text
 from slipway.ir.function import IRModule
 from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var

@@ -38,6 +38,7 @@ def make_report(
     where: str = "this machine",
     source: Any = None,
     constants: Mapping[str, Any] | None = None,
+    signature: str | None = None,
     inputs: Mapping[str, Any] | None = None,
     numbers: bool = True,
     limits: bool = True,
@@ -55,7 +56,7 @@ def make_report(
         its exported file, which is run; None for a microcontroller's.
     session, where
         the device to run it on, and what to call it; without one this machine, where it can.
-    source, constants
+    source, constants, signature
         what it was compiled from, as `deploy.reference.reference_of` takes them.
     inputs
         by name; what is not given is random.
@@ -92,7 +93,7 @@ def make_report(
         with step(f"Comparing {len(report.layers)} kernels with their references", quiet):
             call = loaded.devices.caller(loaded.library, factory.graph.kernel_devices)
             add_numbers(report, factory, arrays, call, TOLERANCE)
-    _compare(report, factory, loaded, arrays, source, constants or {})
+    _compare(report, factory, loaded, arrays, source, constants or {}, signature)
     return report
 
 
@@ -129,6 +130,7 @@ def _run(
 def _compare(
     report: Report, factory: ModelFactory, loaded: LoadedArtifact,
     arrays: Mapping[str, Any], source: Any, constants: Mapping[str, Any],
+    signature: str | None,
 ) -> None:  # fmt: skip
     if source is None:
         report.notes.append(
@@ -137,7 +139,7 @@ def _compare(
         )
         return
     try:
-        reference, run = reference_of(source, constants)
+        reference, run = reference_of(source, constants, signature)
     except ExecutionError as error:
         report.notes.append(f"The whole model was not compared: {error}")
         return

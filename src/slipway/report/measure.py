@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from slipway.compiler.graph import COPY
 from slipway.compiler.model_factory import ModelFactory
+from slipway.compiler.model_graph import COPY
 from slipway.deploy.agreement import Agreement, agreement_of
 from slipway.inspect.bisect import arguments_of, trace_of
 from slipway.inspect.profile import ModelProfile

@@ -20,6 +20,7 @@ from slipway.errors import (
     RPCConnectionError,
     RPCError,
     RPCTimeoutError,
+    printable,
 )
 from slipway.rpc import batch, chain, checks
 from slipway.rpc.array import RemoteNDArray
@@ -28,7 +29,7 @@ from slipway.rpc.connections.tls import TLSOption, client_context, plain_end, wr
 from slipway.rpc.device import RemoteDevice
 from slipway.rpc.link import Link, remote_error
 from slipway.rpc.module import RemoteFunction, RemoteModule, get_function
-from slipway.rpc.protocol import NAME_MAX_BYTES, Code, Feature, greet, padded, shown
+from slipway.rpc.protocol import NAME_MAX_BYTES, Code, Feature, greet, padded
 from slipway.rpc.values import get_result
 
 Output = Callable[[int, str], None]
@@ -450,7 +451,7 @@ def open_socket(host: str, port: int, timeout_s: float, starter: str) -> socket.
         ) from error
     except UnicodeError as error:
         raise RPCConnectionError(
-            f"cannot connect to {shown(peer)!r}: that is no name of a host ({error})."
+            f"cannot connect to {printable(peer)!r}: that is no name of a host ({error})."
         ) from error
     except socket.gaierror as error:
         raise RPCConnectionError(

@@ -12,6 +12,8 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
+from slipway.errors import printable
+
 FORMATS = ("text", "json")
 
 
@@ -19,14 +21,7 @@ class _TextLines(logging.Formatter):
     """One line for each event: what peers say of themselves may hold anything."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        return escaped(super().formatMessage(record))
-
-
-def escaped(text: str) -> str:
-    """Return `text` on one line, with nothing in it that a terminal obeys."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+        return printable(super().formatMessage(record))
 
 
 class _JsonLines(logging.Formatter):

@@ -15,7 +15,7 @@ import struct
 import time
 from dataclasses import dataclass
 
-from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
+from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError, printable
 from slipway.rpc import checks
 from slipway.version import VERSION
 
@@ -192,18 +192,6 @@ def frame(code: int, request_id: int, payload: bytes, flags: int = 0) -> bytes:
     return HEADER.pack(len(payload), code, flags, request_id, 0) + payload
 
 
-def shown(text: str, kept: str = "") -> str:
-    """Return a peer's words as text that does nothing to a terminal, on one line.
-
-    Characters that are not printable become escapes, but those of `kept`.
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text
-    )
-
-
 def read_error(payload: bytes | memoryview) -> tuple[int, str, str]:
     """Take an ERROR frame's payload apart: failure code, kind, message, which may have lines.
 
@@ -213,7 +201,7 @@ def read_error(payload: bytes | memoryview) -> tuple[int, str, str]:
     kind = bytes(payload[16 : 16 + kind_size]).decode("utf-8", "replace")
     start = 16 + kind_size + 1
     message = bytes(payload[start : start + message_size]).decode("utf-8", "replace")
-    return code, shown(kind), shown(message, "\n\t")
+    return code, printable(kind), printable(message, "\n\t")
 
 
 def read_refusal(payload: bytes) -> tuple[int, str]:
@@ -222,7 +210,7 @@ def read_refusal(payload: bytes) -> tuple[int, str]:
         code, _, message = read_error(payload)
     except struct.error:
         return Failure.PROTOCOL, "it gives no reason, though the protocol wants one"
-    return code, shown(message)
+    return code, printable(message)
 
 
 def greet(
@@ -321,8 +309,8 @@ def greet(
         features,
         min(frame_bytes, FRAME_BYTES),  # larger ones bring nothing
         timeout_ms,
-        shown(key),
-        shown(described.decode("utf-8", "replace")),
+        printable(key),
+        printable(described.decode("utf-8", "replace")),
     )
 
 

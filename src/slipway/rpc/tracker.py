@@ -28,8 +28,9 @@ from slipway.rpc.connections.greeting import (
     serving,
 )
 from slipway.rpc.connections.reception import GREETING_TIMEOUT_S, Guest, Streams, receive_guests
+from slipway.rpc.farm.devices import FarmDevice, Grant
 from slipway.rpc.farm.journal import SAMPLE_S
-from slipway.rpc.farm.state import Farm, FarmDevice, Grant
+from slipway.rpc.farm.state import Farm
 from slipway.rpc.farm.store import Store
 from slipway.rpc.farm.view import classic_summary, take_sample, why_not
 from slipway.rpc.log import tell

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError
+from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError, printable
 from slipway.rpc import checks
 from slipway.rpc.client import CONNECT_TIMEOUT_S, RPCSession, connect, open_socket
 from slipway.rpc.connections.tls import TLSOption, client_context, wrap
@@ -27,7 +27,6 @@ from slipway.rpc.protocol import (
     key_problem,
     read_refusal,
     receive_exactly,
-    shown,
 )
 
 REQUEST_TIMEOUT_S = 600.0
@@ -188,12 +187,12 @@ class TrackerSession:
         lines.append("-" * 64)
         for server in summary["server_info"]:
             address = f"{server['addr'][0]}:{server['addr'][1]}"
-            lines.append(shown(f"{address:<28}{server['key']:<20}{server['state']}"))
+            lines.append(printable(f"{address:<28}{server['key']:<20}{server['state']}"))
         lines += ["-" * 64, "", "Queue Status", "-" * 44]
         lines += [f"{'key':<20}{'total':<8}{'free':<8}pending", "-" * 44]
         for key, queue in sorted(summary["queue_info"].items()):
             line = f"{key:<20}{queue['total']:<8}{queue['free']:<8}{queue['pending']}"
-            lines.append(shown(line))
+            lines.append(printable(line))
         lines.append("-" * 44)
         return "\n".join(lines)
 

@@ -368,7 +368,8 @@ sin, cos, erf, floor, ceil, trunc, abs, power, pow = (_typed(getattr(_math, n)) 
 fabs, fmod, log2, popcount, clz, round, nearbyint = (_typed(getattr(_math, n)) for n in (
     "abs", "fmod", "log2", "popcount", "clz", "round", "nearbyint"))  # fmt: skip
 const, call_intrin = ops.const, ops.call_intrin
-call_packed = calls.call_packed
+call_packed, ceildiv, address_of = calls.call_packed, calls.ceildiv, calls.address_of
+vectorlow, vectorhigh, vectorcombine = calls.vectorlow, calls.vectorhigh, calls.vectorcombine
 
 
 def _either_way(made: Callable[..., E.PrimExpr]) -> Callable[..., E.PrimExpr]:
@@ -384,19 +385,12 @@ call_extern, call_pure_extern = map(_either_way, (calls.call_extern, calls.call_
 call_llvm_intrin, call_llvm_pure_intrin = map(
     _either_way, (calls.call_llvm_intrin, calls.call_llvm_pure_intrin)
 )
-reinterpret = _either_way(
-    lambda dtype, value: E.Call(dtypes.canonical(dtype), "reinterpret", (ops.as_expr(value),))
-)
+reinterpret = _either_way(calls.reinterpret)
 
 
 def llvm_lookup_intrinsic_id(name: str) -> str:
     """Return what names an LLVM intrinsic in a call: its name."""
     return name
-
-
-def ceildiv(lhs: PrimExprLike, rhs: PrimExprLike) -> E.PrimExpr:
-    """Return the quotient rounded up, of whole numbers."""
-    return ops.floordiv(ops.sub(ops.add(lhs, rhs), 1), rhs)
 
 
 def __getattr__(name: str) -> Any:

@@ -27,6 +27,7 @@ class TargetKind:
     keys: tuple[str, ...]
     options: dict[str, type] = field(hash=False)
     defaults: dict[str, Any] = field(default_factory=dict, hash=False)
+    takes_parts: bool = False  # of models, which are compiled for its host besides
 
     @property
     def is_cpu(self) -> bool:
@@ -163,6 +164,18 @@ def register_kind(kind: TargetKind) -> TargetKind:
     """Add a kind of target; its backend comes with `backends.backend.register_backend`."""
     KINDS[kind.name] = kind
     return kind
+
+
+def register_accelerator(name: str, defaults: dict[str, str | int | bool]) -> TargetKind:
+    """Add a kind of target that takes parts of models; its options have the types of `defaults`."""
+    if name in KINDS and not KINDS[name].takes_parts:
+        raise TargetError(
+            f"{name!r} is a kind of target already: give the accelerator another name"
+        )
+    options = {option: type(value) for option, value in defaults.items()}
+    return register_kind(
+        TargetKind(name, 12, (name,), {**_COMMON, **options}, dict(defaults), takes_parts=True)
+    )
 
 
 def cpu_options() -> dict[str, type]:

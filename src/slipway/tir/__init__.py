@@ -26,6 +26,7 @@ _HOMES = {
     "Schedule": "slipway.blocks.schedule:Schedule",
     "ScheduleError": "slipway.errors:ScheduleError",
     "TensorIntrin": "slipway.blocks.tensor_intrin:BlockIntrin",
+    "analysis": "slipway.tir.analysis",
     "ir_builder": "slipway.ir.builder",
     "schedule": "slipway.tir.schedule",
     "stmt_functor": "slipway.tir.stmt_functor",

@@ -14,12 +14,22 @@ from slipway.ir import ops as op
 from slipway.ir import stmt as stmt
 from slipway.ir.buffer import Buffer as Buffer
 from slipway.ir.buffer import decl_buffer as decl_buffer
+from slipway.ir.calls import address_of as address_of
 from slipway.ir.calls import call_extern as call_extern
 from slipway.ir.calls import call_llvm_intrin as call_llvm_intrin
 from slipway.ir.calls import call_llvm_pure_intrin as call_llvm_pure_intrin
 from slipway.ir.calls import call_packed as call_packed
 from slipway.ir.calls import call_pure_extern as call_pure_extern
+from slipway.ir.calls import ceildiv as ceildiv
+from slipway.ir.calls import hypot as hypot
+from slipway.ir.calls import likely as likely
 from slipway.ir.calls import prefetch as prefetch
+from slipway.ir.calls import reinterpret as reinterpret
+from slipway.ir.calls import stmt_list as stmt_list
+from slipway.ir.calls import stmt_seq as stmt_seq
+from slipway.ir.calls import vectorcombine as vectorcombine
+from slipway.ir.calls import vectorhigh as vectorhigh
+from slipway.ir.calls import vectorlow as vectorlow
 from slipway.ir.custom import CallEffectKind as CallEffectKind
 from slipway.ir.custom import OpName as OpName
 from slipway.ir.custom import changes_own_code as changes_own_code
@@ -182,6 +192,7 @@ from slipway.te.tensor import Tensor as Tensor
 from slipway.te.tensor import TensorSlice as TensorSlice
 from slipway.te.tensor_intrin import decl_tensor_intrin as decl_tensor_intrin
 from slipway.te.tracing import trace as trace
+from slipway.tir import analysis as analysis
 from slipway.tir import schedule as schedule
 from slipway.tir import stmt_functor as stmt_functor
 from slipway.tir import transform as transform
@@ -277,8 +288,10 @@ __all__ = [
     "acos",
     "acosh",
     "add",
+    "address_of",
     "all",
     "all_of",
+    "analysis",
     "any",
     "any_of",
     "as_expr",
@@ -303,6 +316,7 @@ __all__ = [
     "call_pure_extern",
     "cast",
     "ceil",
+    "ceildiv",
     "changes_own_code",
     "clz",
     "comm_reducer",
@@ -336,6 +350,7 @@ __all__ = [
     "has_rules",
     "highest",
     "hybrid",
+    "hypot",
     "if_then_else",
     "indexdiv",
     "indexmod",
@@ -348,6 +363,7 @@ __all__ = [
     "ldexp",
     "less",
     "less_equal",
+    "likely",
     "log",
     "log10",
     "log1p",
@@ -384,6 +400,7 @@ __all__ = [
     "reduce_axis",
     "register_intrin_lowering",
     "register_op_attr",
+    "reinterpret",
     "round",
     "rsqrt",
     "scan",
@@ -400,6 +417,8 @@ __all__ = [
     "statements",
     "stmt",
     "stmt_functor",
+    "stmt_list",
+    "stmt_seq",
     "sub",
     "sum",
     "tag_scope",
@@ -414,6 +433,9 @@ __all__ = [
     "truncdiv",
     "truncmod",
     "var",
+    "vectorcombine",
+    "vectorhigh",
+    "vectorlow",
 ]
 
 def acos(x: PrimExprLike) -> PrimExpr: ...

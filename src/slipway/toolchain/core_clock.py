@@ -25,7 +25,7 @@ from pathlib import Path
 
 from slipway.errors import ToolchainError, did_you_mean
 from slipway.toolchain import cc
-from slipway.toolchain.native import atomically, cache_dir
+from slipway.toolchain.native import cache_dir, made_once
 
 SOURCE = Path(__file__).with_name("core_clock.c")
 EMULATOR = "qemu-aarch64"
@@ -188,16 +188,10 @@ def emulated(core: str) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     code = SOURCE.read_bytes()
     plugin = folder / f"{hashlib.sha256(code).hexdigest()[:16]}.so"
-    if not plugin.is_file():
-        atomically(
-            plugin,
-            lambda part: cc.run_compiler(
-                cc.get_cc(), ["-O2", "-std=c11", "-shared", "-fPIC", str(SOURCE), "-o", str(part)]
-            ),
-        )
+    words = ["-O2", "-std=c11", "-shared", "-fPIC", str(SOURCE), "-o"]
+    made_once(plugin, lambda part: cc.run_compiler(cc.get_cc(), [*words, str(part)]))
     file = folder / f"{core}-{hashlib.sha256(table.encode()).hexdigest()[:16]}.table"
-    if not file.is_file():
-        atomically(file, lambda part: part.write_text(table, encoding="ascii"))
+    made_once(file, lambda part: part.write_text(table, encoding="ascii"))
     # Which lines of a cache meet in a set is a matter of addresses.
     setarch = shutil.which("setarch")
     fixed = [setarch, "--addr-no-randomize"] if setarch else []

@@ -8,6 +8,7 @@ Files in the cache are named by a hash of all sources, so that they never go sta
 from __future__ import annotations
 
 import atexit
+import fcntl
 import hashlib
 import os
 import platform
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -99,9 +101,7 @@ def host_runtime() -> Path:
     if prebuilt.is_file():
         return prebuilt
     cached = cache_dir() / "runtime" / f"{host_name()}-{source_hash()}" / LIBRARY_NAME
-    if not cached.is_file():
-        atomically(cached, build_host_runtime)
-    return cached
+    return made_once(cached, build_host_runtime)
 
 
 def build_host_runtime(out: Path) -> None:
@@ -159,8 +159,7 @@ def build_device_server(triple: str, out: str | os.PathLike[str] | None = None) 
     if not os.access(built, os.X_OK):  # an installer may drop the right to execute
         prebuilt = built if built.is_file() else None
         built = cache_dir() / "server" / f"{target}-{source_hash()}" / SERVER_NAME
-        if not built.is_file():
-            atomically(built, lambda path: _make_server(target, prebuilt, path))
+        made_once(built, lambda path: _make_server(target, prebuilt, path))
     if out is None:
         return built
     copied = Path(out)
@@ -232,6 +231,23 @@ def _system_compiler() -> list[str] | None:
         if candidate and shutil.which(candidate[0]):
             return candidate
     return None
+
+
+def made_once(out: Path, build: Callable[[Path], object]) -> Path:
+    """Return the file `out`, which `build(path)` writes where it is not there yet.
+
+    Of processes that want it at the same time one builds, and the others wait for it.
+    """
+    if out.is_file():
+        return out
+    with ExitStack() as stack:
+        with suppress(OSError):  # a full disk, which building meets too, or one without locks
+            out.parent.mkdir(parents=True, exist_ok=True)
+            lock = stack.enter_context((out.parent / f".{out.name}.lock").open("w"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if not out.is_file():
+            atomically(out, build)
+    return out
 
 
 def atomically(out: Path, build: Callable[[Path], object]) -> None:

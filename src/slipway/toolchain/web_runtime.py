@@ -8,7 +8,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from slipway.toolchain.link import WASM_FLAGS
-from slipway.toolchain.native import CRT, cache_dir, include_path, prebuilt_file, source_hash
+from slipway.toolchain.native import (
+    CRT,
+    cache_dir,
+    include_path,
+    made_once,
+    prebuilt_file,
+    source_hash,
+)
 from slipway.toolchain.zig import run_zig
 
 NAME = "slipway_web.o"
@@ -55,13 +62,7 @@ def _built(name: str, build: Callable[[Path], None]) -> Path:
     flags = (_FLAGS, _THREADED, WASM_FLAGS, sorted(_ELSEWHERE))
     recipe = hashlib.sha256(repr(flags).encode()).hexdigest()
     cached = cache_dir() / "runtime" / f"{_MACHINE}-{source_hash()}-{recipe[:8]}" / name
-    if not cached.is_file():
-        cached.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cached.parent) as folder:
-            made = Path(folder) / name
-            build(made)
-            made.replace(cached)
-    return cached
+    return made_once(cached, build)
 
 
 def build_web_runtime(out: Path) -> None:

@@ -80,8 +80,9 @@ NAMES = set(
     """
     accumulate_dots cut_loops flatten_storage hoist_choice inject_double_buffer inject_prefetch
     instrument_bounds loop_partition lower_blocks lower_custom_calls
-    lower_custom_datatypes map_threads remove_assertions remove_unused serialize_threads
-    simplify storage_rewrite transpose_loads unroll_loop vectorize_loop
+    lower_custom_datatypes map_threads reduce_over_threads remove_assertions
+    remove_unused serialize_threads simplify storage_rewrite transpose_loads unroll_loop
+    vectorize_loop
     """.split()  # noqa: SIM905
 ).union(OPT_LEVELS)
 

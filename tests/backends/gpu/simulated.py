@@ -6,11 +6,14 @@ a device is entered into the runtime like a driver's (crt's device_api.h), so th
 launch its kernels.
 """
 
+import atexit
 import ctypes
 import hashlib
+import os
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from slipway.codegen.llvm.machine import CompiledText
@@ -219,12 +222,49 @@ _SAME = r"getelementptr i8, ptr \1, i64 0"
 
 def _compile(text, language, made):
     """Compile kernels to a library with an entry for each (threads.h)."""
-    inputs = _inputs(text, language, made)
-    command = [shutil.which("clang++") or shutil.which("g++"), "-std=c++17", "-shared"]
-    command += ["-O0" if language == "ll" else "-O1"]  # LLVM IR is compiled already
-    command += ["-fPIC", "-ffp-contract=off", "-Wno-unknown-attributes", "-Wno-attributes"]
-    command += ["-Wno-unknown-pragmas", f"-I{HEADERS}", *map(str, inputs), "-o", str(made)]
+    inputs = [str(path) for path in _inputs(text, language, made)]
+    header, library = _given(language)
+    given = ["-include", str(header), str(library), f"-Wl,-rpath,{library.parent}"]
+    _run([*_COMPILER, "-O1", "-shared", *inputs, *given, "-o", str(made)])
+
+
+_COMPILER = [
+    shutil.which("clang++") or shutil.which("g++") or "c++", "-std=c++17", "-fPIC",
+    "-ffp-contract=off", "-Wno-unknown-attributes", "-Wno-attributes", "-Wno-unknown-pragmas",
+    f"-I{HEADERS}",
+]  # fmt: skip
+
+
+def _run(command):
     subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+_GIVEN = {"cuda": ("cuda.h", "fibres.cc", "warp.cc"), "metal": ("metal_stdlib", "fibres.cc"),
+          "ll": ("threads.h", "fibres.cc", "warp.cc", "races.cc", "nvptx.cc")}  # fmt: skip
+
+
+# Where this program and those that it starts keep what all kernels of a language share.
+_PLACE = "SLIPWAY_TESTED_LANGUAGES"
+if _PLACE not in os.environ:
+    os.environ[_PLACE] = tempfile.mkdtemp(prefix="slipway-languages-")
+    atexit.register(shutil.rmtree, os.environ[_PLACE], ignore_errors=True)
+
+
+def _given(language):
+    """Return the header that kernels in a language are compiled with, and the library behind it.
+
+    Most kernels are smaller than either: what the compiler has read of the header lies beside it,
+    which it takes for the options that it was read with.
+    """
+    name, *sources = _GIVEN[language]
+    header = Path(os.environ[_PLACE]) / f"given_{language}.h"
+    library = header.with_name(f"lib{language}.so")
+    if not library.is_file():
+        header.write_text(f'#include "{name}"\n')
+        _run([*_COMPILER, "-O1", "-x", "c++-header", str(header), "-o", f"{header}.gch"])
+        files = [str(HEADERS / source) for source in sources]
+        _run([*_COMPILER, "-O2", "-shared", *files, "-o", str(library)])
+    return header, library
 
 
 def _inputs(text, language, path):
@@ -233,11 +273,9 @@ def _inputs(text, language, path):
     if language == "ll":
         code = path.with_suffix(".o")
         code.write_bytes(_object_of(text))
-        source.write_text('#include "nvptx.h"\n' + _declarations(text))
+        source.write_text(_declarations(text))
         return source, code
     names = re.findall(r"^(?:void |kernel void )?(\w+_kernel\d+)\(", text, re.MULTILINE)
-    if language == "cuda":
-        text = '#include "cuda.h"\n' + text
     # A variable of a block is static here; in the type of a pointer the word is nothing.
     text = re.sub(r"^(\s*)threadgroup (?=\w+ \w+\[)", r"\1static ", text, flags=re.MULTILINE)
     source.write_text(text + "".join(f"SLW_ENTRY({name})\n" for name in names))

@@ -13,6 +13,7 @@ from slipway import relay, te
 from slipway.contrib import graph_executor
 from slipway.ir import expr as E
 from slipway.ir.instructions.dot4 import DOTS
+from slipway.script import tir as T
 from slipway.target import Target
 
 IN_STEP = "-thread_warp_size=32 -max_threads_per_block=256"
@@ -186,3 +187,22 @@ def test_amds_instructions(cpu, kinds, instruction):
     made = library(dense(*kinds), Target(f"rocm -mcpu={cpu} {IN_STEP}", host="llvm"))
     found = re.findall(r"v_dot4\w+", made.lib.imported_modules[0].get_source("asm"))
     assert set(found) == ({instruction} if instruction else set())
+
+
+def test_bits_of_vectors_are_regrouped(any_device):
+    @T.prim_func
+    def regrouped(a: T.Buffer((32,), "int8"), b: T.Buffer((8,), "int32"),
+                  c: T.Buffer((32,), "uint8")):  # fmt: skip
+        for i in T.thread_binding(8, thread="threadIdx.x"):
+            b[i] = T.reinterpret("int32", a[T.ramp(i * 4, 1, 4)])
+            c[T.ramp(i * 4, 1, 4)] = T.reinterpret("uint8x4", b[i])
+
+    target, simulator = run_kernels.current
+    made = tvm.build(regrouped, target=target, name="regrouped")
+    if simulator is not None:
+        simulator.learn(made.imported_modules[0])
+    data = np.arange(-90, 38, 4, dtype="int8")
+    words = tvm.nd.array(np.zeros(8, "int32"), any_device)
+    again = tvm.nd.array(np.zeros(32, "uint8"), any_device)
+    made(tvm.nd.array(data, any_device), words, again)
+    assert words.numpy().tobytes() == again.numpy().tobytes() == data.tobytes()

@@ -5,7 +5,9 @@ import pytest
 import run_kernels
 from run_kernels import axis
 
-from slipway import te
+import slipway as tvm
+from slipway import te, tir
+from slipway.script import tir as T
 
 ROWS, LENGTH, LANES = 7, 45, 16
 
@@ -51,3 +53,46 @@ def test_a_sum_made_at_each_step_is_made_once_there(any_device):
     function = run_kernels.built(*quotients("step", True), name="quotients")
     found = run_kernels.run(function, any_device, (x,), x.shape)
     np.testing.assert_allclose(found, x / x.sum(1, keepdims=True), rtol=1e-5)
+
+
+def reduced_by_lanes(func, device):
+    """Return what a function of a block C computes, reduced over threads, and its data."""
+    s = tir.Schedule(func)
+    b, i, j = s.get_loops("C")
+    _, lane = s.split(s.fuse(i, j), [None, 16])
+    s.bind(lane, "threadIdx.x")
+    s.bind(b, "blockIdx.x")
+    target, simulator = run_kernels.current
+    made = tvm.build(s.mod, target=target)
+    if simulator is not None:
+        simulator.learn(made.imported_modules[0])
+    x = run_kernels.random(6, 10, 7)
+    return run_kernels.run(made, device, (x,), (6,)), x
+
+
+def test_a_block_adds_up_over_threads(any_device):
+    @T.prim_func
+    def squares(a: T.Buffer((6, 10, 7), "float32"), d: T.Buffer((6,), "float32")):
+        for b, i, j in T.grid(6, 10, 7):
+            with T.block("C"):
+                vb, vi, vj = T.axis.remap("SRR", [b, i, j])
+                with T.init():
+                    d[vb] = T.float32(3)
+                d[vb] = d[vb] + a[vb, vi, vj] * a[vb, vi, vj]
+
+    found, x = reduced_by_lanes(squares, any_device)
+    np.testing.assert_allclose(found, (x * x).sum((1, 2)) + 3, rtol=1e-5)
+
+
+def test_a_block_finds_the_largest_over_threads(device):
+    @T.prim_func
+    def peaks(a: T.Buffer((6, 10, 7), "float32"), d: T.Buffer((6,), "float32")):
+        for b, i, j in T.grid(6, 10, 7):
+            with T.block("C"):
+                vb, vi, vj = T.axis.remap("SRR", [b, i, j])
+                with T.init():
+                    d[vb] = T.float32(-1)
+                d[vb] = T.max(d[vb], a[vb, vi, vj])
+
+    found, x = reduced_by_lanes(peaks, device)
+    np.testing.assert_array_equal(found, x.max((1, 2)))

@@ -60,10 +60,11 @@ def test_a_question_too_long_for_the_caches_ends_nothing(monkeypatch):
 @pytest.mark.parametrize(
     ("option", "given"),
     [("--context", (64, "", None, None)), ("--quantise", (None, "q8_0", None, None)),
-     ("--target", (None, "", "llvm", None)), ("--save", (None, "", None, "other"))],
+     ("--target", (None, "", "llvm", None)), ("--save", (None, "", None, "other")),
+     ("--caches", (None, "", None, None, "float16"))],
 )  # fmt: skip
 def test_what_a_compiled_model_cannot_be_is_refused(tmp_path, option, given):
     (tmp_path / DESCRIPTION).write_text("{}")
-    context, quantise, target, save = given
+    context, quantise, target, *others = given
     with pytest.raises(OptionError, match=f"{option}: .* is compiled already"):
-        load(tmp_path, context, quantise, target, SimpleNamespace(remote=None), save)
+        load(tmp_path, context, quantise, target, SimpleNamespace(remote=None), *others)

@@ -93,13 +93,36 @@ def test_different_elements_have_a_count(axis, in_order):
         np.testing.assert_array_equal(found[name], want, err_msg=name)
 
 
-def test_what_would_see_the_filling_is_declined():
+def test_what_would_see_the_filling_sees_what_was_found():
+    """It reads as many as there are; in the body of a loop it is declined."""
     nodes = [
         helper.make_node("NonZero", ["x"], ["n"]),
         helper.make_node("ReduceSum", ["n"], ["y"], name="total"),
     ]
-    proto = model(nodes, {"x": ("float32", (3, 4))}, ["y"])
-    with pytest.raises(ModelError, match=r"ReduceSum x 1 \(total\).*depends on the data"):
+    given = {"x": ("float32", (3, 4))}
+    mod, _ = relay.frontend.from_onnx(model(nodes, given, ["y"]))
+    module = graph_executor.GraphModule(relay.build(mod, target="llvm")["default"](cpu(0)))
+    x = np.float32([[0, 1, 0, 2], [0, 0, 0, 0], [3, 0, 0, 4]])
+    module.run(x=x)
+    np.testing.assert_array_equal(module.get_output(0).numpy(), [[np.sum(np.nonzero(x))]])
+
+    inner = [*nodes, helper.make_node("Identity", ["go"], ["on"])]
+    info = helper.make_tensor_value_info
+    body = helper.make_graph(
+        inner, "body", [info("i", 7, ()), info("go", 9, ())],
+        [info("on", 9, ()), info("y", 7, (1, 1))],
+    )  # fmt: skip
+    loop = helper.make_node(
+        "Loop",
+        [
+            "most",
+            "",
+        ],
+        ["all"],
+        body=body,
+    )
+    proto = model([loop], {**given, "most": ("int64", ())}, ["all"])
+    with pytest.raises(ModelError, match="depends on the data"):
         relay.frontend.from_onnx(proto)
 
 

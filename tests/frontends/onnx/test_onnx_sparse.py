@@ -35,6 +35,17 @@ def test_sparse_weights_agree_with_the_reference(values, indices, freeze):
         )
     found = relay.create_executor("graph", mod, target="llvm").evaluate()(x=X, **params)
     np.testing.assert_array_equal(found.numpy(), wanted)
+    mod, _ = relay.frontend.from_onnx(as_constant(adds(values, indices, [2, 4])))
+    np.testing.assert_array_equal(relay.interpret.interpret(mod["main"], X), wanted)
+
+
+def as_constant(proto):
+    """The same with the sparse weight in a node Constant, whose tensor needs no name."""
+    (sparse,) = proto.graph.sparse_initializer
+    sparse.values.name = ""
+    proto.graph.node.insert(0, helper.make_node("Constant", [], ["w"], sparse_value=sparse))
+    del proto.graph.sparse_initializer[:]
+    return proto
 
 
 @pytest.mark.parametrize(
@@ -54,3 +65,6 @@ def test_sparse_weights_agree_with_the_reference(values, indices, freeze):
 def test_damaged_sparse_weights(indices, dims, words):
     with pytest.raises(ModelError, match=words):
         relay.frontend.from_onnx(adds([1, 2], indices, dims))
+    with pytest.raises(ModelError, match=words) as refused:
+        relay.frontend.from_onnx(as_constant(adds([1, 2], indices, dims)))
+    assert "'w'" in str(refused.value)

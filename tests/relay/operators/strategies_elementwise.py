@@ -216,6 +216,15 @@ def argument(d):
     return Case((np.round(data).astype(dtype),), attrs)  # ties occur
 
 
+@strategy("sized")
+def sized(d):
+    shape = d.shape(1, 3)
+    axis = d.axis(len(shape))
+    count = d.int(0, shape[axis])
+    given = np.full(d.pick([(), (1,)]), count, d.pick(["int32", "int64"]))
+    return Case((d.array(shape, "float32"), given), OPS[d.name].attrs_type(count, axis))
+
+
 @strategy("cumsum", "cumprod")
 def scan(d):
     shape = d.shape(1, 3, size=400)

@@ -54,7 +54,9 @@ def cached_attention(d):
     start = d.int(0, blocks * block - rows)
     shapes = ((rows, heads, size), (rows, shared, size), (rows, shared, size),
               (shared, blocks, size, block), (shared, blocks * block, size))  # fmt: skip
+    caches = d.pick(["float32", "float16"])
     arrays = [d.array(shape, "float32", -1, 1) for shape in shapes]
+    arrays[3:] = [array.astype(caches) for array in arrays[3:]]
     attrs = OPS[d.name].attrs_type(d.pick([None, 0.5]), d.int(0, 5), d.pick([0.0, 3.0]))
     position = np.array([start], np.int32)
     return Case((*arrays, position), attrs, ulps=1, scale=32 + 8 * (size + 4) * size)

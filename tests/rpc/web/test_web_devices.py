@@ -1,6 +1,7 @@
 """Browsers as devices: a page in Chromium that dials a proxy, and the same session in node."""
 
 import asyncio
+import contextlib
 import http.client
 import re
 import shutil
@@ -19,6 +20,7 @@ from slipway import nd, relay, rpc, te
 from slipway.contrib import graph_executor
 from slipway.errors import RemoteError, RPCError
 from slipway.libinfo import find_js_path
+from slipway.rpc.connections.reception import GREETING_TIMEOUT_S
 from slipway.rpc.proxy import ProxyServer
 from slipway.rpc.web.devices import serve_devices
 from slipway.toolchain.web_runtime import web_device
@@ -394,6 +396,12 @@ def test_page_fits_a_phone(site, browser):
 def upgrade(site, **headers):
     """Ask for a WebSocket; return the status of the answer."""
     connection = http.client.HTTPConnection("127.0.0.1", site.page_port, timeout=10)
+    status = asked(connection, headers)
+    connection.close()
+    return status
+
+
+def asked(connection, headers):
     wanted = {
         "Upgrade": "websocket",
         "Connection": "Upgrade",
@@ -401,9 +409,26 @@ def upgrade(site, **headers):
         "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
     } | headers
     connection.request("GET", "/device/proxy", headers=wanted)
-    status = connection.getresponse().status
-    connection.close()
-    return status
+    return connection.getresponse().status
+
+
+@pytest.mark.parametrize("opcode", [0x9, 0xA], ids=["ping", "pong"])
+def test_who_floods_with_pings_is_dropped_at_once(site, opcode):
+    """Thousands came with one read, and each was answered before anybody else's turn."""
+    answered = b"\x8a\x00"
+    frame = bytes((0x80 | opcode, 0x80)) + bytes(4)  # without a payload, masked with zeros
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", site.page_port)) as connection:
+        assert asked(connection, {}) == 101
+        connection.sock.settimeout(GREETING_TIMEOUT_S * 0.9)  # which ends it, too
+        connection.sock.sendall(frame * 90)
+        if opcode == 0x9:
+            assert connection.sock.makefile("rb").read(90 * 2) == answered * 90
+        flooded = bytearray()
+        with contextlib.suppress(ConnectionError):
+            connection.sock.sendall(frame * 40_000)
+            while data := connection.sock.recv(65536):
+                flooded += data
+    assert len(flooded) <= 10 * 2
 
 
 def test_other_sites_get_no_websocket(site):

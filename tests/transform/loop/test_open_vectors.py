@@ -5,10 +5,14 @@ import pytest
 
 from slipway import te
 from slipway.ir import expr as E
+from slipway.ir import ops
 from slipway.ir import stmt as S
+from slipway.ir.buffer import decl_buffer
+from slipway.ir.function import PrimFunc
 from slipway.ir.interpreter.interpret import run
 from slipway.ir.verify import verify
 from slipway.ir.visit import walk
+from slipway.transform.loop import vectorize_loop
 from slipway.transform.loop.pipeline import run_pipeline
 
 
@@ -110,14 +114,73 @@ def test_tensors_joined_are_not_cut_like_a_padding():
         np.testing.assert_array_equal(z, np.concatenate([x, y]))
 
 
-def test_long_bodies_have_a_serial_tail():
-    def body(a, i, n):
-        value = a[i]
-        for number in range(20):
-            value = value * a[i] + float(number)
-        return value
+def long_body(a, i, n):
+    value = a[i]
+    for number in range(20):
+        value = value * a[i] + float(number)
+    return value
 
-    assert stores(vectorized(body)) == [16, 1]
+
+@pytest.mark.parametrize(
+    ("high", "lanes"), [(100, [16, 1]), (9, [8, 1]), (8, [8, 1]), (3, [2, 1]), (1, [1])]
+)
+def test_long_bodies_have_a_serial_tail(high, lanes):
+    """And one vector length that is no longer than the loop may be."""
+    assert stores(vectorized(long_body, high=high)) == lanes
+
+
+def test_bodies_are_long_by_the_number_of_their_nodes(monkeypatch):
+    def found(most):
+        monkeypatch.setattr(vectorize_loop, "_MOST_OF_A_TAIL", most)
+        return stores(vectorized(lambda a, i, n: a[i] * 2.0))
+
+    nodes = 10  # B[i] = A[i] * 2: the statement, two buffers, their size, a product, i, a number
+    assert found(nodes) == [16, 8, 4, 2, 1]
+    assert found(nodes - 1) == [16, 1]
+
+
+def test_a_tail_of_one_element_is_a_loop_of_its_own():
+    func = vectorized(lambda a, i, n: a[i] * 2.0)
+    assert sum(isinstance(n, S.IfThenElse) for n in walk(func.body)) == 3  # of 8, of 4, of 2
+    assert sum(isinstance(n, S.For) for n in walk(func.body)) == 2  # of 16, of 1
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "lanes"),
+    [(3, 5, []), (3, 100, [1]), (4, 100, [1]), (5, 100, [16, 8, 4, 2, 1])],
+)
+def test_extents_that_may_be_negative_stay_serial(low, high, lanes):
+    """Halves of a negative number of steps would be taken for elements."""
+    assert stores(vectorized(lambda a, i, n: a[i] + 1.0, -5, low, high)) == lanes
+
+
+@pytest.mark.parametrize("size", [1, 20, 29, 30, 31, 46, 47, 100])
+def test_a_guard_that_ends_before_the_loop_begins(size):
+    func = vectorized(lambda a, i, n: te.if_then_else(i < n - 30, a[i], te.const(1.0, "float32")))
+    x, y = np.arange(size, dtype="float32"), np.zeros(size + 1, "float32")
+    run(func, x, y[1:])
+    inside = np.arange(size) < size - 30
+    np.testing.assert_array_equal(y, [0, *np.where(inside, x, 1)])
+
+
+def test_one_name_for_two_values_in_one_body():
+    """What was computed of the first is not taken for the second, though it is the same node."""
+    n, name = E.SizeVar("n", "int32", 1, 100), E.Var("held", "float32")
+    a, b, c = (decl_buffer((n,), "float32", x) for x in "abc")
+    i = E.Var("i", "int32")
+    same = ops.add(name, ops.const(1.0, "float32"))
+    body = S.seq(
+        S.LetStmt(name, value, S.BufferStore(out, same, (i,)))
+        for value, out in ((a[i], b), (ops.mul(a[i], a[i]), c))
+    )
+    loop = S.For(i, ops.const(0, "int32"), n, S.ForKind.VECTORIZED, body)
+    func = verify(vectorize_loop.vectorize_loop(PrimFunc((a, b, c), loop)), "loops")
+    assert 16 in stores(func)
+    for size in (1, 17, 40):
+        x, y, z = np.arange(size, dtype="float32"), *np.zeros((2, size), "float32")
+        run(func, x, y, z)
+        np.testing.assert_array_equal(y, x + 1)
+        np.testing.assert_array_equal(z, x * x + 1)
 
 
 def test_conditions_on_the_rows_are_asked_before_the_vectors():

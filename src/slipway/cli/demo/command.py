@@ -26,7 +26,7 @@ from slipway.cli.demo.device import (
 from slipway.cli.exit_codes import OptionError
 from slipway.cli.inspect.profile_table import profile_rows
 from slipway.cli.model_file import ModelOptions
-from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFormat
+from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFormat, Signature
 from slipway.errors import ExecutionError
 from slipway.inspect.units import time_text
 from slipway.runtime.model_devices import ModelDevices
@@ -77,6 +77,7 @@ def demo(
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
 ) -> None:
     """Compile a model for a device, run it there over RPC, and compare.
 
@@ -92,7 +93,7 @@ def demo(
 
         slipway demo --target opencl
     """
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     if model is None and options != ModelOptions():
         raise OptionError("options that say how a model is read need the model: --model FILE")
     if device is not None and target is not None:

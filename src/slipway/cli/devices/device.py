@@ -7,7 +7,6 @@ import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from slipway.cli import console
 from slipway.cli.client_options import client
@@ -72,7 +71,7 @@ def add(
 
     host = host_of(machine, ssh_port, identity, timeout)
     token = token_given()
-    with console.step(f"Looking at {escape(machine)}"):
+    with console.step(f"Looking at {console.plain(machine)}"):
         plan = remote.plan(
             host, key=key, port=port, tracker=tracker, token=token, custom_address=custom_addr,
             replace=replace,
@@ -92,16 +91,16 @@ def add(
         return
     done = "is a device" if plan.steps else "was a device already"
     console.out.print(
-        f"{escape(machine)} {done}: {plan.known.key}, {plan.known.architecture}, {state}"
+        f"{console.plain(machine)} {done}: {plan.known.key}, {plan.known.architecture}, {state}"
     )
     if plan.found.boot == "none":
         plan.notes.append("there is neither systemd nor cron: start it yourself after a boot")
     for note in plan.notes:
-        console.out.print(f"[yellow]→[/] {escape(note)}")
+        console.out.print(f"[yellow]→[/] {console.plain(note)}")
     if plan.known.own_token() is not None:
         line = f"export SLIPWAY_RPC_TOKEN=$(cat {plan.known.token_file})"
-        console.out.print(f"  {escape(line)}", soft_wrap=True)
-    console.out.print(f"  {escape(found['doctor'])}", soft_wrap=True)
+        console.out.print(f"  {console.plain(line)}", soft_wrap=True)
+    console.out.print(f"  {console.plain(found['doctor'])}", soft_wrap=True)
 
 
 def list_devices(
@@ -126,8 +125,9 @@ def list_devices(
         console.out.print("There are none; `slipway device add USER@HOST` makes one.")
         return
     rows = [
-        [escape(d["device"]), escape(d["key"]), d["architecture"], d["tracker"] or d["address"],
-         d["state"] + (f": {escape(d['trouble'])}" if d["trouble"] else "")]
+        [console.plain(d["device"]), console.plain(d["key"]), d["architecture"],
+         d["tracker"] or d["address"],
+         d["state"] + (f": {console.plain(d['trouble'])}" if d["trouble"] else "")]
         for d in found
     ]  # fmt: skip
     console.table(["device", "kind", "processor", "reached by", "state"], rows, text_columns=5)
@@ -164,9 +164,9 @@ def remove(
     if as_json:
         print(json.dumps({"device": machine, "known": one is not None, "removed": not forget}))
     elif forget:
-        console.out.print("forgotten" if one else f"{escape(machine)} was not known")
+        console.out.print("forgotten" if one else f"{console.plain(machine)} was not known")
     else:
-        console.out.print(f"{escape(machine)} is no device any more; nothing is left there")
+        console.out.print(f"{console.plain(machine)} is no device any more; nothing is left there")
 
 
 def host_of(

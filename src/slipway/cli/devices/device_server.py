@@ -43,4 +43,6 @@ def device_server(
         found = {"path": str(output), "bytes": output.stat().st_size, "target": target}
         print(json.dumps(found))
         return
-    console.out.print(f"{output}: {console.size_text(output.stat().st_size)}, for {target}")
+    console.out.print(
+        f"{console.plain(output)}: {console.size_text(output.stat().st_size)}, for {target}"
+    )

@@ -25,6 +25,7 @@ from slipway.cli.options import (
     RpcHost,
     RpcKey,
     RpcPort,
+    Signature,
     Timeout,
     Tracker,
 )
@@ -56,6 +57,7 @@ def bisect(
     ] = 1e-4,
     opt_level: OptLevel = 3,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A folder for what reproduces it.")
     ] = None,
@@ -93,7 +95,7 @@ def bisect(
     constants = parse_bindings(bind)
     targets = [Target(name) for name in target or ["llvm"]]
     with console.step(f"Reading {model}"):
-        options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
+        options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
         module, _ = options.read(model, targets[0])
     main = module["main"]
     arrays = given_or_random(main, inputs)
@@ -216,9 +218,11 @@ def stop_at(
     if culprit is None:
         return
     found = culprit.difference
-    console.out.print(f"[red]✗[/] the numbers go another way in the {culprit.kind} {culprit.name}")
+    console.out.print(
+        f"[red]✗[/] the numbers go another way in the {culprit.kind} {console.plain(culprit.name)}"
+    )
     if culprit.nodes:
-        console.out.print(f"  nodes of the model: {', '.join(culprit.nodes)}")
+        console.out.print(f"  nodes of the model: {console.plain(', '.join(culprit.nodes))}")
     console.out.print(
         f"  largest error {found.error:.3g}, at {list(found.index)}: "
         f"{found.got:.9g} instead of {found.wanted:.9g}"
@@ -226,5 +230,5 @@ def stop_at(
     folder = output or Path(f"{model.stem}-bisect")
     source = model if format_of(model) == "onnx" else None
     files = write_repro(culprit, folder, target, source, arrays)
-    console.out.print(f"  {folder}: {', '.join(files)}")
+    console.out.print(f"  {console.plain(folder)}: {', '.join(files)}")
     raise typer.Exit(1)

@@ -103,6 +103,8 @@ def write_case(culprit: Culprit, model: Path, inputs: Any, folder: Path) -> list
         small, given, wanted = extract(model, culprit.nodes, inputs)
     except Exception as error:  # the framework's own, of many unrelated classes
         reason = (str(error).strip().splitlines() or [""])[0]
-        console.err.print(f"The culprit's nodes are not written as a model of their own: {reason}")
+        console.err.print(
+            f"The culprit's nodes are not written as a model of their own: {console.plain(reason)}"
+        )
         return []
     return [f"onnx/{name}" for name in save_case(folder / "onnx", small, given, wanted)]

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from slipway.cli import console
 from slipway.cli.inspect.check_kernels import explained, print_explained
@@ -20,7 +19,15 @@ from slipway.cli.model_file import (
     shapes_option,
     survey_model,
 )
-from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFile, ModelFormat
+from slipway.cli.options import (
+    Bindings,
+    DenseRounding,
+    Dims,
+    InputShapes,
+    ModelFile,
+    ModelFormat,
+    Signature,
+)
 from slipway.deploy.model_file import rounding_for
 from slipway.errors import LoweringError, OpenShapeError
 
@@ -48,6 +55,7 @@ def check(
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
     only: Annotated[
         str | None, typer.Option(help="Show only nodes of this status, unsupported for example.")
     ] = None,
@@ -85,13 +93,15 @@ def check(
     constants = parse_bindings(bind)
     assumed = ""
     try:
-        entries = survey_model(model, shapes, model_format, constants, dims)
+        entries = survey_model(model, shapes, model_format, constants, dims, signature)
     except OpenShapeError as error:
         shapes, assumed = error.shapes, shapes_option(error.shapes)
-        entries = survey_model(model, shapes, model_format, constants, dims)
+        entries = survey_model(model, shapes, model_format, constants, dims, signature)
     found: dict[str, Any] = {"schedules": {}, "memory": {}, "kernels": [], "problem": ""}
     if all(entry.status not in ("unsupported", "unchecked") for entry in entries):
-        module, parameters = read_model(model, shapes, model_format, constants, rounding, dims)
+        module, parameters = read_model(
+            model, shapes, model_format, constants, rounding, dims, signature
+        )
         found = on_target(module, parameters, chosen)
     report = {
         "model": str(model),
@@ -191,14 +201,14 @@ def print_report(report: dict[str, Any], only: str | None, summary: bool) -> Non
     if summary:
         grouped = Counter((n["kind"], n["status"], n["detail"]) for n in nodes)
         rows = [
-            (escape(kind), str(count), coloured(status), escape(detail))
+            (console.plain(kind), str(count), coloured(status), console.plain(detail))
             for (kind, status, detail), count in sorted(grouped.items())
         ]
         console.table(("operator", "nodes", "status", "becomes, or why not"), rows, text_columns=4)
     elif nodes:
         rows = [
-            (escape(n["name"]), escape(n["kind"]), coloured(n["status"]), escape(n["detail"]),
-             n["schedule"])
+            (console.plain(n["name"]), console.plain(n["kind"]), coloured(n["status"]),
+             console.plain(n["detail"]), n["schedule"])
             for n in nodes
         ]  # fmt: skip
         columns = ("node", "operator", "status", "becomes, or why not", "schedule")
@@ -207,16 +217,18 @@ def print_report(report: dict[str, Any], only: str | None, summary: bool) -> Non
         console.out.print(f"{count:>6} {coloured(status)}: {MEANINGS[status]}")
     if report["assumed"]:
         console.out.print(
-            f"The model leaves sizes open; assumed here: {escape(report['assumed'])}",
+            f"The model leaves sizes open; assumed here: {console.plain(report['assumed'])}",
             soft_wrap=True,
         )
     print_memory(report["memory"])
     if report["problem"]:
-        console.out.print(f"[red]✗[/] {report['problem']}")
+        console.out.print(f"[red]✗[/] {console.plain(report['problem'])}")
     elif report["supported"]:
-        console.out.print(f"[green]✓[/] {report['model']} can be compiled for {report['target']}")
+        console.out.print(
+            f"[green]✓[/] {console.plain(report['model'])} can be compiled for {report['target']}"
+        )
     else:
-        console.out.print(f"[red]✗[/] {report['model']} cannot be compiled yet")
+        console.out.print(f"[red]✗[/] {console.plain(report['model'])} cannot be compiled yet")
 
 
 def print_memory(memory: dict[str, Any]) -> None:

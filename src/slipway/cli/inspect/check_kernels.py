@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.markup import escape
-
 from slipway.cli import console
 
 
@@ -28,10 +26,10 @@ def print_explained(kernels: Sequence[Mapping[str, Any]]) -> None:
     """Print one row for each kernel, in the order in which they run."""
     rows = [
         (
-            escape(k["layers"][0] if k["layers"] else ""),
+            console.plain(k["layers"][0] if k["layers"] else ""),
             k["operator"],
             k["strategy"],
-            escape(k["knobs"]) or "-",
+            console.plain(k["knobs"]) or "-",
             "-" if k["cycles"] is None else f"{k['cycles']:,}",
         )
         for k in kernels

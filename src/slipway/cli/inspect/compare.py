@@ -6,14 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from slipway.cli import console
 from slipway.cli.exit_codes import LIMIT, OptionError
 from slipway.cli.inspect.profile import ARTIFACTS, compile_for_profile
 from slipway.cli.inspect.report import WantedDevice
 from slipway.cli.model_file import ModelOptions
-from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFormat, Timeout
+from slipway.cli.options import (
+    Bindings,
+    DenseRounding,
+    Dims,
+    InputShapes,
+    ModelFormat,
+    Signature,
+    Timeout,
+)
 from slipway.inspect.units import time_text
 from slipway.toolchain.tempdir import tempdir
 
@@ -43,6 +50,7 @@ def compare(
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
     slower_than: Annotated[
         str | None, typer.Option(help="Fail when B is slower than A by more: 5% or 0.05.")
     ] = None,
@@ -83,7 +91,7 @@ def compare(
         )
     for path in (a, b or a):
         path.stat()
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     wanted = WantedDevice(device, tracker, timeout)
     found = compared((a, b or a), (targets[0], targets[-1]), wanted, options, allowed)
     found.judge(*limits)
@@ -150,7 +158,7 @@ def compared(
 def print_comparison(found: Comparison) -> None:
     """Print the tables and the verdict."""
     a, b = found.a, found.b
-    console.out.print(f"A  {escape(a.name)}\nB  {escape(b.name)}", soft_wrap=True)
+    console.out.print(f"A  {console.plain(a.name)}\nB  {console.plain(b.name)}", soft_wrap=True)
     rows = [
         (name, console.size_text(a.sizes[name]), console.size_text(b.sizes[name]),
          changed(a.sizes[name], b.sizes[name]))
@@ -163,7 +171,10 @@ def print_comparison(found: Comparison) -> None:
     console.table(("", "A", "B", "B beside A"), rows)
     print_layers(found)
     if found.changes:
-        shown = [(escape(c.name), c.kind, escape(c.a), escape(c.b)) for c in found.changes[:SHOWN]]
+        shown = [
+            (console.plain(c.name), c.kind, console.plain(c.a), console.plain(c.b))
+            for c in found.changes[:SHOWN]
+        ]
         console.table(("kernel", "", "A", "B"), shown, title="Kernels that differ", text_columns=4)
         if len(found.changes) > SHOWN:
             console.out.print(f"and {len(found.changes) - SHOWN} more (--json has all)")
@@ -173,12 +184,12 @@ def print_comparison(found: Comparison) -> None:
         verdict = "agrees" if output.agrees else "[red]DIFFERS[/]"
         more = "" if output.sqnr_db is None else f", SQNR {output.sqnr_db:.1f} dB"
         console.out.print(
-            f"output {escape(output.output)}: {verdict}, error {output.error:.2g}{more}"
+            f"output {console.plain(output.output)}: {verdict}, error {output.error:.2g}{more}"
         )
     for note in found.notes:
-        console.out.print(f"[yellow]{escape(note)}[/]")
+        console.out.print(f"[yellow]{console.plain(note)}[/]")
     for fault in found.faults:
-        console.out.print(f"[red]✗[/] {escape(fault)}")
+        console.out.print(f"[red]✗[/] {console.plain(fault)}")
     if not found.faults:
         console.out.print("[green]✓[/] B keeps every limit that was set")
 
@@ -190,7 +201,7 @@ def print_layers(found: Comparison) -> None:
     times = layer_times(found)[:SHOWN]
     if times:
         rows = [
-            (escape(name), time_text(one), time_text(other), changed(one, other))
+            (console.plain(name), time_text(one), time_text(other), changed(one, other))
             for name, one, other in times
         ]
         console.table(("layer", "A", "B", "B beside A"), rows, title="Layers that changed most")

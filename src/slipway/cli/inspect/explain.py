@@ -7,11 +7,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from slipway.cli import console
 from slipway.cli.model_file import ModelOptions
-from slipway.cli.options import Bindings, DenseRounding, Dims, InputShapes, ModelFile, ModelFormat
+from slipway.cli.options import (
+    Bindings,
+    DenseRounding,
+    Dims,
+    InputShapes,
+    ModelFile,
+    ModelFormat,
+    Signature,
+)
 from slipway.errors import ArgumentValueError
 
 
@@ -36,6 +43,7 @@ def explain(
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Tell of MODEL's kernels which tile each has, its traffic and limit, and what else there was.
@@ -58,7 +66,7 @@ def explain(
 
     model.stat()
     chosen = Target(target)
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
     config: dict[str, Any] = {}
@@ -86,7 +94,7 @@ def explain(
     for each in found:
         name = each.task.layers[0] if each.task.layers else each.task.name
         calls = f", {each.task.weight} times in the model" if each.task.weight > 1 else ""
-        console.out.print(f"[bold]{escape(name)}[/]: {escape(str(each.task))}{calls}")
-        console.out.print(escape(each.paragraph) + "\n")
+        console.out.print(f"[bold]{console.plain(name)}[/]: {console.plain(each.task)}{calls}")
+        console.out.print(console.plain(each.paragraph) + "\n")
     if not found:
         console.out.print("No kernel of this model can be computed in more than one way.")

@@ -24,6 +24,7 @@ from slipway.cli.options import (
     RpcHost,
     RpcKey,
     RpcPort,
+    Signature,
     Threads,
     Timeout,
     Tracker,
@@ -45,6 +46,7 @@ def profile(
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
     inputs: Inputs = None,
     top: Annotated[int | None, typer.Option(min=1, help="Show the N slowest operators.")] = None,
     repeat: Repeat = 3,
@@ -93,14 +95,14 @@ def profile(
             artifact = compile_for_profile(
                 model,
                 target,
-                ModelOptions(input_shapes, bind, model_format, dense_rounding, dim),
+                ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature),
                 folder.path,
             )
         report = measure(artifact, connection, inputs, limits, number, repeat)
     if trace is not None:
         text = json.dumps(report.to_chrome_trace(f"{model.name} on {connection.where}"))
         trace.write_text(text, encoding="utf-8")
-        console.err.print(f"{trace}: {console.size_text(trace.stat().st_size)}")
+        console.err.print(f"{console.plain(trace)}: {console.size_text(trace.stat().st_size)}")
     if as_json:
         print(json.dumps(report.to_dict(), indent=1))
     else:

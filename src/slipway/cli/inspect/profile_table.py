@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from rich.markup import escape
-
 from slipway.cli import console
 from slipway.inspect.profile import ModelProfile, operators_text
 from slipway.inspect.units import time_text
@@ -17,7 +15,9 @@ def profile_rows(report: ModelProfile, limit: int | None = None) -> list[tuple[s
     whole = report.seconds or 1.0
     order = sorted(report.operators, key=lambda o: -o.seconds)
     shown = order if limit is None else order[:limit]
-    rows = [(escape(o.name), time_text(o.seconds), f"{o.seconds / whole:.1%}") for o in shown]
+    rows = [
+        (console.plain(o.name), time_text(o.seconds), f"{o.seconds / whole:.1%}") for o in shown
+    ]
     rest = order[len(shown) :]
     if rest:
         seconds = sum(o.seconds for o in rest)
@@ -32,7 +32,7 @@ def print_profile(report: ModelProfile, top: int | None, title: str) -> None:
     rows = []
     for o in order[:top]:
         cells = [
-            escape(o.name), escape(operators_text(o.kernel)), time_text(o.seconds),
+            console.plain(o.name), console.plain(operators_text(o.kernel)), time_text(o.seconds),
             f"{o.seconds / whole:.1%}", _giga(o.flops_per_second), _giga(o.bytes_per_second),
         ]  # fmt: skip
         if report.limits is not None:

@@ -27,6 +27,7 @@ from slipway.cli.options import (
     InputShapes,
     ModelFile,
     ModelFormat,
+    Signature,
     Timeout,
 )
 from slipway.cli.run import read_arrays
@@ -84,6 +85,7 @@ def report(
     bind: Bindings = None,
     model_format: ModelFormat = None,
     dense_rounding: DenseRounding = None,
+    signature: Signature = None,
     numbers: Annotated[
         bool, typer.Option("--numbers/--no-numbers", help="Compare each layer with NumPy.")
     ] = True,
@@ -109,7 +111,7 @@ def report(
 
         slipway report kws.tflite --target arm/cortex-m4 -o kws.html
     """
-    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim)
+    options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     wanted = WantedDevice(device, tracker, timeout)
     found = reported(model, target, wanted, options, inputs, numbers, limits)
     if as_json:
@@ -118,7 +120,7 @@ def report(
     from slipway.report.page import write_page
 
     path = write_page(found, output or Path(f"{model.stem}.html"))
-    console.out.print(f"{path}: {console.size_text(path.stat().st_size)}")
+    console.out.print(f"{console.plain(path)}: {console.size_text(path.stat().st_size)}")
 
 
 def reported(
@@ -143,7 +145,7 @@ def reported(
         module, parameters = options.read(model, chosen)
         entries = survey_model(
             model, parse_shapes(options.input_shapes), options.model_format,
-            parse_bindings(options.bind), parse_dims(options.dim),
+            parse_bindings(options.bind), parse_dims(options.dim), options.signature,
         )  # fmt: skip
     kind: dict[str, Any] = {}
     if bare:
@@ -161,8 +163,8 @@ def reported(
         session, where = wanted.open()
         found = make_report(
             library, model.name, artifact, session=session, where=where, source=model,
-            constants=parse_bindings(options.bind), numbers=numbers, limits=limits,
-            inputs=read_arrays(inputs) if inputs else None,
+            constants=parse_bindings(options.bind), signature=options.signature, numbers=numbers,
+            limits=limits, inputs=read_arrays(inputs) if inputs else None,
         )  # fmt: skip
     found.rewritten = rewritten_of(entries)
     found.repeat = how_to_repeat(model)

@@ -137,7 +137,7 @@ def print_validation(found: Validation) -> None:
             for o in found.outputs
         ]
         columns = ("output", "SQNR dB", "cosine", "largest error")
-        console.table(columns, rows, title=f"Beside {found.reference}")
+        console.table(columns, rows, title=f"Beside {console.plain(found.reference)}")
     for share, label in (
         (found.top1, "have the label's class"),
         (found.reference_top1, "of the reference have it"),

@@ -12,7 +12,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
-from slipway.cli.language.options import Context, Model, Quantise, Target, load
+from slipway.cli.language.options import Caches, Context, Model, Quantise, Target, load
 from slipway.cli.options import RpcHost, RpcKey, RpcPort, Threads, Timeout, Tracker
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def chat(
     seed: Annotated[int | None, typer.Option(min=0, help="Make the draws repeatable.")] = None,
     context: Context = None,
     quantise: Quantise = "",
+    caches: Caches = "",
     target: Target = None,
     save: Annotated[
         Path | None, typer.Option(help="Keep the compiled model in this folder.")
@@ -64,7 +65,7 @@ def chat(
     connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
     if threads is not None:
         connection.use_threads(threads)
-    talker = load(model, context, quantise, target, connection, save)
+    talker = load(model, context, quantise, target, connection, save, caches)
     messages = [{"role": "system", "content": system}] if system else []
     for text in _questions(prompt):
         question = {"role": "user", "content": text}

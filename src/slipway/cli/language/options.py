@@ -28,6 +28,13 @@ Context = Annotated[
 Quantise = Annotated[
     str, typer.Option(help="Quantise weights of floats: q8_0 or q4_0. [default: as they are]")
 ]
+Caches = Annotated[
+    str,
+    typer.Option(
+        help="What the caches hold: float32, float16 or bfloat16. [default: float16 with weights "
+        "in blocks, where the target converts it by an instruction]"
+    ),
+]
 Target = Annotated[
     str | None, typer.Option("--target", help="What to compile for. [default: this machine]")
 ]
@@ -41,6 +48,7 @@ def load(
     target: str | None,
     connection: Connection,
     save: Path | None = None,
+    caches: str = "",
 ) -> LanguageModel:
     """Return the model, compiled where it is not, and loaded where it is to run."""
     from slipway import llm
@@ -50,7 +58,8 @@ def load(
     if target is None and connection.remote is not None and not (model / DESCRIPTION).exists():
         raise OptionError("--target: say what to compile for, as the device is another machine.")
     if (model / DESCRIPTION).exists():
-        given = {"--context": context, "--quantise": quantise, "--target": target, "--save": save}
+        given = {"--context": context, "--quantise": quantise, "--target": target, "--save": save,
+                 "--caches": caches}  # fmt: skip
         for option, value in given.items():
             if value not in (None, ""):
                 raise OptionError(f"{option}: {model} is compiled already: give the model itself.")
@@ -60,7 +69,7 @@ def load(
         source = llm.Source.read(model)
     with console.step(f"Compiling {source.name} for {target or NATIVE}"):
         library, description = llm.compile_model(
-            source, target or NATIVE, context, quantise=quantise
+            source, target or NATIVE, context, quantise=quantise, caches=caches
         )
     with tempdir() as folder:
         kept = folder.path / "model" if save is None else save

@@ -9,7 +9,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
-from slipway.cli.language.options import Context, Model, Quantise, Target, load
+from slipway.cli.language.options import Caches, Context, Model, Quantise, Target, load
 from slipway.cli.options import RpcHost, RpcKey, RpcPort, Threads, Timeout, Tracker
 from slipway.errors import NotAvailableError
 
@@ -20,6 +20,7 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on.")] = 8000,
     context: Context = None,
     quantise: Quantise = "",
+    caches: Caches = "",
     target: Target = None,
     threads: Threads = None,
     rpc_host: RpcHost = None,
@@ -47,12 +48,14 @@ def serve(
     connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
     if threads is not None:
         connection.use_threads(threads)
-    served = application(load(model, context, quantise, target, connection))
+    served = application(load(model, context, quantise, target, connection, caches=caches))
     try:
         listening = socket.create_server((host, port))
     except OSError as error:
         raise NotAvailableError(
             f"{host}:{port} cannot be listened on: {error}. Choose another --port, or 0 for any."
         ) from None
-    console.err.print(f"Serving {model.name} at http://{host}:{listening.getsockname()[1]}/v1")
+    console.err.print(
+        f"Serving {console.plain(model.name)} at http://{host}:{listening.getsockname()[1]}/v1"
+    )
     uvicorn.Server(uvicorn.Config(served, log_level="warning")).run(sockets=[listening])

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from slipway import dtypes
+from slipway.codegen import legalize
 from slipway.codegen.c import spelling
 from slipway.codegen.c.expressions import Lane
 from slipway.codegen.c.hardware import store_hardware
@@ -463,7 +464,9 @@ class CFunction(CIntrinsics):
 
 
 def _needs_constant_lanes(value: E.PrimExpr) -> bool:
-    return any(isinstance(n, E.Shuffle) and n.lanes > 1 for n in walk(value))
+    return any(
+        (isinstance(n, E.Shuffle) and n.lanes > 1) or legalize.changes_lanes(n) for n in walk(value)
+    )
 
 
 def _hoists(value: E.PrimExpr) -> bool:

@@ -144,6 +144,9 @@ class CIntrinsics(CExpressions):
         return f"({spelling.c_type(node.dtype)}){text}" if narrow else text
 
     def _call_reinterpret(self, node: E.Call, lane: Lane) -> str:
+        if legalize.changes_lanes(node):
+            assert not isinstance(lane, str)
+            return self.expr(legalize.reinterpreted_lane(node, lane or 0))
         have, want = dtypes.scalar_of(node.args[0].dtype), dtypes.scalar_of(node.dtype)
         value = self.expr(node.args[0], lane)
         bits = dtypes.bits_of(have)

@@ -107,7 +107,7 @@ def _all_or_none(jobs: Sequence[_Kernel | Job]) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        for job in jobs:
+        for job in reversed(jobs):  # those at work last: a thread that is free begins another
             job.cancel()
         raise
 

@@ -181,3 +181,8 @@ class _Section:
     def align(self, multiple: int) -> None:
         if missing := -self.size % multiple:
             self.extend((bytes(missing),))
+
+
+def quoted(name: str) -> str:
+    """Return a symbol as LLVM IR quotes it."""
+    return '"' + "".join(c if c.isalnum() or c in "_." else f"\\{ord(c):02X}" for c in name) + '"'

@@ -8,6 +8,7 @@ from slipway import dtypes
 from slipway.codegen.capture import captured, is_region, nested_steps
 from slipway.codegen.llvm.intrinsics import IntrinsicEmitter
 from slipway.codegen.llvm.packed_call import emit_call_packed
+from slipway.codegen.llvm.pieces import MANY, emit_piece, is_long, pieces
 from slipway.codegen.llvm.tiles import emit_tile_call, place_configurations
 from slipway.codegen.llvm.types import llvm_type
 from slipway.codegen.stack import on_stack
@@ -99,6 +100,9 @@ class FunctionEmitter(IntrinsicEmitter):
         self.arena_used = 0
         self.loops = 0
         self.children = 0
+        self.pieces = 0
+        self.noalias = True
+        self.has_many = False  # pointers: long sequences become functions of their own
         self.terminated = False
         self.in_loop_scopes = 0
 
@@ -121,6 +125,8 @@ class FunctionEmitter(IntrinsicEmitter):
     def parameters(self, params: list[E.Var], noalias: bool) -> str:
         """Bind the parameters; return the text of the parameter list."""
         declared = []
+        self.noalias = noalias
+        self.has_many = sum(var.dtype == "handle" for var in params) > MANY
         for number, var in enumerate(params):
             operand = f"%p{number}"
             if var.dtype == "handle":
@@ -143,15 +149,27 @@ class FunctionEmitter(IntrinsicEmitter):
             if dtypes.is_integral(var.dtype):
                 self.wide_values[id(var)] = self.wide(var)
 
-    def finish(self, signature: str, linkage: str = "internal") -> None:
+    def inner(self, name: str, variables: list[E.Var]) -> FunctionEmitter:
+        """Return the emitter of a function that this one gives `variables` to."""
+        made = FunctionEmitter(self.module, name)
+        made.inside_parallel, made.arena_used = self.inside_parallel, self.arena_used
+        made._element_bytes = self._element_bytes
+        made.element_dtype = self.element_dtype
+        for var in variables:
+            if id(var) in self.bounds.vars:
+                made.bounds.vars[id(var)] = self.bounds.vars[id(var)]
+            if id(var) in self.aligned:
+                made.aligned[id(var)] = self.aligned[id(var)]
+        return made
+
+    def finish(self, signature: str, attributes: str = "") -> None:
         """Append the function, whose body has been emitted, to the module."""
         if not self.terminated:
             self.w.do("ret i32 0")
         place_configurations(self)
         self.module.functions.append(
-            f"define {linkage} i32 @{self.name}({signature}) {self.module.attributes} {{\nentry:\n"
-            + "\n".join([*self.w.entry, *self.w.lines])
-            + "\n}\n"
+            f"define internal i32 @{self.name}({signature}) {self.module.attributes}{attributes} {{"
+            "\nentry:\n" + "\n".join([*self.w.entry, *self.w.lines]) + "\n}\n"
         )
         self.module.declarations |= self.helpers
 
@@ -164,6 +182,10 @@ class FunctionEmitter(IntrinsicEmitter):
                 self.new_statement()
                 self.store(node)
             case S.SeqStmt(stmts):
+                if (self.has_many or is_long(stmts)) and not self.region:
+                    for piece in pieces(stmts):
+                        emit_piece(self, piece)
+                    return
                 for inner in stmts:
                     self.stmt(inner)
             case S.For():
@@ -504,17 +526,9 @@ class FunctionEmitter(IntrinsicEmitter):
 
         A region is a function of (task, tasks).
         """
-        inner = FunctionEmitter(self.module, f"{name}.steps")
+        inner = self.inner(f"{name}.steps", variables)
         inner.inside_parallel = True
-        inner.arena_used = self.arena_used
-        inner._element_bytes = self._element_bytes
-        inner.element_dtype = self.element_dtype
         text = inner.parameters(variables, noalias=True)
-        for var in variables:
-            if id(var) in self.bounds.vars:
-                inner.bounds.vars[id(var)] = self.bounds.vars[id(var)]
-            if id(var) in self.aligned:
-                inner.aligned[id(var)] = self.aligned[id(var)]
         inner.widen_scalars(variables)
         region = node.kind != S.ForKind.PARALLEL
         which = ("task", "tasks") if region else ("begin", "end")

@@ -262,6 +262,7 @@ class IntrinsicEmitter(MemoryEmitter):
         return self.w.put(f"{opcode} {self.ty(node.dtype)} {a}, {b}")
 
     def _call_reinterpret(self, node: E.Call) -> str:
+        legalize.changes_lanes(node)  # or has other bits, which is an error
         have, want = self.ty(node.args[0].dtype), self.ty(node.dtype)
         value = self.value(node.args[0])
         return value if have == want else self.w.put(f"bitcast {have} {value} to {want}")

@@ -208,6 +208,8 @@ class SsaIntrinsics(SsaExpressions):
         return self.number(zeros, register_dtype(node.dtype))
 
     def _call_reinterpret(self, node: E.Call, lane: Lane) -> Value:
+        if legalize.changes_lanes(node):
+            return self.expr(legalize.reinterpreted_lane(node, lane or 0))
         value = self.expr(node.args[0], lane)
         want = register_dtype(node.dtype)
         if want == value.dtype:

@@ -25,13 +25,14 @@ from slipway.compiler.aot.overlap import overlaps_of
 from slipway.compiler.aot.page import page_model
 from slipway.compiler.aot.program import AotProgram, make_program
 from slipway.compiler.aot.sources import AotSources, ProgramParts
+from slipway.compiler.artifact.web import web_program, write_page
 from slipway.compiler.emit import COMPILER
-from slipway.compiler.graph import ModelGraph, StoragePlan
+from slipway.compiler.graph import StoragePlan
 from slipway.compiler.kernels import LoweredKernels, compile_kernels
 from slipway.compiler.memory_plan import ALGORITHMS, Pool, place_constants, plan_table
 from slipway.compiler.model_factory import ModelFactory
+from slipway.compiler.model_graph import ModelGraph
 from slipway.compiler.open_sizes import need_fixed_sizes
-from slipway.compiler.web import web_program, write_page
 from slipway.errors import ArtifactError, LoweringError
 from slipway.ir.function import IRModule
 from slipway.relay.backend import Executor, Runtime

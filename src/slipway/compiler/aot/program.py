@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from slipway.backends.in_place import Overlap
 from slipway.compiler.aot.sizes import ProgramSize, program_sizes
-from slipway.compiler.graph import NOP, ModelGraph, TensorRef
 from slipway.compiler.memory_plan import Block, Plan, Pool, Share, check_plan, plan
+from slipway.compiler.model_graph import NOP, ModelGraph, TensorRef
 from slipway.compiler.open_sizes import largest_bytes
 from slipway.errors import LoweringError
 from slipway.relay.meaning import UNKNOWN, Meaning

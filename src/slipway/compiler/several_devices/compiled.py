@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.device_code import DeviceCode
-from slipway.compiler.export import metadata_object
-from slipway.compiler.graph import ModelGraph
+from slipway.compiler.artifact.export import metadata_object
 from slipway.compiler.kernels import compile_kernels
+from slipway.compiler.model_graph import ModelGraph
 from slipway.target import Target
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from slipway.compiler.graph import COPY, GraphNode, ModelGraph, TensorRef, build_graph
+from slipway.compiler.graph import build_graph
+from slipway.compiler.model_graph import COPY, GraphNode, ModelGraph, TensorRef
+from slipway.compiler.open_sizes import refuse_told
 from slipway.compiler.optimize import INLINE, optimize
 from slipway.compiler.several_devices.placement import (
     CONTROL,
@@ -208,6 +210,7 @@ class _Joined:
         self._add_inputs(main)
         self._add_params()
         for part, graph in self.parts:
+            refuse_told(graph.tellers, "a model on several devices, or with control flow beside it")
             self._add_part(part, graph)
         for value in _values(main.body):
             refs = [ref for (known, _), ref in self.where.items() if known == value]

@@ -9,6 +9,7 @@ from slipway.backends.backend import compile_target
 from slipway.errors import TargetError
 from slipway.runtime.devices import Device
 from slipway.target import Target
+from slipway.target.kinds import KINDS
 from slipway.transform.context import PassContext
 
 if TYPE_CHECKING:
@@ -16,6 +17,38 @@ if TYPE_CHECKING:
 
 
 _PROCESSOR = 1
+
+
+def without_accelerators(target: TargetLike) -> TargetLike:
+    """Return `target` without those that only take parts of models: the host's where none is left.
+
+    The parts are functions of the module, each for a code generator by name.
+    """
+    if isinstance(target, Target):
+        return (target.host or "llvm") if target.kind.takes_parts else target
+    if isinstance(target, Mapping) and "kind" not in target:
+        found = {key: one for key, one in target.items() if not _takes_parts(one)}
+        return found or _host_of(next(iter(target.values())))
+    if isinstance(target, Sequence) and not isinstance(target, str) and target:
+        several = [one for one in target if not _takes_parts(one)]
+        if len(several) == len(target):
+            return target
+        return several if len(several) > 1 else (several or [_host_of(target[0])])[0]
+    if isinstance(target, str | Mapping) and _takes_parts(target):
+        return _host_of(target)
+    return target
+
+
+def _host_of(target: TargetLike) -> TargetLike:
+    return Target(target).host or "llvm"
+
+
+def _takes_parts(target: TargetLike) -> bool:
+    if isinstance(target, Target):
+        return target.kind.takes_parts
+    name = target.get("kind") if isinstance(target, Mapping) else str(target).split(" ", 1)[0]
+    kind = KINDS.get(str(name))
+    return kind is not None and kind.takes_parts
 
 
 def several_targets(target: TargetLike, host: TargetLike = None) -> dict[int, Target]:

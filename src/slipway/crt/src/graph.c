@@ -155,7 +155,7 @@ static slw_status run_op(slw_graph *graph, const slw_graph_op *op) {
 
 slw_status slw_graph_run(slw_graph *graph, uint32_t *failed_node) {
   for (uint32_t i = 0; i < graph->num_nodes; ++i) {
-    slw_status status = run_op(graph, &graph->ops[i]);
+    slw_status status = slw_graph_run_node(graph, i);
     if (status != SLW_OK) {
       if (failed_node != NULL) {
         *failed_node = i;
@@ -167,7 +167,9 @@ slw_status slw_graph_run(slw_graph *graph, uint32_t *failed_node) {
 }
 
 slw_status slw_graph_run_node(slw_graph *graph, uint32_t node) {
-  return (node < graph->num_nodes) ? run_op(graph, &graph->ops[node]) : SLW_ERROR_ARGUMENT;
+  slw_status status =
+      (node < graph->num_nodes) ? run_op(graph, &graph->ops[node]) : SLW_ERROR_ARGUMENT;
+  return (status == SLW_OK && graph->num_told > 0) ? slw_graph_tell_sizes(graph, node) : status;
 }
 
 DLTensor *slw_graph_node_output(const slw_graph *graph, uint32_t node, uint32_t *num_outputs) {

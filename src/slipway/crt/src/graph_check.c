@@ -15,7 +15,7 @@ slw_status slw_graph_read_layout(const void *blob, size_t size_bytes, slw_graph_
     return SLW_ERROR_FORMAT;
   }
   version = slw_load32(p + 4);
-  if (version != SLW_GRAPH_VERSION && version != SLW_GRAPH_OPEN_VERSION) {
+  if (version < SLW_GRAPH_VERSION || version > SLW_GRAPH_TOLD_VERSION) {
     return SLW_ERROR_VERSION;
   }
   l.blob = p;
@@ -37,7 +37,7 @@ slw_status slw_graph_read_layout(const void *blob, size_t size_bytes, slw_graph_
     return SLW_ERROR_FORMAT;
   }
   l.num_symbols = l.num_open = l.num_code = 0;
-  if (version == SLW_GRAPH_OPEN_VERSION) {
+  if (version >= SLW_GRAPH_OPEN_VERSION) {
     if (size_bytes < SLW_GRAPH_OPEN_HEADER_BYTES) {
       return SLW_ERROR_TRUNCATED;
     }

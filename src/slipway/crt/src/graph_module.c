@@ -279,6 +279,18 @@ static int load_params(void *handle, const TVMFFIAny *args, int32_t num_args, TV
 }
 
 int slw_graph_node_failed(const slw_graph_module *self, uint32_t node) {
+  const slw_graph *graph = &self->graph;
+  if (graph->num_told > 0 && graph->wrong_size < graph->num_symbols) {
+    int64_t low = 0;
+    int64_t high = 0;
+    const char *size = slw_graph_symbol(graph, graph->wrong_size, &low, &high);
+    return slw_error_setf("ExecutionError",
+                          "run: layer '%s' gives the size %s the value %lld, and the model was "
+                          "compiled for %lld to %lld",
+                          slw_graph_node_name(graph, node), size,
+                          (long long)graph->sizes[graph->num_symbols], (long long)low,
+                          (long long)high);
+  }
   if (slw_error_message()[0] == '\0') {
     return -1; /* the reason is in another runtime's hands (a Python callback's exception) */
   }

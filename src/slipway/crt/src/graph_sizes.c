@@ -15,7 +15,7 @@ typedef struct {
 } open_dim;
 
 typedef struct {
-  uint32_t name;
+  uint32_t name, teller; /* 0, or one more than the entry that tells it */
   int64_t low, high;
 } symbol;
 
@@ -27,7 +27,8 @@ static open_dim read_open(const uint8_t *table, uint32_t index) {
 
 static symbol read_symbol(const uint8_t *table, uint32_t index) {
   const uint8_t *p = table + (size_t)index * SLW_GRAPH_SYMBOL_BYTES;
-  symbol found = {slw_load32(p), (int64_t)slw_load64(p + 8), (int64_t)slw_load64(p + 16)};
+  symbol found = {slw_load32(p), slw_load32(p + 4), (int64_t)slw_load64(p + 8),
+                  (int64_t)slw_load64(p + 16)};
   return found;
 }
 
@@ -105,10 +106,24 @@ static int evaluate(const uint8_t *code, open_dim formula, const int64_t *sizes,
   return 1;
 }
 
+/* Whether an entry is one integer of 32 or 64 bits. */
+static int is_number(const slw_graph_layout *l, uint32_t index) {
+  slw_graph_entry entry = slw_graph_read_entry(l->blob + l->entries_at, index);
+  for (uint32_t i = 0; i < entry.ndim; ++i) {
+    if (!slw_in_range(entry.first_dim, entry.ndim, l->num_dims) ||
+        slw_load64(l->blob + l->dims_at + ((size_t)entry.first_dim + i) * 8U) != 1U) {
+      return 0;
+    }
+  }
+  return entry.dtype.code == kDLInt && entry.dtype.lanes == 1U &&
+         (entry.dtype.bits == 32U || entry.dtype.bits == 64U);
+}
+
 slw_status slw_graph_check_sizes(const slw_graph_layout *l) {
   for (uint32_t i = 0; i < l->num_symbols; ++i) {
     symbol found = read_symbol(l->blob + l->symbols_at, i);
-    if (found.name >= l->strings_bytes || found.low < 0 || found.high < found.low) {
+    if (found.name >= l->strings_bytes || found.low < 0 || found.high < found.low ||
+        found.teller > l->num_entries || (found.teller != 0 && !is_number(l, found.teller - 1U))) {
       return SLW_ERROR_FORMAT;
     }
   }
@@ -154,13 +169,49 @@ slw_status slw_graph_init_sizes(slw_graph *graph, const slw_graph_layout *l) {
   for (uint32_t i = 0; i < l->num_dims; ++i) {
     graph->dims[i] = (int64_t)slw_load64(graph->dims_table + (size_t)i * 8U);
   }
+  graph->wrong_size = graph->num_symbols;
   for (uint32_t i = 0; i < graph->num_symbols; ++i) {
-    graph->sizes[i] = read_symbol(graph->symbols_table, i).high;
+    symbol found = read_symbol(graph->symbols_table, i);
+    graph->sizes[i] = found.high;
+    graph->num_told += (found.teller != 0) ? 1U : 0U;
   }
   if (!fits(graph, graph->sizes)) {
     return SLW_ERROR_FORMAT;
   }
   apply(graph, graph->sizes);
+  return SLW_OK;
+}
+
+slw_status slw_graph_tell_sizes(slw_graph *graph, uint32_t node) {
+  int64_t *wanted = graph->sizes + graph->num_symbols;
+  uint32_t num_results = 0;
+  const DLTensor *results = slw_graph_node_output(graph, node, &num_results);
+  uint32_t first = (uint32_t)(results - graph->tensors) + 1U;
+  int is_new = 0;
+  graph->wrong_size = graph->num_symbols;
+  memcpy(wanted, graph->sizes, graph->num_symbols * sizeof wanted[0]);
+  for (uint32_t i = 0; i < graph->num_symbols; ++i) {
+    symbol found = read_symbol(graph->symbols_table, i);
+    if (found.teller >= first && found.teller - first < num_results) {
+      const DLTensor *told = &results[found.teller - first];
+      const uint8_t *value = (const uint8_t *)told->data + told->byte_offset;
+      int64_t size = (told->dtype.bits == 64U) ? (int64_t)slw_load64(value)
+                                               : (int64_t)(int32_t)slw_load32(value);
+      if (size < found.low || size > found.high) {
+        graph->wrong_size = i;
+        graph->sizes[graph->num_symbols] = size;
+        return SLW_ERROR_TENSOR;
+      }
+      is_new |= size != wanted[i];
+      wanted[i] = size;
+    }
+  }
+  if (is_new) {
+    if (!fits(graph, wanted)) {
+      return SLW_ERROR_TENSOR;
+    }
+    apply(graph, wanted);
+  }
   return SLW_OK;
 }
 
@@ -231,7 +282,10 @@ slw_status slw_graph_resize(slw_graph *graph, uint32_t input, const int64_t *sha
   int64_t *wanted = graph->sizes + graph->num_symbols;
   uint32_t first = first_dim_of(graph, input);
   *outside = SLW_GRAPH_NONE;
-  memcpy(wanted, graph->sizes, graph->num_symbols * sizeof wanted[0]);
+  for (uint32_t i = 0; i < graph->num_symbols; ++i) {
+    symbol found = read_symbol(graph->symbols_table, i);
+    wanted[i] = (found.teller != 0) ? found.low : graph->sizes[i]; /* till the next run tells it */
+  }
   for (int32_t axis = 0; axis < tensor->ndim; ++axis) {
     int64_t factor = 1;
     uint32_t found = slw_graph_axis_symbol(graph, input, (uint32_t)axis, &factor);

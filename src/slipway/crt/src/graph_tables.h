@@ -9,8 +9,10 @@
  * other in the offsets of storages, and a table before the args has u32 kind of device, u32 0, u64
  * first byte of each.
  * Version 2 is of models with open dimensions: a header of 80 bytes, and after the entries symbols
- * (u32 name, u32 0, i64 low, i64 high), open dims (u32 dim, u32 first word, u32 words, u32 0) and
- * the words of their formulas (i64). The dims are upper bounds then.
+ * (u32 name, u32 teller, i64 low, i64 high), open dims (u32 dim, u32 first word, u32 words, u32 0) and
+ * the words of their formulas (i64). The dims are upper bounds then. The teller of a symbol is 0
+ * where inputs tell it; in version 3 it may be one more than an entry, a single integer: its value
+ * is the symbol's from then on.
  */
 #ifndef SLW_GRAPH_TABLES_H_
 #define SLW_GRAPH_TABLES_H_
@@ -55,6 +57,10 @@ slw_status slw_graph_read_layout(const void *blob, size_t size_bytes, slw_graph_
 
 /** Check the tables of open dimensions; what their formulas give is seen when they are evaluated. */
 slw_status slw_graph_check_sizes(const slw_graph_layout *layout);
+
+/** Give symbols that the results of a node tell their values.
+ * @retval SLW_ERROR_TENSOR  one is out of its range: `wrong_size` */
+slw_status slw_graph_tell_sizes(slw_graph *graph, uint32_t node);
 
 /** Give every open dimension its largest size. `dims` and `sizes` of the graph are there. */
 slw_status slw_graph_init_sizes(slw_graph *graph, const slw_graph_layout *layout);

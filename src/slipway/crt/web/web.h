@@ -12,7 +12,7 @@
 
 #define SLW_WEB_API __attribute__((visibility("default"), used))
 
-/** The program: its functions and its model; slipway.compiler.web writes it. */
+/** The program: its functions and its model; slipway.compiler.artifact.web writes it. */
 extern const slw_image slw_web_image;
 
 /** Memory that is not zeroed; slw_platform_free gives it back. NULL: the page has no more. */

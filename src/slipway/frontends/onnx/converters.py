@@ -14,6 +14,7 @@ import numpy as np
 from slipway import relay
 from slipway.frontends.converter_table import ConverterTable, UnsupportedNode
 from slipway.frontends.onnx.reader import array_of
+from slipway.frontends.onnx.sparse import dense_array
 from slipway.frontends.onnx.values import Value
 from slipway.relay.analysis.size_values import SizeValues
 from slipway.relay.dims import is_open
@@ -89,6 +90,8 @@ class NodeView:
                 return tuple(found.ints)
             case 8:
                 return tuple(s.decode() for s in found.strings)
+            case 11:
+                return dense_array(found.sparse_tensor, self.name)
             case _:
                 raise self.unsupported(f"attribute {name!r} has a type that is not served")
 

@@ -25,6 +25,7 @@ from slipway.frontends.budget import take_table
 from slipway.frontends.onnx import signals_at_run_time
 from slipway.frontends.onnx.converters import NodeView
 from slipway.frontends.onnx.counted import cut_to_declared
+from slipway.frontends.onnx.found import positions_in_room
 from slipway.frontends.onnx.operators.control import counted_loop
 from slipway.frontends.onnx.operators.pool_indices import unpooled
 from slipway.frontends.onnx.operators.reduce import reduced
@@ -33,6 +34,7 @@ from slipway.frontends.onnx.operators.resize_at_run_time import resized_at_run_t
 from slipway.frontends.onnx.operators.signal import transformed
 from slipway.frontends.onnx.values import Counted
 from slipway.frontends.ranks import first_ranked
+from slipway.relay.dims import is_open
 from slipway.relay.op_registry import const
 from slipway.relay.ops.tensor.scan import CUMPROD, CUMSUM, ScanAttrs
 
@@ -395,30 +397,41 @@ def _compress(node: NodeView, shapes: Shapes) -> Any:
     (total,) = condition.tensor_type.shape
     if shapes[0] is not None and len(shapes[0]) == x.tensor_type.rank:
         return relay.take(x, true_positions(condition, shapes[0][axis]), axis)
-    if total > MAX_ROOM:
-        return None
+    if is_open(total) or total > MAX_ROOM:
+        positions, number = positions_in_room(condition)
+        return Counted(relay.take(x, positions, axis), number, axis)
     kept = relay.take(x, true_positions(condition, total), axis)
     return Counted(kept, _number_of(condition), axis)
+
+
+def _extent(x: Expr, axis: int) -> Any:
+    """Return the size of an open axis as the run knows it."""
+    return _element(relay.shape_of(x, "int64"), axis)
 
 
 def _non_zero(node: NodeView, shapes: Shapes) -> Any:
     """Positions of what is not zero; without a declared shape there is room for all."""
     x = node.input(0)
     total, wanted = x.tensor_type.size, shapes[0]
-    if wanted is None and total > MAX_ROOM:
-        return None
     if wanted is not None and (len(wanted) != 2 or wanted[0] != x.tensor_type.rank):
         return None
+    if wanted is not None and is_open(wanted[1]):
+        wanted = None
     if x.tensor_type.dtype != "bool":
         x = relay.not_equal(x, node.like(0))
     flat = relay.reshape(x, (-1,))
-    position, rows = true_positions(flat, total if wanted is None else wanted[1]), []
-    for extent in reversed(x.tensor_type.shape):
-        rows.append(relay.mod(position, _int64(extent)))
-        position = relay.floor_divide(position, _int64(extent))
+    if wanted is None and (is_open(total) or total > MAX_ROOM):
+        position, number = positions_in_room(flat)
+    else:
+        position, number = true_positions(flat, (wanted or (0, total))[1]), _number_of(flat)
+    rows = []
+    for axis, extent in reversed(list(enumerate(x.tensor_type.shape))):
+        extent = relay.maximum(_extent(x, axis), _int64(1)) if is_open(extent) else _int64(extent)
+        rows.append(relay.mod(position, extent))
+        position = relay.floor_divide(position, extent)
     room = position.tensor_type.shape[0]
     found = relay.stack(rows[::-1], 0) if rows else const(np.zeros((0, room), np.int64))
-    return found if wanted is not None else Counted(found, _number_of(flat), 1)
+    return found if wanted is not None else Counted(found, number, 1)
 
 
 DECLARED.update({"Compress": _compress, "NonZero": _non_zero})

@@ -31,8 +31,9 @@ from slipway.frontends.onnx.converters import (
     NodeView,
     load_converters,
 )
-from slipway.frontends.onnx.counted import cut_to_declared, through_counted
+from slipway.frontends.onnx.counted import cut_to_declared
 from slipway.frontends.onnx.declared import DECLARED
+from slipway.frontends.onnx.found import FoundSizes
 from slipway.frontends.onnx.functions import body_of, bound_nodes, has_body
 from slipway.frontends.onnx.graph_check import check_names, names_read, opset_of
 from slipway.frontends.onnx.implied import with_implied
@@ -198,7 +199,7 @@ class _Importer:
         self.params: dict[str, np.ndarray[Any, Any]] = {}
         self.param_vars: list[Var] = []
         self.folder = ConstantFolder()
-        self.sizes = SizeValues()
+        self.sizes, self.found = SizeValues(), FoundSizes()
         self.values = values  # of small integer inputs, as far as shapes settle them
         self.presumes = False  # whether shapes are all that is asked of the nodes
         self.wants_values = False  # whether a node must know what depends on the inputs
@@ -509,11 +510,12 @@ class _Importer:
         settle = None if self.calls else DECLARED.get(view.kind)  # a function has its own names
         try:
             if view.kind != "Identity" and any(isinstance(v, Counted) for v in view.inputs):
-                return through_counted(convert, view)
+                self.is_open = True
+                return self.found.through(convert, view)
             made = presumed(view) if self.presumes else None
             made = convert(view) if made is None else made
         except DependsOnInputs:
-            made = None if settle is None else settle(view, self._declared(view))
+            made = self.found.once(view, settle, lambda: self._declared(view))
             if made is None:
                 raise
         if isinstance(made, Counted) and not self.calls:
@@ -568,7 +570,8 @@ class _Importer:
             values = {**outer, **self._initializers(graph)}
             values.update((i.name, v) for i, v in zip(graph.input, inputs, strict=True))
             self._check_operators(graph)
-            results = self._nodes(graph, values, poisoned)
+            with self.found.inside_of_one():
+                results = self._nodes(graph, values, poisoned)
             if len(results) < len(graph.output):  # its own nodes tell why, each under its name
                 raise UnsupportedNode("a node of its subgraph cannot be imported")
             return results

@@ -12,12 +12,13 @@ from slipway.frontends.budget import take_bytes
 from slipway.frontends.onnx.reader import array_of
 
 
-def dense_array(tensor: Any) -> np.ndarray[Any, Any]:
+def dense_array(tensor: Any, name: str = "") -> np.ndarray[Any, Any]:
     """Return the NumPy array of a SparseTensorProto, whose rest is zeros.
 
-    The indices are positions among all elements, or one for each axis, ascending and once each.
+    `name` is that of the node that holds it; an initializer has one of its own.  The indices are
+    positions among all elements, or one for each axis, ascending and once each.
     """
-    name = tensor.values.name or "a constant"
+    name = tensor.values.name or name
     shape = tuple(tensor.dims)
     values, indices = array_of(tensor.values), array_of(tensor.indices)
     count = values.size

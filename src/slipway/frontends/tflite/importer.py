@@ -30,6 +30,7 @@ from slipway.frontends.report import NodeReport, ReportBook
 from slipway.frontends.tflite.converters import REFUSED, NodeView, Program, load_converters
 from slipway.frontends.tflite.reader import FileModel, FileTensor, Operator, SubGraph, load_model
 from slipway.frontends.tflite.schema import DTYPES
+from slipway.frontends.tflite.signatures import of_signature
 from slipway.ir.function import IRModule
 from slipway.relay import op_registry
 from slipway.relay.dims import ANY, is_open
@@ -51,6 +52,7 @@ def from_tflite(
     *,
     dense_rounding: str = "double",
     constants: Constants | None = None,
+    signature: str | None = None,
 ) -> tuple[IRModule, dict[str, np.ndarray[Any, Any]]]:
     """Import a TFLite model: bytes, a path or a ``tflite.Model``.
 
@@ -61,7 +63,8 @@ def from_tflite(
     `dense_rounding` says how integer matrix products are requantised: "double" as TensorFlow Lite
     Micro does it and every other operator, "single" as LiteRT does it (see docs/quantization.md).
     `constants` binds inputs to values: they are inputs no longer, and what depends on them alone is
-    folded.
+    folded.  `signature` names an entry of the file: its subgraph is imported, under the names that
+    the signature gives inputs and outputs.
 
     Returns the module, whose "main" takes the graph's inputs under their names, and an empty
     dictionary: weights are constants of the graph.  Variables of the model (the state of an LSTM
@@ -74,7 +77,7 @@ def from_tflite(
             "cannot call; leave it out. An operator of your own is a function decorated with "
             'slipway.frontends.tflite.converters.converter("CUSTOM:NAME")'
         )
-    description = load_model(model)
+    description = of_signature(load_model(model), signature)
     if dense_rounding not in ("double", "single"):
         raise ModelError(f'dense_rounding is {dense_rounding!r}; it must be "double" or "single"')
     with _importing(description, dict(shape_dict or {}), dict(dtype_dict or {})) as importer:
@@ -89,12 +92,14 @@ def check_tflite(
     shape_dict: Mapping[str, Sequence[int]] | None = None,
     *,
     constants: Constants | None = None,
+    signature: str | None = None,
 ) -> list[NodeReport]:
     """Return what the importer makes of every operator of a model, without stopping at any.
 
     Raises ModelError for a file that cannot be read.
     """
-    with _importing(load_model(model), dict(shape_dict or {}), {}) as importer:
+    description = of_signature(load_model(model), signature)
+    with _importing(description, dict(shape_dict or {}), {}) as importer:
         importer.constants = dict(constants or {})
         importer.book.survey = True
         importer.survey()
@@ -106,7 +111,10 @@ MAX_DEPTH = 16
 
 @defects_named("importing the model")
 def initial_state(
-    model: Any, shape_dict: Mapping[str, Sequence[int]] | None = None
+    model: Any,
+    shape_dict: Mapping[str, Sequence[int]] | None = None,
+    *,
+    signature: str | None = None,
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Return what the variables of a model hold before its first run, by the names of their inputs.
 
@@ -114,7 +122,8 @@ def initial_state(
     reset it; but for resource variables that the model itself gives another value (CALL_ONCE).
     Raises ModelError for a file that cannot be read and for what is not supported.
     """
-    with _importing(load_model(model), dict(shape_dict or {}), {}) as importer:
+    description = of_signature(load_model(model), signature)
+    with _importing(description, dict(shape_dict or {}), {}) as importer:
         function = importer.main()
     names = _unique_names(importer.graph)
     zeros = dict.fromkeys(importer.first, 0)
@@ -155,7 +164,7 @@ class _Importer(Program):
         self.model = model
         self.depth = 0  # of subgraphs being converted
         self.budget = budget
-        self.graph = model.subgraphs[0]
+        self.graph = model.subgraphs[model.main]
         self.shapes = shapes
         self.dtypes = dtypes
         self.converters = load_converters()
@@ -173,7 +182,8 @@ class _Importer(Program):
         results = [self._output(graph, values, index) for index in outputs]
         results += [self.variables.get(name, first) for name, first in self.first.items()]
         body = results[0] if len(results) == 1 else Tuple(tuple(results))
-        listed = (*(names[i] for i in outputs), *self.first)
+        own = self.model.output_names or tuple(names[i] for i in graph.outputs)
+        listed = (*own, *(names[i] for i in _state(graph)), *self.first)
         meanings = meanings_attribute(
             {names[i]: _meaning(graph.tensors[i]) for i in graph.inputs},
             [
@@ -186,7 +196,7 @@ class _Importer(Program):
 
     def call(self, index: int, inputs: Sequence[Expr]) -> list[Expr]:
         """Convert subgraph `index` on these inputs and return its outputs."""
-        if not 0 < index < len(self.model.subgraphs):
+        if not 0 <= index < len(self.model.subgraphs) or index == self.model.main:
             raise UnsupportedNode(f"it refers to subgraph {index}, which the file does not hold")
         graph = self.model.subgraphs[index]
         if self.depth >= MAX_DEPTH:

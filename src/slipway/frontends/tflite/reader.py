@@ -19,6 +19,7 @@ from slipway.errors import ModelError
 from slipway.frontends.tflite import schema
 from slipway.frontends.tflite.flatbuffer import Flatbuffer, Table
 from slipway.frontends.tflite.labels import labels_of
+from slipway.frontends.tflite.signatures import FileSignature, signatures_of
 from slipway.frontends.tflite.sparse import dense_array
 
 Array = np.ndarray[Any, Any]
@@ -86,11 +87,17 @@ class SubGraph:
 
 @dataclass(frozen=True)
 class FileModel:
-    """A whole file; subgraph 0 is the main one."""
+    """A whole file, which is entered at subgraph `main`.
+
+    `output_names` are those of a signature, () where the tensors' names stand.
+    """
 
     subgraphs: tuple[SubGraph, ...]
     description: str
     labels: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # by the output's position
+    signatures: Mapping[str, FileSignature] = field(default_factory=dict)
+    main: int = 0
+    output_names: tuple[str, ...] = ()
 
 
 def load_model(model: Any) -> FileModel:
@@ -129,7 +136,9 @@ def parse(data: bytes) -> FileModel:
     graphs = tuple(_subgraph(graph, codes, buffers, data) for graph in root.tables(2))
     if not graphs:
         raise ModelError("the TFLite file holds no subgraph")
-    return FileModel(graphs, root.text(3), labels_of(root, buffers, data))
+    return FileModel(
+        graphs, root.text(3), labels_of(root, buffers, data), signatures_of(root, graphs)
+    )
 
 
 def _operator_code(code: Table) -> tuple[str, int]:

@@ -55,7 +55,8 @@ def compile_call(m: Machine, node: E.Call) -> Closure:
     kind, code = numpy_dtype(dtypes.scalar_of(node.dtype)), dtypes.code_of(node.dtype)
     if op == "reinterpret":
         source = numpy_dtype(dtypes.scalar_of(node.args[0].dtype))
-        return lambda: plain(np.asarray(args[0](), dtype=source).view(kind))
+        shape = () if node.lanes == 1 else (node.lanes,)
+        return lambda: plain(np.atleast_1d(np.asarray(args[0](), source)).view(kind).reshape(shape))
     entry = INTRINSICS.get(op)
     if entry is None or entry.reference is None:
         function = m.packed.get(op)

@@ -19,7 +19,7 @@ import numpy as np
 from slipway import dtypes
 from slipway.errors import SlipwayError
 from slipway.ir.field_types import field_checks
-from slipway.ir.node import NODE_CLASSES, Node
+from slipway.ir.node import INTEGER_LIKE, NODE_CLASSES, Node
 from slipway.ir.visit import post_order
 
 FORMAT_VERSION = 1
@@ -107,6 +107,9 @@ class _Writer:
             return ["a", len(self.arrays) - 1]
         if isinstance(value, np.generic):
             return self._field(value.item())
+        for name, cls in INTEGER_LIKE.items():
+            if type(value) is cls:
+                return ["n", name, *(self._field(part) for part in value.record)]
         raise SlipwayError(f"cannot write a {type(value).__name__} as JSON: {value!r}")
 
 
@@ -149,6 +152,8 @@ class _Reader:
             return tuple(self.value(item, depth + 1) for item in items)
         if tag == "l":
             return [self.value(item, depth + 1) for item in items]
+        if tag == "n" and items and isinstance(items[0], str) and items[0] in INTEGER_LIKE:
+            return INTEGER_LIKE[items[0]](*(self.value(item, depth + 1) for item in items[1:]))
         if tag == "d" and all(isinstance(pair, list) and len(pair) == 2 for pair in items):
             return {self.value(k, depth + 1): self.value(v, depth + 1) for k, v in items}
         if tag == "f" and len(items) == 1 and isinstance(items[0], str):

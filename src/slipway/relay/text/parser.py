@@ -1,8 +1,8 @@
 """Reading relay's text form back: the inverse of `relay.text.printer`.
 
-The grammar (statements end in ";"; comments and classic TVM's ``#[version = "0.0.5"]`` are
-dropped)::
+The grammar (statements end in ";"; comments are dropped)::
 
+    text     = [ #[version = "0.0.5"] ] ( module | function | body )
     module   = { "def" @name function }  [ #[metadata] json ]
     function = [ "fn" ] "(" { %name ":" type | key "=" value } ")" [ "->" type ] block
     block    = "{" body "}"
@@ -45,6 +45,8 @@ from slipway.relay.text.printer import METADATA
 from slipway.relay.text.tokens import error_at, number, tokens, without_comments
 from slipway.relay.types import ANY, MAX_NESTING, FuncType, TensorType, TupleType, Type
 
+# The versions that classic TVM has written at the head of its texts; the first ones wrote v0.0.4.
+VERSIONS = tuple(f"0.0.{n}" for n in range(1, 6))
 # Operators between operands, as old text has them -> (how tightly they bind, the operator).
 _INFIX = {
     "*": (4, "multiply"), "/": (4, "divide"), "+": (3, "add"), "-": (3, "subtract"),
@@ -133,10 +135,23 @@ class _Parser:
 
     # -- structure -------------------------------------------------------------------------------
 
+    def version(self) -> None:
+        """Pass over the version at the head of the text; a later one may mean something else."""
+        if self.kind() != "version":
+            return
+        found = re.sub(r'^v|^[^"]*"|"[^"]*$', "", self.peek())
+        if found not in VERSIONS:
+            raise self.error(
+                f"the text is of version {found!r}, and those from {VERSIONS[0]} to {VERSIONS[-1]} "
+                "are read here: write it again as one of them (classic TVM's mod.astext() does)"
+            )
+        self.at += 1
+
     def program(self, init: IRModule | None) -> IRModule | Expr:
+        self.version()
         if self.peek() in ("type", "extern"):
             raise self.error("algebraic data types are not there: use tuples")
-        if self.peek() != "def" and (self.tokens or init is None):
+        if self.peek() != "def" and (self.peek() or init is None):
             found = self.block_of("") if self.peek() != "fn" else self.expr()
             if self.peek():
                 raise self.error(f"{self.peek()!r} follows the end")

@@ -11,7 +11,8 @@ from slipway.errors import GraphTextError
 
 _DIGITS = r"(?:\d+\.?\d*(?:[eE][+-]?\d+)?|inf|nan)"
 _TOKEN = re.compile(
-    rf"""(?P<space>\s+|\#\[version\ *=\ *"[^"]*"\])
+    rf"""(?P<space>\s+)
+      | (?P<version>\#\[version\s*=\s*"[^"]*"\s*\]|v\d+\.\d+\.\d+(?![\w.]))
       | (?P<arrow>->)
       | (?P<local>%[A-Za-z0-9_./:\-]*[A-Za-z0-9_])
       | (?P<module>@[A-Za-z0-9_.]+)

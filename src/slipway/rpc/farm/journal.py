@@ -7,12 +7,9 @@ import time
 from bisect import bisect_left
 from collections import Counter, deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from slipway.rpc.farm.devices import FarmDevice, Request
 from slipway.rpc.log import tell
-
-if TYPE_CHECKING:
-    from slipway.rpc.farm.state import FarmDevice, Request
 
 _log = logging.getLogger("slipway.rpc.tracker")
 SAMPLE_S = 5.0

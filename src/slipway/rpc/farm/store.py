@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slipway.errors import SlipwayError
+from slipway.rpc.farm.devices import DeviceIdentity
 from slipway.rpc.farm.journal import FinishedJob, Sample
 
 if TYPE_CHECKING:
     from slipway.rpc.farm.remarks import Remarks
-    from slipway.rpc.farm.state import DeviceIdentity, Farm
+    from slipway.rpc.farm.state import Farm
 
 DAY_S = 24 * 3600.0
 POINTS = 720  # of a day's chart: two minutes each

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from slipway.rpc.farm.devices import ASSIGNED, BUSY, FREE, OFFLINE, FarmDevice
 from slipway.rpc.farm.journal import Sample
-from slipway.rpc.farm.state import ASSIGNED, BUSY, FREE, OFFLINE, Farm, FarmDevice
+from slipway.rpc.farm.state import Farm
 
 DRAINED = "drained"  # free, and not handed out
 _MAX_WAITING = 200  # shown one by one; all are counted

@@ -26,9 +26,10 @@ from starlette.types import Receive, Scope, Send
 
 from slipway.rpc.connections.reception import origin_of
 from slipway.rpc.farm.commands import Command, run_command
+from slipway.rpc.farm.devices import FarmDevice
 from slipway.rpc.farm.metrics import CONTENT_TYPE, metrics_text
 from slipway.rpc.farm.remarks import MAX_NOTE, tags_of
-from slipway.rpc.farm.state import Farm, FarmDevice, clean_text
+from slipway.rpc.farm.state import Farm, clean_text
 from slipway.rpc.farm.store import Store
 from slipway.rpc.farm.view import history, snapshot
 from slipway.rpc.web.auth import COOKIE, LIFETIME_S, Administrators

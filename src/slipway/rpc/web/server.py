@@ -16,12 +16,15 @@ from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
+from wsproto.events import Ping, Pong
 
 from slipway.rpc.connections.reception import GREETING_TIMEOUT_S, Guest, Lobby, accept, origin_of
 
 MAX_CONNECTIONS_OF_ONE = 256  # address; answers on their way and event streams, too
 MESSAGE_MAX_BYTES = 4 << 20  # of one WebSocket message
 PING_INTERVAL_S = 10.0  # a page that went away is found in twice that time
+MOST_PINGS = 100  # and pongs, of one WebSocket in that time
 STALL_TIMEOUT_S = 60.0  # for a reader that has stopped to take what fills its connection
 _STOP_TIMEOUT_S = 3.0
 
@@ -95,6 +98,45 @@ class _Connection(H11Protocol):
             self.stall = None
 
 
+class _PingFlood(Exception):
+    """Whoever is there sends pings or pongs as fast as it can."""
+
+
+class WebSocketConnection(WSProtocol):
+    """A WebSocket whose other end is dropped when its pings take the time of all others.
+
+    uvicorn answers any number of them, one by one and whether the answers are taken or not.
+    """
+
+    _counted_from_s = 0.0
+    _count = 0
+
+    def data_received(self, data: bytes) -> None:
+        """Read frames; those behind a ping too many are not even looked at."""
+        try:
+            super().data_received(data)
+        except _PingFlood:
+            self.transport.abort()
+
+    def handle_ping(self, event: Ping) -> None:
+        """Answer a ping."""
+        self._count_one()
+        super().handle_ping(event)
+
+    def handle_pong(self, event: Pong) -> None:
+        """Take an answer, or what nobody has asked for."""
+        self._count_one()
+        super().handle_pong(event)
+
+    def _count_one(self) -> None:
+        now_s = self.loop.time()
+        if now_s - self._counted_from_s > PING_INTERVAL_S:
+            self._counted_from_s, self._count = now_s, 0
+        self._count += 1
+        if self._count > MOST_PINGS:
+            raise _PingFlood
+
+
 class _Server(uvicorn.Server):
     """uvicorn inside a program that handles the signals itself."""
 
@@ -119,7 +161,7 @@ async def serve_application(
     """Serve an ASGI application on a listening socket until cancelled."""
     config = uvicorn.Config(
         application,
-        ws="wsproto" if websockets else "none",
+        ws=WebSocketConnection if websockets else "none",
         ws_max_size=MESSAGE_MAX_BYTES,
         ws_ping_interval=PING_INTERVAL_S,
         ws_ping_timeout=PING_INTERVAL_S,

@@ -398,7 +398,7 @@ class GraphModule:
     def node_names(self) -> list[tuple[str, str]]:
         """Return (layer, function) of every step in order; function "" for inputs."""
         text = str(self.module["get_node_info"]())
-        return [(line.split("\t")[0], line.split("\t")[1]) for line in text.splitlines()]
+        return [(line.split("\t")[0], line.split("\t")[1]) for line in _lines(text)]
 
     def _input_types(self) -> dict[str, tuple[tuple[int, ...], str, str]]:
         if self._types is None:
@@ -525,10 +525,15 @@ def create(
     return GraphModule(make(sent, *devices) if tables.arenas else make(sent))
 
 
+def _lines(text: str) -> list[str]:
+    """Return the lines of a list of names, which may hold what else ends lines in Unicode."""
+    return [line for line in text.split("\n") if line]
+
+
 def _read_lines(text: str) -> list[tuple[str, tuple[int, ...], str, str]]:
     """Parse "name<TAB>dtype<TAB>1,3<TAB>role" lines into (name, shape, dtype, role)."""
     parsed = []
-    for line in text.splitlines():
+    for line in _lines(text):
         name, dtype, shape, role = line.split("\t")
         extents = tuple(int(extent) for extent in shape.split(",") if extent)
         parsed.append((name, extents, dtype, role))

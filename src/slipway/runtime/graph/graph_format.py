@@ -22,9 +22,11 @@ Version 2 is of models with open dimensions (`slipway.runtime.graph.graph_sizes`
 upper bounds, its header has four words more, and three tables come after the entries::
 
     header   4 x u32                            sizes, open dims, words, 0
-    sizes    u32 name, u32 0, i64 low, i64 high
+    sizes    u32 name, u32 teller, i64 low, i64 high
     open     u32 dim, u32 first word, u32 words, u32 0
     words    i64 each                           of the formulas
+
+In version 3 a size may have a teller, one more than an entry: its value is the size from then on.
 
 An entry is one output of one node: node n's output i is entry ``n.first_entry + i``.
 """
@@ -51,6 +53,7 @@ from slipway.runtime.graph.graph_sizes import (
 
 VERSION = 1
 OPEN_VERSION = 2  # of models with open dimensions
+TOLD_VERSION = 3  # of those that tell some of them as they run
 NO_OPERATION = "__nop"  # classic name of a reshape in place
 COPY = "__copy"  # classic name of a copy from one device to another, which the executor does
 _MAGIC = 0x47574C53
@@ -251,7 +254,7 @@ def _check(tables: GraphTables) -> None:
 
 def _open_to_json(tables: GraphTables) -> dict[str, Any]:
     return {
-        "open_sizes": ["list_size", [[s.name, s.low, s.high] for s in tables.open_sizes]],
+        "open_sizes": ["list_size", [s.to_json() for s in tables.open_sizes]],
         "open_dims": [
             "list_dim", [[d.entry, d.axis, list(d.formula)] for d in tables.open_dims]
         ],
@@ -349,14 +352,20 @@ def _from_json(document: Mapping[str, Any]) -> GraphTables:
         outputs=tuple((int(head[0]), int(head[1])) for head in document["heads"]),
         output_names=tuple(str(name) for name in attrs.get("output_names", ("", ()))[1]),
         open_sizes=tuple(
-            OpenSize(str(name), int(low), int(high))
-            for name, low, high in attrs.get("open_sizes", ("", ()))[1]
+            OpenSize(str(name), *map(int, numbers))
+            for name, *numbers in attrs.get("open_sizes", ("", ()))[1]
         ),
         open_dims=tuple(
             OpenAxis(int(entry), int(axis), tuple(formula))
             for entry, axis, formula in attrs.get("open_dims", ("", ()))[1]
         ),
     )
+
+
+def _version(tables: GraphTables) -> int:
+    if any(size.teller is not None for size in tables.open_sizes):
+        return TOLD_VERSION
+    return OPEN_VERSION if tables.open_dims else VERSION
 
 
 def _to_binary(tables: GraphTables) -> bytes:
@@ -403,7 +412,10 @@ def _to_binary(tables: GraphTables) -> bytes:
             rows += struct.pack("<4I", firsts[dim.entry] + dim.axis, len(words), len(formula), 0)
             words += formula
         open_tables = b"".join(
-            struct.pack("<IIqq", offset_of(s.name), 0, s.low, s.high) for s in tables.open_sizes
+            struct.pack(
+                "<IIqq", offset_of(s.name), 0 if s.teller is None else s.teller + 1, s.low, s.high
+            )
+            for s in tables.open_sizes
         )
         open_tables += bytes(rows) + pack_words(words)
         more = struct.pack("<4I", len(sizes), len(tables.open_dims), len(words), 0)
@@ -416,7 +428,7 @@ def _to_binary(tables: GraphTables) -> bytes:
     header = struct.pack(
         "<12IQII",
         _MAGIC,
-        OPEN_VERSION if tables.open_dims else VERSION,
+        _version(tables),
         64 + len(more) + len(body),
         len(tables.nodes),
         len(tables.entries),
@@ -484,14 +496,14 @@ def _from_binary(data: memoryview) -> GraphTables:
     header = struct.unpack_from("<12IQI", data)
     if header[0] != _MAGIC:
         raise ValueError("they do not begin as graph tables do")
-    if header[1] not in (VERSION, OPEN_VERSION):
-        raise ValueError(f"version {header[1]}, and this Slipway reads 1 to {OPEN_VERSION}")
+    if not VERSION <= header[1] <= TOLD_VERSION:
+        raise ValueError(f"version {header[1]}, and this Slipway reads 1 to {TOLD_VERSION}")
     if header[2] != len(data):
         raise ValueError("the size is not the stated one")
     num_nodes, num_entries, num_inputs, num_outputs, num_args, num_dims = header[3:9]
     at = 64
     num_sizes, num_open, num_words = 0, 0, 0
-    if header[1] == OPEN_VERSION:
+    if header[1] >= OPEN_VERSION:
         num_sizes, num_open, num_words, _ = struct.unpack_from("<4I", data, at)
         at += 16
 
@@ -526,7 +538,10 @@ def _from_binary(data: memoryview) -> GraphTables:
 
     _check_pieces(nodes, entries, len(dims), len(args))
     text = _Names(strings)
-    sizes = tuple(OpenSize(text(name), low, high) for name, _, low, high in size_rows)
+    sizes = tuple(
+        OpenSize(text(name), low, high, teller - 1 if teller else None)
+        for name, teller, low, high in size_rows
+    )
     size_names = [size.name for size in sizes]
     position = (
         {

@@ -20,11 +20,20 @@ Formula = tuple["int | str", ...]
 
 @dataclass(frozen=True)
 class OpenSize:
-    """A size that is known only when the model runs: from `low` to `high`, both included."""
+    """A size that is known only when the model runs: from `low` to `high`, both included.
+
+    Inputs tell it; or the entry `teller`, one integer that a node computes, where that is not None.
+    """
 
     name: str
     low: int
     high: int
+    teller: int | None = None
+
+    def to_json(self) -> list[str | int]:
+        """Return it as graph.json has it."""
+        known: list[str | int] = [self.name, self.low, self.high]
+        return known if self.teller is None else [*known, self.teller]
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,11 @@ def check_sizes(
     largest = {size.name: size.high for size in sizes}
     if len(largest) < len(sizes) or any(not 0 <= s.low <= s.high for s in sizes):
         raise ValueError("two open sizes have one name, or one has no range")
+    for size in sizes:
+        if size.teller is not None and not (
+            0 <= size.teller < len(shapes) and set(shapes[size.teller]) <= {1}
+        ):
+            raise ValueError(f"the size {size.name} is told by {size.teller}, which is no number")
     for dim in dims:
         if not 0 <= dim.entry < len(shapes) or not 0 <= dim.axis < len(shapes[dim.entry]):
             raise ValueError(f"axis {dim.axis} of entry {dim.entry} is open, but there is none")

@@ -55,7 +55,9 @@ def conv(
     before, after = sides(padding, reach)
     put = {c: (b, a) for c, b, a in zip(spatial, before, after, strict=True)}
     edges = [put.get(c, (0, 0)) for c in data_layout]
-    x = pad(inp, [e[0] for e in edges], [e[1] for e in edges]) if any(map(any, edges)) else inp
+    x = inp
+    if any(map(any, edges)):
+        x = pad(inp, [e[0] for e in edges], [e[1] for e in edges], name="pad_temp")
     extents = dict(zip(data_layout, x.shape, strict=True))
     channels = ops.as_int(extents["C"])
     what = f"conv of data {inp.shape} in {data_layout}, kernel {filt.shape} in {order}"
@@ -86,7 +88,7 @@ def conv(
 
     shape = tuple(made[c] for c in data_layout)
     tag = f"{'group_' if groups > 1 else ''}conv{len(spatial)}d_{data_layout.lower()}"
-    return compute(shape, element, f"conv_{data_layout.lower()}", tag)  # type: ignore[no-any-return]
+    return compute(shape, element, tag, tag)  # type: ignore[no-any-return]
 
 
 def conv2d(

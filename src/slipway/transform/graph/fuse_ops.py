@@ -10,7 +10,8 @@ kind that can follow it:
 - a convolution (OUT_ELEMWISE_FUSABLE) takes elementwise and broadcast consumers of its shape;
 - elementwise and broadcast operators go into injective consumers, reductions, and kernels of
   convolutions that they follow;
-- injective ones go into injective consumers; tuples into the concatenation that reads them.
+- injective ones go into injective consumers; tuples into the concatenation that reads them, unless
+  that joins so many tensors that each had better be copied (`is_wide`).
 
 Where a consumer reads each element many times, as a broadcast does, what is costly and what follows
 it up to there is a kernel of its own.
@@ -31,7 +32,7 @@ from slipway.relay.expr import Call, Constant, Expr, Function, Op, Tuple, TupleG
 from slipway.relay.op_registry import OpPattern
 from slipway.relay.types import TensorType, flatten
 from slipway.relay.visit import children, post_order, rebuild
-from slipway.transform.graph.split_joins import MOST
+from slipway.transform.graph.split_joins import MOST, is_wide
 
 # Deeper kernels would nest expressions beyond what recursive passes bear, and gain nothing.
 MAX_DEPTH = 48
@@ -263,6 +264,8 @@ def _common_dominator(one: _Node, two: _Node) -> tuple[_Node | None, OpPattern]:
 
 
 def _pattern(expr: Expr) -> OpPattern:
+    if is_wide(expr):
+        return OpPattern.OPAQUE
     if isinstance(expr, Call) and isinstance(expr.op, Op):
         return op_registry.get(expr.op.name).pattern
     if isinstance(expr, Tuple):
@@ -325,6 +328,10 @@ class _Kernels:
             if len(root.members) == 1 and not _is_operator(node.expr):
                 self.outer[id(node.expr)] = rebuild(node.expr, self._outside)
                 continue
+            if self._is_field_from_outside(node):
+                self.outer[id(node.expr)] = rebuild(node.expr, self._outside)
+                self.inner[id(node.expr)] = self._parameter(root, node.expr)
+                continue
             self.inner[id(node.expr)] = rebuild(node.expr, partial(self._inside, root))
             if node is root:
                 self.outer[id(node.expr)] = self._kernel(root)
@@ -341,6 +348,21 @@ class _Kernels:
             return child  # a scalar constant
         if source.root() is root:
             return self.inner[id(child)]
+        return self._parameter(root, child)
+
+    def _is_field_from_outside(self, node: _Node) -> bool:
+        """Return whether a kernel would take a tuple for the sake of one of its tensors.
+
+        It takes the tensor: kernels of different fields are one kernel then, and the tensors
+        that it does not read need not be kept for it.
+        """
+        field = node.expr
+        if not isinstance(field, TupleGetItem) or node is node.root():
+            return False
+        source = self.graph.of.get(id(field.tuple_value))
+        return source is None or source.root() is not node.root()
+
+    def _parameter(self, root: _Node, child: Expr) -> Expr:
         params = self.params.setdefault(root.index, {})
         if id(child) not in params:
             params[id(child)] = (Var(f"p{len(params)}", child.checked_type), child)

@@ -14,14 +14,25 @@ from typing import Any
 from slipway.relay import op_registry
 from slipway.relay.expr import Call, Expr, Function, Tuple
 from slipway.relay.op_registry import is_call_of
+from slipway.relay.types import flatten
 from slipway.relay.visit import rewrite
 
 MOST = 512  # parts of one join
+WIDE = 64  # parts from which on a join is a kernel that does nothing else
 
 
 def split_joins(function: Function) -> Function:
     """Return `function` with `MOST` parts in a join at most."""
     return rewrite(function, _rule)  # type: ignore[no-any-return]
+
+
+def is_wide(expr: Expr) -> bool:
+    """Return whether an expression is a join of so many tensors that it is a kernel by itself."""
+    if not is_call_of(expr, "concatenate", "stack"):
+        return False
+    assert isinstance(expr, Call)
+    (parts,) = expr.args
+    return len(flatten(parts.checked_type)) > WIDE
 
 
 def _rule(expr: Expr) -> Expr | None:

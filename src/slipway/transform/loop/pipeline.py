@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from slipway.blocks.thread_reduction import reduce_over_threads
 from slipway.ir.function import PrimFunc
 from slipway.transform.context import PassContext
 from slipway.transform.loop.cut_loops import cut_loops
@@ -59,6 +60,7 @@ def _has_option(name: str) -> Callable[[Setting], bool]:
 
 # Before everything else: loops of blocks, and what options ask for.
 BY_OPTION: tuple[Pass, ...] = (
+    loop_pass(reduce_over_threads),
     loop_pass(lower_blocks),
     loop_pass(remove_assertions, _has_option("tir.disable_assert")),
     loop_pass(instrument_bounds, _has_option("tir.instrument_bound_checkers")),

@@ -1,4 +1,7 @@
 /* What a kernel in CUDA C takes for granted. */
+#include <cmath>
+
+#include "threads.h"
 #include "warp.h"
 
 using std::ceil;

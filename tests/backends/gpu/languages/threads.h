@@ -2,20 +2,16 @@
  *
  * The threads of a block run one after the other from barrier to barrier.  A barrier that only some
  * of them reach ends the program of the kernel with an error, as it would hang a GPU.
+ *
+ * Every kernel is compiled with this, so it says only what there is; fibres.cc has it.
  */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <ucontext.h>
 
-#include <cmath>
-#include <memory>
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 struct uint3 {
   unsigned x, y, z;
@@ -23,81 +19,16 @@ struct uint3 {
 
 namespace slw {
 
-/* Not written before it is used: a library that stays loaded keeps the pages that were touched. */
-constexpr size_t STACK_BYTES = size_t{256} << 10;
-
-struct Block {
-  uint3 block{}, thread{};
-  ucontext_t home{};
-  std::vector<ucontext_t> fibres;
-  std::vector<std::unique_ptr<char[]>> stacks;
-  std::vector<uint3> indices;
-  std::vector<char> done;
-  size_t at = 0;
-  void (*body)(void *) = nullptr;
-  void *closure = nullptr;
+struct Numbers {
+  uint3 block, thread;
 };
 
-inline Block now;
-inline void (*on_block)() = nullptr;   /* what watches: before a block runs */
-inline void (*on_barrier)() = nullptr; /* behind a barrier, of each thread */
-inline void (*on_launch)() = nullptr;  /* before a kernel runs */
+extern Numbers now; /* of the thread that runs */
 
-inline void begin() {
-  now.body(now.closure);
-  now.done[now.at] = 1;
-  swapcontext(&now.fibres[now.at], &now.home);
-}
+void barrier();
 
-inline void barrier() {
-  const size_t self = now.at;
-  swapcontext(&now.fibres[self], &now.home);
-  if (on_barrier != nullptr) {
-    on_barrier();
-  }
-}
-
-/* Run one block; returns 0, or 1 where threads wait at a barrier that others have passed by. */
-inline int run_block(uint3 block, const size_t *size, void (*body)(void *), void *closure) {
-  const size_t count = size[0] * size[1] * size[2];
-  now.block = block;
-  now.body = body;
-  now.closure = closure;
-  now.fibres.resize(count);
-  now.stacks.resize(count);
-  now.indices.resize(count);
-  now.done.assign(count, 0);
-  for (size_t i = 0; i < count; ++i) {
-    if (now.stacks[i] == nullptr) {
-      now.stacks[i].reset(new char[STACK_BYTES]);
-    }
-    now.indices[i] = {(unsigned)(i % size[0]), (unsigned)(i / size[0] % size[1]),
-                      (unsigned)(i / size[0] / size[1])};
-    getcontext(&now.fibres[i]);
-    now.fibres[i].uc_stack.ss_sp = now.stacks[i].get();
-    now.fibres[i].uc_stack.ss_size = STACK_BYTES;
-    now.fibres[i].uc_link = nullptr;
-    makecontext(&now.fibres[i], begin, 0);
-  }
-  if (on_block != nullptr) {
-    on_block();
-  }
-  for (;;) {
-    size_t ended = 0;
-    for (size_t i = 0; i < count; ++i) {
-      now.at = i;
-      now.thread = now.indices[i];
-      swapcontext(&now.home, &now.fibres[i]);
-      ended += (size_t)now.done[i];
-    }
-    if (ended == count) {
-      return 0;
-    }
-    if (ended != 0) {
-      return 1;
-    }
-  }
-}
+/* Run all blocks; returns 0, or 1 where threads wait at a barrier that others have passed by. */
+int run_blocks(const size_t *grid, const size_t *block, void (*body)(void *), void *closure);
 
 template <class T>
 T argument(void **&args) {
@@ -137,19 +68,7 @@ struct Call {
 template <class... A>
 int launch(void (*kernel)(A...), const size_t *grid, const size_t *block, void **args) {
   Call<A...> call{kernel, {argument<A>(args)...}};
-  if (on_launch != nullptr) {
-    on_launch();
-  }
-  for (unsigned z = 0; z < grid[2]; ++z) {
-    for (unsigned y = 0; y < grid[1]; ++y) {
-      for (unsigned x = 0; x < grid[0]; ++x) {
-        if (run_block({x, y, z}, block, Call<A...>::run, &call) != 0) {
-          return 1;
-        }
-      }
-    }
-  }
-  return 0;
+  return run_blocks(grid, block, Call<A...>::run, &call);
 }
 
 } // namespace slw

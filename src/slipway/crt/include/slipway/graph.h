@@ -18,6 +18,7 @@ extern "C" {
 
 #define SLW_GRAPH_VERSION 1u
 #define SLW_GRAPH_OPEN_VERSION 2u /* of models with open dimensions */
+#define SLW_GRAPH_TOLD_VERSION 3u /* of models that tell some of them as they run */
 #define SLW_GRAPH_MAX_ARENAS 4u  /* kinds of device that one model runs on */
 #define SLW_GRAPH_NONE 0xffffffffu
 
@@ -55,6 +56,8 @@ typedef struct {
   const uint8_t *symbols_table;
   const uint8_t *open_table;
   const uint8_t *code_table;
+  uint32_t num_told;   /* symbols that results of operators tell, in the middle of a run */
+  uint32_t wrong_size; /* the symbol that was told a size out of its range last; else num_symbols */
   uint32_t num_arenas; /* of a model on several devices; else 0 */
   const uint8_t *arenas_table;
   uint64_t arena_bytes;

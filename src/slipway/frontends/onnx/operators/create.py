@@ -19,8 +19,8 @@ from slipway.relay.op_registry import const
 def constant(node: NodeView) -> Any:
     """A value from one of the attributes that may hold it."""
     for name, dtype in (
-        ("value", None), ("value_float", "float32"), ("value_floats", "float32"),
-        ("value_int", "int64"), ("value_ints", "int64"),
+        ("value", None), ("sparse_value", None), ("value_float", "float32"),
+        ("value_floats", "float32"), ("value_int", "int64"), ("value_ints", "int64"),
     ):  # fmt: skip
         found = node.attr(name)
         if found is not None:

@@ -11,6 +11,7 @@ from slipway.errors import ModelError
 from slipway.frontends.binding import Constants, bound_constant, check_input_names
 from slipway.frontends.onnx.isolated import ModelRefused, converted
 from slipway.frontends.onnx.reader import array_of, load_model, onnx_package, value_type
+from slipway.frontends.onnx.sparse import dense_array
 
 Array = np.ndarray[Any, Any]
 MIN_OPSET = 13  # per-channel scales
@@ -142,11 +143,15 @@ def _upgraded(proto: Any, minimum: int) -> Any:
 def _constants(graph: Graph) -> None:
     kept = []
     for node in graph.nodes:
-        value = graph.attribute(node, "value") if node.op_type == "Constant" else None
-        if value is None or node.domain not in ("", "ai.onnx"):
-            kept.append(node)
-        else:
+        is_known = node.op_type == "Constant" and node.domain in ("", "ai.onnx")
+        value = graph.attribute(node, "value") if is_known else None
+        sparse = graph.attribute(node, "sparse_value") if is_known else None
+        if value is not None:
             graph.constants[node.output[0]] = array_of(value)
+        elif sparse is not None:
+            graph.constants[node.output[0]] = dense_array(sparse, node.name or node.output[0])
+        else:
+            kept.append(node)
     graph.nodes = kept
 
 

@@ -8,6 +8,9 @@ they are inputs of the model whose memory stays from run to run, so that a step 
 Keys lie in blocks of B positions, (kv_heads, T / B, D, B), so that scores of neighbouring positions
 are a vector, and the keys of a block contiguous; values as (kv_heads, T, D).
 Several heads of the query in a row share one head of the caches.
+
+Caches of float16 or bfloat16 take half the memory.  What joins them is rounded, in float16 to the
+largest finite number at most; what is computed with them is computed in float32.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from slipway import dtypes
 from slipway.ir import builder, ops
 from slipway.ir import expr as E
 from slipway.ir.builder import BufferVar
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
     from slipway.relay.expr import Array, ExprLike
 
 LOWEST = -3.0e38  # a score that no finite one lies below
+CACHES = ("float32", "float16", "bfloat16")  # what caches may hold
+LARGEST_HALF = 65504.0  # an infinite key would make every score of its head NaN
 
 
 @node
@@ -76,7 +82,11 @@ def _type(
         ("key_cache", key_cache, 4), ("value_cache", value_cache, 3),
     ):  # fmt: skip
         need_rank(name, given, rank)
-        need_dtype(name, given, "float32", "the sums")
+        if name.endswith("_cache"):
+            if given.dtype not in CACHES:
+                raise BadArgument(name, f"is {given}; caches hold {', '.join(CACHES)}")
+        else:
+            need_dtype(name, given, "float32", "the sums")
     rows, heads, size = query.shape
     if tuple(key.shape) != tuple(value.shape):
         raise BadArgument("value", f"is {value}, but key is {key}")
@@ -114,11 +124,11 @@ def _reference(
     group = heads // key.shape[1]
     values = value_cache.copy()
     keys = key_cache.transpose(0, 2, 1, 3).reshape(key.shape[1], size, -1)  # a copy
-    keys[:, :, start : start + rows] = key.transpose(1, 2, 0)
-    values[:, start : start + rows] = value.transpose(1, 0, 2)
+    keys[:, :, start : start + rows] = _kept(key.transpose(1, 2, 0), keys.dtype)
+    values[:, start : start + rows] = _kept(value.transpose(1, 0, 2), values.dtype)
     total = start + rows
-    keys = np.repeat(keys[:, :, :total], group, 0)
-    values = np.repeat(values[:, :total], group, 0)
+    keys = np.repeat(keys[:, :, :total], group, 0).astype(query.dtype)
+    values = np.repeat(values[:, :total], group, 0).astype(query.dtype)
     scores = query.transpose(1, 0, 2) @ keys * attrs.factor(size)
     if attrs.softcap:
         scores = attrs.softcap * np.tanh(scores / attrs.softcap)
@@ -130,6 +140,13 @@ def _reference(
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     mixed = (weights / weights.sum(-1, keepdims=True)) @ values
     return np.asarray(mixed.transpose(1, 0, 2), query.dtype, order="C")
+
+
+def _kept(joining: Array, dtype: np.dtype[Any]) -> Any:
+    """Return keys or values as a cache keeps them."""
+    if dtype == np.float16:
+        joining = np.clip(joining, -LARGEST_HALF, LARGEST_HALF)
+    return joining.astype(dtype)
 
 
 @CACHED_ATTENTION.compute
@@ -203,13 +220,27 @@ class _Kernel:
         with ib.for_range(0, self.rows, "s") as s:
             with ib.for_range(0, self.size, "d") as d:
                 block, lane = self._position(start + s)
-                self.keys[head, block, d, lane] = self.key[s, head, d]
-            v.over(
-                self.size,
-                lambda d, n: v.store(
-                    self.values, (head, start + s), d, v.load(self.value, (s, head), d, n), n
-                ),
+                self.keys[head, block, d, lane] = self._kept(self.key[s, head, d], self.keys, 1)
+
+            def join(d: Any, n: int) -> None:
+                value = self._kept(v.load(self.value, (s, head), d, n), self.values, n)
+                v.store(self.values, (head, start + s), d, value, n)
+
+            v.over(self.size, join)
+
+    def _kept(self, joining: Any, cache: BufferVar, n: int) -> Any:
+        """Return `n` keys or values as the cache keeps them."""
+        if cache.dtype == "float16":
+            most, least = (
+                self.v.all(ops.const(limit, "float32"), n)
+                for limit in (LARGEST_HALF, -LARGEST_HALF)
             )
+            joining = ops.maximum(ops.minimum(joining, most), least)
+        return ops.cast(joining, dtypes.with_lanes(cache.dtype, n))
+
+    def _held(self, cache: BufferVar, at: Any, last: PrimExpr, n: int) -> Any:
+        """Return `n` elements of a cache to compute with."""
+        return ops.cast(self.v.load(cache, at, last, n), dtypes.with_lanes("float32", n))
 
     def _position(self, position: PrimExpr) -> tuple[Any, Any]:
         """Return the block of a position, and where it is in it."""
@@ -251,7 +282,7 @@ class _Kernel:
                 v.store(sums, (r,), 0, v.zero("float32", n), n)
             at, lane = self._position(block * n)
             with ib.for_range(0, self.size, "d") as d:
-                key = ib.let("key", v.load(self.keys, (head, at, d), lane, n))
+                key = ib.let("key", self._held(self.keys, (head, at, d), lane, n))
                 for r, (s, h) in enumerate(positions):
                     more = v.all(self.query[s, h, d], n) * key
                     v.store(sums, (r,), 0, v.load(sums, (r,), 0, n) + more, n)
@@ -317,7 +348,7 @@ class _Kernel:
             with ib.for_range(begin * n, last + 1, "t") as t:
                 for j in range(together):
                     at = (part * together + j) * n
-                    value = ib.let("value", v.load(self.values, (head, t), at, n))
+                    value = ib.let("value", self._held(self.values, (head, t), at, n))
                     for r in range(rows):
                         more = v.all(scores[r, t], n) * value
                         v.store(sums, (r, j), 0, v.load(sums, (r, j), 0, n) + more, n)

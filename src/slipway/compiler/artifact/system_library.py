@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from slipway.codegen.compiled import CompiledModule, merge_objects
+from slipway.codegen.llvm.data import quoted
 from slipway.codegen.llvm.machine import CompiledText
-from slipway.compiler.web import quoted
 from slipway.relay.backend import Runtime
 from slipway.runtime.libraries.library import FUNCTION_PREFIX
 

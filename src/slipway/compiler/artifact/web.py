@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from slipway.codegen.compiled import CompiledModule
-from slipway.codegen.llvm.data import data_object, wasm_section
+from slipway.codegen.llvm.data import data_object, quoted, wasm_section
 from slipway.codegen.llvm.machine import CompiledText
 from slipway.errors import InternalError
 from slipway.runtime.libraries.library import FUNCTION_PREFIX, GRAPH_SYMBOL, PARAMS_SYMBOL
@@ -21,7 +21,7 @@ from slipway.toolchain.link import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from slipway.compiler.export import ModelParts
+    from slipway.compiler.artifact.parts import ModelParts
     from slipway.target import Target
 
 # The C structure slw_image (crt/include/slipway/image.h) with pointers of 32 bits.
@@ -147,8 +147,3 @@ def _image(entry: str, functions: Sequence[str], sizes: dict[str, int], model: s
         lines.append(f"declare i32 {maker}(ptr, ptr, ptr)")
     lines.append(f"@slw_web_make_graph = constant ptr {maker}")
     return "\n".join(lines) + "\n"
-
-
-def quoted(name: str) -> str:
-    """Return a symbol as LLVM IR quotes it."""
-    return '"' + "".join(c if c.isalnum() or c in "_." else f"\\{ord(c):02X}" for c in name) + '"'

@@ -1,8 +1,10 @@
 /* Who reads and writes what between two barriers: a race is two threads, one location, one of them
  * writing, and no barrier between; of two blocks there is never one between. */
+#include <stdio.h>
+
 #include <unordered_map>
 
-#include "threads.h"
+#include "fibres.h"
 
 namespace slw {
 
@@ -17,18 +19,18 @@ struct Range {
   uintptr_t begin, end;
 };
 
-inline std::unordered_map<uintptr_t, Location> seen;
-inline std::vector<Range> shared; /* memory of a block, which the next block has anew */
-inline std::vector<long> epochs;  /* barriers that each thread has passed */
-inline long block_number = 0;
-inline char race[160];
+static std::unordered_map<uintptr_t, Location> seen;
+static std::vector<Range> shared; /* memory of a block, which the next block has anew */
+static std::vector<long> epochs;  /* barriers that each thread has passed */
+static long block_number = 0;
+static char race[160];
 
-inline void start_block() {
-  epochs.assign(now.fibres.size(), 0);
+static void start_block() {
+  epochs.assign(fibres.contexts.size(), 0);
   ++block_number;
 }
 
-inline bool in(const std::vector<Range> &ranges, uintptr_t at) {
+static bool in(const std::vector<Range> &ranges, uintptr_t at) {
   for (const Range &range : ranges) {
     if (at >= range.begin && at < range.end) {
       return true;
@@ -37,20 +39,20 @@ inline bool in(const std::vector<Range> &ranges, uintptr_t at) {
   return false;
 }
 
-inline bool of_own_stack(uintptr_t at) {
-  const uintptr_t stack = (uintptr_t)now.stacks[now.at].get();
+static bool of_own_stack(uintptr_t at) {
+  const uintptr_t stack = (uintptr_t)fibres.stacks[fibres.at].get();
   return at >= stack && at < stack + STACK_BYTES;
 }
 
-inline bool conflicts(const Access &other, const Access &self, bool is_shared) {
+static bool conflicts(const Access &other, const Access &self, bool is_shared) {
   if (other.block != self.block) {
     return other.block >= 0 && !is_shared;
   }
   return other.epoch == self.epoch && other.thread != self.thread;
 }
 
-inline void touch(uintptr_t at, bool writes) {
-  const Access self{block_number, epochs[now.at], (long)now.at};
+static void touch(uintptr_t at, bool writes) {
+  const Access self{block_number, epochs[fibres.at], (long)fibres.at};
   const bool is_shared = in(shared, at);
   Location &location = seen[at];
   const Access *other = nullptr;
@@ -74,6 +76,15 @@ inline void touch(uintptr_t at, bool writes) {
     location.read_by_several = false;
   }
 }
+
+static void watch() {
+  seen.clear(); /* of an earlier launch */
+  shared.clear();
+  race[0] = '\0';
+  on_block = start_block;
+  on_barrier = [] { ++epochs[fibres.at]; };
+}
+static const bool is_watched = (on_launch = watch, true);
 
 } // namespace slw
 

@@ -5,7 +5,7 @@ import pytest
 
 import slipway as tvm
 from slipway import relay
-from slipway.compiler.ccompiler import generate
+from slipway.compiler.accelerators.ccompiler import generate
 from slipway.contrib.graph_executor import GraphModule
 from slipway.errors import CodegenError
 from slipway.relay.testing.byoc import CcompilerAnnotator

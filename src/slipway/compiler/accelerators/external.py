@@ -19,12 +19,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from slipway import dtypes
-from slipway.compiler import ccompiler
+from slipway.compiler.accelerators import ccompiler
 from slipway.errors import CodegenError, LoweringError
 from slipway.ir import calls, ops
 from slipway.ir.buffer import Buffer, decl_buffer
 from slipway.ir.expr import StringImm, Var
-from slipway.ir.function import PrimFunc
+from slipway.ir.function import IRModule, PrimFunc
 from slipway.ir.stmt import NOP, AssertStmt
 from slipway.relay.expr import Function
 from slipway.relay.types import TensorType, flatten
@@ -45,6 +45,11 @@ def external_kernel(name: str, function: Function) -> PrimFunc:
     Raises LoweringError where no code generator is registered, CodegenError for what it returned.
     """
     symbol = str(function.attr("global_symbol", name))
+    loops = get_global_func(f"{_PREFIX}uma.{function.attr('Compiler')}.relay_to_tir", True)
+    if loops is not None:  # of slipway.compiler.accelerators.uma: loops, not C
+        lowered: PrimFunc = loops(IRModule.from_functions({symbol: function}))[symbol]
+        kernel: PrimFunc = lowered.with_attr({"global_symbol": name, "noalias": True})
+        return kernel
     source = _source(function, symbol)
     types = [*(p.checked_type for p in function.params), *flatten(function.body.checked_type)]
     handles, buffers, pointers = [], [], []

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.codegen.compiled import CompiledModule
-from slipway.compiler.system_library import linkable_objects
-from slipway.compiler.web import web_objects, write_page
+from slipway.compiler.artifact.system_library import linkable_objects
 from slipway.errors import ArtifactError
 from slipway.runtime.artifact_writer import write_artifact
 from slipway.target import Target
@@ -23,22 +21,10 @@ from slipway.toolchain.link import (
     write_file,
 )
 
+if TYPE_CHECKING:
+    from slipway.compiler.artifact.parts import ModelParts
+
 SUFFIXES = (".tar", ".so", ".dylib", ".dll", ".wasm", ".o", ".obj", ".a")
-
-
-@dataclass(frozen=True)
-class ModelParts:
-    """What an artifact of a model holds beside its library; the parameters in pieces."""
-
-    graph_json: str
-    graph_binary: bytes
-    param_pieces: Sequence[Any]
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def params(self) -> bytes:
-        """The parameters as one."""
-        return b"".join(self.param_pieces)
 
 
 def export(
@@ -76,13 +62,11 @@ def export(
         link_shared(parts, compiled.target.triple, out, cc=cc, options=options)
         return out
     if suffix == ".wasm":
-        objects += _objects_of_page(out, compiled, model)
-    elif model is not None:
+        _write_page(out, compiled, model, cc, options)
+        return out
+    if model is not None:
         objects += map(b"".join, model_objects(compiled, model))
-    if suffix == ".wasm":
-        metadata = _whole_metadata(compiled, model)
-        write_page(out, objects, compiled.target, metadata, cc, options)
-    elif is_object:
+    if is_object:
         objects = linkable_objects(compiled, objects)
         write_file(out, objects[0] if len(objects) == 1 else _merged(compiled, objects))
     else:
@@ -91,13 +75,22 @@ def export(
     return out
 
 
-def _objects_of_page(out: Path, compiled: CompiledModule, model: ModelParts | None) -> list[bytes]:
+def _write_page(
+    out: Path,
+    compiled: CompiledModule,
+    model: ModelParts | None,
+    cc: Linker | None,
+    options: Sequence[str] | None,
+) -> None:
+    from slipway.compiler.artifact.web import web_objects, write_page
+
     if not compiled.target.parsed_triple.is_page:
         raise ArtifactError(
             f"cannot write {out}: the code is for {compiled.target.triple}. Compile for "
             '"llvm -mtriple=wasm32" to write a .wasm file, or write a .tar or .so.'
         )
-    return web_objects(compiled, model)
+    objects = [*compiled.library_objects, *web_objects(compiled, model)]
+    write_page(out, objects, compiled.target, _whole_metadata(compiled, model), cc, options)
 
 
 def _merged(compiled: CompiledModule, objects: Sequence[bytes]) -> bytes:

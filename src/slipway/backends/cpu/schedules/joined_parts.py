@@ -1,0 +1,139 @@
+"""Joins of many tensors: each part is copied to its place, some parts at a time.
+
+    for row: out[row, 0:3] = p0[row]; out[row, 3:8] = p1[row]; ...       for the first parts
+    for row: out[row, 64:66] = p20[row]; ...                             for the next
+
+As any injective operator each element would ask in which part it lies, ten questions for a thousand
+parts, or the loop would be cut at each part's end, by a compiler whose time is not linear in that.
+The parts of a loop are so few that a code generator may make a function of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+from slipway import te
+from slipway.backends.cpu.knobs import SHARE_FROM, RowKnobs, streamed_cycles, vector_lanes
+from slipway.backends.cpu.schedules.inlined import shape_of, view
+from slipway.backends.cpu.schedules.reduction import schedule_opaque
+from slipway.backends.strategy import Problem, Space, register_strategy
+from slipway.ir import expr as E
+from slipway.ir import ops
+from slipway.ir import stmt as S
+from slipway.relay.open_dims import has_open
+from slipway.relay.types import Type, flatten
+from slipway.transform.graph.split_joins import WIDE
+
+if TYPE_CHECKING:
+    from slipway.ir.buffer import Buffer
+    from slipway.relay.ops.tensor.join import JoinAttrs
+    from slipway.target import Target
+
+TOGETHER = 20  # parts of one loop over rows
+UNROLLED = 4  # vectors of a part without a loop
+
+
+def _is_wide(attrs: JoinAttrs, in_types: Sequence[Type], target: Target) -> bool:
+    """Many parts, all of sizes that are known."""
+    parts = [t for given in in_types for t in flatten(given)]
+    return len(parts) > WIDE and not any(map(has_open, parts))
+
+
+def _default(problem: Problem) -> RowKnobs:
+    target, dtype = problem.target, problem.out_types[0].dtype
+    return RowKnobs(vector_lanes(target, dtype), target.core.costs.share_elements)
+
+
+def _space(problem: Problem) -> Space:
+    return {"lanes": (1, 2, 4, 8, 16, 32, 64), "share_from": SHARE_FROM}
+
+
+def _cost(problem: Problem, knobs: RowKnobs) -> float:
+    return streamed_cycles(problem, knobs.lanes, 2)
+
+
+def _join(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowKnobs) -> list[te.Tensor]:
+    (out,) = problem.out_types
+    rows = prod(out.shape[: problem.attrs.axis % out.rank])
+
+    def statements(ins: list[Buffer], outs: list[Buffer]) -> S.Stmt:
+        return S.seq(_loops(ins, outs[0], rows, knobs))
+
+    return [te.extern(out.shape, inputs, statements, f"T_{problem.op}", out.dtype)]
+
+
+@register_strategy(
+    "concatenate", "stack", name="join.parts", applies=_is_wide, compute=_join,
+    default=_default, space=_space, cost=_cost,
+)  # fmt: skip
+def schedule_join(
+    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RowKnobs
+) -> te.Schedule:
+    """The statements are scheduled already."""
+    return schedule_opaque(problem.target, outs)
+
+
+def _loops(ins: Sequence[Buffer], out: Buffer, rows: int, knobs: RowKnobs) -> Iterator[S.Stmt]:
+    """Yield a loop over the rows for some parts, and for the next, until all are copied."""
+    if not rows:
+        return
+    width = prod(shape_of(out)) // rows
+    whole = view(out, (rows * width,))
+    place = 0
+    for first in range(0, len(ins), TOGETHER):
+        parts = ins[first : first + TOGETHER]
+        begin, row = place, E.Var("row", "int32")
+        copies: list[S.Stmt] = []
+        for part in parts:
+            size = prod(shape_of(part)) // rows
+            there = ops.add(ops.mul(row, ops.const(width)), ops.const(place))
+            here = ops.mul(row, ops.const(size))
+            source = view(part, (rows * size,))
+            share_from = knobs.share_from if rows == 1 else 0
+            copies += _copies(source, here, whole, there, size, knobs.lanes, share_from)
+            place += size
+        if copies:
+            shared = rows > 1 and rows * (place - begin) >= knobs.share_from
+            yield _loop(row, rows, S.seq(copies), S.ForKind.PARALLEL if shared else "serial")
+
+
+def _copies(
+    source: Buffer,
+    here: E.PrimExpr,
+    out: Buffer,
+    there: E.PrimExpr,
+    size: int,
+    lanes: int,
+    share_from: int,
+) -> Iterator[S.Stmt]:
+    """Yield the copy of `size` elements: whole vectors, and the rest in shorter ones.
+
+    Cores share the vectors where there are `share_from` elements, unless that is 0.
+    """
+    done = 0
+    while done < size:
+        steps = (size - done) // lanes
+        if not steps:
+            lanes //= 2
+            continue
+        step = E.Var("step", "int32")
+        at = ops.add(ops.mul(step, ops.const(lanes)), ops.const(done))
+        body = _vector(source, ops.add(here, at), out, ops.add(there, at), lanes)
+        kind = S.ForKind.PARALLEL if 0 < share_from <= size else S.ForKind.SERIAL
+        if steps <= UNROLLED:
+            kind = S.ForKind.UNROLLED
+        yield _loop(step, steps, body, kind)
+        done += steps * lanes
+
+
+def _vector(source: Buffer, here: E.PrimExpr, out: Buffer, there: E.PrimExpr, lanes: int) -> S.Stmt:
+    lane = E.Var("lane", "int32")
+    value = E.BufferLoad(source, (ops.add(here, lane),))
+    store = S.BufferStore(out, value, (ops.add(there, lane),))
+    return _loop(lane, lanes, store, S.ForKind.VECTORIZED)
+
+
+def _loop(variable: E.Var, extent: int, body: S.Stmt, kind: str) -> S.Stmt:
+    return S.For(variable, ops.const(0, "int32"), ops.const(extent, "int32"), kind, body)

@@ -1,0 +1,1 @@
+"""``relay.backend.contrib``: ways to bring an accelerator."""
