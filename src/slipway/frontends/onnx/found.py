@@ -85,8 +85,8 @@ def positions_in_room(condition: Expr) -> tuple[Expr, Expr]:
     (total,) = condition.tensor_type.shape
     held = relay.cast(condition, "int32")
     zero = const(np.int32(0))
-    place = relay.where(condition, relay.cumsum(held, 0), zero)  # those not found meet in place 0
+    position = relay.where(condition, relay.cumsum(held, 0), zero)  # those not found meet at 0
     every = relay.arange(0, total, 1, "int32")
-    found = relay.scatter_elements(relay.zeros((total + 1,), "int32"), place, every, 0)
+    found = relay.scatter_elements(relay.zeros((total + 1,), "int32"), position, every, 0)
     first = relay.strided_slice(found, [1], [total + 1])
     return relay.cast(first, "int64"), relay.sum(relay.cast(held, "int64"), 0, keepdims=True)

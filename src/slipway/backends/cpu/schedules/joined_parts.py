@@ -81,21 +81,21 @@ def _loops(ins: Sequence[Buffer], out: Buffer, rows: int, knobs: RowKnobs) -> It
         return
     width = prod(shape_of(out)) // rows
     whole = view(out, (rows * width,))
-    place = 0
+    offset = 0
     for first in range(0, len(ins), TOGETHER):
         parts = ins[first : first + TOGETHER]
-        begin, row = place, E.Var("row", "int32")
+        begin, row = offset, E.Var("row", "int32")
         copies: list[S.Stmt] = []
         for part in parts:
             size = prod(shape_of(part)) // rows
-            there = ops.add(ops.mul(row, ops.const(width)), ops.const(place))
+            there = ops.add(ops.mul(row, ops.const(width)), ops.const(offset))
             here = ops.mul(row, ops.const(size))
             source = view(part, (rows * size,))
             share_from = knobs.share_from if rows == 1 else 0
             copies += _copies(source, here, whole, there, size, knobs.lanes, share_from)
-            place += size
+            offset += size
         if copies:
-            shared = rows > 1 and rows * (place - begin) >= knobs.share_from
+            shared = rows > 1 and rows * (offset - begin) >= knobs.share_from
             yield _loop(row, rows, S.seq(copies), S.ForKind.PARALLEL if shared else "serial")
 
 
