@@ -45,10 +45,10 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
     index: dict[int, int] = {}
     plans = storage.by_device or {0: storage.plan}
     sizes = {device: made.size_bytes for device, made in plans.items()}
-    places = {name: (ref.node, ref.index) for name, ref in graph.tellers.items()}
+    entry_of = {name: (ref.node, ref.index) for name, ref in graph.tellers.items()}
     tellers: dict[str, int] = {}
     for number, node in enumerate(graph.nodes):
-        tellers |= {n: len(entries) + at for n, (of, at) in places.items() if of == number}
+        tellers |= {n: len(entries) + at for n, (of, at) in entry_of.items() if of == number}
         nodes.append(
             GraphNode(
                 node.name,

@@ -184,12 +184,12 @@ def told_size(call: Call) -> tuple[SymbolDim, int] | None:
     if not isinstance(dim, SymbolDim):
         return None
     params = call.op.params if isinstance(call.op, Function) else call.args
-    places = [i for i, param in enumerate(params) if param is body.args[1]]
-    if not places:
+    numbers = [i for i, param in enumerate(params) if param is body.args[1]]
+    if not numbers:
         raise LoweringError(
             f"relay.sized(...) has a constant for the size {dim}: take a slice of so many entries"
         )
-    return dim, places[0]
+    return dim, numbers[0]
 
 
 def brings_inside(function: Function) -> bool:

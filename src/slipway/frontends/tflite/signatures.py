@@ -85,8 +85,8 @@ def of_signature(model: FileModel, key: str | None) -> FileModel:
     made = replace(graph, tensors=tensors, outputs=tuple(tensor for _, tensor in outputs))
     labels = {}
     if not chosen.subgraph:  # the file says them of subgraph 0's outputs
-        places = enumerate(graph.outputs.index(tensor) for _, tensor in outputs)
-        labels = {here: model.labels[there] for here, there in places if there in model.labels}
+        indices = enumerate(graph.outputs.index(tensor) for _, tensor in outputs)
+        labels = {here: model.labels[there] for here, there in indices if there in model.labels}
     subgraphs = list(model.subgraphs)
     subgraphs[chosen.subgraph] = made
     return replace(

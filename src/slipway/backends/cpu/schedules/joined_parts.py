@@ -84,8 +84,7 @@ def _loops(ins: Sequence[Buffer], out: Buffer, rows: int, knobs: RowKnobs) -> It
     offset = 0
     for first in range(0, len(ins), TOGETHER):
         parts = ins[first : first + TOGETHER]
-        row = E.Var("row", "int32")
-        first_offset = offset
+        begin, row = offset, E.Var("row", "int32")
         copies: list[S.Stmt] = []
         for part in parts:
             size = prod(shape_of(part)) // rows
@@ -96,7 +95,7 @@ def _loops(ins: Sequence[Buffer], out: Buffer, rows: int, knobs: RowKnobs) -> It
             copies += _copies(source, here, whole, there, size, knobs.lanes, share_from)
             offset += size
         if copies:
-            shared = rows > 1 and rows * (offset - first_offset) >= knobs.share_from
+            shared = rows > 1 and rows * (offset - begin) >= knobs.share_from
             yield _loop(row, rows, S.seq(copies), S.ForKind.PARALLEL if shared else "serial")
 
 

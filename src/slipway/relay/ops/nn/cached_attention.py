@@ -231,11 +231,11 @@ class _Kernel:
     def _kept(self, joining: Any, cache: BufferVar, n: int) -> Any:
         """Return `n` keys or values as the cache keeps them."""
         if cache.dtype == "float16":
-            most, least = (
+            most, lowest = (
                 self.v.all(ops.const(limit, "float32"), n)
                 for limit in (LARGEST_HALF, -LARGEST_HALF)
             )
-            joining = ops.maximum(ops.minimum(joining, most), least)
+            joining = ops.maximum(ops.minimum(joining, most), lowest)
         return ops.cast(joining, dtypes.with_lanes(cache.dtype, n))
 
     def _held(self, cache: BufferVar, at: Any, last: PrimExpr, n: int) -> Any:

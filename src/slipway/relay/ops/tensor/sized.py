@@ -65,10 +65,10 @@ def _compute(attrs: SizedAttrs, inputs: list[Any], out_types: list[TensorType]) 
     reaches = isinstance(extent, int) and _most(attrs.size) <= extent
 
     def element(*at: Any) -> Any:
-        place = at[axis]
+        position = at[axis]
         if not reaches:  # a count beyond what there is reads the last entry
-            place = ops.maximum(ops.minimum(place, extent - 1), 0)
-        return data[(*at[:axis], place, *at[axis + 1 :])]
+            position = ops.maximum(ops.minimum(position, extent - 1), 0)
+        return data[(*at[:axis], position, *at[axis + 1 :])]
 
     return [te().compute(out.shape, element, "T_sized")]
 
