@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from slipway.codegen.compiled import CompiledModule
-from slipway.compiler.artifact.export import metadata_object
 from slipway.errors import ExecutionError
 from slipway.runtime.device_module import DeviceModule
 from slipway.runtime.libraries.static_library import StaticLibrary
@@ -53,6 +52,8 @@ def with_imports(compiled: CompiledModule, imports: Sequence[Module]) -> Compile
     text = json.dumps(about, separators=(",", ":"))
 
     def make_objects() -> tuple[bytes, ...]:
+        from slipway.compiler.artifact.export import metadata_object
+
         return (*compiled.objects, *objects, metadata_object(text, compiled.target))
 
     return replace(

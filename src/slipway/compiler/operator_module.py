@@ -11,7 +11,6 @@ from typing import Any
 
 from slipway.codegen.compiled import CompiledModule
 from slipway.codegen.device_code import DeviceCode
-from slipway.compiler.artifact.export import export
 from slipway.compiler.artifact.system_library import linkable_object
 from slipway.compiler.imported import with_imports
 from slipway.errors import ArtifactError, ExecutionError
@@ -101,6 +100,8 @@ class OperatorModule(Module):
         if self.model is not None:
             return self.model._export(path, linker, options)
         whole = with_imports(self.compiled, self.imported_modules)
+        from slipway.compiler.artifact.export import export
+
         return export(path, whole, None, linker, options)
 
     def shared_params(self) -> Mapping[str, Any] | None:

@@ -46,8 +46,8 @@ def gradient(
         if not isinstance(one, Tensor):
             raise ArgumentTypeError(f"te.gradient takes tensors, not {one!r}")
     head = _identity(output) if head is None else head
-    rest = head.ndim - output.ndim
-    ends = [ops.as_int(n) for n in head.shape[rest:]] if rest >= 0 else None
+    more = head.ndim - output.ndim
+    ends = [ops.as_int(n) for n in head.shape[more:]] if more >= 0 else None
     if ends != [ops.as_int(n) for n in output.shape]:
         raise InvalidShapeError(
             f"te.gradient: the head {tuple(head.shape)} must end in the shape of the output, "
@@ -59,10 +59,10 @@ def gradient(
         got = adjoints.get(stage)
         if got is None or stage in wanted:
             continue
-        for source, part in _parts(stage, got, rest, stages):
+        for source, part in _parts(stage, got, more, stages):
             before = adjoints.get(source)
             adjoints[source] = part if before is None else _sum(before, part)
-    prefix = tuple(head.shape[:rest])
+    prefix = tuple(head.shape[:more])
     return [
         adjoints[one] if one in adjoints else _constant((*prefix, *one.shape), one.dtype)
         for one in wanted
@@ -119,7 +119,7 @@ class _Read:
 
 
 def _parts(
-    stage: Tensor, adjoint: Tensor, rest: int, stages: Sequence[Tensor]
+    stage: Tensor, adjoint: Tensor, more: int, stages: Sequence[Tensor]
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield (tensor that the stage reads, what it adds to the derivative by that)."""
     if not isinstance(stage.op, ComputeOp) or stage.op.num_outputs != 1:
@@ -137,7 +137,7 @@ def _parts(
         one = _of_reduction(stage, body)
         body = body.source[body.value_index]
     for read in _reads(body, one, set(stages), stage.op.name):
-        yield read.load.producer, _part(stage, adjoint, rest, axes, condition, read)
+        yield read.load.producer, _part(stage, adjoint, more, axes, condition, read)
 
 
 def _of_reduction(stage: Tensor, body: Reduce) -> PrimExpr:
@@ -251,7 +251,7 @@ def _chosen(
 
 
 def _part(
-    stage: Tensor, adjoint: Tensor, rest: int, axes: Sequence[IterVar], condition: PrimExpr,
+    stage: Tensor, adjoint: Tensor, more: int, axes: Sequence[IterVar], condition: PrimExpr,
     read: _Read,
 ) -> Tensor:  # fmt: skip
     """Return the sum, over the elements that read an element, of what each hands on."""
@@ -260,7 +260,7 @@ def _part(
 
     def element(*i: PrimExpr) -> Any:
         solution = _Solution(axes)
-        for index, value, extent in zip(read.load.indices, i[rest:], source.shape, strict=True):
+        for index, value, extent in zip(read.load.indices, i[more:], source.shape, strict=True):
             solution.add(index, value, extent)
         fresh = {
             axis.var: R.reduce_axis(solution.domains[axis.var], f"{axis.name}_g") for axis in axes
@@ -271,7 +271,7 @@ def _part(
         def placed(expr: PrimExpr) -> PrimExpr:
             return _substituted(_substituted(expr, solution.values), own)
 
-        term = ops.mul(adjoint(*i[:rest], *outer), read.factor)
+        term = ops.mul(adjoint(*i[:more], *outer), read.factor)
         tests = [t for t in (*solution.tests, condition) if ops.as_int(t) != 1]
         value = ops.cast(placed(term), source.dtype)
         if tests:
@@ -279,7 +279,7 @@ def _part(
             value = ops.if_then_else(placed(ops.all_of(tests)), value, zero)
         return R.sum(value, axis=list(fresh.values())) if fresh else value
 
-    shape = (*adjoint.shape[:rest], *source.shape)
+    shape = (*adjoint.shape[:more], *source.shape)
     return _made(shape, element, f"{source.op.name}_grad")
 
 

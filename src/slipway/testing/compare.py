@@ -48,10 +48,10 @@ def check_numerical_grads(
     inputs: dict[Any, Any] = {key: np.asarray(value) for key, value in pairs}
     given = grad_values.items() if isinstance(grad_values, Mapping) else enumerate(grad_values)
 
-    def value(key: Any, place: int, step: float) -> Any:
+    def value(key: Any, position: int, step: float) -> Any:
         moved = dict(inputs)
         moved[key] = inputs[key].copy()
-        moved[key].reshape(-1)[place] += step
+        moved[key].reshape(-1)[position] += step
         return np.sum(function(**moved) if by_name else function(*moved.values()))
 
     for key, found in given:
@@ -62,14 +62,16 @@ def check_numerical_grads(
                 f"{inputs[key].shape}"
             )
 
-        def slope(key: Any, place: int, step: float) -> float:
-            return float(value(key, place, step) - value(key, place, -step)) / (2 * step)
+        def slope(key: Any, position: int, step: float) -> float:
+            return float(value(key, position, step) - value(key, position, -step)) / (2 * step)
 
         near = np.zeros(grad.size)
-        for place, own in enumerate(grad.reshape(-1)):
-            near[place] = slope(key, place, delta)
-            if abs(near[place] - own) >= atol + rtol * abs(near[place]):
-                near[place] = (4 * slope(key, place, delta / 2) - near[place]) / 3  # five points
+        for position, own in enumerate(grad.reshape(-1)):
+            near[position] = slope(key, position, delta)
+            if abs(near[position] - own) >= atol + rtol * abs(near[position]):
+                near[position] = (
+                    4 * slope(key, position, delta / 2) - near[position]
+                ) / 3  # five points
         apart = np.abs(near - grad.reshape(-1))
         limit = atol * math.sqrt(grad.size) + rtol * float(np.linalg.norm(grad))
         if not float(np.linalg.norm(apart)) <= limit:

@@ -18,9 +18,7 @@ from slipway.codegen.names import is_symbol
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 from slipway.ir.hardware import HardwareIntrinsic
-from slipway.ir.instructions.async_copies import GROUPING
 from slipway.ir.instructions.dot4 import EXPANDED
-from slipway.ir.instructions.warp_shuffles import SHUFFLES
 from slipway.ir.intrin import INTRINSICS
 from slipway.ir.ops import const
 
@@ -35,10 +33,8 @@ _EXPANDED_ROUNDING = {
 # Intrinsics that work on the bits of a value of any type.
 _ANY_TYPE = {"if_then_else", "likely", "reinterpret", "address_of", "access_ptr", "ret",
              "prefetch", "call_packed", "call_extern", "call_pure_extern", "call_llvm_intrin",
-             "call_llvm_pure_intrin", "tensor_view", "hardware", "warp_product",
-             "storage_sync", "warp_activemask", *SHUFFLES,
-             "async_copy", *GROUPING,
-             *(op for op in INTRINSICS if op.startswith("tile_"))}  # fmt: skip
+             "call_llvm_pure_intrin", "tensor_view", "hardware", "storage_sync",
+             *(op for op in INTRINSICS if op.startswith(("tile_", "warp_", "async_")))}  # fmt: skip
 
 
 class IntrinsicEmitter(MemoryEmitter):

@@ -79,7 +79,7 @@ def repeated(node: NodeView, times: Expr) -> Any:
     most = size.high if isinstance(size, SymbolDim) else size
     ends = relay.cumsum(cast(times, "int64"), 0)
     every = relay.arange(0, most, 1, "int64")
-    place = _sized(every, relay.sum(cast(times, "int64"), keepdims=True), size)
-    # An entry comes after those whose repeats end at its place or before.
-    passed = relay.less_equal(relay.reshape(ends, (1, entries)), relay.reshape(place, (-1, 1)))
+    position = _sized(every, relay.sum(cast(times, "int64"), keepdims=True), size)
+    # An entry comes after those whose repeats end at its position or before.
+    passed = relay.less_equal(relay.reshape(ends, (1, entries)), relay.reshape(position, (-1, 1)))
     return relay.take(x, relay.sum(cast(passed, "int64"), 1), axis, mode="fast")

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from slipway.blocks.thread_reduction import reduce_over_threads
 from slipway.ir.function import PrimFunc
 from slipway.transform.context import PassContext
 from slipway.transform.loop.cut_loops import cut_loops
@@ -19,7 +18,7 @@ from slipway.transform.loop.inject_double_buffer import inject_double_buffer
 from slipway.transform.loop.inject_prefetch import inject_prefetch
 from slipway.transform.loop.instrument_bounds import instrument_bounds
 from slipway.transform.loop.loop_partition import loop_partition
-from slipway.transform.loop.lower_blocks import lower_blocks
+from slipway.transform.loop.lower_blocks import has_blocks, lower_blocks
 from slipway.transform.loop.lower_custom_calls import lower_custom_calls
 from slipway.transform.loop.lower_custom_datatypes import lower_custom_datatypes
 from slipway.transform.loop.remove_assertions import remove_assertions
@@ -52,6 +51,15 @@ def loop_pass(
         by_user=not is_ours(run),
         missed=missed,
     )
+
+
+def reduce_over_threads(func: PrimFunc) -> PrimFunc:
+    """Return `func` with the loops that its blocks reduce over, by threads, marked so."""
+    if not has_blocks(func):
+        return func
+    from slipway.blocks import thread_reduction
+
+    return thread_reduction.reduce_over_threads(func)
 
 
 def _has_option(name: str) -> Callable[[Setting], bool]:

@@ -103,13 +103,13 @@ def _streamed(
         return None
     channels = taps.shape[1]
     full = _multiple(channels, len(order))
-    places = (np.arange(0, full, len(order))[:, None] + order).reshape(-1)
+    positions = (np.arange(0, full, len(order))[:, None] + order).reshape(-1)
 
     def fours(array: Array | int, filler: int) -> Array:
         every = np.broadcast_to(np.asarray(array, np.int32), channels)
-        return np.pad(every, (0, full - channels), constant_values=filler)[places].reshape(-1, 4)
+        return np.pad(every, (0, full - channels), constant_values=filler)[positions].reshape(-1, 4)
 
-    padded = np.pad(taps, ((0, 0), (0, full - channels)))[:, places]
+    padded = np.pad(taps, ((0, 0), (0, full - channels)))[:, positions]
     weights = packed_rows(padded, 4, 16, multiple=16)
     words = weights.reshape(len(weights), -1).astype(np.int8).view(np.int32)
     scales = np.concatenate([fours(constants.multiplier, 0), fours(constants.shift, -1)], axis=1)

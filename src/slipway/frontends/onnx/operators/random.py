@@ -1,4 +1,4 @@
-"""Random numbers: a hash of each element's place and the node's seed, the same in every run.
+"""Random numbers: a hash of each element's position and the node's seed, the same in every run.
 
 A compiled model gives the same result twice.  The bits are a mixing function's that passes the
 usual tests of avalanche (two multiplications and three shifts of 32 bits); normal numbers are made
@@ -60,9 +60,9 @@ def _uniform(node: NodeView, which: int, of: int) -> Any:
     count: Any = 1
     for extent in _shape(node):
         count = count * extent
-    place = relay.cast(relay.arange(0, count, 1, "int32"), "uint32")
+    position = relay.cast(relay.arange(0, count, 1, "int32"), "uint32")
     bits: Any = relay.add(
-        relay.multiply(place, _word(of)), _word(which + zlib.crc32(text.encode()))
+        relay.multiply(position, _word(of)), _word(which + zlib.crc32(text.encode()))
     )
     for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B), (16, None)):
         bits = relay.bitwise_xor(bits, relay.right_shift(bits, _word(shift)))
