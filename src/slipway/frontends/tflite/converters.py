@@ -14,7 +14,7 @@ import numpy as np
 from slipway.errors import TypeInferenceError
 from slipway.frontends.converter_table import ConverterTable, UnsupportedNode
 from slipway.frontends.open_padding import same_total
-from slipway.frontends.tflite.reader import Array, FileTensor, Operator, Quantization, SubGraph
+from slipway.frontends.tflite.file_model import Array, FileTensor, Operator, Quantization, SubGraph
 from slipway.frontends.tflite.schema import ACTIVATIONS, DTYPES, PADDINGS
 from slipway.relay.analysis.size_values import SizeValues
 from slipway.relay.expr import Constant, Expr, Var

@@ -14,7 +14,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView
-from slipway.frontends.tflite.reader import Array
+from slipway.frontends.tflite.file_model import Array
 from slipway.relay.expr import Call, Expr
 from slipway.relay.op_registry import is_call_of
 

@@ -28,7 +28,8 @@ from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
 from slipway.frontends.report import NodeReport, ReportBook
 from slipway.frontends.tflite.converters import REFUSED, NodeView, Program, load_converters
-from slipway.frontends.tflite.reader import FileModel, FileTensor, Operator, SubGraph, load_model
+from slipway.frontends.tflite.file_model import FileModel, FileTensor, Operator, SubGraph
+from slipway.frontends.tflite.reader import load_model
 from slipway.frontends.tflite.schema import DTYPES
 from slipway.frontends.tflite.signatures import of_signature
 from slipway.ir.function import IRModule

@@ -7,8 +7,6 @@ bytes that its shape and dtype say.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -17,87 +15,21 @@ import numpy as np
 
 from slipway.errors import ModelError
 from slipway.frontends.tflite import schema
+from slipway.frontends.tflite.file_model import (
+    Array,
+    FileModel,
+    FileTensor,
+    Operator,
+    Quantization,
+    SubGraph,
+)
 from slipway.frontends.tflite.flatbuffer import Flatbuffer, Table
 from slipway.frontends.tflite.labels import labels_of
-from slipway.frontends.tflite.signatures import FileSignature, signatures_of
+from slipway.frontends.tflite.signatures import signatures_of
 from slipway.frontends.tflite.sparse import dense_array
-
-Array = np.ndarray[Any, Any]
 
 MAX_RANK = 8
 MAX_ELEMENTS = 1 << 40
-
-
-@dataclass(frozen=True)
-class Quantization:
-    """scale * (q - zero_point); one of each, or one per index of `axis`."""
-
-    scales: Array  # float32
-    zero_points: Array  # int64
-    axis: int
-
-    @property
-    def scale(self) -> float:
-        """The scale of a per-tensor quantisation, a float32 value."""
-        return float(self.scales[0])
-
-    @property
-    def zero_point(self) -> int:
-        """The zero point of a per-tensor quantisation."""
-        return int(self.zero_points[0])
-
-
-@dataclass(frozen=True)
-class FileTensor:
-    """One tensor of a subgraph; `data` is its value when it is constant."""
-
-    index: int
-    name: str
-    shape: tuple[int, ...]
-    signature: tuple[int, ...]
-    dtype: str
-    quantization: Quantization | None
-    data: Array | None
-    is_variable: bool
-
-
-@dataclass(frozen=True)
-class Operator:
-    """One operator: its name, options by name, and tensor numbers (-1: left out)."""
-
-    kind: str
-    version: int
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    intermediates: tuple[int, ...]
-    options: Mapping[str, Any] = field(default_factory=dict)
-    custom_options: bytes = b""
-
-
-@dataclass(frozen=True)
-class SubGraph:
-    """Tensors and operators in order of execution."""
-
-    name: str
-    tensors: tuple[FileTensor, ...]
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    operators: tuple[Operator, ...]
-
-
-@dataclass(frozen=True)
-class FileModel:
-    """A whole file, which is entered at subgraph `main`.
-
-    `output_names` are those of a signature, () where the tensors' names stand.
-    """
-
-    subgraphs: tuple[SubGraph, ...]
-    description: str
-    labels: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # by the output's position
-    signatures: Mapping[str, FileSignature] = field(default_factory=dict)
-    main: int = 0
-    output_names: tuple[str, ...] = ()
 
 
 def load_model(model: Any) -> FileModel:

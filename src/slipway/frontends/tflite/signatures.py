@@ -5,24 +5,12 @@ A file may hold several ("prefill" and "decode" of a language model, "train" and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import replace
 
 from slipway.errors import ModelError, did_you_mean
+from slipway.frontends.tflite.file_model import FileModel, FileSignature, SubGraph
 from slipway.frontends.tflite.flatbuffer import Table
-
-if TYPE_CHECKING:
-    from slipway.frontends.tflite.reader import FileModel, SubGraph
-
-
-@dataclass(frozen=True)
-class FileSignature:
-    """Inputs and outputs of a subgraph: the tensor of each name."""
-
-    subgraph: int
-    inputs: Mapping[str, int]
-    outputs: Mapping[str, int]
 
 
 def signatures_of(root: Table, graphs: Sequence[SubGraph]) -> dict[str, FileSignature]:

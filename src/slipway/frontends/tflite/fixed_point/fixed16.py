@@ -14,7 +14,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.tflite.converters import array_constant
-from slipway.frontends.tflite.reader import Array
+from slipway.frontends.tflite.file_model import Array
 from slipway.relay.op_registry import const
 from slipway.relay.quantization import rounding_divide_by_power_of_two as divided
 

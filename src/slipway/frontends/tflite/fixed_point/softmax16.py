@@ -9,7 +9,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.tflite.converters import array_constant
-from slipway.frontends.tflite.reader import Array
+from slipway.frontends.tflite.file_model import Array
 from slipway.relay.op_registry import const
 from slipway.relay.ops.qnn.rescale import rescale_by
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slipway.frontends.tflite.reader import Array, Quantization
+from slipway.frontends.tflite.file_model import Array, Quantization
 from slipway.relay import quantization as rule
 
 if TYPE_CHECKING:

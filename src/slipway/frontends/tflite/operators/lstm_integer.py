@@ -15,6 +15,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.tflite.converters import NodeView, array_constant
+from slipway.frontends.tflite.file_model import Quantization
 from slipway.frontends.tflite.fixed_point.fixed16 import looked_up, sigmoid_table, tanh_table
 from slipway.frontends.tflite.fixed_point.sigmoid16 import logistic_of, tanh_of
 from slipway.frontends.tflite.operators.lstm_parts import (
@@ -25,7 +26,6 @@ from slipway.frontends.tflite.operators.lstm_parts import (
     OUTPUT,
     LstmParts,
 )
-from slipway.frontends.tflite.reader import Quantization
 from slipway.relay.op_registry import const
 from slipway.relay.ops.qnn.rescale import rescale_by
 
