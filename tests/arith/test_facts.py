@@ -389,3 +389,9 @@ def test_nothing_is_simplified_twice(monkeypatch):
         again = an.simplify(one)
         assert again is (made if one is value else one)
     assert rebuilt == []
+
+
+def test_a_size_that_can_only_be_zero():
+    an, none = Analyzer(), SizeVar("none", "int32", 0, 0)
+    assert an.bounds(none + 3) == (3, 3)
+    assert an.bounds(SizeVar("open", "int32", 2, -1) * 1) == (2, INF)

@@ -46,6 +46,12 @@ UNDONE = {
     "a number of lines": (div(K, 4) * 4 + mod(K, 4)) * W,
     "lines of a number": (div(K, W) * W + mod(K, W)) * H * 8,
     "a sum that is divided": div(K + H, W) * W + mod(K + H, W),
+    "planes of lines": (div(K, W) * W + mod(K, W)) * H * H,
+    "lines of their own width": (div(K, W) * W + mod(K, W)) * W,
+    "planes of a number": (div(K, 4) * 4 + mod(K, 4)) * H * W,
+    "spread out": div(K, W) * W * H + mod(K, W) * H,
+    "spread over planes": div(K, W) * W * H * H + mod(K, W) * H * H,
+    "spread over two sizes": div(K, W) * W * H * W + mod(K, W) * W * H,
     "twice": div(K, W) * W + mod(K, W) + (div(H, W) * W + mod(H, W)) * 2,
 }
 
