@@ -1,12 +1,14 @@
 """Sizes that values decide: the run sets them when it knows them, and all that speaks of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from slipway import relay
 from slipway.errors import ArtifactError, ExecutionError, LoweringError, TypeInferenceError
 from slipway.runtime import cpu, load_module
-from slipway.runtime.graph.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule, create
 from slipway.runtime.graph.graph_format import GraphTables
 
 ROOM = 12
@@ -89,6 +91,16 @@ def test_tables_say_who_tells():
     assert other != blob
     with pytest.raises(ArtifactError, match="is told by 0, which is no number"):
         GraphTables.from_binary(other)
+
+
+def test_tables_whose_axes_do_not_fit_what_is_told():
+    library = relay.build(finder(), target="llvm")
+    axes = [replace(a, formula=(*a.formula, 1, "-")) for a in library.tables.open_dims]
+    damaged = replace(library.tables, open_dims=tuple(axes))
+    module = create(damaged.to_json(), library.get_lib(), cpu())
+    x = -np.ones(ROOM, np.float32)
+    with pytest.raises(ExecutionError, match="gives a size with which a tensor is larger or small"):
+        module.run(x=x)
 
 
 def test_what_is_refused():
