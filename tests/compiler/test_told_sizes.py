@@ -120,6 +120,10 @@ def test_what_is_refused():
         relay.sized(x, count, relay.Dim("found", 0, 13))
     with pytest.raises(TypeInferenceError, match=r"a relay\.Dim with a name and an upper end"):
         relay.sized(x, count, size * 2)
+    with pytest.raises(TypeInferenceError, match=r"is found: it is a relay\.Dim with a name"):
+        relay.sized(x, count, "found")
+    with pytest.raises(TypeInferenceError, match="is found, which nothing bounds: give it an"):
+        relay.sized(x, count, relay.Dim("found", 0))
     inside = relay.If(relay.greater(count, relay.const(2)), relay.sum(relay.sized(x, count, size)),
                       relay.sum(x))  # fmt: skip
     with pytest.raises(LoweringError, match="is in a loop or a branch"):
