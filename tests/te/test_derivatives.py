@@ -5,7 +5,7 @@ import pytest
 
 import slipway as tvm
 from slipway import te, topi
-from slipway.errors import InvalidShapeError, LoweringError
+from slipway.errors import ArgumentTypeError, InvalidShapeError, LoweringError
 
 STEP = 1e-5
 CASES = {
@@ -112,6 +112,9 @@ def test_what_has_no_derivative_is_told():
     copied = te.extern((4,), [x], lambda ins, outs: tvm.tir.Evaluate(0), name="copied")
     with pytest.raises(LoweringError, match=r"'copied' is no te\.compute"):
         te.gradient(copied, x)
+    for given in ([topi.exp(x), 5], [topi.exp(x), x, 1.0], [x.op, x]):
+        with pytest.raises(ArgumentTypeError, match=r"te\.gradient takes tensors, not"):
+            te.gradient(*given)
     with pytest.raises(InvalidShapeError, match="must end in the shape of the output"):
         te.gradient(topi.exp(x), x, te.placeholder((3,), name="head"))
 

@@ -42,8 +42,8 @@ def gradient(
     `inputs` may be computed from others of them.  Raises LoweringError for a stage that cannot be
     differentiated.
     """
-    wanted = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-    for one in (output, *wanted):
+    wanted = list(inputs) if isinstance(inputs, Sequence) else [inputs]
+    for one in (output, *wanted, *([] if head is None else [head])):
         if not isinstance(one, Tensor):
             raise ArgumentTypeError(f"te.gradient takes tensors, not {one!r}")
     head = _identity(output) if head is None else head
