@@ -59,7 +59,18 @@ PREFIXED: Mapping[str, KnownKnobs] = {
         "winograd": ("tile", "read", "written"),
     },
     WRITTEN: dict.fromkeys(
-        ("addition", "dsp", "dsp_folded", "dsp_pairs", "dsp_wide", "loops", "mve", "scalar"), ()
+        (
+            "addition",
+            "dsp",
+            "dsp_folded",
+            "dsp_pairs",
+            "dsp_wide",
+            "joining",
+            "loops",
+            "mve",
+            "scalar",
+        ),
+        (),
     ),
 }
 
