@@ -16,6 +16,7 @@ from slipway.compiler.kernels import kernel_key
 from slipway.errors import ScheduleError
 from slipway.relay import op_registry
 from slipway.target import Target
+from slipway.tuning.space import candidate_of
 
 LLVM = Target("llvm -mcpu=x86-64-v3")
 
@@ -149,6 +150,21 @@ def test_a_record_counts_for_its_problem_alone(tmp_path):
         first = kernel_key(dense(), LLVM)
         path.write_text("\n")
         assert kernel_key(dense(), LLVM) != first
+
+
+def test_a_record_may_have_the_name_that_a_strategy_had_before(tmp_path):
+    for op, name in (("conv2d", "conv_pairs"), ("dense", "dense_pairs")):
+        made = candidate_of(f"{name}.squares", {"rows": 2})
+        known = {entry.name for entry in registered(f"nn.contrib_{op}_pairs")}
+        assert made.strategy in known
+        assert f"{name}.squares" not in known
+    record = record_of(choice_of(dense())) | {"strategy": "dense_pairs.squares", "knobs": {}}
+    path = tmp_path / "records.json"
+    path.write_text(json.dumps(record) + "\n")
+    with pytest.raises(
+        ScheduleError, match=r"'dense_pairs\.mmla' does not apply to this nn\.dense"
+    ):
+        choice_of(dense(), **{"schedules.records": str(path)})
 
 
 @pytest.mark.parametrize("line", ["{", "[1]", '{"op": 1}', '{"op": "a", "attrs": 1, "inputs": 3}'])

@@ -1,12 +1,14 @@
 """Sizes that values decide: the run sets them when it knows them, and all that speaks of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from slipway import relay
 from slipway.errors import ArtifactError, ExecutionError, LoweringError, TypeInferenceError
 from slipway.runtime import cpu, load_module
-from slipway.runtime.graph.graph_executor import GraphModule
+from slipway.runtime.graph.graph_executor import GraphModule, create
 from slipway.runtime.graph.graph_format import GraphTables
 
 ROOM = 12
@@ -91,6 +93,16 @@ def test_tables_say_who_tells():
         GraphTables.from_binary(other)
 
 
+def test_tables_whose_axes_do_not_fit_what_is_told():
+    library = relay.build(finder(), target="llvm")
+    axes = [replace(a, formula=(*a.formula, 1, "-")) for a in library.tables.open_dims]
+    damaged = replace(library.tables, open_dims=tuple(axes))
+    module = create(damaged.to_json(), library.get_lib(), cpu())
+    x = -np.ones(ROOM, np.float32)
+    with pytest.raises(ExecutionError, match="gives a size with which a tensor is larger or small"):
+        module.run(x=x)
+
+
 def test_what_is_refused():
     x = relay.var("x", shape=(ROOM,))
     count, other = (
@@ -108,6 +120,10 @@ def test_what_is_refused():
         relay.sized(x, count, relay.Dim("found", 0, 13))
     with pytest.raises(TypeInferenceError, match=r"a relay\.Dim with a name and an upper end"):
         relay.sized(x, count, size * 2)
+    with pytest.raises(TypeInferenceError, match=r"is found: it is a relay\.Dim with a name"):
+        relay.sized(x, count, "found")
+    with pytest.raises(TypeInferenceError, match="is found, which nothing bounds: give it an"):
+        relay.sized(x, count, relay.Dim("found", 0))
     inside = relay.If(relay.greater(count, relay.const(2)), relay.sum(relay.sized(x, count, size)),
                       relay.sum(x))  # fmt: skip
     with pytest.raises(LoweringError, match="is in a loop or a branch"):

@@ -8,6 +8,7 @@ import pytest
 
 from slipway.runtime.artifact_writer import tar_bytes
 from slipway.runtime.graph.graph_format import GraphEntry, GraphNode, GraphTables
+from slipway.runtime.graph.graph_sizes import OpenAxis, OpenSize
 from slipway.runtime.params import save_param_dict
 from slipway.toolchain import native
 from slipway.toolchain.link import link_shared
@@ -26,6 +27,23 @@ TABLES = GraphTables(
     ),
     inputs=(0, 1),
     outputs=((4, 0),),
+)
+# The second node tells how much of what the third one makes there is.
+TOLD = GraphTables(
+    nodes=(
+        GraphNode("data", None, ()),
+        GraphNode("count", "add", ((0, 0),)),
+        GraphNode("part", "add_one", ((0, 0), (1, 0))),
+    ),
+    entries=(
+        GraphEntry((6,), "float32", 0),
+        GraphEntry((1,), "int64", 1),
+        GraphEntry((6,), "float32", 2),
+    ),
+    inputs=(0,),
+    outputs=((2, 0),),
+    open_sizes=(OpenSize("n", 1, 6), OpenSize("found", 0, 5, 1)),
+    open_dims=(OpenAxis(0, 0, ("n",)), OpenAxis(2, 0, ("found", 1, "+"))),
 )
 PARAMS = bytes(save_param_dict({"weight": np.ones((2, 3), "float32"), "gone": np.zeros(2, "i1")}))
 CORE = (
@@ -66,8 +84,9 @@ def test_tar(program, tmp_path):
     assert "truncated 4096 accepted 512\n" in out  # cut inside the second block of the end mark
 
 
-def test_graph(program, tmp_path):
-    out = feed(program, tmp_path, "graph", TABLES.to_binary())
+@pytest.mark.parametrize("tables", [TABLES, TOLD], ids=["fixed", "told"])
+def test_graph(program, tmp_path, tables):
+    out = feed(program, tmp_path, "graph", tables.to_binary())
     assert "accepted 0\n" in out  # no truncated graph passes
 
 

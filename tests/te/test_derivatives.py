@@ -5,7 +5,7 @@ import pytest
 
 import slipway as tvm
 from slipway import te, topi
-from slipway.errors import InvalidShapeError, LoweringError
+from slipway.errors import ArgumentTypeError, InvalidShapeError, LoweringError
 
 STEP = 1e-5
 CASES = {
@@ -76,6 +76,18 @@ def test_without_a_head_it_is_the_whole_derivative():
     np.testing.assert_array_equal(run(built([none]), [], (2, 4)), np.zeros((2, 4)))
 
 
+def test_a_stage_and_what_it_is_computed_from():
+    x = te.placeholder((3,), "float64", "x")
+    h = te.compute((3,), lambda i: x[i] * 3.0, "h")
+    dh, dx = te.gradient(topi.sum(h * h), [h, x])
+    a = np.array([1.0, 2.0, 4.0])
+    np.testing.assert_array_equal(run(built([x, dh]), [a], (3,)), 6 * a)
+    np.testing.assert_array_equal(run(built([x, dx]), [a], (3,)), 18 * a)
+    copied = te.extern((3,), [x], lambda ins, outs: tvm.tir.Evaluate(0), name="copied")
+    (whole,) = te.gradient(copied * 2.0, copied, te.placeholder((3,), "float64", "head"))
+    assert [int(n) for n in whole.shape] == [3]  # nothing is asked of the stage itself
+
+
 def test_a_convolution_s_gradient_sums_over_its_window_alone():
     x, w = te.placeholder((1, 4, 16, 16), name="x"), te.placeholder((8, 4, 3, 3), name="w")
     out = topi.nn.conv2d(x, w, 1, 0, 1)
@@ -100,6 +112,9 @@ def test_what_has_no_derivative_is_told():
     copied = te.extern((4,), [x], lambda ins, outs: tvm.tir.Evaluate(0), name="copied")
     with pytest.raises(LoweringError, match=r"'copied' is no te\.compute"):
         te.gradient(copied, x)
+    for given in ([topi.exp(x), 5], [topi.exp(x), x, 1.0], [x.op, x]):
+        with pytest.raises(ArgumentTypeError, match=r"te\.gradient takes tensors, not"):
+            te.gradient(*given)
     with pytest.raises(InvalidShapeError, match="must end in the shape of the output"):
         te.gradient(topi.exp(x), x, te.placeholder((3,), name="head"))
 

@@ -25,7 +25,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipway.backends.strategy import Choice, Forced, Problem, Strategy, registered, strategies
+from slipway.backends.strategy import (
+    Choice,
+    Forced,
+    Problem,
+    Strategy,
+    present_name,
+    registered,
+    strategies,
+)
 from slipway.errors import ScheduleError, did_you_mean
 from slipway.relay import op_registry
 from slipway.relay.dims import described
@@ -51,7 +59,18 @@ PREFIXED: Mapping[str, KnownKnobs] = {
         "winograd": ("tile", "read", "written"),
     },
     WRITTEN: dict.fromkeys(
-        ("addition", "dsp", "dsp_folded", "dsp_pairs", "dsp_wide", "loops", "mve", "scalar"), ()
+        (
+            "addition",
+            "dsp",
+            "dsp_folded",
+            "dsp_pairs",
+            "dsp_wide",
+            "joining",
+            "loops",
+            "mve",
+            "scalar",
+        ),
+        (),
     ),
 }
 
@@ -77,7 +96,9 @@ def forced_for(problem: Problem) -> Forced | None:
     if not path:
         return None
     found = records(path).get(key_of(problem))
-    return None if found is None else Forced(found["strategy"], found.get("knobs") or {})
+    if found is None:
+        return None
+    return Forced(present_name(found["strategy"]), found.get("knobs") or {})
 
 
 _USED: ContextVar[str] = ContextVar("records in use", default="")

@@ -348,6 +348,18 @@ def _serves(entry: Strategy, problem: Problem) -> bool:
     return False
 
 
+# What strategies were called in records and logs that people may have.
+_EARLIER_NAMES = {
+    "conv_pairs.squares": "conv_pairs.mmla",
+    "dense_pairs.squares": "dense_pairs.mmla",
+}
+
+
+def present_name(strategy: str) -> str:
+    """Return the name of a strategy that a file may know by an earlier one."""
+    return _EARLIER_NAMES.get(strategy, strategy)
+
+
 @dataclass(frozen=True)
 class Forced:
     """What a user wants for an operator: a strategy by name, and values of its knobs."""

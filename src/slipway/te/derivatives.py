@@ -38,11 +38,12 @@ def gradient(
     """Return, for each input, the product of `head` and the derivative of `output` by it.
 
     `head` has the shape (..., *output.shape), and a result (..., *input.shape).  Without a head the
-    whole derivative is returned, (*output.shape, *input.shape): of a scalar, the gradient.  Raises
-    LoweringError for a stage that cannot be differentiated.
+    whole derivative is returned, (*output.shape, *input.shape): of a scalar, the gradient.  One of
+    `inputs` may be computed from others of them.  Raises LoweringError for a stage that cannot be
+    differentiated.
     """
-    wanted = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-    for one in (output, *wanted):
+    wanted = list(inputs) if isinstance(inputs, Sequence) else [inputs]
+    for one in (output, *wanted, *([] if head is None else [head])):
         if not isinstance(one, Tensor):
             raise ArgumentTypeError(f"te.gradient takes tensors, not {one!r}")
     head = _identity(output) if head is None else head
@@ -55,11 +56,12 @@ def gradient(
         )
     adjoints: dict[Tensor, Tensor] = {output: head}
     stages = _stages(output, set(wanted))
+    between = set(stages)
     for stage in stages:
         got = adjoints.get(stage)
-        if got is None or stage in wanted:
+        if got is None or between.isdisjoint(stage.op.input_tensors):
             continue
-        for source, part in _parts(stage, got, more, stages):
+        for source, part in _parts(stage, got, more, between):
             before = adjoints.get(source)
             adjoints[source] = part if before is None else _sum(before, part)
     prefix = tuple(head.shape[:more])
@@ -100,7 +102,7 @@ def _stages(output: Tensor, wanted: set[Tensor]) -> list[Tensor]:
     stack: list[tuple[Tensor, bool]] = [(output, False)]
     while stack:
         one, done = stack.pop()
-        reads = () if one in wanted else tuple(one.op.input_tensors)
+        reads = tuple(one.op.input_tensors)
         if done:
             found[one] = one in wanted or any(found[x] for x in reads)
             order += [one] if found[one] else []
@@ -119,7 +121,7 @@ class _Read:
 
 
 def _parts(
-    stage: Tensor, adjoint: Tensor, more: int, stages: Sequence[Tensor]
+    stage: Tensor, adjoint: Tensor, more: int, wanted: set[Tensor]
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield (tensor that the stage reads, what it adds to the derivative by that)."""
     if not isinstance(stage.op, ComputeOp) or stage.op.num_outputs != 1:
@@ -136,7 +138,7 @@ def _parts(
         condition, axes = body.condition, [*axes, *body.axis]
         one = _of_reduction(stage, body)
         body = body.source[body.value_index]
-    for read in _reads(body, one, set(stages), stage.op.name):
+    for read in _reads(body, one, wanted, stage.op.name):
         yield read.load.producer, _part(stage, adjoint, more, axes, condition, read)
 
 

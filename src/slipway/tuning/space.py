@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from slipway.backends.strategy import Knobs, Problem, Strategy, applicable
+from slipway.backends.strategy import Knobs, Problem, Strategy, applicable, present_name
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def candidate_of(strategy: str, knobs: Knobs | Mapping[str, Any]) -> Candidate:
         if isinstance(knobs, Mapping)
         else {f.name: getattr(knobs, f.name) for f in fields(knobs)}
     )
-    return Candidate(strategy, tuple(sorted(given.items())))
+    return Candidate(present_name(strategy), tuple(sorted(given.items())))
 
 
 class Choices:

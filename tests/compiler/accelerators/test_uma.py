@@ -90,6 +90,23 @@ def test_a_part_calls_the_unit(tmp_path, how):
     np.testing.assert_allclose(run.get_output(0).numpy(), wanted, rtol=1e-5, atol=1e-5)
 
 
+def test_passes_after_the_first_phase_run_at_the_level_of_the_build(tmp_path):
+    (tmp_path / "unit.cc").write_text(SOURCE)
+    backend, seen = TinyUnit(lambda: f'#include "{tmp_path}/unit.cc"'), []
+    backend.register()
+    for phase, level in ((PassPhase.TIR_PHASE_1, 2), (PassPhase.TIR_PHASE_2, 3)):
+
+        @tir.transform.prim_func_pass(opt_level=level)
+        def noted(func, mod, ctx, phase=phase):
+            seen.append(phase)
+            return func
+
+        backend._register_tir_pass(phase, noted)
+    with tvm.transform.PassContext(opt_level=3):
+        relay.build(backend.partition(network()), target=Target("tiny_unit", host="llvm"))
+    assert seen == [PassPhase.TIR_PHASE_1, PassPhase.TIR_PHASE_2]
+
+
 def test_what_an_accelerator_cannot_bring_is_told():
     assert uma_available()
     backend = TinyUnit(lambda: '#include "/nowhere/unit.cc"')
@@ -100,6 +117,9 @@ def test_what_an_accelerator_cannot_bring_is_told():
         backend._register_codegen(fmt="verilog")
     backend._register_operator_strategy("nn.dense", lambda *_: None)
     with pytest.raises(LoweringError, match=r"strategies for nn\.dense: .*TIR_PHASE_0"):
+        backend.register()
+    backend._register_target_attr("rows", default=None)
+    with pytest.raises(tvm.TVMError, match=r"Target attribute None is not supported\."):
         backend.register()
     register = tvm.get_global_func("relay.backend.contrib.uma.RegisterTarget")
     with pytest.raises(tvm.TVMError, match=r"Only String, Integer, or Bool .*'speed' of fast"):

@@ -27,6 +27,7 @@ class Updated(torch.nn.Module):
     def forward(self, x):
         mask, y = x > 0, x.clone()
         y[mask] = torch.exp(x[mask])
+        y[x < 0] = 2 * x[x < 0]  # compared twice
         return y, torch.masked_select(x, mask).cumsum(0)
 
 

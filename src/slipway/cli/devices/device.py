@@ -71,7 +71,7 @@ def add(
 
     host = host_of(machine, ssh_port, identity, timeout)
     token = token_given()
-    with console.step(f"Looking at {console.plain(machine)}"):
+    with console.step(f"Looking at {machine}"):
         plan = remote.plan(
             host, key=key, port=port, tracker=tracker, token=token, custom_address=custom_addr,
             replace=replace,

@@ -34,7 +34,7 @@ from slipway import te
 from slipway.blocks.from_te import create_prim_func
 from slipway.blocks.schedule import Schedule
 from slipway.compiler.driver import lower
-from slipway.errors import LoweringError, TargetError
+from slipway.errors import ArgumentValueError, LoweringError, TargetError
 from slipway.ir.function import IRModule, PrimFunc
 from slipway.relay.build_module import bind_params_by_name
 from slipway.relay.expr import Function
@@ -149,7 +149,11 @@ class UMALower:
     def _lower_stir_to_nstir(self, prim_func: PrimFunc) -> PrimFunc:
         func = self.without_blocks_of_its_own(prim_func)
         later = [(_LATER[at], one) for at, one in self._tir_passes if at in _LATER]
-        with PassContext(config={"tir.add_lower_pass": later}):
+        context = PassContext.current()
+        with PassContext(
+            context.opt_level, context.required_pass, context.disabled_pass,
+            config={**context.config, "tir.add_lower_pass": later},
+        ):  # fmt: skip
             mod = lower(IRModule.from_functions({"main": func}))
         found = mod["main"]
         assert isinstance(found, PrimFunc)
@@ -284,7 +288,7 @@ class UMABackend(ABC):
     def register(self) -> None:
         """Enter the target, the patterns, the passes and the C."""
         if any(value is None for value in self._target_attrs.values()):
-            raise ValueError("Target attribute None is not supported.")
+            raise ArgumentValueError("Target attribute None is not supported.")
         register_target(self.target_name, self._target_attrs)
         self._relay_to_tir.codegen = self._tir_to_runtime
         for part in (self._relay_to_relay, self._relay_to_tir, self._tir_to_runtime):

@@ -167,8 +167,11 @@ slw_status slw_graph_run(slw_graph *graph, uint32_t *failed_node) {
 }
 
 slw_status slw_graph_run_node(slw_graph *graph, uint32_t node) {
-  slw_status status =
-      (node < graph->num_nodes) ? run_op(graph, &graph->ops[node]) : SLW_ERROR_ARGUMENT;
+  slw_status status = SLW_ERROR_ARGUMENT;
+  graph->wrong_size = graph->num_symbols;
+  if (node < graph->num_nodes) {
+    status = run_op(graph, &graph->ops[node]);
+  }
   return (status == SLW_OK && graph->num_told > 0) ? slw_graph_tell_sizes(graph, node) : status;
 }
 

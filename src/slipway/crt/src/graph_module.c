@@ -291,6 +291,12 @@ int slw_graph_node_failed(const slw_graph_module *self, uint32_t node) {
                           (long long)graph->sizes[graph->num_symbols], (long long)low,
                           (long long)high);
   }
+  if (graph->wrong_size == SLW_GRAPH_NONE) {
+    return slw_error_setf("ExecutionError",
+                          "run: layer '%s' gives a size with which a tensor is larger or smaller "
+                          "than the model was compiled for: its tables are damaged",
+                          slw_graph_node_name(graph, node));
+  }
   if (slw_error_message()[0] == '\0') {
     return -1; /* the reason is in another runtime's hands (a Python callback's exception) */
   }

@@ -188,7 +188,6 @@ slw_status slw_graph_tell_sizes(slw_graph *graph, uint32_t node) {
   const DLTensor *results = slw_graph_node_output(graph, node, &num_results);
   uint32_t first = (uint32_t)(results - graph->tensors) + 1U;
   int is_new = 0;
-  graph->wrong_size = graph->num_symbols;
   memcpy(wanted, graph->sizes, graph->num_symbols * sizeof wanted[0]);
   for (uint32_t i = 0; i < graph->num_symbols; ++i) {
     symbol found = read_symbol(graph->symbols_table, i);
@@ -208,6 +207,7 @@ slw_status slw_graph_tell_sizes(slw_graph *graph, uint32_t node) {
   }
   if (is_new) {
     if (!fits(graph, wanted)) {
+      graph->wrong_size = SLW_GRAPH_NONE;
       return SLW_ERROR_TENSOR;
     }
     apply(graph, wanted);

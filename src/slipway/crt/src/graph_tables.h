@@ -59,7 +59,7 @@ slw_status slw_graph_read_layout(const void *blob, size_t size_bytes, slw_graph_
 slw_status slw_graph_check_sizes(const slw_graph_layout *layout);
 
 /** Give symbols that the results of a node tell their values.
- * @retval SLW_ERROR_TENSOR  one is out of its range: `wrong_size` */
+ * @retval SLW_ERROR_TENSOR  one is out of its range, or an axis is then: `wrong_size` */
 slw_status slw_graph_tell_sizes(slw_graph *graph, uint32_t node);
 
 /** Give every open dimension its largest size. `dims` and `sizes` of the graph are there. */

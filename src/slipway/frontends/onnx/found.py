@@ -69,7 +69,7 @@ class FoundSizes:
         steps = relay.divide(*(relay.cast(x, "float64") for x in (limit - start, delta)))
         count = relay.cast(relay.maximum(relay.ceil(steps), const(0.0, "float64")), "int64")
         most = dim.high if isinstance(dim, SymbolDim) else dim
-        every = relay.sized(relay.arange(0, most, 1, dtype), count, dim)
+        every = relay.sized(relay.arange(0, 1 if most is None else most, 1, dtype), count, dim)
         return relay.add(start, relay.multiply(every, delta))
 
     def through(self, convert: Converter, view: NodeView) -> Any:

@@ -5,13 +5,16 @@ torch gives such a size a symbol of its own (u0), and an upper end where it know
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from slipway import relay
 from slipway.frontends.found_positions import coordinates, positions_in_room
 from slipway.frontends.torch.converters import NodeView, cast, converter, number
 from slipway.relay.dims import SymbolDim
-from slipway.relay.expr import Expr
+from slipway.relay.expr import Call, Constant, Expr
 
 BRINGING = ("nonzero", "masked_select", "index", "_unsafe_index", "repeat_interleave")
 
@@ -28,6 +31,29 @@ def found_columns(node: NodeView, mask: Expr, size: Any) -> list[Expr]:
         made = coordinates(_sized(positions, count, size), mask)
         known = node.found[id(mask)] = mask, made
     return known[1]
+
+
+def columns_of(node: NodeView, mask: Expr, sizes: Sequence[Any]) -> list[Expr] | None:
+    """Return the positions where a mask holds, one of `sizes` of them, if it was searched before.
+
+    ``x[x > 0] = 2 * x[x > 0]`` compares twice, and both masks have as many.
+    """
+    for other, columns in node.found.values():
+        if columns[0].tensor_type.shape[0] in sizes and _is_same(mask, other):
+            return columns
+    return None
+
+
+def _is_same(a: Expr, b: Expr, depth: int = 4) -> bool:
+    """Return whether two expressions are one, or compute the same of such in a few steps."""
+    if a is b:
+        return True
+    if isinstance(a, Constant) and isinstance(b, Constant):
+        return a.data.dtype == b.data.dtype and np.array_equal(a.data, b.data)
+    if not isinstance(a, Call) or not isinstance(b, Call) or not depth:
+        return False
+    alike = a.op is b.op and a.attrs == b.attrs and len(a.args) == len(b.args)
+    return alike and all(_is_same(x, y, depth - 1) for x, y in zip(a.args, b.args, strict=True))
 
 
 def _sized(data: Expr, count: Expr, size: Any) -> Expr:

@@ -440,9 +440,10 @@ class _Importer:
         def region(inner: Any, inputs: Sequence[Any]) -> list[Any]:
             placeholders = [n for n in inner.graph.nodes if n.op == "placeholder"]
             self.inside += 1
-            made = self._graph(inner, dict(zip(placeholders, inputs, strict=True)))
-            self.inside -= 1
-            return made
+            try:
+                return self._graph(inner, dict(zip(placeholders, inputs, strict=True)))
+            finally:
+                self.inside -= 1
 
         return convert(region, arguments)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from slipway import dtypes, relay
 from slipway.frontends.torch.converters import NodeView, cast, converter, number, refuse
-from slipway.frontends.torch.found import found_columns
+from slipway.frontends.torch.found import columns_of, found_columns
 from slipway.relay.dims import SymbolDim, is_open
 from slipway.relay.expr import Constant, Expr
 from slipway.relay.op_registry import const
@@ -60,14 +60,18 @@ def _positions(node: NodeView) -> tuple[list[int], list[Expr]]:
 
 def _columns(node: NodeView, mask: Expr) -> list[Expr]:
     """Return the positions where a mask holds, along each of its axes."""
-    known = node.found.get(id(mask))
-    if known is None and node.kind in ("index", "_unsafe_index"):
+    if node.kind in ("index", "_unsafe_index"):
+        known = node.found.get(id(mask))
+        if known is not None:
+            return known[1]
         new = [d for d in node.out.shape if isinstance(d, SymbolDim) and d in node.brought]
         if len(new) == 1:
             return found_columns(node, mask, new[0])
-    if known is None:
-        raise node.unsupported("a mask as index gives a shape that depends on its values")
-    return known[1]
+    else:
+        put = columns_of(node, mask, node.shape("values"))
+        if put is not None:
+            return put
+    raise node.unsupported("a mask as index gives a shape that depends on its values")
 
 
 def _is_mask(index: Expr) -> bool:
@@ -162,10 +166,7 @@ def index_put(node: NodeView) -> Any:
 
 def _has_found(node: NodeView, mask: Expr) -> bool:
     """Return whether the values are as many as a mask's places, which are known."""
-    known = node.found.get(id(mask))
-    if known is None or not node.rank("values"):
-        return False
-    return bool(set(known[1][0].tensor_type.shape) & set(node.shape("values")))
+    return columns_of(node, mask, node.shape("values")) is not None
 
 
 def _put_masked(node: NodeView) -> Any:

@@ -12,7 +12,7 @@ ASYNC = "slipway.async"  # AttrStmt around what is copied so, where the device c
 COPIED_BYTES = (4, 8)  # of one element; sixteen want addresses that nobody has promised
 COMMIT, WAIT = "async_commit", "async_wait"
 GROUPING = (COMMIT, WAIT)
-LEAST = 80  # the first sm_
+MIN_VERSION = 80  # the first sm_
 
 # In CUDA C, as text that the assembler takes.
 CUDA = """#ifndef SLW_ASYNC_COPIES

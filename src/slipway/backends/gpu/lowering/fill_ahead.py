@@ -23,14 +23,14 @@ from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
 from slipway.ir.function import PrimFunc
-from slipway.ir.instructions.async_copies import ASYNC, COMMIT, COPIED_BYTES, LEAST, WAIT
+from slipway.ir.instructions.async_copies import ASYNC, COMMIT, COPIED_BYTES, MIN_VERSION, WAIT
 from slipway.ir.visit import map_children, substitute, walk
 from slipway.target import Target
 
 
 def copies_while_computing(target: Target | None) -> bool:
     """Return whether the target's devices copy to shared memory while threads compute."""
-    return target is not None and target.kind.name == "cuda" and version_of(target) >= LEAST
+    return target is not None and target.kind.name == "cuda" and version_of(target) >= MIN_VERSION
 
 
 def fill_ahead(node: Any) -> Any:

@@ -14,7 +14,7 @@ from slipway.codegen.c.spelling import c_type
 from slipway.relay.expr import Call, Expr, Function, Tuple, Var
 from slipway.relay.types import TensorType
 
-_LEAST_BYTES = 4  # of a block; shorter ones are as fast in loops
+_MIN_BYTES = 4  # of a block; shorter ones are as fast in loops
 _SAME_BYTES = ("reshape", "squeeze", "expand_dims")
 
 
@@ -35,13 +35,13 @@ def match_joining(name: str, function: Function) -> LibraryKernel | None:
     if None in sources or len(types) != len(parts) or not outer:
         return None
     blocks = [t.size_bytes // outer for t in types]
-    if min(blocks) < _LEAST_BYTES or sum(blocks) * outer != whole.size_bytes:
+    if min(blocks) < _MIN_BYTES or sum(blocks) * outer != whole.size_bytes:
         return None
-    words = ", ".join(
+    parameters = ", ".join(
         f"const {c_type(type_of(p).dtype)} *p{i}" for i, p in enumerate(function.params)
     )
     lines = [
-        f"SLW_KERNEL int32_t {name}({words}, {c_type(whole.dtype)} *out) {{",
+        f"SLW_KERNEL int32_t {name}({parameters}, {c_type(whole.dtype)} *out) {{",
         "  int8_t *to = (int8_t *)(void *)out;",
     ]
     for i, (source, block) in enumerate(zip(sources, blocks, strict=True)):

@@ -57,7 +57,8 @@ typedef struct {
   const uint8_t *open_table;
   const uint8_t *code_table;
   uint32_t num_told;   /* symbols that results of operators tell, in the middle of a run */
-  uint32_t wrong_size; /* the symbol that was told a size out of its range last; else num_symbols */
+  uint32_t wrong_size; /* the symbol that the last operator told a size out of its range; NONE: one
+                          that gives an axis a size out of its bounds; num_symbols: none */
   uint32_t num_arenas; /* of a model on several devices; else 0 */
   const uint8_t *arenas_table;
   uint64_t arena_bytes;

@@ -68,8 +68,8 @@ def _uniform(node: NodeView, which: int, of: int) -> Any:
         bits = relay.bitwise_xor(bits, relay.right_shift(bits, _word(shift)))
         if factor is not None:
             bits = relay.multiply(bits, _word(factor))
-    top = relay.cast(relay.right_shift(bits, _word(8)), "float32")
-    return relay.multiply(relay.add(top, const(np.float32(0.5))), const(np.float32(2.0**-24)))
+    top = relay.cast(relay.right_shift(bits, _word(9)), "float32")  # and a half, which is exact
+    return relay.multiply(relay.add(top, const(np.float32(0.5))), const(np.float32(2.0**-23)))
 
 
 def _word(value: int) -> Any:

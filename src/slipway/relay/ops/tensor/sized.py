@@ -80,10 +80,16 @@ def sized(data: ExprLike, count: ExprLike, size: Any, axis: int = 0) -> Call:
     `size` is a dimension with a name of its own and an upper end, `relay.Dim("found", 0, 100)`; a
     run whose `count` is out of its range ends in an error that names both.
     """
-    if not isinstance(size, int) and told_by(size) is not getattr(size, "formula", None):
+    is_named = isinstance(size, SymbolDim) and told_by(size) is size.formula
+    if not is_named and not isinstance(size, int | np.integer):
         raise BadArgument("size", f"is {size}: it is a relay.Dim with a name and an upper end")
+    if _most(size) is None:
+        raise BadArgument(
+            "size", f"is {size}, which nothing bounds: give it an upper end, as in "
+            f'relay.Dim("{size}", {size.low}, 512)'
+        )  # fmt: skip
     room = as_expr(data).tensor_type.shape[normal_axis(axis, as_expr(data).tensor_type.rank)]
-    if None in (_most(size), _most(room)) or _most(size) > _most(room):
+    if _most(room) is None or _most(size) > _most(room):
         raise BadArgument("size", f"is up to {_most(size)}, and the axis {axis} of the data {room}")
     return SIZED(data, count, attrs=SizedAttrs(size, axis))
 
