@@ -12,6 +12,11 @@ from slipway.compiler.quantize import histogram
 from slipway.frontends import budget
 from slipway.frontends.onnx import isolated
 from slipway.frontends.onnx.operators import control
+from slipway.frontends.torch import archive
+from slipway.rpc import client, protocol, proxy, server, tracker
+from slipway.rpc.connections import greeting, pump, reception
+from slipway.rpc.web import feed
+from slipway.rpc.web import server as web_server
 from slipway.target.gpu_costs import ANY_GPU
 from slipway.tuning import builders, experience, measure, search, tune
 
@@ -23,14 +28,32 @@ DRIVERS = "\n".join(
 WORDS = {"minute": 1, "three": 3, "sixteen": 16, "a sixteenth": 16, "a million": 1, "eight": 8}
 
 
-def defined(name):
-    """Return a number that the drivers' sources define."""
+def defined(name, source=DRIVERS):
+    """Return a number that C sources define, by default the drivers'."""
     value, _, shift = re.search(
-        rf"#define {name} \(?(?:\(size_t\))?(\d+)U?( << (\d+))?", DRIVERS
+        rf"#define {name} \(*(?:\w+_t\)+)?(\d+)[Uu]?\)?( << (\d+))?", source
     ).groups()
     return int(value) << int(shift or 0)
 
 
+def source_of(path):
+    """Return the text of a file of the C runtime."""
+    return (PACKAGE / "crt" / path).read_text(encoding="utf-8")
+
+
+PROBED = ("idle_s", "interval_s", "count")  # of a connection that is silent
+ADMISSION = source_of("posix/rpc/rpc_admission.c")
+CALLBACKS = source_of("src/rpc_callback.c")
+CHILD = source_of("posix/rpc/rpc_child.c")
+FRAMES = source_of("include/slipway/rpc_frame.h")
+HOST = source_of("posix/rpc/rpc_host.c")
+REGISTRAR = source_of("posix/rpc/rpc_registrar.c")
+SESSION = source_of("include/slipway/rpc_session.h")
+SUPERVISOR = source_of("posix/rpc/rpc_supervisor.h")
+PROBES = [int(re.search(rf"int {name} = (\d+);", ADMISSION)[1]) for name in PROBED]
+
+
+DEVICE_PAGE = (PACKAGE / "web/device/session.mjs").read_text(encoding="utf-8")
 SCRIPT = (PACKAGE / "web" / "slipway.mjs").read_text(encoding="utf-8")
 FOUND = {
     ("codegen.md", r"takes more than (\d+) s\b"): workers.LIMIT_S,
@@ -40,6 +63,56 @@ FOUND = {
     ("quantization.md", r"at least ([\d,]+) elements"): (
         histogram.MIN_PER_BIN * histogram.MIN_BINS
     ),
+    ("security.md", r"\| frame \| (\d+) MiB;"): protocol.FRAME_BYTES >> 20,
+    ("security.md", r"\| frame \| .* trackers ([\d,]+) bytes"): protocol.HELLO_MAX_BYTES,
+    ("security.md", r"items of a list \| ([\d,]+) of one call"): (
+        int(re.search(r"max_args = (\d+);", CHILD)[1])
+    ),
+    ("security.md", r"dimensions of a tensor \| (\d+) \|"): defined("SLW_RPC_MAX_NDIM", FRAMES),
+    ("security.md", r"functions in one call \| (\d+) \|"): (
+        defined("SLW_RPC_MAX_TEMPORARIES", SESSION)
+    ),
+    ("security.md", r"a file or function \| (\d+) bytes"): protocol.NAME_MAX_BYTES,
+    ("security.md", r"a kind of device \| (\d+) bytes"): protocol.KEY_MAX_BYTES,
+    ("security.md", r"message of an error \| ([\d,]+) bytes"): (
+        defined("SLW_RPC_MESSAGE_BYTES", SESSION)
+    ),
+    ("security.md", r"live handles of a session \| ([\d,]+) \|"): server.ServerOptions.max_handles,
+    ("security.md", r"within each other \| (\d+) \|"): defined("MAX_DEPTH", CALLBACKS),
+    ("security.md", r"sessions at a time \| (\d+),"): server.ServerOptions.max_sessions,
+    ("security.md", r"sessions at a time \| .* at most (\d+);"): defined(
+        "MAX_SESSIONS", SUPERVISOR
+    ),
+    ("security.md", r"request to the page \| (\d+) s"): server.ServerOptions.greeting_timeout_s,
+    ("security.md", r"a server: (\d+), of one address"): defined("MAX_GREETINGS", SUPERVISOR),
+    ("security.md", r"of one address (\d+), and the oldest one goes;"): (
+        defined("MAX_GREETINGS_OF_ONE", SUPERVISOR)
+    ),
+    ("security.md", r"TLS and page: (\d+) and"): reception.MAX_GUESTS,
+    ("security.md", r"TLS and page: \d+ and (\d+),"): reception.MAX_GUESTS_OF_ONE,
+    ("security.md", r"those older than (\d+) s go"): reception.PATIENCE_S,
+    ("security.md", r"no more than ([\d,]+) \|"): reception.MOST_GUESTS,
+    ("security.md", r"the TLS front take (\d+) at a time"): reception.TAKEN_AT_ONCE,
+    ("security.md", r"to the page \| (\d+) of one"): web_server.MAX_CONNECTIONS_OF_ONE,
+    ("security.md", r"of one address; (\d+) readers of events"): feed.MAX_READERS,
+    ("security.md", r"fills its connection \| (\d+) s"): web_server.STALL_TIMEOUT_S,
+    ("security.md", r"wrong token \| (\d+) s before"): greeting._WRONG_TOKEN_DELAY_S,
+    ("security.md", r"none; the client waits (\d+) s"): client.CALL_TIMEOUT_S,
+    ("security.md", r"without a byte moving \| (\d+) s"): client.STEP_TIMEOUT_S,
+    ("security.md", r"whole greeting, in the client \| (\d+) s"): client.CONNECT_TIMEOUT_S,
+    ("security.md", r"tensors from (\d+) MiB are compared"): (
+        defined("LARGE_TENSOR_BYTES", HOST) >> 20
+    ),
+    ("security.md", r"found within (\d+) s \(sessions\)"): PROBES[0] + PROBES[1] * PROBES[2],
+    ("security.md", r"(\d+) s \(to trackers\)"): defined("LOST_MS", REGISTRAR) / 1000,
+    ("security.md", r"lease that nobody uses \| (\d+) s"): (defined("UNUSED_LEASE_NS", REGISTRAR)),
+    ("security.md", r"silent to its tracker \| (\d+) s"): tracker.SILENCE_TIMEOUT_S,
+    ("security.md", r"proxy holds for a session \| (\d+) MiB"): pump.READ_AHEAD_BYTES >> 20,
+    ("security.md", r"proxy without tracker \| (\d+) s"): proxy.FREE_TIMEOUT_S,
+    ("security.md", r"a session holds at most (\d+) MiB"): (
+        1 << int(re.search(r"MAX_WAITING_BYTES = 1 << (\d+);", DEVICE_PAGE)[1]) >> 20
+    ),
+    ("security.md", r"or unpacks to (\d+) times its size"): archive._SWELLS,
     ("tuning.md", r"From (\d+) trials on"): experience.ENOUGH,
     ("onnx.md", r"of each step are known, up to ([\d,]+) steps"): control.MAX_STEPS,
     ("onnx.md", r"`Scan` of up to (\d+) steps is unrolled"): control.FEW_STEPS,
