@@ -113,6 +113,9 @@ FOUND = {
         1 << int(re.search(r"MAX_WAITING_BYTES = 1 << (\d+);", DEVICE_PAGE)[1]) >> 20
     ),
     ("security.md", r"or unpacks to (\d+) times its size"): archive._SWELLS,
+    ("numerics.md", r"Workers spin for (\d+) ms before"): (
+        defined("WORKER_SPINS_NS", source_of("posix/threadpool.c")) / 1e6
+    ),
     ("tuning.md", r"From (\d+) trials on"): experience.ENOUGH,
     ("onnx.md", r"of each step are known, up to ([\d,]+) steps"): control.MAX_STEPS,
     ("onnx.md", r"`Scan` of up to (\d+) steps is unrolled"): control.FEW_STEPS,
