@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import slipway
+from slipway.backends.micro.kernels import dsp_folded, joining
 from slipway.codegen import cache
 from slipway.codegen.llvm import worker, workers
 from slipway.compiler.quantize import histogram
@@ -13,6 +14,8 @@ from slipway.frontends import budget
 from slipway.frontends.onnx import isolated
 from slipway.frontends.onnx.operators import control
 from slipway.frontends.torch import archive
+from slipway.llm.model import ROWS
+from slipway.micro import baremetal
 from slipway.rpc import client, protocol, proxy, server, tracker
 from slipway.rpc.connections import greeting, pump, reception
 from slipway.rpc.web import feed
@@ -25,7 +28,15 @@ DRIVERS = "\n".join(
     path.read_text(encoding="utf-8")
     for path in sorted((PACKAGE / "crt/posix/devices/drivers").glob("*vulkan*.[ch]"))
 )
-WORDS = {"minute": 1, "three": 3, "sixteen": 16, "a sixteenth": 16, "a million": 1, "eight": 8}
+WORDS = {
+    "minute": 1,
+    "three": 3,
+    "sixteen": 16,
+    "a sixteenth": 16,
+    "a million": 1,
+    "eight": 8,
+    "four": 4,
+}
 
 
 def defined(name, source=DRIVERS):
@@ -141,6 +152,11 @@ FOUND = {
     ("tuning.md", r"\((1e-4) of the largest value"): measure.TOLERANCE,
     ("tuning.md", r"(\d+e-\d+) for float16"): measure.TOLERANCES["float16"],
     ("tuning.md", r"(\d+e-\d+) for bfloat16"): measure.TOLERANCES["bfloat16"],
+    ("web.md", r"// at most (\d+) at once"): ROWS,
+    ("micro.md", r"the first build proves .*? and (\d+) bytes for an"): baremetal._STACK_BESIDE,
+    ("micro.md", r"as sessions make them\) it is (\d+) KiB"): baremetal._STACK_BYTES >> 10,
+    ("micro.md", r"sums of 2\^(\d+) or more"): dsp_folded._LARGEST_SUM.bit_length() - 1,
+    ("micro.md", r"whose blocks have (four) bytes or more"): joining._LEAST_BYTES,
     ("web.md", r"\((\d+) at most\), where"): int(re.search(r"MOST_THREADS = (\d+)", SCRIPT)[1]),
 }
 
@@ -148,7 +164,7 @@ FOUND = {
 @pytest.mark.parametrize(("page", "words"), FOUND, ids=lambda value: value)
 def test_a_number_on_a_page_is_that_of_the_code(repository, page, words):
     text = (repository / "docs" / page).read_text(encoding="utf-8")
-    (said,) = re.findall(words, text)
+    (said,) = re.findall(words, text, re.DOTALL)
     said = " ".join(said.lower().split())
     number = float(WORDS.get(said, said.replace(",", "")))
     assert number == FOUND[page, words]
