@@ -61,6 +61,15 @@ def test_kernels_and_templates():
     assert {name.strip("`") for name in rows("Templates")} - {"template"} == set(project.TEMPLATES)
 
 
+def test_deviations_have_the_reasons_that_the_tool_accepts():
+    file = ROOT / "src/slipway/crt/misra_deviations.txt"
+    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line[:1].isdigit()]
+    reasons = dict(line.split(" ", 1) for line in lines)
+    table = PAGE.partition("<!-- misra -->\n")[2].partition("\n\n")[0]
+    found = re.findall(r"^\| ([\d.]+) \| \d+ \| (.*) \|$", table, re.MULTILINE)
+    assert found == [(rule, reasons[rule]) for rule, _ in found] != []
+
+
 @pytest.mark.parametrize(("said", "code"), [("ends it with exit code 9", exit_codes.UNREACHABLE)])
 def test_exit_codes(said, code):
     assert said in PAGE
