@@ -16,6 +16,7 @@ from slipway.frontends.onnx.operators import control
 from slipway.frontends.torch import archive
 from slipway.llm.model import ROWS
 from slipway.micro import baremetal
+from slipway.relay.ops.tensor import integer_power
 from slipway.rpc import client, protocol, proxy, server, tracker
 from slipway.rpc.connections import greeting, pump, reception
 from slipway.rpc.web import feed
@@ -124,6 +125,7 @@ FOUND = {
         1 << int(re.search(r"MAX_WAITING_BYTES = 1 << (\d+);", DEVICE_PAGE)[1]) >> 20
     ),
     ("security.md", r"or unpacks to (\d+) times its size"): archive._SWELLS,
+    ("numerics.md", r"exactly for exponents up to (\d+)"): (1 << integer_power.STEPS) - 1,
     ("numerics.md", r"Workers spin for (\d+) ms before"): (
         defined("WORKER_SPINS_NS", source_of("posix/threadpool.c")) / 1e6
     ),
@@ -168,3 +170,14 @@ def test_a_number_on_a_page_is_that_of_the_code(repository, page, words):
     said = " ".join(said.lower().split())
     number = float(WORDS.get(said, said.replace(",", "")))
     assert number == FOUND[page, words]
+
+
+def test_errors_of_whole_networks_are_those_of_the_tables(repository):
+    docs = repository / "docs"
+    text = (docs / "numerics.md").read_text(encoding="utf-8")
+    (said,) = re.findall(r"Whole networks stay within (\S+) of onnxruntime's", text)
+    page = (docs / "performance.md").read_text(encoding="utf-8")
+    tables = re.findall(r"^\| model .*\| error \|\n((?:\|.*\n)+)", page, re.MULTILINE)
+    found = [float(error) for table in tables for error in re.findall(r"\| (\S+e-\d+) \|\n", table)]
+    assert len(found) > 10
+    assert max(found) <= float(said)
