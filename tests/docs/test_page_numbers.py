@@ -6,14 +6,18 @@ from pathlib import Path
 import pytest
 
 import slipway
+from slipway.backends.gpu.schedules import shared
 from slipway.backends.micro.kernels import dsp_folded, joining
 from slipway.codegen import cache
+from slipway.codegen.gpu import llvm_kernels, nvptx
 from slipway.codegen.llvm import worker, workers
 from slipway.compiler.quantize import histogram
 from slipway.frontends import budget
 from slipway.frontends.onnx import isolated
 from slipway.frontends.onnx.operators import control
 from slipway.frontends.torch import archive
+from slipway.ir.instructions import async_copies
+from slipway.ir.instructions.warp_products import WarpProduct
 from slipway.llm.model import ROWS
 from slipway.micro import baremetal
 from slipway.relay.ops.tensor import integer_power
@@ -149,6 +153,14 @@ FOUND = {
     ("gpu.md", r"softmax and norms of at least (\d+) rows"): ANY_GPU.row_count,
     ("gpu.md", r"of at most (\d+) rows and a depth"): ANY_GPU.vector_rows,
     ("gpu.md", r"and a depth of at least (\d+), where"): ANY_GPU.vector_depth,
+    ("gpu.md", r"depth on CUDA devices from `sm_(\d+)` on"): WarpProduct.lowest_version,
+    ("gpu.md", r"CUDA from `sm_(\d+)` on, AMD's GPUs that"): nvptx.DOTS_FROM,
+    ("gpu.md", r"From `sm_(\d+)` on a device copies"): async_copies.LEAST,
+    ("gpu.md", r"on CUDA from `sm_(\d+)` on, by integer"): nvptx._HALVES,
+    ("gpu.md", r"whose threads hold (\d+) to \d+ words"): llvm_kernels._TILES[0],
+    ("gpu.md", r"whose threads hold \d+ to (\d+) words"): llvm_kernels._TILES[-1],
+    ("gpu.md", r"words \((\d+) where matrix units compute\)"): llvm_kernels._MATRIX_TILES[-1],
+    ("gpu.md", r"tune` tries up to (four)"): shared._STAGES[-1],
     ("gpu.md", r"each counted as (eight) of them"): ANY_GPU.global_cost,
     ("gpu.md", r"two more launches of (a million) each"): ANY_GPU.launch_cost // 1_000_000,
     ("tuning.md", r"\((1e-4) of the largest value"): measure.TOLERANCE,
