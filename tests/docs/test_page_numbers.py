@@ -119,6 +119,10 @@ FOUND = {
     ("security.md", r"tensors from (\d+) MiB are compared"): (
         defined("LARGE_TENSOR_BYTES", HOST) >> 20
     ),
+    ("security.md", r"client that left \| ended within (0\.5) s"): (
+        defined("GRACE_NS", source_of("posix/rpc/rpc_server.c")) / 1e9
+    ),
+    ("numerics.md", r"in bfloat16 \(from (\S+) on\)"): pytest.approx((2 - 2**-8) * 2.0**127, 1e-4),
     ("security.md", r"found within (\d+) s \(sessions\)"): PROBES[0] + PROBES[1] * PROBES[2],
     ("security.md", r"(\d+) s \(to trackers\)"): defined("LOST_MS", REGISTRAR) / 1000,
     ("security.md", r"lease that nobody uses \| (\d+) s"): (defined("UNUSED_LEASE_NS", REGISTRAR)),
