@@ -24,11 +24,12 @@ HEAD = """# Operators
 *Written by `tools/generate_operator_docs.py` from the registry; do not edit.*
 
 Each operator is one section of a file in `src/slipway/relay/ops/`: attributes, type relation, NumPy
-reference, tensor expression, fusion kind, counts, sample cases.  `relay.<name>` or
-`relay.nn.<name>` builds a call; attributes not given have the default shown.  Types are those that
+reference, tensor expression, fusion kind, counts, sample cases.  `relay.<name>` builds a call
+(`relay.nn.conv2d`), but of `vision.select_boxes` and `vision.suppress_boxes`, which only importers
+make; attributes not given have the default shown.  Types are those that
 the first argument may hold; what only moves elements takes the small types too (docs/onnx.md).
-"Tuned for" names the backends (`src/slipway/backends`) with a strategy of the operator's own; the
-others get that of their fusion kind.  The last column has the operators of model formats that
+"Tuned for" names the backends (`src/slipway/backends`) with a strategy of the operator's own; in
+the others it has that of its fusion kind.  The last column has the operators of model formats that
 become this one alone; the tables below say everything that an operator of a format may become, as
 the importers report it for the examples of their tests.
 
@@ -110,14 +111,11 @@ def _types(shapes: Any, kinds: list[str]) -> list[Any]:
 
 
 def tuned(name: str) -> str:
-    """Return the kinds of target for which the operator has a schedule of its own."""
-    from slipway.backends import strategy as registry
-    from slipway.target import Target
+    """Return the backends that have a strategy of the operator's own, not of its fusion kind."""
+    from slipway.backends.strategy import registered
 
-    targets = (Target("llvm"), Target("c -mtriple=arm-none-eabi"))
-    entries = (entry for target in targets for entry in registry.strategies(name, target))
-    backends = {entry.home.split(".")[2] for entry in entries}
-    return ", ".join(sorted(backends))
+    own = {entry.home.split(".")[2] for entry in registered(name) if entry.op == name}
+    return ", ".join(sorted(own))
 
 
 def onnx_operators() -> list[str]:

@@ -106,6 +106,35 @@ def test_listed_names_are_in_the_header(repository):
     assert listed <= declared
 
 
+def test_functions_of_c_are_those_of_the_headers(repository):
+    """Each is declared, all of model.h are named, and the page says which give no status."""
+    text = (repository / "docs" / "languages.md").read_text(encoding="utf-8")
+    table = text.partition("| load, run, free | |\n")[2].partition("\n\n")[0]
+    listed = set(re.findall(r"`(slw_\w+)\(", table))
+    folder = repository / "src/slipway/crt/include/slipway"
+    returned, of_models = {}, set()
+    for path in folder.glob("*.h"):
+        found = re.findall(r"^SLW_API ([\w ]+?\**)(slw_\w+)\(", path.read_text(), re.MULTILINE)
+        returned |= {name: kind.strip() for kind, name in found}
+        of_models |= {name for _, name in found if path.name == "model.h"}
+    assert of_models <= listed <= set(returned)
+    before, _, after = table.partition("| **errors** |")
+    told = {name for name in re.findall(r"`(slw_\w+)\(", before) if returned[name] != "slw_status"}
+    counts = {f"slw_model_num_{part}s" for part in ("input", "output")}
+    found = {f"slw_model_{part}" for part in ("input_name", "input", "output")}
+    assert told == counts | found | {"slw_model_close"}
+    texts = {"slw_error_kind", "slw_error_message", "slw_status_text", "slw_module_release"}
+    assert {n for n in re.findall(r"`(slw_\w+)\(", after) if returned[n] != "slw_status"} == texts
+
+
+def test_versions_are_those_of_the_crate(repository):
+    text = (repository / "docs" / "languages.md").read_text(encoding="utf-8")
+    crate = (Path(libinfo.find_rust_path()[0]) / "Cargo.toml").read_text(encoding="utf-8")
+    (version,) = re.findall(r'rust-version = "([\d.]+)"', crate)
+    assert f"with Rust {version} or newer" in text
+    assert re.search(r"^\[dependencies\]\s*(\[|\Z)", crate, re.MULTILINE), crate
+
+
 def test_listed_headers_are_there(repository):
     """All but those that module.h, ndarray.h and packed_func.h include."""
     text = (repository / "docs" / "languages.md").read_text(encoding="utf-8")

@@ -106,3 +106,18 @@ def use_a_browser(block, given, browser):
         given["remote"].close()
     finally:
         site.stop()
+
+
+def test_names_of_the_page_are_declared():
+    """The first column of what there is, in slipway.d.ts and in the module itself."""
+    text = (test_blocks.DOCS / "web.md").read_text(encoding="utf-8")
+    table = text.partition("## What there is\n")[2].partition("\n\n## ")[0]
+    first = " ".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE))
+    spans = [re.sub(r'"[^"]*"', "", span) for span in re.findall(r"`([^`]+)`", first)]
+    names = {name for span in spans for name in re.findall(r"[A-Za-z]{3,}", span)}
+    # What they are called with, and the model itself.
+    names -= {"source", "saved", "name", "numbers", "model", "await", "repeat", "simd"}
+    folder = Path(find_js_path()[0])
+    for file in ("slipway.d.ts", "slipway.mjs"):
+        known = set(re.findall(r"\w+", (folder / file).read_text(encoding="utf-8")))
+        assert not names - known, file

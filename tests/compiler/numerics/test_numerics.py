@@ -1,6 +1,7 @@
 """docs/numerics.md: the same bits from run to run, strict mode, denormal numbers."""
 
 import multiprocessing
+import re
 import threading
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import slipway as tvm
 from slipway import relay
+from slipway.backends.backend import backend_of
 from slipway.contrib import graph_executor
 from slipway.relay.interpret import interpret
 from slipway.runtime import set_num_threads
@@ -146,6 +148,19 @@ def test_strict_code_has_the_models_own_arithmetic():
     wide = interpret(function, data())
     for library in (usual, strict):
         np.testing.assert_allclose(result(loaded(library)), wide, rtol=1e-4)
+
+
+def test_the_page_names_every_pass_that_strict_targets_leave_out(repository):
+    page = (repository / "docs" / "numerics.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .*? \| (.*?) \| .* \| (off|on) \|$", page, re.MULTILINE)
+    names = {
+        switch: {word for where, its in rows if its == switch for word in re.findall(r"\w+", where)}
+        for switch in ("off", "on")
+    }
+    for target in ("llvm", "opencl", "c"):
+        passes = backend_of(tvm.target.Target(target)).graph_passes(tvm.target.Target(target))
+        assert {step.name for step in passes if not step.exact} <= names["off"], target
+        assert names["on"].isdisjoint(step.name for step in passes if not step.exact), target
 
 
 def test_strict_code_computes_a_quantised_model_as_its_file_says():

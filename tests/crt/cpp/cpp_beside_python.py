@@ -58,6 +58,8 @@ assert raised(lambda: fail("range")) == "IndexError: outside"
 assert raised(lambda: fail("memory")).startswith("MemoryError: ")
 assert raised(lambda: fail("kind")) == "KeyError: 'no such key'"
 assert raised(lambda: fail("prefix")).startswith("TypeError: by its prefix (")
+assert raised(lambda: fail("plain")) == "RuntimeError: so it is"
+assert raised(lambda: fail("named")) == "KeyError: 'by its text'"
 assert raised(lambda: fail("odd")).startswith("RuntimeError: ")
 assert raised(lambda: fail("none")) == "nothing"
 assert raised(lambda: get("cpp.apply")(odd)) == "Odd: my own"

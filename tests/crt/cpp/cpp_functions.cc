@@ -3,6 +3,7 @@
 #include <tvm/runtime/registry.h>
 #include <tvm/runtime/ndarray.h>
 #include <numeric>
+#include <stdexcept>
 using namespace tvm::runtime;
 
 TVM_REGISTER_GLOBAL("cpp.add").set_body([](TVMArgs args, TVMRetValue *rv) {
@@ -33,6 +34,8 @@ TVM_REGISTER_GLOBAL("cpp.fail").set_body_typed([](std::string what) {
   if (what == "memory") throw std::bad_alloc();
   if (what == "kind") throw tvm::Error("KeyError", "no such key");
   if (what == "prefix") LOG(FATAL) << "TypeError: by its prefix";
+  if (what == "plain") throw std::runtime_error("so it is");
+  if (what == "named") throw std::runtime_error("KeyError: by its text");
   if (what == "odd") throw 42;
 });
 TVM_REGISTER_GLOBAL("cpp.sum").set_body_typed([](NDArray x) {

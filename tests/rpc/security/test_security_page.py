@@ -33,6 +33,20 @@ def test_systemd_takes_the_unit(unit, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_systemd_rates_the_unit_as_the_page_says(unit, tmp_path):
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    file = tmp_path / "slipway-device.service"
+    file.write_text(unit)
+    command = ["systemd-analyze", "security", "--offline=true", "--no-pager", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "unrecognized option" in done.stderr:
+        pytest.skip("this systemd-analyze rates only units that are loaded")
+    (rated,) = re.findall(r"exposure level for .*: (\d+\.\d)", done.stdout)
+    (said,) = re.findall(r"`systemd-analyze security` rates it (\d\.\d)", PAGE.read_text())
+    assert float(rated) <= float(said)
+
+
 def test_the_server_takes_the_options_of_the_unit(unit, static_server_for_this_machine, tmp_path):
     command = re.search(rf"ExecStart={SERVER}((?:.*\\\n)*.*)", unit).group(1)
     token = tmp_path / "token"
