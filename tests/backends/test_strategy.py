@@ -136,7 +136,8 @@ def test_the_names_of_layouts_and_families_are_those_that_there_are():
 def test_every_strategy_tells_its_knobs():
     every = [entry for op in op_registry.load_ops() for entry in registered(op)]
     assert len(every) > 150
-    assert not [entry.name for entry in every if entry.knob_names is None]
+    ours = [entry for entry in every if entry.home.startswith("slipway.")]  # others may keep theirs
+    assert not [entry.name for entry in ours if entry.knob_names is None]
 
 
 def test_a_record_counts_for_its_problem_alone(tmp_path):

@@ -99,6 +99,7 @@ NO_FITS = {
     "schedules/matmul/tiles_pairs.py": {"BYTES": "of a bfloat16"},
     "schedules/resize/nearest.py": {"_COPIES": "compile time"},
     "schedules/resize/sampled.py": {"_MOST_TAPS": "compile time"},
+    "schedules/joined_parts.py": {"TOGETHER": "compile time", "UNROLLED": "compile time"},
     "schedules/scatter.py": {"STEPS": "instructions"},
     "schedules/short_rows.py": {
         "_MOST_NODES": "compile time", "(_ALONE, _STEP)": "instructions",

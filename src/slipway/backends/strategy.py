@@ -122,13 +122,10 @@ class Strategy:
 
     @property
     def knob_names(self) -> tuple[str, ...] | None:
-        """The names of its knobs: of the schedule's last parameter; None: that does not tell."""
-        function = getattr(self.schedule, "func", self.schedule)
-        kind = list(signature(function).parameters.values())[-1].annotation
-        kind = function.__globals__.get(kind) if isinstance(kind, str) else kind
-        if not isinstance(kind, type) or not issubclass(kind, Knobs):
-            return None
-        return tuple(f.name for f in fields(kind))
+        """The names of its knobs: of what it computes and schedules with; None: that is untold."""
+        kinds = [_last_type(part) for part in (self.schedule, self.compute) if part is not None]
+        told = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Knobs)]
+        return tuple(dict.fromkeys(f.name for kind in told for f in fields(kind))) if told else None
 
     def candidates(self, problem: Problem) -> Iterator[Knobs]:
         """Yield all legal knobs, the default first."""
@@ -232,6 +229,13 @@ class Choice:
 _STRATEGIES: dict[str, list[Strategy]] = {}
 _PATTERNS: dict[OpPattern, list[Strategy]] = {}
 _imported: set[str] = set()
+
+
+def _last_type(function: Callable[..., object]) -> object:
+    """Return the annotation of a function's last parameter, which is its knobs."""
+    function = getattr(function, "func", function)
+    kind = list(signature(function).parameters.values())[-1].annotation
+    return function.__globals__.get(kind) if isinstance(kind, str) else kind
 
 
 def _always(attrs: Attrs | None, in_types: Sequence[Type], target: Target) -> bool:

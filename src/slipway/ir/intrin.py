@@ -193,9 +193,9 @@ INTRINSICS: dict[str, Intrinsic] = {entry.name: entry for entry in _TABLE}
 _MATRIX_UNIT = re.compile(r"tvm_(fill_fragment|(load|store)_matrix_sync|b?mma_sync)|(ptx|mma)_\w+")
 
 
-def of_matrix_unit(op: str) -> bool:
+def of_matrix_unit(op: object) -> bool:
     """Return whether a call is of a GPU's matrix unit, which programs are read with."""
-    return _MATRIX_UNIT.fullmatch(op) is not None
+    return isinstance(op, str) and _MATRIX_UNIT.fullmatch(op) is not None
 
 
 def is_pure(op: str) -> bool:
