@@ -39,3 +39,18 @@ def test_numbers_of_a_distribution(target):
     assert abs((abs(other) < 1).mean() - 0.6827) < 0.02
     assert -1 < uniform.min() < -0.99
     assert 2.99 < uniform.max() < 3
+
+
+def test_ones_have_the_probability_that_the_input_says():
+    nodes = [helper.make_node("Bernoulli", ["x"], ["drawn"], dtype=1)]
+    mod, _ = relay.frontend.from_onnx(
+        model(nodes, {"x": ("float32", (4, 5000))}, ["drawn"], opset=15)
+    )
+    module = GraphModule(relay.build(mod, target="llvm")["default"](cpu()))
+    shares = np.float32([[0.0], [0.1], [0.75], [1.0]])
+    module.run(x=np.broadcast_to(shares, (4, 5000)).copy())
+    drawn = module.get_output(0).numpy()
+    assert set(np.unique(drawn)) == {0, 1}
+    np.testing.assert_allclose(drawn.mean(1), shares[:, 0], atol=0.03)
+    assert drawn[0].max() == 0
+    assert drawn[3].min() == 1

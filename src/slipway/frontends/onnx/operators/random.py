@@ -15,6 +15,7 @@ import numpy as np
 
 from slipway import relay
 from slipway.frontends.onnx.converters import NodeView, converter
+from slipway.frontends.onnx.operators.arithmetic import dtype_of
 from slipway.relay.op_registry import const
 
 _DTYPES = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
@@ -37,6 +38,19 @@ def random_uniform(node: NodeView) -> Any:
     low, high = np.float32(node.attr("low", 0.0)), np.float32(node.attr("high", 1.0))
     drawn = relay.multiply(_uniform(node, 0, 1), const(np.float32(high - low)))
     return _shaped(node, relay.add(drawn, const(low)))
+
+
+@converter("Bernoulli")
+def bernoulli(node: NodeView) -> Any:
+    """One with each element's probability.
+
+    ONNX's own definition by other operators has ones and zeros the other way round than its text
+    and its runtimes.
+    """
+    drawn = relay.reshape(_uniform(node, 0, 1), _shape(node))
+    ones = relay.less(drawn, relay.cast(node.input(0), "float32"))
+    given = node.attr("dtype")
+    return relay.cast(ones, node.type().dtype if given is None else dtype_of(node, given))
 
 
 def _shape(node: NodeView) -> tuple[Any, ...]:
