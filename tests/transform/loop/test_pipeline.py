@@ -21,7 +21,7 @@ def test_instruments_see_every_pass():
     timer, texts = PassTimer(), []
     with PassContext(instruments=[timer, PassDumper(texts.append), VerifyEachPass()]):
         run_pipeline(example())
-    ran = ["lower_blocks", *(p.name for p in PIPELINE)]
+    ran = ["reduce_over_threads", "lower_blocks", *(p.name for p in PIPELINE)]
     assert list(timer.seconds) == list(dict.fromkeys(ran))
     assert "vectorize_loop" in timer.render()
     assert any(t.startswith("# after flatten_storage") for t in texts)
