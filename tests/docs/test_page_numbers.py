@@ -159,7 +159,7 @@ FOUND = {
     ("gpu.md", r"and a depth of at least (\d+), where"): ANY_GPU.vector_depth,
     ("gpu.md", r"depth on CUDA devices from `sm_(\d+)` on"): WarpProduct.lowest_version,
     ("gpu.md", r"CUDA from `sm_(\d+)` on, AMD's GPUs that"): nvptx.DOTS_FROM,
-    ("gpu.md", r"From `sm_(\d+)` on a device copies"): async_copies.LEAST,
+    ("gpu.md", r"From `sm_(\d+)` on a device copies"): async_copies.MIN_VERSION,
     ("gpu.md", r"on CUDA from `sm_(\d+)` on, by integer"): nvptx._HALVES,
     ("gpu.md", r"whose threads hold (\d+) to \d+ words"): llvm_kernels._TILES[0],
     ("gpu.md", r"whose threads hold \d+ to (\d+) words"): llvm_kernels._TILES[-1],
@@ -174,7 +174,7 @@ FOUND = {
     ("micro.md", r"the first build proves .*? and (\d+) bytes for an"): baremetal._STACK_BESIDE,
     ("micro.md", r"as sessions make them\) it is (\d+) KiB"): baremetal._STACK_BYTES >> 10,
     ("micro.md", r"sums of 2\^(\d+) or more"): dsp_folded._LARGEST_SUM.bit_length() - 1,
-    ("micro.md", r"whose blocks have (four) bytes or more"): joining._LEAST_BYTES,
+    ("micro.md", r"whose blocks have (four) bytes or more"): joining._MIN_BYTES,
     ("web.md", r"\((\d+) at most\), where"): int(re.search(r"MOST_THREADS = (\d+)", SCRIPT)[1]),
 }
 
