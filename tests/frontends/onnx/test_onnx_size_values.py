@@ -222,17 +222,17 @@ def padded_to_multiples(mode):
 
 
 def padded_as_torch_writes():
-    """torch's order of paddings, turned into ONNX's: pairs, last axis first, transposed."""
+    """torch's order of paddings, as ONNX has it: pairs, last axis first, transposed."""
     node = helper.make_node
     weights = constants(last=3, two=2, axis=[0], none=[0], six=[0] * 6, pairs=[-1, 2],
-                        minus=[-1], least=[-(2**62)], flat=[-1])  # fmt: skip
+                        minus=[-1], lowest=[-(2**62)], flat=[-1])  # fmt: skip
     nodes = [
         node("Shape", ["x"], ["shape"]), node("Gather", ["shape", "last"], ["w"]),
         node("Sub", ["w", "two"], ["less"]), node("Unsqueeze", ["less", "axis"], ["l"]),
         node("Concat", ["none", "l", "six"], ["given"], axis=0),
         node("Reshape", ["given", "pairs"], ["apart"]),
-        node("Slice", ["apart", "minus", "least", "axis", "minus"], ["turned"]),
-        node("Transpose", ["turned"], ["ends"], perm=[1, 0]),
+        node("Slice", ["apart", "minus", "lowest", "axis", "minus"], ["transposed"]),
+        node("Transpose", ["transposed"], ["ends"], perm=[1, 0]),
         node("Reshape", ["ends", "flat"], ["pads"]),
         node("Pad", ["x", "pads"], ["y"]),
     ]  # fmt: skip

@@ -13,7 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
-from slipway.backends.strategy import Knobs, Problem
+from slipway.backends.strategy import Knobs, Problem, Space
 from slipway.relay import op_registry
 from slipway.relay.dims import is_open
 from slipway.relay.op_registry import OpPattern
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 SHARE_FROM = tuple(1 << n for n in range(10, 25))
+# What rows may be copied with.
+COPY_SPACE: Space = {"lanes": (1, 2, 4, 8, 16, 32, 64), "share_from": SHARE_FROM}
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,12 @@ class RowSumKnobs(RowKnobs):
 def vector_lanes(target: Target, dtype: str) -> int:
     """Return the lanes of one vector register of `target` for elements of `dtype`."""
     return max(1, target.vector_bits // max(8, dtypes.bits_of(dtype)))
+
+
+def copy_knobs(problem: Problem) -> RowKnobs:
+    """Return what rows are copied with: a register's lanes, shared as elementwise loops are."""
+    target, dtype = problem.target, problem.out_types[0].dtype
+    return RowKnobs(vector_lanes(target, dtype), target.core.costs.share_elements)
 
 
 def dividing_lanes(extent: int, most: int) -> int:

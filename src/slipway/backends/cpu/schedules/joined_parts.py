@@ -15,10 +15,10 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from slipway import te
-from slipway.backends.cpu.knobs import SHARE_FROM, RowKnobs, streamed_cycles, vector_lanes
+from slipway.backends.cpu.knobs import COPY_SPACE, RowKnobs, copy_knobs, streamed_cycles
 from slipway.backends.cpu.schedules.inlined import shape_of, view
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
-from slipway.backends.strategy import Problem, Space, register_strategy
+from slipway.backends.strategy import Problem, register_strategy
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
@@ -41,15 +41,6 @@ def _is_wide(attrs: JoinAttrs, in_types: Sequence[Type], target: Target) -> bool
     return len(parts) > WIDE and not any(map(has_open, parts))
 
 
-def _default(problem: Problem) -> RowKnobs:
-    target, dtype = problem.target, problem.out_types[0].dtype
-    return RowKnobs(vector_lanes(target, dtype), target.core.costs.share_elements)
-
-
-def _space(problem: Problem) -> Space:
-    return {"lanes": (1, 2, 4, 8, 16, 32, 64), "share_from": SHARE_FROM}
-
-
 def _cost(problem: Problem, knobs: RowKnobs) -> float:
     return streamed_cycles(problem, knobs.lanes, 2)
 
@@ -66,7 +57,7 @@ def _join(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowKnobs) -> lis
 
 @register_strategy(
     "concatenate", "stack", name="join.parts", applies=_is_wide, compute=_join,
-    default=_default, space=_space, cost=_cost,
+    default=copy_knobs, space=lambda problem: COPY_SPACE, cost=_cost,
 )  # fmt: skip
 def schedule_join(
     problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RowKnobs

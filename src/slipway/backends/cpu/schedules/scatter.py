@@ -13,15 +13,14 @@ before the axis never meet, so that cores share those.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.knobs import SHARE_FROM, streamed_cycles, vector_lanes
+from slipway.backends.cpu.knobs import COPY_SPACE, RowKnobs, copy_knobs, streamed_cycles
 from slipway.backends.cpu.schedules.inlined import extents, shape_of, view
 from slipway.backends.cpu.schedules.reduction import schedule_opaque
-from slipway.backends.strategy import Knobs, Problem, Space, register_strategy
+from slipway.backends.strategy import Problem, register_strategy
 from slipway.ir import expr as E
 from slipway.ir import ops
 from slipway.ir import stmt as S
@@ -36,24 +35,7 @@ if TYPE_CHECKING:
 STEPS = 6  # instructions of an update: index, two comparisons, address, load, store
 
 
-@dataclass(frozen=True)
-class ScatterKnobs(Knobs):
-    """The `lanes` in which data is copied; the elements from which cores share the work."""
-
-    lanes: int
-    share_from: int
-
-
-def _default(problem: Problem) -> ScatterKnobs:
-    target, dtype = problem.target, problem.out_types[0].dtype
-    return ScatterKnobs(vector_lanes(target, dtype), target.core.costs.share_elements)
-
-
-def _space(problem: Problem) -> Space:
-    return {"lanes": (1, 2, 4, 8, 16, 32, 64), "share_from": SHARE_FROM}
-
-
-def _cost(problem: Problem, knobs: ScatterKnobs) -> float:
+def _cost(problem: Problem, knobs: RowKnobs) -> float:
     """Return the cycles of the copy and of the updates."""
     copied = streamed_cycles(problem, knobs.lanes, 2)
     return copied + STEPS * usual(prod(problem.in_types[1].shape))
@@ -71,7 +53,7 @@ _COMBINE: dict[str, Callable[[Any, Any], E.PrimExpr]] = {
 }  # fmt: skip
 
 
-def scatter(problem: Problem, inputs: Sequence[te.Tensor], knobs: ScatterKnobs) -> list[te.Tensor]:
+def scatter(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowKnobs) -> list[te.Tensor]:
     """Return the data with the updates put in."""
     (out,) = problem.out_types
 
@@ -85,10 +67,10 @@ def scatter(problem: Problem, inputs: Sequence[te.Tensor], knobs: ScatterKnobs) 
 
 @register_strategy(
     "scatter_elements", "scatter_nd", name="scatter.stores", applies=_applies, compute=scatter,
-    default=_default, space=_space, cost=_cost,
+    default=copy_knobs, space=lambda problem: COPY_SPACE, cost=_cost,
 )  # fmt: skip
 def schedule_scatter(
-    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: ScatterKnobs
+    problem: Problem, outs: Sequence[te.Tensor], anchor: te.Tensor, knobs: RowKnobs
 ) -> te.Schedule:
     """The statements are scheduled already."""
     return schedule_opaque(problem.target, outs)
@@ -97,9 +79,7 @@ def schedule_scatter(
 class _Scatter:
     """Builds the statements of one scatter from its buffers."""
 
-    def __init__(
-        self, problem: Problem, ins: list[Buffer], out: Buffer, knobs: ScatterKnobs
-    ) -> None:
+    def __init__(self, problem: Problem, ins: list[Buffer], out: Buffer, knobs: RowKnobs) -> None:
         self.problem, self.knobs = problem, knobs
         self.data, self.indices, self.updates = ins
         self.out = out
