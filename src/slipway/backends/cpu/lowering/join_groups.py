@@ -17,7 +17,7 @@ import numpy as np
 
 # What leaving results out takes for each vector of them, in multiply-adds: they are copied to the
 # plain layout, and back to blocks for a reader that wants those.
-CUTTING = 64
+CUTTING = 16
 
 
 @dataclass(frozen=True)
