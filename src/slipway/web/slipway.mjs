@@ -212,7 +212,7 @@ export class Runtime {
   #scopes = [];
   #finalizers = new FinalizationRegistry((release) => release());
   #names = new Map();
-  #packed = new WeakMap(); // a JavaScript function has one place in the table
+  #packed = new WeakMap(); // a JavaScript function has one index in the table
   #thrown;
 
   constructor(instance, metadata = {}, memory = instance.exports.memory) {
@@ -339,7 +339,7 @@ export class Runtime {
     }
     const packed = this.#wrapped(func);
     const replaced = this.#names.get(name);
-    if (replaced) { // compiled code remembers what it found: its place in the table changes
+    if (replaced) { // compiled code remembers what it found: its index in the table changes
       this.table.set(replaced.tableIndex, this.table.get(packed.tableIndex));
       return;
     }
@@ -873,16 +873,16 @@ export class Model {
     }
     const numbers = value instanceof Tensor ? value.toArray() : value;
     const isOpen = about.axes.some((axis) => typeof axis !== "number");
-    const place = isOpen
+    const tensor = isOpen
       ? this.runtime.empty(openShape(about, numbers), about.dtype)
       : this.getFunction("get_input")(name);
     try {
-      fill(place.data, numbers, place.dtype, place.shape, `input '${name}'`);
+      fill(tensor.data, numbers, tensor.dtype, tensor.shape, `input '${name}'`);
       if (isOpen) {
-        this.getFunction("set_input")(name, place);
+        this.getFunction("set_input")(name, tensor);
       }
     } finally {
-      place.dispose();
+      tensor.dispose();
     }
   }
   /** Let the states hold again what they held at first. */

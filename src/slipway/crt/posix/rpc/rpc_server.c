@@ -47,7 +47,7 @@ static void bury(server *self, child *one, int status) {
   uint32_t code = 0;
   bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   (void)kill(-one->pid, SIGKILL); /* what it left running */
-  slw_rpc_place_give_back(self->places, (int32_t)one->pid);
+  slw_rpc_slot_give_back(self->slots, (int32_t)one->pid);
   slw_rpc_remove_folder(one->folder);
   if (clean) {
     (void)snprintf(text, sizeof text, "ended");
@@ -126,7 +126,7 @@ static _Noreturn void become_session(server *self, child *one, pid_t supervisor)
     _exit(1);
   }
   slw_rpc_child_run(self->config, one->fd, one->needs_token, one->watch, self->lease,
-                    self->places, supervisor);
+                    self->slots, supervisor);
 }
 
 static void give_up(server *self, child *one, uint32_t code, const char *text) {
@@ -382,9 +382,9 @@ int slw_rpc_server_run(const slw_rpc_server_config *config) {
   self.config = config;
   self.channel[0] = -1;
   self.channel[1] = -1;
-  self.places = mmap(NULL, sizeof *self.places, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+  self.slots = mmap(NULL, sizeof *self.slots, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                      -1, 0);
-  if (self.places == MAP_FAILED) {
+  if (self.slots == MAP_FAILED) {
     return ENOMEM;
   }
   stopping = 0;

@@ -175,14 +175,14 @@ slw_status slw_vulkan_alloc(int32_t device_id, size_t size_bytes, void **out) {
 }
 
 void slw_vulkan_release(void *memory) {
-  slw_device_place place;
+  slw_device_range range;
   size_t offset = 0;
   slw_vulkan_buffer *gone;
   slw_vulkan_device *device;
-  if (!slw_device_space_find(&space, memory, &place, &offset) || offset != 0U) {
+  if (!slw_device_space_find(&space, memory, &range, &offset) || offset != 0U) {
     return;
   }
-  device = slw_vulkan_device_of(place.device_id);
+  device = slw_vulkan_device_of(range.device_id);
   gone = slw_device_space_remove(&space, memory);
   if (device != NULL && gone != NULL) {
     (void)pthread_mutex_lock(&device->lock);
@@ -194,16 +194,16 @@ void slw_vulkan_release(void *memory) {
 
 const slw_vulkan_buffer *slw_vulkan_locate(const void *address, size_t size_bytes, size_t *offset,
                                            int32_t *device_id) {
-  slw_device_place place;
-  if (!slw_device_space_find(&space, address, &place, offset)) {
+  slw_device_range range;
+  if (!slw_device_space_find(&space, address, &range, offset)) {
     slw_error_set("DeviceError", "an address that is to be in the memory of a Vulkan device is not: "
                                  "the tensor has been freed, or lies elsewhere.");
     return NULL;
   }
-  if (size_bytes > place.size_bytes - *offset) {
+  if (size_bytes > range.size_bytes - *offset) {
     slw_error_set("DeviceError", "a copy would go beyond the end of memory of a Vulkan device.");
     return NULL;
   }
-  *device_id = place.device_id;
-  return place.held;
+  *device_id = range.device_id;
+  return range.held;
 }
