@@ -48,9 +48,11 @@ class Answer:
         name = model.description.name
         if body.get("model") not in (None, name):
             raise UnknownModelError(f"the model {body['model']!r} is not here: {name!r} is served")
-        for asked, nothing in UNSERVED.items():
-            if body.get(asked) is not None and body[asked] not in nothing:
-                raise ArgumentValueError(f"'{asked}' is {body[asked]!r}: that is not served")
+        for parameter, nothing in UNSERVED.items():
+            if body.get(parameter) is not None and body[parameter] not in nothing:
+                raise ArgumentValueError(
+                    f"'{parameter}' is {body[parameter]!r}: that is not served"
+                )
         self.tokens = _chat(model, body) if is_chat else _prompt(model, body.get("prompt"))
         if not self.tokens:
             raise ArgumentValueError(

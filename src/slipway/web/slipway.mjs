@@ -355,9 +355,9 @@ export class Runtime {
   getGlobalFunc(name) {
     const found = this.#names.get(name);
     if (!found) {
-      const near = [...this.#names.keys()].join(", ") || "none";
+      const known = [...this.#names.keys()].join(", ") || "none";
       throw new SlipwayError(
-        `there is no global function '${name}'; registered are: ${near}`, "ValueError");
+        `there is no global function '${name}'; registered are: ${known}`, "ValueError");
     }
     return found;
   }
@@ -1216,24 +1216,24 @@ function sharedMemory(module) {
 }
 
 /** How many threads a module gets: as many as were asked for, or as the machine has. */
-async function threadsFor(memory, asked) {
-  if (asked !== undefined && !(Number.isInteger(asked) && asked >= 1)) {
-    throw new SlipwayError(`threads is a whole number from 1 on, and ${shown(asked)} is none`, "ValueError");
+async function threadsFor(memory, wanted) {
+  if (wanted !== undefined && !(Number.isInteger(wanted) && wanted >= 1)) {
+    throw new SlipwayError(`threads is a whole number from 1 on, and ${shown(wanted)} is none`, "ValueError");
   }
-  if (asked > 1 && !memory) {
+  if (wanted > 1 && !memory) {
     throw new SlipwayError(
-      `the module was compiled for one thread, and ${asked} were asked for: compile it for ` +
+      `the module was compiled for one thread, and ${wanted} were asked for: compile it for ` +
         '"llvm -mtriple=wasm32 -mattr=+atomics"', "UnsupportedError");
   }
   const isIsolated = globalThis.crossOriginIsolated ?? true; // node has no pages
-  if (asked > 1 && !isIsolated) {
+  if (wanted > 1 && !isIsolated) {
     throw new SlipwayError(
-      `${asked} threads need a page that is isolated. Serve it over https (or from the machine itself) ` +
+      `${wanted} threads need a page that is isolated. Serve it over https (or from the machine itself) ` +
         "with the headers Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: " +
         "require-corp; without `threads`, one thread runs the model", "UnsupportedError");
   }
-  if (asked !== undefined || !memory || !isIsolated || globalThis.Deno) {
-    return asked ?? 1; // deno waits for its workers, so that a program would not end
+  if (wanted !== undefined || !memory || !isIsolated || globalThis.Deno) {
+    return wanted ?? 1; // deno waits for its workers, so that a program would not end
   }
   const here = globalThis.navigator?.hardwareConcurrency ?? (await nodeModule("os")).cpus().length;
   return Math.min(here, MOST_THREADS);

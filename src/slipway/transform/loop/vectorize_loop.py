@@ -345,9 +345,9 @@ class _Lanes:
                 self.forms += open_choice is None
                 forms.append((condition, self.guarded_store(store)))
                 continue
-            asked: Any = open_choice.args[0]
-            opposite = _OPPOSITES[type(asked)](asked.a, asked.b)
-            for met, holds in ((opposite, False), (asked, True)):
+            test: Any = open_choice.args[0]
+            opposite = _OPPOSITES[type(test)](test.a, test.b)
+            for met, holds in ((opposite, False), (test, True)):
                 everywhere = self.in_all_lanes(met)
                 if _never(everywhere) or any(
                     decides(everywhere, self.in_all_lanes(c)) is False for c in known
@@ -356,7 +356,7 @@ class _Lanes:
                 under = [c for c in known if not decides(met, c)] + [met]
                 # What holds decides the other choices on the same sum, whoever reads it: n parts
                 # stay n forms, not n for each reader.
-                side = given(store, asked, holds)
+                side = given(store, test, holds)
                 pending.append((side, self._choice_of_loads(side.value), under))
         return forms
 

@@ -9,7 +9,7 @@ let calls = new Map();
 let isBusy = false;
 let stream;
 
-function ask(task, rest = {}) {
+function request(task, rest = {}) {
   return new Promise((resolve, reject) => {
     const id = calls.size ? Math.max(...calls.keys()) + 1 : 1;
     calls.set(id, { resolve, reject });
@@ -77,7 +77,7 @@ async function begin() {
     worker?.terminate();
     start();
     const [url, relaxed] = [about.model, about.relaxed].map((name) => name && new URL(name, location.href).href);
-    await ask("load", { url, relaxed });
+    await request("load", { url, relaxed });
     at("loading").hidden = true;
     ["drop", "layers"].forEach((id) => {
       at(id).hidden = false;
@@ -130,7 +130,7 @@ async function run(values) {
   try {
     const inputs = [[about.input, values], ...about.others.map((one) => [one, randomFor(one)])];
     const named = inputs.map(([{ name, shape }, given]) => [name, { values: given, shape }]);
-    const found = await ask("run", { inputs: Object.fromEntries(named) });
+    const found = await request("run", { inputs: Object.fromEntries(named) });
     showAnswer(found);
     show(stream ? "camera" : "ready");
   } catch (error) {
@@ -204,7 +204,7 @@ function showAnswer({ ms, outputs, scores }) {
 async function measure() {
   at("measure").disabled = true;
   try {
-    const layers = await ask("profile", { repeat: PROFILE_RUNS });
+    const layers = await request("profile", { repeat: PROFILE_RUNS });
     const total = layers.reduce((sum, { ms }) => sum + ms, 0);
     const slowest = [...layers].sort((a, b) => b.ms - a.ms).slice(0, LAYERS);
     at("rows").replaceChildren(...slowest.map(({ layer, ms }) => row(layer, ms.toFixed(3), total ? ms / total : 0)));

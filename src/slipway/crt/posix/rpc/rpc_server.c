@@ -399,7 +399,7 @@ int slw_rpc_server_run(const slw_rpc_server_config *config) {
     int ready;
     start_registrar(&self, &while_polling);
     if (self.lease != NULL) {
-      __atomic_add_fetch(&self.lease->turns, 1u, __ATOMIC_SEQ_CST);
+      __atomic_add_fetch(&self.lease->iterations, 1u, __ATOMIC_SEQ_CST);
     }
     timeout_ms = poll_timeout_ms(&self);
     fds[LISTEN].fd = config->listen_fd;
@@ -413,9 +413,9 @@ int slw_rpc_server_run(const slw_rpc_server_config *config) {
     for (i = 0; i < MAX_CHILDREN; ++i) {
       const child *one = &self.children[i];
       /* A client that has left is reported again and again: stop asking. */
-      bool ask = one->state == LINGERING || one->state == SILENT ||
-                 (one->state == RUNNING && one->kill_at_ns == 0u);
-      fds[i + FIXED].fd = ask ? one->fd : -1;
+      bool polled = one->state == LINGERING || one->state == SILENT ||
+                    (one->state == RUNNING && one->kill_at_ns == 0u);
+      fds[i + FIXED].fd = polled ? one->fd : -1;
       fds[i + FIXED].events = one->state == RUNNING ? POLLRDHUP : POLLIN;
       fds[i + FIXED].revents = 0;
     }

@@ -39,8 +39,8 @@ enum slw_rpc_lease_state {
 typedef struct slw_rpc_lease {
   uint32_t state;
   char text[SLW_RPC_LEASE_BYTES + 1u];
-  uint32_t turns;   /* of the supervisor's loop: it lives */
-  char reason[200]; /* of the session's end, where something went wrong */
+  uint32_t iterations; /* of the supervisor's loop: it lives */
+  char reason[200];    /* of the session's end, where something went wrong */
 } slw_rpc_lease;
 
 /* What the supervisor hears from its own processes. */

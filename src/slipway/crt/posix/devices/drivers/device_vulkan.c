@@ -154,12 +154,12 @@ typedef struct {
 } arguments;
 
 static slw_status refuse(const slw_device_launch *launch, int32_t device_id,
-                         const slw_vulkan_device *device, const char *what, size_t asked,
+                         const slw_vulkan_device *device, const char *what, size_t requested,
                          size_t most, const char *advice) {
   (void)slw_error_setf("DeviceError", "kernel %s is launched with %zu %s, and vulkan(%d) (%s) takes "
                                       "%zu at most. %s",
-                       launch->kernel, asked, what, (int)device_id, device->properties.name, most,
-                       advice);
+                       launch->kernel, requested, what, (int)device_id, device->properties.name,
+                       most, advice);
   return SLW_ERROR_ARGUMENT;
 }
 
@@ -260,15 +260,15 @@ static slw_status take_arguments(const slw_device_launch *launch, const slw_vulk
 static slw_status enqueue(const slw_device_launch *launch, slw_vulkan_device *device,
                           const slw_device_kernel *kernel, arguments *given) {
   slw_vulkan_batch *batch = slw_vulkan_record(device, given->num_buffers);
-  vk_sets_info asked = {VK_TYPE_SETS, NULL, 0, 1, &kernel->handles[SLW_VULKAN_SET_LAYOUT]};
+  vk_sets_info info = {VK_TYPE_SETS, NULL, 0, 1, &kernel->handles[SLW_VULKAN_SET_LAYOUT]};
   vk_object set = 0;
   vk_result code;
   char what[160];
   if (batch == NULL) {
     return SLW_ERROR_CALL;
   }
-  asked.pool = batch->sets;
-  code = slw_vk.AllocateDescriptorSets(device->device, &asked, &set);
+  info.pool = batch->sets;
+  code = slw_vk.AllocateDescriptorSets(device->device, &info, &set);
   if (code != VK_SUCCESS) {
     (void)slw_format(what, sizeof what, "launching kernel %s", launch->kernel);
     return slw_vulkan_failed(device, what, code);
