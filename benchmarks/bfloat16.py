@@ -25,7 +25,7 @@ def error(model, engine):
     with tempfile.TemporaryDirectory() as folder:
         for name in (engine, engine + LOW):
             worker = Worker(name, model, 1)
-            worker.ask(f"output {folder}/{name}.npz")
+            worker.request(f"output {folder}/{name}.npz")
             worker.close()
             outputs.append(list(np.load(Path(folder) / f"{name}.npz").values()))
     pairs = zip(*outputs, strict=True)

@@ -79,7 +79,7 @@ class Worker:
         )
         self.ready = json.loads(self.process.stdout.readline() or '{"error": "it died"}')
 
-    def ask(self, line):
+    def request(self, line):
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
@@ -105,13 +105,13 @@ def measure(model, threads, engines, rounds, seconds, target="llvm"):
         rows |= {n: {"error": w.ready["error"]} for n, w in workers.items() if n not in running}
         counts = {}
         for name, worker in running.items():
-            once = worker.ask("run 2")["wall_s"] / 2
+            once = worker.request("run 2")["wall_s"] / 2
             counts[name] = max(1, int(seconds / max(once, 1e-6)))
         samples = {name: [] for name in running}
         for _ in range(rounds):
             for name, worker in running.items():
                 time.sleep(SETTLE_SECONDS if threads > 1 else 0)
-                reply = worker.ask(f"run {counts[name]}")
+                reply = worker.request(f"run {counts[name]}")
                 samples[name].append([reply[k] / counts[name] * 1e3 for k in ("wall_s", "cpu_s")])
         for name, worker in running.items():
             wall, cpu = (statistics.median(column) for column in zip(*samples[name], strict=True))
@@ -130,7 +130,7 @@ def difference(running, name):
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{n}.npz" for n in ("slipway", "onnxruntime")]
         for engine, file in zip(("slipway", "onnxruntime"), files, strict=True):
-            running[engine].ask(f"output {file}")
+            running[engine].request(f"output {file}")
         ours, theirs = (list(np.load(file).values()) for file in files)
     worst = 0.0
     for a, b in zip(ours, theirs, strict=True):

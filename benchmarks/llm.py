@@ -187,10 +187,10 @@ def compare(given, name, path, kind):
     for length in given.prompts:
         tokens = [int(t) for t in np.random.default_rng(1).integers(300, 30000, length + 1)]
         rounds = []
-        for turn in range(given.rounds + 1):
-            both = [own, peer] if turn % 2 else [peer, own]
+        for number in range(given.rounds + 1):
+            both = [own, peer] if number % 2 else [peer, own]
             found = {type(one).__name__: one.run(tokens, given.decode) for one in both}
-            if turn:  # the first warms both up
+            if number:  # the first warms both up
                 rounds.append(found)
         line = {"format": name, "prompt": length, "threads": given.threads, "clock": kind}
         for phase in ("prompt", "step"):

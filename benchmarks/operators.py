@@ -75,17 +75,19 @@ def limits_of(threads):
 
 def measure(path, workers, rounds, seconds, settle):
     """Return {engine: {"us"} or {"error"}} for one model, with the difference of the outputs."""
-    rows = {name: worker.ask(f"load {path}") for name, worker in workers.items()}
+    rows = {name: worker.request(f"load {path}") for name, worker in workers.items()}
     running = {name: w for name, w in workers.items() if "error" not in rows[name]}
     counts = {}
     for name, worker in running.items():
-        once = min(worker.ask("run 1")["wall_s"] for _ in range(2))
+        once = min(worker.request("run 1")["wall_s"] for _ in range(2))
         counts[name] = max(1, int(seconds / max(once, 1e-6)))
     samples = {name: [] for name in running}
     for _ in range(rounds):
         for name, worker in running.items():
             time.sleep(settle)
-            samples[name].append(worker.ask(f"run {counts[name]}")["wall_s"] / counts[name] * 1e6)
+            samples[name].append(
+                worker.request(f"run {counts[name]}")["wall_s"] / counts[name] * 1e6
+            )
     for name, values in samples.items():
         rows[name] = {"us": statistics.median(values), **difference(running, name)}
     return rows

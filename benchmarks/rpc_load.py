@@ -117,7 +117,7 @@ class Load:
         self.port, self.options = port, options
         self.devices = {1000 + n: Device(self, n) for n in range(options.devices)}
         self.ready = asyncio.Semaphore(0)
-        self.asked = self.granted = self.lost = self.events = self.scrapes = 0
+        self.requested = self.granted = self.lost = self.events = self.scrapes = 0
         self.waits_s: list[float] = []
         self.memory_kb: list[int] = []
         self.is_over = False
@@ -130,8 +130,8 @@ class Load:
             key = f"kind {chooser.randrange(KINDS)}".encode()
             head = struct.pack("<iIII", chooser.randrange(3), 0, len(key), 0)
             start = time.perf_counter()
-            self.asked += 1
-            peer.send(Code.REQUEST, self.asked & 0x7FFFFFFF, head + key + b"\0")
+            self.requested += 1
+            peer.send(Code.REQUEST, self.requested & 0x7FFFFFFF, head + key + b"\0")
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 code, _, payload = await peer.receive()
             self.waits_s.append(time.perf_counter() - start)
@@ -202,9 +202,9 @@ class Load:
             "devices": self.options.devices,
             "clients": self.options.clients,
             "seconds": self.options.seconds,
-            "requests": self.asked,
+            "requests": self.requested,
             "granted": self.granted,
-            "requests_per_s": round(self.asked / self.options.seconds, 1),
+            "requests_per_s": round(self.requested / self.options.seconds, 1),
             "lost_devices": self.lost,
             "page_events": self.events,
             "scrapes": self.scrapes,

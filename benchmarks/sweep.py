@@ -48,19 +48,21 @@ def alone():
 
 def measure(path, workers, threads, rounds, seconds):
     """Return {engine: {"us"} or {"error"}} of one model."""
-    rows = {name: worker.ask(f"load {path}") for name, worker in workers.items()}
+    rows = {name: worker.request(f"load {path}") for name, worker in workers.items()}
     running = {name: w for name, w in workers.items() if "error" not in rows[name]}
     clock = "cpu_s" if threads == 1 else "wall_s"
     with alone():
         counts = {}
         for name, worker in running.items():
-            once = min(worker.ask("run 2")["wall_s"] / 2 for _ in range(2))
+            once = min(worker.request("run 2")["wall_s"] / 2 for _ in range(2))
             counts[name] = max(1, int(seconds / max(once, 1e-6)))
         samples = defaultdict(list)
         for _ in range(rounds):
             for name, worker in running.items():
                 time.sleep(SETTLE_SECONDS if threads > 1 else 0)
-                samples[name].append(worker.ask(f"run {counts[name]}")[clock] / counts[name] * 1e6)
+                samples[name].append(
+                    worker.request(f"run {counts[name]}")[clock] / counts[name] * 1e6
+                )
     for name, values in samples.items():
         rows[name] = {"us": statistics.median(values)}
         if name == "slipway":

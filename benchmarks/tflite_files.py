@@ -178,10 +178,10 @@ def judge(path: Path, target: str, runs: int) -> Judged:
     except SlipwayError as error:
         return Judged(path.name, target, "refused", 0.0, " ".join(str(error).split())[:300])
     rng = np.random.default_rng(7)
-    asked = [p for p in ours.params if p.name not in ours.state]
+    needed = [p for p in ours.params if p.name not in ours.state]
     sizes, given = stated_sizes(path), []
     for _ in range(runs):
-        inputs = random_inputs(asked, rng)
+        inputs = random_inputs(needed, rng)
         for position, size in sizes.items():
             inputs[position] = np.array(size, inputs[position].dtype)
         given.append(inputs)

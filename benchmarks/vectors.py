@@ -28,7 +28,7 @@ from benchmarks.instructions import plugin
 FAR = 1.5
 # Kernels between a graph's own layout and that of its inputs and outputs.
 EDGES = ("_fused_layout_transform", "_fused_layout_transform_1", "_fused_reshape")
-TURNS = ("_fused_transpose", "_fused_transpose_1", "_fused_transpose_2")
+TRANSPOSES = ("_fused_transpose", "_fused_transpose_1", "_fused_transpose_2")
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def measure(processor: Processor, case: Case, show: bool) -> tuple[float, float]
         found = counts("case", ins, outs, processor, folder, show)
         if not found:
             return None
-        edges = EDGES + TURNS if case.integer else EDGES
+        edges = EDGES + TRANSPOSES if case.integer else EDGES
         total = sum(number for kernel, number in found if not kernel.endswith(edges))
         if not agrees(case, (folder / "case.out").read_bytes()):
             raise SystemExit(f"{case.name} on {processor.target}: the result is wrong")

@@ -20,6 +20,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src"
 PACKAGE = SOURCE / "slipway"
 MAX_LINES = 600
+MAX_BODY = 70  # lines of a function without its parameters and its docstring
 MAX_ENTRIES = (
     30  # of a folder: a listing that fits half a screen, and is read before it is searched
 )
@@ -492,6 +493,17 @@ def test_files_stay_short():
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in tracked}
     long = [f"{p.relative_to(SOURCE)}: {n} lines" for p, n in lengths.items() if n > MAX_LINES]
     assert not long, f"split what is above {MAX_LINES} lines:\n" + "\n".join(long)
+
+
+def test_functions_are_short_enough_to_read():
+    long = []
+    for module, path in MODULES.items():
+        for node in nodes_of(path):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) and node.body[1:] else node.body
+                lines = node.end_lineno - body[0].lineno + 1
+                long += [f"{module}.{node.name}: {lines} lines"] if lines > MAX_BODY else []
+    assert not long, f"divide by meaning what has more than {MAX_BODY}:\n" + "\n".join(long)
 
 
 def entries_of(folder: Path) -> int:

@@ -7,7 +7,8 @@ src/slipway/crt/misra_deviations.txt with its reason, else the exit code is 1.  
 counts into src/slipway/crt/README.md and the deviations into docs/micro.md.  The models are those
 of the tests and every quantised model of a folder (without --tflite the shared models, where they
 are), each for every family of kernels.  cppcheck reads one branch of an #if: every family is read
-twice, as portable C and as on the cores that it is written for.  It takes a few minutes.
+twice, as portable C and as on the cores that it is written for.  It takes ten to fifteen minutes on
+two cores.
 """
 
 from __future__ import annotations

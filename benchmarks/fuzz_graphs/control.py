@@ -14,7 +14,7 @@ from benchmarks.fuzz_graphs.drawing import MAKERS, Drawing, check, maker
 from benchmarks.fuzz_graphs.graph import LEAVES, Graph, Node, evaluate, rule
 from benchmarks.fuzz_graphs.values import Unfit, Value, leaf, need
 
-TURNS = 5  # of a loop, at most
+ITERATIONS = 5  # of a loop, at most
 
 
 class Body(Drawing):
@@ -112,7 +112,7 @@ def _branch(attrs, condition, *others):
 @rule("while_loop")
 def _while(attrs, *given):
     states, others = list(given[: attrs["states"]]), given[attrs["states"] :]
-    for _ in range(2 * TURNS):
+    for _ in range(2 * ITERATIONS):
         (going,) = run(attrs["condition"], [*states, *others])
         need(going.certain)
         if not bool(going.exact):
@@ -130,7 +130,7 @@ def _drawn_values(d: Drawing, minimum: int, most: int) -> list[int]:
 @maker(1.2)
 def scan(d):
     states = _drawn_values(d, 1, 2)
-    steps = d.int(1, TURNS)
+    steps = d.int(1, ITERATIONS)
     sequences = []
     for _ in range(d.int(0, 2)):
         shape = (steps, *d.shape(0, 2, 60))
@@ -166,8 +166,8 @@ def branch(d):
 def while_loop(d):
     states = _drawn_values(d, 1, 2)
     others = _drawn_values(d, 0, 1)
-    turns = d.leaf((), d.pick(["int32", "int64"]), 0, TURNS, const=0.2)
-    given = [d.value(n) for n in (turns, *states, *others)]
+    iterations = d.leaf((), d.pick(["int32", "int64"]), 0, ITERATIONS, const=0.2)
+    given = [d.value(n) for n in (iterations, *states, *others)]
     test = Body(d, given)
     zero = test.append_const(np.zeros((), given[0].dtype))
     going = test.call("greater", 0, zero)
@@ -178,6 +178,6 @@ def while_loop(d):
     body.grow(d.int(1, 3))
     made = [less, *(body.like(d.value(s)) for s in states)]
     return d.call(
-        "while_loop", turns, *states, *others, condition=test.graph([going]),
+        "while_loop", iterations, *states, *others, condition=test.graph([going]),
         body=body.graph(made), states=1 + len(states),
     )  # fmt: skip

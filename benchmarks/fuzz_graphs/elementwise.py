@@ -128,8 +128,8 @@ def _same(attrs, x):
 
 @rule("logical_not")
 def _logical_not(attrs, x):
-    near = x.error >= np.abs(x.exact.astype(np.float64))
-    return result(np.logical_not(x.exact), (x.error > 0) & near, "bool")
+    may_be_zero = x.error >= np.abs(x.exact.astype(np.float64))
+    return result(np.logical_not(x.exact), (x.error > 0) & may_be_zero, "bool")
 
 
 @rule("bitwise_not")
@@ -150,8 +150,8 @@ def _reinterpret(attrs, x):
 def _cast(attrs, x):
     dtype = attrs["dtype"]
     if dtype == "bool":
-        near = x.error >= np.abs(x.exact.astype(np.float64))
-        return result(x.exact != 0, (x.error > 0) & near, "bool")
+        may_be_zero = x.error >= np.abs(x.exact.astype(np.float64))
+        return result(x.exact != 0, (x.error > 0) & may_be_zero, "bool")
     if dtype in UNIT:
         exact = x.exact.astype(np.float64)
         narrower = UNIT[dtype] > UNIT.get(x.dtype, 0.0)

@@ -69,8 +69,8 @@ def _block_dense(attrs, x, weight):
     # Where an instruction multiplies bytes, 32 elements together become bytes: half a step each.
     groups = np.abs(x.exact).reshape(*x.shape[:-1], -1, 32).max(axis=-1)
     step = np.repeat(groups, 32, axis=-1) / 127
-    near = Value(x.exact, x.error + 0.51 * step, x.dtype)
-    return linear(lambda a, b: a @ b.T, x.dtype, rows.shape[1] + 4, near, exact)
+    rounded = Value(x.exact, x.error + 0.51 * step, x.dtype)
+    return linear(lambda a, b: a @ b.T, x.dtype, rows.shape[1] + 4, rounded, exact)
 
 
 @rule("nn.rotary_embedding")

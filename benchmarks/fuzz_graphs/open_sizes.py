@@ -141,17 +141,17 @@ def _compared(factory: Any, tried: list[tuple[Graph, list[Value]]]) -> str:
     bits: list[list[bytes]] = []
     for threads in THREADS:
         set_num_threads(threads)
-        for turn, (sized, wanted) in enumerate([*tried, tried[0]]):
+        for run, (sized, wanted) in enumerate([*tried, tried[0]]):
             module.set_input(**feeds(sized))
             module.run()
             found = [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
             for number, (got, want) in enumerate(zip(found, wanted, strict=True)):
                 problem = differs(got, want)
                 if problem:
-                    return f"output {number}, turn {turn}, {threads} threads: {problem}"
+                    return f"output {number}, run {run}, {threads} threads: {problem}"
             now = [got.tobytes() for got in found]
-            if len(bits) <= turn:
+            if len(bits) <= run:
                 bits.append(now)
-            elif bits[turn] != now:
-                return f"turn {turn}, {threads} threads: other bits than on 1 thread"
+            elif bits[run] != now:
+                return f"run {run}, {threads} threads: other bits than on 1 thread"
     return "" if bits[0] == bits[-1] else "the first size again: other bits than at first"

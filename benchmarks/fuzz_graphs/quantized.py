@@ -35,8 +35,8 @@ def _quantize(attrs, x, scale, zero):
         return np.clip(np.rint(real / divisor) + shift, info.min, info.max)
 
     rounded = UNIT["float32"] * np.abs(x.exact) + 1e-30  # of the division
-    near = result(x.exact, x.error + rounded, x.dtype, 0)
-    return stepped(steps, near, dtype)
+    inexact = result(x.exact, x.error + rounded, x.dtype, 0)
+    return stepped(steps, inexact, dtype)
 
 
 @rule("qnn.dequantize")

@@ -13,7 +13,7 @@ from benchmarks.fuzz_graphs.drawing import maker
 from benchmarks.fuzz_graphs.graph import Node, rule
 from benchmarks.fuzz_graphs.values import UNIT, Value, leaf, need, result
 
-NEAR = 1e-3  # of an edge, where a rounding may decide
+MARGIN = 1e-3  # of an edge, where a rounding may decide
 
 
 def _sample(plane, position, size, clamped):
@@ -60,8 +60,8 @@ def _roi_align(attrs, x, rois):
                     for a in (0, 1)
                 ]
                 limits = [(-1.0, float(n)) for n in size]
-                near = [abs(p - e) for p, es in zip(position, limits, strict=True) for e in es]
-                if min(near) < NEAR:
+                distances = [abs(p - e) for p, es in zip(position, limits, strict=True) for e in es]
+                if min(distances) < MARGIN:
                     errors[at] = np.inf
                 wrong = 16 * unit * (max(size) + max(map(abs, (*first, *last))))
                 errors[at] += wrong * _steepest(plane) / (ratio * ratio)
@@ -113,7 +113,7 @@ def _im2col(attrs, x, offset, mask):
         wrong = 16 * unit * (max(size) + max(map(abs, position))) * _steepest(plane)
         errors[index] = (sum((w * v for w, v in spread), none) + wrong) * abs(factor)
         errors[index] += (np.abs(plain) + errors[index]) * doubt[(n, g, k, *at)]
-        if attrs["cut"] and min(map(abs, position)) < NEAR:
+        if attrs["cut"] and min(map(abs, position)) < MARGIN:
             errors[index] = np.inf
     flat = [a.reshape(batch, channels, window, out[0] * out[1]) for a in (made, errors, sizes)]
     return result(flat[0], flat[1], x.dtype, 8.0, flat[2])
@@ -126,7 +126,7 @@ def _overlap(one, other, threshold):
     common = np.prod([max(h - b, 0.0) for b, h in zip(low, high, strict=True)])
     both = sum(abs(b[2] - b[0]) * abs(b[3] - b[1]) for b in (one, other)) - common
     need(both > 0)
-    need(abs(common / both - threshold) > NEAR, "an overlap at the threshold")
+    need(abs(common / both - threshold) > MARGIN, "an overlap at the threshold")
     return common / both
 
 

@@ -120,7 +120,7 @@ def _compared(factory: Any, graph: Graph, positions: dict[int, int]) -> str:
             break  # it has grown out of its dtype, and there is nothing to compare behind that
     set_num_threads(3)
     alone = session()
-    for turn in range(2):
+    for run in range(2):
         for step, (wanted, _) in enumerate(steps):
             if step == 1:
                 saved = alone.save_state()
@@ -128,9 +128,9 @@ def _compared(factory: Any, graph: Graph, positions: dict[int, int]) -> str:
                 alone.load_state(saved)
             alone.run()
             if _bits(outputs(alone)) != _bits(wanted):
-                return f"turn {turn}, step {step}, 3 threads: other bits than where states are read"
+                return f"run {run}, step {step}, 3 threads: other bits than where states are read"
         if _bits(held(alone).values()) != _bits(steps[-1][1].values()):
-            return f"turn {turn}: the states end in other bits"
+            return f"run {run}: the states end in other bits"
         alone.reset()
     return ""
 

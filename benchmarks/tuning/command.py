@@ -1,6 +1,6 @@
 """What a search of two minutes gains on layers that no schedule was fitted to.
 
-    python -m benchmarks tuning [--seconds 120] [--only NAME ...] [--turns 41] [--json FILE]
+    python -m benchmarks tuning [--seconds 120] [--only NAME ...] [--rounds 41] [--json FILE]
                                 [--database FILE] [--target TARGET] [--layouts-only]
                                 [--core cortex-a53] [--transfer FILE]
     python -m benchmarks tuning --sample 48 --core cortex-a53 --database FILE
@@ -9,8 +9,8 @@
 
 Thirty layers of odd channels, skinny products, depthwise and grouped convolutions, each a model of
 one layer with plain inputs and outputs, share the seconds: first their layouts, then the kernels
-that come of them.  Then each model compiled with what was found and without tuning run in turns, in
-a process of their own; the ratio is the median of the turns', with the middle half of them.
+that come of them.  Then each model compiled with what was found and without tuning run interleaved,
+in a process of their own; the ratio is the median of the rounds', with the middle half of them.
 Outputs are held against the operators' NumPy definitions before a candidate may win, and once more
 at the end.  One thread.  --sample measures candidates of sixty small layers drawn at random, and
 --learned says how well trees rank those of a kernel that they have seen no trial of, and --few
@@ -46,7 +46,7 @@ from slipway.tuning.whole_model import check_model
 
 
 def quartiles(ratios):
-    """Return the median of the turns' ratios, and the ends of the middle half."""
+    """Return the median of the rounds' ratios, and the ends of the middle half."""
     ordered = sorted(ratios)
     count = len(ordered)
     return statistics.median(ordered), ordered[count // 4], ordered[(3 * count) // 4]
@@ -58,7 +58,7 @@ def layer_bench(layer, target, runner, folder):
     return ModelBench(module, target, params, runner, folder)
 
 
-def compared(layer, target, database, turns, runner, folder):
+def compared(layer, target, database, rounds, runner, folder):
     """Return milliseconds without tuning, and the best's ratio to it, in a fresh process."""
     before, after = candidate_of("before", {}), candidate_of("after", {})
     with layer_bench(layer, target, runner, folder) as bench:
@@ -67,7 +67,7 @@ def compared(layer, target, database, turns, runner, folder):
             module, params = module_of(layer)
             paths[after] = folder / f"after{target.upload_suffix}"
             relay.build(module, target, params=params).export_library(str(paths[after]))
-        times = bench.times(paths, turns)
+        times = bench.times(paths, rounds)
         wrong = bench.verify(paths[after])
     ratios = [a / b for a, b in zip(times[after], times[before], strict=False)]
     return statistics.median(times[before]) * 1e3, quartiles(ratios), wrong
@@ -99,7 +99,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=120.0, help="of search, in all")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these layers")
-    parser.add_argument("--turns", type=int, default=41, help="of the comparison")
+    parser.add_argument("--rounds", type=int, default=41, help="of the comparison")
     parser.add_argument("--target", help="default: this machine, or the core")
     parser.add_argument("--core", help="a modelled core: cortex-a53, -a72, -a76; or node")
     parser.add_argument("--database", help="keep the trials here, and go on with what it has")
@@ -147,7 +147,7 @@ def main():
         searched = time.monotonic() - start
         for name, layer in layers.items():
             milliseconds, ratio, wrong = compared(
-                layer, target, database, options.turns, runner, Path(folder)
+                layer, target, database, options.rounds, runner, Path(folder)
             )
             rows.append(
                 {

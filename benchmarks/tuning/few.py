@@ -29,12 +29,12 @@ class RecallingBench:
 
     def __init__(self, bench, known):
         self.bench, self.known = bench, known
-        self.runner, self.turns = bench.runner, bench.turns
+        self.runner, self.rounds = bench.runner, bench.rounds
 
-    def measure(self, candidates, turns=0, together=False):
+    def measure(self, candidates, rounds=0, together=False):
         new = [c for c in dict.fromkeys(candidates) if c not in self.known]
         if new:
-            found = self.bench.measure(new, turns, together=True)
+            found = self.bench.measure(new, rounds, together=True)
             self.known.update({m.candidate: m for m in found})
         default = self.bench.task.space.default
         return [self.known[c] for c in dict.fromkeys([default, *candidates])]

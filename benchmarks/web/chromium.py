@@ -89,7 +89,7 @@ class Page:
         self.walls = []
         self.count = 1
 
-    def turn(self, seconds=SECONDS):
+    def measure(self, seconds=SECONDS):
         """Run for about so long."""
         start = self._used_ms()
         wall = self.browser.execute_async_script(

@@ -41,7 +41,7 @@ FLAGS = {"simd128": [STEADY], "relaxed": [STEADY, RELAXED], "peer": [STEADY, REL
 PACKAGES = {"onnxruntime": "onnxruntime-web", "litert": "@litertjs/core"}
 SECONDS = 0.4  # of one engine's turn
 SHORT_SECONDS = 0.05
-SHORT_TURNS = 8  # in place of each
+SHORT_SHARES = 8  # in place of each
 CLOCK_SECONDS = 0.01  # of a turn that nothing else should interrupt
 
 
@@ -83,7 +83,7 @@ class Engine:
                 return json.loads(line)
         return {"error": "it died"}
 
-    def turn(self, seconds=SECONDS):
+    def measure(self, seconds=SECONDS):
         """Run for about so long."""
         self.process.stdin.write(f"run {self.count}\n")
         self.process.stdin.flush()
@@ -127,10 +127,10 @@ def measure(path, options, start):
                 engines.pop(name).close()
         by_clock = options.threads > 1 or (options.best and options.chromium)
         short = CLOCK_SECONDS if by_clock else SHORT_SECONDS
-        turns, *length = (SHORT_TURNS, short) if options.best else (1,)
-        for _ in range(options.rounds * turns + 1):
+        shares, *length = (SHORT_SHARES, short) if options.best else (1,)
+        for _ in range(options.rounds * shares + 1):
             for engine in engines.values():
-                engine.turn(*length)
+                engine.measure(*length)
         first = {name: [engine.ready.get("first")] for name, engine in engines.items()}
         for name, engine in engines.items():
             times = engine.walls if by_clock else engine.times

@@ -116,23 +116,23 @@ def main() -> None:
     parser.add_argument("--library", action="append", default=[], metavar="ABI=FILE")
     parser.add_argument("--min-sdk", type=int, default=MIN_SDK)
     parser.add_argument("-o", "--output", type=Path, default=Path("slipway.aar"))
-    asked = parser.parse_args()
+    options = parser.parse_args()
     libraries = {}
-    for given in asked.library:
+    for given in options.library:
         abi, _, path = given.partition("=")
         if abi not in ABIS or not path:
             parser.error(f"--library takes ABI=FILE with one of {', '.join(ABIS)}, not {given!r}")
         libraries[abi] = Path(path)
-    if asked.ndk is None and not libraries:
+    if options.ndk is None and not libraries:
         parser.error("give --ndk, the folder of an Android NDK, or --library ABI=FILE")
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         (work / "classes").mkdir()
-        if asked.ndk is not None:
+        if options.ndk is not None:
             run([sys.executable, "-m", "slipway", "runtime", "--amalgamation", str(work)])
-            for abi in asked.abi or ABIS:
-                libraries[abi] = compiled(asked.ndk, abi, asked.min_sdk, work, work)
-        make(libraries, asked.min_sdk, asked.output, work)
+            for abi in options.abi or ABIS:
+                libraries[abi] = compiled(options.ndk, abi, options.min_sdk, work, work)
+        make(libraries, options.min_sdk, options.output, work)
 
 
 if __name__ == "__main__":

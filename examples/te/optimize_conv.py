@@ -60,11 +60,11 @@ buffers = [
 func(*buffers)
 got = buffers[2].numpy().transpose(0, 3, 1, 2).reshape(channels, size, size)
 
-border = np.pad(image, ((0, 0), (1, 1), (1, 1)))
+image_padded = np.pad(image, ((0, 0), (1, 1), (1, 1)))
 want = np.zeros((channels, size, size), "float32")
 for i in range(3):
     for j in range(3):
-        window = border[:, i : i + size, j : j + size].reshape(channels, -1)
+        window = image_padded[:, i : i + size, j : j + size].reshape(channels, -1)
         want += (weight[:, :, i, j] @ window).reshape(want.shape)
 np.testing.assert_allclose(got, np.maximum(want, 0), rtol=1e-4, atol=1e-5)
 

@@ -219,10 +219,10 @@ def register_error(func_name: Any = None, cls: type[BaseException] | None = None
 
 def did_you_mean(word: str, known: Iterable[str], limit: int = 3) -> str:
     """Return " Did you mean 'a' or 'b'?" for the nearest known words, or an empty string."""
-    near = difflib.get_close_matches(word, list(known), n=limit, cutoff=0.6)
-    if not near:
+    matches = difflib.get_close_matches(word, list(known), n=limit, cutoff=0.6)
+    if not matches:
         return ""
-    return " Did you mean " + " or ".join(repr(n) for n in near) + "?"
+    return " Did you mean " + " or ".join(repr(n) for n in matches) + "?"
 
 
 def printable(words: str, kept: str = "") -> str:

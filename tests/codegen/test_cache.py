@@ -17,13 +17,13 @@ def files(cache_folder):
 
 def count_compilations(monkeypatch):
     compiled = []
-    original = machine._ask
+    original = machine._request
 
-    def ask(want, *rest):
+    def request(want, *rest):
         compiled.extend([1] * (want == "object"))
         return original(want, *rest)
 
-    monkeypatch.setattr(machine, "_ask", ask)
+    monkeypatch.setattr(machine, "_request", request)
     return compiled
 
 

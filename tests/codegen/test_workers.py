@@ -276,7 +276,7 @@ def test_a_module_that_is_done_does_not_cost_the_next_one_its_process():
 def test_a_failed_build_leaves_nothing_to_be_compiled(monkeypatch, problem, place):
     asked = []
 
-    def ask(want, body, settings, what, task):
+    def request(want, body, settings, what, task):
         asked.append(what)
         if place == "code":
             raise problem
@@ -297,7 +297,7 @@ def test_a_failed_build_leaves_nothing_to_be_compiled(monkeypatch, problem, plac
 
     given_up = workers.WorkerTask.give_up
     monkeypatch.setattr(workers.WorkerTask, "give_up", give_up)
-    monkeypatch.setattr(workers, "ask", ask)
+    monkeypatch.setattr(workers, "request", request)
     sources = [FunctionSource(f"k{n}", partial(lowered, n)) for n in range(40)]
     with pytest.raises(type(problem)):
         compile_sources(sources, TARGET, "k0", "test")
@@ -316,7 +316,7 @@ def test_what_was_interrupted_can_be_asked_for_again(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(workers, "ask", interrupted)
+    monkeypatch.setattr(workers, "request", interrupted)
     with pytest.raises(KeyboardInterrupt):
         module.object_bytes()
     monkeypatch.undo()
@@ -361,7 +361,7 @@ def test_many_threads_at_once():
     found = {}
 
     def one(n):
-        found[n] = workers.ask(
+        found[n] = workers.request(
             "ir", GOOD.replace("1", str(n)).encode(), machine._settings(TARGET), f"k{n}"
         ).decode()
 

@@ -195,13 +195,13 @@ def test_options_within_options_are_known():
 def test_a_kernel_without_a_key_still_finds_its_text_compiled(cache_folder, monkeypatch):
     build(model())
     compiled = []
-    original = machine._ask
+    original = machine._request
 
-    def ask(want, *rest):
+    def request(want, *rest):
         compiled.extend([1] * (want == "object"))
         return original(want, *rest)
 
-    monkeypatch.setattr(machine, "_ask", ask)
+    monkeypatch.setattr(machine, "_request", request)
     lowered = count_lowered(monkeypatch)
     build(model(), instruments=[PassTimer()])
     assert lowered

@@ -81,7 +81,7 @@ static int try_elf(const uint8_t *bytes, size_t size) {
     return 0;
   }
   memory = calloc(1, (size_t)elf.span_bytes);
-  status = slw_elf_place(&elf, memory, &missing);
+  status = slw_elf_load(&elf, memory, &missing);
   free(memory);
   return status == SLW_OK;
 }

@@ -47,8 +47,8 @@ TOLD = GraphTables(
 )
 PARAMS = bytes(save_param_dict({"weight": np.ones((2, 3), "float32"), "gone": np.zeros(2, "i1")}))
 CORE = (
-    "device elf elf_place error format graph graph_check graph_module graph_module_create "
-    "graph_module_info graph_module_params graph_module_places "
+    "device elf elf_load error format graph graph_check graph_module graph_module_create "
+    "graph_module_info graph_module_params graph_module_zero_copy "
     "graph_module_state graph_sizes "
     "metadata module object params status tar tensor timer"
 )

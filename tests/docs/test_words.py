@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SUFFIXES = {".py", ".md", ".c", ".h", ".mjs", ".rs", ".toml"}
+SUFFIXES = {".py", ".md", ".c", ".h", ".mjs", ".js", ".rs", ".toml"}
 # A phrase of our own -> the field's.
 INSTEAD = {
     r"greatest": "largest, maximum",
@@ -24,6 +24,12 @@ IDENTIFIERS = {
     "place": "position, index, indices, offset, location",
     "places": "positions, indices, offsets",
     "least": "minimum, smallest, lower_bound",
+    "near": "adjacent, contiguous, inner, hint",
+    "ask": "request, query",
+    "asks": "wants, requests",
+    "asked": "requested, wanted, declared",
+    "turn": "iteration, round, rotation",
+    "turns": "iterations, rounds, rotations",
     "behind": "after, later, tail",
     "border": "halo, padding, outline",
     "squares": "mmla (of a matrix instruction)",
@@ -109,10 +115,33 @@ def test_identifiers_use_the_words_of_the_field():
     found = [
         fault
         for file, text in texts()
-        if file.endswith(".py") and file.startswith(("src/", "benchmarks/", "tools/"))
+        if file.endswith(".py") and file.startswith(("src/", "benchmarks/", "tools/", "examples/"))
         if likely.search(text)
         for entry in bound_names(ast.parse(text))
         if (fault := not_settled(*entry, file))
+    ]
+    assert not found, "see docs/glossary.md\n" + "\n".join(found)
+
+
+def code_of(text):
+    """Return C, JavaScript or Rust without its comments and texts."""
+    return re.sub(
+        r"""/\*.*?\*/|(?<!:)//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`""",
+        lambda match: "\n" * match[0].count("\n"),
+        text,
+        flags=re.DOTALL,
+    )
+
+
+def test_names_in_c_and_javascript_use_the_words_of_the_field():
+    own = re.compile(rf"(?<![\w-])(?:{'|'.join(IDENTIFIERS)})(?![\w-])")
+    found = [
+        f"{file}:{number}: {match[0]}; instead: {IDENTIFIERS[match[0]]}"
+        for file, text in texts()
+        if file.startswith("src/") and file.endswith((".c", ".h", ".mjs", ".js", ".rs"))
+        if own.search(text)
+        for number, line in enumerate(code_of(text).splitlines(), 1)
+        for match in own.finditer(line)
     ]
     assert not found, "see docs/glossary.md\n" + "\n".join(found)
 
@@ -127,6 +156,12 @@ for place in n:
 """
     found = {not_settled(*entry, "f.py") for entry in bound_names(ast.parse(wrong))}
     assert len(found - {None}) == 5
+    assert code_of("int at; /* a place */ f('x', \"place\"); // place").split() == [
+        "int",
+        "at;",
+        "f(,",
+        ");",
+    ]
     fine = """
 first, *rest = n
 rest = n[1:]

@@ -106,7 +106,7 @@ def test_the_limit_that_binds():
     assert near.of_limit == 0  # no rate was measured so near: it is no limit
     report = ModelProfile((bound, copied, near, operator(4e-3, 100e6, traffic([10]))), (LIMITS,))
     assert [report.is_far(o) for o in report.operators] == [False, False, True, True]
-    assert report.share_near() == pytest.approx(1e-3 / report.seconds)
+    assert report.share_at_limit() == pytest.approx(1e-3 / report.seconds)
     assert report.of_limits() == pytest.approx((1e-3 + 0.8e-3 + 1e-3) / 8e-3)
 
 

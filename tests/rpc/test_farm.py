@@ -38,7 +38,7 @@ def add(farm, port=1, key="board", lease=""):
 def hand_out(farm, holder="me", key="board"):
     """Ask, let the device accept, return it."""
     got = []
-    farm.ask(key, 1, holder, got.append)
+    farm.request(key, 1, holder, got.append)
     for device in list(farm.devices.values()):
         farm.answered(device, device.lease, True)
     return got[0].device
@@ -55,11 +55,11 @@ def states(farm):
 def test_device_goes_from_hand_to_hand(farm):
     device = add(farm)
     first, second = [], []
-    farm.ask("board", 1, "me", first.append)
+    farm.request("board", 1, "me", first.append)
     assert device.state == "assigned"
     farm.answered(device, device.link.leases[0], True)
     assert devices(first) == [device]
-    farm.ask("board", 1, "you", second.append)
+    farm.request("board", 1, "you", second.append)
     assert not second
     farm.idle(device, device.lease)
     farm.answered(device, device.link.leases[1], True)
@@ -76,7 +76,7 @@ def test_idle_of_another_lease_frees_nothing(farm):
 
 def test_client_that_left_has_its_lease_taken_back(farm):
     device = add(farm)
-    request = farm.ask("board", 1, "me", lambda _: pytest.fail("it has left"))
+    request = farm.request("board", 1, "me", lambda _: pytest.fail("it has left"))
     farm.withdraw(request, "withdrawn")
     farm.answered(device, device.lease, True)
     assert device.link.released[0][0] == device.lease
@@ -87,7 +87,7 @@ def test_client_that_left_has_its_lease_taken_back(farm):
 def test_device_that_refuses_loses_its_connection_and_the_request_goes_on(farm):
     got = []
     device, other = add(farm), add(farm, 2)
-    farm.ask("board", 1, "me", got.append)
+    farm.request("board", 1, "me", got.append)
     farm.answered(device, device.lease, False, "in use")
     assert device.link.is_closed
     farm.answered(other, other.lease, True)
@@ -98,7 +98,7 @@ def test_device_that_refuses_loses_its_connection_and_the_request_goes_on(farm):
 def test_device_that_goes_while_assigned_gives_the_request_back(farm):
     got = []
     device = add(farm)
-    farm.ask("board", 1, "me", got.append)
+    farm.request("board", 1, "me", got.append)
     farm.remove(device, "it closed its connection")
     again = add(farm)
     farm.answered(again, again.lease, True)
@@ -141,7 +141,7 @@ def test_drained_device_finishes_and_gets_no_other(farm):
     assert states(farm) == ["busy"]
     farm.idle(device, device.lease)
     assert states(farm) == ["drained"]
-    farm.ask("board", 1, "me", lambda _: None)
+    farm.request("board", 1, "me", lambda _: None)
     assert device.state == "free"
     assert "taken out of service: 1" in why_not(farm, "board")
     farm.remove(device, "gone")
@@ -179,7 +179,7 @@ def test_no_secret_and_no_control_character_is_shown(farm):
 def test_kinds_that_nobody_has_are_counted_under_one_name(farm):
     """Else any client could make the tracker's memory grow."""
     for number in range(50):
-        farm.withdraw(farm.ask(f"kind {number}", 1, "me", lambda _: None), "timeout")
+        farm.withdraw(farm.request(f"kind {number}", 1, "me", lambda _: None), "timeout")
     assert list(farm.journal.requests) == [("", "timeout")]
     assert farm.waiting == {}
 
@@ -203,7 +203,7 @@ def test_devices_of_ever_new_kinds_do_not_fill_the_memory(farm):
 def test_history(farm):
     add(farm)
     hand_out(farm)
-    farm.ask("board", 1, "you", lambda _: None)
+    farm.request("board", 1, "you", lambda _: None)
     take_sample(farm)
     assert history(farm)[-1][1:] == [1, 1, 1, 0]
     farm.idle(farm.devices[1], "")
@@ -224,7 +224,7 @@ def test_nobody_is_starved(farm):
             running.append((given.device, given.lease))
             ask(who)
 
-        farm.ask("board", 1, f"client {who}", granted)
+        farm.request("board", 1, f"client {who}", granted)
 
     running = []
     for who in range(10):
@@ -273,7 +273,7 @@ def test_random_histories_keep_one_holder_for_each_device(farm):
         elif act in (2, 3) and len(requests) - len(over) < 40:
             index = len(requests)
             requests.append(None)
-            requests[index] = farm.ask(
+            requests[index] = farm.request(
                 chooser.choice("ab"), chooser.randrange(3), f"c{step % 7}", grant_to(index)
             )
         elif act == 4 and requests:

@@ -36,7 +36,7 @@ def add(farm, port, key="pi"):
 
 def ask(farm, holder, key="pi"):
     got = []
-    farm.ask(key, 1, holder, got.append)
+    farm.request(key, 1, holder, got.append)
     for device in list(farm.devices.values()):
         if device.state == "assigned":
             farm.answered(device, device.lease, accepted=True)

@@ -77,7 +77,7 @@ def test_a_search_over_dask_outlives_a_worker(scheduler, task, tmp_path):
     with (
         started(WORKER, scheduler) as (first, _),
         build_cluster.builder_of(f"dask://{scheduler}") as builder,
-        kernel_bench(task, LocalRunner(), tmp_path, turns=1, builder=builder) as bench,
+        kernel_bench(task, LocalRunner(), tmp_path, rounds=1, builder=builder) as bench,
     ):
         search = TaskSearch(task, database, bench)
         assert search.step(4) == 4
@@ -94,7 +94,7 @@ def test_a_worker_of_another_version_is_one_clear_error(scheduler, task, tmp_pat
     with (
         started(WORKER, scheduler, version="0.0.7"),
         build_cluster.builder_of(f"dask://{scheduler}") as builder,
-        kernel_bench(task, LocalRunner(), tmp_path, turns=1, builder=builder) as bench,
+        kernel_bench(task, LocalRunner(), tmp_path, rounds=1, builder=builder) as bench,
         pytest.raises(TuningError, match=r"of another version: .* has slipway 0\.0\.7, and this"),
     ):
         TaskSearch(task, Database(tmp_path / "t.sqlite"), bench).step(2)
@@ -114,7 +114,7 @@ def test_a_scheduler_that_goes_away_is_an_error_in_words(task, tmp_path, monkeyp
         place = address.removeprefix("tcp://")
         with (
             build_cluster.builder_of(f"dask://{place}") as builder,
-            kernel_bench(task, LocalRunner(), tmp_path, turns=1, builder=builder) as bench,
+            kernel_bench(task, LocalRunner(), tmp_path, rounds=1, builder=builder) as bench,
         ):
             process.kill()
             process.wait()

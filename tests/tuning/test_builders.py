@@ -119,16 +119,16 @@ def test_llvm_has_the_candidates_time_in_this_process_too(task, tmp_path, monkey
 def test_a_search_finds_the_same_with_several_processes(task, pool, tmp_path, monkeypatch):
     """The device's clock is a function of the candidate here, so scores can be compared."""
 
-    def times(self, functions, turns):
+    def times(self, functions, rounds):
         assert all(f.path.exists() for f in functions.values())
         assert len(self.results(next(iter(functions.values())))) == 1  # it can be loaded and run
-        return {c: [1e-3 * (1 + hash_of(c) % 100)] * turns for c in functions}
+        return {c: [1e-3 * (1 + hash_of(c) % 100)] * rounds for c in functions}
 
     monkeypatch.setattr(MeasuringSession, "times", times)
     found = []
     for builder in (None, pool):
         database = Database(tmp_path / f"{len(found)}.sqlite")
-        with kernel_bench(task, LocalRunner(), tmp_path, turns=2, builder=builder) as bench:
+        with kernel_bench(task, LocalRunner(), tmp_path, rounds=2, builder=builder) as bench:
             search = TaskSearch(task, database, bench)
             for _ in range(2):
                 search.step(4)
@@ -250,7 +250,7 @@ def raising(error):
 def test_a_worker_of_another_version_is_one_clear_error(task, tmp_path, result, said):
     builder = ExecutorBuilder(Elsewhere(result), lambda: 2, "the farm")
     with (
-        kernel_bench(task, LocalRunner(), tmp_path, turns=1, builder=builder) as bench,
+        kernel_bench(task, LocalRunner(), tmp_path, rounds=1, builder=builder) as bench,
         pytest.raises(TuningError, match=said),
     ):
         TaskSearch(task, Database(tmp_path / "t.sqlite"), bench).step(4)

@@ -113,7 +113,7 @@ class LyingRunner(LocalRunner):
 def test_times_that_are_none_are_errors_and_no_best(said, tmp_path):
     """NaN is neither slower nor faster, and a negative time would be the best for ever."""
     task, database = dense_task(), Database(tmp_path / "t.sqlite")
-    with kernel_bench(task, LyingRunner(said), tmp_path, turns=1) as bench:
+    with kernel_bench(task, LyingRunner(said), tmp_path, rounds=1) as bench:
         search = TaskSearch(task, database, bench)
         search.step(3)
     assert search.best == task.space.default
@@ -150,14 +150,14 @@ def test_a_tracker_that_restarts_ends_no_search(tmp_path):
         "127.0.0.1", 0, tracker_addr=("127.0.0.1", port), key="board", silent=True
     )
     try:
-        with kernel_bench(task, runner, tmp_path, turns=1) as bench:
+        with kernel_bench(task, runner, tmp_path, rounds=1) as bench:
             assert not any(m.kind for m in bench.measure([candidate]))
             first.terminate()
             assert not any(m.kind for m in bench.measure([candidate]))
         with tvm.rpc.Tracker("127.0.0.1", port, port + 1, silent=True) as again:
             assert again.port == port
             start = time.monotonic()
-            with kernel_bench(task, runner, tmp_path, turns=1) as bench:
+            with kernel_bench(task, runner, tmp_path, rounds=1) as bench:
                 assert not any(m.kind for m in bench.measure([candidate]))
             assert time.monotonic() - start < 60
     finally:
@@ -191,7 +191,7 @@ class StoppedRunner(LocalRunner):
 def test_a_device_that_hangs_costs_a_session_and_no_trial(tmp_path):
     """Its batch is measured again, and what hung is ended, though it hears no signal but one."""
     task, database, runner = dense_task(), Database(tmp_path / "t.sqlite"), StoppedRunner()
-    with kernel_bench(task, runner, tmp_path, turns=1) as bench:
+    with kernel_bench(task, runner, tmp_path, rounds=1) as bench:
         assert TaskSearch(task, database, bench).step(2) == 2
     assert runner.processes[0].returncode == -signal.SIGKILL
     trials = database.trials(task, "local")
@@ -259,7 +259,7 @@ def test_garbage_from_a_device_is_no_result_and_no_end(
     task, database = dense_task(), Database(tmp_path / "t.sqlite")
     with changed_on_the_way(device.port, after, CHANGES[change]) as port:
         runner = DeviceRunner("127.0.0.1", port, timeout_s=2.0, connect_s=2.0)
-        with kernel_bench(task, runner, tmp_path, turns=1) as bench:
+        with kernel_bench(task, runner, tmp_path, rounds=1) as bench:
             search = TaskSearch(task, database, bench)
             for _ in range(2):
                 with contextlib.suppress(TuningError):
@@ -302,7 +302,7 @@ def test_a_search_that_is_killed_goes_on_where_it_was(tmp_path):
     task, database = dense_task(), Database(path)
     kept, best = database.trials(task, "local"), database.best(task, "local")
     assert len(kept) >= told >= 3
-    with kernel_bench(task, LocalRunner(), tmp_path, turns=1) as bench:
+    with kernel_bench(task, LocalRunner(), tmp_path, rounds=1) as bench:
         search = TaskSearch(task, database, bench)
         assert search.best == (best.candidate if best else task.space.default)
         measured = []

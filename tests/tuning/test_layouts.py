@@ -57,12 +57,12 @@ class FakeModel:
         self.built[path] = candidate
         return path
 
-    def times(self, paths, turns):
+    def times(self, paths, rounds):
         self.batches += 1
         if any(self.built[p].strategy in self.fatal for p in paths.values()):
             raise RPCError("it died")
         seconds = self.later if self.later is not None and self.batches > 1 else self.seconds
-        return {c: [seconds(self.built[p])] * turns for c, p in paths.items()}
+        return {c: [seconds(self.built[p])] * rounds for c, p in paths.items()}
 
     def verify(self, path):
         return "output 0 is off by 1" if self.built[path].strategy in self.wrong else ""

@@ -67,7 +67,7 @@ def test_webassembly_is_measured_in_node(tmp_path):
     module = tvm.IRModule.from_expr(relay.Function([x, w], relay.nn.dense(x, w)))
     task = next(t for t in extract_tasks(module, runner.target) if "dense" in t.op)
     others = list(task.space.neighbours(task.space.default))[:2]
-    with kernel_bench(task, runner, tmp_path, turns=3) as bench:
+    with kernel_bench(task, runner, tmp_path, rounds=3) as bench:
         measured = {m.candidate: m for m in bench.measure(others)}
         assert bench.verify(others[0]) == ""
     assert set(measured) == {task.space.default, *others}

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from slipway.tuning.builders import InLibrary
-from slipway.tuning.session import FIRST_TURNS, MeasuringSession
+from slipway.tuning.session import FIRST_ROUNDS, MeasuringSession
 from slipway.tuning.space import candidate_of
 
 LIBRARY = Path("library.tar")
@@ -45,6 +45,6 @@ def test_what_is_far_slower_has_the_first_turns_alone():
     session = MeasuringSession(device, [np.zeros(3)], [np.zeros(3)])
     functions = {candidate_of(name, {}): name for name in SECONDS}
     times = session.times({c: InLibrary(LIBRARY, f) for c, f in functions.items()}, 9)
-    turns = {functions[c]: len(seconds) for c, seconds in times.items()}
-    assert turns == {"quick": 9, "usual": 9, "slow": FIRST_TURNS}
-    assert device.runs["slow"] == 1 + FIRST_TURNS
+    rounds = {functions[c]: len(seconds) for c, seconds in times.items()}
+    assert rounds == {"quick": 9, "usual": 9, "slow": FIRST_ROUNDS}
+    assert device.runs["slow"] == 1 + FIRST_ROUNDS

@@ -43,14 +43,14 @@ def task():
 class FakeBench:
     """Scores candidates by a function instead of a device; `wrong` compute something else."""
 
-    turns = 3
+    rounds = 3
 
     def __init__(self, task, score, wrong=(), fails=None):
         self.task, self.score, self.wrong, self.fails = task, score, set(wrong), fails
         self.runner = LocalRunner()
         self.measured = []
 
-    def measure(self, candidates, turns=0, together=False):
+    def measure(self, candidates, rounds=0, together=False):
         del together
         found = []
         for c in [self.task.space.default, *candidates]:
@@ -112,7 +112,7 @@ def test_a_batch_is_one_library_and_scores_are_beside_the_default(task, tmp_path
     others = list(task.space.neighbours(default))[:2]
     built = kernel_job(task, [default, *others]).run(tmp_path / "c.tar")
     assert len(set(built.functions.values())) == 3 - len(built.errors)
-    with kernel_bench(task, LocalRunner(), tmp_path, turns=3) as bench:
+    with kernel_bench(task, LocalRunner(), tmp_path, rounds=3) as bench:
         found = {m.candidate: m for m in bench.measure(others)}
     assert found[default].score == 1.0
     assert all(len(m.seconds) == 3 and m.score > 0 for m in found.values() if not m.kind)
@@ -213,13 +213,13 @@ def test_the_candidate_that_kills_the_device_is_told_apart(task, tmp_path, monke
     good, bad, other = list(task.space.neighbours(task.space.default))[:3]
     times = MeasuringSession.times
 
-    def deadly(self, functions, turns):
+    def deadly(self, functions, rounds):
         if bad in functions:
             raise RPCTimeoutError("the device is gone")
-        return times(self, functions, turns)
+        return times(self, functions, rounds)
 
     monkeypatch.setattr(MeasuringSession, "times", deadly)
-    with kernel_bench(task, Dying(bad), tmp_path, turns=1) as bench:
+    with kernel_bench(task, Dying(bad), tmp_path, rounds=1) as bench:
         found = {m.candidate: m for m in bench.measure([good, bad, other])}
     assert found[bad].kind == "run"
     assert "is gone" in found[bad].error
@@ -232,11 +232,11 @@ def test_candidates_are_shared_among_the_devices_that_are_free(task, tmp_path, m
     shares = []
     times = MeasuringSession.times
 
-    def noted(self, functions, turns):
+    def noted(self, functions, rounds):
         shares.append((self, list(functions)))
         if len(shares) == 3:
             raise RPCTimeoutError("the device is gone")
-        return times(self, functions, turns)
+        return times(self, functions, rounds)
 
     monkeypatch.setattr(MeasuringSession, "times", noted)
     with (
@@ -249,7 +249,7 @@ def test_candidates_are_shared_among_the_devices_that_are_free(task, tmp_path, m
                 time.sleep(0.02)
         runner = TrackerRunner("127.0.0.1", tracker.port, "board")
         one = TrackerRunner("127.0.0.1", tracker.port, "board", max_devices=1)
-        with kernel_bench(task, runner, tmp_path, turns=1) as bench:
+        with kernel_bench(task, runner, tmp_path, rounds=1) as bench:
             first = bench.measure(candidates)
             assert len({session for session, _ in shares}) == 2
             assert all(found[0] == task.space.default for _, found in shares)
@@ -261,7 +261,7 @@ def test_candidates_are_shared_among_the_devices_that_are_free(task, tmp_path, m
             shares.clear()
             bench.measure(candidates[:2], together=True)
             assert len(shares) == 1
-        with kernel_bench(task, one, tmp_path, turns=1) as bench:
+        with kernel_bench(task, one, tmp_path, rounds=1) as bench:
             shares.clear()
             bench.measure(candidates[:2])
             assert len(shares) == 1

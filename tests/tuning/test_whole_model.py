@@ -63,11 +63,11 @@ class FakeBench:
         self.built[path] = {task.key for task, _ in choices}
         return path
 
-    def times(self, paths, turns):
+    def times(self, paths, rounds):
         if self.fails:
             raise RPCError("the board is gone")
-        turns = 1 if self.exact else turns
-        return {c: [self.seconds(self.built[p])] * turns for c, p in paths.items()}
+        rounds = 1 if self.exact else rounds
+        return {c: [self.seconds(self.built[p])] * rounds for c, p in paths.items()}
 
     def seconds(self, keys):
         made = 1.0

@@ -5,6 +5,13 @@ from __future__ import annotations
 _LOOPS = "tests/transform/loop"
 _NESTS = f"{_LOOPS}/test_random_nests.py"
 _PROGRAMS = f"{_LOOPS}/test_random_programs.py"
+_VECTORS = (
+    f"{_LOOPS}/test_lanes.py",
+    f"{_LOOPS}/test_open_vectors.py",
+    f"{_LOOPS}/test_lane_values.py",
+    f"{_LOOPS}/test_vectorize_loop.py",
+    _PROGRAMS,
+)
 _ARITH = ("tests/arith",)
 _PLANS = (
     "tests/compiler/memory/test_memory_plan_climb.py",
@@ -48,13 +55,8 @@ JUDGES: dict[str, tuple[str, ...]] = {
         f"{_LOOPS}/test_cut_loops.py",
         _NESTS,
     ),
-    "slipway.transform.loop.vectorize_loop": (
-        f"{_LOOPS}/test_lanes.py",
-        f"{_LOOPS}/test_open_vectors.py",
-        f"{_LOOPS}/test_lane_values.py",
-        f"{_LOOPS}/test_vectorize_loop.py",
-        _PROGRAMS,
-    ),
+    "slipway.transform.loop.lanes": _VECTORS,
+    "slipway.transform.loop.vectorize_loop": _VECTORS,
     "slipway.arith.linear": _ARITH,
     "slipway.arith.analyzer": _ARITH,
     "slipway.arith.interval": _ARITH,

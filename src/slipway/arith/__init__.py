@@ -3,7 +3,7 @@
 from slipway.lazy import by_module, offer
 
 _HOMES = {
-    **by_module({"slipway.arith.asked": "ConstIntBound ModularSet"}),
-    "Analyzer": "slipway.arith.asked:AskedAnalyzer",
+    **by_module({"slipway.arith.queries": "ConstIntBound ModularSet"}),
+    "Analyzer": "slipway.arith.queries:QueryAnalyzer",
 }
 __getattr__, __dir__ = offer(__name__, _HOMES, submodules=True)

@@ -31,7 +31,7 @@ def recover_measure_input(inp: MeasureInput, rebuild_state: bool = False) -> Mea
 
 
 class MeasureResult(NamedTuple):
-    """What came of it: seconds of a run in each turn, or the error.
+    """What came of it: seconds of a run in each round, or the error.
 
     `score` is the time over that of the schedule that needs no search; `verified` says that the
     results were held against the computation without a schedule.

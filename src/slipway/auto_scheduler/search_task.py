@@ -224,10 +224,10 @@ class SearchTask(ScheduledTask):
         return candidate if names == {name for name, _ in candidate.knobs} else None
 
     def bench(
-        self, runner: Runner, folder: Path, turns: int, builder: Builder | None = None
+        self, runner: Runner, folder: Path, rounds: int, builder: Builder | None = None
     ) -> Bench:
         """Return what measures candidates, with the values of inputs that the task was given."""
-        bench = super().bench(runner, folder, turns, builder)
+        bench = super().bench(runner, folder, rounds, builder)
         table = TASK_INPUT_BUFFER_TABLE.get(self.workload_key, {})
         for number, tensor in enumerate(self.tensors[0]):
             value = table.get(tensor.name)
@@ -317,10 +317,10 @@ class KernelSearchTask:
         return self._task.space
 
     def bench(
-        self, runner: Runner, folder: Path, turns: int, builder: Builder | None = None
+        self, runner: Runner, folder: Path, rounds: int, builder: Builder | None = None
     ) -> Bench:
         """Return what measures candidates."""
-        return self._task.bench(runner, folder, turns, builder)
+        return self._task.bench(runner, folder, rounds, builder)
 
     def config_of(self, candidate: Candidate) -> Any:
         """Return the state of a candidate: itself."""

@@ -43,7 +43,7 @@ class MeasureInput(NamedTuple):
 
 
 class MeasureResult(NamedTuple):
-    """What came of it: the seconds of a run in each turn, or the error's text.
+    """What came of it: the seconds of a run in each round, or the error's text.
 
     `score` is the time over the default's; `verified` says that its results were held against the
     reference, which those have been that became the best.
@@ -82,7 +82,7 @@ class LocalBuilder:
 class LocalRunner:
     """Measures on this machine, in a process of its own; `timeout` is that of one call.
 
-    A trial runs in `repeat` turns with the default choice, nine at least; how often a turn runs it
+    A trial runs in `repeat` rounds with the default choice, nine at least; how often in a round
     follows from its time, and the other fields are kept for scripts that read them.
     """
 
@@ -136,8 +136,8 @@ class MeasureOption:
     runner: LocalRunner | RPCRunner
 
     @property
-    def turns(self) -> int:
-        """How often the candidates of a batch take turns."""
+    def rounds(self) -> int:
+        """How many rounds the candidates of a batch run."""
         return max(9, self.runner.repeat)
 
 
@@ -190,7 +190,7 @@ def check_remote(
     """Return whether a tracker gives a device that `target` runs on within `timeout` seconds."""
     found: list[bool] = []
 
-    def ask() -> None:
+    def request() -> None:
         try:
             session = request_remote(device_key, host, port, priority)
             kind = Target(target).kind.name
@@ -199,7 +199,7 @@ def check_remote(
         except SlipwayError:
             found.append(False)
 
-    thread = threading.Thread(target=ask, daemon=True)
+    thread = threading.Thread(target=request, daemon=True)
     thread.start()
     thread.join(timeout)
     return bool(found and found[0])

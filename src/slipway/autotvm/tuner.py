@@ -44,7 +44,7 @@ class Task(Decision, Protocol):
         """Operations of one run."""
 
     def bench(
-        self, runner: Runner, folder: Path, turns: int, builder: Builder | None = None
+        self, runner: Runner, folder: Path, rounds: int, builder: Builder | None = None
     ) -> Bench:
         """Return what measures its candidates."""
 
@@ -207,7 +207,7 @@ class Tuner:
     def begin(self, measure_option: MeasureOption, folder: Path) -> TaskSearch[Task]:
         """Return a search that builds its candidates in a folder; `advance` goes on with it."""
         bench = self.task.bench(
-            measure_option.runner.runner(), folder, measure_option.turns,
+            measure_option.runner.runner(), folder, measure_option.rounds,
             measure_option.builder.builder,
         )  # fmt: skip
         return self.SEARCH(self.task, self._log, bench)

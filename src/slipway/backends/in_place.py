@@ -33,15 +33,15 @@ def window_lead_bytes(
     pad_top_left: tuple[int, int],
     element_bytes: int = 1,
     pixels_at_once: int = 0,
-    in_turns: bool = False,
+    interleaved: bool = False,
 ) -> int:
     """Return the least bytes that the output must start below the input, at least 0.
 
     Shapes are (height, width, channels) of one image; the output pixel (y, x) reads from input
     row max(0, y * stride - pad) and column max(0, x * stride - pad) on.  The kernel may visit the
     channels of one pixel in any order.  `pixels_at_once`: it reads the windows of that many pixels
-    whole before it writes the first of them; 0 when it reads and writes in turns.  `in_turns`: it
-    reads and writes those pixels in any order.
+    whole before it writes the first of them; 0 when it reads and writes one pixel after another.
+    `interleaved`: it reads and writes those pixels in any order.
     """
     rows, columns, channels = output_hwc
     y, x = np.meshgrid(np.arange(rows), np.arange(columns), indexing="ij")
@@ -51,7 +51,7 @@ def window_lead_bytes(
     lowest = np.minimum.accumulate(reads[::-1])[::-1]
     ends = (np.arange(rows * columns) + 1) * channels * element_bytes
     if pixels_at_once:
-        if in_turns:
+        if interleaved:
             starts = np.arange(0, rows * columns, pixels_at_once)
             last = np.minimum(starts + pixels_at_once, rows * columns) - 1
             return max(0, int(np.max(ends[last] - lowest[starts])))

@@ -169,11 +169,11 @@ def reason(name: str) -> str:
 
 def missing(module: str, name: str, known: tuple[str, ...] | list[str] = ()) -> str:
     """Return the text of the AttributeError for a name that a module of Slipway does not have."""
-    near = "" if name.startswith("_") else did_you_mean(name, known)  # tools ask for __wrapped__
-    text = f"module {module!r} has no attribute {name!r}.{near}"
+    hint = "" if name.startswith("_") else did_you_mean(name, known)  # tools ask for __wrapped__
+    text = f"module {module!r} has no attribute {name!r}.{hint}"
     classic = f"{module}.{name}".replace("slipway", "tvm", 1)
     specific = rule_of(classic)
-    if specific.count(".") < 1 or (near and specific != classic):
+    if specific.count(".") < 1 or (hint and specific != classic):
         return text
     text = f"module {module!r} has no attribute {name!r}."
     return f"{text} Of classic TVM's names it is not there: {NOT_THERE[specific]}."

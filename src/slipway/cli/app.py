@@ -104,9 +104,9 @@ app.add_typer(device.app, name="device")
 app.add_typer(farm.app, name="farm")
 
 
-def show_version(asked: bool) -> None:
+def show_version(is_wanted: bool) -> None:
     """Print the version and leave, when asked for it."""
-    if asked:
+    if is_wanted:
         print(f"slipway {VERSION}")
         raise typer.Exit
 

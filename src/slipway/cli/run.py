@@ -127,6 +127,18 @@ def run(
             found["profile"] = profile_of(artifact, module, number, repeat).to_dict()
         print(json.dumps(found, indent=1))
         return
+    print_results(results, names, outputs, print_top)
+    if print_time:
+        print_times(module, connection.device, repeat, number)
+    if profile:
+        print_layers(artifact, module, number, repeat)
+
+
+def print_results(
+    results: Sequence[np.ndarray[Any, Any]], names: Sequence[str], outputs: Path | None,
+    print_top: int | None,
+) -> None:  # fmt: skip
+    """Print what was written where, or each output, and the largest values of each."""
     if outputs is not None:
         console.out.print(f"{outputs}: {', '.join(describe_array(a) for a in results)}")
     elif print_top is None:
@@ -138,10 +150,6 @@ def run(
     if print_top is not None:
         for index, value in enumerate(results):
             print_largest(f"output_{index}", value, print_top)
-    if print_time:
-        print_times(module, connection.device, repeat, number)
-    if profile:
-        print_layers(artifact, module, number, repeat)
 
 
 def dump_layers(module: Any, folder: Path) -> None:

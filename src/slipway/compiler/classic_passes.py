@@ -35,10 +35,10 @@ def _alter_rule(call: Call, operands: Sequence[Expr]) -> Expr | None:
     return op_rules.apply("FTVMAlterOpLayout", call, operands, [types, call.type])
 
 
-def FuseAttention(least_rows: int = 4) -> Pass:
+def FuseAttention(min_rows: int = 4) -> Pass:
     """Make one nn.attention of two products with a softmax between them."""
 
     def serves(rows: int, value_size: int) -> bool:
-        return rows >= least_rows and value_size > 0
+        return rows >= min_rows and value_size > 0
 
     return on_functions("FuseAttention", lambda f, m: fuse_attention(f, serves))

@@ -30,10 +30,10 @@ def format_of(path: Path, model_format: str | None = None, advice: str = "") -> 
         known = ", ".join(FORMATS)
         if model_format is None and path.is_dir():
             raise ModelError(f"{path} is a folder; a model is one file: {known}.{advice}")
-        asked = model_format or path.suffix or "none"
+        wanted = model_format or path.suffix or "none"
         raise ModelError(
-            f"{path}: cannot tell the model's format from {asked!r} (known: {known})."
-            f"{did_you_mean(asked, FORMATS)}{advice}"
+            f"{path}: cannot tell the model's format from {wanted!r} (known: {known})."
+            f"{did_you_mean(wanted, FORMATS)}{advice}"
         )
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))

@@ -114,10 +114,10 @@ class ModelProfile:
         lower_bound = sum(o.limit_seconds for o in self.operators)
         return lower_bound / self.seconds if self.seconds else 0.0
 
-    def share_near(self, share: float = 0.8) -> float:
+    def share_at_limit(self, share: float = 0.8) -> float:
         """Return the part of the time spent in operators above `share` of their own limit."""
-        near = sum(o.seconds for o in self.operators if o.of_limit >= share)
-        return near / self.seconds if self.seconds else 0.0
+        at_limit = sum(o.seconds for o in self.operators if o.of_limit >= share)
+        return at_limit / self.seconds if self.seconds else 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything for JSON; times in seconds."""
@@ -131,7 +131,7 @@ class ModelProfile:
                  "read_bytes_per_second": level.read, "copy_bytes_per_second": level.copy}
                 for size, level in zip(SIZES, limits.levels if limits else (), strict=False)
             ],
-            "time_above_80_percent_of_limit": self.share_near() if limits else None,
+            "time_above_80_percent_of_limit": self.share_at_limit() if limits else None,
             "of_limits": self.of_limits() if limits else None,
             "operators": [
                 {

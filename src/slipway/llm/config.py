@@ -310,8 +310,8 @@ def _layers(
     if len(rotates) != count:
         raise ModelError(f"{where}: no_rope_layers has {len(rotates)} entries for {count} layers")
     made = []
-    for kind, turns in zip(kinds, rotates, strict=True):
-        rope = _rope(given, str(kind), head_size, where) if turns else Rope()
+    for kind, is_rotated in zip(kinds, rotates, strict=True):
+        rope = _rope(given, str(kind), head_size, where) if is_rotated else Rope()
         made.append(LayerConfig(rope, window if kind == SLIDING else 0))
     return tuple(made)
 

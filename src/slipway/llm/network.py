@@ -53,8 +53,8 @@ def rope_tables(rope: Rope, positions: int) -> tuple[Any, Any]:
         frequencies = frequencies / np.asarray(rope.factors)
     if rope.wavelengths is not None:
         low, high, original, factor = rope.wavelengths
-        turns = original * frequencies / (2 * math.pi)  # over the original context
-        smooth = np.clip((turns - low) / (high - low), 0, 1)
+        rotations = original * frequencies / (2 * math.pi)  # over the original context
+        smooth = np.clip((rotations - low) / (high - low), 0, 1)
         frequencies = (1 - smooth) * frequencies / factor + smooth * frequencies
     angles = np.arange(positions, dtype=np.float64)[:, None] * frequencies
     cosines, sines = rope.amplitude * np.cos(angles), rope.amplitude * np.sin(angles)

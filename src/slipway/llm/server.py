@@ -48,9 +48,11 @@ class Answer:
         name = model.description.name
         if body.get("model") not in (None, name):
             raise UnknownModelError(f"the model {body['model']!r} is not here: {name!r} is served")
-        for asked, nothing in UNSERVED.items():
-            if body.get(asked) is not None and body[asked] not in nothing:
-                raise ArgumentValueError(f"'{asked}' is {body[asked]!r}: that is not served")
+        for parameter, nothing in UNSERVED.items():
+            if body.get(parameter) is not None and body[parameter] not in nothing:
+                raise ArgumentValueError(
+                    f"'{parameter}' is {body[parameter]!r}: that is not served"
+                )
         self.tokens = _chat(model, body) if is_chat else _prompt(model, body.get("prompt"))
         if not self.tokens:
             raise ArgumentValueError(
@@ -166,80 +168,95 @@ def application(model: LanguageModel) -> Starlette:
     try:
         from starlette.applications import Starlette
         from starlette.exceptions import HTTPException
-        from starlette.responses import JSONResponse, StreamingResponse
         from starlette.routing import Route
     except ImportError:
         raise NotAvailableError(
             "serving needs starlette and uvicorn: pip install 'slipway-ml[web]'"
         ) from None
 
-    busy = asyncio.Lock()
-    name = model.description.name
-    started = int(time.time())
-
-    def refused(problem: str, status: int = 400, code: str | None = None) -> Response:
-        error = {"message": problem, "type": "invalid_request_error", "param": None, "code": code}
-        return JSONResponse({"error": error}, status)
+    service = _Service(model)
 
     async def no_such_thing(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return refused(f"{request.method} {request.url.path}: {error.detail}", error.status_code)
+        return _refused(f"{request.method} {request.url.path}: {error.detail}", error.status_code)
 
-    entry = {"id": name, "object": "model", "created": started, "owned_by": "slipway"}
+    return Starlette(
+        routes=[
+            Route("/v1/models", service.models),
+            Route("/v1/models/{name:path}", service.one_model),
+            Route("/v1/completions", service.complete, methods=["POST"]),
+            Route("/v1/chat/completions", service.complete, methods=["POST"]),
+        ],
+        exception_handlers={HTTPException: no_such_thing},
+    )
 
-    async def models(request: Request) -> Response:
+
+def _refused(problem: str, status: int = 400, code: str | None = None) -> Response:
+    from starlette.responses import JSONResponse
+
+    error = {"message": problem, "type": "invalid_request_error", "param": None, "code": code}
+    return JSONResponse({"error": error}, status)
+
+
+class _Service:
+    """One model, which answers one request at a time."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self.model, self.name = model, model.description.name
+        self.busy = asyncio.Lock()
+        self.entry = {
+            "id": self.name, "object": "model", "created": int(time.time()), "owned_by": "slipway",
+        }  # fmt: skip
+
+    async def models(self, request: Request) -> Response:
+        from starlette.responses import JSONResponse
+
         del request
-        return JSONResponse({"object": "list", "data": [entry]})
+        return JSONResponse({"object": "list", "data": [self.entry]})
 
-    async def one_model(request: Request) -> Response:
+    async def one_model(self, request: Request) -> Response:
+        from starlette.responses import JSONResponse
+
         wanted = request.path_params["name"]
-        if wanted != name:
-            problem = f"the model {wanted!r} is not here: {name!r} is served"
-            return refused(problem, 404, "model_not_found")
-        return JSONResponse(entry)
+        if wanted != self.name:
+            problem = f"the model {wanted!r} is not here: {self.name!r} is served"
+            return _refused(problem, 404, "model_not_found")
+        return JSONResponse(self.entry)
 
-    async def complete(request: Request) -> Response:
+    async def complete(self, request: Request) -> Response:
+        from starlette.responses import JSONResponse, StreamingResponse
+
         is_chat = request.url.path.endswith("/chat/completions")
         raw = b""
         async for part in request.stream():
             raw += part
             if len(raw) > MOST_BODY:
-                return refused(f"a request may have {MOST_BODY} bytes", 413)
+                return _refused(f"a request may have {MOST_BODY} bytes", 413)
         try:
             body = json.loads(raw)
             if not isinstance(body, dict):
-                return refused("the body must be a JSON object")
-            answer = Answer(model, body, is_chat)
+                return _refused("the body must be a JSON object")
+            answer = Answer(self.model, body, is_chat)
         except RecursionError:
-            return refused("the body is nested too deeply")
+            return _refused("the body is nested too deeply")
         except UnknownModelError as error:
-            return refused(str(error), 404, "model_not_found")
+            return _refused(str(error), 404, "model_not_found")
         except SlipwayError as error:
-            return refused(str(error))
+            return _refused(str(error))
         except ValueError as error:  # of bytes that are no text, too
-            return refused(f"the body is no JSON: {error}")
-        made = _Form(is_chat, name)
+            return _refused(f"the body is no JSON: {error}")
+        made = _Form(is_chat, self.name)
         if answer.streams:
             options = body.get("stream_options")
             usage = isinstance(options, dict) and bool(options.get("include_usage"))
-            events = _events(answer, made, busy, usage)
+            events = _events(answer, made, self.busy, usage)
             return StreamingResponse(events, media_type="text/event-stream")
         try:
-            async with busy:
+            async with self.busy:
                 text = await _whole_text(answer, request)
         except SlipwayError as error:
-            return refused(str(error), 500)
+            return _refused(str(error), 500)
         return JSONResponse(made.whole(text, answer))
-
-    return Starlette(
-        routes=[
-            Route("/v1/models", models),
-            Route("/v1/models/{name:path}", one_model),
-            Route("/v1/completions", complete, methods=["POST"]),
-            Route("/v1/chat/completions", complete, methods=["POST"]),
-        ],
-        exception_handlers={HTTPException: no_such_thing},
-    )
 
 
 async def _whole_text(answer: Answer, request: Request) -> str:

@@ -326,7 +326,7 @@ SESSION_SOURCES = (
         "graph_module_create",
         "graph_module_info",
         "graph_module_params",
-        "graph_module_places",
+        "graph_module_zero_copy",
     ),
     "graph_module_state",
     *("image_module", "module"),

@@ -29,9 +29,9 @@ _OUR_PAYLOAD_BYTES = 65535
 _WINDOW = 32  # packets on their way; sequences are eight bits
 _TROUBLE = 60  # damages and repetitions without a packet that gets through
 _RETRY_S = 0.5
-_ASK_S = 0.5  # without an answer that is due
-_IDLE_ASK_S = 2.0
-_LONGEST_ASK_S = 8.0
+_REQUEST_S = 0.5  # without an answer that is due
+_IDLE_REQUEST_S = 2.0
+_LONGEST_REQUEST_S = 8.0
 _POLL_S = 0.02
 _WRITE_TIMEOUT_S = 20.0
 
@@ -217,7 +217,7 @@ class SerialLink:
 
     def _move(self) -> None:
         """Carry bytes both ways, sending again what was damaged or lost, until the end."""
-        wait_s, heard = _ASK_S, time.monotonic()
+        wait_s, heard = _REQUEST_S, time.monotonic()
         while True:
             is_busy = bool(self._unacknowledged) or self._more_is_due or self._began
             if len(self._unacknowledged) < _WINDOW:
@@ -228,15 +228,15 @@ class SerialLink:
                 continue
             damages = self._reader.damages
             if self._receive():
-                wait_s, heard = _ASK_S, time.monotonic()
+                wait_s, heard = _REQUEST_S, time.monotonic()
             if self._reader.damages > damages:
-                self._ask(Kind.RESEND)
+                self._request(Kind.RESEND)
             due = bool(self._unacknowledged) or self._more_is_due
-            if time.monotonic() - heard > (wait_s if due else max(wait_s, _IDLE_ASK_S)):
+            if time.monotonic() - heard > (wait_s if due else max(wait_s, _IDLE_REQUEST_S)):
                 if self._reader.waits:
                     self._reader.skip()
                 self._write(Kind.SYNC)  # patiently: the device may be at work
-                wait_s, heard = min(2 * wait_s, _LONGEST_ASK_S), time.monotonic()
+                wait_s, heard = min(2 * wait_s, _LONGEST_REQUEST_S), time.monotonic()
 
     def _send_new(self) -> bool:
         """Send what the session wrote; False at its end."""
@@ -255,7 +255,7 @@ class SerialLink:
         number = self._next if sequence is None else sequence
         self._transport.write(packet(kind, number, self._expected, payload), _WRITE_TIMEOUT_S)
 
-    def _ask(self, kind: Kind) -> None:
+    def _request(self, kind: Kind) -> None:
         """Ask for a packet again, or send one again; raise LineFault when that leads nowhere."""
         self._trouble += 1
         if self._trouble > _TROUBLE:
@@ -288,7 +288,7 @@ class SerialLink:
             self._unacknowledged.popleft()
             self._trouble = 0
         if found.kind == Kind.RESEND and self._unacknowledged:
-            self._ask(Kind.DATA)
+            self._request(Kind.DATA)
             for each in self._unacknowledged:
                 self._write(*each)
         if found.kind not in (Kind.DATA, Kind.LAST):
@@ -304,7 +304,7 @@ class SerialLink:
             if found.kind == Kind.LAST:  # it did not hear that this one has come
                 self._write(Kind.ACK)
         else:
-            self._ask(Kind.RESEND)
+            self._request(Kind.RESEND)
 
     @staticmethod
     def _is_before(sequence: int, other: int) -> bool:

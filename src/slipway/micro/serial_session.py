@@ -38,9 +38,9 @@ class SerialSession(RPCSession):
             self._line = SerialLink(self._port, name, timeout)
             self._line.socket.settimeout(timeout)
             link = self._line.socket
-            asks = bool(token)  # whoever holds the cable needs none, unless one is named
+            wants_proof = bool(token)  # whoever holds the cable needs none, unless one is named
             super().__init__(
-                *greeted(link, name, "", session_timeout, token, output, wants_proof=asks)
+                *greeted(link, name, "", session_timeout, token, output, wants_proof=wants_proof)
             )
         except BaseException as error:
             fault = self._hang_up()

@@ -376,8 +376,8 @@ def odd(extent: Extent) -> int:
 
 def _prime(low: int, high: int) -> int:
     """Return the largest prime of a range, its upper end where there is none near it."""
-    near = range(high, max(low, high - 1000, 2) - 1, -1)
-    return next((n for n in near if all(n % f for f in range(2, math.isqrt(n) + 1))), high)
+    candidates = range(high, max(low, high - 1000, 2) - 1, -1)
+    return next((n for n in candidates if all(n % f for f in range(2, math.isqrt(n) + 1))), high)
 
 
 def largest_divisor(extent: Extent, most: int) -> int:

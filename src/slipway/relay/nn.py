@@ -39,8 +39,8 @@ def __getattr__(name: str) -> Any:
         value = load(f"slipway.relay.ops.{family}:{function}")
     else:
         known = [n[3:] for n in op_registry.OPS if n.startswith("nn.")]
-        near = did_you_mean(name, [*known, *_COMPOSITES])
-        raise AttributeError(f"module 'slipway.relay.nn' has no attribute {name!r}.{near}")
+        hint = did_you_mean(name, [*known, *_COMPOSITES])
+        raise AttributeError(f"module 'slipway.relay.nn' has no attribute {name!r}.{hint}")
     globals()[name] = value
     return value
 

@@ -425,7 +425,7 @@ def as_expr(value: Any, dtype: str | None = None) -> Expr:
 
 def const(value: Any, dtype: str | None = None) -> Constant:
     """Return a Constant; Python numbers are int32, float32 or bool unless `dtype` is given."""
-    asked = dtype
+    given_dtype = dtype
     if hasattr(value, "numpy") and not isinstance(value, np.ndarray):
         value = value.numpy()
     if dtype is None and not hasattr(value, "dtype"):
@@ -434,7 +434,7 @@ def const(value: Any, dtype: str | None = None) -> Constant:
     try:
         return Constant(np.asarray(value, dtype))
     except OverflowError:
-        default = "" if asked is not None else ", which is the default: give dtype="
+        default = "" if given_dtype is not None else ", which is the default: give dtype="
         raise TypeInferenceError(f"relay.const: {value!r} does not fit {dtype}{default}") from None
 
 

@@ -61,17 +61,17 @@ def infer_open(rule: Rule, types: Sequence[Type], attrs: Node | None = None) -> 
             direct = error
     if 1 < len(symbols) <= len(PRIMES[0]):
         with suppress(TypeInferenceError):
-            return _asked(
+            return _type_at_sizes(
                 rule, types, [dict(zip(symbols, sizes, strict=False)) for sizes in PRIMES]
             )
     if direct is not None and all(isinstance(v, SizeVar) for d in symbols for v in d.variables):
         raise direct  # sizes that only have to agree when the model runs have no names
     try:
-        return _asked(rule, types, [dict.fromkeys(symbols, size) for size in SIZES])
+        return _type_at_sizes(rule, types, [dict.fromkeys(symbols, size) for size in SIZES])
     except TypeInferenceError as error:
         try:
             factor = _divisor(attrs)
-            return _asked(rule, types, [dict.fromkeys(symbols, s * factor) for s in SIZES])
+            return _type_at_sizes(rule, types, [dict.fromkeys(symbols, s * factor) for s in SIZES])
         except TypeInferenceError:
             unified = _unified(rule, types)
             if unified is not None:
@@ -124,7 +124,7 @@ def _open_of(types: Sequence[Type]) -> list[Any]:
     return sorted(found, key=lambda d: d is ANY)
 
 
-def _asked(rule: Rule, types: Sequence[Type], sizes: list[dict[Any, int]]) -> Type:
+def _type_at_sizes(rule: Rule, types: Sequence[Type], sizes: list[dict[Any, int]]) -> Type:
     """Return the type that holds what the rule gives at these sizes, and at a small one."""
     found = [rule([_at(t, known) for t in types]) for known in sizes]
     small = dict.fromkeys(sizes[0], SMALL)

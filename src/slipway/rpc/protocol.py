@@ -243,28 +243,10 @@ def greet(
     if token and wants_proof:
         features |= Feature.PROOF
     timeout_ms = round(session_timeout_s * 1000)
-    nonce = b""
-    challenge = b""
+    hello = hello_payload(role, raw_key, raw_name, timeout_ms, features)
     limit_s = link.gettimeout()
-    end = None if limit_s is None else time.monotonic() + limit_s
     try:
-        link.sendall(
-            frame(Code.HELLO, 1, hello_payload(role, raw_key, raw_name, timeout_ms, features))
-        )
-        code, payload = _receive(link, end)
-        for _ in range(2):  # a proxy asks first, then the device behind it
-            if code != Code.CHALLENGE:
-                break
-            if not token:
-                raise RPCError(
-                    f"{peer} asks for its token, and none is set here. Set SLIPWAY_RPC_TOKEN to "
-                    "the token that its server was started with.",
-                    Failure.AUTH,
-                )
-            nonce, challenge = os.urandom(32), payload[:32]
-            mac = client_proof(token, challenge, nonce)
-            link.sendall(frame(Code.AUTHENTICATE, 1, nonce + mac))
-            code, payload = _receive(link, end)
+        code, payload, nonce, challenge = _answer_to(link, hello, token, peer)
         link.settimeout(limit_s)
     except TimeoutError as error:
         raise RPCTimeoutError(
@@ -275,6 +257,40 @@ def greet(
         raise RPCConnectionError(f"the connection to {peer} broke in the greeting: {error}.") from (
             error
         )
+    if token and (wants_proof or challenge):
+        proof = server_proof(token, nonce, challenge) if challenge else b""
+    else:
+        proof = None
+    return _read_welcome(code, payload, proof, peer)
+
+
+def _answer_to(
+    link: socket.socket, hello: bytes, token: str | None, peer: str
+) -> tuple[int, bytes, bytes, bytes]:
+    """Return code and payload of the answer to HELLO, and nonce and challenge of the proof."""
+    nonce, challenge = b"", b""
+    limit_s = link.gettimeout()
+    end = None if limit_s is None else time.monotonic() + limit_s
+    link.sendall(frame(Code.HELLO, 1, hello))
+    code, payload = _receive(link, end)
+    for _ in range(2):  # a proxy asks first, then the device behind it
+        if code != Code.CHALLENGE:
+            break
+        if not token:
+            raise RPCError(
+                f"{peer} asks for its token, and none is set here. Set SLIPWAY_RPC_TOKEN to "
+                "the token that its server was started with.",
+                Failure.AUTH,
+            )
+        nonce, challenge = os.urandom(32), payload[:32]
+        mac = client_proof(token, challenge, nonce)
+        link.sendall(frame(Code.AUTHENTICATE, 1, nonce + mac))
+        code, payload = _receive(link, end)
+    return code, payload, nonce, challenge
+
+
+def _read_welcome(code: int, payload: bytes, expected: bytes | None, peer: str) -> Welcome:
+    """Read WELCOME, whose proof is to be as expected where one is; RPCError for all else."""
     if code == Code.ERROR:
         failure, message = read_refusal(payload)
         raise RPCError(f"{peer} refused the session: {message}.", failure)
@@ -284,21 +300,19 @@ def greet(
     version, features, frame_bytes, timeout_ms, proof, key_size, name_size = (
         fields[1], fields[4], fields[5], fields[6], fields[7], fields[8], fields[9],
     )  # fmt: skip
-    if token and (wants_proof or challenge):
-        expected = server_proof(token, nonce, challenge) if challenge else b""
-        if not hmac.compare_digest(proof, expected):
-            raise RPCError(
-                f"{peer} let this client in, but could not prove that it has the token itself: it "
-                "may be another machine than it seems. Nothing was sent to it. Start its server "
-                "with the same token, or, where a peer without one is meant, connect with "
-                "token=''.",
-                Failure.AUTH,
-            )
+    if expected is not None and not hmac.compare_digest(proof, expected):
+        raise RPCError(
+            f"{peer} let this client in, but could not prove that it has the token itself: it "
+            "may be another machine than it seems. Nothing was sent to it. Start its server "
+            "with the same token, or, where a peer without one is meant, connect with "
+            "token=''.",
+            Failure.AUTH,
+        )
     if not VERSION_MIN <= version <= VERSION_MAX or frame_bytes < HELLO_MAX_BYTES:
         raise RPCError(
             f"{peer} does not keep to Slipway's RPC protocol: it answers with version {version} "
             f"and takes frames of {frame_bytes} bytes, where this client knows version "
-            f"{VERSION_MAX} and the least is {HELLO_MAX_BYTES}.",
+            f"{VERSION_MAX} and the minimum is {HELLO_MAX_BYTES}.",
             Failure.VERSION,
         )
     at = _WELCOME.size

@@ -342,17 +342,17 @@ class ProxyServer:
             raw = key.encode()
             head = struct.pack("<iIII", 1, round(FREE_TIMEOUT_S * 1000), len(raw), 0)
             send(writer, Code.REQUEST, 1, head + raw + b"\0")
-            asked = asyncio.ensure_future(receive_any(reader))
+            received = asyncio.ensure_future(receive_any(reader))
             left = asyncio.ensure_future(client.read(1))
             try:
-                await asyncio.wait({asked, left}, return_when="FIRST_COMPLETED")
+                await asyncio.wait({received, left}, return_when="FIRST_COMPLETED")
                 if left.done():
                     raise EOFError
-                code, _, payload = asked.result()
+                code, _, payload = received.result()
             finally:
-                asked.cancel()
+                received.cancel()
                 left.cancel()
-                await asyncio.gather(asked, left, return_exceptions=True)
+                await asyncio.gather(received, left, return_exceptions=True)
         finally:
             writer.close()
         if code == Code.ERROR:

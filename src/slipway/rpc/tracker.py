@@ -64,23 +64,23 @@ class _Link:
         self._writer = writer
         self._numbers = itertools.count(1)
         self._lease = ""
-        self._asked = 0  # id of the ASSIGN that is not answered yet
+        self._assign_id = 0  # id of the ASSIGN that is not answered yet
         self._timer: asyncio.TimerHandle | None = None
         self.device: FarmDevice | None = None
 
     def assign(self, lease: str) -> None:
         """Send ASSIGN; no answer within `ASSIGN_TIMEOUT_S` is a refusal."""
-        self._asked, self._lease = next(self._numbers) & 0x7FFFFFFF, lease
-        send(self._writer, Code.ASSIGN, self._asked, _lease_payload(lease))
+        self._assign_id, self._lease = next(self._numbers) & 0x7FFFFFFF, lease
+        send(self._writer, Code.ASSIGN, self._assign_id, _lease_payload(lease))
         loop = asyncio.get_running_loop()
         text = f"it did not answer within {ASSIGN_TIMEOUT_S:g} s"
-        self._timer = loop.call_later(ASSIGN_TIMEOUT_S, self.answer, self._asked, False, text)
+        self._timer = loop.call_later(ASSIGN_TIMEOUT_S, self.answer, self._assign_id, False, text)
 
     def answer(self, number: int, accepted: bool, reason: str = "") -> None:
         """Take the answer to ASSIGN `number`."""
-        if number != self._asked or self.device is None:
+        if number != self._assign_id or self.device is None:
             return
-        self._asked = 0
+        self._assign_id = 0
         if self._timer is not None:
             self._timer.cancel()
         self._farm.answered(self.device, self._lease, accepted, reason)
@@ -261,7 +261,7 @@ class TrackerServer:
             send(writer, Code.RETURN, number, _grant_payload(given))
             answered.set_result(None)
 
-        request = self.farm.ask(key, priority, holder, grant, lambda: not inbox.is_over)
+        request = self.farm.request(key, priority, holder, grant, lambda: not inbox.is_over)
         result = "withdrawn"
         try:
             timeout_s = timeout_ms / 1000 if timeout_ms else None

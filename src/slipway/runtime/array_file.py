@@ -28,11 +28,11 @@ def in_file(array: Array) -> Array:
     """Return an array of the same values that lies in a file, where it is large enough."""
     if array.nbytes < MIN_BYTES or array.dtype.hasobject or _mapping(array) is not None:
         return array
-    near = np.asarray(array, order="C")
+    contiguous = np.asarray(array, order="C")
     with suppress(OSError), tempfile.TemporaryFile(prefix="slipway-") as file:
-        file.write(near.reshape(-1).view(np.uint8).data)
+        file.write(contiguous.reshape(-1).view(np.uint8).data)
         file.flush()
-        return _opened(file, near.nbytes).view(near.dtype).reshape(near.shape)
+        return _opened(file, contiguous.nbytes).view(contiguous.dtype).reshape(contiguous.shape)
     return array
 
 

@@ -181,8 +181,8 @@ def permits_tiles() -> bool:
     """
     if platform.machine() not in ("x86_64", "AMD64") or platform.system() != "Linux":
         return False
-    ask = ctypes.CDLL(None).syscall
-    return int(ask(_ARCH_PRCTL, _REQUEST_PERMISSION, ctypes.c_long(_TILE_DATA))) == 0
+    syscall = ctypes.CDLL(None).syscall
+    return int(syscall(_ARCH_PRCTL, _REQUEST_PERMISSION, ctypes.c_long(_TILE_DATA))) == 0
 
 
 def _runtime_denies(name: str) -> bool:

@@ -198,8 +198,8 @@ class Device(DeviceProperties):
             self.check()
         if not self._has_driver():
             return None
-        ask = native_runtime().packed("device_attribute")
-        found = ask(self.device_type, self.device_id, number)
+        query = native_runtime().packed("device_attribute")
+        found = query(self.device_type, self.device_id, number)
         return str(found) if isinstance(found, str) else found
 
     def _has_driver(self) -> bool:

@@ -95,8 +95,8 @@ def part_of(
             extents.append(ops.as_expr(1))
         begins.append(begin)
     outer = buffer.ndim - declared.ndim
-    for axis, (asked, found) in enumerate(zip(declared.shape, extents[outer:], strict=True)):
-        known = ops.as_int(asked), ops.as_int(found)
+    for axis, (wanted, found) in enumerate(zip(declared.shape, extents[outer:], strict=True)):
+        known = ops.as_int(wanted), ops.as_int(found)
         if None not in known and known[0] != known[1]:
             raise ModelError(
                 f"T.match_buffer: dimension {axis} of {name!r} has {known[0]} elements, but the "

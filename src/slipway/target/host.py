@@ -59,7 +59,7 @@ def _remembered(packages: Path) -> tuple[str, dict[str, bool]] | None:
         path = cache_dir() / "host" / f"{_key(packages)}.json"
         with suppress(OSError, ValueError):
             return _checked(json.loads(path.read_text()))
-        found = _asked(packages)
+        found = _from_llvm(packages)
         if found is not None:
             with suppress(OSError):
                 path.parent.mkdir(exist_ok=True)
@@ -67,7 +67,7 @@ def _remembered(packages: Path) -> tuple[str, dict[str, bool]] | None:
                 part.write_text(json.dumps(found))
                 part.replace(path)
         return found
-    return _asked(packages)
+    return _from_llvm(packages)
 
 
 def _key(packages: Path) -> str:
@@ -79,7 +79,7 @@ def _key(packages: Path) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
-def _asked(packages: Path) -> tuple[str, dict[str, bool]] | None:
+def _from_llvm(packages: Path) -> tuple[str, dict[str, bool]] | None:
     try:
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-c", _QUESTION, str(packages)],

@@ -56,8 +56,8 @@ class Features(frozenset[str]):
     def __getattr__(self, name: str) -> bool:
         if not name.startswith("has_"):
             raise AttributeError(f"there is no {name!r}: ask for has_<feature>, as has_dsp")
-        asked = name.removeprefix("has_")
-        return self._OTHER.get(asked, asked) in self
+        feature = name.removeprefix("has_")
+        return self._OTHER.get(feature, feature) in self
 
 
 # What a user may give for a target: `Target(...)` says which texts and dicts there are.

@@ -373,9 +373,9 @@ class Stage:
         self._leaf(var, "add a pragma to")
         if pragma_type not in PRAGMAS:
             subject = f"pragma {pragma_type!r} (axis {var.name!r} of stage {self.name!r})"
-            near = did_you_mean(pragma_type, PRAGMAS)
-            if near:
-                raise ScheduleError(f"there is no {subject}.{near} Known: {', '.join(PRAGMAS)}")
+            hint = did_you_mean(pragma_type, PRAGMAS)
+            if hint:
+                raise ScheduleError(f"there is no {subject}.{hint} Known: {', '.join(PRAGMAS)}")
             warnings.warn(f"{subject} means nothing here and is left out. Known: "
                           f"{', '.join(PRAGMAS)}", UserWarning, stacklevel=2)  # fmt: skip
         if pragma_type in IMPORTS:

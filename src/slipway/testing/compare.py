@@ -65,19 +65,19 @@ def check_numerical_grads(
         def slope(key: Any, position: int, step: float) -> float:
             return float(value(key, position, step) - value(key, position, -step)) / (2 * step)
 
-        near = np.zeros(grad.size)
+        differences = np.zeros(grad.size)
         for position, own in enumerate(grad.reshape(-1)):
-            near[position] = slope(key, position, delta)
-            if abs(near[position] - own) >= atol + rtol * abs(near[position]):
-                near[position] = (
-                    4 * slope(key, position, delta / 2) - near[position]
+            differences[position] = slope(key, position, delta)
+            if abs(differences[position] - own) >= atol + rtol * abs(differences[position]):
+                differences[position] = (
+                    4 * slope(key, position, delta / 2) - differences[position]
                 ) / 3  # five points
-        apart = np.abs(near - grad.reshape(-1))
+        apart = np.abs(differences - grad.reshape(-1))
         limit = atol * math.sqrt(grad.size) + rtol * float(np.linalg.norm(grad))
         if not float(np.linalg.norm(apart)) <= limit:
             worst = int(np.argmax(apart))
             raise AssertionError(
                 f"the gradient by '{key}' differs from small steps by {np.linalg.norm(apart):g} in "
                 f"all, most at {tuple(map(int, np.unravel_index(worst, grad.shape)))}: "
-                f"{grad.reshape(-1)[worst]} and {near[worst]}"
+                f"{grad.reshape(-1)[worst]} and {differences[worst]}"
             )

@@ -125,14 +125,14 @@ def _compiled_again(path: Path, text: str) -> str:
             header = path.parent / own
             if own and header.is_file() and header not in headers:
                 headers.append(header)
-    asked = [h.read_text(encoding="utf-8") for h in headers]
-    asked = [t for t in asked if any(switch in t for switch in switches)]
-    texts = [text, *asked, *(code.read_text(encoding="utf-8") for code in codes)]
+    private = [h.read_text(encoding="utf-8") for h in headers]
+    private = [t for t in private if any(switch in t for switch in switches)]
+    texts = [text, *private, *(code.read_text(encoding="utf-8") for code in codes)]
     body = "".join(_INCLUDE.sub(lambda m: m[0] if m[2] else "", t) for t in texts)
-    own_names = _own_names(body) | {name for t in asked for name in _ENUMERATED.findall(t)}
+    own_names = _own_names(body) | {name for t in private for name in _ENUMERATED.findall(t)}
     prefix = f"{path.parent.name}_{path.stem}_own_"
     return (
-        "".join(map(_undone, asked))
+        "".join(map(_undone, private))
         + _renamed(body, {name: prefix + name for name in own_names})
         + _undone(body)
     )

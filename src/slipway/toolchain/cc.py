@@ -104,9 +104,9 @@ def run_compiler(cc: str | None, arguments: Sequence[str], cwd: PathLike | None 
     """Run `cc`, or this machine's compiler, with `arguments`; ToolchainError when it fails."""
     compiler = cc or get_cc()
     if compiler is None or shutil.which(compiler) is None:
-        asked = repr(cc) if cc else "a C compiler (cc, gcc or clang)"
+        wanted = repr(cc) if cc else "a C compiler (cc, gcc or clang)"
         raise ToolchainError(
-            f"{asked} is not on this machine. Install it (Debian: apt-get install gcc), or leave "
+            f"{wanted} is not on this machine. Install it (Debian: apt-get install gcc), or leave "
             "`cc` out: Slipway links with its own linker."
         )
     done = subprocess.run([compiler, *arguments], capture_output=True, text=True, cwd=cwd)

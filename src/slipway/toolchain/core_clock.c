@@ -357,23 +357,23 @@ static void on_block(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
                                              cost_of(steps, length));
 }
 
-static __thread uint64_t asked; /* where the answer goes, 0: the call is another one */
+static __thread uint64_t answer_at; /* where the answer goes, 0: the call is another one */
 
 static void on_call(qemu_plugin_id_t id, unsigned cpu, int64_t number, uint64_t clock,
                     uint64_t answer, uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6,
                     uint64_t a7, uint64_t a8)
 {
     (void)id, (void)cpu, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
-    asked = (number == CLOCK_GETTIME && (int32_t)clock == CLOCK_MONOTONIC) ? answer : 0;
+    answer_at = (number == CLOCK_GETTIME && (int32_t)clock == CLOCK_MONOTONIC) ? answer : 0;
 }
 
 static void on_return(qemu_plugin_id_t id, unsigned cpu, int64_t number, int64_t result)
 {
     struct timespec now, told;
-    struct iovec ours = {&told, sizeof told}, theirs = {(void *)(uintptr_t)asked, sizeof told};
+    struct iovec ours = {&told, sizeof told}, theirs = {(void *)(uintptr_t)answer_at, sizeof told};
     uint64_t passed;
     (void)id, (void)cpu;
-    if (number != CLOCK_GETTIME || asked == 0 || result != 0) return;
+    if (number != CLOCK_GETTIME || answer_at == 0 || result != 0) return;
     /* The program's memory is ours at the same addresses, or this is not the emulator meant. */
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     if (process_vm_readv(getpid(), &ours, 1, &theirs, 1, 0) != (ssize_t)sizeof told ||
@@ -385,7 +385,7 @@ static void on_return(qemu_plugin_id_t id, unsigned cpu, int64_t number, int64_t
     told.tv_sec = started.tv_sec + (time_t)((started.tv_nsec + passed) / 1000000000u);
     told.tv_nsec = (long)((started.tv_nsec + passed) % 1000000000u);
     (void)process_vm_writev(getpid(), &ours, 1, &theirs, 1, 0);
-    asked = 0;
+    answer_at = 0;
 }
 
 static int read_table(const char *path)

@@ -24,7 +24,7 @@ DEVICE_NAME = "slipway_device.wasm"
 _MACHINE = "wasm32"
 # Of crt/src, what no page has: memory that code is loaded to, files, and lines.
 _ELSEWHERE = {
-    "device_code", "device_session", "elf", "elf_place", "metadata", "registry", "serial_link",
+    "device_code", "device_session", "elf", "elf_load", "metadata", "registry", "serial_link",
     "tar",
 }  # fmt: skip
 # And what only a page that is a device has.

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway.codegen.llvm.worker import ANSWER, REQUEST
-from slipway.codegen.llvm.workers import AskedProcess, EndedError, ProcessStock
+from slipway.codegen.llvm.workers import EndedError, ProcessStock, WorkerProcess
 from slipway.errors import SlipwayError
 from slipway.toolchain.tempdir import tempdir
 from slipway.transform.context import PassContext
@@ -45,7 +45,7 @@ def _module_path() -> list[str]:
     return [os.path.abspath(entry) for entry in sys.path]  # noqa: PTH100
 
 
-class BuildProcess(AskedProcess):
+class BuildProcess(WorkerProcess):
     """A fresh Python with the modules of this one; no script of the caller's runs in it."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class BuildProcesses:
             was_fresh = process.is_fresh
             try:
                 head = json.dumps({"path": _module_path()}).encode()
-                status, result = process.ask(head, message, limit_s + START_S * was_fresh)
+                status, result = process.request(head, message, limit_s + START_S * was_fresh)
             except EndedError as ended:
                 self._stock.drop(process)
                 if ended.status == 0 and not was_fresh:

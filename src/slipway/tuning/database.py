@@ -50,7 +50,7 @@ class KeptTask(Protocol):
 
 @dataclass(frozen=True)
 class TrialRow:
-    """A row: `score` is relative to the default choice, `seconds` are those of single turns."""
+    """A row: `score` is relative to the default choice, `seconds` are those of single rounds."""
 
     candidate: Candidate
     score: float

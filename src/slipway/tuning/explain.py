@@ -134,8 +134,8 @@ def measured_text(chosen: Candidate, trials: Sequence[TrialRow]) -> str:
     if mine is None:
         return f"{text}; none was faster than what is chosen without tuning."
     steps = [f"{why} {t.score / mine.score:.2f}" for why, t in neighbours(mine, good)[:NAMED]]
-    near = f" One step from it: {', '.join(steps)} times its time." if steps else ""
-    return f"{text}; it takes {mine.score:.2f} of the time without tuning.{near}"
+    around = f" One step from it: {', '.join(steps)} times its time." if steps else ""
+    return f"{text}; it takes {mine.score:.2f} of the time without tuning.{around}"
 
 
 def values_of(task: TuningTask, chosen: Candidate, trials: Sequence[TrialRow]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from slipway.tuning.search import SAME_ERRORS
 from slipway.tuning.space import Candidate
 
 BATCH = 6
-TURNS = 7
+ROUNDS = 7
 PROMISING = 0.97  # of the present model's time, in a batch; it must be shown once more
 FRUITLESS = 1  # batches without a gain, after which a layer is done
 
@@ -82,7 +82,7 @@ class LayoutSearch:
             except SlipwayError as error:
                 errors.append(Measured(candidate, kind="build", error=error_text(error)))
         self._present = paths[present]
-        measured = errors + self._measured(paths, present, TURNS)
+        measured = errors + self._measured(paths, present, ROUNDS)
         trials = [m for m in measured if m.candidate != present]
         self.database.add(task, self.device, trials)
         won = self._crown(task, present, paths, trials)
@@ -97,14 +97,14 @@ class LayoutSearch:
         return {t: candidate if t is task else self.chosen[t.key] for t in self.tasks}
 
     def _measured(
-        self, paths: Mapping[Candidate, Path], present: Candidate, turns: int
+        self, paths: Mapping[Candidate, Path], present: Candidate, rounds: int
     ) -> list[Measured]:
         """Return the times of candidates; where a device is lost, of each by itself."""
         try:
-            times = self.bench.times(paths, turns)
+            times = self.bench.times(paths, rounds)
         except RPCError as error:
             if len(paths) > 2:
-                return self._alone(paths, present, turns)
+                return self._alone(paths, present, rounds)
             self._failures.append(error_text(error))
             if len(self._failures) >= SAME_ERRORS:
                 raise TuningError(
@@ -118,14 +118,14 @@ class LayoutSearch:
         return [scored(c, times[c], times[present]) for c in times]
 
     def _alone(
-        self, paths: Mapping[Candidate, Path], present: Candidate, turns: int
+        self, paths: Mapping[Candidate, Path], present: Candidate, rounds: int
     ) -> list[Measured]:
         """Return what candidates do, each by itself: a device did not survive their batch."""
         found: list[Measured] = []
         for candidate in paths:
             if candidate != present:
                 pair = {present: paths[present], candidate: paths[candidate]}
-                measured = self._measured(pair, present, turns)
+                measured = self._measured(pair, present, rounds)
                 found += [m for m in measured if m.candidate == candidate]
         return found
 
@@ -142,7 +142,7 @@ class LayoutSearch:
         )
         for challenger in better[:2]:
             pair = {present: paths[present], challenger.candidate: paths[challenger.candidate]}
-            again = {m.candidate: m for m in self._measured(pair, present, 2 * TURNS)}
+            again = {m.candidate: m for m in self._measured(pair, present, 2 * ROUNDS)}
             one, other = again.get(challenger.candidate), again.get(present)
             if one is None or other is None or one.kind or not is_faster(one, other):
                 continue

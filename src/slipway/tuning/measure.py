@@ -1,8 +1,8 @@
-"""Times of candidates on a device, taken in turns, and whether they compute the right thing.
+"""Times of candidates on a device, interleaved, and whether they compute the right thing.
 
-Every batch has the task's default choice among its candidates.  All take turns, so that whatever
-slows the device down slows all of them, and a score is the median of a candidate's time over the
-default's in the same turn: it holds from batch to batch and day to day.
+Every batch has the task's default choice among its candidates.  All are interleaved, so that
+whatever slows the device down slows all of them, and a score is the median of a candidate's time
+over the default's in the same round: it holds from batch to batch and day to day.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TOLERANCE = 1e-4
 
 @dataclass
 class Measured:
-    """What a candidate did: its times a run, one a turn, or the error that it ended in.
+    """What a candidate did: its times a run, one a round, or the error that it ended in.
 
     `score` is relative to the default's time; `kind` is the class of the error: "build", "run" or
     "wrong", or "" for none.
@@ -144,12 +144,12 @@ class Bench:
         subject: Subject,
         runner: Runner,
         folder: Path,
-        turns: int = 9,
+        rounds: int = 9,
         builder: Builder | None = None,
     ) -> None:
         self.task, self.subject, self.runner = task, subject, runner
         self.builder = builder or Builder()
-        self.folder, self.turns = folder, turns
+        self.folder, self.rounds = folder, rounds
         self.inputs = [random_array(t, i) for i, t in enumerate(subject.inputs())]
         self._sessions: list[MeasuringSession] = []
         self._wanted: list[Array] | None = None
@@ -165,11 +165,11 @@ class Bench:
     # One batch.
 
     def measure(
-        self, candidates: Sequence[Candidate], turns: int = 0, together: bool = False
+        self, candidates: Sequence[Candidate], rounds: int = 0, together: bool = False
     ) -> list[Measured]:
         """Measure candidates beside the default, which need not be among them.
 
-        `together`: all on one device, in the same turns, so that they can be compared.
+        `together`: all on one device, in the same rounds, so that they can be compared.
         Where a device does not survive its share, each of it is tried alone; the one at fault is
         told by that.  Raises RPCError when no session can be had, SlipwayError where the default
         itself cannot be built or run: nothing can be compared then.
@@ -183,7 +183,7 @@ class Bench:
         shares = self._shares([c for c in built.functions if c != default], together)
         with ThreadPoolExecutor(len(shares)) as pool:
             measured = list(
-                pool.map(lambda share: self._share(built, share, turns or self.turns), shares)
+                pool.map(lambda share: self._share(built, share, rounds or self.rounds), shares)
             )
         lost: list[tuple[SharedWork, RPCError]] = []
         for share, outcome in zip(shares, measured, strict=True):
@@ -196,7 +196,7 @@ class Bench:
                 done = {m.candidate for m in found}
                 found += [m for m in outcome if m.candidate not in done]
         for share, error in lost:
-            found += self._alone(share.candidates, error, turns)
+            found += self._alone(share.candidates, error, rounds)
         return found
 
     @property
@@ -220,17 +220,19 @@ class Bench:
         count = 1 if together else max(1, min(len(self._sessions), len(candidates)))
         return [SharedWork(self._sessions[i], list(candidates[i::count])) for i in range(count)]
 
-    def _share(self, built: BuiltBatch, share: SharedWork, turns: int) -> list[Measured] | RPCError:
+    def _share(
+        self, built: BuiltBatch, share: SharedWork, rounds: int
+    ) -> list[Measured] | RPCError:
         """Return what one device measured, or how it was lost."""
         functions = {c: built.functions[c] for c in (self._default, *share.candidates)}
         try:
-            times = share.session.times(functions, turns)
+            times = share.session.times(functions, rounds)
         except RPCError as error:
             return error
         return [scored(c, times[c], times[self._default]) for c in functions]
 
     def _alone(
-        self, candidates: Sequence[Candidate], error: RPCError, turns: int
+        self, candidates: Sequence[Candidate], error: RPCError, rounds: int
     ) -> list[Measured]:
         """Return what the candidates of a device that was lost do, each by itself."""
         if len(candidates) <= 1:
@@ -238,7 +240,7 @@ class Bench:
             return [Measured(c, kind="run", error=error_text(error)) for c in at_fault]
         found = []
         for candidate in candidates:
-            found += [m for m in self.measure([candidate], turns) if m.candidate == candidate]
+            found += [m for m in self.measure([candidate], rounds) if m.candidate == candidate]
         if all(m.kind == "run" for m in found):
             found[0].error = error_text(
                 error
@@ -278,10 +280,10 @@ class Bench:
 
 
 def kernel_bench(
-    task: TuningTask, runner: Runner, folder: Path, turns: int = 9, builder: Builder | None = None
+    task: TuningTask, runner: Runner, folder: Path, rounds: int = 9, builder: Builder | None = None
 ) -> Bench:
     """Return the bench of a model's kernel."""
-    return Bench(task, KernelSubject(task), runner, folder, turns, builder)
+    return Bench(task, KernelSubject(task), runner, folder, rounds, builder)
 
 
 def scored(candidate: Candidate, seconds: list[float], default: Sequence[float]) -> Measured:
@@ -293,7 +295,7 @@ def scored(candidate: Candidate, seconds: list[float], default: Sequence[float])
 def is_faster(one: Measured, other: Measured) -> bool:
     """Return whether `one` is faster than `other` in a batch that had both, beyond their noise.
 
-    That is: in the median of the turns by a hundredth, and in three of four turns.
+    That is: in the median of the rounds by a hundredth, and in three of four rounds.
     """
     ratios = sorted(a / b for a, b in zip(one.seconds, other.seconds, strict=False))
     if not ratios:

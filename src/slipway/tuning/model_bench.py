@@ -74,11 +74,11 @@ class ModelBench:
             build(self.module, self.target, params=self.params).export_library(str(path))
         return path
 
-    def times(self, paths: Mapping[Candidate, Path], turns: int) -> dict[Candidate, list[float]]:
+    def times(self, paths: Mapping[Candidate, Path], rounds: int) -> dict[Candidate, list[float]]:
         """Return the seconds of a run with each candidate; RPCError when the device is lost."""
         session = self._open()
         try:
-            times = session.times(paths, turns)
+            times = session.times(paths, rounds)
         except RPCError:
             self.__exit__()
             raise

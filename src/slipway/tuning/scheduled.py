@@ -47,10 +47,10 @@ class ScheduledTask:
         raise NotImplementedError
 
     def bench(
-        self, runner: Runner, folder: Path, turns: int, builder: Builder | None = None
+        self, runner: Runner, folder: Path, rounds: int, builder: Builder | None = None
     ) -> Bench:
         """Return what measures candidates."""
-        return Bench(self, self, runner, folder, turns, builder)
+        return Bench(self, self, runner, folder, rounds, builder)
 
     @property
     def is_portable(self) -> bool:

@@ -146,7 +146,7 @@ class TaskSearch(Generic[TaskT]):
         return chosen + self.rng.sample(rest, min(wild, len(rest)))
 
     def _first(self, size: int) -> list[Candidate]:
-        """Return the default of every strategy, then what their cost models like in turns.
+        """Return the default of every strategy, then what their cost models like, interleaved.
 
         Of a strategy without a cost model beside others that have one, the default is enough: it
         is the general one, which is rarely faster.
@@ -239,7 +239,7 @@ class TaskSearch(Generic[TaskT]):
         one: Measured | None = None
         for _ in range(DUELS):
             measured = self.bench.measure(
-                [challenger, self.best], self.bench.turns * 2, together=True
+                [challenger, self.best], self.bench.rounds * 2, together=True
             )
             duel = {m.candidate: m for m in measured}
             one, other = duel.get(challenger), duel.get(self.best)

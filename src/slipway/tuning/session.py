@@ -19,9 +19,9 @@ from slipway.tuning.builders import InLibrary
 from slipway.tuning.space import Candidate
 
 Array = np.ndarray[Any, Any]
-TURN_S = 0.004  # a candidate's share of a turn, in which it runs as often as it can
-HOPELESS = 4.0  # times the fastest's time, in each of the first turns: no more turns are spent
-FIRST_TURNS = 2
+ROUND_S = 0.004  # a candidate's share of a round, in which it runs as often as it can
+HOPELESS = 4.0  # times the fastest's time, in each of the first rounds: no more are spent
+FIRST_ROUNDS = 2
 
 
 class MeasuringSession:
@@ -51,9 +51,9 @@ class MeasuringSession:
             self._session.close()
 
     def times(
-        self, functions: Mapping[Candidate, InLibrary], turns: int
+        self, functions: Mapping[Candidate, InLibrary], rounds: int
     ) -> dict[Candidate, list[float]]:
-        """Return the seconds of a run of each candidate, one for each turn that it had."""
+        """Return the seconds of a run of each candidate, one for each round that it had."""
         paths = dict.fromkeys(function.path for function in functions.values())
         libraries = {path: self._loaded(path) for path in paths}
 
@@ -63,7 +63,7 @@ class MeasuringSession:
             timer = library.time_evaluator(function.name, self._device, number=number)
             return float(timer(*self._arguments).mean)
 
-        return taken(run, list(functions), turns, self._session)
+        return taken(run, list(functions), rounds, self._session)
 
     def results(self, function: InLibrary) -> list[Array]:
         """Return what a function of a library writes."""
@@ -89,8 +89,8 @@ class ModelSession:
         with contextlib.suppress(RPCError, OSError):
             self._session.close()
 
-    def times(self, paths: Mapping[Candidate, Path], turns: int) -> dict[Candidate, list[float]]:
-        """Return the seconds of a run of the model with each candidate, one for each turn."""
+    def times(self, paths: Mapping[Candidate, Path], rounds: int) -> dict[Candidate, list[float]]:
+        """Return the seconds of a run of the model with each candidate, one for each round."""
 
         def run(candidate: Candidate, number: int) -> float:
             path = paths[candidate]
@@ -98,7 +98,7 @@ class ModelSession:
             timer = module.time_evaluator("run", self._devices[path].main, number=number)
             return float(timer().mean)
 
-        return taken(run, list(paths), turns, self._session)
+        return taken(run, list(paths), rounds, self._session)
 
     def results(self, path: Path) -> list[Array]:
         """Return the outputs of a model."""
@@ -125,7 +125,7 @@ class ModelSession:
 def taken(
     run: Callable[[Candidate, int], float],
     candidates: Sequence[Candidate],
-    turns: int,
+    rounds: int,
     session: RPCSession,
 ) -> dict[Candidate, list[float]]:
     """Return the seconds of a run of each candidate, once where the clock has no noise.
@@ -140,7 +140,7 @@ def taken(
         return seconds
 
     if not session.has_exact_clock:
-        return taken_in_turns(sensible, candidates, turns)
+        return interleaved(sensible, candidates, rounds)
     times = {}
     for candidate in candidates:
         sensible(candidate, 1)  # fills the caches
@@ -148,20 +148,20 @@ def taken(
     return times
 
 
-def taken_in_turns(
-    run: Callable[[Candidate, int], float], candidates: Sequence[Candidate], turns: int
+def interleaved(
+    run: Callable[[Candidate, int], float], candidates: Sequence[Candidate], rounds: int
 ) -> dict[Candidate, list[float]]:
-    """Return the seconds of a run of each candidate, one for each turn that it had.
+    """Return the seconds of a run of each candidate, one for each round that it had.
 
     ``run(candidate, number)`` is the mean of so many runs.  What is far slower than the fastest has
-    the first turns alone: it would take most of the time, and more turns would not tell more.
+    the first rounds alone: it would take most of the time, and more rounds would not tell more.
     """
-    # The first runs fill caches and tell how often a candidate runs in its share of a turn.
-    numbers = {c: max(1, min(1000, round(TURN_S / max(run(c, 1), 1e-7)))) for c in candidates}
+    # The first runs fill caches and tell how often a candidate runs in its share of a round.
+    numbers = {c: max(1, min(1000, round(ROUND_S / max(run(c, 1), 1e-7)))) for c in candidates}
     times: dict[Candidate, list[float]] = {c: [] for c in candidates}
-    for turn in range(turns):
-        fastest = min(map(min, times.values())) if turn >= FIRST_TURNS else 0.0
+    for round_number in range(rounds):
+        fastest = min(map(min, times.values())) if round_number >= FIRST_ROUNDS else 0.0
         left = [c for c in candidates if not fastest or min(times[c]) <= HOPELESS * fastest]
-        for candidate in left if turn % 2 == 0 else left[::-1]:
+        for candidate in left if round_number % 2 == 0 else left[::-1]:
             times[candidate].append(run(candidate, numbers[candidate]))
     return times

@@ -27,7 +27,7 @@ from slipway.tuning.records import Choice
 from slipway.tuning.runner import Runner
 from slipway.tuning.space import Candidate
 
-TURNS = 14
+ROUNDS = 14
 WITHOUT, WITH = Candidate("without", ()), Candidate("with", ())
 
 
@@ -112,9 +112,9 @@ class _Check:
         return first + self.kept(base + first, choices[half:])
 
     def compared(self, without: list[Choice], with_: list[Choice]) -> tuple[Measured, Measured]:
-        """Return the times of the model with two sets of choices, taken in turns."""
+        """Return the times of the model with two sets of choices, interleaved."""
         paths = {WITHOUT: self.bench.build(without), WITH: self.bench.build(with_)}
-        times = self.bench.times(paths, TURNS)
+        times = self.bench.times(paths, ROUNDS)
         one, other = (scored(c, times[c], times[WITHOUT]) for c in (WITHOUT, WITH))
         return one, other
 

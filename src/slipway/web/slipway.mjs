@@ -212,7 +212,7 @@ export class Runtime {
   #scopes = [];
   #finalizers = new FinalizationRegistry((release) => release());
   #names = new Map();
-  #packed = new WeakMap(); // a JavaScript function has one place in the table
+  #packed = new WeakMap(); // a JavaScript function has one index in the table
   #thrown;
 
   constructor(instance, metadata = {}, memory = instance.exports.memory) {
@@ -339,7 +339,7 @@ export class Runtime {
     }
     const packed = this.#wrapped(func);
     const replaced = this.#names.get(name);
-    if (replaced) { // compiled code remembers what it found: its place in the table changes
+    if (replaced) { // compiled code remembers what it found: its index in the table changes
       this.table.set(replaced.tableIndex, this.table.get(packed.tableIndex));
       return;
     }
@@ -355,9 +355,9 @@ export class Runtime {
   getGlobalFunc(name) {
     const found = this.#names.get(name);
     if (!found) {
-      const near = [...this.#names.keys()].join(", ") || "none";
+      const known = [...this.#names.keys()].join(", ") || "none";
       throw new SlipwayError(
-        `there is no global function '${name}'; registered are: ${near}`, "ValueError");
+        `there is no global function '${name}'; registered are: ${known}`, "ValueError");
     }
     return found;
   }
@@ -873,16 +873,16 @@ export class Model {
     }
     const numbers = value instanceof Tensor ? value.toArray() : value;
     const isOpen = about.axes.some((axis) => typeof axis !== "number");
-    const place = isOpen
+    const tensor = isOpen
       ? this.runtime.empty(openShape(about, numbers), about.dtype)
       : this.getFunction("get_input")(name);
     try {
-      fill(place.data, numbers, place.dtype, place.shape, `input '${name}'`);
+      fill(tensor.data, numbers, tensor.dtype, tensor.shape, `input '${name}'`);
       if (isOpen) {
-        this.getFunction("set_input")(name, place);
+        this.getFunction("set_input")(name, tensor);
       }
     } finally {
-      place.dispose();
+      tensor.dispose();
     }
   }
   /** Let the states hold again what they held at first. */
@@ -1216,24 +1216,24 @@ function sharedMemory(module) {
 }
 
 /** How many threads a module gets: as many as were asked for, or as the machine has. */
-async function threadsFor(memory, asked) {
-  if (asked !== undefined && !(Number.isInteger(asked) && asked >= 1)) {
-    throw new SlipwayError(`threads is a whole number from 1 on, and ${shown(asked)} is none`, "ValueError");
+async function threadsFor(memory, wanted) {
+  if (wanted !== undefined && !(Number.isInteger(wanted) && wanted >= 1)) {
+    throw new SlipwayError(`threads is a whole number from 1 on, and ${shown(wanted)} is none`, "ValueError");
   }
-  if (asked > 1 && !memory) {
+  if (wanted > 1 && !memory) {
     throw new SlipwayError(
-      `the module was compiled for one thread, and ${asked} were asked for: compile it for ` +
+      `the module was compiled for one thread, and ${wanted} were asked for: compile it for ` +
         '"llvm -mtriple=wasm32 -mattr=+atomics"', "UnsupportedError");
   }
   const isIsolated = globalThis.crossOriginIsolated ?? true; // node has no pages
-  if (asked > 1 && !isIsolated) {
+  if (wanted > 1 && !isIsolated) {
     throw new SlipwayError(
-      `${asked} threads need a page that is isolated. Serve it over https (or from the machine itself) ` +
+      `${wanted} threads need a page that is isolated. Serve it over https (or from the machine itself) ` +
         "with the headers Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: " +
         "require-corp; without `threads`, one thread runs the model", "UnsupportedError");
   }
-  if (asked !== undefined || !memory || !isIsolated || globalThis.Deno) {
-    return asked ?? 1; // deno waits for its workers, so that a program would not end
+  if (wanted !== undefined || !memory || !isIsolated || globalThis.Deno) {
+    return wanted ?? 1; // deno waits for its workers, so that a program would not end
   }
   const here = globalThis.navigator?.hardwareConcurrency ?? (await nodeModule("os")).cpus().length;
   return Math.min(here, MOST_THREADS);

@@ -48,13 +48,13 @@ def test_built_again_it_is_the_same_and_nothing_is_lowered(cache_folder, lowered
 
 def test_a_program_for_the_c_runtime_is_compiled_when_asked_for(cache_folder, monkeypatch):
     compiled = []
-    original = machine._ask
+    original = machine._request
 
-    def ask(want, *rest):
+    def request(want, *rest):
         compiled.extend([1] * (want == "object"))
         return original(want, *rest)
 
-    monkeypatch.setattr(machine, "_ask", ask)
+    monkeypatch.setattr(machine, "_request", request)
     lib = build(keyword_net(), "llvm")
     assert "define" in lib.sources.source
     assert not compiled

@@ -60,7 +60,7 @@ def test_pointwise_needs_no_more_than_its_own_pixel(channels):
 
 def lead_by_definition(case):
     """Walk through all pairs of pixels: what one writes must end below what a later one reads."""
-    (rows, columns, channels), shape, strides, pads, element, at_once, in_turns = case
+    (rows, columns, channels), shape, strides, pads, element, at_once, interleaved = case
     ends, reads = [], []
     for y in range(rows):
         for x in range(columns):
@@ -71,7 +71,7 @@ def lead_by_definition(case):
     for t, u in itertools.product(range(rows * columns), repeat=2):
         if at_once:
             group_t, group_u = t // at_once, u // at_once
-            meets = group_u >= group_t if in_turns else group_u > group_t
+            meets = group_u >= group_t if interleaved else group_u > group_t
         else:
             meets = u >= t
         if meets:
@@ -91,17 +91,17 @@ def lead_by_definition(case):
     )
 )
 def test_the_lead_is_that_of_the_definition(case):
-    out, shape, strides, pads, element, at_once, in_turns = case
-    found = window_lead_bytes(shape, out, strides, pads, element, at_once, in_turns)
+    out, shape, strides, pads, element, at_once, interleaved = case
+    found = window_lead_bytes(shape, out, strides, pads, element, at_once, interleaved)
     assert found == lead_by_definition(case)
 
 
-def test_without_being_asked_pixels_are_bytes_read_and_written_in_turns():
+def test_without_being_asked_pixels_are_bytes_read_and_written_interleaved():
     sizes = ((4, 5, 2), (4, 5, 3), (1, 1), (1, 1))
     assert window_lead_bytes(*sizes) == window_lead_bytes(*sizes, 1, 0, False)
 
 
-def least_lead(inside, outside, strides, pad, element_bytes, group, in_turns):
+def minimum_lead(inside, outside, strides, pad, element_bytes, group, interleaved):
     """Try every pair of pixels: what is written must not lie above what is read afterwards."""
     rows, columns, channels = outside
     pixels = list(itertools.product(range(rows), range(columns)))
@@ -111,7 +111,7 @@ def least_lead(inside, outside, strides, pad, element_bytes, group, in_turns):
         for reader, (y, x) in enumerate(pixels):
             if not group:
                 is_before = writer <= reader
-            elif in_turns:
+            elif interleaved:
                 is_before = writer // group <= reader // group
             else:
                 is_before = writer // group < reader // group
@@ -125,7 +125,7 @@ def least_lead(inside, outside, strides, pad, element_bytes, group, in_turns):
 def test_the_lead_is_the_least_that_every_pair_of_pixels_allows():
     sizes = itertools.product((1, 2, 3, 5), (1, 2, 4), (1, 3), (1, 2))
     for n, (height, width, channels, element_bytes) in enumerate(sizes):
-        for group, in_turns in (
+        for group, interleaved in (
             (0, False),
             (1, False),
             (2, False),
@@ -137,12 +137,12 @@ def test_the_lead_is_the_least_that_every_pair_of_pixels_allows():
             inside = (height * strides[0], width * strides[1], channels)
             for outside in ((height, width, channels), (height, width, 1), (height, width, 5)):
                 assert window_lead_bytes(
-                    inside, outside, strides, pad, element_bytes, group, in_turns
-                ) == least_lead(inside, outside, strides, pad, element_bytes, group, in_turns)
+                    inside, outside, strides, pad, element_bytes, group, interleaved
+                ) == minimum_lead(inside, outside, strides, pad, element_bytes, group, interleaved)
 
 
-def test_by_default_a_kernel_reads_and_writes_single_bytes_in_turns():
-    assert window_lead_bytes((4, 4, 2), (4, 4, 2), (1, 1), (1, 1)) == least_lead(
+def test_by_default_a_kernel_reads_and_writes_single_bytes_interleaved():
+    assert window_lead_bytes((4, 4, 2), (4, 4, 2), (1, 1), (1, 1)) == minimum_lead(
         (4, 4, 2), (4, 4, 2), (1, 1), (1, 1), 1, 0, False
     )
     one, other = (

@@ -36,7 +36,7 @@ def loops(variables, extents, body, firsts=None):
     return body
 
 
-def least_lead(steps, reads_first):
+def minimum_lead(steps, reads_first):
     """Return the lead of [(lowest byte read, end of the bytes written)], step by step."""
     pairs = [
         end - low
@@ -113,7 +113,7 @@ def test_a_store_of_what_it_reads(case):
     case = Case(*case)
     func = case.whole(case.store(case.value()))
     steps = [(case.low(*p), case.end(*p)) for p in case.points()]
-    assert found(func) == expected(least_lead(steps, reads_first=True), case.out)
+    assert found(func) == expected(minimum_lead(steps, reads_first=True), case.out)
 
 
 @settings(max_examples=150, deadline=None)
@@ -125,7 +125,7 @@ def test_a_sum_over_a_window(case):
     add = loops((case.k,), (case.taps,), case.store(total))
     func = case.whole(S.seq([case.store(ops.const(0, case.out.dtype)), add]))
     steps = [(case.low(*p, case.taps), case.end(*p)) for p in case.points()]
-    lead = least_lead(steps, reads_first=False)
+    lead = minimum_lead(steps, reads_first=False)
     assert found(func) == expected(lead, case.out)
 
 
@@ -147,7 +147,7 @@ def test_a_row_that_is_read_whole_before_it_is_written(case, behind):
     for i, j in case.points():
         low, end = rows.get(i, (1 << 30, 0))
         rows[i] = min(low, case.low(i, j)), max(end, case.end(i, j))
-    assert found(func) == expected(least_lead(list(rows.values()), not behind), case.out)
+    assert found(func) == expected(minimum_lead(list(rows.values()), not behind), case.out)
 
 
 @pytest.mark.parametrize("lead_less", [0, 1])
@@ -193,7 +193,7 @@ def test_vectors(step, lanes, types, place):
     steps = [
         (place(n, lanes) * BYTES[types[0]], (n + 1) * lanes * BYTES[types[1]]) for n in range(count)
     ]
-    lead = least_lead(steps, reads_first=own)
+    lead = minimum_lead(steps, reads_first=own)
     assert found(function(loops((i,), (count,), body), x, out)) == expected(lead, out)
 
 
@@ -204,13 +204,13 @@ def test_one_element_in_all_lanes():
     body = S.BufferStore(out, load, (E.Ramp(i * 4, ops.const(1), 4),))
     steps = [(n + 2, n * 4 + 4) for n in range(4)]
     assert found(function(loops((i,), (4,), body), x, out)) == expected(
-        least_lead(steps, reads_first=False), out
+        minimum_lead(steps, reads_first=False), out
     )
     other = E.BufferLoad(x, (E.Ramp(i * 4, ops.const(1), 4),))
     both = S.BufferStore(out, load + other, (E.Ramp(i * 4, ops.const(1), 4),))
     steps = [(min(n + 2, n * 4), n * 4 + 4) for n in range(4)]
     assert found(function(loops((i,), (4,), both), x, out)) == expected(
-        least_lead(steps, reads_first=False), out
+        minimum_lead(steps, reads_first=False), out
     )
 
 
@@ -241,7 +241,7 @@ def copy(index, around=lambda store: store, extent=8):
     ],
 )
 def test_arithmetic_of_loop_variables(index):
-    lead = least_lead([(index(i), i + 1) for i in range(8)], reads_first=True)
+    lead = minimum_lead([(index(i), i + 1) for i in range(8)], reads_first=True)
     assert found(copy(index)) == [(0, 0, lead)]
 
 
@@ -269,7 +269,7 @@ def test_both_cases_of_a_condition_count():
         func = function(loops((i,), (8,), body), I8["X"], I8["Out"])
         ((_, _, lead),) = found(func)
         # Every step may have written 7 further: 14 bytes at the end of the last, which reads 8.
-        assert lead >= least_lead([(n + 1, n + 7) for n in range(8)], reads_first=True)
+        assert lead >= minimum_lead([(n + 1, n + 7) for n in range(8)], reads_first=True)
 
 
 def test_what_cannot_be_followed_allows_nothing():
@@ -300,7 +300,7 @@ def test_vectors_of_equal_lanes_are_followed():
         I8["Out"], E.BufferLoad(I8["X"], (same,)), (E.Ramp(i * 2, ops.const(1), 2),)
     )
     steps = [(n + 1, n * 2 + 2) for n in range(4)]
-    lead = least_lead(steps, reads_first=False)
+    lead = minimum_lead(steps, reads_first=False)
     assert found(function(loops((i,), (4,), body), I8["X"], I8["Out"])) == [(0, 0, lead)]
 
 
@@ -349,7 +349,7 @@ def test_one_write_ahead_of_the_reads_is_enough_to_count_both():
     for extent in (3, 8):
         for steps in ([early, row, late], [row, early, late]):
             func = function(loops((i,), (extent,), S.seq(steps)), I8["X"], I8["Out"])
-            lead = least_lead([(n, 2 * n + 2) for n in range(extent)], steps[0] is row)
+            lead = minimum_lead([(n, 2 * n + 2) for n in range(extent)], steps[0] is row)
             assert found(func) == [(0, 0, lead)]
 
 

@@ -120,7 +120,7 @@ def test_parts_narrower_than_the_lanes_have_no_form(shape):
 @pytest.mark.parametrize("shape", ["left", "right", "balanced"])
 def test_no_more_forms_than_there_may_be(shape, monkeypatch):
     for most in (1, 2, 3, 5):
-        monkeypatch.setattr("slipway.transform.loop.vectorize_loop.MOST_FORMS", most)
+        monkeypatch.setattr("slipway.transform.loop.lanes.MOST_FORMS", most)
         made = in_lanes(store(joined((8,) * 5, shape), U * 8 + V), 8, outer=5)
         assert sum(lanes > 1 for lanes in ran_values(made)) == most
 

@@ -51,10 +51,10 @@ class KernelTask:
         return {"op": op, "attrs": attrs, "inputs": types[:-1], "target": types[-1]}
 
     def bench(
-        self, runner: Runner, folder: Path, turns: int, builder: Builder | None = None
+        self, runner: Runner, folder: Path, rounds: int, builder: Builder | None = None
     ) -> Bench:
         """Return what measures its candidates."""
-        return kernel_bench(self.kernel, runner, folder, turns, builder)
+        return kernel_bench(self.kernel, runner, folder, rounds, builder)
 
     def config_of(self, candidate: Candidate) -> Candidate:
         """Return what callbacks are given for a candidate: itself."""

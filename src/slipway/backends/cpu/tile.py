@@ -99,8 +99,8 @@ class MicroKernel:
     def _weight_loads(self, tile: Tile) -> float:
         if not self.pairs:
             return tile.vectors * self.width
-        near = 1 / PAIR if self.width == 1 else -(-self.width // PAIR)
-        return near + (tile.vectors - 1) * (self.width if self.far else near)
+        adjacent = 1 / PAIR if self.width == 1 else -(-self.width // PAIR)
+        return adjacent + (tile.vectors - 1) * (self.width if self.far else adjacent)
 
     def all_cycles(self, tile: Tile, rows: int, chunks: int) -> float:
         """Return the cycles of one step of all tiles that cover `rows` by `chunks`."""

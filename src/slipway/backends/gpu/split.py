@@ -146,9 +146,9 @@ class _Host:
         like: E.PrimExpr = handles[0] if handles else ops.const(0, "int64")
         address = E.Var(buffer.name, "int64")
         self.workspaces[id(buffer.data)] = address
-        asked = _packed("alloc", self.kind, like, size, dtype="int64")
+        allocated = _packed("alloc", self.kind, like, size, dtype="int64")
         freed = _call("free", self.kind, address)
-        return S.LetStmt(address, asked, S.seq((self.visit(node.body), freed)))
+        return S.LetStmt(address, allocated, S.seq((self.visit(node.body), freed)))
 
 
 def _packed(name: str, *args: E.PrimExpr, dtype: str = "int32") -> E.PrimExpr:

@@ -71,7 +71,7 @@ def print_profile(report: ModelProfile, top: int | None, title: str) -> None:
     )
     console.out.print(
         f"All together at {report.of_limits():.0%} of their limits; "
-        f"{report.share_near():.0%} of the time in operators above 80% of their limit; "
+        f"{report.share_at_limit():.0%} of the time in operators above 80% of their limit; "
         f"{far / whole:.0%} in those marked [red]◀[/], below half of it"
     )
 

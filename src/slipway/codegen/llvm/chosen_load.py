@@ -42,9 +42,9 @@ def chosen_load(emitter: MemoryEmitter, node: E.Call) -> str | None:
     if any(atom in emitter.address.fickle for atom, _ in terms):
         return None
     depth, atoms = emitter.address.depth, emitter.address.atoms
-    asked = (depth.get(id(n), 0) for c in choices for n in walk(c.args[0]) if isinstance(n, E.Var))
+    read = (depth.get(id(n), 0) for c in choices for n in walk(c.args[0]) if isinstance(n, E.Var))
     moved = (depth[a] for a, _ in terms if isinstance(atoms[a], E.Var))
-    if max(asked, default=0) >= max(moved, default=0):
+    if max(read, default=0) >= max(moved, default=0):
         return None  # another choice for each element: branches ask fewer conditions
     w = emitter.w
     ty, size, _ = emitter.element(loads[0].buffer)

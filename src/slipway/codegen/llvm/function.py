@@ -394,14 +394,14 @@ class FunctionEmitter(IntrinsicEmitter):
         kind = self.module.device_type
         give = w.put("load ptr, ptr @__slipway_workspace_alloc")
         missing = w.put(f"icmp eq ptr {give}, null")
-        ask, use = w.label("ask"), w.label("use")
+        allocate, use = w.label("ask"), w.label("use")
         before = w.block
-        w.branch_if(missing, use, ask)
-        w.start(ask)
+        w.branch_if(missing, use, allocate)
+        w.start(allocate)
         got = w.put(f"call noalias ptr {give}(i64 {amount}, i32 signext {kind}, i32 signext 0)")
         w.branch(use)
         w.start(use)
-        memory = w.put(f"phi ptr [ {fallback}, %{before} ], [ {got}, %{ask} ]")
+        memory = w.put(f"phi ptr [ {fallback}, %{before} ], [ {got}, %{allocate} ]")
         failed, good = w.label("nomemory"), w.label("memory")
         w.branch_if(w.put(f"icmp eq ptr {memory}, null"), failed, good)
         w.start(failed)

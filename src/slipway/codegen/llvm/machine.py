@@ -34,25 +34,25 @@ def _settings(target: Target) -> dict[str, Any]:
 _WITHOUT_TIMING: set[str] = set()  # CPUs on which LLVM has ended for want of it
 
 
-def _ask(
+def _request(
     want: str, text: str, target: Target, what: str, task: workers.WorkerTask | None = None
 ) -> bytes:
     settings = _settings(target)
     if settings["portable"] and want != "part":
         from slipway.codegen.llvm.pointer_steps import step_pointers
 
-        text = step_pointers(workers.ask("ir", text.encode(), settings, what, task).decode())
+        text = step_pointers(workers.request("ir", text.encode(), settings, what, task).decode())
         if want == "ir":
             return text.encode()
         settings["optimised"] = True
     if settings["cpu"] not in _WITHOUT_TIMING:
         try:
-            return workers.ask(want, text.encode(), settings, what, task)
+            return workers.request(want, text.encode(), settings, what, task)
         except workers.IncompleteModelError:
             _WITHOUT_TIMING.add(settings["cpu"])
     # The same instructions, in the order that suits any processor with them.
     settings |= {"cpu": "generic", "features": ",".join(f"+{f}" for f in sorted(target.features))}
-    return workers.ask(want, text.encode(), settings, what, task)
+    return workers.request(want, text.encode(), settings, what, task)
 
 
 class CompiledText:
@@ -69,7 +69,9 @@ class CompiledText:
         task: workers.WorkerTask | None = None,
     ) -> None:
         self._text, self._target, self._what = text, target, what
-        self.object_bytes = _cached(text, target, lambda: _ask("object", text, target, what, task))
+        self.object_bytes = _cached(
+            text, target, lambda: _request("object", text, target, what, task)
+        )
 
     def assembly(self) -> str:
         """Return the assembly text of the module."""
@@ -77,12 +79,12 @@ class CompiledText:
 
     def optimised_ir(self) -> str:
         """Return the LLVM IR after optimisation."""
-        return _ask("ir", self._text, self._target, self._what).decode()
+        return _request("ir", self._text, self._target, self._what).decode()
 
 
 def assembly_of(text: str, target: Target, what: str) -> str:
     """Return the assembly text of a module; `what` is its name in errors."""
-    return _ask("asm", text, target, what).decode()
+    return _request("asm", text, target, what).decode()
 
 
 def text_key(text: str, target: Target) -> str:
@@ -133,7 +135,7 @@ def _pool(process: int) -> ThreadPoolExecutor:
 
 def bitcode_text(data: bytes) -> str:
     """Return LLVM bitcode as text."""
-    return workers.ask("text", data, {}, "the bitcode").decode()
+    return workers.request("text", data, {}, "the bitcode").decode()
 
 
 @lru_cache(maxsize=64)
@@ -144,7 +146,7 @@ def part_object(part: str, target: Target) -> bytes:
     """
     text = emit_part(part, target)
 
-    return _cached(text, target, lambda: _ask("part", text, target, f"the part {part}"))
+    return _cached(text, target, lambda: _request("part", text, target, f"the part {part}"))
 
 
 def glue_object(target: Target) -> bytes:

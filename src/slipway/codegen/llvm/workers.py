@@ -62,11 +62,11 @@ class EndedError(Exception):
         self.status, self.message = status, message
 
 
-class AskedProcess:
+class WorkerProcess:
     """The process that `command` starts; `what` it runs is named where it cannot be started."""
 
     def __init__(self, command: Sequence[str], what: str) -> None:
-        self.errors_file = tempfile.TemporaryFile(prefix="slipway-asked-", mode="a+b")  # noqa: SIM115
+        self.errors_file = tempfile.TemporaryFile(prefix="slipway-worker-", mode="a+b")  # noqa: SIM115
         try:
             self.process = subprocess.Popen(
                 list(command),
@@ -84,7 +84,7 @@ class AskedProcess:
             ) from error
         self.is_fresh = True
 
-    def ask(self, head: bytes, body: bytes, limit_s: float) -> tuple[int, bytes]:
+    def request(self, head: bytes, body: bytes, limit_s: float) -> tuple[int, bytes]:
         """Return status and result; `EndedError` if the process ends or takes too long."""
         deadline = time.monotonic() + limit_s
         assert self.process.stdin is not None
@@ -143,16 +143,16 @@ class AskedProcess:
 class ProcessStock:
     """The processes of one kind that this program has, those at work and those that wait."""
 
-    def __init__(self, start: Callable[[], AskedProcess]) -> None:
+    def __init__(self, start: Callable[[], WorkerProcess]) -> None:
         self._start = start
         self._begin()
 
     def _begin(self) -> None:
         self.lock = threading.Lock()
-        self.idle: list[AskedProcess] = []
-        self.all: set[AskedProcess] = set()
+        self.idle: list[WorkerProcess] = []
+        self.all: set[WorkerProcess] = set()
 
-    def take(self) -> AskedProcess:
+    def take(self) -> WorkerProcess:
         """Return one that waits, or a new one."""
         with self.lock:
             if self.idle:
@@ -162,12 +162,12 @@ class ProcessStock:
             self.all.add(process)
         return process
 
-    def put_back(self, process: AskedProcess) -> None:
+    def put_back(self, process: WorkerProcess) -> None:
         """Let a process wait for the next request."""
         with self.lock:
             self.idle.append(process)
 
-    def drop(self, process: AskedProcess) -> None:
+    def drop(self, process: WorkerProcess) -> None:
         """Forget a process that has ended, or will."""
         with self.lock:
             self.all.discard(process)
@@ -185,7 +185,7 @@ class ProcessStock:
         self._begin()
 
 
-class _Worker(AskedProcess):
+class _Worker(WorkerProcess):
     """One process with LLVM in it."""
 
     def __init__(self) -> None:
@@ -226,7 +226,7 @@ class WorkerTask:
             if self._process is not None:
                 self._process.kill()
 
-    def begins(self, worker: AskedProcess) -> bool:
+    def begins(self, worker: WorkerProcess) -> bool:
         """Return whether `worker` is to be asked; it is ended when the task is given up."""
         with self._lock:
             if not self.is_given_up:
@@ -250,7 +250,7 @@ def _end_all() -> None:
 os.register_at_fork(after_in_child=_pool.forget_all)
 
 
-def ask(
+def request(
     want: str, body: bytes, settings: Mapping[str, Any], what: str, task: WorkerTask | None = None
 ) -> bytes:
     """Return what LLVM makes of `body`; `want` and `settings` are the request of ``worker.py``.
@@ -272,7 +272,7 @@ def ask(
             _pool.put_back(worker)
             continue
         try:
-            status, result = worker.ask(head, body, limit_s)
+            status, result = worker.request(head, body, limit_s)
         except EndedError as ended:
             _pool.drop(worker)
             task.ended()
@@ -330,8 +330,10 @@ def _error_of(
         if cause in said:
             return CodegenError(f"LLVM refuses {where}: {said}: {advice}")
     name = signal.Signals(-ended.status).name if ended.status < 0 else f"status {ended.status}"
-    asked = settings.get("asked")
-    perhaps = f"Perhaps -mattr={asked} does not fit this processor: leave it out. " if asked else ""
+    features = settings.get("asked")
+    perhaps = (
+        f"Perhaps -mattr={features} does not fit this processor: leave it out. " if features else ""
+    )
     return CodegenError(
         f"LLVM ended with {name} while it compiled {where}{f' ({said})' if said else ''}. {perhaps}"
         "If the kernel calls an intrinsic, assembler or imported IR of yours, look there first; "

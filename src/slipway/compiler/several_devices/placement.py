@@ -53,10 +53,10 @@ def place(
             case Call() if is_call_of(expr, DEVICE_COPY):
                 wanted[id(expr.args[0])].add(expr.attrs.src_device_type or None)
             case Call():
-                (asked,) = follows if len(follows) == 1 else (None,)
-                placed[id(expr)] = usual(expr) if asked is None else asked
+                (device,) = follows if len(follows) == 1 else (None,)
+                placed[id(expr)] = usual(expr) if device is None else device
                 for arg in expr.args:
-                    wanted[id(arg)].add(asked)
+                    wanted[id(arg)].add(device)
             case Tuple():
                 for field in expr.fields:
                     wanted[id(field)] |= follows

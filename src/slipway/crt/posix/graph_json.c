@@ -66,8 +66,8 @@ static slw_status wrong(graph_maker *m, const char *what) {
   return SLW_ERROR_FORMAT;
 }
 
-/* A string of the document into the table of strings; its place there. */
-static slw_status put_text(graph_maker *m, uint32_t token, uint32_t *place) {
+/* A string of the document into the table of strings; its offset there. */
+static slw_status put_text(graph_maker *m, uint32_t token, uint32_t *offset) {
   byte_table *strings = &m->parts[GRAPH_STRINGS];
   char *text;
   size_t size = 0;
@@ -75,7 +75,7 @@ static slw_status put_text(graph_maker *m, uint32_t token, uint32_t *place) {
   if (!slw_json_text(&m->json, token, NULL, &size)) {
     return wrong(m, "a name is not a text");
   }
-  *place = (uint32_t)strings->used;
+  *offset = (uint32_t)strings->used;
   text = malloc(size + 1U);
   if (text == NULL) {
     return SLW_ERROR_MEMORY;
@@ -284,11 +284,11 @@ static slw_status put_entry(graph_maker *m, uint32_t shape, uint32_t dtype, uint
   int64_t extents[SLW_TENSOR_MAX_NDIM];
   DLDataType type;
   uint32_t at = shape + 1U;
-  uint32_t place = 0;
+  uint32_t position = 0;
   size_t size = 0;
   byte_table *entries = &m->parts[GRAPH_ENTRIES];
   const uint32_t first_dim = (uint32_t)(m->parts[GRAPH_DIMS].used / 8U);
-  slw_status status = read_index(m, storage, m->num_entries, &place, "a \"storage_id\" is out of "
+  slw_status status = read_index(m, storage, m->num_entries, &position, "a \"storage_id\" is out of "
                                                                      "range");
   if (status != SLW_OK) {
     return status;
@@ -309,16 +309,16 @@ static slw_status put_entry(graph_maker *m, uint32_t shape, uint32_t dtype, uint
   if (slw_tensor_size_bytes(extents, (int32_t)dims->count, type, &size) != SLW_OK) {
     return wrong(m, "a shape is of no tensor");
   }
-  if (size > m->storage_bytes[place]) {
-    m->storage_bytes[place] = size;
+  if (size > m->storage_bytes[position]) {
+    m->storage_bytes[position] = size;
   }
-  if (place >= m->num_storages) {
-    m->num_storages = place + 1U;
+  if (position >= m->num_storages) {
+    m->num_storages = position + 1U;
   }
   put32(entries, (uint32_t)type.code | (uint32_t)type.bits << 8 | (uint32_t)type.lanes << 16);
   put32(entries, dims->count);
   put32(entries, first_dim);
-  put32(entries, place);
+  put32(entries, position);
   return SLW_OK;
 }
 

@@ -26,11 +26,11 @@ static int take_text(const TVMFFIAny *arg, char *text, size_t size_bytes) {
   return 0;
 }
 
-static int take_int32(const TVMFFIAny *arg, const char *name, int32_t least, int32_t *value) {
+static int take_int32(const TVMFFIAny *arg, const char *name, int32_t minimum, int32_t *value) {
   if ((arg->type_index != kTVMFFIInt && arg->type_index != kTVMFFIBool) ||
-      arg->v_int64 < (int64_t)least || arg->v_int64 > INT32_MAX) {
+      arg->v_int64 < (int64_t)minimum || arg->v_int64 > INT32_MAX) {
     return slw_error_setf("ValueError", "time_evaluator: %s must be an integer of at least %d",
-                          name, least);
+                          name, minimum);
   }
   *value = (int32_t)arg->v_int64;
   return 0;

@@ -61,23 +61,23 @@ static block *smallest_free(thread_blocks *mine, size_t size_bytes) {
   return best;
 }
 
-/* An empty place, or the place of the smallest block that nobody uses. */
-static block *place_for_new(thread_blocks *mine) {
-  block *place = NULL;
+/* An empty slot, or that of the smallest block that nobody uses. */
+static block *slot_for_new(thread_blocks *mine) {
+  block *slot = NULL;
   for (size_t i = 0; i < CACHED_BLOCKS; ++i) {
     block *b = &mine->blocks[i];
     if (b->memory == NULL) {
       return b;
     }
-    if (!b->is_used && (place == NULL || b->size_bytes < place->size_bytes)) {
-      place = b;
+    if (!b->is_used && (slot == NULL || b->size_bytes < slot->size_bytes)) {
+      slot = b;
     }
   }
-  if (place != NULL) {
-    slw_platform_free(place->memory);
-    place->memory = NULL;
+  if (slot != NULL) {
+    slw_platform_free(slot->memory);
+    slot->memory = NULL;
   }
-  return place;
+  return slot;
 }
 
 void *slw_workspace_alloc(uint64_t nbytes, int32_t device_type, int32_t device_id) {
@@ -98,7 +98,7 @@ void *slw_workspace_alloc(uint64_t nbytes, int32_t device_type, int32_t device_i
   }
   chosen = smallest_free(mine, size_bytes);
   if (chosen == NULL) {
-    chosen = place_for_new(mine);
+    chosen = slot_for_new(mine);
     if (chosen == NULL) {
       return slw_platform_alloc(size_bytes, ALIGNMENT); /* not cached: freed on return */
     }

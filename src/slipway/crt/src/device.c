@@ -77,10 +77,10 @@ slw_status slw_device_wait_all(void) {
 
 /* --- clocks ---------------------------------------------------------------------------------- */
 
-/* The kind that stands at `place` among those that have clocks, or NULL. */
-static const slw_device_api *clocked_kind(int place) {
+/* The kind that is number `index` of those that have clocks, or NULL. */
+static const slw_device_api *clocked_kind(int index) {
   for (int i = 0; i < KINDS; ++i) {
-    if (kinds[i] != NULL && kinds[i]->mark != NULL && place-- == 0) {
+    if (kinds[i] != NULL && kinds[i]->mark != NULL && index-- == 0) {
       return kinds[i];
     }
   }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file
- * Entries of a checked ELF file, the same for 32 and 64 bits. Private to elf.c, elf_place.c.
+ * Entries of a checked ELF file, the same for 32 and 64 bits. Private to elf.c, elf_load.c.
  */
 #ifndef SLW_ELF_FILE_H_
 #define SLW_ELF_FILE_H_

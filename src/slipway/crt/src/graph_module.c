@@ -15,12 +15,12 @@
 #define SHAPE_TEXT_BYTES 160
 #define DTYPE_TEXT_BYTES 24
 
-int slw_graph_arg_count(const char *function, int32_t num_args, int32_t least, int32_t most) {
-  if (num_args >= least && num_args <= most) {
+int slw_graph_arg_count(const char *function, int32_t num_args, int32_t minimum, int32_t maximum) {
+  if (num_args >= minimum && num_args <= maximum) {
     return 0;
   }
-  return slw_error_setf("TypeError", "%s takes %d to %d arguments, got %d", function, (int)least,
-                        (int)most, (int)num_args);
+  return slw_error_setf("TypeError", "%s takes %d to %d arguments, got %d", function,
+                        (int)minimum, (int)maximum, (int)num_args);
 }
 
 int slw_graph_arg_index(const TVMFFIAny *args, int32_t index, uint32_t limit, const char *function,
@@ -317,7 +317,7 @@ static int run(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny 
     }
   }
   slw_error_clear();
-  if (slw_graph_check_places(self) != 0 || slw_graph_check_stale(self) != 0) {
+  if (slw_graph_check_zero_copy(self) != 0 || slw_graph_check_stale(self) != 0) {
     return -1;
   }
   if (slw_graph_run(&self->graph, &node) != SLW_OK) {
@@ -394,7 +394,7 @@ static slw_status find_method(const slw_graph_method *methods, const char *name,
 static slw_status get_function(slw_module *module, const char *name, slw_function *out) {
   slw_status status = find_method(METHODS, name, module, out);
   if (status != SLW_OK) {
-    status = find_method(slw_graph_places_methods, name, module, out);
+    status = find_method(slw_graph_zero_copy_methods, name, module, out);
   }
   if (status != SLW_OK) {
     status = find_method(slw_graph_params_methods, name, module, out);

@@ -190,7 +190,7 @@ static int run_node(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFF
     return -1;
   }
   slw_error_clear();
-  if (slw_graph_check_places(self) != 0) {
+  if (slw_graph_check_zero_copy(self) != 0) {
     return -1;
   }
   return (slw_graph_run_node(&self->graph, node) == SLW_OK) ? 0
@@ -281,7 +281,7 @@ static int profile(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFI
     return slw_error_setf("ValueError", "profile: number and repeat must be integers from 1 to %d",
                           MAX_PROFILE_RUNS);
   }
-  if (slw_graph_check_places(self) != 0) {
+  if (slw_graph_check_zero_copy(self) != 0) {
     return -1;
   }
   bytes = (size_t)repeat * self->graph.num_nodes * sizeof(double);

@@ -114,7 +114,7 @@ const slw_graph_method slw_graph_params_methods[] = {
 };
 
 /* Where the next parameter's values begin in the block. */
-static int next_place(uint64_t *at, size_t size_bytes) {
+static int next_offset(uint64_t *at, size_t size_bytes) {
   uint64_t aligned = (uint64_t)size_bytes + (SLW_TENSOR_ALIGNMENT - 1U);
   aligned -= aligned % SLW_TENSOR_ALIGNMENT;
   *at += aligned;
@@ -150,7 +150,7 @@ slw_status slw_params_move(const void *data, size_t size_bytes,
   int64_t total;
   slw_status status = slw_params_open(&params, data, size_bytes);
   while (status == SLW_OK && (status = slw_params_next(&params, &param)) == SLW_OK) {
-    status = next_place(&at, param.data_bytes) ? SLW_OK : SLW_ERROR_FORMAT;
+    status = next_offset(&at, param.data_bytes) ? SLW_OK : SLW_ERROR_FORMAT;
   }
   if (status != SLW_ERROR_NOT_FOUND) {
     return damaged(status);
@@ -169,7 +169,7 @@ slw_status slw_params_move(const void *data, size_t size_bytes,
       memcpy((uint8_t *)(*out)->tensor.data + at, param.data, param.data_bytes);
       taken(context, param.data, param.data_bytes);
     }
-    (void)next_place(&at, param.data_bytes);
+    (void)next_offset(&at, param.data_bytes);
   }
   return status;
 }
@@ -196,7 +196,7 @@ slw_status slw_graph_module_share_params(slw_module *module, const void *data, s
         return status;
       }
     }
-    (void)next_place(&at, param.data_bytes);
+    (void)next_offset(&at, param.data_bytes);
   }
   return (status == SLW_ERROR_NOT_FOUND) ? SLW_OK : damaged(status);
 }

@@ -43,10 +43,10 @@ typedef struct {
   TVMFFISafeCallType call;
 } slw_graph_method;
 
-/** The methods of graph_module_info.c, graph_module_places.c, graph_module_params.c and
+/** The methods of graph_module_info.c, graph_module_zero_copy.c, graph_module_params.c and
  * graph_module_state.c; the last one's name is NULL. */
 extern const slw_graph_method slw_graph_info_methods[];
-extern const slw_graph_method slw_graph_places_methods[];
+extern const slw_graph_method slw_graph_zero_copy_methods[];
 extern const slw_graph_method slw_graph_params_methods[];
 extern const slw_graph_method slw_graph_state_methods[];
 
@@ -60,7 +60,7 @@ int slw_graph_arg_output(const slw_graph_module *self, const TVMFFIAny *args, co
                          uint32_t *output);
 
 /** Check the number of arguments; sets the thread's error. @return 0 or -1 */
-int slw_graph_arg_count(const char *function, int32_t num_args, int32_t least, int32_t most);
+int slw_graph_arg_count(const char *function, int32_t num_args, int32_t minimum, int32_t maximum);
 
 /** Read argument `index` as an integer in 0..limit-1; sets the thread's error. @return 0 or -1 */
 int slw_graph_arg_index(const TVMFFIAny *args, int32_t index, uint32_t limit, const char *function,
@@ -97,7 +97,7 @@ int slw_graph_give_tensor(slw_graph_module *self, const DLTensor *source, const 
 /** Refuse to run where an output was given memory that an input or another output has.
  * Inputs and outputs may change places between two runs, so it is asked before a run.
  * @return 0 or -1 with the thread's error */
-int slw_graph_check_places(slw_graph_module *self);
+int slw_graph_check_zero_copy(slw_graph_module *self);
 
 /** Set the thread's error for a node that failed, keeping the kernel's own words. @return -1 */
 int slw_graph_node_failed(const slw_graph_module *self, uint32_t node);

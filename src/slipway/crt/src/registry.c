@@ -30,7 +30,7 @@ static void lock(void) {
 static void unlock(void) { __atomic_clear(&is_locked, __ATOMIC_RELEASE); }
 #endif
 
-static entry **place_of(const char *name, size_t name_bytes) {
+static entry **slot_of(const char *name, size_t name_bytes) {
   entry **at = &entries;
   while (*at != NULL && ((*at)->name_bytes != name_bytes ||
                          memcmp((*at)->name, name, name_bytes) != 0)) {
@@ -61,7 +61,7 @@ static int own_set(const TVMFFIByteArray *name, void *function, int can_override
   slw_object_retain(function);
   made->function = function;
   lock();
-  at = place_of(name->data, name->size);
+  at = slot_of(name->data, name->size);
   if (*at == NULL) {
     *at = made;
     made = NULL;
@@ -86,7 +86,7 @@ static int own_get(const TVMFFIByteArray *name, void **out) {
     return ffi.function_get_global(name, out);
   }
   lock();
-  found = *place_of(name->data, name->size);
+  found = *slot_of(name->data, name->size);
   if (found != NULL) {
     slw_object_retain(found->function);
     *out = found->function;
@@ -186,7 +186,7 @@ slw_status slw_registry_remove(const char *name) {
     return SLW_OK;
   }
   lock();
-  at = place_of(name, strlen(name));
+  at = slot_of(name, strlen(name));
   found = *at;
   if (found != NULL) {
     *at = found->next;

@@ -83,7 +83,7 @@ static int wait_for_answer(slw_rpc_session *session, uint32_t id, TVMFFIAny *res
 
 int slw_rpc_session_call_back(slw_rpc_session *session, uint64_t number, const TVMFFIAny *args,
                               int32_t count, TVMFFIAny *result) {
-  slw_rpc_place outer = session->place;
+  slw_rpc_level outer = session->level;
   size_t have = session->rx_end - session->rx_at;
   uint32_t id = CALLBACK_ID | (session->next_callback++ & (CALLBACK_ID - 1u));
   int failure;
@@ -104,13 +104,13 @@ int slw_rpc_session_call_back(slw_rpc_session *session, uint64_t number, const T
   memmove(session->rx + outer.frame_end, session->rx + session->rx_at, have);
   session->rx_at = outer.frame_end;
   session->rx_end = session->rx_at + have;
-  session->place.rx_base = outer.frame_end;
-  session->place.args_base = outer.args_base + outer.num_args;
-  session->place.temporaries_base = session->num_temporaries;
-  session->place.num_args = 0;
-  session->place.may_call_back = false;
-  session->place.depth = outer.depth + 1u;
+  session->level.rx_base = outer.frame_end;
+  session->level.args_base = outer.args_base + outer.num_args;
+  session->level.temporaries_base = session->num_temporaries;
+  session->level.num_args = 0;
+  session->level.may_call_back = false;
+  session->level.depth = outer.depth + 1u;
   failure = wait_for_answer(session, id, result);
-  session->place = outer;
+  session->level = outer;
   return failure;
 }

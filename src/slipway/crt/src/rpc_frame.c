@@ -149,7 +149,7 @@ void slw_rpc_put_value(slw_rpc_writer *writer, int32_t tag, uint32_t size, uint6
 
 /* One character; its bytes, or 0 where there is no valid one. The shortest form only. */
 static size_t get_character(const uint8_t *at, uint32_t *out) {
-  static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
+  static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
   size_t size = at[0] < 0x80u ? 1u
                               : (at[0] >= 0xc2u && at[0] < 0xe0u
                                      ? 2u
@@ -164,7 +164,7 @@ static size_t get_character(const uint8_t *at, uint32_t *out) {
     }
     value = value << 6 | (at[i] & 0x3fu);
   }
-  if (size == 0u || value < least[size] || value > 0x10ffffu ||
+  if (size == 0u || value < smallest[size] || value > 0x10ffffu ||
       (value >= 0xd800u && value < 0xe000u)) {
     return 0;
   }

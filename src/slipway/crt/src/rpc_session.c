@@ -144,12 +144,12 @@ bool slw_rpc_fill(slw_rpc_session *session, size_t size) {
     return true;
   }
   /* Replies wait only as long as there are requests to handle. */
-  if (size > session->rx_capacity - session->place.rx_base || !slw_rpc_flush(session)) {
+  if (size > session->rx_capacity - session->level.rx_base || !slw_rpc_flush(session)) {
     return false;
   }
   if (have == 0 || session->rx_at + size > session->rx_capacity) {
-    memmove(session->rx + session->place.rx_base, session->rx + session->rx_at, have);
-    session->rx_at = session->place.rx_base;
+    memmove(session->rx + session->level.rx_base, session->rx + session->rx_at, have);
+    session->rx_at = session->level.rx_base;
     session->rx_end = session->rx_at + have;
   }
   need = size - have;
@@ -180,9 +180,9 @@ bool slw_rpc_take(slw_rpc_session *session, void *out, size_t size) {
   }
   while (size > 0) {
     /* rx is empty here, so that its start may serve as the bin for skipped bytes. */
-    size_t bin = session->rx_capacity - session->place.rx_base;
+    size_t bin = session->rx_capacity - session->level.rx_base;
     count = to != NULL || size < bin ? size : bin;
-    if (!read_some(session, to != NULL ? to : session->rx + session->place.rx_base, count, count,
+    if (!read_some(session, to != NULL ? to : session->rx + session->level.rx_base, count, count,
                    &got)) {
       return false;
     }
@@ -404,7 +404,7 @@ int slw_rpc_session_step(slw_rpc_session *session) {
       session->ended = true;
     } else {
       session->rx_at += header.size;
-      session->place.frame_end = session->rx_at;
+      session->level.frame_end = session->rx_at;
       handle_verb(session, &header);
       header.size = 0;
     }

@@ -96,11 +96,11 @@ static int decode_tensor_data(slw_rpc_session *session, const slw_rpc_reader *re
 }
 
 TVMFFIAny *slw_rpc_args(const slw_rpc_session *session) {
-  return session->args + session->place.args_base;
+  return session->args + session->level.args_base;
 }
 
 void slw_rpc_release_args(slw_rpc_session *session) {
-  while (session->num_temporaries > session->place.temporaries_base) {
+  while (session->num_temporaries > session->level.temporaries_base) {
     session->num_temporaries -= 1u;
     session->config.hooks->release(session->config.hooks->context,
                                    session->temporaries[session->num_temporaries]);
@@ -211,7 +211,7 @@ static int own(slw_rpc_session *session, TVMFFIAny *value) {
   }
   if (value->type_index >= kTVMFFIStaticObjectBegin) {
     /* One made for this request is handed over, another one shared. */
-    for (i = session->num_temporaries; i > session->place.temporaries_base; --i) {
+    for (i = session->num_temporaries; i > session->level.temporaries_base; --i) {
       if (session->temporaries[i - 1u] == value->v_obj) {
         session->temporaries[i - 1u] = session->temporaries[--session->num_temporaries];
         return SLW_RPC_OK;
@@ -228,7 +228,7 @@ static int decode_list(slw_rpc_session *session, const slw_rpc_reader *reader,
   const slw_rpc_hooks *hooks = session->config.hooks;
   const uint8_t *table =
       slw_rpc_at(reader, value->payload, (uint64_t)value->size * SLW_RPC_VALUE_BYTES);
-  uint32_t first = session->place.args_base + session->place.num_args;
+  uint32_t first = session->level.args_base + session->level.num_args;
   TVMFFIAny *items = session->args + first;
   uint32_t i, made = 0;
   int failure = SLW_RPC_OK;
@@ -296,18 +296,18 @@ static int decode_all(slw_rpc_session *session, slw_rpc_reader *reader, uint32_t
   const uint8_t *at;
   slw_rpc_value value;
   int failure;
-  if (count > session->config.max_args - session->place.args_base) {
+  if (count > session->config.max_args - session->level.args_base) {
     return slw_rpc_fail(session, SLW_RPC_FAIL_LIMIT, "RPCError",
                         "more arguments than this device takes in one call", NULL);
   }
-  session->place.num_args = count;
+  session->level.num_args = count;
   for (i = 0; i < count; ++i) {
     at = slw_rpc_get_bytes(reader, SLW_RPC_VALUE_BYTES);
     if (at == NULL) {
       return slw_rpc_fail_malformed(session, "fewer arguments than announced");
     }
     value = get_value(at);
-    failure = decode(session, reader, &value, &session->bytes[session->place.args_base + i],
+    failure = decode(session, reader, &value, &session->bytes[session->level.args_base + i],
                      &slw_rpc_args(session)[i]);
     if (failure != SLW_RPC_OK) {
       return failure;

@@ -34,14 +34,14 @@ static int get_callable(slw_rpc_session *session, uint64_t handle, slw_function 
 static void call_begins(slw_rpc_session *session, uint32_t id, uint32_t timeout_ms,
                         uint64_t function) {
   const slw_rpc_hooks *hooks = session->config.hooks;
-  if (hooks->call_begins != NULL && session->place.depth == 0u) {
+  if (hooks->call_begins != NULL && session->level.depth == 0u) {
     hooks->call_begins(hooks->context, id, timeout_ms, slw_rpc_handle_name(session, function));
   }
 }
 
 static void call_ends(slw_rpc_session *session) {
   const slw_rpc_hooks *hooks = session->config.hooks;
-  if (hooks->call_ends != NULL && session->place.depth == 0u) {
+  if (hooks->call_ends != NULL && session->level.depth == 0u) {
     hooks->call_ends(hooks->context);
   }
 }
@@ -86,10 +86,10 @@ int slw_rpc_verb_call(slw_rpc_session *session, const slw_rpc_header *header,
     hold_args(session, function.self, count, true);
   }
   call_begins(session, header->id, timeout_ms, handle);
-  session->place.num_args = count;
-  session->place.may_call_back = holds;
+  session->level.num_args = count;
+  session->level.may_call_back = holds;
   status = function.call(function.self, slw_rpc_args(session), (int32_t)count, &result);
-  session->place.may_call_back = false;
+  session->level.may_call_back = false;
   call_ends(session);
   if (holds) {
     hold_args(session, function.self, count, false);

@@ -59,10 +59,10 @@ def _taps(size: int, out: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.in
     first = np.floor(position)
     t = (position - first).astype(np.float32)
     a = np.float32(CUBIC)
-    near = ((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a
+    before = ((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a
     own = ((a + 2) * t - (a + 3)) * t * t + 1
     after = ((a + 2) * (1 - t) - (a + 3)) * (1 - t) * (1 - t) + 1
-    weights = np.stack([near, own, after, 1 - near - own - after], 1)
+    weights = np.stack([before, own, after, 1 - before - own - after], 1)
     elements = np.clip(first[:, None].astype(np.int64) + np.arange(-1, 3), 0, size - 1)
     return elements, np.rint(weights * (1 << FIXED)).astype(np.int64)
 

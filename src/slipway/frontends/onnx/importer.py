@@ -21,7 +21,7 @@ from slipway.errors import (
     defects_named,
     internal_error,
 )
-from slipway.frontends.binding import Constants, bound_constant, check_input_names
+from slipway.frontends.binding import Constants
 from slipway.frontends.budget import current_budget, import_budget
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.folding import ConstantFolder
@@ -37,10 +37,10 @@ from slipway.frontends.onnx.found import FoundSizes
 from slipway.frontends.onnx.functions import body_of, bound_nodes, has_body
 from slipway.frontends.onnx.graph_check import check_names, names_read, opset_of
 from slipway.frontends.onnx.implied import with_implied
+from slipway.frontends.onnx.inputs import inputs_of
 from slipway.frontends.onnx.meanings import port_meanings
 from slipway.frontends.onnx.node_check import check_node, check_values, objection_to
 from slipway.frontends.onnx.open_sizes import (
-    OpenSizes,
     SizeTrial,
     bounds_of,
     open_sizes,
@@ -51,7 +51,6 @@ from slipway.frontends.onnx.reader import (
     array_of,
     is_aside,
     open_model,
-    value_type,
     weights_bytes,
 )
 from slipway.frontends.onnx.settled_values import (
@@ -64,13 +63,11 @@ from slipway.frontends.onnx.sparse import dense_array
 from slipway.frontends.onnx.stand_in import StandIns
 from slipway.frontends.onnx.values import (
     Counted,
-    Optional,
     Value,
     mapped,
     names_of,
     tensors_of,
 )
-from slipway.frontends.onnx.values import Sequence as SequenceValue
 from slipway.frontends.report import NodeReport, ReportBook
 from slipway.ir.depth import levels
 from slipway.ir.function import IRModule
@@ -289,7 +286,7 @@ class _Importer:
     ) -> tuple[list[Var], list[Value]]:
         graph = self.graph
         values = self._initializers(graph)
-        given = self._inputs(graph, values, shapes, overrides)
+        given = inputs_of(graph, values, shapes, overrides, self.constants)
         values.update(given)
         tensors = [tensor for value in given.values() for tensor in tensors_of(value)]
         inputs = [tensor for tensor in tensors if isinstance(tensor, Var)]
@@ -324,73 +321,6 @@ class _Importer:
         made = Var(name, TensorType(array.shape, array.dtype.name))
         self.param_vars.append(made)
         return made
-
-    def _inputs(
-        self,
-        graph: Any,
-        known: Mapping[str, Any],
-        shapes: dict[str, Any],
-        overrides: Mapping[str, str],
-    ) -> dict[str, Value]:
-        # Before IR version 4 initializers were listed among the inputs too.
-        infos = [i for i in graph.input if i.name not in known]
-        check_input_names([*shapes, *overrides, *self.constants], [i.name for i in infos])
-        return {i.name: self._input(i.name, i.type, shapes, overrides) for i in infos}
-
-    def _input(
-        self, name: str, type_: Any, shapes: dict[str, Any], overrides: Mapping[str, str]
-    ) -> Value:
-        """Return an input's variable, or for a sequence one per element."""
-        kind = type_.WhichOneof("value")
-        if kind == "optional_type":
-            if name in shapes and shapes[name] is None:
-                return Optional(None)
-            return Optional(self._input(name, type_.optional_type.elem_type, shapes, overrides))
-        if kind != "sequence_type":
-            dims, dtype = value_type(name, type_)
-            dtype = overrides.get(name, dtype)
-            given = shapes.get(name)
-            if name in self.constants:
-                return bound_constant(name, self.constants[name], given or dims, dtype)
-            return Var(name, TensorType(self._fixed(name, dims, given), dtype))
-        if name not in shapes:
-            raise ModelError(
-                f"the input {name!r} is a sequence, whose length is not fixed: pass the shapes of "
-                f"its elements, shape={{{name!r}: [(3, 4), (3, 4)]}}"
-            )
-        inner = type_.sequence_type.elem_type
-        items = [
-            self._input(f"{name}.{i}", inner, {f"{name}.{i}": shape}, overrides)
-            for i, shape in enumerate(shapes[name])
-        ]
-        return SequenceValue(tuple(items), items[0].tensor_type.dtype if items else "")
-
-    @staticmethod
-    def _fixed(name: str, dims: tuple[Any, ...], given: Sequence[int] | None) -> tuple[int, ...]:
-        if given is None:
-            if any(not isinstance(d, int) for d in dims):
-                raise OpenSizes
-            return dims
-        wanted = tuple(d if is_open(d) else int(d) for d in given)
-        # Exporters declare one number and give a list of one, or of none where it is left out.
-        one = dims == () and len(wanted) == 1
-        clash = (
-            dims != ("?",)
-            and not one
-            and (
-                len(wanted) != len(dims)
-                or any(
-                    isinstance(d, int) and d not in (0, w)
-                    for d, w in zip(dims, wanted, strict=True)
-                )
-            )
-        )
-        if clash:
-            shown = ", ".join(str(d) for d in dims)
-            raise ModelError(
-                f"the input {name!r} is given the shape {wanted}, but the model has ({shown})"
-            )
-        return wanted
 
     # -- nodes -----------------------------------------------------------------------------------
 

@@ -123,14 +123,14 @@ class Executor(_Choice):
         legacy = {**options}
         if "constants-byte-alignment" in legacy:
             legacy["constant-byte-alignment"] = legacy["constants-byte-alignment"]
-        asked = {key: legacy[key] for key in cls.OPTIONS["aot"] if key in legacy}
+        own = {key: legacy[key] for key in cls.OPTIONS["aot"] if key in legacy}
         if "executor" in legacy:
-            return cls(str(legacy["executor"]), asked)
-        asked.pop("link-params", None)
-        if asked:
+            return cls(str(legacy["executor"]), own)
+        own.pop("link-params", None)
+        if own:
             raise TargetError(
-                f"the target's option -{next(iter(asked))} is one of ahead-of-time compilation: "
-                f'pass executor=Executor("aot", {asked}) to relay.build'
+                f"the target's option -{next(iter(own))} is one of ahead-of-time compilation: "
+                f'pass executor=Executor("aot", {own}) to relay.build'
             )
         return None
 

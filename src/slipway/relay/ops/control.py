@@ -29,8 +29,8 @@ from slipway.relay.op_registry import (
 from slipway.relay.open_dims import usual_type
 from slipway.relay.ops.recurrence import SCAN
 from slipway.relay.ops.tensor.tensors import te
-from slipway.relay.ops.turns import turns
 from slipway.relay.ops.unrolled import evaluated
+from slipway.relay.ops.while_statements import while_statements
 from slipway.relay.types import FuncType, TensorType, TupleType, Type, flatten
 from slipway.relay.visit import post_order
 
@@ -157,7 +157,7 @@ def _compute_both(attrs: BranchAttrs, inputs: list[Any], out_types: list[TensorT
     return [chosen(one, other) for one, other in pairs]
 
 
-WHILE.compute(turns)
+WHILE.compute(while_statements)
 
 
 def _count(name: str, bodies: Callable[[Any], Sequence[Function]]) -> Callable[..., float]:

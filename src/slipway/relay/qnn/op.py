@@ -381,7 +381,7 @@ def __getattr__(name: str) -> Any:
     definition = None if name.startswith("_") else op_registry.load_ops().get(f"qnn.{name}")
     if definition is None:
         known = [n[4:] for n in op_registry.OPS if n.startswith("qnn.")]
-        near = did_you_mean(name, [*known, *globals()])
-        raise AttributeError(f"module 'slipway.relay.qnn.op' has no attribute {name!r}.{near}")
+        hint = did_you_mean(name, [*known, *globals()])
+        raise AttributeError(f"module 'slipway.relay.qnn.op' has no attribute {name!r}.{hint}")
     globals()[name] = definition.make_function
     return definition.make_function

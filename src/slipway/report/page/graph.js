@@ -25,9 +25,9 @@ function layout(nodes) {
   const middle = nodes.map(() => 0), step = NODE_WIDTH + GAP_X;
   for (const row of rows) {
     if (!row) continue;
-    const wish = new Map(row.map((i, place) => {
+    const wish = new Map(row.map((i, position) => {
       const from = nodes[i].inputs;
-      return [i, from.length ? from.reduce((sum, k) => sum + middle[k], 0) / from.length : (place - (row.length - 1) / 2) * step];
+      return [i, from.length ? from.reduce((sum, k) => sum + middle[k], 0) / from.length : (position - (row.length - 1) / 2) * step];
     }));
     row.sort((a, b) => wish.get(a) - wish.get(b));
     let last = -Infinity, moved = 0;
@@ -73,10 +73,10 @@ class GraphView {
 
   show(nodes) {
     this.nodes = nodes;
-    this.place = layout(nodes);
+    this.layout = layout(nodes);
     this.holder.replaceChildren();
     this.root = svg("svg", {}, this.holder);
-    const { x, y } = this.place;
+    const { x, y } = this.layout;
     this.edges = [];
     nodes.forEach((node, i) => {
       for (const from of node.inputs) {
@@ -102,12 +102,12 @@ class GraphView {
 
   start() {
     const { clientWidth, clientHeight } = this.holder;
-    const scale = Math.max(1, this.place.width / Math.max(1, clientWidth) > 3 ? 1 : this.place.width / Math.max(1, clientWidth));
+    const scale = Math.max(1, this.layout.width / Math.max(1, clientWidth) > 3 ? 1 : this.layout.width / Math.max(1, clientWidth));
     const width = clientWidth * scale;
-    this.set(Math.min(0, (this.place.width - width) / 2), 0, width, clientHeight * scale);
+    this.set(Math.min(0, (this.layout.width - width) / 2), 0, width, clientHeight * scale);
   }
 
-  whole() { this.set(0, 0, this.place.width, this.place.height); }
+  whole() { this.set(0, 0, this.layout.width, this.layout.height); }
 
   set(x, y, width, height) {
     this.view = { x, y, width, height };
@@ -123,7 +123,7 @@ class GraphView {
   zoom(factor, around) {
     const { x, y, width, height } = this.view;
     const point = around || { x: x + width / 2, y: y + height / 2 };
-    const scale = Math.min(Math.max(1 / factor, 60 / width), Math.max(1, (4 * Math.max(this.place.width, this.place.height)) / width));
+    const scale = Math.min(Math.max(1 / factor, 60 / width), Math.max(1, (4 * Math.max(this.layout.width, this.layout.height)) / width));
     this.set(point.x - (point.x - x) * scale, point.y - (point.y - y) * scale, width * scale, height * scale);
   }
 
@@ -174,7 +174,7 @@ class GraphView {
 
   centre(i) {
     const { width, height } = this.view;
-    const x = this.place.x[i] + NODE_WIDTH / 2, y = this.place.y[i] + NODE_HEIGHT / 2;
+    const x = this.layout.x[i] + NODE_WIDTH / 2, y = this.layout.y[i] + NODE_HEIGHT / 2;
     this.set(x - width / 2, y - height / 2, width, height);
   }
 

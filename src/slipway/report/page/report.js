@@ -134,9 +134,9 @@ function layerRow(layer, largest) {
   make("span", track, measured ? `${time(layer.seconds)} · ${percent(share(layer))}` : layer.cycles === null ? "-" : count(layer.cycles));
   const cell = (name, text, classes) => { make("span", row, text, `cell ${classes || ""}`).dataset.name = name; };
   if (measured) {
-    const near = ofLimit(layer);
-    cell("of limit", near === null ? "-" : percent(near), near !== null && near < 0.5 && share(layer) > 0.01 ? "far" : "");
-    cell("bound by", near === null ? "-" : layer.bound_by);
+    const reached = ofLimit(layer);
+    cell("of limit", reached === null ? "-" : percent(reached), reached !== null && reached < 0.5 && share(layer) > 0.01 ? "far" : "");
+    cell("bound by", reached === null ? "-" : layer.bound_by);
   } else {
     cell("alive", bytes(layer.alive_bytes));
   }

@@ -125,7 +125,7 @@ class Farm:
 
     # Requests
 
-    def ask(
+    def request(
         self,
         key: str,
         priority: int,

@@ -221,8 +221,8 @@ class GraphModule:
         self._kept["output", index] = self._set_and_kept("set_output_zero_copy", index, value)
 
     def _set_and_kept(self, function: str, key: str | int, value: Any) -> NDArray:
-        near = isinstance(value, NDArray) if self._is_local else hasattr(value, "session")
-        if not near:
+        is_taken = isinstance(value, NDArray) if self._is_local else hasattr(value, "session")
+        if not is_taken:
             where = (
                 "this process: nd.array(x)" if self._is_local else "its device: nd.array(x, dev)"
             )

@@ -1,34 +1,7 @@
-r"""A compiled model's graph: which functions run, in which order, over which tensors.
+"""A compiled model's graph: which functions run, in which order, over which tensors.
 
 `GraphTables` is the one form in memory.  It reads and writes the classic graph JSON (for people
-and tools) and ``graph.bin``, flat tables that the C executor uses without parsing::
-
-    header   16 x u32: "SLWG", version, total bytes, nodes, entries, inputs, outputs, args, dims,
-             string bytes, storages, named outputs, arena bytes (u64), arenas, 0
-    dims     i64 each                           extents of all shapes
-    storages u64 offset, u64 bytes              in the arena, offsets are multiples of 64
-    nodes    u32 name, function, first arg, number of args, first entry, number of outputs
-             name and function are offsets into strings; function 0xffffffff: an input
-    entries  u8 dtype code, u8 bits, u16 lanes, u32 ndim, u32 first dim, u32 storage
-    arenas   u32 kind of device, u32 0, u64 first byte in the arena of each device's part; none
-             where all tensors are on one device
-    args     u32 entry each                     of one node: its inputs, then its outputs
-    inputs   u32 node each
-    outputs  u32 entry each
-    names    u32 offset into strings of each output's name; of all outputs, or none
-    strings  NUL-terminated
-
-Version 2 is of models with open dimensions (`slipway.runtime.graph.graph_sizes`).  Its dims are
-upper bounds, its header has four words more, and three tables come after the entries::
-
-    header   4 x u32                            sizes, open dims, words, 0
-    sizes    u32 name, u32 teller, i64 low, i64 high
-    open     u32 dim, u32 first word, u32 words, u32 0
-    words    i64 each                           of the formulas
-
-In version 3 a size may have a teller, one more than an entry: its value is the size from then on.
-
-An entry is one output of one node: node n's output i is entry ``n.first_entry + i``.
+and tools) and ``graph.bin``, which `slipway.runtime.graph.flat_tables` describes byte by byte.
 """
 
 from __future__ import annotations
@@ -42,25 +15,23 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.errors import ArtifactError
-from slipway.runtime.graph.graph_sizes import (
-    OpenAxis,
-    OpenSize,
-    check_sizes,
-    from_words,
-    pack_words,
-    to_words,
+from slipway.runtime.graph.flat_tables import (
+    MAX_RANK,
+    NONE,
+    OPEN_VERSION,
+    TOLD_VERSION,
+    VERSION,
+    FlatTables,
+    ReadNames,
+    Row,
+    WrittenNames,
 )
+from slipway.runtime.graph.graph_sizes import OpenAxis, OpenSize, check_sizes, from_words, to_words
 
-VERSION = 1
-OPEN_VERSION = 2  # of models with open dimensions
-TOLD_VERSION = 3  # of those that tell some of them as they run
 NO_OPERATION = "__nop"  # classic name of a reshape in place
 COPY = "__copy"  # classic name of a copy from one device to another, which the executor does
-_MAGIC = 0x47574C53
-_NONE = 0xFFFFFFFF
 _ALIGNMENT = 64
 _DEVICE_ALIGNMENT = 512  # what every driver takes as the beginning of a tensor
-MAX_RANK = 16  # of a tensor at run time: crt/include/slipway/tensor.h
 MAX_EXTENT = 1 << 47
 
 
@@ -369,220 +340,95 @@ def _version(tables: GraphTables) -> int:
 
 
 def _to_binary(tables: GraphTables) -> bytes:
-    strings = bytearray()
-    offsets: dict[str, int] = {}
-
-    def offset_of(text: str) -> int:
-        if text not in offsets:
-            offsets[text] = len(strings)
-            strings.extend(text.encode() + b"\0")
-        return offsets[text]
-
+    written = WrittenNames()
     starts = tables.first_entries
-    dims: list[int] = []
-    entries = bytearray()
+    flat = FlatTables(_version(tables), tables.arena_bytes)
+    flat.storages = [(s.offset, s.size) for s in tables.storages]
+    flat.arenas = [(a.device_type, 0, a.begin) for a in tables.arenas]
+    first_dims = []
     for entry in tables.entries:
         code, bits, lanes = dtypes.parse(entry.dtype)
-        entries += struct.pack("<BBH", dtypes.DLPACK_CODE[code], bits, lanes)
-        entries += struct.pack("<III", len(entry.shape), len(dims), entry.storage)
-        dims += entry.shape
-    args: list[int] = []
-    nodes = bytearray()
+        first_dims.append(len(flat.dims))
+        kind = dtypes.DLPACK_CODE[code], bits, lanes
+        flat.entries.append((*kind, len(entry.shape), first_dims[-1], entry.storage))
+        flat.dims += entry.shape
     for index, node in enumerate(tables.nodes):
-        first_arg = len(args)
+        first_arg = len(flat.args)
         if node.function is not None:
-            args += [starts[source] + output for source, output in node.inputs]
-            args += range(starts[index], starts[index + 1])
-        function = _NONE if node.function is None else offset_of(node.function)
-        count = len(args) - first_arg
-        nodes += struct.pack(
-            "<6I", offset_of(node.name), function, first_arg, count, starts[index], node.num_outputs
+            flat.args += [starts[source] + output for source, output in node.inputs]
+            flat.args += range(starts[index], starts[index + 1])
+        function = NONE if node.function is None else written.offset(node.function)
+        count = len(flat.args) - first_arg
+        flat.nodes.append(
+            (written.offset(node.name), function, first_arg, count, starts[index], node.num_outputs)
         )
-    outputs = [starts[source] + output for source, output in tables.outputs]
-    names = [offset_of(name) for name in tables.output_names]
-    offset_of("")
-    open_tables, more = b"", b""
+    flat.inputs = list(tables.inputs)
+    flat.outputs = [starts[source] + output for source, output in tables.outputs]
+    flat.names = [written.offset(name) for name in tables.output_names]
+    written.offset("")
     if tables.open_dims:
-        firsts = _first_dims(tables)
         sizes = [s.name for s in tables.open_sizes]
-        words: list[int] = []
-        rows = bytearray()
         for dim in tables.open_dims:
             formula = to_words(dim.formula, sizes)
-            rows += struct.pack("<4I", firsts[dim.entry] + dim.axis, len(words), len(formula), 0)
-            words += formula
-        open_tables = b"".join(
-            struct.pack(
-                "<IIqq", offset_of(s.name), 0 if s.teller is None else s.teller + 1, s.low, s.high
-            )
+            at = first_dims[dim.entry] + dim.axis
+            flat.open_dims.append((at, len(flat.words), len(formula), 0))
+            flat.words += formula
+        flat.sizes = [
+            (written.offset(s.name), 0 if s.teller is None else s.teller + 1, s.low, s.high)
             for s in tables.open_sizes
-        )
-        open_tables += bytes(rows) + pack_words(words)
-        more = struct.pack("<4I", len(sizes), len(tables.open_dims), len(words), 0)
-    storages = b"".join(struct.pack("<QQ", s.offset, s.size) for s in tables.storages)
-    body = struct.pack(f"<{len(dims)}q", *dims) + storages + bytes(nodes) + bytes(entries)
-    body += open_tables
-    body += b"".join(struct.pack("<IIQ", a.device_type, 0, a.begin) for a in tables.arenas)
-    numbers = [*args, *tables.inputs, *outputs, *names]
-    body += struct.pack(f"<{len(numbers)}I", *numbers) + bytes(strings)
-    header = struct.pack(
-        "<12IQII",
-        _MAGIC,
-        _version(tables),
-        64 + len(more) + len(body),
-        len(tables.nodes),
-        len(tables.entries),
-        len(tables.inputs),
-        len(outputs),
-        len(args),
-        len(dims),
-        len(strings),
-        len(tables.storages),
-        len(names),
-        tables.arena_bytes,
-        len(tables.arenas),
-        0,
-    )
-    return header + more + body
-
-
-def _first_dims(tables: GraphTables) -> list[int]:
-    """Return for each entry the number of its first dim."""
-    firsts = [0]
-    for entry in tables.entries:
-        firsts.append(firsts[-1] + len(entry.shape))
-    return firsts
-
-
-Row = tuple[int, ...]
-
-
-def _check_pieces(nodes: list[Row], entries: list[Row], num_dims: int, num_args: int) -> None:
-    """Raise ValueError where a node or an entry has what lies beyond a table, or is another's.
-
-    Pieces of tables may not be counted twice: what is built would be larger than the file.
-    """
-    if any(first + ndim > num_dims for _, _, _, ndim, first, _ in entries):
-        raise ValueError("the shape of an entry lies beyond the dims")
-    if any(ndim > MAX_RANK for _, _, _, ndim, _, _ in entries):
-        raise ValueError(f"an entry has more than {MAX_RANK} dimensions")
-    if sum(count for _, function, _, count, _, _ in nodes if function != _NONE) > num_args:
-        raise ValueError("nodes have more arguments than the table")
-    if any(
-        first + count > num_args or made > count
-        for _, function, first, count, _, made in nodes
-        if function != _NONE
-    ):
-        raise ValueError("the arguments of a node lie beyond the table")
-
-
-class _Names:
-    """The names of a file, by where they begin in its strings."""
-
-    def __init__(self, strings: bytes) -> None:
-        self._strings = strings
-        self._known: dict[int, str] = {}
-
-    def __call__(self, offset: int) -> str:
-        strings = self._strings
-        if offset not in self._known:
-            if offset and strings[offset - 1]:
-                raise ValueError("a name begins inside another")
-            self._known[offset] = strings[offset : strings.index(b"\0", offset)].decode()
-        return self._known[offset]
+        ]
+    flat.strings = bytes(written.strings)
+    return flat.pack()
 
 
 def _from_binary(data: memoryview) -> GraphTables:
-    header = struct.unpack_from("<12IQI", data)
-    if header[0] != _MAGIC:
-        raise ValueError("they do not begin as graph tables do")
-    if not VERSION <= header[1] <= TOLD_VERSION:
-        raise ValueError(f"version {header[1]}, and this Slipway reads 1 to {TOLD_VERSION}")
-    if header[2] != len(data):
-        raise ValueError("the size is not the stated one")
-    num_nodes, num_entries, num_inputs, num_outputs, num_args, num_dims = header[3:9]
-    at = 64
-    num_sizes, num_open, num_words = 0, 0, 0
-    if header[1] >= OPEN_VERSION:
-        num_sizes, num_open, num_words, _ = struct.unpack_from("<4I", data, at)
-        at += 16
-
-    def take(form: str, count: int) -> list[Row]:
-        nonlocal at
-        size = struct.calcsize(form) * count
-        if at + size > len(data):
-            raise ValueError("truncated")
-        rows = list(struct.iter_unpack(form, data[at : at + size]))
-        at += size
-        return rows
-
-    dims = [row[0] for row in take("<q", num_dims)]
-    storages = tuple(Storage(*row) for row in take("<QQ", header[10]))
-    nodes = take("<6I", num_nodes)
-    entries = take("<BBHIII", num_entries)
-    size_rows = take("<IIqq", num_sizes)
-    open_rows = take("<4I", num_open)
-    words = [row[0] for row in take("<q", num_words)]
-    arenas = tuple(Arena(kind, begin) for kind, _, begin in take("<IIQ", header[13]))
-    args = [row[0] for row in take("<I", num_args)]
-    inputs = tuple(row[0] for row in take("<I", num_inputs))
-    outputs = [row[0] for row in take("<I", num_outputs)]
-    names = [row[0] for row in take("<I", header[11])]
-    if at + header[9] != len(data):
-        raise ValueError("the tables do not fill the stated size")
-    strings = bytes(data[at : at + header[9]])
-    made = sum(node[5] for node in nodes)
-    if made != len(entries):  # before a list of that length is built
-        raise ValueError(f"{made} outputs of nodes, but {len(entries)} entries")
-    owner = [(index, i) for index, node in enumerate(nodes) for i in range(node[5])]
-
-    _check_pieces(nodes, entries, len(dims), len(args))
-    text = _Names(strings)
+    flat = FlatTables.unpack(data)
+    names = ReadNames(flat.strings)
+    owner = [(index, i) for index, node in enumerate(flat.nodes) for i in range(node[5])]
     sizes = tuple(
-        OpenSize(text(name), low, high, teller - 1 if teller else None)
-        for name, teller, low, high in size_rows
+        OpenSize(names.at(name), low, high, teller - 1 if teller else None)
+        for name, teller, low, high in flat.sizes
     )
-    size_names = [size.name for size in sizes]
-    position = (
-        {
-            first + axis: (index, axis)
-            for index, (_, _, _, ndim, first, _) in enumerate(entries)
-            for axis in range(ndim)
-        }
-        if open_rows
-        else {}
-    )
-    if sum(count for _, _, count, _ in open_rows) > len(words):
-        raise ValueError("formulas have more words than the table")
-    open_dims = tuple(
-        OpenAxis(*position[dim], from_words(words[first : first + count], size_names))
-        for dim, first, count, _ in open_rows
-    )
-
     return GraphTables(
-        nodes=tuple(
-            GraphNode(
-                text(name),
-                None if function == _NONE else text(function),
-                tuple(owner[entry] for entry in args[first : first + count - made])
-                if function != _NONE
-                else (),
-                made,
-            )
-            for name, function, first, count, _, made in nodes
-        ),
+        nodes=tuple(_flat_node(row, flat.args, owner, names) for row in flat.nodes),
         entries=tuple(
             GraphEntry(
-                tuple(dims[first : first + ndim]), dtypes.from_dlpack(code, bits, lanes), storage
+                tuple(flat.dims[first : first + ndim]),
+                dtypes.from_dlpack(code, bits, lanes),
+                storage,
             )
-            for code, bits, lanes, ndim, first, storage in entries
+            for code, bits, lanes, ndim, first, storage in flat.entries
         ),
-        inputs=inputs,
-        outputs=tuple(owner[entry] for entry in outputs),
-        storages=storages,
-        arena_bytes=header[12],
-        arenas=arenas,
-        output_names=tuple(text(name) for name in names),
+        inputs=tuple(flat.inputs),
+        outputs=tuple(owner[entry] for entry in flat.outputs),
+        storages=tuple(Storage(*row) for row in flat.storages),
+        arena_bytes=flat.arena_bytes,
+        arenas=tuple(Arena(kind, begin) for kind, _, begin in flat.arenas),
+        output_names=tuple(names.at(name) for name in flat.names),
         open_sizes=sizes,
-        open_dims=open_dims,
+        open_dims=_flat_axes(flat, [size.name for size in sizes]),
+    )
+
+
+def _flat_node(
+    row: Row, args: Sequence[int], owner: Sequence[tuple[int, int]], names: ReadNames
+) -> GraphNode:
+    name, function, first, count, _, made = row
+    if function == NONE:
+        return GraphNode(names.at(name), None, (), made)
+    inputs = tuple(owner[entry] for entry in args[first : first + count - made])
+    return GraphNode(names.at(name), names.at(function), inputs, made)
+
+
+def _flat_axes(flat: FlatTables, size_names: Sequence[str]) -> tuple[OpenAxis, ...]:
+    if not flat.open_dims:
+        return ()
+    position = {
+        first + axis: (index, axis)
+        for index, (_, _, _, ndim, first, _) in enumerate(flat.entries)
+        for axis in range(ndim)
+    }
+    return tuple(
+        OpenAxis(*position[dim], from_words(flat.words[first : first + count], size_names))
+        for dim, first, count, _ in flat.open_dims
     )

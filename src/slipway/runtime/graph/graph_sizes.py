@@ -7,7 +7,6 @@ in the lowest four bits, and above them the integer or the number of the size.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -122,8 +121,3 @@ def from_words(words: Sequence[int], names: Sequence[str]) -> Formula:
         else:
             formula.append(OPERATORS[operation - _FIRST_OPERATOR])
     return tuple(formula)
-
-
-def pack_words(words: Sequence[int]) -> bytes:
-    """Return words as bytes."""
-    return struct.pack(f"<{len(words)}q", *words)

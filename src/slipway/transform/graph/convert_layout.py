@@ -252,19 +252,19 @@ def _operator(
         whole = parse_layout(kernel).whole_shape(weight.shape)
         plain_kernel = "OI" + "".join(a for a in kernel if a not in "OI")
         depthwise = whole["I"] == 1 and attrs.groups > 1
-        asked = f"{plain_kernel}{1 if depthwise else block}i{out_block}o"
+        layout = f"{plain_kernel}{1 if depthwise else block}i{out_block}o"
         if whole["O"] % out_block or (not depthwise and whole["I"] % block):
             raise LoweringError(
                 f"{call.op.name} in {attrs.data_layout}: blocks of {block} do not divide its "
                 f"{whole['I']} input and {whole['O']} output channels"
             )
-        weight_expr = transform(args[1], kernel, asked)
+        weight_expr = transform(args[1], kernel, layout)
     else:
-        asked, weight_expr = kernel, args[1]
+        layout, weight_expr = kernel, args[1]
         depthwise = parse_layout(kernel).block_of("I") == 1 and attrs.groups > 1
     name = call.op.name.replace("nn.", "nn.contrib_depthwise_" if depthwise else "nn.contrib_")
     blocked = op_registry.get(f"{name}_nchwc")
     assert blocked.attrs_type is not None
     fields = {f: getattr(attrs, f) for f in blocked.attrs_type.FIELDS}
-    fields.update(kernel_layout=asked, out_layout=attrs.out_layout or attrs.data_layout)
+    fields.update(kernel_layout=layout, out_layout=attrs.out_layout or attrs.data_layout)
     return Call(blocked.op, (args[0], weight_expr), blocked.attrs_type(**fields), call.span)

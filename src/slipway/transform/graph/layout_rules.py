@@ -255,16 +255,16 @@ def _transpose(call: Call, value: Moved, others: list[Expr]) -> Value | None:
     """Nothing is done: another order is asked for of what lies as it lies."""
     rank = len(value.source)
     axes = call.attrs.axes or tuple(reversed(range(rank)))
-    asked = "".join(value.source[axis % rank] for axis in axes)
-    return value.expr if asked == value.target else Moved(value.expr, asked, value.target)
+    layout = "".join(value.source[axis % rank] for axis in axes)
+    return value.expr if layout == value.target else Moved(value.expr, layout, value.target)
 
 
 @_rule("layout_transform")
 def _layout_transform(call: Call, value: Moved, others: list[Expr]) -> Value | None:
-    asked = call.attrs.dst_layout
-    if call.attrs.src_layout != value.source or sorted(asked) != sorted(value.source):
+    layout = call.attrs.dst_layout
+    if call.attrs.src_layout != value.source or sorted(layout) != sorted(value.source):
         return None
-    return value.expr if asked == value.target else Moved(value.expr, asked, value.target)
+    return value.expr if layout == value.target else Moved(value.expr, layout, value.target)
 
 
 def _pool(call: Call, value: Moved, others: list[Expr]) -> Value | None:

@@ -164,12 +164,12 @@ def _of_addresses(
             among = None if id(node.args[0]) in found else chosen_loads(node)
             if among is None or len(among[0]) > steps:
                 continue
-            asked = {id(choice.args[0]): choice.args[0] for choice in among[1]}
-            if not asked.keys() <= same or any(len(load.indices) != 1 for load in among[0]):
+            conditions = {id(choice.args[0]): choice.args[0] for choice in among[1]}
+            if not conditions.keys() <= same or any(len(load.indices) != 1 for load in among[0]):
                 continue
             first, *others = (an.linear(load.indices[0]) for load in among[0])
             if all(other.minus(first).is_const for other in others):
-                found.update(asked)
+                found.update(conditions)
     return found
 
 

@@ -74,7 +74,7 @@ def _one_range_each(node: Any, seen: dict[E.Var, tuple[int | None, ...]]) -> Any
 
 def partitioned(an: Analyzer, loop: S.For) -> S.For:
     """Return a loop whose steps ask once whether all conditions of their inner loops hold."""
-    return _Partition(True, an).asked_once(loop)
+    return _Partition(True, an).checked_once(loop)
 
 
 class _Partition:
@@ -96,14 +96,14 @@ class _Partition:
             self.an.bind_range(node.loop_var, E.Range(node.min, node.extent))
 
     def loop(self, node: S.For) -> S.Stmt:
-        asked = self.asked_once(node)
-        if asked is node:
+        checked = self.checked_once(node)
+        if checked is node:
             return map_children(node, self.visit)  # type: ignore[no-any-return]
-        choice = asked.body
+        choice = checked.body
         assert isinstance(choice, S.IfThenElse)
-        return asked.replace(body=choice.replace(then_case=self.visit(choice.then_case)))  # type: ignore[no-any-return]
+        return checked.replace(body=choice.replace(then_case=self.visit(choice.then_case)))  # type: ignore[no-any-return]
 
-    def asked_once(self, node: S.For) -> S.For:
+    def checked_once(self, node: S.For) -> S.For:
         """Return the loop with one body for steps in which all conditions hold, one for others."""
         inner = loops_inside(self.an, node.body)
         own = self.an.linear(node.loop_var)

@@ -9,7 +9,7 @@ let calls = new Map();
 let isBusy = false;
 let stream;
 
-function ask(task, rest = {}) {
+function request(task, rest = {}) {
   return new Promise((resolve, reject) => {
     const id = calls.size ? Math.max(...calls.keys()) + 1 : 1;
     calls.set(id, { resolve, reject });
@@ -77,7 +77,7 @@ async function begin() {
     worker?.terminate();
     start();
     const [url, relaxed] = [about.model, about.relaxed].map((name) => name && new URL(name, location.href).href);
-    await ask("load", { url, relaxed });
+    await request("load", { url, relaxed });
     at("loading").hidden = true;
     ["drop", "layers"].forEach((id) => {
       at(id).hidden = false;
@@ -130,7 +130,7 @@ async function run(values) {
   try {
     const inputs = [[about.input, values], ...about.others.map((one) => [one, randomFor(one)])];
     const named = inputs.map(([{ name, shape }, given]) => [name, { values: given, shape }]);
-    const found = await ask("run", { inputs: Object.fromEntries(named) });
+    const found = await request("run", { inputs: Object.fromEntries(named) });
     showAnswer(found);
     show(stream ? "camera" : "ready");
   } catch (error) {
@@ -154,15 +154,15 @@ function sharesOf({ dtype, values }) {
     return values;
   }
   if (!dtype.startsWith("float") && !dtype.startsWith("bfloat")) {
-    const least = dtype === "int8" ? -128 : 0; // a quantised softmax counts from there, in steps of 1/256
-    const steps = sum - least * values.length;
+    const minimum = dtype === "int8" ? -128 : 0; // a quantised softmax counts from there, in steps of 1/256
+    const steps = sum - minimum * values.length;
     return /^u?int8$/.test(dtype) && Math.abs(steps - 256) <= 2 + values.length / 2
-      ? values.map((v) => (v - least) / 256) : undefined;
+      ? values.map((v) => (v - minimum) / 256) : undefined;
   }
-  const most = values.reduce((a, b) => Math.max(a, b), -Infinity);
-  const powers = values.map((v) => Math.exp(v - most));
-  const all = powers.reduce((a, b) => a + b, 0);
-  return powers.map((p) => p / all);
+  const maximum = values.reduce((a, b) => Math.max(a, b), -Infinity);
+  const exponentials = values.map((v) => Math.exp(v - maximum));
+  const all = exponentials.reduce((a, b) => a + b, 0);
+  return exponentials.map((p) => p / all);
 }
 
 function row(name, text, share) {
@@ -177,16 +177,16 @@ function row(name, text, share) {
 
 function classRows(scores) {
   const shares = sharesOf(scores);
-  const { values, least, most } = scores;
+  const { values, minimum, maximum } = scores;
   const text = (i) => (shares ? `${(100 * shares[i]).toFixed(1)} %` : String(values[i]));
-  const bar = (i) => (shares ? shares[i] : most > least ? (values[i] - least) / (most - least) : 0);
+  const bar = (i) => (shares ? shares[i] : maximum > minimum ? (values[i] - minimum) / (maximum - minimum) : 0);
   const order = [...values.keys()].sort((a, b) => values[b] - values[a]).slice(0, TOP);
   return order.map((i) => row(about.labels?.[i] ?? `class ${i}`, text(i), bar(i)));
 }
 
-function outputRow({ name, dtype, shape, least, most }) {
+function outputRow({ name, dtype, shape, minimum, maximum }) {
   const number = (value) => (Number.isInteger(value) ? String(value) : value.toPrecision(4));
-  const range = least < most ? `${number(least)} to ${number(most)}` : least === most ? number(least) : "no numbers";
+  const range = minimum < maximum ? `${number(minimum)} to ${number(maximum)}` : minimum === maximum ? number(minimum) : "no numbers";
   const line = row(name, range, 0);
   const kind = document.createElement("small");
   kind.textContent = `${dtype}, ${shape.length ? shape.join(" × ") : "one number"}`;
@@ -204,7 +204,7 @@ function showAnswer({ ms, outputs, scores }) {
 async function measure() {
   at("measure").disabled = true;
   try {
-    const layers = await ask("profile", { repeat: PROFILE_RUNS });
+    const layers = await request("profile", { repeat: PROFILE_RUNS });
     const total = layers.reduce((sum, { ms }) => sum + ms, 0);
     const slowest = [...layers].sort((a, b) => b.ms - a.ms).slice(0, LAYERS);
     at("rows").replaceChildren(...slowest.map(({ layer, ms }) => row(layer, ms.toFixed(3), total ? ms / total : 0)));

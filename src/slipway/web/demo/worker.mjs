@@ -6,12 +6,12 @@ let model;
 
 /** What a page shows of an output that is no list of scores. */
 function summaryOf(name, values) {
-  let [least, most] = [Infinity, -Infinity];
+  let [minimum, maximum] = [Infinity, -Infinity];
   for (const value of values) {
-    least = value < least ? Number(value) : least;
-    most = value > most ? Number(value) : most;
+    minimum = value < minimum ? Number(value) : minimum;
+    maximum = value > maximum ? Number(value) : maximum;
   }
-  return { name, dtype: values.dtype, shape: values.shape, least, most };
+  return { name, dtype: values.dtype, shape: values.shape, minimum, maximum };
 }
 
 /** A number for each class: one dimension, but for ones. */

@@ -193,14 +193,14 @@ export class Prover {
   proof(label, first, second) {
     const { own, secret } = this;
     return own.withScratch(() => {
-      const place = (bytes) => {
+      const copied = (bytes) => {
         const at = own.scratch(bytes.length);
         own.bytes(at, bytes.length).set(bytes);
         return at;
       };
       const out = own.scratch(NONCE_BYTES);
       own.exports.slw_device_proof(
-        place(secret), secret.length, own.text(label), place(first), place(second), out);
+        copied(secret), secret.length, own.text(label), copied(first), copied(second), out);
       return own.bytes(out, NONCE_BYTES).slice();
     });
   }

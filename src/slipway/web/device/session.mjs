@@ -135,9 +135,9 @@ export class Session {
       }
     };
     return {
-      read: (at, least, most) => {
-        const count = Math.min(most, this.#inbox.size);
-        if (count < least) {
+      read: (at, minimum, maximum) => {
+        const count = Math.min(maximum, this.#inbox.size);
+        if (count < minimum) {
           return -1;
         }
         this.#inbox.take(this.own.bytes(at, count));

@@ -274,7 +274,7 @@ def test_other_floats_stay(dtype):
 def test_switches():
     module = IRModule.from_expr(attention(**WRITTEN["mask"]))
     assert "nn.attention_bias" in calls(relay.transform.FuseAttention()(module)["main"])
-    assert "nn.softmax" in calls(relay.transform.FuseAttention(least_rows=99)(module)["main"])
+    assert "nn.softmax" in calls(relay.transform.FuseAttention(min_rows=99)(module)["main"])
 
     def found(target="llvm", opt_level=3, **options):
         with PassContext(opt_level=opt_level, **options):

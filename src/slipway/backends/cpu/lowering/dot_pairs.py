@@ -175,9 +175,9 @@ def products_of_attention(function: Function) -> set[int]:
     return found
 
 
-def _reached(start: Expr, near: Callable[[Expr], Iterable[Expr]]) -> set[int]:
+def _reached(start: Expr, neighbours: Callable[[Expr], Iterable[Expr]]) -> set[int]:
     """Return the ids of the first products on every way from `start`."""
-    found, seen, left = set(), set(), list(near(start))
+    found, seen, left = set(), set(), list(neighbours(start))
     while left:
         expr = left.pop()
         if id(expr) in seen or not isinstance(expr, Call) or not isinstance(expr.op, Op):
@@ -186,5 +186,5 @@ def _reached(start: Expr, near: Callable[[Expr], Iterable[Expr]]) -> set[int]:
         if is_call_of(expr, *MATRICES):
             found.add(id(expr))
         elif op_registry.get(expr.op.name).pattern <= OpPattern.INJECTIVE:
-            left += near(expr)
+            left += neighbours(expr)
     return found

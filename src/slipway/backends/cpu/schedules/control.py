@@ -113,8 +113,8 @@ def while_loop(problem: Problem, inputs: Sequence[te.Tensor], knobs: CopyKnobs) 
         begin = [copy(a, b, lanes) for a, b in zip(ins, outs, strict=False)]
         going = decl_buffer((), "bool", "going")
         asking = _results(target, condition, (*outs, *others), [going], 1)
-        turn = InlinedKernels(target, body, (*outs, *others), {})
-        once = turn.around([*turn.statements, *new_states(turn, outs, lanes)])
+        iteration = InlinedKernels(target, body, (*outs, *others), {})
+        once = iteration.around([*iteration.statements, *new_states(iteration, outs, lanes)])
         again = S.While(_scalar(going), S.seq((once, asking)))
         return S.Allocate(going, S.seq((*begin, asking, again)))
 

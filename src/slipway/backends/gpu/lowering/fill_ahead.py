@@ -119,8 +119,8 @@ def wait_for(groups: int) -> S.Stmt:
 
 def _copies(node: S.Allocate) -> int:
     """Return how many copies of its memory were asked for."""
-    asked = next((value for key, value in node.annotations if key == "double_buffer"), 1)
-    return 2 if asked is True else int(asked)
+    depth = next((value for key, value in node.annotations if key == "double_buffer"), 1)
+    return 2 if depth is True else int(depth)
 
 
 def _stored(node: S.Stmt) -> set[int]:

@@ -325,14 +325,14 @@ class _Kernel:
     def _allocate(self, node: S.Allocate, at: ThreadContext) -> S.Stmt:
         scope = self._scope_of(node, at)
         self.scopes[id(node.buffer.data)] = scope
-        body, asked = node.body, node.buffer.scope
-        if scope != asked:
+        body, declared = node.body, node.buffer.scope
+        if scope != declared:
             fresh = node.buffer.replace(scope=scope)
             body, node = substitute(body, {node.buffer: fresh}), node.replace(buffer=fresh)
-        if scope == "shared" and not asked.startswith("shared"):
+        if scope == "shared" and not declared.startswith("shared"):
             # The steps of the loops around it have a memory each, as its place says.
             tags = [t for t in self.extents if t.startswith("threadIdx") and t in at.active]
-            if asked == "warp":  # whose threads are those along x
+            if declared == "warp":  # whose threads are those along x
                 tags = [tag for tag in tags if tag != "threadIdx.x"]
             self.own[id(node.buffer.data)] = tags
             for tag in tags:

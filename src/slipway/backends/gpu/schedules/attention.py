@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -155,27 +156,16 @@ def _compute(
     grid = (x.batch, x.heads, x.rows)
 
     def key_at(c: PrimExpr, j: Any) -> Any:
-        """The key at place j of chunk c; places beyond the last key repeat it."""
+        """The key at position j of chunk c; positions beyond the last key repeat it."""
         return c * lanes + j if full else te.min(c * lanes + j, x.keys - 1)
 
-    def chunked(number: int, whole: Any) -> Any:
-        """A read of key or value by chunk and place in it.
-
-        Where places repeat the last key, by way of the chunk itself as a stage: what is read of the
-        whole for a chunk follows from ``min`` by no rule.
-        """
-        if full:
-            return lambda b, n, c, j, h: whole(b, n, key_at(c, j), h)
-        panel = _panel(inputs[number], problem.attrs.layouts()[number], (chunks, lanes), key_at)
-        layout = problem.attrs.layouts()[number].replace("S", "CJ")
-
-        def read(b: Any, n: Any, c: Any, j: Any, h: Any) -> Any:
-            at = {"B": b, "N": x.head(n), "C": c, "J": j, "H": h}
-            return panel(*(at[axis] for axis in layout)).astype(x.dtype)
-
-        return read
-
-    key, value = chunked(1, x.key), chunked(2, x.value)
+    if full:
+        key, value = (partial(_of_whole, whole, key_at) for whole in (x.key, x.value))
+    else:
+        key, value = (
+            _of_panel(x, inputs[n], problem.attrs.layouts()[n], (chunks, lanes), key_at)
+            for n in (1, 2)
+        )
     h = te.reduce_axis((0, x.size), name="h")
     products = te.compute(
         (*grid, chunks, lanes),
@@ -225,6 +215,28 @@ def _compute(
         return (sums(*here) / totals(*here)).astype(out.dtype)
 
     return [te.compute(out.shape, quotient, name="T_attention", tag="attention_output")]
+
+
+def _of_whole(whole: Any, key_at: Any, b: Any, n: Any, c: Any, j: Any, h: Any) -> Any:
+    return whole(b, n, key_at(c, j), h)
+
+
+def _of_panel(
+    x: Operands, tensor: te.Tensor, layout: str, sizes: tuple[int, int], key_at: Any
+) -> Any:
+    """Return how to read key or value by chunk and position in it, by way of a chunk as a stage.
+
+    What is read of the whole for a chunk whose positions repeat the last key follows from ``min``
+    by no rule.
+    """
+    panel = _panel(tensor, layout, sizes, key_at)
+    axes = layout.replace("S", "CJ")
+
+    def read(b: Any, n: Any, c: Any, j: Any, h: Any) -> Any:
+        at = {"B": b, "N": x.head(n), "C": c, "J": j, "H": h}
+        return panel(*(at[axis] for axis in axes)).astype(x.dtype)
+
+    return read
 
 
 def _panel(tensor: te.Tensor, layout: str, sizes: tuple[int, int], key_at: Any) -> te.Tensor:

@@ -85,8 +85,8 @@ def row_cost(rows: Rows, knobs: RowOfThreadsKnobs, warp: int = 1) -> float:
     `warp` threads hand each other their parts, where blocks are of whole warps.
     """
     blocks, threads = -(-rows.count // knobs.rows), knobs.rows * knobs.lanes
-    near = knobs.lanes / 32 if rows.together else (1.0 if knobs.lanes == 1 else 0.0)
-    each = min(ANY_GPU.apart_cost, 1 / near) if near else ANY_GPU.apart_cost
+    coalesced = knobs.lanes / 32 if rows.together else (1.0 if knobs.lanes == 1 else 0.0)
+    each = min(ANY_GPU.apart_cost, 1 / coalesced) if coalesced else ANY_GPU.apart_cost
     steps = -(-rows.length // knobs.lanes) * max(1.0, each)
     steps += combining_cost(knobs.lanes, warp if threads % warp == 0 else 1)
     running = blocks * threads
@@ -234,8 +234,8 @@ def _register(names: Sequence[str], axes: Axes, reads: int) -> None:
         if rows is None or rows.length < 2:
             return False
         if runs_in_step(target):
-            near = rows.together or rows.count < ANY_GPU.busy_rows
-            return near and rows.length >= ANY_GPU.row_length
+            coalesced = rows.together or rows.count < ANY_GPU.busy_rows
+            return coalesced and rows.length >= ANY_GPU.row_length
         return reads > 1 and rows.count >= ANY_GPU.row_count
 
     def cost(problem: Problem, knobs: RowOfThreadsKnobs) -> float:

@@ -159,7 +159,7 @@ static SLW_SHARED void slw_depthwise_pairs(const struct slw_layer *layer, const 
   const uint32_t is_3x3 = (uint32_t)(layer->kernel_height == 3 && layer->kernel_width == 3 &&
                                      layer->dilation_y == 1 && layer->dilation_x == 1 &&
                                      channels % 4u == 0u);
-  const uint32_t *const behind =
+  const uint32_t *const after =
       streams + (channels + 3u) / 4u * (4u + 4u * (taps / 2u) + 2u * (taps % 2u));
   const uint32_t step = 12u * layer->per_channel;
   int8_t *padding = (int8_t *)workspace;
@@ -173,7 +173,7 @@ static SLW_SHARED void slw_depthwise_pairs(const struct slw_layer *layer, const 
     for (int32_t x = 0; x < layer->out_width; ++x) {
       const int32_t left = x * layer->stride_x - layer->pad_left;
       const uint32_t *stream = streams;
-      const uint32_t *scale = behind;
+      const uint32_t *scale = after;
       uint32_t c = 0;
       if (is_3x3 != 0u && inside && left >= 0 && left + 2 < layer->in_width) {
         const int8_t *corner = data + (uint32_t)top * line + (uint32_t)left * channels;

@@ -182,7 +182,7 @@ def is_row(layer: Layer) -> bool:
 
 
 def overlaps_of(
-    layer: Layer, pixels_at_once: int, *, in_turns: bool = False
+    layer: Layer, pixels_at_once: int, *, interleaved: bool = False
 ) -> tuple[Overlap, ...]:
     """Return how far the output may reach into the input; see `window_lead_bytes`."""
     inputs, outputs, _, rest = geometry(layer)
@@ -192,6 +192,6 @@ def overlaps_of(
         (rest[0], rest[1]),
         (rest[4], rest[5]),
         pixels_at_once=pixels_at_once,
-        in_turns=in_turns,
+        interleaved=interleaved,
     )
     return (Overlap(layer.data, 0, lead, False),)

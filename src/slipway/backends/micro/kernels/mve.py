@@ -35,7 +35,7 @@ def _convolution(name: str, function: Function, layer: Layer) -> LibraryKernel |
     if text is None:
         return None
     size = 0 if row else 2 * _multiple(layer.depth, 16)
-    overlaps = () if row else overlaps_of(layer, 2, in_turns=True)
+    overlaps = () if row else overlaps_of(layer, 2, interleaved=True)
 
     def arrange(constants: LayerConstants) -> dict[int, Array] | None:
         taps = constants.weight.reshape(-1, constants.weight.shape[-1])

@@ -26,14 +26,14 @@ def scalar_kernel(name: str, function: Function, layer: Layer) -> LibraryKernel 
     """Return the kernel of a matched function."""
     channels = type_of(layer.sums.args[0]).shape[-1]
     if layer.kind == "depthwise":
-        helper, overlaps = "slw_depthwise_scalar", overlaps_of(layer, 4, in_turns=True)
+        helper, overlaps = "slw_depthwise_scalar", overlaps_of(layer, 4, interleaved=True)
         size = -(-channels // 16) * 16 + 4 * POINTER_BYTES * layer.depth
     elif is_row(layer):
         # It writes its first outputs while it still reads the whole row: no overlap there.
         helper, overlaps, size = "slw_dense_scalar", (), 0
     else:
         helper, size = "slw_conv_scalar", 0 if is_direct(layer) else 4 * layer.depth
-        overlaps = overlaps_of(layer, 4, in_turns=True)
+        overlaps = overlaps_of(layer, 4, interleaved=True)
     inputs = (1, 1, layer.depth) if helper == "slw_dense_scalar" else None
     scales = layer.multiplier, layer.shift
     if isinstance(layer.multiplier, tuple) and isinstance(layer.shift, tuple):

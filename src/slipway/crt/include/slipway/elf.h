@@ -77,7 +77,7 @@ SLW_API const char *slw_elf_exported_name(const slw_elf *elf, uint32_t index);
 
 /** Copy all segments to `memory` (span_bytes, zeroed, page-aligned) and relocate them.
  * @param missing on SLW_ERROR_UNDEFINED: the symbol nobody defines */
-SLW_API slw_status slw_elf_place(const slw_elf *elf, uint8_t *memory, const char **missing);
+SLW_API slw_status slw_elf_load(const slw_elf *elf, uint8_t *memory, const char **missing);
 
 /** The pages that segment `index` covers: offset from `memory`, bytes, SLW_ELF_* flags; bytes
  * is 0 for a segment that is not loaded. */

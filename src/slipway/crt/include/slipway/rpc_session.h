@@ -134,12 +134,12 @@ typedef struct slw_rpc_failure_text {
 } slw_rpc_failure_text;
 
 /* Where the request that is handled has its things: a callback puts others on top. */
-typedef struct slw_rpc_place {
+typedef struct slw_rpc_level {
   size_t rx_base;   /* received frames start here */
   size_t frame_end; /* of the request */
   uint32_t args_base, num_args, temporaries_base, depth;
   bool may_call_back;
-} slw_rpc_place;
+} slw_rpc_level;
 
 /* What the greeting keeps between the peer's HELLO and its proof. */
 typedef struct slw_rpc_greeting {
@@ -165,7 +165,7 @@ typedef struct slw_rpc_session {
   TVMFFIByteArray *bytes;
   TVMFFIObject *temporaries[SLW_RPC_MAX_TEMPORARIES]; /* arguments made for the present call */
   uint32_t num_temporaries;
-  slw_rpc_place place;
+  slw_rpc_level level;
   uint32_t next_callback;
   bool has_callbacks;
   uint64_t peer_features;

@@ -179,7 +179,7 @@ static slw_device_message message_of(slw_device_op op, int32_t kind, int32_t dev
   return message;
 }
 
-static slw_status ask(slw_device_message *message) {
+static slw_status request(slw_device_message *message) {
   return exchange(message, NULL, 0, NULL, 0, NULL, 0, NULL);
 }
 
@@ -189,7 +189,7 @@ static slw_status alloc_memory(int32_t kind, int32_t device, size_t size_bytes, 
   slw_device_message message = message_of(SLW_DEVICE_ALLOC, kind, device);
   slw_status status;
   message.first = size_bytes;
-  status = ask(&message);
+  status = request(&message);
   used |= (status == SLW_OK) ? 1U << kind : 0U;
   *out = (status == SLW_OK) ? (void *)(uintptr_t)message.first : NULL;
   return status;
@@ -199,7 +199,7 @@ static void release_memory(int32_t kind, void *memory) {
   slw_device_message message = message_of(SLW_DEVICE_RELEASE, kind, 0);
   message.first = (uint64_t)(uintptr_t)memory;
   if (channel >= 0 && started_by == getpid()) {
-    (void)ask(&message);
+    (void)request(&message);
   }
 }
 
@@ -207,7 +207,7 @@ static slw_status where_is(int32_t kind, const void *address, int32_t *device) {
   slw_device_message message = message_of(SLW_DEVICE_WHERE, kind, 0);
   slw_status status;
   message.first = (uint64_t)(uintptr_t)address;
-  status = ask(&message);
+  status = request(&message);
   *device = message.device;
   return status;
 }
@@ -230,7 +230,7 @@ static slw_status copy_memory(int32_t kind, const void *from, void *to, size_t s
   message.first = (uint64_t)(uintptr_t)from;
   message.second = (uint64_t)(uintptr_t)to;
   message.third = size_bytes;
-  return ask(&message);
+  return request(&message);
 }
 
 static slw_status add_code(int32_t kind, const char *digest, const void *code,
@@ -281,23 +281,23 @@ static slw_status launch_kernel(int32_t kind, const slw_device_launch *launch) {
 
 static slw_status synchronize(int32_t kind, int32_t device) {
   slw_device_message message = message_of(SLW_DEVICE_SYNC, kind, device);
-  return ask(&message);
+  return request(&message);
 }
 
 static slw_status wait_all(int32_t kind) {
   slw_device_message message = message_of(SLW_DEVICE_WAIT_ALL, kind, 0);
-  return (started_by == getpid() && (used >> kind & 1U) != 0U) ? ask(&message) : SLW_OK;
+  return (started_by == getpid() && (used >> kind & 1U) != 0U) ? request(&message) : SLW_OK;
 }
 
 static uint64_t launches(int32_t kind, int32_t device) {
   slw_device_message message = message_of(SLW_DEVICE_LAUNCHES, kind, device);
-  int asks = started_by == getpid() && (used >> kind & 1U) != 0U;
-  return (asks && ask(&message) == SLW_OK) ? message.first : 0U;
+  int is_used = started_by == getpid() && (used >> kind & 1U) != 0U;
+  return (is_used && request(&message) == SLW_OK) ? message.first : 0U;
 }
 
 static slw_status mark(int32_t kind, int32_t device, uint64_t *out) {
   slw_device_message message = message_of(SLW_DEVICE_MARK, kind, device);
-  slw_status status = ask(&message);
+  slw_status status = request(&message);
   *out = message.first;
   return status;
 }
@@ -308,7 +308,7 @@ static slw_status between(int32_t kind, int32_t device, uint64_t from, uint64_t 
   slw_status status;
   message.first = from;
   message.second = to;
-  status = ask(&message);
+  status = request(&message);
   *duration_ns = message.first;
   return status;
 }
@@ -316,7 +316,7 @@ static slw_status between(int32_t kind, int32_t device, uint64_t from, uint64_t 
 /* Whether the kind keeps any memory is the child's to know. */
 static slw_status trim(int32_t kind, int32_t device) {
   slw_device_message message = message_of(SLW_DEVICE_TRIM, kind, device);
-  return ask(&message);
+  return request(&message);
 }
 
 static slw_status give_attribute(int32_t kind, int32_t device, int32_t attribute,

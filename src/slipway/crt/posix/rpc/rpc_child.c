@@ -29,7 +29,7 @@
 
 static slw_rpc_watch *the_watch;
 static slw_rpc_lease *the_lease;
-static slw_rpc_places *the_places;
+static slw_rpc_slots *the_slots;
 static slw_rpc_transport inner;
 static slw_rpc_transport marked; /* for a thread beside the session's */
 static slw_rpc_session the_session;
@@ -95,11 +95,11 @@ static int admit(void *context, const char *key) {
   return SLW_RPC_FAIL_AUTH;
 }
 
-bool slw_rpc_place_take(slw_rpc_places *places, uint32_t max_sessions, int32_t process) {
+bool slw_rpc_slot_take(slw_rpc_slots *slots, uint32_t max_sessions, int32_t process) {
   uint32_t i;
-  for (i = 0; i < max_sessions && i < sizeof places->owners / sizeof places->owners[0]; ++i) {
+  for (i = 0; i < max_sessions && i < sizeof slots->owners / sizeof slots->owners[0]; ++i) {
     int32_t nobody = 0;
-    if (__atomic_compare_exchange_n(&places->owners[i], &nobody, process, false, __ATOMIC_SEQ_CST,
+    if (__atomic_compare_exchange_n(&slots->owners[i], &nobody, process, false, __ATOMIC_SEQ_CST,
                                     __ATOMIC_SEQ_CST)) {
       return true;
     }
@@ -107,18 +107,18 @@ bool slw_rpc_place_take(slw_rpc_places *places, uint32_t max_sessions, int32_t p
   return false;
 }
 
-void slw_rpc_place_give_back(slw_rpc_places *places, int32_t process) {
+void slw_rpc_slot_give_back(slw_rpc_slots *slots, int32_t process) {
   uint32_t i;
-  for (i = 0; i < sizeof places->owners / sizeof places->owners[0]; ++i) {
+  for (i = 0; i < sizeof slots->owners / sizeof slots->owners[0]; ++i) {
     int32_t owner = process;
-    (void)__atomic_compare_exchange_n(&places->owners[i], &owner, 0, false, __ATOMIC_SEQ_CST,
+    (void)__atomic_compare_exchange_n(&slots->owners[i], &owner, 0, false, __ATOMIC_SEQ_CST,
                                       __ATOMIC_SEQ_CST);
   }
 }
 
 static int enter(void *context) {
   const slw_rpc_server_config *config = context;
-  if (slw_rpc_place_take(the_places, config->max_sessions, (int32_t)getpid())) {
+  if (slw_rpc_slot_take(the_slots, config->max_sessions, (int32_t)getpid())) {
     return SLW_RPC_OK;
   }
   (void)slw_error_setf("RPCError",
@@ -240,7 +240,7 @@ static void confine(const slw_rpc_server_config *config, pid_t supervisor) {
 
 _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bool needs_token,
                                  slw_rpc_watch *watch, slw_rpc_lease *lease,
-                                 slw_rpc_places *places, pid_t supervisor) {
+                                 slw_rpc_slots *slots, pid_t supervisor) {
   slw_rpc_config session;
   slw_rpc_hooks hooks;
   size_t size;
@@ -253,7 +253,7 @@ _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bo
   hooks.call_ends = call_ends;
   slw_rpc_peer_hooks(&hooks, &the_session, config);
   hooks.context = (void *)(uintptr_t)config;
-  the_places = places;
+  the_slots = slots;
   hooks.enter = enter;
   hooks.delay_refusal = delay_refusal;
   if (config->tracker_host != NULL) {
@@ -288,7 +288,7 @@ _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bo
   }
   slw_rpc_session_init(&the_session, &session, memory);
   status = slw_rpc_session_greet(&the_session);
-  (void)munmap(places, sizeof *places); /* uploaded code has no business with it */
+  (void)munmap(slots, sizeof *slots); /* uploaded code has no business with it */
   if (config->token_size > 0u) {
     /* This process's copy: uploaded code has no business with it. */
     memset((void *)(uintptr_t)config->token, 0, (size_t)config->token_size);

@@ -221,14 +221,14 @@ static int tensor_alloc(void *context, const int64_t *shape, int32_t ndim, DLDat
 static int tensor_copy(void *context, DLTensor *tensor, uint64_t offset, void *host, size_t size,
                        bool to_device) {
   const slw_device_api *api = slw_device_find(tensor->device.device_type);
-  char *place = (char *)tensor->data + tensor->byte_offset + offset;
+  char *address = (char *)tensor->data + tensor->byte_offset + offset;
   slw_status status;
   (void)context;
   if (api == NULL) {
     slw_error_set("RuntimeError", "this machine has no device of that kind");
     return SLW_RPC_FAIL_ARGUMENT;
   }
-  status = to_device ? api->write(place, host, size) : api->read(place, host, size);
+  status = to_device ? api->write(address, host, size) : api->read(address, host, size);
   return (status == SLW_OK) ? SLW_RPC_OK : SLW_RPC_FAIL_REMOTE;
 }
 

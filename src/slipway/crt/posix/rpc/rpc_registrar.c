@@ -34,8 +34,8 @@ typedef struct tracker {
   int fd;
   int channel; /* to the supervisor */
   uint64_t assigned_ns;
-  uint32_t turns;     /* of the supervisor's loop, when it was looked at last ... */
-  uint64_t turned_ns; /* ... and when that number changed */
+  uint32_t iterations;  /* of the supervisor's loop, when it was looked at last ... */
+  uint64_t iterated_ns; /* ... and when that number changed */
   uint32_t next_id;
   slw_rpc_header header;
   uint8_t payload[SLW_RPC_HELLO_MAX_BYTES];
@@ -60,13 +60,13 @@ static void say(const tracker *self, const char *text) {
 /* Whether the supervisor has done anything within the last seconds: one that hangs takes no
  * session, so that the tracker must not hand the device out. */
 static bool supervisor_lives(tracker *self) {
-  uint32_t turns = __atomic_load_n(&self->lease->turns, __ATOMIC_SEQ_CST);
+  uint32_t iterations = __atomic_load_n(&self->lease->iterations, __ATOMIC_SEQ_CST);
   uint64_t now = slw_time_ns();
-  if (turns != self->turns || self->turned_ns == 0u) {
-    self->turns = turns;
-    self->turned_ns = now;
+  if (iterations != self->iterations || self->iterated_ns == 0u) {
+    self->iterations = iterations;
+    self->iterated_ns = now;
   }
-  return now - self->turned_ns < HANG_NS;
+  return now - self->iterated_ns < HANG_NS;
 }
 
 static bool send_frame(tracker *self, uint16_t code, uint32_t id, slw_rpc_writer *payload) {

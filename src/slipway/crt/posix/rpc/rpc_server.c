@@ -47,7 +47,7 @@ static void bury(server *self, child *one, int status) {
   uint32_t code = 0;
   bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   (void)kill(-one->pid, SIGKILL); /* what it left running */
-  slw_rpc_place_give_back(self->places, (int32_t)one->pid);
+  slw_rpc_slot_give_back(self->slots, (int32_t)one->pid);
   slw_rpc_remove_folder(one->folder);
   if (clean) {
     (void)snprintf(text, sizeof text, "ended");
@@ -126,7 +126,7 @@ static _Noreturn void become_session(server *self, child *one, pid_t supervisor)
     _exit(1);
   }
   slw_rpc_child_run(self->config, one->fd, one->needs_token, one->watch, self->lease,
-                    self->places, supervisor);
+                    self->slots, supervisor);
 }
 
 static void give_up(server *self, child *one, uint32_t code, const char *text) {
@@ -382,9 +382,9 @@ int slw_rpc_server_run(const slw_rpc_server_config *config) {
   self.config = config;
   self.channel[0] = -1;
   self.channel[1] = -1;
-  self.places = mmap(NULL, sizeof *self.places, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+  self.slots = mmap(NULL, sizeof *self.slots, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
                      -1, 0);
-  if (self.places == MAP_FAILED) {
+  if (self.slots == MAP_FAILED) {
     return ENOMEM;
   }
   stopping = 0;
@@ -399,7 +399,7 @@ int slw_rpc_server_run(const slw_rpc_server_config *config) {
     int ready;
     start_registrar(&self, &while_polling);
     if (self.lease != NULL) {
-      __atomic_add_fetch(&self.lease->turns, 1u, __ATOMIC_SEQ_CST);
+      __atomic_add_fetch(&self.lease->iterations, 1u, __ATOMIC_SEQ_CST);
     }
     timeout_ms = poll_timeout_ms(&self);
     fds[LISTEN].fd = config->listen_fd;
@@ -413,9 +413,9 @@ int slw_rpc_server_run(const slw_rpc_server_config *config) {
     for (i = 0; i < MAX_CHILDREN; ++i) {
       const child *one = &self.children[i];
       /* A client that has left is reported again and again: stop asking. */
-      bool ask = one->state == LINGERING || one->state == SILENT ||
-                 (one->state == RUNNING && one->kill_at_ns == 0u);
-      fds[i + FIXED].fd = ask ? one->fd : -1;
+      bool polled = one->state == LINGERING || one->state == SILENT ||
+                    (one->state == RUNNING && one->kill_at_ns == 0u);
+      fds[i + FIXED].fd = polled ? one->fd : -1;
       fds[i + FIXED].events = one->state == RUNNING ? POLLRDHUP : POLLIN;
       fds[i + FIXED].revents = 0;
     }

@@ -39,8 +39,8 @@ enum slw_rpc_lease_state {
 typedef struct slw_rpc_lease {
   uint32_t state;
   char text[SLW_RPC_LEASE_BYTES + 1u];
-  uint32_t turns;   /* of the supervisor's loop: it lives */
-  char reason[200]; /* of the session's end, where something went wrong */
+  uint32_t iterations; /* of the supervisor's loop: it lives */
+  char reason[200];    /* of the session's end, where something went wrong */
 } slw_rpc_lease;
 
 /* What the supervisor hears from its own processes. */
@@ -69,14 +69,14 @@ bool slw_rpc_is_local(const struct sockaddr_storage *address);
 void slw_rpc_peer_text(const struct sockaddr_storage *address, char *text, size_t size);
 void slw_rpc_origin_text(const struct sockaddr_storage *address, char *text, size_t size);
 
-/* The sessions that there may be: each place has the process that took it, or 0. In memory that
+/* The sessions that there may be: each slot has the process that took it, or 0. In memory that
  * all processes see; a process takes one when its client has proved what it has to. */
-typedef struct slw_rpc_places {
+typedef struct slw_rpc_slots {
   int32_t owners[64];
-} slw_rpc_places;
+} slw_rpc_slots;
 
-bool slw_rpc_place_take(slw_rpc_places *places, uint32_t max_sessions, int32_t process);
-void slw_rpc_place_give_back(slw_rpc_places *places, int32_t process);
+bool slw_rpc_slot_take(slw_rpc_slots *slots, uint32_t max_sessions, int32_t process);
+void slw_rpc_slot_give_back(slw_rpc_slots *slots, int32_t process);
 
 /* Change the state from `from` to `to`; false if it is another one. */
 bool slw_rpc_lease_change(slw_rpc_lease *lease, uint32_t from, uint32_t to);
@@ -90,7 +90,7 @@ _Noreturn void slw_rpc_registrar_run(const slw_rpc_server_config *config, slw_rp
 /* Run one session on `fd` and end the process. The current folder is the session's own. */
 _Noreturn void slw_rpc_child_run(const slw_rpc_server_config *config, int fd, bool needs_token,
                                  slw_rpc_watch *watch, slw_rpc_lease *lease,
-                                 slw_rpc_places *places, pid_t supervisor);
+                                 slw_rpc_slots *slots, pid_t supervisor);
 
 /* The hooks for what a client passes: its functions, and lists. On the session's thread. */
 void slw_rpc_peer_hooks(slw_rpc_hooks *hooks, slw_rpc_session *session,

@@ -42,7 +42,7 @@ typedef struct child {
 typedef struct server {
   const slw_rpc_server_config *config;
   child children[MAX_CHILDREN];
-  slw_rpc_places *places;
+  slw_rpc_slots *slots;
   slw_rpc_lease *lease;
   int channel[2]; /* the supervisor's end, the registrar's end */
   bool had_session;

@@ -254,9 +254,9 @@ static void call_ends(void *context) {
   page_ends();
 }
 
-static int admit(void *context, const char *asked) {
+static int admit(void *context, const char *requested) {
   (void)context;
-  if (lease[0] == '\0' ? (asked[0] == '\0' || strcmp(asked, key) == 0) : strcmp(asked, lease) == 0) {
+  if (lease[0] == '\0' ? (requested[0] == '\0' || strcmp(requested, key) == 0) : strcmp(requested, lease) == 0) {
     return SLW_RPC_OK;
   }
   (void)slw_error_setf("RPCError",

@@ -9,8 +9,8 @@ from slipway import relay
 from slipway.frontends.binding import inputs_of
 from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.onnx.converters import NodeView, converter
-from slipway.frontends.onnx.turns import while_turns
 from slipway.frontends.onnx.values import mapped, tensors_of
+from slipway.frontends.onnx.while_loop import while_loop
 from slipway.frontends.steps import run_steps
 from slipway.relay.dims import is_open
 from slipway.relay.op_registry import const
@@ -82,16 +82,16 @@ def loop(node: NodeView) -> Any:
         found = _unrolled(node, going, MAX_STEPS + 1 if most is None else most)
         if found is not None:
             return found
-    return _counted_turns(node, limit, going, most)
+    return _counted_loop(node, limit, going, most)
 
 
 def counted_loop(node: NodeView, rows: int | None) -> list[Any]:
     """Return a Loop that runs as often as its inputs say, with room for so many rows."""
     limit = node.input(0) if node.has(0) else None
-    return _counted_turns(node, limit, node.input(1) if node.has(1) else const(True, "bool"), rows)
+    return _counted_loop(node, limit, node.input(1) if node.has(1) else const(True, "bool"), rows)
 
 
-def _counted_turns(node: NodeView, limit: Any, going: Any, most: int | None) -> list[Any]:
+def _counted_loop(node: NodeView, limit: Any, going: Any, most: int | None) -> list[Any]:
     if most is not None and most > MAX_STEPS and len(node.outputs) > len(node.inputs) - 2:
         raise node.unsupported(f"it takes more than {MAX_STEPS} steps")
     number = None if limit is None else relay.reshape(relay.cast(limit, "int64"), ())
@@ -100,7 +100,7 @@ def _counted_turns(node: NodeView, limit: Any, going: Any, most: int | None) -> 
         flag = const(bool(going.array.reshape(-1)[0]), "bool")
     else:
         flag = relay.reshape(relay.cast(going, "bool"), ())
-    return while_turns(node, number, flag, node.inputs[2:], most)
+    return while_loop(node, number, flag, node.inputs[2:], most)
 
 
 def _unrolled(node: NodeView, going: Any, limit: int) -> list[Any] | None:

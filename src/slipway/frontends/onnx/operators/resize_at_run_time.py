@@ -182,9 +182,9 @@ def _keys(d: Any, a: float) -> Any:
             made = relay.add(relay.multiply(made, d), _number(factor))
         return made
 
-    near, far = polynomial(a + 2, -(a + 3), 0, 1), polynomial(a, -5 * a, 8 * a, -4 * a)
-    beyond = relay.where(relay.less(d, _number(2)), far, _number(0))
-    return relay.where(relay.less_equal(d, _number(1)), near, beyond)
+    inner, outer = polynomial(a + 2, -(a + 3), 0, 1), polynomial(a, -5 * a, 8 * a, -4 * a)
+    beyond = relay.where(relay.less(d, _number(2)), outer, _number(0))
+    return relay.where(relay.less_equal(d, _number(1)), inner, beyond)
 
 
 def _applied(data: Any, matrix: Any, axis: int) -> Any:

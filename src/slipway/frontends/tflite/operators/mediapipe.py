@@ -48,11 +48,11 @@ def transform_landmarks(node: NodeView) -> Any:
     """
     _, count, size = _landmarks(node)
     rows = relay.strided_slice(_matrix(node), [0, 0], [2, 4])
-    turn = relay.take(rows, const([0, 1], "int64"), axis=1)
+    rotation = relay.take(rows, const([0, 1], "int64"), axis=1)
     shift = relay.reshape(relay.strided_slice(rows, [0, 3], [2, 4]), (1, 2))
     points = relay.reshape(node[0], (count, size))
     flat = points if size == 2 else relay.strided_slice(points, [0, 0], [count, 2])
-    parts = [relay.add(relay.nn.dense(flat, turn), shift)]
+    parts = [relay.add(relay.nn.dense(flat, rotation), shift)]
     if size == 3:
         parts.append(relay.strided_slice(points, [0, 2], [count, 3]))
     moved = parts[0] if size == 2 else relay.concatenate(parts, 1)
@@ -154,10 +154,10 @@ def _direction(points: Any, ends: list[int], target: float) -> tuple[Any, Any]:
     x, y = relay.divide(relay.where(still, one, x), length), relay.divide(y, length)
     if not target:
         return x, y
-    turn = [const(f(target), "float32") for f in (np.cos, np.sin)]
+    rotation = [const(f(target), "float32") for f in (np.cos, np.sin)]
     return (
-        relay.add(relay.multiply(x, turn[0]), relay.multiply(y, turn[1])),
-        relay.subtract(relay.multiply(y, turn[0]), relay.multiply(x, turn[1])),
+        relay.add(relay.multiply(x, rotation[0]), relay.multiply(y, rotation[1])),
+        relay.subtract(relay.multiply(y, rotation[0]), relay.multiply(x, rotation[1])),
     )
 
 

@@ -11,6 +11,8 @@ from slipway.relay.ops.build import call, known_ints, scalar, typed
 from slipway.relay.ops.checks import as_tuple, need_rank, pad_amounts
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from slipway.relay.expr import ExprLike, Extents
 
 
@@ -84,21 +86,28 @@ def crop_and_resize(
     if method == "nearest_neighbor":
         value = read(*(call("floor", call("add", p, scalar(0.5, kind.dtype))) for p in coordinates))
     else:
-        lows = [call("floor", p) for p in coordinates]
-        rests = [
-            call("cast", call("subtract", p, low), own.dtype)
-            for p, low in zip(coordinates, lows, strict=True)
-        ]
-        one = scalar(1, kind.dtype)
-        lines = []
-        for y in (lows[0], call("add", lows[0], one)):
-            left, right = read(y, lows[1]), read(y, call("add", lows[1], one))
-            lines.append(_between(left, right, rests[1]))
-        value = _between(lines[0], lines[1], rests[0])
+        value = _between_four(read, coordinates, kind.dtype, own.dtype)
     found = call("where", inside, value, scalar(extrapolation_value, own.dtype))
     if layout == "NHWC":
         found = call("transpose", found, (0, 2, 3, 1))
     return call("cast", found, out_dtype) if out_dtype else found
+
+
+def _between_four(
+    read: Callable[[Any, Any], Any], coordinates: Sequence[Any], kind: str, dtype: str
+) -> Any:
+    """Return the bilinear value between the four pixels around coordinates of dtype `kind`."""
+    lows = [call("floor", p) for p in coordinates]
+    fractions = [
+        call("cast", call("subtract", p, low), dtype)
+        for p, low in zip(coordinates, lows, strict=True)
+    ]
+    one = scalar(1, kind)
+    lines = []
+    for y in (lows[0], call("add", lows[0], one)):
+        left, right = read(y, lows[1]), read(y, call("add", lows[1], one))
+        lines.append(_between(left, right, fractions[1]))
+    return _between(lines[0], lines[1], fractions[0])
 
 
 def _between(low: Any, high: Any, fraction: Any) -> Any:

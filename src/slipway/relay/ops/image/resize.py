@@ -120,9 +120,9 @@ def rounded(x: np.ndarray[Any, Any], how: str) -> Any:
 def keys_kernel(distance: np.ndarray[Any, Any], a: float) -> np.ndarray[Any, Any]:
     """Return Keys' cubic convolution kernel at signed distances, with parameter `a`."""
     d = np.abs(distance)
-    near = (a + 2) * d**3 - (a + 3) * d**2 + 1
-    far = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
-    return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
+    inner = (a + 2) * d**3 - (a + 3) * d**2 + 1
+    outer = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
+    return np.where(d <= 1, inner, np.where(d < 2, outer, 0.0))
 
 
 def taps_of(

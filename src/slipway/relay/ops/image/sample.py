@@ -159,9 +159,9 @@ class _Axis:
         if span <= 0:
             return x * m.number(0.0)
         distance = m.named(m.abs(x - m.number(self.low)))
-        turns = m.named(m.floor(distance * m.number(1 / span)))
-        folded = m.named(distance - turns * m.number(span))
-        even = turns - m.number(2.0) * m.floor(turns * m.number(0.5)) < m.number(0.5)
+        periods = m.named(m.floor(distance * m.number(1 / span)))
+        folded = m.named(distance - periods * m.number(span))
+        even = periods - m.number(2.0) * m.floor(periods * m.number(0.5)) < m.number(0.5)
         return m.where(even, folded + m.number(self.low), m.number(self.high) - folded)
 
     def coordinate(self, g: Any) -> Any:

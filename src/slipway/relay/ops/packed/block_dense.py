@@ -173,6 +173,30 @@ def _reference(
     return (made * scales[:, None]).sum(-1).astype(np.float32)
 
 
+def _stored_value(
+    attrs: PackedBlockAttrs, weight: Any, lanes: int, at: tuple[Any, Any, Any]
+) -> Any:
+    """Return the integer that is stored for element k of group g of output j."""
+    (j, g, k), tile = at, lanes * size_of(weight.shape[2])
+    vector, word = j % tile // lanes, k // 4
+
+    def byte(m: Any) -> Any:
+        return weight(j // tile, g, vector, (m * lanes + j % lanes) * 4 + k % 4)
+
+    if attrs.bits == 8:
+        whole = byte(word)
+        signed = E.Call("int8", "reinterpret", (whole,)) if attrs.signed else whole
+        return signed.astype("int32")
+    half = WORDS // 2
+    low = (byte(word % half).astype("int32") >> (word // half * 4)) & 15
+    if attrs.bits == 4:
+        return low
+    more = attrs.bits - 4
+    count = 8 // more
+    high = byte(half + word // count).astype("int32") >> (word % count * more)
+    return low + (high & (1 << more) - 1) * 16
+
+
 @PACKED.compute
 def _compute(attrs: PackedBlockAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
     """Largest elements, integers, products of groups, their sums: for targets without vectors."""
@@ -189,23 +213,7 @@ def _compute(attrs: PackedBlockAttrs, inputs: list[Any], out_types: list[TensorT
     each = m.reduce_axis((0, share), name="each")
 
     def value(j: Any, g: Any, k: Any) -> Any:
-        vector, word = j % tile // lanes, k // 4
-        if attrs.bits < 8:
-            half = WORDS // 2
-
-            def stored(m: Any) -> Any:
-                return weight(j // tile, g, vector, (m * lanes + j % lanes) * 4 + k % 4)
-
-            low = (stored(word % half).astype("int32") >> (word // half * 4)) & 15
-            if attrs.bits == 4:
-                return low
-            more = attrs.bits - 4
-            count = 8 // more
-            high = stored(half + word // count).astype("int32") >> (word % count * more)
-            return low + (high & (1 << more) - 1) * 16
-        byte = weight(j // tile, g, vector, (word * lanes + j % lanes) * 4 + k % 4)
-        signed = E.Call("int8", "reinterpret", (byte,)) if attrs.signed else byte
-        return signed.astype("int32")
+        return _stored_value(attrs, weight, lanes, (j, g, k))
 
     if attrs.exact:
         depth = m.reduce_axis((0, groups * GROUP), name="k")

@@ -120,21 +120,8 @@ def _reducer(
         if divide and not dtypes.is_float(x.dtype):
             summed = _whole_sum(x.dtype)
         total = te().compute(out.shape, element, name=f"{name}_red", tag="comm_reduce")
-        if divide:
-            number = value_of(product(shape[a] for a in axes))
-            count = te().const(number, summed) if isinstance(number, int) else number.astype(summed)
-
-            def quotient(*i: PrimExpr) -> Any:
-                return te().div(total(*i), count).astype(out.dtype)
-
-            return [te().compute(out.shape, quotient, name="T_divide", tag="elemwise")]
-        if summed == out.dtype:
-            return [total]
-        return [
-            te().compute(
-                out.shape, lambda *i: total(*i).astype(out.dtype), name="T_cast", tag="elemwise"
-            )
-        ]
+        count = product(shape[a] for a in axes) if divide else None
+        return [_finished(total, count, summed, out.dtype)]
 
     @definition.flops
     def flops(attrs: ReduceAttrs, ins: Sequence[TensorType], out: TensorType) -> float:
@@ -153,6 +140,23 @@ def _reducer(
         (2, 3, 4), attrs=ReduceAttrs((1,), False, True), dtypes=(sample,), low=0.5, high=2
     )
     return make
+
+
+def _finished(total: Any, count: Any, summed: str, dtype: str) -> Any:
+    """Return sums as the operator gives them: divided by a count where there is one, and cast."""
+    if count is not None:
+        number = value_of(count)
+        divisor = te().const(number, summed) if isinstance(number, int) else number.astype(summed)
+
+        def quotient(*i: PrimExpr) -> Any:
+            return te().div(total(*i), divisor).astype(dtype)
+
+        return te().compute(total.shape, quotient, name="T_divide", tag="elemwise")
+    if summed == dtype:
+        return total
+    return te().compute(
+        total.shape, lambda *i: total(*i).astype(dtype), name="T_cast", tag="elemwise"
+    )
 
 
 def _mean(data: Array, axis: tuple[int, ...], keepdims: bool) -> Any:
@@ -265,49 +269,13 @@ def _arg_reducer(name: str, largest: bool) -> OpDefinition:
     @definition.compute
     def compute(attrs: ArgReduceAttrs, inputs: list[Any], out_types: list[TensorType]) -> list[Any]:
         (x,), (out,) = inputs, out_types
-        shape = [size_of(d) for d in x.shape]
-        if not shape:  # one element, and its place
+        if not x.shape:  # one element, and its position
             zero = te().const(0, out.dtype)
             return [te().compute((), lambda: zero, name=f"{name}_red", tag="elemwise")]
-        axes = _arg_axes(attrs, len(shape))
-        if axes[-1] == len(shape) - 1:
+        axes = _arg_axes(attrs, len(x.shape))
+        if axes[-1] == len(x.shape) - 1:
             return _position_in_rows(attrs, x, out, axes, largest)
-        taps = [te().reduce_axis((0, shape[a]), name=f"k{a}") for a in axes]
-
-        def combine(lhs: Sequence[PrimExpr], rhs: Sequence[PrimExpr]) -> Any:
-            better = lhs[1] > rhs[1] if largest else lhs[1] < rhs[1]
-            tied = ops.equal(lhs[1], rhs[1])
-            if dtypes.is_float(x.dtype):  # the first NaN wins over every number
-                better = te().any(better, te().all(te().isnan(lhs[1]), ops.equal(rhs[1], rhs[1])))
-                tied = te().any(tied, te().all(te().isnan(lhs[1]), te().isnan(rhs[1])))
-            first = lhs[0] > rhs[0] if attrs.select_last_index else lhs[0] < rhs[0]
-            keep = te().any(better, te().all(tied, first))
-            return te().select(keep, lhs[0], rhs[0]), te().select(keep, lhs[1], rhs[1])
-
-        def identity(index_dtype: str, value_dtype: str) -> Any:
-            worst = te().lowest(value_dtype) if largest else te().highest(value_dtype)
-            # A real candidate wins over the start even with an equal value.
-            far = -1 if attrs.select_last_index else 2**31 - 1
-            return te().const(far, index_dtype), worst
-
-        reducer = te().comm_reducer(combine, identity, name=name)
-
-        def element(*i: PrimExpr) -> Any:
-            position: Any = 0
-            for a, tap in zip(axes, taps, strict=True):
-                position = tap if len(axes) == 1 else position * value_of(shape[a]) + tap
-            value = x(*_source(i, taps, axes, len(shape), attrs.keepdims))
-            return reducer((position, value), axis=taps)
-
-        both = te().compute(out.shape, element, name=f"{name}_red_temp", tag="comm_reduce_idx")
-        return [
-            te().compute(
-                out.shape,
-                lambda *i: both[0](*i).astype(out.dtype),
-                name=f"{name}_red",
-                tag="elemwise",
-            )
-        ]
+        return _position_in_pairs(attrs, x, out, axes, name)
 
     definition.sample_case((3, 5))
     definition.sample_case((3, 5), attrs=ArgReduceAttrs(1, True))
@@ -326,10 +294,55 @@ def _arg_reducer(name: str, largest: bool) -> OpDefinition:
     return definition
 
 
+def _position_in_pairs(
+    attrs: ArgReduceAttrs, x: Any, out: TensorType, axes: Sequence[int], name: str
+) -> list[Any]:
+    """Find across memory: one reduction of pairs of position and value."""
+    largest, last = name == "argmax", attrs.select_last_index
+    shape = [size_of(d) for d in x.shape]
+    taps = [te().reduce_axis((0, shape[a]), name=f"k{a}") for a in axes]
+
+    def combine(lhs: Sequence[PrimExpr], rhs: Sequence[PrimExpr]) -> Any:
+        better = lhs[1] > rhs[1] if largest else lhs[1] < rhs[1]
+        tied = ops.equal(lhs[1], rhs[1])
+        if dtypes.is_float(x.dtype):  # the first NaN wins over every number
+            better = te().any(better, te().all(te().isnan(lhs[1]), ops.equal(rhs[1], rhs[1])))
+            tied = te().any(tied, te().all(te().isnan(lhs[1]), te().isnan(rhs[1])))
+        first = lhs[0] > rhs[0] if last else lhs[0] < rhs[0]
+        keep = te().any(better, te().all(tied, first))
+        return te().select(keep, lhs[0], rhs[0]), te().select(keep, lhs[1], rhs[1])
+
+    def identity(index_dtype: str, value_dtype: str) -> Any:
+        worst = te().lowest(value_dtype) if largest else te().highest(value_dtype)
+        # A real candidate wins over the start even with an equal value.
+        return te().const(-1 if last else 2**31 - 1, index_dtype), worst
+
+    reducer = te().comm_reducer(combine, identity, name=name)
+
+    def element(*i: PrimExpr) -> Any:
+        value = x(*_source(i, taps, axes, len(shape), attrs.keepdims))
+        return reducer((_position(shape, axes, taps), value), axis=taps)
+
+    both = te().compute(out.shape, element, name=f"{name}_red_temp", tag="comm_reduce_idx")
+    return [
+        te().compute(
+            out.shape, lambda *i: both[0](*i).astype(out.dtype), name=f"{name}_red", tag="elemwise"
+        )
+    ]
+
+
+def _position(shape: Sequence[Any], axes: Sequence[int], taps: Sequence[Any]) -> Any:
+    """Return the position in several axes: that in their elements, in the order of memory."""
+    position: Any = 0
+    for a, tap in zip(axes, taps, strict=True):
+        position = tap if len(axes) == 1 else position * value_of(shape[a]) + tap
+    return position
+
+
 def _position_in_rows(
     attrs: ArgReduceAttrs, x: Any, out: TensorType, axes: Sequence[int], largest: bool
 ) -> list[Any]:
-    """Find along memory: the extreme first, then the first (or last) place that has it.
+    """Find along memory: the extreme first, then the first (or last) position that has it.
 
     Two plain reductions, which run in vectors where one of pairs does not.
     """
@@ -346,9 +359,7 @@ def _position_in_rows(
     k = taps_of("k")
     extreme = te().compute(out.shape, lambda *i: find(read(i, k), axis=k), name="extreme")
     j = taps_of("j")
-    position: Any = 0
-    for a, tap in zip(axes, j, strict=True):
-        position = tap if len(axes) == 1 else position * value_of(shape[a]) + tap
+    position = _position(shape, axes, j)
 
     def reached(*i: Any) -> Any:
         found = ops.equal(read(i, j), extreme(*i))

@@ -22,8 +22,8 @@ def _matrices(size: int, count: int, dtype: str) -> tuple[Any, Any]:
     """Return the cosines and sines of `count` frequencies over `size` elements, a row each."""
     if not 1 <= size <= MOST:
         raise BadArgument("n_fft", f"is {size}; a transform here has 1 to {MOST} elements")
-    turns = np.outer(np.arange(count), np.arange(size)) % size * (2 * np.pi / size)
-    return np.cos(turns).astype(dtype), np.sin(turns).astype(dtype)
+    angles = np.outer(np.arange(count), np.arange(size)) % size * (2 * np.pi / size)
+    return np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
 
 
 @needs_sizes

@@ -60,15 +60,11 @@ def proposal(
         raise BadArgument("threshold", f"must be at least 0, got {threshold}")
     total = height * width * count
     most = min(rpn_pre_nms_top_n, total) if rpn_pre_nms_top_n > 0 else total
-
-    def number(value: float) -> Any:
-        return scalar(value, dtype)
-
-    def of_picture(index: int) -> Any:
-        part = call("strided_slice", info, [index], [index + 1], None, [1])
-        return call("reshape", part, (batch, 1, 1, 1))
-
     # Everything is (N, H, W, anchors): the order in which equal scores stay.
+    pictures = [
+        call("reshape", call("strided_slice", info, [i], [i + 1], None, [1]), (batch, 1, 1, 1))
+        for i in range(3)
+    ]
     split = call("transpose", call("reshape", deltas, (batch, count, 4, height, width)),
                  [2, 0, 3, 4, 1])  # fmt: skip
     change = [
@@ -76,49 +72,18 @@ def proposal(
         for i in range(4)
     ]
     y, x = np.indices((height, width)) * feature_stride
-    position = (
+    anchors = (
         np.stack([x, y, x, y])[..., None]
         + _anchors(scales, ratios, feature_stride).T[:, None, None, :]
     )  # (4, H, W, anchors)
-    if iou_loss:
-        corners = [
-            call("add", const(p.astype(dtype)), c) for p, c in zip(position, change, strict=True)
-        ]
-    else:
-        low, high = [], []
-        for axis in (0, 1):
-            size = position[axis + 2] - position[axis] + 1.0
-            center = position[axis] + 0.5 * (size - 1.0)
-            size, center = (const(v.astype(dtype)) for v in (size, center))
-            middle = call("add", call("multiply", change[axis], size), center)
-            extent = call("multiply", call("exp", change[axis + 2]), size)
-            half = call("multiply", number(0.5), call("subtract", extent, number(1)))
-            low.append(call("subtract", middle, half))
-            high.append(call("add", middle, half))
-        corners = [*low, *high]
-    limits = [call("subtract", of_picture(1 - n % 2), number(1)) for n in range(4)]
-    corners = [
-        call("maximum", call("minimum", corner, limit), number(0))
-        for corner, limit in zip(corners, limits, strict=True)
-    ]
-    minimum = call("multiply", of_picture(2), number(rpn_min_size))
-    small = None
-    for axis in (0, 1):
-        size = call("add", call("subtract", corners[axis + 2], corners[axis]), number(1))
-        below = call("less", size, minimum)
-        small = below if small is None else call("logical_or", small, below)
+    corners = _within(_moved(anchors, change, iou_loss, dtype), pictures, dtype)
+    minimum = call("multiply", pictures[2], scalar(rpn_min_size, dtype))
+    small = _smaller(corners, minimum, dtype)
     score = call("transpose", call("strided_slice", scores, [count], [2 * count], None, [1]),
                  [0, 2, 3, 1])  # fmt: skip
-    stride = number(feature_stride)
-    rows, columns = (call("floor", call("divide", of_picture(n), stride)) for n in (0, 1))
-    at = [const(v.reshape(1, height, width, 1).astype(dtype)) for v in np.indices((height, width))]
-    outside = call(
-        "logical_or",
-        call("greater_equal", at[0], rows),
-        call("greater_equal", at[1], columns),
-    )
-    score = call("where", call("logical_or", outside, small), number(-1), score)
-    half = call("divide", minimum, number(2))
+    outside = _outside(pictures, height, width, feature_stride, dtype)
+    score = call("where", call("logical_or", outside, small), scalar(-1, dtype), score)
+    half = call("divide", minimum, scalar(2, dtype))
     corners = [
         call("where", small, call("subtract" if n < 2 else "add", corner, half), corner)
         for n, corner in enumerate(corners)
@@ -128,6 +93,56 @@ def proposal(
     order = call("strided_slice", order, [0], [most], None, [1])
     chosen = [call("gather", value, 1, order) for value in flat[1:]]
     return _kept(chosen, batch, most, int(rpn_post_nms_top_n), float(threshold), dtype)
+
+
+def _moved(anchors: Any, change: Sequence[Any], iou_loss: bool, dtype: str) -> list[Any]:
+    """Return the corners of anchors (4, H, W, anchors), changed as the network says."""
+    if iou_loss:
+        return [
+            call("add", const(p.astype(dtype)), c) for p, c in zip(anchors, change, strict=True)
+        ]
+    low, high = [], []
+    for axis in (0, 1):
+        size = anchors[axis + 2] - anchors[axis] + 1.0
+        center = anchors[axis] + 0.5 * (size - 1.0)
+        size, center = (const(v.astype(dtype)) for v in (size, center))
+        middle = call("add", call("multiply", change[axis], size), center)
+        extent = call("multiply", call("exp", change[axis + 2]), size)
+        half = call("multiply", scalar(0.5, dtype), call("subtract", extent, scalar(1, dtype)))
+        low.append(call("subtract", middle, half))
+        high.append(call("add", middle, half))
+    return [*low, *high]
+
+
+def _within(corners: Sequence[Any], pictures: Sequence[Any], dtype: str) -> list[Any]:
+    """Return corners cut at the edges of their pictures (height, width, scale)."""
+    limits = [call("subtract", pictures[1 - n % 2], scalar(1, dtype)) for n in range(4)]
+    return [
+        call("maximum", call("minimum", corner, limit), scalar(0, dtype))
+        for corner, limit in zip(corners, limits, strict=True)
+    ]
+
+
+def _smaller(corners: Sequence[Any], minimum: Any, dtype: str) -> Any:
+    """Return where a box has a side below the minimum."""
+    small = None
+    for axis in (0, 1):
+        size = call("add", call("subtract", corners[axis + 2], corners[axis]), scalar(1, dtype))
+        below = call("less", size, minimum)
+        small = below if small is None else call("logical_or", small, below)
+    return small
+
+
+def _outside(pictures: Sequence[Any], height: int, width: int, stride: int, dtype: str) -> Any:
+    """Return which rows and columns of the features lie beyond their picture."""
+    step = scalar(stride, dtype)
+    rows, columns = (call("floor", call("divide", pictures[n], step)) for n in (0, 1))
+    at = [const(v.reshape(1, height, width, 1).astype(dtype)) for v in np.indices((height, width))]
+    return call(
+        "logical_or",
+        call("greater_equal", at[0], rows),
+        call("greater_equal", at[1], columns),
+    )
 
 
 def _kept(

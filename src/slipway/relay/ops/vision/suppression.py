@@ -101,87 +101,113 @@ def _compute(
     attrs: SuppressBoxesAttrs, inputs: list[Any], out_types: list[TensorType]
 ) -> list[Any]:
     rows_type, positions_type = out_types
-    batch, total, width = rows_type.shape
-    dtype = rows_type.dtype
-
-    def number(value: float) -> Any:
-        return te().const(value, dtype)
 
     def statements(ins: list[Any], outs: list[Any]) -> Any:
-        ib = builder.create()
-        data, valid_count, order = (ib.buffer_ptr(b) for b in ins)
-        rows, positions = (ib.buffer_ptr(b) for b in outs)
-        free = ib.allocate("bool", (1,), "free")
-        count = ib.allocate("int32", (1,), "count")
-
-        def side(b: Any, i: Any, axis: int) -> tuple[Any, Any]:
-            one, two = (
-                rows[b, i, attrs.coord_start + axis],
-                rows[b, i, attrs.coord_start + axis + 2],
-            )
-            return te().min(one, two), te().max(one, two)
-
-        def sizes(b: Any, i: Any, j: Any) -> tuple[Any, Any]:
-            """The area common to two boxes, and that of both together."""
-            common: Any = None
-            areas: list[Any] = [None, None]
-            for axis in (0, 1):
-                (low, high), (low2, high2) = side(b, i, axis), side(b, j, axis)
-                shared = te().max(te().min(high, high2) - te().max(low, low2), number(0))
-                common = shared if common is None else common * shared
-                for n, length in enumerate((high - low, high2 - low2)):
-                    areas[n] = length if areas[n] is None else areas[n] * length
-            return common, areas[0] + areas[1] - common
-
-        def wipe(b: Any, i: Any) -> None:
-            with ib.for_range(0, width, "c") as c:
-                rows[b, i, c] = number(-1)
-            positions[b, i] = te().const(-1, "int32")
-
-        with ib.for_range(0, batch, "b") as b:
-            count[0] = te().const(0, "int32")
-            keep = te().min(valid_count[b], total)
-            if attrs.top_k > 0:
-                keep = te().min(keep, attrs.top_k)
-            with ib.for_range(0, total, "i") as i:
-                with ib.if_scope(i < keep):
-                    position = order[b, i]
-                    with ib.for_range(0, width, "c") as c:
-                        rows[b, i, c] = data[b, position, c]
-                    positions[b, i] = position
-                with ib.else_scope():
-                    wipe(b, i)
-            if attrs.iou_threshold > 0:
-                with ib.for_range(0, total, "i") as i, ib.if_scope(i < keep):
-                    free[0] = te().const(True, "bool")
-                    full = ops.equal(count[0], te().const(attrs.max_output_size, "int32"))
-                    with ib.if_scope(full):
-                        free[0] = te().const(False, "bool")
-                    counted = rows[b, i, attrs.score_index] > number(0)
-                    with ib.if_scope(te().all(counted, free[0])):
-                        with ib.for_range(0, i, "j") as j:
-                            rivals = rows[b, j, attrs.score_index] > number(0)
-                            if attrs.id_index >= 0:
-                                kind = rows[b, j, attrs.id_index]
-                                rivals = te().all(rivals, kind >= number(0))
-                                if not attrs.any_class:
-                                    own = rows[b, i, attrs.id_index]
-                                    rivals = te().all(rivals, ops.equal(kind, own))
-                            common, joined = sizes(b, i, j)
-                            over = common / joined >= number(attrs.iou_threshold)
-                            with ib.if_scope(te().all(rivals, joined > number(0), over)):
-                                free[0] = te().const(False, "bool")
-                        with ib.if_scope(free[0]):
-                            count[0] = count[0] + te().const(1, "int32")
-                    with ib.if_scope(te().all(ops.equal(free[0], te().const(False, "bool")))):
-                        wipe(b, i)
-        return ib.get()
+        return _Suppression(attrs, rows_type, ins, outs).statements()
 
     made = te().extern(
         [rows_type.shape, positions_type.shape], inputs, statements, "suppress_boxes",
-        [dtype, "int32"],
+        [rows_type.dtype, "int32"],
     )  # fmt: skip
     return list(made)
+
+
+class _Suppression:
+    """The loops of a suppression, and what they read and write."""
+
+    def __init__(
+        self, attrs: SuppressBoxesAttrs, rows_type: TensorType, ins: list[Any], outs: list[Any]
+    ) -> None:
+        self.attrs = attrs
+        self.batch, self.total, self.width = rows_type.shape
+        self.dtype = rows_type.dtype
+        self.ib = ib = builder.create()
+        self.data, self.valid_count, self.order = (ib.buffer_ptr(b) for b in ins)
+        self.rows, self.positions = (ib.buffer_ptr(b) for b in outs)
+        self.free = ib.allocate("bool", (1,), "free")
+        self.count = ib.allocate("int32", (1,), "count")
+
+    def statements(self) -> Any:
+        ib, attrs = self.ib, self.attrs
+        with ib.for_range(0, self.batch, "b") as b:
+            self.count[0] = te().const(0, "int32")
+            keep = te().min(self.valid_count[b], self.total)
+            if attrs.top_k > 0:
+                keep = te().min(keep, attrs.top_k)
+            self.copy(b, keep)
+            if attrs.iou_threshold > 0:
+                with ib.for_range(0, self.total, "i") as i, ib.if_scope(i < keep):
+                    self.suppress(b, i)
+        return ib.get()
+
+    def copy(self, b: Any, keep: Any) -> None:
+        """Copy the rows of a sample in the order of their scores."""
+        ib = self.ib
+        with ib.for_range(0, self.total, "i") as i:
+            with ib.if_scope(i < keep):
+                position = self.order[b, i]
+                with ib.for_range(0, self.width, "c") as c:
+                    self.rows[b, i, c] = self.data[b, position, c]
+                self.positions[b, i] = position
+            with ib.else_scope():
+                self.wipe(b, i)
+
+    def suppress(self, b: Any, i: Any) -> None:
+        """Keep row i, or wipe it where a kept one before it covers it."""
+        ib, attrs, free, count = self.ib, self.attrs, self.free, self.count
+        free[0] = te().const(True, "bool")
+        full = ops.equal(count[0], te().const(attrs.max_output_size, "int32"))
+        with ib.if_scope(full):
+            free[0] = te().const(False, "bool")
+        counted = self.rows[b, i, attrs.score_index] > self.number(0)
+        with ib.if_scope(te().all(counted, free[0])):
+            with ib.for_range(0, i, "j") as j:
+                rivals = self.rivals(b, i, j)
+                common, joined = self.areas(b, i, j)
+                over = common / joined >= self.number(attrs.iou_threshold)
+                with ib.if_scope(te().all(rivals, joined > self.number(0), over)):
+                    free[0] = te().const(False, "bool")
+            with ib.if_scope(free[0]):
+                count[0] = count[0] + te().const(1, "int32")
+        with ib.if_scope(te().all(ops.equal(free[0], te().const(False, "bool")))):
+            self.wipe(b, i)
+
+    def rivals(self, b: Any, i: Any, j: Any) -> Any:
+        """Whether row j was kept, and is of a class that row i competes with."""
+        rows, attrs = self.rows, self.attrs
+        rivals = rows[b, j, attrs.score_index] > self.number(0)
+        if attrs.id_index >= 0:
+            kind = rows[b, j, attrs.id_index]
+            rivals = te().all(rivals, kind >= self.number(0))
+            if not attrs.any_class:
+                own = rows[b, i, attrs.id_index]
+                rivals = te().all(rivals, ops.equal(kind, own))
+        return rivals
+
+    def areas(self, b: Any, i: Any, j: Any) -> tuple[Any, Any]:
+        """The area common to two boxes, and that of both together."""
+        common: Any = None
+        areas: list[Any] = [None, None]
+        for axis in (0, 1):
+            (low, high), (low2, high2) = self.side(b, i, axis), self.side(b, j, axis)
+            shared = te().max(te().min(high, high2) - te().max(low, low2), self.number(0))
+            common = shared if common is None else common * shared
+            for n, length in enumerate((high - low, high2 - low2)):
+                areas[n] = length if areas[n] is None else areas[n] * length
+        return common, areas[0] + areas[1] - common
+
+    def side(self, b: Any, i: Any, axis: int) -> tuple[Any, Any]:
+        start = self.attrs.coord_start + axis
+        one, two = self.rows[b, i, start], self.rows[b, i, start + 2]
+        return te().min(one, two), te().max(one, two)
+
+    def wipe(self, b: Any, i: Any) -> None:
+        with self.ib.for_range(0, self.width, "c") as c:
+            self.rows[b, i, c] = self.number(-1)
+        self.positions[b, i] = te().const(-1, "int32")
+
+    def number(self, value: float) -> Any:
+        return te().const(value, self.dtype)
 
 
 @SUPPRESS.make

@@ -216,9 +216,9 @@ function newRow(device) {
 function fillRow(device) {
   const parts = rows.get(device.id) || newRow(device);
   const name = make("span", "name", device.key);
-  const place = make("span", "place", `${device.address}:${device.port}`);
-  place.title = device.description;
-  parts.device.replaceChildren(name, place);
+  const address = make("span", "place", `${device.address}:${device.port}`);
+  address.title = device.description;
+  parts.device.replaceChildren(name, address);
   if (device.tags.length) {
     const tags = make("span", "tags");
     tags.append(...device.tags.map((tag) => make("span", "tag", tag)));

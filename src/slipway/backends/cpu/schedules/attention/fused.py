@@ -16,6 +16,7 @@ joins what it has of a row with that of the next chunk, both scaled to the maxim
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import ceil, prod
 from typing import TYPE_CHECKING, Any
@@ -89,43 +90,11 @@ def _attention_compute(
     x = Operands(attrs, inputs, out.dtype)
     blocks = blocks_of(knobs, *_sizes(problem), target)
     key, (value, width) = _key_of(x, blocks), _value_of(x, blocks)
-    length = blocks.chunk
-    chunks = ceil(x.keys / length)
-    full = chunks * length == x.keys
+    cut = _Chunks(x.keys, blocks.chunk)
+    length, chunks = cut.length, cut.count
     grid = (x.batch, x.heads)
     exponential = exponential_of(target)
-
-    def key_at(c: PrimExpr, t: Any) -> Any:
-        """The key at place t of chunk c; places beyond the last key repeat it."""
-        key = t if chunks == 1 else c * length + t
-        return key if full else te.min(key, x.keys - 1)
-
-    queries = te.compute(
-        (*grid, x.size, x.rows),
-        lambda b, n, h, s: x.query(b, n, s, h),
-        name="queries",
-        tag="attention_queries",
-    )
-    h = te.reduce_axis((0, x.size), name="h")
-
-    def factor(b: PrimExpr, n: PrimExpr, c: PrimExpr, t: PrimExpr, h: Any) -> Any:
-        return key(b, n, key_at(c, t), h)
-
-    if target.has_lane_fma and x.size % GROUP == 0 and attrs.key_layout[-1] == "H":
-        shape = (*grid, chunks, length, x.size)
-        factor = te.compute(shape, factor, name="groups", tag="attention_groups")
-    products = te.compute(
-        (*grid, chunks, length, x.rows),
-        lambda b, n, c, t, s: te.sum(factor(b, n, c, t, h) * queries(b, n, h, s), axis=[h]),
-        name="products",
-        tag="attention_products",
-    )
-    scores = te.compute(
-        (*grid, chunks, length, x.rows),
-        lambda b, n, c, t, s: x.masked(products(b, n, c, t, s), b, n, s, key_at(c, t)),
-        name="scores",
-        tag="attention_scores",
-    )
+    scores = _scores(x, key, cut, target)
     t1, t2, t3 = (te.reduce_axis((0, length), name="t") for _ in range(3))
     maximum = te.compute(
         (*grid, chunks, x.rows),
@@ -136,7 +105,7 @@ def _attention_compute(
 
     def element(b: PrimExpr, n: PrimExpr, c: PrimExpr, t: PrimExpr, s: PrimExpr) -> Any:
         value = exponential(scores(b, n, c, t, s) - maximum(b, n, c, s))
-        if full:
+        if cut.fills:
             return value
         return te.Select(c * length + t < x.keys, value, te.const(0.0, value.dtype))
 
@@ -152,7 +121,7 @@ def _attention_compute(
     values = te.compute(
         (*grid, chunks, x.rows, width),
         lambda b, n, c, s, e: te.sum(
-            exponentials(b, n, c, t3, s) * value(b, n, key_at(c, t3), e), axis=[t3]
+            exponentials(b, n, c, t3, s) * value(b, n, cut.key_at(c, t3), e), axis=[t3]
         ),
         name="values",
         tag="attention_values",
@@ -168,6 +137,60 @@ def _attention_compute(
 
     tag = "attention_output"
     return [te.compute(out.shape, result, name="T_attention", tag=tag)]
+
+
+@dataclass(frozen=True)
+class _Chunks:
+    """Keys in chunks of one length; beyond the last key the last chunk repeats it."""
+
+    keys: Any
+    length: int
+
+    @property
+    def count(self) -> Any:
+        return ceil(self.keys / self.length)
+
+    @property
+    def fills(self) -> bool:
+        """Whether the chunks hold all keys and nothing else."""
+        return bool(self.count * self.length == self.keys)
+
+    def key_at(self, c: PrimExpr, t: Any) -> Any:
+        """Return the key at position t of chunk c."""
+        key = t if self.count == 1 else c * self.length + t
+        return key if self.fills else te.min(key, self.keys - 1)
+
+
+def _scores(x: Operands, key: Any, cut: _Chunks, target: Target) -> te.Tensor:
+    """Return the stage of the masked products of queries and keys."""
+    grid = (x.batch, x.heads)
+    queries = te.compute(
+        (*grid, x.size, x.rows),
+        lambda b, n, h, s: x.query(b, n, s, h),
+        name="queries",
+        tag="attention_queries",
+    )
+    h = te.reduce_axis((0, x.size), name="h")
+
+    def factor(b: PrimExpr, n: PrimExpr, c: PrimExpr, t: PrimExpr, h: Any) -> Any:
+        return key(b, n, cut.key_at(c, t), h)
+
+    if target.has_lane_fma and x.size % GROUP == 0 and x.attrs.key_layout[-1] == "H":
+        shape = (*grid, cut.count, cut.length, x.size)
+        factor = te.compute(shape, factor, name="groups", tag="attention_groups")
+    products = te.compute(
+        (*grid, cut.count, cut.length, x.rows),
+        lambda b, n, c, t, s: te.sum(factor(b, n, c, t, h) * queries(b, n, h, s), axis=[h]),
+        name="products",
+        tag="attention_products",
+    )
+    scores: te.Tensor = te.compute(
+        (*grid, cut.count, cut.length, x.rows),
+        lambda b, n, c, t, s: x.masked(products(b, n, c, t, s), b, n, s, cut.key_at(c, t)),
+        name="scores",
+        tag="attention_scores",
+    )
+    return scores
 
 
 def _lie_apart(x: Operands, layout: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway import te
 from slipway.backends.cpu.lowering.dot_pairs import vector_pairs
-from slipway.backends.cpu.parts import positions_per_part, worth_sharing
+from slipway.backends.cpu.parts import worth_sharing
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.matmul.dot_pairs import schedule_padding
 from slipway.backends.cpu.schedules.matmul.mmla import (
@@ -18,7 +18,7 @@ from slipway.backends.cpu.schedules.matmul.mmla import (
     joined_tiles,
     mmla_space,
 )
-from slipway.backends.cpu.schedules.register_tile import image_tiles, register_tile
+from slipway.backends.cpu.schedules.register_tile import register_tile
 from slipway.backends.cpu.tile import SIDE, Tile
 from slipway.backends.stages import inline_injective, is_injective, new_schedule, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
@@ -121,19 +121,13 @@ def schedule_conv_mmla(
     inline_injective(schedule, outs, keep=[mmla.joined, mmla.packed, data])
     stage: Any = schedule[output]
     n, o, *position, ob = stage.op.axis
-    images, blocks, *size, lanes = shape_of(output)
+    images, _, *size, lanes = shape_of(output)
     o_outer, o_inner = stage.split(o, factor=tile.vectors * SIDE // lanes)
-    panels = blocks * lanes // SIDE // tile.vectors
-    bytes_ = [2 * prod(shape_of(t)) for t in (data, kernel)]
-    part = positions_per_part(prod(size), bytes_[0] // images, bytes_[1], panels, tile, target)
     parallel = worth_sharing(images * prod(size) * prod(shape_of(kernel)), target)
-    each = image_tiles(
-        stage, (n, o_outer), position, o_inner, ob,
-        rows=tile.rows, part=-(-part // tile.rows) * tile.rows, shared=parallel, tail="guard",
-    )  # fmt: skip
     if is_injective(data.op):
         schedule_padding(schedule[data], parallel)
-    mmla.compute_at(schedule, stage, each, entry, target)
+    loops = (n, o_outer), position, o_inner, ob
+    mmla.schedule_images(schedule, stage, loops, tile, entry, parallel, target)
     return schedule
 
 

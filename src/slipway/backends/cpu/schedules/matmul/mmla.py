@@ -14,13 +14,14 @@ P rows (of a matrix, or positions of images) padded to whole tiles, and O column
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import gcd
+from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
-from slipway import te
-from slipway.backends.cpu.schedules.register_tile import register_tile
+from slipway import dtypes, te
+from slipway.backends.cpu.parts import positions_per_part
+from slipway.backends.cpu.schedules.register_tile import image_tiles, register_tile
 from slipway.backends.cpu.tile import PAIR, SIDE, Tile, choose_tile, mmla
-from slipway.backends.stages import extent_of, tagged
+from slipway.backends.stages import extent_of, shape_of, tagged
 from slipway.backends.strategy import Space
 from slipway.te.hardware import hardware_intrinsic
 
@@ -116,6 +117,32 @@ class MmlaStages:
         )
         (self.data,) = self.packed.op.input_tensors
         self.weight = self.sums.op.input_tensors[1]
+
+    def schedule_images(
+        self,
+        schedule: te.Schedule,
+        stage: Stage,
+        loops: tuple[tuple[IterVar, IterVar], Sequence[IterVar], IterVar, IterVar],
+        tile: Tile,
+        entry: HardwareIntrinsic,
+        parallel: bool,
+        target: Target,
+    ) -> None:
+        """Compute images in tiles, each in registers; `loops` are those of `image_tiles`."""
+        images, _, columns = shape_of(self.joined)
+        data_bytes, weight_bytes = (
+            prod(shape_of(t)) * dtypes.bytes_of(t.dtype) for t in (self.data, self.weight)
+        )
+        positions = prod(extent_of(axis) for axis in loops[1])
+        panels = columns // SIDE // tile.vectors
+        part = positions_per_part(
+            positions, data_bytes // images, weight_bytes, panels, tile, target
+        )
+        each = image_tiles(
+            stage, *loops, rows=tile.rows, part=-(-part // tile.rows) * tile.rows, shared=parallel,
+            tail="guard",
+        )  # fmt: skip
+        self.compute_at(schedule, stage, each, entry, target)
 
     def compute_at(
         self,

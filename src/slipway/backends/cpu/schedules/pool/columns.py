@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from slipway.target import Target
 
 
-def _in_turn(problem: Problem, inputs: Sequence[te.Tensor], knobs: RunKnobs) -> list[te.Tensor]:
+def _by_axis(problem: Problem, inputs: Sequence[te.Tensor], knobs: RunKnobs) -> list[te.Tensor]:
     """The windows without their last axis, then that axis."""
     (data,), (out,), attrs = inputs, problem.out_types, problem.attrs
     assert isinstance(out, TensorType)
@@ -96,7 +96,7 @@ def _cost(problem: Problem, knobs: RunKnobs) -> float:
 
 
 @register_strategy(
-    *(f"nn.max_pool{n}d" for n in (2, 3)), name="pool.columns", priority=12, compute=_in_turn,
+    *(f"nn.max_pool{n}d" for n in (2, 3)), name="pool.columns", priority=12, compute=_by_axis,
     applies=_applies, default=_default, space=run_space, cost=_cost,
 )  # fmt: skip
 def schedule_columns(

@@ -43,7 +43,7 @@ _LAYOUTS = ("NCHW", "NCDHW")
 _OPERATORS = [f"nn.{kind}_pool{n}d" for kind in ("max", "avg") for n in (2, 3)]
 
 
-def _in_turn(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowKnobs) -> list[te.Tensor]:
+def _by_axis(problem: Problem, inputs: Sequence[te.Tensor], knobs: RowKnobs) -> list[te.Tensor]:
     """The window without its last axis, then that axis."""
     (data,), (out,), attrs = inputs, problem.out_types, problem.attrs
     assert isinstance(out, TensorType)
@@ -126,7 +126,7 @@ def _cost(problem: Problem, knobs: RowKnobs) -> float:
 
 
 @register_strategy(
-    *_OPERATORS, name="pool.rows", priority=20, compute=_in_turn, applies=_applies,
+    *_OPERATORS, name="pool.rows", priority=20, compute=_by_axis, applies=_applies,
     default=_default, space=_space, cost=_cost,
 )  # fmt: skip
 def schedule_pool_rows(

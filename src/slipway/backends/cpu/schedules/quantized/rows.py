@@ -12,7 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import te
-from slipway.backends.cpu.parts import positions_per_part, worth_sharing
+from slipway.backends.cpu.parts import worth_sharing
 from slipway.backends.cpu.predict import tile_cost
 from slipway.backends.cpu.schedules.matmul.mmla import (
     LANES,
@@ -22,7 +22,6 @@ from slipway.backends.cpu.schedules.matmul.mmla import (
     mmla_space,
 )
 from slipway.backends.cpu.schedules.quantized.packed import schedule_copy
-from slipway.backends.cpu.schedules.register_tile import image_tiles
 from slipway.backends.cpu.tile import SIDE, Tile
 from slipway.backends.stages import inline_injective, is_injective, new_schedule, shape_of
 from slipway.backends.strategy import Problem, Space, register_strategy
@@ -106,7 +105,7 @@ def _compute(problem: Problem, inputs: Sequence[te.Tensor], tile: Tile) -> list[
     "qnn.contrib_conv2d_packed", name="qnn_conv.rows", compute=_compute, applies=_applies,
     default=_default, space=_space, cost=tile_cost(4),
 )  # fmt: skip
-def schedule_conv_mmla(
+def schedule_qnn_conv_mmla(
     problem: Problem, outs: Sequence[te.Tensor], conv: te.Tensor, tile: Tile
 ) -> te.Schedule:
     """Register tiles of MMLA tiles of sums."""
@@ -117,7 +116,6 @@ def schedule_conv_mmla(
     inline_injective(schedule, outs, keep=[mmla.joined, mmla.packed, data])
     entry = _instruction(data, weight, target)
     assert entry is not None  # it applied
-    _, height, width, channels = shape_of(output)
     parallel = worth_sharing(prod(shape_of(output)) * prod(shape_of(weight)[1:4]), target)
     if is_injective(data.op):
         schedule_copy(schedule, data, target, parallel)
@@ -126,12 +124,6 @@ def schedule_conv_mmla(
     n, y, x, c = stage.op.axis
     c_outer, c_inner = stage.split(c, factor=tile.vectors * SIDE)
     c_vector, c_lane = stage.split(c_inner, factor=LANES)
-    data_bytes, weight_bytes = prod(shape_of(data)[1:]), prod(shape_of(weight))
-    panels = channels // SIDE // tile.vectors
-    part = positions_per_part(height * width, data_bytes, weight_bytes, panels, tile, target)
-    each = image_tiles(
-        stage, (n, c_outer), (y, x), c_vector, c_lane,
-        rows=tile.rows, part=-(-part // tile.rows) * tile.rows, shared=parallel, tail="guard",
-    )  # fmt: skip
-    mmla.compute_at(schedule, stage, each, entry, target)
+    loops = (n, c_outer), (y, x), c_vector, c_lane
+    mmla.schedule_images(schedule, stage, loops, tile, entry, parallel, target)
     return schedule

@@ -18,7 +18,7 @@ from slipway.backends.cpu.knobs import (
     vector_lanes,
 )
 from slipway.backends.cpu.schedules.register_tile import vector_loop
-from slipway.backends.cpu.schedules.resize.plain import ResizeKnobs, resize_cost, resize_in_turn
+from slipway.backends.cpu.schedules.resize.plain import ResizeKnobs, resize_cost, separable_resize
 from slipway.backends.stages import inline_injective, shape_of, tagged
 from slipway.backends.strategy import Problem, Space, register_strategy
 from slipway.relay.dims import usual
@@ -63,7 +63,7 @@ def _space(problem: Problem) -> Space:
 @register_strategy(
     "image.resize",
     name="resize.blocked",
-    compute=partial(resize_in_turn, along=-2),
+    compute=partial(separable_resize, along=-2),
     applies=_applies,
     priority=20,
     default=_default,

@@ -38,7 +38,7 @@ class ResizeKnobs(RowKnobs):
     rows: int
 
 
-def resize_in_turn(
+def separable_resize(
     problem: Problem, inputs: Sequence[te.Tensor], knobs: ResizeKnobs, along: int = -1
 ) -> list[te.Tensor]:
     """Resize all axes but `along`, counted from the last, then that one."""
@@ -101,7 +101,7 @@ def resize_cost(problem: Problem, knobs: ResizeKnobs) -> float:
 
 
 @register_strategy(
-    "image.resize", name="resize.in_turn", compute=resize_in_turn, applies=_applies,
+    "image.resize", name="resize.in_turn", compute=separable_resize, applies=_applies,
     default=_default, space=_space, cost=resize_cost,
 )  # fmt: skip
 def schedule_resize(

@@ -118,9 +118,9 @@ class LogError {
   LogError(const LogError &) = delete;
   LogError &operator=(const LogError &) = delete;
   ~LogError() noexcept(false) {
-    std::ostringstream place;
-    place << " (" << file_ << ':' << line_ << ')';
-    throw Error(text_.str() + place.str());
+    std::ostringstream location;
+    location << " (" << file_ << ':' << line_ << ')';
+    throw Error(text_.str() + location.str());
   }
   std::ostringstream &stream() { return text_; }
 

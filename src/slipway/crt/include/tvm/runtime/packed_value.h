@@ -89,10 +89,10 @@ class TVMPODValue_ {
     if (SLIPWAY_EXCEPTIONS == 0 && type_code_ == kTVMNullptr && HasError()) {
       return; /* the result of what has failed: the reason is the error */
     }
-    detail::Fail("TypeError", Place() + "expected " + wanted + ", got " +
+    detail::Fail("TypeError", Position() + "expected " + wanted + ", got " +
                                   ArgTypeCode2Str(type_code_));
   }
-  std::string Place() const {
+  std::string Position() const {
     return (index_ < 0) ? std::string("result: ")
                         : std::string(what_) + " " + std::to_string(index_) + ": ";
   }
@@ -153,7 +153,7 @@ struct ValueAs<T, typename std::enable_if<std::is_integral<T>::value && IsNumber
     if (sizeof(T) < sizeof(int64_t) &&
         (number < static_cast<int64_t>(std::numeric_limits<T>::min()) ||
          number > static_cast<int64_t>(std::numeric_limits<T>::max()))) {
-      Fail("OverflowError", value.Place() + std::to_string(number) +
+      Fail("OverflowError", value.Position() + std::to_string(number) +
                                 " does not fit into an integer of " +
                                 std::to_string(8 * sizeof(T)) + " bits");
       return T();

@@ -15,7 +15,7 @@ static slw_status checked(int32_t device_id, const char *what, cl_int code) {
 }
 
 /* Whether `size_bytes` from an address on are there. */
-static cl_object place(const void *address, size_t size_bytes, size_t *offset,
+static cl_object buffer_of(const void *address, size_t size_bytes, size_t *offset,
                        int32_t *device_id) {
   size_t left = 0;
   cl_object buffer = slw_opencl_locate(address, offset, &left, device_id);
@@ -28,13 +28,13 @@ static cl_object place(const void *address, size_t size_bytes, size_t *offset,
 
 static slw_status device_of(const void *address, int32_t *device_id) {
   size_t offset = 0;
-  return (place(address, 0, &offset, device_id) != NULL) ? SLW_OK : SLW_ERROR_CALL;
+  return (buffer_of(address, 0, &offset, device_id) != NULL) ? SLW_OK : SLW_ERROR_CALL;
 }
 
 static slw_status read_memory(const void *from, void *host, size_t size_bytes) {
   size_t offset = 0;
   int32_t id = 0;
-  cl_object buffer = place(from, size_bytes, &offset, &id);
+  cl_object buffer = buffer_of(from, size_bytes, &offset, &id);
   slw_opencl_device *device = (buffer != NULL) ? slw_opencl_device_of(id) : NULL;
   if (device == NULL) {
     return SLW_ERROR_CALL;
@@ -47,7 +47,7 @@ static slw_status read_memory(const void *from, void *host, size_t size_bytes) {
 static slw_status write_memory(void *to, const void *host, size_t size_bytes) {
   size_t offset = 0;
   int32_t id = 0;
-  cl_object buffer = place(to, size_bytes, &offset, &id);
+  cl_object buffer = buffer_of(to, size_bytes, &offset, &id);
   slw_opencl_device *device = (buffer != NULL) ? slw_opencl_device_of(id) : NULL;
   if (device == NULL) {
     return SLW_ERROR_CALL;
@@ -62,8 +62,8 @@ static slw_status copy_memory(const void *from, void *to, size_t size_bytes) {
   size_t to_offset = 0;
   int32_t from_id = 0;
   int32_t to_id = 0;
-  cl_object source = place(from, size_bytes, &from_offset, &from_id);
-  cl_object target = place(to, size_bytes, &to_offset, &to_id);
+  cl_object source = buffer_of(from, size_bytes, &from_offset, &from_id);
+  cl_object target = buffer_of(to, size_bytes, &to_offset, &to_id);
   slw_opencl_device *device;
   if (source == NULL || target == NULL) {
     return SLW_ERROR_CALL;

@@ -13,7 +13,7 @@ static size_t above(const slw_device_space *space, const void *address) {
   size_t high = space->count;
   while (low < high) {
     size_t middle = low + (high - low) / 2U;
-    if ((uintptr_t)space->places[middle].base <= (uintptr_t)address) {
+    if ((uintptr_t)space->ranges[middle].base <= (uintptr_t)address) {
       low = middle + 1U;
     } else {
       high = middle;
@@ -22,34 +22,34 @@ static size_t above(const slw_device_space *space, const void *address) {
   return low;
 }
 
-static slw_device_place *find(const slw_device_space *space, const void *address) {
+static slw_device_range *find(const slw_device_space *space, const void *address) {
   size_t index = above(space, address);
-  slw_device_place *found;
+  slw_device_range *found;
   if (index == 0U) {
     return NULL;
   }
-  found = &space->places[index - 1U];
+  found = &space->ranges[index - 1U];
   return ((uintptr_t)address - (uintptr_t)found->base < found->size_bytes) ? found : NULL;
 }
 
 static int make_room(slw_device_space *space) {
   size_t wanted = (space->capacity > 0U) ? 2U * space->capacity : 64U;
-  slw_device_place *grown;
+  slw_device_range *grown;
   if (space->count < space->capacity) {
     return 1;
   }
-  grown = realloc(space->places, wanted * sizeof *grown);
+  grown = realloc(space->ranges, wanted * sizeof *grown);
   if (grown == NULL) {
     return 0;
   }
-  space->places = grown;
+  space->ranges = grown;
   space->capacity = wanted;
   return 1;
 }
 
 slw_status slw_device_space_add(slw_device_space *space, size_t size_bytes, int32_t device_id,
                                 void *held, void **base) {
-  slw_device_place made;
+  slw_device_range made;
   int entered;
   made.size_bytes = (size_bytes > 0U) ? size_bytes : 1U;
   made.device_id = device_id;
@@ -64,9 +64,9 @@ slw_status slw_device_space_add(slw_device_space *space, size_t size_bytes, int3
   entered = make_room(space);
   if (entered) {
     size_t index = above(space, made.base);
-    memmove(&space->places[index + 1U], &space->places[index],
-            (space->count - index) * sizeof *space->places);
-    space->places[index] = made;
+    memmove(&space->ranges[index + 1U], &space->ranges[index],
+            (space->count - index) * sizeof *space->ranges);
+    space->ranges[index] = made;
     ++space->count;
   }
   (void)pthread_mutex_unlock(&space->lock);
@@ -79,13 +79,13 @@ slw_status slw_device_space_add(slw_device_space *space, size_t size_bytes, int3
   return SLW_OK;
 }
 
-int slw_device_space_find(slw_device_space *space, const void *address, slw_device_place *place,
+int slw_device_space_find(slw_device_space *space, const void *address, slw_device_range *range,
                           size_t *offset) {
-  slw_device_place *found;
+  slw_device_range *found;
   (void)pthread_mutex_lock(&space->lock);
   found = find(space, address);
   if (found != NULL) {
-    *place = *found;
+    *range = *found;
     *offset = (size_t)((uintptr_t)address - (uintptr_t)found->base);
   }
   (void)pthread_mutex_unlock(&space->lock);
@@ -93,14 +93,14 @@ int slw_device_space_find(slw_device_space *space, const void *address, slw_devi
 }
 
 void *slw_device_space_remove(slw_device_space *space, const void *base) {
-  slw_device_place gone = {NULL, 0, 0, NULL};
-  slw_device_place *found;
+  slw_device_range gone = {NULL, 0, 0, NULL};
+  slw_device_range *found;
   (void)pthread_mutex_lock(&space->lock);
   found = find(space, base);
   if (found != NULL && found->base == base) {
     gone = *found;
     memmove(found, found + 1,
-            (size_t)(&space->places[space->count] - (found + 1)) * sizeof *found);
+            (size_t)(&space->ranges[space->count] - (found + 1)) * sizeof *found);
     --space->count;
   }
   (void)pthread_mutex_unlock(&space->lock);

@@ -154,12 +154,12 @@ typedef struct {
 } arguments;
 
 static slw_status refuse(const slw_device_launch *launch, int32_t device_id,
-                         const slw_vulkan_device *device, const char *what, size_t asked,
+                         const slw_vulkan_device *device, const char *what, size_t requested,
                          size_t most, const char *advice) {
   (void)slw_error_setf("DeviceError", "kernel %s is launched with %zu %s, and vulkan(%d) (%s) takes "
                                       "%zu at most. %s",
-                       launch->kernel, asked, what, (int)device_id, device->properties.name, most,
-                       advice);
+                       launch->kernel, requested, what, (int)device_id, device->properties.name,
+                       most, advice);
   return SLW_ERROR_ARGUMENT;
 }
 
@@ -202,7 +202,7 @@ static slw_status take_buffer(const slw_device_launch *launch, const slw_vulkan_
   if (buffer != NULL && offset % device->properties.storage_alignment != 0U) {
     (void)slw_error_setf("DeviceError",
                          "kernel %s: a tensor begins %zu bytes into its memory, and vulkan(%d) (%s) "
-                         "takes places at multiples of %zu only. Copy it into a tensor of its own.",
+                         "takes offsets at multiples of %zu only. Copy it into a tensor of its own.",
                          launch->kernel, offset, (int)device_id, device->properties.name,
                          (size_t)device->properties.storage_alignment);
     return SLW_ERROR_TENSOR;
@@ -225,7 +225,7 @@ static slw_status take_arguments(const slw_device_launch *launch, const slw_vulk
     char kind = launch->signature[i];
     slw_device_scalar scalar;
     slw_status status;
-    uint32_t place;
+    uint32_t offset;
     if (i == MAX_ARGUMENTS) {
       return refuse(launch, device_id, device, "arguments", strlen(launch->signature), i,
                     "Compute fewer tensors in one kernel.");
@@ -243,12 +243,12 @@ static slw_status take_arguments(const slw_device_launch *launch, const slw_vulk
     if (status != SLW_OK) {
       return status;
     }
-    place = slw_vulkan_push_place(kind, &out->num_pushed);
+    offset = slw_vulkan_push_offset(kind, &out->num_pushed);
     if (out->num_pushed > limits->max_push_bytes || out->num_pushed > MAX_PUSHED) {
       return refuse(launch, device_id, device, "bytes of numbers", out->num_pushed,
                     limits->max_push_bytes, "Give it fewer sizes that are not known.");
     }
-    memcpy(out->pushed.bytes + place, &scalar.value, scalar.size_bytes);
+    memcpy(out->pushed.bytes + offset, &scalar.value, scalar.size_bytes);
   }
   if (out->num_buffers > limits->max_storage_buffers) {
     return refuse(launch, device_id, device, "tensors", out->num_buffers,
@@ -260,15 +260,15 @@ static slw_status take_arguments(const slw_device_launch *launch, const slw_vulk
 static slw_status enqueue(const slw_device_launch *launch, slw_vulkan_device *device,
                           const slw_device_kernel *kernel, arguments *given) {
   slw_vulkan_batch *batch = slw_vulkan_record(device, given->num_buffers);
-  vk_sets_info asked = {VK_TYPE_SETS, NULL, 0, 1, &kernel->handles[SLW_VULKAN_SET_LAYOUT]};
+  vk_sets_info info = {VK_TYPE_SETS, NULL, 0, 1, &kernel->handles[SLW_VULKAN_SET_LAYOUT]};
   vk_object set = 0;
   vk_result code;
   char what[160];
   if (batch == NULL) {
     return SLW_ERROR_CALL;
   }
-  asked.pool = batch->sets;
-  code = slw_vk.AllocateDescriptorSets(device->device, &asked, &set);
+  info.pool = batch->sets;
+  code = slw_vk.AllocateDescriptorSets(device->device, &info, &set);
   if (code != VK_SUCCESS) {
     (void)slw_format(what, sizeof what, "launching kernel %s", launch->kernel);
     return slw_vulkan_failed(device, what, code);

@@ -76,15 +76,15 @@ void slw_opencl_release(void *memory) {
 
 cl_object slw_opencl_locate(const void *address, size_t *offset, size_t *left,
                             int32_t *device_id) {
-  slw_device_place place;
-  if (!slw_device_space_find(&space, address, &place, offset)) {
+  slw_device_range range;
+  if (!slw_device_space_find(&space, address, &range, offset)) {
     slw_error_set("DeviceError", "an address that is to be in the memory of an OpenCL device is not: "
                                  "the tensor has been freed, or lies elsewhere.");
     return NULL;
   }
-  *left = place.size_bytes - *offset;
-  *device_id = place.device_id;
-  return ((const allocation *)place.held)->buffer;
+  *left = range.size_bytes - *offset;
+  *device_id = range.device_id;
+  return ((const allocation *)range.held)->buffer;
 }
 
 static cl_object known_part(const allocation *found, size_t offset) {
@@ -96,18 +96,18 @@ static cl_object known_part(const allocation *found, size_t offset) {
   return NULL;
 }
 
-static cl_object make_part(const slw_device_place *place, size_t offset) {
-  slw_opencl_device *device = slw_opencl_device_of(place->device_id);
-  allocation *found = place->held;
-  cl_region region = {offset, place->size_bytes - offset};
+static cl_object make_part(const slw_device_range *range, size_t offset) {
+  slw_opencl_device *device = slw_opencl_device_of(range->device_id);
+  allocation *found = range->held;
+  cl_region region = {offset, range->size_bytes - offset};
   cl_int code = CL_SUCCESS;
   cl_object buffer;
   part *grown;
   if (offset % device->base_alignment != 0U) {
     (void)slw_error_setf("DeviceError",
                          "opencl(%d) (%s): a tensor begins %zu bytes into its memory, and this device "
-                         "takes places at multiples of %zu only. Copy it into a tensor of its own.",
-                         (int)place->device_id, device->name, offset, device->base_alignment);
+                         "takes offsets at multiples of %zu only. Copy it into a tensor of its own.",
+                         (int)range->device_id, device->name, offset, device->base_alignment);
     return NULL;
   }
   grown = realloc(found->parts, (found->num_parts + 1U) * sizeof *grown);
@@ -119,7 +119,7 @@ static cl_object make_part(const slw_device_place *place, size_t offset) {
   buffer = slw_cl.CreateSubBuffer(found->buffer, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
                                &region, &code);
   if (code != CL_SUCCESS) {
-    (void)slw_opencl_failed(place->device_id, "taking a part of its memory", code);
+    (void)slw_opencl_failed(range->device_id, "taking a part of its memory", code);
     return NULL;
   }
   grown[found->num_parts].offset = offset;
@@ -129,22 +129,22 @@ static cl_object make_part(const slw_device_place *place, size_t offset) {
 }
 
 cl_object slw_opencl_buffer_at(const void *address, int32_t *device_id) {
-  slw_device_place place;
+  slw_device_range range;
   size_t offset = 0;
   cl_object buffer;
-  if (!slw_device_space_find(&space, address, &place, &offset)) {
+  if (!slw_device_space_find(&space, address, &range, &offset)) {
     slw_error_set("DeviceError", "a kernel was given an address that is not in the memory of an "
                                  "OpenCL device.");
     return NULL;
   }
-  *device_id = place.device_id;
+  *device_id = range.device_id;
   if (offset == 0U) {
-    return ((const allocation *)place.held)->buffer;
+    return ((const allocation *)range.held)->buffer;
   }
   (void)pthread_mutex_lock(&lock);
-  buffer = known_part(place.held, offset);
+  buffer = known_part(range.held, offset);
   if (buffer == NULL) {
-    buffer = make_part(&place, offset);
+    buffer = make_part(&range, offset);
   }
   (void)pthread_mutex_unlock(&lock);
   return buffer;

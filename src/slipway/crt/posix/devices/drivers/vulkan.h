@@ -128,6 +128,6 @@ slw_status slw_vulkan_kernel(int32_t device_id, uint64_t program, const slw_devi
 void slw_vulkan_drop(int32_t device_id, const slw_device_program *program);
 /* The bytes of a scalar parameter in the push constants, where `at` are taken: from the place
  * that is returned. */
-uint32_t slw_vulkan_push_place(char kind, uint32_t *at);
+uint32_t slw_vulkan_push_offset(char kind, uint32_t *at);
 
 #endif /* SLIPWAY_VULKAN_H_ */

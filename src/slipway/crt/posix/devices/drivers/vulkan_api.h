@@ -160,8 +160,8 @@ typedef struct {
 typedef struct {
   uint32_t type;
   void *next;
-  uint32_t least;
-  uint32_t most;
+  uint32_t minimum;
+  uint32_t maximum;
   uint32_t most_groups;
   uint32_t stages; /* that may say how many threads their subgroups have */
 } vk_subgroup_sizes;

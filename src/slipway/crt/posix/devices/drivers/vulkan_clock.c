@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clock of a Vulkan device: its queue writes times into places of a pool, one after the other,
- * and a mark is the number of its place. */
+/* The clock of a Vulkan device: its queue writes times into slots of a pool, one after the other,
+ * and a mark is the number of its slot. */
 #include "vulkan.h"
 
 #define MARKS 64 /* that are kept; a span has two */
@@ -19,7 +19,7 @@ uint64_t slw_vulkan_launches(int32_t device_id) {
 static slw_status mark_on(slw_vulkan_device *device, uint64_t *out) {
   vk_queries_info info = {VK_TYPE_QUERIES, NULL, 0, VK_QUERY_TIME, MARKS, 0};
   slw_vulkan_batch *batch;
-  uint32_t place = device->num_marks % MARKS;
+  uint32_t slot = device->num_marks % MARKS;
   vk_result code = VK_SUCCESS;
   if (device->times == 0U) {
     code = slw_vk.CreateQueryPool(device->device, &info, NULL, &device->times);
@@ -33,10 +33,10 @@ static slw_status mark_on(slw_vulkan_device *device, uint64_t *out) {
     return SLW_ERROR_CALL;
   }
   slw_vulkan_order(batch);
-  slw_vk.CmdResetQueryPool(batch->commands, device->times, place, 1);
-  slw_vk.CmdWriteTimestamp(batch->commands, VK_AT_END, device->times, place);
+  slw_vk.CmdResetQueryPool(batch->commands, device->times, slot, 1);
+  slw_vk.CmdWriteTimestamp(batch->commands, VK_AT_END, device->times, slot);
   ++device->num_marks;
-  *out = place;
+  *out = slot;
   return slw_vulkan_flush(device); /* so that its time is that of now */
 }
 
@@ -54,7 +54,7 @@ slw_status slw_vulkan_mark(int32_t device_id, uint64_t *out) {
 
 static slw_status read_span(slw_vulkan_device *device, uint64_t from, uint64_t to,
                             uint64_t *duration_ns) {
-  uint64_t places[2] = {from, to};
+  uint64_t slots[2] = {from, to};
   uint64_t times[2] = {0, 0};
   uint64_t counted = (device->time_bits < 64U) ? (1ULL << device->time_bits) - 1U : UINT64_MAX;
   slw_status status = slw_vulkan_wait(device);
@@ -63,7 +63,7 @@ static slw_status read_span(slw_vulkan_device *device, uint64_t from, uint64_t t
     return status;
   }
   for (int i = 0; i < 2 && code == VK_SUCCESS; ++i) {
-    code = slw_vk.GetQueryPoolResults(device->device, device->times, (uint32_t)places[i], 1,
+    code = slw_vk.GetQueryPoolResults(device->device, device->times, (uint32_t)slots[i], 1,
                                       sizeof times[i], &times[i], sizeof times[i],
                                       VK_RESULT_64_BITS | VK_RESULT_WAIT);
   }

@@ -106,11 +106,11 @@ slw_status slw_vulkan_program(int32_t device_id, const slw_device_text *code, co
   return (error == VK_SUCCESS) ? SLW_OK : not_compiled(device, device_id, kernel, error);
 }
 
-uint32_t slw_vulkan_push_place(char kind, uint32_t *at) {
+uint32_t slw_vulkan_push_offset(char kind, uint32_t *at) {
   uint32_t size = (kind == '8' || kind == 'd') ? 8U : 4U;
-  uint32_t place = (*at + size - 1U) / size * size;
-  *at = place + size;
-  return place;
+  uint32_t offset = (*at + size - 1U) / size * size;
+  *at = offset + size;
+  return offset;
 }
 
 static vk_result make_layouts(const slw_vulkan_device *device, const char *signature,
@@ -127,7 +127,7 @@ static vk_result make_layouts(const slw_vulkan_device *device, const char *signa
       vk_binding binding = {count, VK_DESCRIPTOR_STORAGE_BUFFER, 1, VK_STAGE_COMPUTE, NULL};
       bindings[count++] = binding;
     } else if (*signature != 'p') {
-      (void)slw_vulkan_push_place(*signature, &pushed);
+      (void)slw_vulkan_push_offset(*signature, &pushed);
     }
   }
   set_info.count = count;
@@ -227,14 +227,14 @@ slw_status slw_vulkan_kernel(int32_t device_id, uint64_t program, const slw_devi
   info.stage.name = out->name;
   info.base_index = -1;
   if (subgroups.size != 0U) {
-    if (subgroups.size < device->subgroup_sizes.least ||
-        subgroups.size > device->subgroup_sizes.most) {
+    if (subgroups.size < device->subgroup_sizes.minimum ||
+        subgroups.size > device->subgroup_sizes.maximum) {
       (void)slw_error_setf("DeviceError",
                            "vulkan(%d) (%s) has subgroups of %u to %u threads, and kernel %s is "
                            "compiled for subgroups of %u. Compile it with -thread_warp_size=%u.",
-                           (int)device_id, device->properties.name, device->subgroup_sizes.least,
-                           device->subgroup_sizes.most, launch->kernel, subgroups.size,
-                           device->subgroup_sizes.most);
+                           (int)device_id, device->properties.name, device->subgroup_sizes.minimum,
+                           device->subgroup_sizes.maximum, launch->kernel, subgroups.size,
+                           device->subgroup_sizes.maximum);
       return SLW_ERROR_UNSUPPORTED;
     }
     info.stage.next = &subgroups;

@@ -38,22 +38,22 @@ slw_status slw_vulkan_make_buffer(slw_vulkan_device *device, size_t size_bytes, 
   vk_buffer_info info = {VK_TYPE_BUFFER, NULL, 0, size_bytes,
                          VK_USAGE_STORAGE | VK_USAGE_TRANSFER_BOTH, 0, 0, NULL};
   vk_requirements needs = {0, 0, 0};
-  vk_allocate_info asked = {VK_TYPE_ALLOCATE, NULL, 0, 0};
+  vk_allocate_info allocation = {VK_TYPE_ALLOCATE, NULL, 0, 0};
   slw_vulkan_buffer made = {0, 0, NULL, size_bytes};
   char what[80];
   uint32_t seen = VK_MEMORY_HOST_VISIBLE | VK_MEMORY_HOST_COHERENT;
   vk_result code = slw_vk.CreateBuffer(device->device, &info, NULL, &made.buffer);
   if (code == VK_SUCCESS) {
     slw_vk.GetBufferMemoryRequirements(device->device, made.buffer, &needs);
-    asked.size = needs.size;
-    asked.memory_type = choose_type(device, needs.types, is_for_host);
-    code = slw_vk.AllocateMemory(device->device, &asked, NULL, &made.memory);
+    allocation.size = needs.size;
+    allocation.memory_type = choose_type(device, needs.types, is_for_host);
+    code = slw_vk.AllocateMemory(device->device, &allocation, NULL, &made.memory);
   }
   if (code == VK_SUCCESS) {
     code = slw_vk.BindBufferMemory(device->device, made.buffer, made.memory, 0);
   }
   if (code == VK_SUCCESS && (is_for_host || getenv("SLIPWAY_VULKAN_STAGING") == NULL) &&
-      (device->memory.types[asked.memory_type].properties & seen) == seen) {
+      (device->memory.types[allocation.memory_type].properties & seen) == seen) {
     void *mapped = NULL;
     code = slw_vk.MapMemory(device->device, made.memory, 0, (uint64_t)VK_WHOLE, 0, &mapped);
     made.mapped = mapped;
@@ -175,14 +175,14 @@ slw_status slw_vulkan_alloc(int32_t device_id, size_t size_bytes, void **out) {
 }
 
 void slw_vulkan_release(void *memory) {
-  slw_device_place place;
+  slw_device_range range;
   size_t offset = 0;
   slw_vulkan_buffer *gone;
   slw_vulkan_device *device;
-  if (!slw_device_space_find(&space, memory, &place, &offset) || offset != 0U) {
+  if (!slw_device_space_find(&space, memory, &range, &offset) || offset != 0U) {
     return;
   }
-  device = slw_vulkan_device_of(place.device_id);
+  device = slw_vulkan_device_of(range.device_id);
   gone = slw_device_space_remove(&space, memory);
   if (device != NULL && gone != NULL) {
     (void)pthread_mutex_lock(&device->lock);
@@ -194,16 +194,16 @@ void slw_vulkan_release(void *memory) {
 
 const slw_vulkan_buffer *slw_vulkan_locate(const void *address, size_t size_bytes, size_t *offset,
                                            int32_t *device_id) {
-  slw_device_place place;
-  if (!slw_device_space_find(&space, address, &place, offset)) {
+  slw_device_range range;
+  if (!slw_device_space_find(&space, address, &range, offset)) {
     slw_error_set("DeviceError", "an address that is to be in the memory of a Vulkan device is not: "
                                  "the tensor has been freed, or lies elsewhere.");
     return NULL;
   }
-  if (size_bytes > place.size_bytes - *offset) {
+  if (size_bytes > range.size_bytes - *offset) {
     slw_error_set("DeviceError", "a copy would go beyond the end of memory of a Vulkan device.");
     return NULL;
   }
-  *device_id = place.device_id;
-  return place.held;
+  *device_id = range.device_id;
+  return range.held;
 }

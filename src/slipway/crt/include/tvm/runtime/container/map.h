@@ -74,8 +74,8 @@ class Map {
   iterator end() const { return table_ ? table_->entries.end() : iterator(); }
   iterator find(const K &key) const {
     if (table_) {
-      const auto found = table_->places.find(key);
-      if (found != table_->places.end()) {
+      const auto found = table_->positions.find(key);
+      if (found != table_->positions.end()) {
         return begin() + static_cast<std::ptrdiff_t>(found->second);
       }
     }
@@ -99,7 +99,7 @@ class Map {
 
   void Set(const K &key, const V &value) {
     MakeOwn();
-    const auto placed = table_->places.emplace(key, table_->entries.size());
+    const auto placed = table_->positions.emplace(key, table_->entries.size());
     if (placed.second) {
       table_->entries.emplace_back(key, value);
     } else {
@@ -112,9 +112,9 @@ class Map {
       const std::ptrdiff_t at = found - begin();
       MakeOwn();
       table_->entries.erase(table_->entries.begin() + at);
-      table_->places.clear();
+      table_->positions.clear();
       for (const value_type &entry : table_->entries) {
-        table_->places.emplace(entry.first, table_->places.size());
+        table_->positions.emplace(entry.first, table_->positions.size());
       }
     }
   }
@@ -123,7 +123,7 @@ class Map {
  private:
   struct Table {
     std::vector<value_type> entries;
-    std::unordered_map<K, std::size_t, MapKeyHash> places;
+    std::unordered_map<K, std::size_t, MapKeyHash> positions;
   };
 
   void MakeOwn() {

@@ -6,7 +6,7 @@
 #include "slipway/tensor.h"
 
 /* The caller's tensor, for a tensor of the model to lie in; NULL with the thread's error. */
-static const DLTensor *place_given(const char *function, const char *name, const DLTensor *model,
+static const DLTensor *tensor_given(const char *function, const char *name, const DLTensor *model,
                                    const TVMFFIAny *arg) {
   const DLTensor *given = slw_any_get_tensor(arg);
   if (given == NULL) {
@@ -52,7 +52,7 @@ static int set_input_zero_copy(void *handle, const TVMFFIAny *args, int32_t num_
   if (refuse_open("set_input_zero_copy", slw_graph_is_open(&self->graph, input)) != 0) {
     return -1;
   }
-  given = place_given("set_input_zero_copy", slw_graph_input_name(&self->graph, input),
+  given = tensor_given("set_input_zero_copy", slw_graph_input_name(&self->graph, input),
                       slw_graph_input(&self->graph, input), &args[1]);
   if (given == NULL) {
     return -1;
@@ -80,7 +80,7 @@ static int set_output_zero_copy(void *handle, const TVMFFIAny *args, int32_t num
   if (refuse_open("set_output_zero_copy", self->graph.num_open > 0) != 0) {
     return -1;
   }
-  given = place_given("set_output_zero_copy", "output", slw_graph_output(&self->graph, output),
+  given = tensor_given("set_output_zero_copy", "output", slw_graph_output(&self->graph, output),
                       &args[1]);
   if (given == NULL) {
     return -1;
@@ -119,7 +119,7 @@ static int overlap(const DLTensor *a, const DLTensor *b) {
          size_b > 0 && at_a < at_b + size_b && at_b < at_a + size_a;
 }
 
-int slw_graph_check_places(slw_graph_module *self) {
+int slw_graph_check_zero_copy(slw_graph_module *self) {
   const slw_graph *graph = &self->graph;
   if (!self->placed) {
     return 0;
@@ -152,7 +152,7 @@ int slw_graph_check_places(slw_graph_module *self) {
   return 0;
 }
 
-const slw_graph_method slw_graph_places_methods[] = {
+const slw_graph_method slw_graph_zero_copy_methods[] = {
     {"set_input_zero_copy", set_input_zero_copy},
     {"set_output_zero_copy", set_output_zero_copy},
     {NULL, NULL},

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NUMBER, FLAG = TensorType((), "int64"), TensorType((), "bool")
 
 
-def while_turns(
+def while_loop(
     node: NodeView, limit: Expr | None, going: Expr, carried: Sequence[Any], most: int | None
 ) -> list[Any]:
     """Return what a Loop carries at the end, and its scan outputs.
@@ -40,9 +40,9 @@ def while_turns(
         if not isinstance(value, Expr) or not isinstance(value.type, TensorType):
             raise node.unsupported("it carries what is no tensor, in a loop of unknown length")
     types = [value.checked_type for value in carried]
-    turn, flag = Var("turn", NUMBER), Var("going", FLAG)
+    iteration, flag = Var("turn", NUMBER), Var("going", FLAG)
     kept = [Var(f"state{i}", t) for i, t in enumerate(types)]
-    found = node.subgraph(body, [turn, flag, *kept])
+    found = node.subgraph(body, [iteration, flag, *kept])
     if any(not isinstance(value, Expr) for value in found):
         raise node.unsupported("its body gives what is no tensor, in a loop of unknown length")
     again, *rest = found
@@ -62,15 +62,15 @@ def while_turns(
         )
     stacked = [TensorType((most or 0, *v.tensor_type.shape), v.tensor_type.dtype) for v in given]
     rows = [Var(f"rows{i}", type_) for i, type_ in enumerate(stacked)]
-    written = [_with_row(r, turn, v) for r, v in zip(rows, given, strict=True)]
-    states = [turn, flag, *kept, *rows]
-    test: Expr = flag if limit is None else relay.logical_and(flag, relay.less(turn, limit))
+    written = [_with_row(r, iteration, v) for r, v in zip(rows, given, strict=True)]
+    states = [iteration, flag, *kept, *rows]
+    test: Expr = flag if limit is None else relay.logical_and(flag, relay.less(iteration, limit))
     one = const(1, "int64")
     empty = [const(np.zeros(type_.shape, type_.dtype)) for type_ in stacked]
     first = [const(0, "int64"), going, *carried, *empty]
-    states_after = [turn + one, relay.reshape(again, ()), *new, *written]
-    turns, _, *last = looped(states, test, states_after, first)
-    count = relay.reshape(turns, (1,))
+    states_after = [iteration + one, relay.reshape(again, ()), *new, *written]
+    iterations, _, *last = looped(states, test, states_after, first)
+    count = relay.reshape(iterations, (1,))
     scanned = [Counted(value, count, 0) for value in last[len(kept) :]]
     return [*last[: len(kept)], *scanned]
 
@@ -79,9 +79,9 @@ def _is_true(value: Expr) -> bool:
     return isinstance(value, Constant) and bool(value.array.reshape(-1)[0])
 
 
-def _with_row(rows: Var, turn: Expr, value: Expr) -> Expr:
+def _with_row(rows: Var, iteration: Expr, value: Expr) -> Expr:
     """Return `rows` with `value` in the place of number `turn`."""
     most = rows.tensor_type.shape[0]
     positions = np.arange(most, dtype="int64").reshape(-1, *(1 for _ in value.tensor_type.shape))
-    here = relay.equal(const(positions), turn)
+    here = relay.equal(const(positions), iteration)
     return relay.where(here, relay.expand_dims(value, 0), rows)

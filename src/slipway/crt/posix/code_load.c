@@ -79,7 +79,7 @@ slw_status slw_code_open(slw_code *code, const slw_elf *elf, const char *name) {
                          (unsigned long long)elf->span_bytes);
     return SLW_ERROR_MEMORY;
   }
-  status = slw_elf_place(elf, memory, &missing);
+  status = slw_elf_load(elf, memory, &missing);
   if (status == SLW_OK) {
     status = protect(elf, memory);
     if (status != SLW_OK) {
@@ -114,5 +114,5 @@ void *slw_code_symbol(const slw_code *code, const slw_elf *elf, const char *symb
 void slw_library_pin(const void *address) { (void)address; }
 
 #else
-typedef int slw_code_place_is_for_static_programs;
+typedef int slw_code_load_is_for_static_programs;
 #endif

@@ -30,7 +30,7 @@ class ModularSet(NamedTuple):
     base: int
 
 
-class AskedAnalyzer(analyzer.Analyzer):
+class QueryAnalyzer(analyzer.Analyzer):
     """Proofs about integer expressions: ``bind(x, Range(0, 8))``, then ``simplify(x // 8)``."""
 
     def bind(self, var: E.Var, low: Any, high: Any = None) -> None:

@@ -138,7 +138,7 @@ static slw_status apply_table(const slw_elf *elf, uint8_t *memory, uint64_t at, 
   return SLW_OK;
 }
 
-slw_status slw_elf_place(const slw_elf *elf, uint8_t *memory, const char **missing) {
+slw_status slw_elf_load(const slw_elf *elf, uint8_t *memory, const char **missing) {
   slw_status status = SLW_OK;
   *missing = NULL;
   for (uint32_t i = 0; i < elf->num_segments; ++i) {

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from slipway.relay.expr import Function
 
 
-def turns(attrs: Any, inputs: Sequence[Any], out_types: Sequence[TensorType]) -> list[Any]:
+def while_statements(
+    attrs: Any, inputs: Sequence[Any], out_types: Sequence[TensorType]
+) -> list[Any]:
     """Return the last states of a while_loop."""
 
     def statements(ins: Sequence[Buffer], states: Sequence[Buffer]) -> S.Stmt:
@@ -31,8 +33,8 @@ def turns(attrs: Any, inputs: Sequence[Any], out_types: Sequence[TensorType]) ->
         going = decl_buffer((), "bool", "going")
         new = [decl_buffer(t.shape, t.dtype, "new") for t in out_types]
         asking = _computed(attrs.condition, given, [going])
-        turn = S.seq((_computed(attrs.body, given, new), _copied(new, states), asking))
-        again = S.While(E.BufferLoad(going, ()), turn)
+        iteration = S.seq((_computed(attrs.body, given, new), _copied(new, states), asking))
+        again = S.While(E.BufferLoad(going, ()), iteration)
         stmt = S.seq((_copied(ins[: len(states)], states), asking, again))
         for buffer in (*new, going):
             stmt = S.Allocate(buffer, stmt)
