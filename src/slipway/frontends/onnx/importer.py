@@ -40,9 +40,10 @@ from slipway.frontends.onnx.implied import with_implied
 from slipway.frontends.onnx.meanings import port_meanings
 from slipway.frontends.onnx.node_check import check_node, check_values, objection_to
 from slipway.frontends.onnx.open_sizes import (
-    OpenSizes,
     SizeTrial,
     bounds_of,
+    input_shape,
+    is_opened,
     open_sizes,
     shapes_of_dims,
 )
@@ -352,7 +353,9 @@ class _Importer:
             given = shapes.get(name)
             if name in self.constants:
                 return bound_constant(name, self.constants[name], given or dims, dtype)
-            return Var(name, TensorType(self._fixed(name, dims, given), dtype))
+            shape = input_shape(name, dims, given)
+            self.stand_ins.opened |= is_opened(dims, shape)
+            return Var(name, TensorType(shape, dtype))
         if name not in shapes:
             raise ModelError(
                 f"the input {name!r} is a sequence, whose length is not fixed: pass the shapes of "
@@ -364,33 +367,6 @@ class _Importer:
             for i, shape in enumerate(shapes[name])
         ]
         return SequenceValue(tuple(items), items[0].tensor_type.dtype if items else "")
-
-    @staticmethod
-    def _fixed(name: str, dims: tuple[Any, ...], given: Sequence[int] | None) -> tuple[int, ...]:
-        if given is None:
-            if any(not isinstance(d, int) for d in dims):
-                raise OpenSizes
-            return dims
-        wanted = tuple(d if is_open(d) else int(d) for d in given)
-        # Exporters declare one number and give a list of one, or of none where it is left out.
-        one = dims == () and len(wanted) == 1
-        clash = (
-            dims != ("?",)
-            and not one
-            and (
-                len(wanted) != len(dims)
-                or any(
-                    isinstance(d, int) and d not in (0, w)
-                    for d, w in zip(dims, wanted, strict=True)
-                )
-            )
-        )
-        if clash:
-            shown = ", ".join(str(d) for d in dims)
-            raise ModelError(
-                f"the input {name!r} is given the shape {wanted}, but the model has ({shown})"
-            )
-        return wanted
 
     # -- nodes -----------------------------------------------------------------------------------
 
