@@ -6,7 +6,12 @@ reads fields of its C++ nodes, or asks for hardware and packages that no test ru
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from fnmatch import fnmatch
+from typing import TypeVar
+
+T = TypeVar("T")
 
 UNIT, RELAY = "python/unittest/", "python/relay/"
 AREAS: dict[str, list[str]] = {
@@ -108,6 +113,8 @@ INTERNALS: list[tuple[str, str]] = [
     ("test_crt_aot_usmp.py::test_memory_planning", OWN_PLAN),
     ("test_c_device_api.py::*", LAYOUT_OF_CODE),
     ("test_pass_aot_lower_main.py*", BOUNDS),
+    ("test_aot_create_executor_metadata.py*", BOUNDS),
+    ("test_aot_create_function_metadata.py*", BOUNDS),
     ("test_runtime_rpc.py::test_rpc_session_timeout_error", CPP),
     ("test_rpc_server_device.py*", HARDWARE),
     ("test_target_codegen_aarch64.py::*", LAYOUT_OF_CODE),
@@ -157,6 +164,12 @@ INTERNALS: list[tuple[str, str]] = [
     ("test_*hybrid_script.py::test_outer_product", NODES),
     ("test_*hybrid_script.py::test_fanout", NODES),
 ]
+
+
+def drawn(tests: Sequence[T], every: int, sample: int, seed: int) -> list[T]:
+    """Return each `every`-th test of a file, or of those `sample`, drawn with a seed."""
+    asked = list(tests[::every])
+    return random.Random(seed).sample(asked, sample) if 0 < sample < len(asked) else asked
 
 
 def internal(test: str) -> bool:

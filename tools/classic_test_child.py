@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from classic_child import Alias, shut_network
+from classic_internals import drawn
 
 # Names that NumPy had when the tests were written.
 OLD_NUMPY = {
@@ -127,8 +128,12 @@ class Report:
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave out what a process before this one has run, and say what is there."""
-        every = int(os.environ.get("CLASSIC_EVERY", "1"))
-        items[:] = [i for i in items[::every] if i.nodeid not in self.done]
+        every, sample, seed = (
+            int(os.environ.get(f"CLASSIC_{name}", default))
+            for name, default in (("EVERY", "1"), ("SAMPLE", "0"), ("SEED", "0"))
+        )
+        asked = drawn(items, every, sample, seed)
+        items[:] = [i for i in asked if i.nodeid not in self.done]
         self.line(collected=[i.nodeid for i in items])
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:

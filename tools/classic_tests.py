@@ -1,6 +1,7 @@
 """Run unit tests of classic TVM with Slipway under that name, and count them by area.
 
 python tools/classic_tests.py CHECKOUT [CHECKOUT ...] [--area NAME ...] [--only WORD] [--every N]
+    [--sample N --seed S]
 
 A checkout is a copy of TVM's sources of some release.  Each test file has a process of its own and
 each test a limit of time; where the process dies, the test it was in has failed and the rest runs
@@ -152,10 +153,15 @@ def main() -> int:
     parser.add_argument("--only", default="", help="files whose path holds this word")
     parser.add_argument("--limit", type=float, default=60, help="seconds a test may take")
     parser.add_argument("--every", type=int, default=1, help="run each so many-th test of a file")
+    parser.add_argument("--sample", type=int, default=0, help="run so many tests of a file, drawn")
+    parser.add_argument("--seed", type=int, default=0, help="what --sample draws with")
     parser.add_argument("--json", type=Path, help="also write the outcomes to this file")
     parser.add_argument("--write", action="store_true", help="write docs/classic_scripts.md")
     options = parser.parse_args()
-    os.environ["CLASSIC_EVERY"] = str(options.every)
+    drawn = (options.every, options.sample, options.seed)
+    os.environ["CLASSIC_EVERY"], os.environ["CLASSIC_SAMPLE"], os.environ["CLASSIC_SEED"] = map(
+        str, drawn
+    )
     outcomes: list[Outcome] = []
     host_runtime()  # compiled once, not in the time of the first test of each file
     for checkout in options.checkouts:

@@ -1,11 +1,17 @@
 import json
+import re
 import tarfile
 
 import pytest
 
 from slipway import micro
 from slipway.errors import ArtifactError
-from slipway.micro.model_library import ModelLibrary, only_model, unpack_model_library
+from slipway.micro.model_library import (
+    ModelLibrary,
+    only_model,
+    ports_of,
+    unpack_model_library,
+)
 
 
 def library():
@@ -65,6 +71,34 @@ def test_what_is_no_archive_and_what_is_too_new_are_refused(tmp_path):
     path = micro.export_model_library_format(newer, tmp_path / "b.tar")
     with pytest.raises(ArtifactError, match="version 8"):
         unpack_model_library(path, tmp_path / "y")
+
+
+def test_an_archive_with_the_runtime_has_what_its_ports_start_from(tmp_path):
+    model = library()
+    model.has_runtime = True
+    unpack_model_library(micro.export_model_library_format(model, tmp_path / "a.tar"), tmp_path)
+    assert "TVM_CRT_MAX_NDIM" in (tmp_path / "templates/crt_config.h.template").read_text()
+    text = (tmp_path / "templates/platform.c.template").read_text()
+    header = (tmp_path / "runtime/include/slipway/platform.h").read_text()
+    wanted = set(re.findall(r"slw_platform_\w+(?=\()", header))
+    assert wanted == set(re.findall(r"slw_platform_\w+(?=\()", text))
+
+
+def test_models_of_one_name_are_refused_as_classic_callers_expect(tmp_path):
+    with pytest.raises(AssertionError, match="Multiple modules should have unique names") as said:
+        micro.export_model_library_format([library(), library()], tmp_path / "a.tar")
+    assert isinstance(said.value, ArtifactError)
+
+
+@pytest.mark.parametrize("where", ["memory", "interface"])
+def test_what_is_known_of_an_input_is_found_where_each_version_has_it(where):
+    size, more = {"dtype": "int8", "size": 6}, {"shape": [2, 3], "name": "x"}
+    main = {"inputs": {"x": size | more if where == "memory" else size}}
+    model = {"memory": {"functions": {"main": [main]}}}
+    if where == "interface":
+        model["interface"] = {"inputs": {"x": more}}
+    assert ports_of(model, "inputs") == {"x": size | more}
+    assert ports_of(model, "outputs") == ports_of({"memory": []}, "inputs") == {}
 
 
 def test_what_cannot_be_exported_says_what_can(tmp_path):

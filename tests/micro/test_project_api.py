@@ -10,6 +10,7 @@ import pytest
 
 from slipway import libinfo, micro
 from slipway.errors import ArgumentValueError
+from slipway.micro.exports import port_templates
 from slipway.micro.model_library import ModelLibrary
 from slipway.micro.project_api import client, server
 
@@ -198,8 +199,10 @@ def test_the_header_of_limits_compiles(tmp_path: Path) -> None:
         "char name[TVM_CRT_MAX_STRLEN_FUNCTION_NAME + TVM_CRT_MAX_STRLEN_PARAM_NAME];\n"
     )
     folders = [f"-I{path}" for path in libinfo.find_include_path()]
-    command = [sys.executable, "-m", "ziglang", "cc", "-std=c11", "-Werror", *folders]
-    subprocess.run([*command, "-c", str(program), "-o", str(tmp_path / "o")], check=True)
+    command = [sys.executable, "-m", "ziglang", "cc", "-std=c11", "-Wall", "-Werror", *folders]
+    port = tmp_path / "platform.c"  # and what a port starts from, as archives carry it
+    port.write_text(port_templates.PLATFORM_TEXT)
+    subprocess.run([*command, "-c", str(program), str(port)], check=True, cwd=tmp_path)
 
 
 def test_a_header_of_limits_that_cannot_be_written(tmp_path: Path) -> None:

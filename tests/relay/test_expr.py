@@ -94,8 +94,9 @@ def test_names_and_spans_do_not_count_in_comparison():
 def test_untyped_variable_has_no_checked_type_until_inference():
     x, w = relay.var("x", shape=(1, 8)), relay.var("w")
     y = relay.nn.dense(x, w, units=4)
-    with pytest.raises(TypeInferenceError, match="InferType"):
-        _ = y.checked_type
+    for untyped in (w, relay.exp(w)):
+        with pytest.raises(TypeInferenceError, match="InferType"):
+            _ = untyped.checked_type
     mod = relay.transform.InferType()(IRModule.from_expr(y))
     assert mod["main"].params[1].checked_type == relay.TensorType((4, 8))
     assert mod["main"].body.checked_type == relay.TensorType((1, 4))

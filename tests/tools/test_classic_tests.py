@@ -75,3 +75,14 @@ def test_a_file_belongs_to_one_area(runner, tmp_path):
         (folder / name).write_text("")
     assert [f.name for f in runner.files_of(tmp_path, "rpc")] == ["test_runtime_rpc.py"]
     assert [f.name for f in runner.files_of(tmp_path, "runtime")] == ["test_runtime_graph.py"]
+
+
+def test_a_sample_is_drawn_alike_in_each_process(runner):
+    from classic_internals import drawn
+
+    tests = [f"test_{n}" for n in range(40)]
+    once = drawn(tests, 2, 5, 7)
+    assert once == drawn(tests, 2, 5, 7) != drawn(tests, 2, 5, 8)
+    assert len(set(once)) == 5
+    assert set(once) < set(tests[::2])
+    assert drawn(tests, 3, 0, 7) == drawn(tests, 3, 14, 7) == tests[::3]

@@ -7,6 +7,7 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.micro.board import Board
+from slipway.micro.model_library import ports_of
 
 
 def model_config(
@@ -19,8 +20,7 @@ def model_config(
     """
     name = metadata["model_name"]
     prefix = f"tvmgen_{name}"
-    main = ((metadata.get("memory") or {}).get("functions", {}).get("main") or [{}])[0]
-    inputs, outputs = main.get("inputs", {}), main.get("outputs", {})
+    inputs, outputs = ports_of(metadata, "inputs"), ports_of(metadata, "outputs")
     states = metadata.get("interface", {}).get("states", ())
     lines = [
         "/* Generated: which model this firmware holds. */",

@@ -26,8 +26,8 @@ def library_of_aot(factory: AotExecutorFactoryModule) -> ModelLibrary:
         "workspace_size_bytes": program.workspace_bytes,
         "constants_size_bytes": constants,
         "io_size_bytes": program.io_bytes,
-        "inputs": {p.c_name: _port(p) for p in program.inputs},
-        "outputs": {p.c_name: _port(p) for p in program.outputs},
+        "inputs": {p.c_name: _memory(p) for p in program.inputs},
+        "outputs": {p.c_name: _memory(p) for p in program.outputs},
     }
     operators = [
         {
@@ -114,14 +114,13 @@ def _add_code(library: ModelLibrary, compiled: Any) -> None:
         library.objects[f"{library.name}_lib0.o"] = compiled.object_bytes()
 
 
-def _port(port: Port) -> dict[str, Any]:
-    type_, meaning = port.type, port.meaning
-    found = {
-        "dtype": type_.dtype,
-        "size": type_.size_bytes,
-        "shape": list(type_.shape),
-        "name": port.name,
-    }
+def _memory(port: Port) -> dict[str, Any]:
+    return {"dtype": port.type.dtype, "size": port.type.size_bytes}
+
+
+def _meaning(port: Port) -> dict[str, Any]:
+    meaning = port.meaning
+    found: dict[str, Any] = {"shape": list(port.type.shape), "name": port.name}
     if is_quantized(port):
         found |= {"scale": meaning.scale, "zero_point": meaning.zero_point}
     if meaning.labels:
@@ -130,11 +129,16 @@ def _port(port: Port) -> dict[str, Any]:
 
 
 def _interface(factory: AotExecutorFactoryModule) -> dict[str, Any]:
-    """What a caller must know beside the types: whose the workspace is, where inputs lie in it."""
+    """What a caller must know beside types and sizes.
+
+    Shapes, the model's names and scales; whose the workspace is, and where inputs lie in it.
+    """
     program = factory.program
     pools = [pool.name for pool in program.plan.pools]
     ports = (*program.inputs, *program.outputs)
     return {
+        "inputs": {p.c_name: _meaning(p) for p in program.inputs},
+        "outputs": {p.c_name: _meaning(p) for p in program.outputs},
         "caller_pools": factory.workspace_memory_pools is not None,
         "workspace_io": {
             p.c_name: {"pool": pools[p.location.index], "offset": p.location.offset}

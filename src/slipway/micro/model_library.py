@@ -10,6 +10,7 @@ The layout is classic TVM's, version 7::
     src/<model>.relay                  the model as text
     executor-config/graph/<model>.graph
     runtime/include, runtime/src       the device runtime, of models built with Runtime("crt")
+    templates/*.template               what a port of that runtime starts from
 
 Version 7 puts each model's description under ``modules``; the same keys stand at the top level as
 earlier versions had them.  The same library gives the same bytes: members are sorted, owners and
@@ -33,9 +34,14 @@ from typing import Any
 
 from slipway.errors import ArtifactError
 from slipway.libinfo import find_crt_include_path
+from slipway.micro.exports.port_templates import TEMPLATE_FILES
 from slipway.toolchain.unpack import unpack_tar
 
 VERSION = 7
+
+
+class ModelNamesError(ArtifactError, AssertionError):
+    """Models of one archive have one name, or none; classic callers catch AssertionError."""
 
 
 @dataclass
@@ -77,10 +83,11 @@ class ModelLibrary:
 
 @functools.cache
 def _runtime_files() -> dict[str, bytes]:
-    """Return the part of the runtime that needs no operating system, by path in an archive."""
+    """Return the runtime's part that needs no operating system, and what its ports start from."""
     folder = Path(find_crt_include_path()[0])
     paths = sorted([*folder.glob("include/**/*.h"), *folder.glob("src/*.[ch]")])
-    return {f"runtime/{path.relative_to(folder)}": path.read_bytes() for path in paths}
+    runtime = {f"runtime/{path.relative_to(folder)}": path.read_bytes() for path in paths}
+    return runtime | {f"templates/{n}.template": t.encode() for n, t in TEMPLATE_FILES.items()}
 
 
 def _export_time() -> str:
@@ -91,15 +98,15 @@ def _export_time() -> str:
 def write_model_library(library: ModelLibrary | Sequence[ModelLibrary], path: str | Path) -> Path:
     """Write the archive of one or several models: a reader sees all of it, or nothing.
 
-    Raises ArtifactError when two models have one name: build them with different `mod_name`.
+    Raises ModelNamesError when two models have one name: build them with different `mod_name`.
     """
     path = Path(path)
     buffer = io.BytesIO()
     libraries = [library] if isinstance(library, ModelLibrary) else list(library)
     names = [one.name for one in libraries]
     if not names or len(set(names)) < len(names):
-        raise ArtifactError(
-            "an archive needs models of different names, and these are "
+        raise ModelNamesError(
+            "Multiple modules should have unique names, and those of this archive are "
             f"{', '.join(names) or 'none'}; relay.build's mod_name gives one"
         )
     members = {name: data for one in libraries for name, data in one.members().items()}
@@ -161,11 +168,25 @@ def only_model(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return dict(metadata)
 
 
+def ports_of(model: Mapping[str, Any], side: str) -> dict[str, dict[str, Any]]:
+    """Return the "inputs" or "outputs" of a model's run function by C name, all that is known.
+
+    The memory map has dtype and size, as classic TVM's readers expect; shape, name and scale stand
+    in "interface".  Earlier archives have everything in the memory map.
+    """
+    functions = (model.get("memory") or {}).get("functions", {})
+    main = (functions.get("main") or [{}])[0]
+    more = model.get("interface", {}).get(side, {})
+    return {name: {**info, **more.get(name, {})} for name, info in main.get(side, {}).items()}
+
+
 def unpack_into_project(archive: str | Path, project: Path) -> dict[str, Any]:
     """Unpack the model of a project to its folder ``model``, and return its description.
 
-    The archive's copy of the runtime is left out: projects that need it have their own part of it.
+    The archive's copy of the runtime, and what ports of it start from, are left out: projects that
+    need it have their own part of it.
     """
     model = only_model(unpack_model_library(archive, project / "model"))
-    shutil.rmtree(project / "model" / "runtime", ignore_errors=True)
+    for folder in ("runtime", "templates"):
+        shutil.rmtree(project / "model" / folder, ignore_errors=True)
     return model

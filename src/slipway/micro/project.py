@@ -9,31 +9,13 @@ from typing import Any
 
 from slipway.errors import ArgumentTypeError, ArgumentValueError, SlipwayError, did_you_mean
 from slipway.libinfo import find_crt_include_path
+from slipway.micro.exports.port_templates import CRT_CONFIG, CRT_CONFIG_TEXT
 from slipway.micro.model_library import ModelLibrary
 from slipway.micro.model_library_format import export_model_library_format
 from slipway.micro.project_api import client
 from slipway.micro.transport import Transport, TransportTimeouts
 
 TEMPLATES = ("crt", "baremetal", "cmake", "zephyr", "arduino", "platformio", "espidf", "cmsis")
-CRT_CONFIG = "crt_config.h"
-CRT_CONFIG_TEXT = """\
-/* Limits of the device runtime, under the names that programs for classic TVM read.
-   They say what is there: the runtime has no tables of its own whose size one could choose,
-   and memory is what the program gives it. */
-#ifndef SLIPWAY_CRT_CONFIG_H
-#define SLIPWAY_CRT_CONFIG_H
-
-#include <slipway/rpc_frame.h>
-#include <slipway/tensor.h>
-
-#define TVM_CRT_LOG_LEVEL 0
-#define TVM_CRT_MAX_NDIM SLW_TENSOR_MAX_NDIM
-#define TVM_CRT_MAX_STRLEN_FUNCTION_NAME SLW_RPC_NAME_MAX_BYTES
-#define TVM_CRT_MAX_STRLEN_PARAM_NAME SLW_RPC_NAME_MAX_BYTES
-#define TVM_CRT_STRLEN_NAME SLW_RPC_NAME_MAX_BYTES
-
-#endif
-"""
 
 
 class TemplateProjectError(SlipwayError):

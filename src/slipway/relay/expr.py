@@ -251,8 +251,7 @@ class Call(Expr):
             object.__setattr__(self, "args", tuple(self.args))
         if type(self.span) is not str:  # type arguments, which classic Relay has in this place
             object.__setattr__(self, "span", "")
-        known = all(argument._type is not None for argument in self.args)
-        _set_type(self, LANGUAGE.infer_call(self) if known else None)
+        _set_type(self, LANGUAGE.infer_call(self))
 
     @property
     def type_args(self) -> tuple[Any, ...]:

@@ -162,6 +162,7 @@ class OpDefinition:
     doc: str
     op: Op = field(init=False)
     relation_function: Callable[..., Type] | None = None
+    implied_function: Callable[..., Sequence[Type | None]] | None = None
     reference_function: Callable[..., Any] | None = None
     compute_function: Callable[..., Any] | None = None
     make_function: Callable[..., Any] | None = None
@@ -178,6 +179,14 @@ class OpDefinition:
     def type_relation(self, function: F) -> F:
         """Decorator: set the type rule, ``f(attrs, *types) -> type``."""
         self.relation_function = function
+        return function
+
+    def implies(self, function: F) -> F:
+        """Decorator: set what the operator says of arguments without a type, as of a weight.
+
+        ``f(attrs, data, *types) -> types``: data is typed, and None stays where nothing tells.
+        """
+        self.implied_function = function
         return function
 
     def reference(self, function: F) -> F:
@@ -255,6 +264,13 @@ class OpDefinition:
                         )
         assert self.relation_function is not None
         return self.relation_function(attrs, *types)
+
+    def implied(self, types: Sequence[Type | None], attrs: Attrs | None) -> Sequence[Type | None]:
+        """Return the arguments' types, with those that the operator implies in place of None."""
+        known = len(types) == len(self.arguments) and isinstance(types[0], TensorType)
+        if self.implied_function is None or not known:
+            return types
+        return self.implied_function(attrs, *types)
 
     def evaluate(self, attrs: Attrs | None, *arrays: Any) -> Any:
         """Run the NumPy reference."""
@@ -439,11 +455,19 @@ def const(value: Any, dtype: str | None = None) -> Constant:
 
 
 def infer_call(call: Call) -> Type | None:
-    """Return the type of `call`, whose arguments are all typed; None for a module function.
+    """Return the type of `call`; None for a module function, and while its arguments have none.
 
-    Raises TypeInferenceError with the operator and the model node in front.
+    An operator may imply types of arguments.  Raises TypeInferenceError with the operator and the
+    model node in front.
     """
-    types = [argument.checked_type for argument in call.args]
+    types = [argument._type for argument in call.args if argument._type is not None]
+    if len(types) < len(call.args):
+        if not isinstance(call.op, Op):
+            return None
+        implied = get(call.op.name).implied([argument._type for argument in call.args], call.attrs)
+        types = [type_ for type_ in implied if type_ is not None]
+        if len(types) < len(call.args):
+            return None
     if isinstance(call.op, Op):
         try:
             return _infer_operator(call, types)

@@ -298,8 +298,7 @@ def _inferred(expr: Expr) -> Type | None:
         case Constant():
             return TensorType(expr.array.shape, expr.array.dtype.name)
         case Call():
-            known = all(a.type is not None for a in expr.args)
-            return op_registry.infer_call(expr) if known else None
+            return op_registry.infer_call(expr)
         case Tuple():
             fields = [f.type for f in expr.fields]
             whole = [t for t in fields if t is not None]

@@ -1,12 +1,15 @@
 """Sizes that a model leaves open: the ones that are suggested fit the model."""
 
 import numpy as np
+import onnx
 import pytest
 from graphs import helper, model
 
 from slipway import relay
 from slipway.errors import ModelError, OpenShapeError
 from slipway.frontends.onnx.open_sizes import candidates
+from slipway.runtime import cpu
+from slipway.runtime.graph.graph_executor import GraphModule
 
 
 def suggested(proto, **shape):
@@ -104,3 +107,52 @@ def test_names_of_dimensions_become_sizes_and_ranges():
         relay.frontend.from_onnx(proto, dims={"bath": 1})
     with pytest.raises(ModelError, match=r"dims has 'all' for 'batch': write a size"):
         relay.frontend.from_onnx(proto, dims={"batch": "all"})
+
+
+def classifier():
+    """A network of one image, of which the file states the shape of every result."""
+    rng = np.random.default_rng(3)
+    weights = {
+        "w": rng.standard_normal((4, 3, 3, 3)).astype("float32"),
+        "v": rng.standard_normal((4 * 36, 5)).astype("float32"),
+        "rows": np.array([0, -1]),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Reshape", ["r", "rows"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "v"], ["m"]),
+        helper.make_node("Softmax", ["m"], ["y"], axis=1),
+    ]
+    proto = model(nodes, {"x": ("float32", (1, 3, 8, 8))}, ["y"], weights)
+    shape = proto.graph.output[0].type.tensor_type.shape
+    del shape.dim[:]
+    for extent in (1, 5):
+        shape.dim.add().dim_value = extent
+    return onnx.shape_inference.infer_shapes(proto)
+
+
+def test_a_size_that_the_file_has_as_a_number_is_opened():
+    proto = classifier()
+    assert any(i.name == "m" for i in proto.graph.value_info)
+    number = relay.Dim("n", 1, 4)
+    mod, _ = relay.frontend.from_onnx(proto, {"x": (number, 3, 8, 8)})
+    assert mod["main"].ret_type == relay.TensorType((number, 5))
+    library = GraphModule(relay.build(mod, target="llvm")["default"](cpu()))
+    fixed, _ = relay.frontend.from_onnx(proto)
+    one = GraphModule(relay.build(fixed, target="llvm")["default"](cpu()))
+    images = np.random.default_rng(4).random((4, 3, 8, 8), "float32")
+    wanted = []
+    for image in images:
+        one.run(x=image[None])
+        wanted.append(one.get_output(0).numpy()[0])
+    for count in (1, 3, 4):
+        library.run(x=images[:count])
+        np.testing.assert_allclose(library.get_output(0).numpy(), wanted[:count], rtol=1e-5)
+
+
+def test_another_number_in_place_of_that_of_the_file_is_refused():
+    with pytest.raises(ModelError, match=r"'x' is given the shape \(2, 3, 8, 8\), but the model"):
+        relay.frontend.from_onnx(classifier(), {"x": (2, 3, 8, 8)})
+    with pytest.raises(ModelError, match="but the model has"):
+        relay.frontend.from_onnx(classifier(), {"x": (relay.Any(), 3, 8)})

@@ -41,6 +41,25 @@ def test_numbers_of_a_distribution(target):
     assert 2.99 < uniform.max() < 3
 
 
+@pytest.mark.parametrize("dtype", [6, 7])
+def test_classes_are_drawn_with_the_probabilities_whose_logarithms_are_given(dtype):
+    nodes = [helper.make_node("Multinomial", ["x"], ["drawn"], sample_size=20_000, dtype=dtype)]
+    mod, _ = relay.frontend.from_onnx(model(nodes, {"x": ("float32", (3, 4))}, ["drawn"]))
+    module = GraphModule(relay.build(mod, target="llvm")["default"](cpu()))
+    shares = np.float32([[0.1, 0.2, 0.3, 0.4], [0, 0.75, 0.25, 0], [1e-9, 0, 0, 3]])
+    with np.errstate(divide="ignore"):
+        module.run(x=np.log(shares * 7))
+    drawn = module.get_output(0).numpy()
+    assert drawn.dtype == {6: np.int32, 7: np.int64}[dtype]
+    assert drawn.shape == (3, 20_000)
+    found = np.stack([np.bincount(row, minlength=4) for row in drawn]) / 20_000
+    wanted = shares / shares.sum(1, keepdims=True)
+    np.testing.assert_allclose(found, wanted, atol=5 * (0.25 / 20_000) ** 0.5)
+    assert not found[wanted == 0].any()
+    beside = np.corrcoef(drawn[0, :-1], drawn[0, 1:])[0, 1]
+    assert abs(beside) < 5 / 141
+
+
 def test_ones_have_the_probability_that_the_input_says():
     nodes = [helper.make_node("Bernoulli", ["x"], ["drawn"], dtype=1)]
     mod, _ = relay.frontend.from_onnx(

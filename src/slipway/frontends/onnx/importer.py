@@ -286,7 +286,7 @@ class _Importer:
     ) -> tuple[list[Var], list[Value]]:
         graph = self.graph
         values = self._initializers(graph)
-        given = inputs_of(graph, values, shapes, overrides, self.constants)
+        given = inputs_of(graph, values, shapes, overrides, self.constants, self.stand_ins)
         values.update(given)
         tensors = [tensor for value in given.values() for tensor in tensors_of(value)]
         inputs = [tensor for tensor in tensors if isinstance(tensor, Var)]

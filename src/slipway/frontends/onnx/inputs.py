@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from slipway.errors import ModelError
 from slipway.frontends.binding import Constants, bound_constant, check_input_names
-from slipway.frontends.onnx.open_sizes import OpenSizes
+from slipway.frontends.onnx.open_sizes import input_shape, is_opened
 from slipway.frontends.onnx.reader import value_type
+from slipway.frontends.onnx.stand_in import StandIns
 from slipway.frontends.onnx.values import Optional, Value
 from slipway.frontends.onnx.values import Sequence as SequenceValue
 from slipway.relay.expr import Var
-from slipway.relay.types import TensorType, is_open
+from slipway.relay.types import TensorType
 
 
 def inputs_of(
@@ -21,16 +22,18 @@ def inputs_of(
     shapes: Mapping[str, Any],
     overrides: Mapping[str, str],
     constants: Constants,
+    stand_ins: StandIns,
 ) -> dict[str, Value]:
     """Return the inputs of a graph by name, without the `known`: initializers.
 
     `overrides` are dtypes.  Raises ModelError for names that there are not and for shapes that do
-    not fit, `OpenSizes` where a dimension is open and no shape is given.
+    not fit, `OpenSizes` where a dimension is open and no shape is given.  Whether one was opened that
+    the file has as a number is kept in `stand_ins`.
     """
     # Before IR version 4 initializers were listed among the inputs too.
     infos = [i for i in graph.input if i.name not in known]
     check_input_names([*shapes, *overrides, *constants], [i.name for i in infos])
-    return {i.name: _input(i.name, i.type, shapes, overrides, constants) for i in infos}
+    return {i.name: _input(i.name, i.type, shapes, overrides, constants, stand_ins) for i in infos}
 
 
 def _input(
@@ -39,6 +42,7 @@ def _input(
     shapes: Mapping[str, Any],
     overrides: Mapping[str, str],
     constants: Constants,
+    stand_ins: StandIns,
 ) -> Value:
     """Return an input's variable, or for a sequence one per element."""
     kind = type_.WhichOneof("value")
@@ -46,14 +50,16 @@ def _input(
         if name in shapes and shapes[name] is None:
             return Optional(None)
         inner = type_.optional_type.elem_type
-        return Optional(_input(name, inner, shapes, overrides, constants))
+        return Optional(_input(name, inner, shapes, overrides, constants, stand_ins))
     if kind != "sequence_type":
         dims, dtype = value_type(name, type_)
         dtype = overrides.get(name, dtype)
         given = shapes.get(name)
         if name in constants:
             return bound_constant(name, constants[name], given or dims, dtype)
-        return Var(name, TensorType(_fixed(name, dims, given), dtype))
+        shape = input_shape(name, dims, given)
+        stand_ins.opened |= is_opened(dims, shape)
+        return Var(name, TensorType(shape, dtype))
     if name not in shapes:
         raise ModelError(
             f"the input {name!r} is a sequence, whose length is not fixed: pass the shapes of "
@@ -61,33 +67,7 @@ def _input(
         )
     inner = type_.sequence_type.elem_type
     items = [
-        _input(f"{name}.{i}", inner, {f"{name}.{i}": shape}, overrides, constants)
+        _input(f"{name}.{i}", inner, {f"{name}.{i}": shape}, overrides, constants, stand_ins)
         for i, shape in enumerate(shapes[name])
     ]
     return SequenceValue(tuple(items), items[0].tensor_type.dtype if items else "")
-
-
-def _fixed(name: str, dims: tuple[Any, ...], given: Sequence[int] | None) -> tuple[int, ...]:
-    if given is None:
-        if any(not isinstance(d, int) for d in dims):
-            raise OpenSizes
-        return dims
-    wanted = tuple(d if is_open(d) else int(d) for d in given)
-    # Exporters declare one number and give a list of one, or of none where it is left out.
-    one = dims == () and len(wanted) == 1
-    clash = (
-        dims != ("?",)
-        and not one
-        and (
-            len(wanted) != len(dims)
-            or any(
-                isinstance(d, int) and d not in (0, w) for d, w in zip(dims, wanted, strict=True)
-            )
-        )
-    )
-    if clash:
-        shown = ", ".join(str(d) for d in dims)
-        raise ModelError(
-            f"the input {name!r} is given the shape {wanted}, but the model has ({shown})"
-        )
-    return wanted

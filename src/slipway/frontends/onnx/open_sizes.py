@@ -7,7 +7,7 @@ sizes that an error shows, and that ``slipway check`` goes on with, are tried on
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, zip_longest
@@ -92,6 +92,37 @@ def _extent(name: str, size: object) -> Any:
         symbol = re.sub(r"\W", "_", name)
         return Dim(symbol if symbol.isidentifier() else f"_{symbol}", *size)
     raise ModelError(f"dims has {size!r} for {name!r}: write a size, or its range as (1, 8)")
+
+
+def input_shape(name: str, dims: Dims, given: Sequence[Any] | None) -> Dims:
+    """Return an input's shape; an open size may stand for one that the file has as a number.
+
+    Raises OpenSizes where a size is missing, ModelError where the file has another one.
+    """
+    if given is None:
+        if any(not isinstance(d, int) for d in dims):
+            raise OpenSizes
+        return dims
+    wanted = tuple(d if is_open(d) else int(d) for d in given)
+    # Exporters declare one number and give a list of one, or of none where it is left out.
+    one = dims == () and len(wanted) == 1
+    if dims == ("?",) or one:
+        return wanted
+    if len(wanted) != len(dims) or any(
+        isinstance(d, int) and d not in (0, w) and not is_open(w)
+        for d, w in zip(dims, wanted, strict=True)
+    ):
+        shown = ", ".join(str(d) for d in dims)
+        raise ModelError(
+            f"the input {name!r} is given the shape {wanted}, but the model has ({shown})"
+        )
+    return wanted
+
+
+def is_opened(dims: Dims, shape: Dims) -> bool:
+    """Return whether an open size stands for a number of the file."""
+    pairs = zip(dims, shape, strict=False)
+    return any(isinstance(d, int) and d != 0 and is_open(s) for d, s in pairs)
 
 
 @contextmanager

@@ -24,12 +24,15 @@ class StandIns:
     """Variables of the types that the file, or ONNX's own shape inference, gives to names.
 
     `shapes` are those of the inputs.  Nothing is computed before the first question, and inference
-    (in a process of its own, see `isolated`) is asked only for what the file does not say.
+    (in a process of its own, see `isolated`) is asked only for what the file does not say.  Where
+    inputs were `opened`, which are of one size in the file, the shapes it says are of that size and
+    do not count.
     """
 
     def __init__(self, proto: Any) -> None:
         self.proto = proto
         self.shapes: Mapping[str, tuple[int, ...]] = {}
+        self.opened = False
         self._declared: dict[str, TensorType] | None = None
         self._users: dict[str, str] | None = None  # what is computed from it, element by element
         self._inferred: dict[str, TensorType] | None = None
@@ -37,7 +40,8 @@ class StandIns:
     def of(self, name: str) -> Var | None:
         """Return a variable in the place of the value `name`; None if its type is not known."""
         if self._declared is None:
-            self._declared = _types(self.proto.graph, self._zeros_are_sizes())
+            zeros = self._zeros_are_sizes()
+            self._declared = {} if self.opened else _types(self.proto.graph, zeros)
         known = self._declared.get(name)
         if known is None:
             if self._inferred is None:
@@ -85,6 +89,12 @@ class StandIns:
             for dim, size in zip(dims, self.shapes.get(info.name, ()), strict=False):
                 if not is_open(size):
                     dim.dim_value = size
+                elif dim.HasField("dim_value"):
+                    dim.Clear()
+        for part in _graphs(bare.graph) if self.opened else ():
+            del part.value_info[:]
+            for info in part.output:
+                info.ClearField("type")
         try:
             return _types(inferred(bare).graph, self._zeros_are_sizes())
         except ModelRefused:  # what it finds inconsistent we find too, and say where

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from slipway.micro.model_library import ports_of
+
 _BUILD = {
     "baremetal": (
         "`make` (or `slipway micro build .`) leaves `build/firmware.elf` and its map; "
@@ -64,7 +66,7 @@ def project_readme(
     main = _main(model)
     if main is not None:
         lines += ["", *_memory(main)]
-        lines += ["", *_calling(name, model, main)]
+        lines += ["", *_calling(name, model)]
     return "\n".join([*lines, ""])
 
 
@@ -87,9 +89,9 @@ def _memory(main: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _calling(name: str, model: Mapping[str, Any], main: Mapping[str, Any]) -> list[str]:
+def _calling(name: str, model: Mapping[str, Any]) -> list[str]:
     prefix = f"tvmgen_{name}"
-    inputs, outputs = main.get("inputs", {}), main.get("outputs", {})
+    inputs, outputs = ports_of(model, "inputs"), ports_of(model, "outputs")
     rows = [
         f"| {side} | `{field}` | {info.get('name', field)} | {info['dtype']}{info.get('shape', '')}"
         f" | {_scale(info)} |"

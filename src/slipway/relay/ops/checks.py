@@ -13,10 +13,23 @@ from slipway import dtypes
 from slipway.relay.dims import is_open
 from slipway.relay.expr import Constant
 from slipway.relay.op_registry import BadArgument
-from slipway.relay.types import TensorType
+from slipway.relay.types import TensorType, Type
 
 if TYPE_CHECKING:
     from slipway.relay.expr import Extents
+
+
+def along_axis(attrs: Any, data: TensorType, *types: Type | None) -> Sequence[Type | None]:
+    """What an operator implies whose other arguments are vectors along ``attrs.axis``."""
+    if not -data.rank <= attrs.axis < data.rank:
+        return (data, *types)
+    vector = TensorType((data.shape[attrs.axis],), data.dtype)
+    return (data, *(vector if t is None else t for t in types))
+
+
+def weight_of(data: TensorType, weight: Type | None, shape: Sequence[Any]) -> list[Type | None]:
+    """What an operator implies that says the shape of its weight, the second argument."""
+    return [data, TensorType(tuple(shape), data.dtype) if weight is None else weight]
 
 
 def of_elements(relation: Callable[..., TensorType]) -> Callable[..., TensorType]:

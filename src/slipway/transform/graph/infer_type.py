@@ -7,21 +7,15 @@ is replaced by a typed one of the same name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from slipway.errors import TypeInferenceError
 from slipway.ir.function import GlobalVar, IRModule
 from slipway.relay.expr import Call, Expr, Function, Let, Op, Var
-from slipway.relay.types import FuncType, TensorType, Type
+from slipway.relay.op_registry import get
+from slipway.relay.types import FuncType, Type
 from slipway.relay.visit import post_order, rebuild
-
-if TYPE_CHECKING:
-    from slipway.relay.op_registry import Attrs
-    from slipway.relay.ops.nn.conv import ConvAttrs
-    from slipway.relay.ops.nn.dense import DenseAttrs
-
-Guess = Callable[[Any, Sequence[Type | None]], list[Type | None]]
 
 
 def infer_types(module: IRModule) -> IRModule:
@@ -106,55 +100,10 @@ def infer_type(
 
 def _guess_arguments(call: Call, done: dict[int, Expr], typed: dict[int, Expr]) -> None:
     """Type the untyped variables among the arguments of `call`, where its operator tells."""
-    guess = _GUESSES.get(call.op.name)
     arguments = [typed.get(id(a)) or done[id(a)] for a in call.args]
-    if guess is None or all(a.type is not None for a in arguments):
+    if all(a.type is not None for a in arguments):
         return
-    found = guess(call.attrs, [a.type for a in arguments])
+    found = get(call.op.name).implied([a.type for a in arguments], call.attrs)
     for old, current, type_ in zip(call.args, arguments, found, strict=True):
         if current.type is None and isinstance(current, Var) and type_ is not None:
             typed[id(old)] = Var(current.name, type_)
-
-
-def _channels(attrs: Attrs, types: Sequence[Type | None], axis: int) -> list[Type | None]:
-    data = types[0]
-    if not isinstance(data, TensorType):
-        return list(types)
-    vector = TensorType((data.shape[axis],), data.dtype)
-    return [data, *(vector if t is None else t for t in types[1:])]
-
-
-def _conv(attrs: ConvAttrs, types: Sequence[Type | None]) -> list[Type | None]:
-    data = types[0]
-    if not isinstance(data, TensorType) or attrs.channels is None or attrs.kernel_size is None:
-        return list(types)
-    channels = data.shape[attrs.data_layout.index("C")]
-    extents = {"O": attrs.channels, "I": channels // attrs.groups}
-    spatial = [letter for letter in attrs.kernel_layout if letter not in "OI"]
-    order = "DHW"[-len(spatial) :]
-    extents.update(zip(order, attrs.kernel_size, strict=True))
-    return [data, TensorType(tuple(extents[s] for s in attrs.kernel_layout), data.dtype)]
-
-
-def _dense(attrs: DenseAttrs, types: Sequence[Type | None]) -> list[Type | None]:
-    data = types[0]
-    if not isinstance(data, TensorType) or attrs.units is None:
-        return list(types)
-    return [data, TensorType((attrs.units, data.shape[-1]), data.dtype)]
-
-
-def _along_axis(attrs: Any, types: Sequence[Type | None]) -> list[Type | None]:
-    return _channels(attrs, types, attrs.axis)
-
-
-_GUESSES: dict[str, Guess] = {
-    "nn.conv1d": _conv,
-    "nn.conv2d": _conv,
-    "nn.conv3d": _conv,
-    "nn.dense": _dense,
-    "nn.bias_add": _along_axis,
-    "nn.batch_norm": _along_axis,
-    "nn.layer_norm": _along_axis,
-    "nn.instance_norm": _along_axis,
-    "nn.prelu": _along_axis,
-}

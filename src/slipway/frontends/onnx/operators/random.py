@@ -53,6 +53,27 @@ def bernoulli(node: NodeView) -> Any:
     return relay.cast(ones, node.type().dtype if given is None else dtype_of(node, given))
 
 
+@converter("Multinomial")
+def multinomial(node: NodeView) -> Any:
+    """Classes drawn with the probabilities whose logarithms a row of the input holds.
+
+    A number drawn lies between the sums of the probabilities before a class and with it.  The sums
+    are divided by the last, which is 1 then and above each number drawn; a class of probability
+    zero ends where it begins and is never met.
+    """
+    given, count = node.type(), int(node.attr("sample_size", 1))
+    dtype = dtype_of(node, node.attr("dtype", 6))
+    if given.rank not in (1, 2) or count < 1 or dtype not in ("int32", "int64"):
+        raise node.unsupported(f"it draws {count} of {given} as {dtype}")
+    rows, classes = (1, *given.shape)[-2:]
+    scores = relay.reshape(relay.cast(node.input(0), "float32"), (rows, classes))
+    sums = relay.cumsum(relay.nn.softmax(scores, axis=1), axis=1)
+    sums = relay.divide(sums, relay.strided_slice(sums, [classes - 1], [classes], axes=[1]))
+    drawn = relay.reshape(_uniform(node, 0, 1, (rows, count)), (rows, count))
+    found = relay.searchsorted(sums, drawn, right=True, dtype=dtype)
+    return relay.reshape(found, (count,)) if given.rank == 1 else found
+
+
 def _shape(node: NodeView) -> tuple[Any, ...]:
     return tuple(node.attr("shape")) if node.attr("shape") is not None else node.type().shape
 
@@ -67,12 +88,12 @@ def _shaped(node: NodeView, drawn: Any) -> Any:
     return shaped if dtype == "float32" else relay.cast(shaped, dtype)
 
 
-def _uniform(node: NodeView, which: int, of: int) -> Any:
+def _uniform(node: NodeView, which: int, of: int, shape: tuple[Any, ...] | None = None) -> Any:
     """Return one number in (0, 1) for each element, the `which`-th of its `of` draws."""
     seed = node.attr("seed")
     text = node.name if seed is None else repr(float(seed))
     count: Any = 1
-    for extent in _shape(node):
+    for extent in _shape(node) if shape is None else shape:
         count = count * extent
     position = relay.cast(relay.arange(0, count, 1, "int32"), "uint32")
     bits: Any = relay.add(

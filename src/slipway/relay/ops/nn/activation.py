@@ -10,7 +10,7 @@ from slipway import dtypes
 from slipway.ir.node import node
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, register_op
-from slipway.relay.ops.checks import need_float, need_number, normal_axis
+from slipway.relay.ops.checks import along_axis, need_float, need_number, normal_axis
 from slipway.relay.ops.tensor.tensors import elementwise, te
 from slipway.relay.types import TensorType, Type
 
@@ -119,6 +119,9 @@ def _prelu_type(attrs: PReluAttrs, data: TensorType, alpha: TensorType) -> Type:
         wanted = TensorType((data.shape[axis],), data.dtype)
         raise BadArgument("alpha", f"must be {wanted} (axis {axis} of the data), got {alpha}")
     return data
+
+
+PRELU.implies(along_axis)
 
 
 @PRELU.reference

@@ -12,7 +12,7 @@ from slipway.ir.node import node
 from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpDefinition, OpPattern, register_op
-from slipway.relay.ops.checks import as_tuple, need_dtype, need_number, pad_amounts
+from slipway.relay.ops.checks import as_tuple, need_dtype, need_number, pad_amounts, weight_of
 from slipway.relay.ops.nn.windows import (
     SPATIAL,
     arrange,
@@ -185,6 +185,17 @@ def conv_flops(attrs: ConvAttrs, in_types: Sequence[Any], out_type: TensorType) 
     return float(2 * out_type.size * (in_types[1].size // max(out_channels, 1)))
 
 
+def _implied(attrs: ConvAttrs, data: TensorType, weight: Type | None) -> Sequence[Type | None]:
+    axis = attrs.data_layout.find("C")
+    channels = data.shape[axis] if 0 <= axis < data.rank else None
+    if attrs.channels is None or attrs.kernel_size is None or not isinstance(channels, int):
+        return (data, weight)
+    spatial = [letter for letter in attrs.kernel_layout if letter not in "OI"]
+    extents = {"O": attrs.channels, "I": channels // attrs.groups}
+    extents.update(zip("DHW"[-len(spatial) :], attrs.kernel_size, strict=True))
+    return weight_of(data, weight, [extents[letter] for letter in attrs.kernel_layout])
+
+
 def _register(count: int) -> OpDefinition:
     definition = register_op(
         f"nn.conv{count}d", "data", "weight", attrs=ConvAttrs,
@@ -192,6 +203,7 @@ def _register(count: int) -> OpDefinition:
         doc=f"Cross-correlation of data with kernels over {count} spatial axes.",
     )  # fmt: skip
     definition.type_relation(conv_relation)
+    definition.implies(_implied)
     definition.reference(conv_reference)
     definition.compute(conv_compute)
     definition.flops(conv_flops)

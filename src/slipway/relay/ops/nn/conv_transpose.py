@@ -30,6 +30,7 @@ from slipway.relay.ops.checks import (
     need_rank,
     need_window,
     pad_amounts,
+    weight_of,
 )
 from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.ops.tensor.tensors import te
@@ -53,6 +54,13 @@ class ConvTransposeAttrs(Attrs):
     dilation: tuple[int, ...] = (1, 1)
     groups: int = 1
     out_dtype: str = ""
+    channels: int | None = None
+    kernel_size: tuple[int, ...] | None = None
+
+    def __str__(self) -> str:
+        """Leave out what the weight's type says too: records of schedules are found by this."""
+        names = [n for n in self.FIELDS if n not in ("channels", "kernel_size")]
+        return f"ConvTransposeAttrs({', '.join(f'{n}={getattr(self, n)!r}' for n in names)})"
 
 
 def _extents(attrs: ConvTransposeAttrs, size: Sequence[int], kernel: Sequence[int]) -> list[int]:
@@ -172,6 +180,15 @@ def _check_named(
         raise BadArgument("kernel_size", f"is {kernel_size}, but the kernel's is {size}")
 
 
+def _implied(
+    attrs: ConvTransposeAttrs, data: TensorType, weight: Type | None
+) -> Sequence[Type | None]:
+    channels = data.shape[1] if data.rank > 1 else None
+    if attrs.channels is None or attrs.kernel_size is None or not isinstance(channels, int):
+        return (data, weight)
+    return weight_of(data, weight, (channels, attrs.channels // attrs.groups, *attrs.kernel_size))
+
+
 def _register(count: int) -> OpDefinition:
     definition = register_op(
         f"nn.conv{count}d_transpose", "data", "weight", attrs=ConvTransposeAttrs,
@@ -179,6 +196,7 @@ def _register(count: int) -> OpDefinition:
         doc=f"The transpose of a convolution over {count} spatial axes.",
     )  # fmt: skip
     definition.type_relation(_relation)
+    definition.implies(_implied)
     definition.reference(_reference)
     definition.compute(_compute)
     definition.flops(_flops)
@@ -215,6 +233,8 @@ def _register(count: int) -> OpDefinition:
             as_tuple(dilation, count, "dilation"),
             int(groups),
             out_dtype or "",
+            None if channels is None else int(channels),
+            None if kernel_size is None else as_tuple(kernel_size, count, "kernel_size"),
         )
         return definition(data, weight, attrs=attrs)
 

@@ -11,7 +11,7 @@ from slipway.ir.node import node
 from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
-from slipway.relay.ops.checks import need_number, need_rank, normal_axis
+from slipway.relay.ops.checks import along_axis, need_number, need_rank, normal_axis, weight_of
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
 
@@ -55,6 +55,15 @@ def _dense_type(attrs: DenseAttrs, data: TensorType, weight: TensorType) -> Type
     if attrs.units is not None and attrs.units != units:
         raise BadArgument("weight", f"is {weight}, but units is {attrs.units}")
     return TensorType((*data.shape[:-1], units), attrs.out_dtype or data.dtype)
+
+
+@DENSE.implies
+def _dense_implied(
+    attrs: DenseAttrs, data: TensorType, weight: Type | None
+) -> Sequence[Type | None]:
+    if attrs.units is None or not data.rank:
+        return (data, weight)
+    return weight_of(data, weight, (attrs.units, data.shape[-1]))
 
 
 @DENSE.reference
@@ -255,6 +264,9 @@ def _bias_add_type(attrs: BiasAddAttrs, data: TensorType, bias: TensorType) -> T
         wanted = TensorType((data.shape[axis],), data.dtype)
         raise BadArgument("bias", f"must be {wanted} (axis {axis} of the data), got {bias}")
     return data
+
+
+BIAS_ADD.implies(along_axis)
 
 
 @BIAS_ADD.reference

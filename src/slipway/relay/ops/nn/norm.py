@@ -15,7 +15,7 @@ from slipway.ir.node import node
 from slipway.relay.dims import is_open, size_of
 from slipway.relay.expr import Call, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, const, register_op
-from slipway.relay.ops.checks import need_dtype, need_float, need_shape, normal_axis
+from slipway.relay.ops.checks import along_axis, need_dtype, need_float, need_shape, normal_axis
 from slipway.relay.ops.tensor import binary, reduce, shape, unary
 from slipway.relay.ops.tensor.tensors import elementwise, number, te, wide
 from slipway.relay.types import TensorType, TupleType, Type
@@ -50,6 +50,9 @@ def _batch_norm_type(attrs: BatchNormAttrs, data: TensorType, *rest: TensorType)
         need_shape(name, given, (data.shape[axis],), f"axis {axis} of the data")
         need_dtype(name, given, data.dtype, "the data")
     return TupleType((data, rest[2], rest[3]))
+
+
+BATCH_NORM.implies(along_axis)
 
 
 @BATCH_NORM.reference
@@ -163,6 +166,9 @@ def _layer_norm_type(
     return data
 
 
+LAYER_NORM.implies(along_axis)
+
+
 @LAYER_NORM.reference
 def _layer_norm_reference(attrs: NormAttrs, data: Array, gamma: Array, beta: Array) -> Any:
     shape = [1] * data.ndim
@@ -228,6 +234,9 @@ def _channel_params(
 
 
 INSTANCE_NORM.type_relation(_channel_params)
+
+
+INSTANCE_NORM.implies(along_axis)
 
 
 @INSTANCE_NORM.reference

@@ -1,0 +1,92 @@
+"""Weights without a shape: the operator that uses one says it, and what follows builds on that."""
+
+import numpy as np
+import pytest
+
+import slipway as tvm
+from slipway import relay
+from slipway.errors import TypeInferenceError
+from slipway.relay.interpret import interpret
+from slipway.relay.types import TensorType
+
+X = relay.var("x", shape=(1, 4, 8, 8))
+
+
+def conv(data=X, **options):
+    return relay.nn.conv2d(
+        data, relay.var("w"), channels=8, kernel_size=(3, 3), padding=(1, 1), **options
+    )
+
+
+def types_of(result):
+    body = result.astuple() if hasattr(result, "astuple") else result
+    function = relay.Function(relay.analysis.free_vars(body), body)
+    typed = relay.transform.InferType()(tvm.IRModule.from_expr(function))["main"]
+    return {p.name_hint: p.checked_type.shape for p in typed.params}, typed.ret_type
+
+
+@pytest.mark.parametrize(
+    "follow",
+    [
+        lambda y: relay.split(y, 2, axis=1),
+        lambda y: relay.nn.upsampling(y, 2, 2),
+        lambda y: relay.nn.depth_to_space(y, 2),
+        lambda y: relay.nn.l2_normalize(y, 1e-5, [1]),
+        lambda y: relay.add(y, relay.zeros_like(y)),
+        lambda y: relay.nn.group_norm(y, relay.const(np.ones(8)), relay.const(np.ones(8)), 2),
+        lambda y: relay.sequence_mask(y, relay.const([1] * 8)),
+    ],
+)
+def test_compositions_of_several_operators_take_what_such_a_call_gives(follow):
+    given, _ = types_of(follow(conv()))
+    wanted = follow(relay.var("y", shape=(1, 8, 8, 8)))
+    assert given == {"x": (1, 4, 8, 8), "w": (8, 4, 3, 3)}
+    result = wanted.astuple() if hasattr(wanted, "astuple") else wanted
+    assert types_of(follow(conv()))[1] == result.checked_type
+
+
+@pytest.mark.parametrize(("groups", "rank"), [(1, 1), (1, 2), (2, 2), (1, 3)])
+def test_kernels_of_transposed_convolutions(groups, rank):
+    x = relay.var("x", shape=(1, 4, 5, 6, 7)[: rank + 2])
+    made = getattr(relay.nn, f"conv{rank}d_transpose")(
+        x, relay.var("w"), channels=6, kernel_size=(3, 2, 2)[:rank], groups=groups
+    )
+    given, _ = types_of(made)
+    assert given["w"] == (4, 6 // groups, *(3, 2, 2)[:rank])
+    assert made.attrs.channels == 6
+    assert made.attrs.kernel_size == (3, 2, 2)[:rank]
+    typed = relay.var("w", shape=given["w"])  # what finds a tuned schedule is the same
+    same = getattr(relay.nn, f"conv{rank}d_transpose")(x, typed, groups=groups)
+    assert str(same.attrs) == str(made.attrs)
+    assert str(made.attrs).endswith(f"groups={groups}, out_dtype='')")
+
+
+def test_the_type_is_known_when_the_call_is_built_and_the_variable_stays_as_it_is():
+    weight = relay.var("w")
+    for units in (5, 7):  # in two functions, of two types
+        call = relay.nn.dense(relay.var("x", shape=(3, 4)), weight, units=units)
+        assert call.checked_type == TensorType((3, units), "float32")
+        assert types_of(call)[0]["w"] == (units, 4)
+    assert weight.type is None
+
+
+def test_what_no_operator_says_is_asked_for():
+    with pytest.raises(TypeInferenceError, match="%w does not follow from its use"):
+        types_of(relay.nn.conv2d(X, relay.var("w")))
+    with pytest.raises(TypeInferenceError, match="%b does not follow from its use"):
+        types_of(relay.nn.bias_add(X, relay.var("b"), axis=7))
+    with pytest.raises(TypeInferenceError, match=r"%n does not follow from its use"):
+        types_of(relay.nn.conv2d(relay.var("n"), relay.var("w"), channels=1, kernel_size=1))
+
+
+def test_a_network_of_such_weights_runs():
+    y = relay.nn.upsampling(relay.nn.relu(conv()), 2, 2)
+    y = relay.nn.batch_flatten(relay.split(y, 2, axis=1)[1])
+    y = relay.nn.dense(y, relay.var("v"), units=3)
+    mod = tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(y), y))
+    mod = relay.transform.InferType()(mod)
+    rng = np.random.default_rng(0)
+    args = [rng.random(p.checked_type.shape).astype("float32") for p in mod["main"].params]
+    ours = relay.create_executor("graph", mod=mod, target="llvm").evaluate()(*args).numpy()
+    wanted = interpret(mod["main"], *args)
+    np.testing.assert_allclose(ours, wanted, rtol=1e-4)
