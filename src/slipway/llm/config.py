@@ -157,6 +157,10 @@ _TIED = (  # if a file is silent
 )  # fmt: skip
 _INTERLEAVED = ("cohere", "cohere2", "glm", "glm4", "ernie4_5", "helium")  # pairs are neighbours
 _ROTATED_PARTS = {"stablelm": 0.25, "phi": 0.5, "nemotron": 0.5, "glm": 0.5, "glm4": 0.5}
+_SLIDES = (  # the other families' networks do not look at a sliding_window
+    "mistral", "ministral", "qwen2", "qwen3", "phi3", "smollm3", "starcoder2", "gemma2",
+    "gemma3_text", "olmo3", "cohere2", "exaone4",
+)  # fmt: skip
 _NO_ROPE = ("gpt2", "gpt_bigcode", "opt")
 _OPT = {"intermediate_size": "ffn_dim", "hidden_act": "activation_function"}
 _GPT2 = {"hidden_size": "n_embd", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer",
@@ -384,6 +388,8 @@ def _layers(
     given: Mapping[str, Any], family: str, head_size: int, count: int, where: str
 ) -> tuple[LayerConfig, ...]:
     window = _count(given, "sliding_window", where, 1) if given.get("sliding_window") else 0
+    if family not in _SLIDES:
+        window = 0
     if family in ("qwen2", "qwen3", "smollm3") and not given.get("use_sliding_window"):
         window = 0
     kinds = _list(given, "layer_types", where)
