@@ -11,7 +11,7 @@ from tests.llm.test_network import loaded
 from slipway.errors import ModelError, SlipwayError
 from slipway.llm.config import from_transformers
 from slipway.llm.gguf_file import GGUFFile
-from slipway.llm.gguf_model import model_of
+from slipway.llm.gguf_model import model_of, weights_of
 from slipway.llm.model import Source
 from slipway.llm.tokenizer import Tokenizer, tokenizer_of_gguf
 from slipway.relay.ops.nn.block_dense import random_rows
@@ -153,6 +153,54 @@ def test_what_is_wrong_is_said(tmp_path):
                  "llama.attention.head_count": 2}, {})  # fmt: skip
     with pytest.raises(ModelError, match=r"no tensor 'token_embd.weight'"):
         model_of(GGUFFile(path))
+
+
+def test_positions_of_longer_contexts(tmp_path):
+    """As transformers' files say them: YaRN, and lists of divisors for short and long contexts."""
+    sizes = {
+        "vocab_size": 8, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1,
+        "num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 64,
+    }  # fmt: skip
+    short, long = np.float32([1, 1.5, 2, 4]), np.float32([2, 3, 4, 8])
+    scale = {"factor": 4.0, "original_max_position_embeddings": 16}
+    path, prefix = tmp_path / "x.gguf", "rope.scaling."
+    embedding = {"token_embd.weight": np.zeros((8, 16), np.float32)}
+    lists = {"rope_factors_short.weight": short, "rope_factors_long.weight": long}
+    for kind, tensors, amplitude in (
+        ("yarn", {}, 1.0),
+        ("longrope", lists, (1 + np.log(4) / np.log(16)) ** 0.5),
+    ):
+        found = {"rope_type": kind, "short_factor": short.tolist(), "long_factor": long.tolist()}
+        want = from_transformers(
+            {"model_type": "phi3", **sizes, "rope_scaling": {**found, **scale}}
+        )
+        metadata = {
+            key.replace("llama.", "phi3."): value
+            for key, value in llama_metadata(want, ["a"] * 8, [1] * 8).items()
+        }
+        metadata |= {"general.architecture": "phi3"}
+        metadata |= {f"phi3.{prefix}{key}": value for key, value in (
+            ("type", kind), ("factor", 4.0), ("original_context_length", 16),
+            ("attn_factor", float(amplitude)),
+        )}  # fmt: skip
+        write(path, metadata, {**embedding, **tensors})
+        made = model_of(GGUFFile(path))[0].layers[0].rope
+        wanted = want.layers[0].rope
+        assert (made.original, made.long_factors) == (wanted.original, wanted.long_factors)
+        np.testing.assert_allclose(made.factors, wanted.factors)
+        np.testing.assert_allclose(made.amplitude, wanted.amplitude, rtol=1e-6)
+    write(path, metadata, {**embedding, "rope_factors_short.weight": short[:3]})
+    with pytest.raises(ModelError, match="3 divisors of frequencies for 4 pairs of a head"):
+        model_of(GGUFFile(path))
+
+
+def test_a_tensor_that_nothing_computes_with_is_named(llama, tmp_path):
+    """Whatever it is called: it is not left out in silence."""
+    file = GGUFFile(llama[0])
+    tensors = {name: np.ones((8, 32), np.float32) for name in file.tensors}
+    write(tmp_path / "x.gguf", {}, {**tensors, "blk.0.attn_sinks.weight": np.zeros(4, np.float32)})
+    names = weights_of(GGUFFile(tmp_path / "x.gguf"), model_of(file)[0]).names
+    assert "model.layers.0.attn_sinks.weight" in names
 
 
 @pytest.mark.skipif(not _has_tokenizers(), reason="needs the library tokenizers")

@@ -7,6 +7,8 @@ from decoder import logits, named, random_weights
 from slipway.errors import ModelError
 from slipway.llm.config import from_transformers
 from slipway.llm.model import LanguageModel, Source, compile_model
+from slipway.llm.network import rope_tables
+from slipway.llm.positions import yarn_divisors
 from slipway.llm.weights import Weights
 from slipway.runtime import cpu
 from slipway.runtime.graph.graph_executor import GraphModule
@@ -46,7 +48,44 @@ LONG_FAMILIES = {
 PEERS_ALONE = {  # not in decoder.py
     "gpt_neox": ({"num_key_value_heads": 4}, {}),
     "gpt2": ({"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 40}, {}),
+    "gpt_bigcode": ({"n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 40}, {}),
+    "ministral": (
+        {
+            "sliding_window": 3,
+            "head_dim": 8,
+            "rope_parameters": {"rope_theta": 1e4, "rope_type": "default"},
+        },
+        {},
+    ),
+    "seed_oss": ({"head_dim": 8}, {}),
+    "ernie4_5": ({"head_dim": 8}, {}),
+    "helium": ({"head_dim": 8}, {}),
+    "arcee": (
+        {
+            "rope_parameters": {
+                "rope_type": "yarn",
+                "rope_theta": 1e4,
+                "factor": 4.0,
+                "original_max_position_embeddings": 10,
+            }
+        },
+        {},
+    ),
+    "hunyuan_v1_dense": ({"head_dim": 8}, {}),
+    "exaone4": ({"sliding_window": 3, "layer_types": ["sliding_attention", "full_attention"]}, {}),
+    "glm": ({"head_dim": 8}, {}),
+    "glm4": ({"head_dim": 8}, {}),
+    "nemotron": ({"head_dim": 8}, {}),
+    "olmo": ({"clip_qkv": 0.5}, {}),
+    "cohere2": ({"sliding_window": 3, "layer_types": ["sliding_attention", "full_attention"]}, {}),
+    "opt": ({"ffn_dim": 64, "word_embed_proj_dim": 32}, {}),
 }
+LONGROPE = {
+    "max_position_embeddings": 40, "original_max_position_embeddings": 20,
+    "rope_parameters": {"rope_type": "longrope", "rope_theta": 1e4,
+                        "short_factor": [1.1, 1.2, 1.3, 1.4], "long_factor": [2.0, 3.0, 4.0, 5.0],
+                        "original_max_position_embeddings": 20},
+}  # fmt: skip
 
 
 def source(family, more=None, how=None, seed=0, **sizes):
@@ -83,24 +122,58 @@ def test_another_family(family):
     check(family, *LONG_FAMILIES[family])
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("family", [*FAMILIES, *LONG_FAMILIES, *PEERS_ALONE])
-def test_against_transformers(family):
+def peer_of(family, kind="AutoModelForCausalLM", **more):
+    """A random model of transformers, and what it is here."""
     transformers = pytest.importorskip("transformers")
     torch = pytest.importorskip("torch")
-    more, _ = {**FAMILIES, **LONG_FAMILIES, **PEERS_ALONE}[family]
     more = {k: v for k, v in more.items() if k != "rope_local_base_freq"}
-    ends = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
-    settings = transformers.AutoConfig.for_model(family, **{**SIZES, **more, **ends})
+    settings = transformers.AutoConfig.for_model(family, **more)
     settings._attn_implementation = "eager"
     torch.manual_seed(0)
-    peer = transformers.AutoModelForCausalLM.from_config(settings).float().eval()
+    peer = getattr(transformers, kind).from_config(settings).float().eval()
     with torch.no_grad():
         for parameter in peer.parameters():
             parameter.copy_(torch.randn_like(parameter) * 0.3)
-    config = from_transformers(settings.to_dict())
     weights = {name: value.numpy() for name, value in peer.state_dict().items()}
-    model = loaded(Source(family, config, Weights.of(weights), None), rows=8)
+    config = from_transformers(settings.to_dict())
+    return torch, peer, Source(family, config, Weights.of(weights), None)
+
+
+ENDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("context", [20, 40])
+def test_a_longer_context_has_angles_of_its_own(context):
+    torch, peer, given = peer_of("phi3", **{**SIZES, **LONGROPE, **ENDS})
+    tokens = torch.randint(0, 50, (1, context - 8))
+    with torch.no_grad():
+        want = peer(tokens).logits[0, -1].numpy()
+    found = loaded(given, rows=8, context=context).feed(tokens[0].tolist())
+    np.testing.assert_allclose(found, want, rtol=0, atol=2e-5 * np.abs(want).max())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("family", "inner"), [("gemma3", "gemma3_text"), ("llava", "llama")])
+def test_the_language_part_of_a_larger_model(family, inner):
+    vision = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1,
+              "num_attention_heads": 2, "image_size": 28, "patch_size": 14}  # fmt: skip
+    text = {**SIZES, **ENDS, "model_type": inner, "head_dim": 8, "sliding_window": 4}
+    torch, peer, given = peer_of(family, "AutoModelForImageTextToText", text_config=text,
+                                 vision_config=vision, image_token_index=49)  # fmt: skip
+    tokens = torch.randint(3, 49, (1, 12))
+    with torch.no_grad():
+        want = peer(input_ids=tokens).logits[0, -1].numpy()
+    found = loaded(given, rows=8).feed(tokens[0].tolist())
+    np.testing.assert_allclose(found, want, rtol=0, atol=2e-5 * np.abs(want).max())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("family", [*FAMILIES, *LONG_FAMILIES, *PEERS_ALONE])
+def test_against_transformers(family):
+    more, _ = {**FAMILIES, **LONG_FAMILIES, **PEERS_ALONE}[family]
+    torch, peer, given = peer_of(family, **{**SIZES, **more, **ENDS})
+    model = loaded(given, rows=8)
     tokens = torch.randint(0, 50, (1, 12))
     with torch.no_grad():
         want = peer(tokens).logits[0, -1].numpy()
@@ -127,7 +200,10 @@ def test_an_unknown_family_is_named():
         ({"num_hidden_layers": 0}, "num_hidden_layers is 0"),
         ({"num_key_value_heads": 3}, "4 heads cannot share 3"),
         ({"hidden_act": "relu6"}, "activation 'relu6'"),
-        ({"rope_scaling": {"type": "yarn"}}, "'yarn'"),
+        ({"rope_scaling": {"type": "ntk"}}, "'ntk'"),
+        ({"rope_scaling": {"type": "yarn", "factor": -2}}, "factor is -2.0, and must be positive"),
+        ({"rope_scaling": {"type": "longrope", "short_factor": [1.0]}}, "1 entries for 4 pairs"),
+        ({"rope_scaling": {"type": "longrope", "short_factor": [1, 1, 1, "x"]}}, "short_factor is"),
         ({"layer_types": ["full_attention"]}, "1 entries for 2 layers"),
     ],
 )
@@ -154,6 +230,44 @@ def test_values_of_other_kinds_are_refused_in_words(family, key, value):
     }  # fmt: skip
     with pytest.raises(ModelError, match=r"a\.json"):
         from_transformers({**given, key: value}, "a.json")
+
+
+def test_the_divisors_of_a_longer_context():
+    config = from_transformers({"model_type": "phi3", **SIZES, **LONGROPE})
+    (rope,) = {layer.rope for layer in config.layers}
+    plain = np.arange(40)[:, None] * 1e4 ** (-np.arange(4) / 4)
+    for context, divisors in ((20, [1.1, 1.2, 1.3, 1.4]), (21, [2, 3, 4, 5])):
+        cosines, _ = rope_tables(rope, 40, context)
+        longer = np.sqrt(1 + np.log(2) / np.log(20))
+        np.testing.assert_allclose(cosines, longer * np.cos(plain / divisors), atol=1e-5)
+    divisors = yarn_divisors(32, 1e4, 4.0, 4096.0)
+    np.testing.assert_allclose([divisors[0], divisors[-1]], [1, 4])  # short waves, and long ones
+    assert sorted(divisors) == list(divisors)
+
+
+def test_a_language_model_inside_of_another():
+    inner = {"model_type": "gemma3_text", **{k: SIZES[k] for k in list(SIZES)[1:4]}}
+    config = from_transformers({"model_type": "gemma3", "text_config": inner, "eos_token_id": [1]})
+    assert (config.head_size, config.kv_heads, config.end_tokens) == (256, 4, (1,))
+    assert config.activation == "gelu_tanh"  # which its file does not say
+    with pytest.raises(ModelError, match=r"a\.json: text_config: slipway.llm knows no .*'lama'"):
+        from_transformers({"model_type": "x", "text_config": {"model_type": "lama"}}, "a.json")
+    weights = source("llama")[1]
+    names = (("model.", "model.language_model."), ("", "language_model."))
+    for prefix in ("language_model.model.", "model.language_model."):
+        files = {n.replace("model.", prefix, 1): w for n, w in weights.items()}
+        files["model.vision_tower.layers.0.fc1.weight"] = np.zeros(3)
+        assert set(weights) < Weights.of(files).renamed(names).names
+
+
+def test_a_weight_that_nothing_computes_with_is_named():
+    given, weights = source("llama")
+    weights["model.layers.1.self_attn.sinks"] = np.zeros(4, np.float32)
+    weights["model.layers.0.self_attn.rotary_emb.inv_freq"] = np.zeros(4, np.float32)
+    weights["model.layers.2.eh_proj.weight"] = np.zeros(4, np.float32)  # predicts further tokens
+    wrong = Source("x", given.config, Weights.of(weights), None)
+    with pytest.raises(ModelError, match=r"1 weights .* 'llama': 'model.layers.1.self_attn.sinks'"):
+        compile_model(wrong, "llvm")
 
 
 def test_a_weight_of_another_shape_is_named():

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from slipway.compiler.memory_plan import Block, Plan, plan
-from slipway.compiler.model_graph import NOP, GraphNode, ModelGraph, TensorRef
+from slipway.compiler.model_graph import NOP, ExactSize, GraphNode, ModelGraph, TensorRef
 from slipway.compiler.open_sizes import (
     brings_inside,
     check_open,
+    exact_size,
     in_order_of_sizes,
     largest_bytes,
     no_input_tells,
@@ -153,6 +154,7 @@ class _Builder:
             var = Var(f"size_of_{variable.name}", type_)
             function = Function((*function.params, var), function.body, None, function.attrs)
             args = (*args, ref)
+        exact = exact_size(call)
         digest = structural_hash(function)
         name = self.by_hash.get(digest)
         if name is None:
@@ -162,6 +164,10 @@ class _Builder:
         ref = self._add(self._node_name(name), name, args, types, *_layers_of(function))
         if told is not None:
             self.sizes.setdefault(told[0].formula, (ref, types[0]))
+        if exact is not None:
+            called, number, axis, at = exact
+            called = self._unique(called, graph.tellers)
+            graph.tellers[called], graph.exact[called] = args[at], ExactSize(ref, axis, number)
         return [TensorRef(ref.node, i) for i in range(len(types))]
 
     def _kernel_name(self, function: Function) -> str:

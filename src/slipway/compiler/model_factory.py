@@ -17,8 +17,14 @@ from slipway.compiler.cost import kernel_cost
 from slipway.compiler.graph import StoragePlan, one_line
 from slipway.compiler.imported import with_imports
 from slipway.compiler.input_values import scale_of
-from slipway.compiler.model_graph import ModelGraph
-from slipway.compiler.open_sizes import formula_of, largest_bytes, largest_shape, open_sizes
+from slipway.compiler.model_graph import ModelGraph, TensorRef
+from slipway.compiler.open_sizes import (
+    formula_of,
+    largest_bytes,
+    largest_shape,
+    open_sizes,
+    sizes_of,
+)
 from slipway.compiler.operator_module import OperatorModule
 from slipway.errors import ArtifactError
 from slipway.ir.function import BaseFunc, IRModule
@@ -79,6 +85,11 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
                 for axis, extent in enumerate(type_.shape)
                 if isinstance(extent, SymbolDim)
             ]
+            dims += [
+                OpenAxis(len(entries), exact.axis, (name,))
+                for name, exact in graph.exact.items()
+                if exact.tensor == TensorRef(number, position)
+            ]
             entries.append(GraphEntry(largest_shape(type_), type_.dtype, at))
     inputs = tuple(i for i, n in enumerate(graph.nodes) if not n.function)
     outputs = tuple((ref.node, ref.index) for ref in graph.outputs)
@@ -92,7 +103,7 @@ def graph_tables(graph: ModelGraph, storage: StoragePlan, alignment: int = 64) -
         tuple(moved),
         total,
         graph.output_names,
-        open_sizes((t for node in graph.nodes for t in node.types), tellers),
+        sizes_of(graph, tellers),
         tuple(dims),
         tuple(Arena(device, begin) for device, begin in begins.items()) if graph.devices else (),
     )

@@ -48,6 +48,15 @@ class GraphNode:
         return self.function not in ("", NOP, COPY)
 
 
+@dataclass(frozen=True)
+class ExactSize:
+    """A size that a value must be, because `axis` of `tensor` has been compiled for it."""
+
+    tensor: TensorRef
+    axis: int
+    size: int
+
+
 @dataclass
 class ModelGraph:
     """A whole model: nodes in execution order, inputs and parameters first."""
@@ -67,6 +76,7 @@ class ModelGraph:
     devices: list[int] = field(default_factory=list)  # kind, of each node; empty: one device
     kernel_devices: dict[str, int] = field(default_factory=dict)  # where `devices` are given
     tellers: dict[str, TensorRef] = field(default_factory=dict)  # of sizes that values decide
+    exact: dict[str, ExactSize] = field(default_factory=dict)  # those of one number, to be checked
 
     def type_of(self, ref: TensorRef) -> TensorType:
         """Return the type of one tensor."""

@@ -20,6 +20,7 @@ from slipway.ir import expr as E
 from slipway.relay.dims import ANY, SymbolDim, is_open, range_text, told_by
 from slipway.relay.expr import Call, Expr, Function, Op
 from slipway.relay.op_registry import is_call_of, is_primitive
+from slipway.relay.ops.checks import normal_axis
 from slipway.relay.types import TensorType, TupleType, flatten
 from slipway.relay.visit import children, post_order
 from slipway.runtime.graph.graph_sizes import MAX_DEPTH, Formula, OpenSize
@@ -99,6 +100,13 @@ def open_sizes(
     return tuple(OpenSize(str(d), d.low, _upper(d), known.get(str(d))) for d in dims)
 
 
+def sizes_of(graph: ModelGraph, tellers: Mapping[str, int] | None = None) -> tuple[OpenSize, ...]:
+    """Return the open sizes of a model, and the numbers that values of it must be."""
+    known = tellers or {}
+    exact = (OpenSize(n, e.size, e.size, known.get(n)) for n, e in graph.exact.items())
+    return (*open_sizes((t for node in graph.nodes for t in node.types), known), *exact)
+
+
 def check_open(graph: ModelGraph) -> None:
     """Raise LoweringError for open dimensions that no library can have, with what to do."""
     inputs = [node for node in graph.nodes if not node.function]  # and constants, of fixed sizes
@@ -159,7 +167,7 @@ def _check_type(where: str, type_: TensorType) -> None:
 
 def need_fixed_sizes(graph: ModelGraph, what: str) -> None:
     """Raise LoweringError, with the ways out, where `what` is to hold an open dimension."""
-    sizes = open_sizes(type_ for node in graph.nodes for type_ in node.types)
+    sizes = sizes_of(graph)
     if sizes:
         listed = ", ".join(f"{s.name} in {s.low}..{s.high}" for s in sizes)
         raise LoweringError(
@@ -177,19 +185,37 @@ def told_size(call: Call) -> tuple[SymbolDim, int] | None:
 
     None for a call that brings none.
     """
+    body, at = _sized(call)
+    if body is None or not isinstance(body.attrs.size, SymbolDim):
+        return None
+    if at is None:
+        raise LoweringError(
+            f"relay.sized(...) has a constant for the size {body.attrs.size}: take a slice of so "
+            "many entries"
+        )
+    return body.attrs.size, at
+
+
+def exact_size(call: Call) -> tuple[str, int, int, int] | None:
+    """Return the name, number and axis of a size that is one number, and the argument it is.
+
+    None for a call without one.
+    """
+    body, at = _sized(call)
+    if body is None or isinstance(body.attrs.size, SymbolDim) or at is None:
+        return None
+    axis = normal_axis(body.attrs.axis, len(flatten(body.checked_type)[0].shape))
+    return body.attrs.name or "size", int(body.attrs.size), axis, at
+
+
+def _sized(call: Call) -> tuple[Call | None, int | None]:
+    """Return the `sized` that a kernel's call computes, and which argument its count is."""
     body = call.op.body if is_primitive(call.op) and isinstance(call.op, Function) else call
     if not isinstance(body, Call) or not is_call_of(body, "sized"):
-        return None
-    dim = body.attrs.size
-    if not isinstance(dim, SymbolDim):
-        return None
+        return None, None
     params = call.op.params if isinstance(call.op, Function) else call.args
     numbers = [i for i, param in enumerate(params) if param is body.args[1]]
-    if not numbers:
-        raise LoweringError(
-            f"relay.sized(...) has a constant for the size {dim}: take a slice of so many entries"
-        )
-    return dim, numbers[0]
+    return body, numbers[0] if numbers else None
 
 
 def brings_inside(function: Function) -> bool:

@@ -171,8 +171,6 @@ def kernel_graph(
     main = optimized["main"]
     assert isinstance(main, Function)
     graph = build_graph(main, mod_name=mod_name)
-    if aot:
-        refuse_told(graph.tellers, "a program (Executor aot)")
     if not target.kind.is_cpu:
         refuse_told(graph.tellers, f"a model for {target.kind.name}")
     _describe(graph, module)

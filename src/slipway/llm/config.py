@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from slipway.errors import ModelError, did_you_mean
+from slipway.llm.positions import longrope_amplitude, yarn_amplitude, yarn_divisors
 
 FULL = "full_attention"
 SLIDING = "sliding_attention"
@@ -22,8 +23,9 @@ class Rope:
     """The angles of positions: pair i of a head turns by position / theta ** (i / pairs).
 
     `size` is the elements of a head that are rotated, 0 for none.  `factors` divides the
-    frequencies of all pairs by one number or each by its own; `wavelengths` (low, high, original,
-    factor) is Llama 3's way to divide those of long waves.
+    frequencies of all pairs by one number or each by its own, `long_factors` does instead in a
+    context of more than `original` positions; `wavelengths` (low, high, original, factor) is Llama
+    3's way to divide those of long waves.
     """
 
     theta: float = 10000.0
@@ -32,6 +34,8 @@ class Rope:
     wavelengths: tuple[float, float, float, float] | None = None
     amplitude: float = 1.0
     interleaved: bool = False
+    long_factors: tuple[float, ...] = ()
+    original: int = 0
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,10 @@ class ModelConfig:
     transposed: bool = False  # the layers' matrices lie with the data's columns first
     learned_positions: bool = False  # a table is added to the embedding
     joint_norms: bool = False  # query and key are normalised over all heads together
+    norms_behind_rope: bool = False  # query and key are normalised when they have been rotated
+    plain_norms: bool = False  # norms have no weights
+    position_offset: int = 0  # rows of the table of positions before that of position 0
+    clip: float = 0.0  # query, key and value are at most that far from 0
     residual_scale: float = 1.0
     logit_scale: float = 1.0
     names: tuple[tuple[str, str], ...] = ()  # parts of weights' names: here, in the files
@@ -79,6 +87,14 @@ class ModelConfig:
     begin_token: int | None = None
 
 
+_OF_GPT2 = (
+    ("", "transformer."),  # which older files leave out
+    ("model.layers.", "h."), ("model.norm.", "ln_f."),
+    ("model.embed_tokens.", "wte."), ("model.embed_positions.", "wpe."),
+    (".input_layernorm.", ".ln_1."), (".post_attention_layernorm.", ".ln_2."),
+    (".self_attn.qkv_proj.", ".attn.c_attn."), (".self_attn.o_proj.", ".attn.c_proj."),
+    (".mlp.up_proj.", ".mlp.c_fc."), (".mlp.down_proj.", ".mlp.c_proj."),
+)  # fmt: skip
 _FAMILIES: dict[str, dict[str, Any]] = {
     "llama": {},
     "mistral": {},
@@ -89,6 +105,22 @@ _FAMILIES: dict[str, dict[str, Any]] = {
     "granite": {},
     "olmo2": {"norms_after": True, "joint_norms": True},
     "olmo3": {"norms_after": True, "joint_norms": True},
+    "ministral": {},
+    "seed_oss": {},
+    "ernie4_5": {},
+    "helium": {},
+    "arcee": {"gated": False},
+    "hunyuan_v1_dense": {"norms_behind_rope": True,
+                         "names": ((".q_norm.", ".query_layernorm."),
+                                   (".k_norm.", ".key_layernorm."))},
+    "exaone4": {"norms_after": True},
+    "glm": {},
+    "glm4": {"sandwich": True,
+             "names": ((".pre_feedforward_layernorm.", ".post_attention_layernorm."),
+                       (".post_attention_layernorm.", ".post_self_attn_layernorm."),
+                       (".post_feedforward_layernorm.", ".post_mlp_layernorm."))},
+    "nemotron": {"centred": True, "gated": False, "norm_offset": 1.0},
+    "olmo": {"centred": True, "plain_norms": True, "epsilon": 1e-5},
     "stablelm": {"centred": True},
     "starcoder2": {"centred": True, "gated": False,
                    "names": ((".up_proj.", ".c_fc."), (".down_proj.", ".c_proj."))},
@@ -96,6 +128,15 @@ _FAMILIES: dict[str, dict[str, Any]] = {
             "names": ((".o_proj.", ".dense."), (".up_proj.", ".fc1."), (".down_proj.", ".fc2."),
                       ("model.norm.", "model.final_layernorm."))},
     "cohere": {"centred": True, "parallel": True},
+    "cohere2": {"centred": True, "parallel": True},
+    "opt": {"centred": True, "gated": False, "learned_positions": True, "position_offset": 2,
+            "epsilon": 1e-5,
+            "names": (("model.", "model.decoder."), ("model.norm.", "model.final_layer_norm."),
+                      (".input_layernorm.", ".self_attn_layer_norm."),
+                      (".post_attention_layernorm.", ".final_layer_norm."),
+                      (".o_proj.", ".out_proj."), (".mlp.up_proj.", ".fc1."),
+                      (".mlp.down_proj.", ".fc2."))},
+    "gpt_bigcode": {"centred": True, "gated": False, "learned_positions": True, "names": _OF_GPT2},
     "gpt_neox": {"centred": True, "gated": False, "heads_apart": True,
                  "names": (("model.layers.", "gpt_neox.layers."),
                            ("model.embed_tokens.", "gpt_neox.embed_in."),
@@ -105,27 +146,45 @@ _FAMILIES: dict[str, dict[str, Any]] = {
                            (".self_attn.o_proj.", ".attention.dense."),
                            (".up_proj.", ".dense_h_to_4h."), (".down_proj.", ".dense_4h_to_h."))},
     "gpt2": {"centred": True, "gated": False, "transposed": True, "learned_positions": True,
-             "names": (("", "transformer."),  # which older files leave out
-                       ("model.layers.", "h."), ("model.norm.", "ln_f."),
-                       ("model.embed_tokens.", "wte."), ("model.embed_positions.", "wpe."),
-                       (".input_layernorm.", ".ln_1."), (".post_attention_layernorm.", ".ln_2."),
-                       (".self_attn.qkv_proj.", ".attn.c_attn."),
-                       (".self_attn.o_proj.", ".attn.c_proj."),
-                       (".mlp.up_proj.", ".mlp.c_fc."), (".mlp.down_proj.", ".mlp.c_proj."))},
+             "names": _OF_GPT2},
     "gemma": {"norm_offset": 1.0},
     "gemma2": {"norm_offset": 1.0, "sandwich": True},
     "gemma3_text": {"norm_offset": 1.0, "sandwich": True},
 }  # fmt: skip
-_TIED = ("gemma", "gemma2", "gemma3_text", "starcoder2", "cohere", "gpt2")  # if a file is silent
+_TIED = (  # if a file is silent
+    "gemma", "gemma2", "gemma3_text", "starcoder2", "cohere", "cohere2", "gpt2", "opt",
+    "gpt_bigcode", "hunyuan_v1_dense",
+)  # fmt: skip
+_INTERLEAVED = ("cohere", "cohere2", "glm", "glm4", "ernie4_5", "helium")  # pairs are neighbours
+_ROTATED_PARTS = {"stablelm": 0.25, "phi": 0.5, "nemotron": 0.5, "glm": 0.5, "glm4": 0.5}
+_SLIDES = (  # the other families' networks do not look at a sliding_window
+    "mistral", "ministral", "qwen2", "qwen3", "phi3", "smollm3", "starcoder2", "gemma2",
+    "gemma3_text", "olmo3", "cohere2", "exaone4",
+)  # fmt: skip
+_NO_ROPE = ("gpt2", "gpt_bigcode", "opt")
+_OPT = {"intermediate_size": "ffn_dim", "hidden_act": "activation_function"}
 _GPT2 = {"hidden_size": "n_embd", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer",
          "max_position_embeddings": "n_positions", "intermediate_size": "n_inner",
          "hidden_act": "activation_function"}  # fmt: skip
-_EPSILONS = ("rms_norm_eps", "layer_norm_eps", "norm_epsilon", "layer_norm_epsilon")
+_EPSILONS = ("rms_norm_eps", "layer_norm_eps", "norm_epsilon", "layer_norm_epsilon", "norm_eps")
 _REFUSED = ("qk_layernorm", "use_qk_norm")  # norms of each head's own weights
 _ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_new": "gelu_tanh",
-                "gelu_pytorch_tanh": "gelu_tanh"}  # fmt: skip
+                "gelu_pytorch_tanh": "gelu_tanh",
+                "relu": "relu", "relu2": "relu2"}  # fmt: skip
 
 
+# What a file says of the whole model for its language model, where those names begin, and what
+# `text_config` leaves out.
+_OF_BOTH = ("tie_word_embeddings", "eos_token_id", "bos_token_id")
+_LANGUAGE_PARTS = (("model.", "model.language_model."), ("", "language_model."))
+_USUAL: dict[str, dict[str, Any]] = {
+    "gemma3_text": {
+        "vocab_size": 262208, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
+        "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 256,
+        "rope_theta": 1_000_000.0, "rope_local_base_freq": 10_000.0, "sliding_window": 4096,
+        "max_position_embeddings": 131072,
+    },
+}  # fmt: skip
 MOST_LAYERS = 10_000
 _MOST = 2**31  # of whatever is counted
 _LARGEST = 1e30
@@ -213,22 +272,43 @@ def checked(config: ModelConfig, where: str) -> ModelConfig:
         raise ModelError(
             f"{where}: heads of {config.head_size} elements cannot be rotated in pairs"
         )
+    for rope in {layer.rope for layer in config.layers}:
+        for divisors in (rope.factors, rope.long_factors):
+            if len(divisors) not in (0, 1, rope.size // 2):
+                raise ModelError(
+                    f"{where}: {len(divisors)} divisors of frequencies for {rope.size // 2} pairs "
+                    "of a head"
+                )
     return config
 
 
 def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> ModelConfig:
     """Return the configuration of a transformers ``config.json``."""
     family = str(_need(given, "model_type", where))
+    inner = given.get("text_config")
+    if family not in _FAMILIES and isinstance(inner, Mapping):
+        return _language_part(given, inner, where)
     if family not in _FAMILIES:
         hint = did_you_mean(family, _FAMILIES)
         raise ModelError(
             f"{where}: slipway.llm knows no model_type {family!r}.{hint} "
             f"It knows: {', '.join(_FAMILIES)}"
         )
-    if family == "gpt2":
+    if family == "opt":
+        if given.get("do_layer_norm_before") is False or given.get("word_embed_proj_dim") not in (
+            None, given.get("hidden_size"),
+        ):  # fmt: skip
+            raise ModelError(
+                f"{where}: norms behind the sums, or embeddings of another size than the layers, "
+                "as OPT-350m has them, are not known"
+            )
+        own = {name: given.get(theirs) for name, theirs in _OPT.items()}
+        given = {**given, **own, "num_key_value_heads": None}
+    if family in ("gpt2", "gpt_bigcode"):
         own = {name: given.get(theirs) for name, theirs in _GPT2.items()}
         own["intermediate_size"] = own["intermediate_size"] or 4 * _count(given, "n_embd", where)
-        given = {**given, **own, "num_key_value_heads": None}
+        shared = family == "gpt_bigcode" and given.get("multi_query", True)
+        given = {**given, **own, "num_key_value_heads": 1 if shared else None}
     hidden = _count(given, "hidden_size", where)
     heads = _count(given, "num_attention_heads", where)
     head_size = _count(given, "head_dim", where, hidden // heads)
@@ -251,6 +331,10 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
     begin = given.get("bos_token_id")
     epsilon = next((key for key in _EPSILONS if given.get(key) is not None), _EPSILONS[0])
     choices = {**_FAMILIES[family], **_scales(given, family, where)}
+    if family == "olmo":
+        choices["clip"] = _number(given, "clip_qkv", where, 0.0)
+    if family == "gpt_bigcode":
+        choices["heads_apart"] = not given.get("multi_query", True)
     if family in ("stablelm", "gpt_neox"):
         choices["parallel"] = bool(given.get("use_parallel_residual", family == "gpt_neox"))
     config = ModelConfig(
@@ -263,7 +347,7 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
         head_size=head_size,
         context=_count(given, "max_position_embeddings", where, 2048),
         layers=_layers(given, family, head_size, count, where),
-        epsilon=_number(given, epsilon, where, 1e-6),
+        epsilon=_number(given, epsilon, where, choices.pop("epsilon", 1e-6)),
         activation=_ACTIVATIONS[name],
         attention_scale=scalar**-0.5 if scalar else choices.pop("attention_scale", None),
         attention_softcap=_number(given, "attn_logit_softcapping", where, 0.0),
@@ -276,11 +360,19 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
     return checked(config, where)
 
 
+def _language_part(given: Mapping[str, Any], inner: Mapping[str, Any], where: str) -> ModelConfig:
+    """Return the language model of one that reads pictures or sounds too."""
+    kept = {key: given[key] for key in _OF_BOTH if given.get(key) is not None}
+    usual = _USUAL.get(str(inner.get("model_type")), {})
+    config = from_transformers({**usual, **kept, **inner}, f"{where}: text_config")
+    return replace(config, names=(*_LANGUAGE_PARTS, *config.names))
+
+
 def _scales(given: Mapping[str, Any], family: str, where: str) -> dict[str, float]:
     """Return the numbers that a family multiplies embeddings, scores, sums and logits with."""
     if family.startswith("gemma"):
         return {"embedding_scale": float(given["hidden_size"]) ** 0.5}
-    if family == "cohere":
+    if family.startswith("cohere"):
         return {"logit_scale": _number(given, "logit_scale", where, 0.0625)}
     if family != "granite":
         return {}
@@ -296,6 +388,8 @@ def _layers(
     given: Mapping[str, Any], family: str, head_size: int, count: int, where: str
 ) -> tuple[LayerConfig, ...]:
     window = _count(given, "sliding_window", where, 1) if given.get("sliding_window") else 0
+    if family not in _SLIDES:
+        window = 0
     if family in ("qwen2", "qwen3", "smollm3") and not given.get("use_sliding_window"):
         window = 0
     kinds = _list(given, "layer_types", where)
@@ -306,7 +400,9 @@ def _layers(
     if family == "smollm3" and not rotates:
         every = _count(given, "no_rope_layer_interval", where, 4)
         rotates = [int((i + 1) % every != 0) for i in range(count)]
-    rotates = rotates or [int(family != "gpt2")] * count
+    if window and family in ("cohere2", "exaone4"):  # layers that see all have no positions
+        rotates = [int(kind == SLIDING) for kind in kinds]
+    rotates = rotates or [int(family not in _NO_ROPE)] * count
     if len(rotates) != count:
         raise ModelError(f"{where}: no_rope_layers has {len(rotates)} entries for {count} layers")
     made = []
@@ -324,8 +420,8 @@ def _usual_kinds(
         return [FULL] * count
     if family == "gemma2":
         return [FULL if i % 2 else SLIDING for i in range(count)]
-    if family in ("gemma3_text", "olmo3"):
-        every = _count(given, "sliding_window_pattern", where, 6 if family != "olmo3" else 4)
+    if family in ("gemma3_text", "olmo3", "cohere2", "exaone4"):
+        every = _count(given, "sliding_window_pattern", where, 6 if family == "gemma3_text" else 4)
         return [FULL if (i + 1) % every == 0 else SLIDING for i in range(count)]
     if family in ("qwen2", "qwen3"):
         first = int(_number(given, "max_window_layers", where, 0))
@@ -343,7 +439,8 @@ def _rope(given: Mapping[str, Any], kind: str, head_size: int, where: str) -> Ro
         raise ModelError(f"{where}: the positions are {_shown(found)}, and must be an object")
     other = _number(given, "rotary_emb_base", where, 10000.0)
     theta = _number(found, "rope_theta", where, _number(given, "rope_theta", where, other))
-    usual = {"stablelm": 0.25, "phi": 0.5}.get(str(given.get("model_type")), 1.0)
+    family = str(given.get("model_type"))
+    usual = _ROTATED_PARTS.get(family, 1.0)
     if given.get("model_type") == "gpt_neox":
         usual = _number(given, "rotary_pct", where, 0.25)
     part = _number(found, "partial_rotary_factor", where,
@@ -353,9 +450,7 @@ def _rope(given: Mapping[str, Any], kind: str, head_size: int, where: str) -> Ro
             f"{where}: rope_theta is {theta} and partial_rotary_factor {part}; the first must be "
             "positive, the second from 0 to 1"
         )
-    rope = Rope(
-        theta, int(head_size * part) // 2 * 2, interleaved=given.get("model_type") == "cohere"
-    )
+    rope = Rope(theta, int(head_size * part) // 2 * 2, interleaved=family in _INTERLEAVED)
     name = str(found.get("rope_type") or found.get("type") or "default")
     if name == "default":
         return rope
@@ -367,5 +462,52 @@ def _rope(given: Mapping[str, Any], kind: str, head_size: int, where: str) -> Ro
         if low == high:
             raise ModelError(f"{where}: low_freq_factor and high_freq_factor are both {low}")
         return replace(rope, wavelengths=(low, high, original, factor))
-    raise ModelError(f"{where}: positions of the type {name!r} are not known, but default, linear "
-                     "and llama3")  # fmt: skip
+    if name == "dynamic" and found.get("alpha"):  # HunYuan's: the base alone is stretched
+        stretch = _positive(found, "alpha", where) ** (head_size / max(head_size - 2, 1))
+        return replace(rope, theta=theta * stretch)
+    most = _count(given, "max_position_embeddings", where, 2048)
+    original = _count({**given, **found}, "original_max_position_embeddings", where, most)
+    factor = _positive(found, "factor", where, most / original)
+    if name == "yarn":
+        return _yarn(found, rope, factor, original, where)
+    if name in ("longrope", "su"):
+        return _longrope(found, rope, factor, original, where)
+    raise ModelError(f"{where}: positions of the type {name!r} are not known, but default, linear, "
+                     "llama3, yarn and longrope")  # fmt: skip
+
+
+def _yarn(found: Mapping[str, Any], rope: Rope, factor: float, original: int, where: str) -> Rope:
+    scales = [_number(found, key, where, 0.0) for key in ("mscale", "mscale_all_dim")]
+    usual = yarn_amplitude(factor)
+    if all(scales):
+        usual = yarn_amplitude(factor, scales[0]) / yarn_amplitude(factor, scales[1])
+    fast, slow = (
+        _positive(found, "beta_fast", where, 32.0),
+        _positive(found, "beta_slow", where, 1.0),
+    )
+    if rope.theta == 1 or not rope.size:
+        raise ModelError(f"{where}: yarn needs a rope_theta other than 1, and pairs to rotate")
+    whole = bool(found.get("truncate", True))
+    divisors = yarn_divisors(rope.size // 2, rope.theta, factor, original, fast, slow, whole)
+    amplitude = _positive(found, "attention_factor", where, usual)
+    return replace(rope, factors=divisors, amplitude=amplitude)
+
+
+def _longrope(
+    found: Mapping[str, Any], rope: Rope, factor: float, original: int, where: str
+) -> Rope:
+    lists = []
+    for key in ("short_factor", "long_factor"):
+        values = _list(found, key, where)
+        lists.append(tuple(_positive({key: v}, key, where) for v in values))
+        if len(values) != rope.size // 2:
+            raise ModelError(
+                f"{where}: {key} has {len(values)} entries for {rope.size // 2} pairs of a head"
+            )
+    if original < 2:
+        raise ModelError(f"{where}: original_max_position_embeddings is {original}")
+    usual = longrope_amplitude(factor, original)
+    amplitude = _positive(found, "attention_factor", where, usual)
+    return replace(
+        rope, factors=lists[0], long_factors=lists[1], original=original, amplitude=amplitude
+    )

@@ -10,6 +10,7 @@ import numpy as np
 from slipway.errors import ModelError, did_you_mean
 from slipway.llm.config import MOST_LAYERS, LayerConfig, ModelConfig, Rope, checked
 from slipway.llm.gguf_file import GGUFFile
+from slipway.llm.positions import yarn_amplitude, yarn_divisors
 from slipway.llm.weights import Array, Matrix, Weights
 
 # The family, and whether pairs of a head are neighbours (files of that architecture hold the rows
@@ -124,14 +125,37 @@ def _layers(
         interleaved=interleaved,
     )
     scaling = file.metadata.get(f"{data.prefix}rope.scaling.type", "none")
+    factor = data.number("rope.scaling.factor", 1.0)
+    if min(factor, rope.theta) <= 0 or (scaling == "yarn" and rope.theta == 1):
+        raise ModelError(
+            f"{file.path}: rope.freq_base is {rope.theta} and rope.scaling.factor {factor}; both "
+            "must be positive, and the first not 1"
+        )
     if scaling == "linear":
-        rope = replace(rope, factors=(data.number("rope.scaling.factor", 1.0),))
-    elif scaling not in ("none", ""):
-        raise ModelError(f"{file.path}: positions scaled by {scaling!r} are not known, but linear")
-    for name in ("rope_freqs.weight", "rope_factors_short.weight"):
-        if name in file.tensors:
-            factors = np.asarray(file.read(name), np.float32).reshape(-1)
-            rope = replace(rope, factors=tuple(map(float, factors)))
+        rope = replace(rope, factors=(factor,))
+    elif scaling == "yarn":
+        original = data.count("rope.scaling.original_context_length", data.count("context_length"))
+        divisors = yarn_divisors(rope.size // 2, rope.theta, factor, original)
+        longer = yarn_amplitude(factor) * data.number("rope.scaling.attn_factor", 1.0)
+        rope = replace(rope, factors=divisors, amplitude=longer)
+    elif scaling not in ("none", "", "longrope"):
+        raise ModelError(
+            f"{file.path}: positions scaled by {scaling!r} are not known, but linear, yarn and "
+            "longrope"
+        )
+    for name in ("rope_freqs", "rope_factors_short", "rope_factors_long"):
+        if f"{name}.weight" in file.tensors:
+            factors = np.asarray(file.read(f"{name}.weight"), np.float32).reshape(-1)
+            divisors = tuple(map(float, factors))
+            rope = (
+                replace(rope, long_factors=divisors)
+                if name.endswith("long")
+                else replace(rope, factors=divisors)
+            )
+    if rope.long_factors:
+        original = data.count("rope.scaling.original_context_length")
+        amplitude = data.number("rope.scaling.attn_factor", 1.0)
+        rope = replace(rope, original=original, amplitude=amplitude)
     window = file.metadata.get(f"{data.prefix}attention.sliding_window") or 0
     if isinstance(window, bool) or not isinstance(window, int) or window < 0:
         raise ModelError(f"{file.path}: the sliding window is {window!r}, and no whole number")
@@ -163,8 +187,8 @@ def weights_of(file: GGUFFile, config: ModelConfig) -> Weights:
             _, number, part = stem.split(".", 2) if stem.count(".") >= 2 else ("", "", "")
             if part == "ffn_up" and f"blk.{number}.ffn_gate.weight" not in file.tensors:
                 names[f"model.layers.{number}.mlp.gate_up_proj.{kind}"] = own  # as Phi-3 has it
-            elif part in layer:
-                names[f"model.layers.{number}.{layer[part]}.{kind}"] = own
+            elif part:  # one without another name is refused when nobody asks for it
+                names[f"model.layers.{number}.{layer.get(part, part)}.{kind}"] = own
         elif stem in _NAMES:
             names[f"{_NAMES[stem]}.{kind}"] = own
 

@@ -45,12 +45,13 @@ def network(
     return _Network(config, weights, context, rows, quantise, caches).module(all_logits)
 
 
-def rope_tables(rope: Rope, positions: int) -> tuple[Any, Any]:
-    """Return cosines and sines (positions, pairs) of the angles."""
+def rope_tables(rope: Rope, positions: int, context: int = 0) -> tuple[Any, Any]:
+    """Return cosines and sines (positions, pairs) of the angles in a context of so many tokens."""
     pairs = rope.size // 2
     frequencies = rope.theta ** -(np.arange(pairs, dtype=np.float64) / pairs)
-    if rope.factors:
-        frequencies = frequencies / np.asarray(rope.factors)
+    factors = rope.long_factors if 0 < rope.original < context else rope.factors
+    if factors:
+        frequencies = frequencies / np.asarray(factors)
     if rope.wavelengths is not None:
         low, high, original, factor = rope.wavelengths
         rotations = original * frequencies / (2 * math.pi)  # over the original context
@@ -68,7 +69,7 @@ class _Network:
     ) -> None:  # fmt: skip
         self.config, self.quantise, self.kept = config, quantise, caches
         self.weights = weights.renamed(config.names)
-        self.slots = cache_slots(context)
+        self.slots, self.context = cache_slots(context), context
         self.count = relay.Dim("n", 1, rows) if rows > 1 else 1
         self.position = relay.var("position", shape=(1,), dtype="int32")
         self.tables: dict[Rope, tuple[Expr, Expr]] = {}
@@ -103,6 +104,7 @@ class _Network:
         if config.logit_softcap:
             cap = relay.const(config.logit_softcap)
             logits = cap * relay.tanh(logits / cap)
+        self.weights.check_all_read(config.family)
         return IRModule.from_expr(Function((tokens, self.position, *caches), logits))
 
     def matrix(self, name: str, rows: int, columns: int) -> Matrix:
@@ -113,9 +115,11 @@ class _Network:
 
     def learned_positions(self) -> Any:
         """Return the rows of the table of positions for this run's tokens."""
-        table = self.weights.matrix("model.embed_positions.weight", self.config.context,
+        offset = self.config.position_offset
+        table = self.weights.matrix("model.embed_positions.weight", self.config.context + offset,
                                     self.config.hidden)  # fmt: skip
         positions = relay.add(self.position, relay.arange(0, self.count, 1, "int32"))
+        positions = relay.add(positions, relay.const(offset)) if offset else positions
         return relay.take(relay.const(table.data), positions, axis=0)
 
     def embedded(self, matrix: Matrix, tokens: Expr) -> Any:
@@ -161,7 +165,9 @@ class _Network:
     def norm(self, x: Expr, name: str, size: int) -> Any:
         """X / root of the mean of squares, times the weight; less its mean before where centred."""
         config, weights = self.config, self.weights
-        scale = weights.vector(f"{name}.weight", size) + np.float32(config.norm_offset)
+        scale: Any = np.float32(1)
+        if not config.plain_norms:
+            scale = weights.vector(f"{name}.weight", size) + np.float32(config.norm_offset)
         if config.centred:
             x = relay.subtract(x, relay.mean(x, axis=-1, keepdims=True))
         mean = relay.mean(relay.multiply(x, x), axis=-1, keepdims=True)
@@ -208,14 +214,21 @@ class _Network:
         if normed and config.joint_norms:
             query = self.norm(query, f"{prefix}q_norm", count * size)
             key = self.norm(key, f"{prefix}k_norm", config.kv_heads * size)
+        if config.clip:
+            query, key, value = (
+                relay.clip(t, -config.clip, config.clip) for t in (query, key, value)
+            )
         query, key, value = (
             relay.reshape(t, (self.count, number, size))
             for t, number in ((query, count), (key, config.kv_heads), (value, config.kv_heads))
         )
+        if config.norms_behind_rope:
+            query, key = (self.rotated(t, layer.rope) for t in (query, key))
         if normed and not config.joint_norms:
             query = self.norm(query, f"{prefix}q_norm", size)
             key = self.norm(key, f"{prefix}k_norm", size)
-        query, key = (self.rotated(t, layer.rope) for t in (query, key))
+        if not config.norms_behind_rope:
+            query, key = (self.rotated(t, layer.rope) for t in (query, key))
         mixed = relay.nn.cached_attention(
             query, key, value, keys, values, self.position,
             config.attention_scale, layer.window, config.attention_softcap,
@@ -236,7 +249,7 @@ class _Network:
         if not rope.size:
             return x
         if rope not in self.tables:
-            cosine, sine = rope_tables(rope, self.slots)
+            cosine, sine = rope_tables(rope, self.slots, self.context)
             self.tables[rope] = relay.const(cosine), relay.const(sine)
         return relay.nn.rotary_embedding(x, *self.tables[rope], self.position, rope.interleaved)
 
@@ -282,4 +295,6 @@ _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "silu": lambda x: x * relay.sigmoid(x),
     "gelu": _gelu,
     "gelu_tanh": _gelu_tanh,
+    "relu": relay.nn.relu,
+    "relu2": lambda x: relay.nn.relu(x) * relay.nn.relu(x),
 }

@@ -16,6 +16,9 @@ from slipway.errors import ModelError
 from slipway.relay.ops.packed.block_formats import FORMATS, encode
 
 Array = np.ndarray[Any, Any]
+_LAYERS = "model.layers."
+# Masks and frequencies that older files keep: the network has its own.
+_TABLES = (".inv_freq", ".masked_bias", ".attention.bias", ".attn.bias", "rope_freqs.weight")
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Weights:
 
     def __init__(self, names: Sequence[str], read: Callable[[str], Matrix | Array]) -> None:
         self.names, self._read = frozenset(names), read
+        self._taken: set[str] = set()
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Weights:
@@ -55,8 +59,6 @@ class Weights:
 
     def renamed(self, parts: Sequence[tuple[str, str]]) -> Weights:
         """Return the weights by other names: of each pair the first stands for the second."""
-        if not parts:
-            return self
         own = {}
         for theirs in self.names:
             name = theirs
@@ -94,7 +96,28 @@ class Weights:
         """Return a tensor as the files have it.  Raises ModelError where there is none."""
         if name not in self.names:
             raise ModelError(f"the model's files have no weight {name!r}")
+        self._taken.add(name)
         return self._read(name)
+
+    def check_all_read(self, family: str) -> None:
+        """Raise ModelError where a layer has weights that the network of `family` did not ask for.
+
+        What computes with them is missing from it, so that its logits would be wrong.
+        """
+        layers = {n.split(".")[2] for n in self._taken if n.startswith(_LAYERS)}
+        left = sorted(
+            name
+            for name in self.names - self._taken
+            if name.startswith(_LAYERS)
+            and name.split(".")[2] in layers  # others predict further tokens
+            and not name.endswith(_TABLES)
+        )
+        if left:
+            shown = ", ".join(repr(name) for name in left[:3])
+            raise ModelError(
+                f"the layers have {len(left)} weights that slipway.llm does not know in a model of "
+                f"the family {family!r}: {shown}"
+            )
 
 
 def quantised(matrix: Matrix, name: str) -> Matrix:

@@ -5,7 +5,7 @@ import pytest
 from graphs import helper, model
 
 from slipway import relay
-from slipway.errors import ExecutionError, LoweringError, ModelError
+from slipway.errors import ExecutionError, ModelError
 from slipway.runtime import cpu
 from slipway.runtime.graph.graph_executor import GraphModule
 
@@ -98,9 +98,17 @@ def test_a_computed_limit_is_bounded_by_the_user():
         module.run(x=np.ones((5, 6), np.float32))
 
 
-def test_a_program_knows_sizes_of_inputs_alone():
-    nodes, outputs, weights = masked_update()
-    proto = model(nodes, {"x": ("float32", (5, 6))}, outputs, weights)
-    mod, _ = relay.frontend.from_onnx(proto)
-    with pytest.raises(LoweringError, match=r"cannot have sizes that values decide.* found0"):
-        relay.build(mod, "c", executor=relay.backend.Executor("aot"))
+def test_a_limit_that_is_said_to_be_one_number_is_checked():
+    nodes = [N("Range", ["zero", "x", "one"], ["y"], name="Range_0")]
+    proto = model(nodes, {"x": ("int64", ())}, ["y"], {"zero": np.int64(0), "one": np.int64(1)})
+    proto.graph.output[0].type.tensor_type.elem_type = 7
+    mod, _ = relay.frontend.from_onnx(proto, dims={"Range_0": 3})
+    lib = relay.build(mod, target="llvm")
+    module = GraphModule(lib["default"](cpu()))
+    for limit in (2, 4, 3):
+        if limit == 3:
+            module.run(x=np.int64(3))
+            np.testing.assert_array_equal(module.get_output(0).numpy(), [0, 1, 2])
+            continue
+        with pytest.raises(ExecutionError, match=rf"Range_0 the value {limit}, .* for 3 to 3"):
+            module.run(x=np.int64(limit))

@@ -16,7 +16,7 @@ from slipway.codegen.c.unpacked import constant_text
 from slipway.codegen.packed import c_words
 from slipway.compiler.aot.emit_header import emit_header, in_workspace, run_parameters
 from slipway.compiler.aot.packed_entry import FAILED, NO_POOLS, packed_entry
-from slipway.compiler.aot.program import Argument, KernelCall, Location
+from slipway.compiler.aot.program import Argument, KernelCall, Location, SizeRead
 from slipway.compiler.aot.sizes import bytes_formula, c_text, dim_formula
 from slipway.compiler.aot.sources import AotSources, ProgramParts, element_bytes
 from slipway.compiler.open_sizes import largest_bytes
@@ -70,6 +70,10 @@ static void copy_bytes(void *to, const void *from, uint32_t size) {
 """
 
 
+# The kernel that wrote the value may have used its memory as another type: a call keeps them apart.
+_FOUND = """\
+SLW_KERNEL int64_t found_{ty}(const {ty} *value) {{ return (int64_t)*value; }}
+"""
 _CLEAR = """\
 static void clear_bytes(void *to, uint32_t size) {
   uint32_t i;
@@ -100,6 +104,8 @@ class _Emitter:
         kept = {port.name for port in states} & {*self.program.constants}
         texts = [_COPY] if "" in used or kept else []
         texts += [_CLEAR] if len(kept) < len(states) else []
+        read = dict.fromkeys(c_type(r.value.type.dtype) for r in self.program.reads)
+        texts += [_FOUND.format(ty=ty) for ty in read]
         texts += [k.text for name, k in parts.kernels.kernels.items() if name in used]
         run = self._run() + (self._reset() if states else "")
         if parts.packed_entry:
@@ -164,6 +170,7 @@ class _Emitter:
 
     def _run(self) -> str:
         lines = [f"int32_t {self.prefix}_run({run_parameters(self.parts)}) {{"]
+        lines += ["  int64_t found;"] if self.program.reads else []
         checks = [
             f"((uintptr_t){side}->{port.c_name} & {element_bytes(port) - 1}u) != 0u"
             for side, ports in (("inputs", self.program.inputs), ("outputs", self.program.outputs))
@@ -184,8 +191,10 @@ class _Emitter:
             lines.append(f"  if ({test}) {{")
             lines += [f"    return {self.upper}_STATUS_MISALIGNED;", "  }"]
         lines += self._check_sizes()
-        for call in self.program.calls:
+        for number, call in enumerate(self.program.calls):
+            lines += self._found_before(number)
             lines += self._call(call)
+        lines += self._found_before(len(self.program.calls))
         lines += [f"  return {self.upper}_STATUS_OK;", "}", ""]
         return "\n".join(lines)
 
@@ -197,9 +206,28 @@ class _Emitter:
         tests = []
         for size in sizes:
             given = f"sizes->{size.c_name}"
-            tests += [f"{given} < {size.low}", f"{given} > {size.high}"]
+            if not size.is_found:
+                tests += [f"{given} < {size.low}", f"{given} > {size.high}"]
+        return self._wrong_size_if(tests)
+
+    def _wrong_size_if(self, tests: list[str]) -> list[str]:
         test = " ||\n      ".join(tests)
-        return [f"  if ({test}) {{", f"    return {self.upper}_STATUS_SIZE;", "  }"]
+        lines = [f"  if ({test}) {{", f"    return {self.upper}_STATUS_SIZE;", "  }"]
+        return lines if tests else []
+
+    def _found_before(self, call: int) -> list[str]:
+        """Return the lines that read the sizes which the calls before this one have decided."""
+        return [line for read in self.program.reads_before(call) for line in self._found(read)]
+
+    def _found(self, read: SizeRead) -> list[str]:
+        size, ty = read.size, c_type(read.value.type.dtype)
+        value = f"found_{ty}((const {ty} *)(const void *)({self._raw(read.value.location)}))"
+        tests = [f"found < {size.low}", f"found > {size.high}"]
+        return [
+            f"  found = {value};",
+            *self._wrong_size_if(tests),
+            f"  sizes->{size.c_name} = (int32_t)found;",
+        ]
 
     def _size(self, formula: Formula) -> str:
         names = {size.name: f"(int64_t)sizes->{size.c_name}" for size in self.program.sizes}
@@ -281,7 +309,7 @@ class _Emitter:
             f"  struct {self.prefix}_inputs inputs;",
             f"  struct {self.prefix}_outputs outputs;",
             *([f"  struct {self.prefix}_sizes sizes;"] if self.program.sizes else []),
-            f"  slw_i64 values[{max(1, len(ports))}];",
+            f"  slw_i64 values[{max(1, len(ports) + 1)}];",
             f"  slw_i64 symbols[{slots}] = {{{zeros}}};",
             f"  slw_u8 bound[{slots}] = {{{zeros}}};",
             "  int32_t status =",
@@ -291,7 +319,7 @@ class _Emitter:
             "    return status;",
             "  }",
         ]
-        for size, check in zip(self.program.sizes, entry.sizes, strict=True):
+        for size, check in zip(entry.told, entry.sizes, strict=True):
             extent = f"symbols[{check.slot}]"
             test = f"{extent} < {check.low * check.times}LL"
             test += f" || {extent} > {check.high * check.times}LL"
@@ -307,11 +335,19 @@ class _Emitter:
             side = "inputs" if number < len(self.program.inputs) else "outputs"
             lines.append(f"  {side}.{port.c_name} = (void *)(uintptr_t)values[{number}];")
         parameters = "&inputs, &outputs" + (", &sizes" if self.program.sizes else "")
-        failed, why = f"{run}({parameters}) != {self.upper}_STATUS_OK", FAILED
-        if not self.parts.own_workspace:
+        failed, why = f"status != {self.upper}_STATUS_OK", FAILED
+        if self.parts.own_workspace:
+            lines.append(f"  status = {run}({parameters});")
+            if entry.found:
+                wrong = f"status == {self.upper}_STATUS_SIZE"
+                lines += _refuse_if(wrong, "ValueError", entry.out_of_range)
+        else:
             failed, why = "1", NO_POOLS
             lines += [f"  (void){word[1:]};" for word in parameters.split(", ")]
         lines += _refuse_if(failed, "RuntimeError", f"{run}: {why}")
+        for number, size in enumerate(entry.found):
+            to = f"((slw_i64 *)(uintptr_t)values[{len(ports)}])[{number}]"
+            lines.append(f"  {to} = sizes.{size.c_name};")
         return "\n".join([*lines, "  return 0;", "}", ""])
 
 

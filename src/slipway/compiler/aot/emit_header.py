@@ -130,7 +130,8 @@ def run_parameters(parts: ProgramParts) -> str:
         parameters.append(f"const struct {parts.prefix}_inputs *inputs")
         parameters.append(f"const struct {parts.prefix}_outputs *outputs")
     if parts.program.sizes:
-        parameters.append(f"const struct {parts.prefix}_sizes *sizes")
+        const = "" if parts.program.reads else "const "
+        parameters.append(f"{const}struct {parts.prefix}_sizes *sizes")
     if not parts.own_workspace:
         parameters.append(f"const struct {parts.prefix}_workspace_pools *pools")
     return ",\n    ".join(parameters) or "void"
@@ -147,8 +148,12 @@ def _sizes(parts: ProgramParts) -> str:
     """Return the struct of the sizes that a run is for."""
     if not parts.program.sizes:
         return ""
-    members = [f"  int32_t {s.c_name}; /* {s.low}..{s.high} */" for s in parts.program.sizes]
-    head = "/** The sizes of a run, which the shapes of inputs and outputs speak of. */"
+    members = [
+        f"  int32_t {s.c_name}; /* {s.low}..{s.high}{', which the run finds' * s.is_found} */"
+        for s in parts.program.sizes
+    ]
+    found = ".\n * The run writes those that it finds" if parts.program.reads else ""
+    head = f"/** The sizes of a run, which the shapes of inputs and outputs speak of{found}. */"
     return "\n".join([head, f"struct {parts.prefix}_sizes {{", *members, "};", "", ""])
 
 

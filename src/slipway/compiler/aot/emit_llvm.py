@@ -13,10 +13,11 @@ import numpy as np
 from slipway.codegen.llvm.module import argument_checks
 from slipway.compiler.aot.emit_header import emit_header
 from slipway.compiler.aot.packed_entry import FAILED, NO_POOLS, packed_entry
-from slipway.compiler.aot.program import Location
+from slipway.compiler.aot.program import Location, SizeRead
 from slipway.compiler.aot.sizes import bytes_formula, dim_formula, llvm_value
 from slipway.compiler.aot.sources import AotSources, ProgramParts, element_bytes
 from slipway.compiler.open_sizes import largest_bytes
+from slipway.dtypes import bits_of
 from slipway.runtime.graph.graph_sizes import Formula
 
 _MISALIGNED, _FAILED, _OUT_OF_RANGE = -1, -2, -3
@@ -159,7 +160,12 @@ class _Module:
                 return f"{bits} {value}"
             return f"{bits} {self._put(f'trunc i64 {value} to {bits}')}"
 
-        for call in program.calls:
+        def find_before(call: int) -> None:
+            for read in program.reads_before(call):
+                sizes[read.size.name] = self._found(read, operand(read.value.location))
+
+        for step, call in enumerate(program.calls):
+            find_before(step)
             arguments = [f"ptr {operand(a.location)}" for a in call.arguments]
             if not call.kernel:
                 source, to = arguments
@@ -175,6 +181,7 @@ class _Module:
             status = self._put(f"call i32 @{call.kernel}({', '.join(arguments)})")
             if self.parts.kernels.kernels[call.kernel].can_fail:
                 self._return_unless(self._put(f"icmp eq i32 {status}, 0"), _FAILED)
+        find_before(len(program.calls))
         arguments = [] if program.workspace_io else ["ptr %inputs", "ptr %outputs"]
         arguments += ["ptr %sizes"] if program.sizes else []
         arguments += [] if self.parts.own_workspace else ["ptr %pools"]
@@ -187,12 +194,27 @@ class _Module:
         """Return the sizes by name in i64, after refusing those that no memory is planned for."""
         found = {}
         for number, size in enumerate(self.program.sizes):
+            if size.is_found:
+                continue
             at = self._put(f"getelementptr i8, ptr %sizes, {self.word} {4 * number}")
             given = self._put(f"load i32, ptr {at}")
             for test, bound in (("sge", size.low), ("sle", size.high)):
                 self._return_unless(self._put(f"icmp {test} i32 {given}, {bound}"), _OUT_OF_RANGE)
             found[size.name] = self._put(f"sext i32 {given} to i64")
         return found
+
+    def _found(self, read: SizeRead, at: str) -> str:
+        """Return the size that the value at `at` decides, which the caller is told too."""
+        bits = bits_of(read.value.type.dtype)
+        value = self._put(f"load i{bits}, ptr {at}")
+        if bits != 64:
+            value = self._put(f"sext i{bits} {value} to i64")
+        for test, bound in (("sge", read.size.low), ("sle", read.size.high)):
+            self._return_unless(self._put(f"icmp {test} i64 {value}, {bound}"), _OUT_OF_RANGE)
+        offset = 4 * self.program.sizes.index(read.size)
+        to = self._put(f"getelementptr i8, ptr %sizes, {self.word} {offset}")
+        self.lines.append(f"  store i32 {self._put(f'trunc i64 {value} to i32')}, ptr {to}")
+        return value
 
     def _reset(self) -> str:
         """The function that gives the states their first values."""
@@ -220,7 +242,7 @@ class _Module:
         self.lines, self.count, self.texts = [], 0, []
         slots, ports = max(1, entry.slots), [*program.inputs, *program.outputs]
         self.lines += [
-            f"  %values = alloca [{max(1, len(ports))} x i64], align 8",
+            f"  %values = alloca [{max(1, len(ports) + 1)} x i64], align 8",
             f"  %symbols = alloca [{slots} x i64], align 8",
             f"  %bound = alloca [{slots} x i8], align 8",
             f"  store [{slots} x i8] zeroinitializer, ptr %bound",
@@ -237,7 +259,7 @@ class _Module:
         ]
         extents = [self._cell("%symbols", slot) for slot in range(entry.slots)]
         known = {}
-        for number, (size, check) in enumerate(zip(program.sizes, entry.sizes, strict=True)):
+        for number, (size, check) in enumerate(zip(entry.told, entry.sizes, strict=True)):
             extent = extents[check.slot]
             for test, bound in (("sge", check.low), ("sle", check.high)):
                 fits = self._put(f"icmp {test} i64 {extent}, {bound * check.times}")
@@ -265,8 +287,19 @@ class _Module:
         done, why = "false", NO_POOLS
         if self.parts.own_workspace:
             status = self._put(f"call i32 @{run}({parameters})")
+            if entry.found:
+                fits = self._put(f"icmp ne i32 {status}, {_OUT_OF_RANGE}")
+                self._raise_unless(fits, "ValueError", entry.out_of_range)
             done, why = self._put(f"icmp eq i32 {status}, 0"), FAILED
         self._raise_unless(done, "RuntimeError", f"{run}: {why}")
+        if entry.found:
+            table = self._put(f"inttoptr i64 {self._cell('%values', len(ports))} to ptr")
+        for number, size in enumerate(entry.found):
+            at = 4 * program.sizes.index(size)
+            slot = self._put(f"getelementptr i8, ptr %sizes, {self.word} {at}")
+            value = self._put(f"sext i32 {self._put(f'load i32, ptr {slot}')} to i64")
+            to = self._put(f"getelementptr i8, ptr {table}, {self.word} {8 * number}")
+            self.lines.append(f"  store i64 {value}, ptr {to}")
         spec = ", ".join(f"i32 {word}" for word in entry.words)
         return "\n".join([
             argument_checks(self.parts.target),

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from slipway.codegen.packed import TensorParameter, tensors_signature
 from slipway.compiler.aot.program import AotProgram
-from slipway.compiler.aot.sizes import dim_formula
+from slipway.compiler.aot.sizes import ProgramSize, dim_formula
+from slipway.compiler.open_sizes import largest_shape
 from slipway.relay.dims import is_open
 from slipway.runtime.graph.graph_sizes import Formula
 
@@ -42,7 +43,9 @@ class FormulaCheck:
 class PackedEntry:
     """What the function checks: `words` for packed.c, then sizes, then formulas.
 
-    `slots` extents are bound by the first check: each formula has one.
+    `slots` extents are bound by the first check: each formula has one.  `told` are the sizes that
+    shapes tell, one for each of `sizes`; `found` those that values decide, which the function
+    writes into a tensor behind the outputs.
     """
 
     name: str
@@ -50,11 +53,26 @@ class PackedEntry:
     slots: int
     sizes: list[SizeCheck]
     formulas: list[FormulaCheck]
+    told: list[ProgramSize]
+    found: list[ProgramSize]
+
+    @property
+    def out_of_range(self) -> str:
+        """The error for a value that is none of the sizes it may be."""
+        ranges = ", ".join(f"{s.name} from {s.low} to {s.high}" for s in self.found)
+        return f"{self.name}: a size that the run found is out of its range: {ranges}"
 
 
 def packed_entry(program: AotProgram, name: str) -> PackedEntry:
-    """Return the checks of the function `name`: a tensor for each input, then each output."""
+    """Return the checks of the function `name`: a tensor for each input, then each output.
+
+    An output whose size values decide has its largest shape, and a vector "sizes" (int64) comes
+    last, for the sizes that the run finds.
+    """
     ports = [*program.inputs, *program.outputs]
+    told = [size for size in program.sizes if not size.is_found]
+    found = [size for size in program.sizes if size.is_found]
+    names = {size.name for size in found}
     slots: dict[Formula, int] = {}
     formulas: list[FormulaCheck] = []
     parameters = []
@@ -65,6 +83,9 @@ def packed_entry(program: AotProgram, name: str) -> PackedEntry:
                 dims.append(int(extent))
                 continue
             formula = dim_formula(extent)
+            if not names.isdisjoint(formula):
+                dims.append(largest_shape(port.type)[axis])
+                continue
             if formula not in slots:
                 slots[formula] = len(slots)
                 message = f"{_extent_name(name, number, port.name, axis)} is not {extent}"
@@ -72,17 +93,19 @@ def packed_entry(program: AotProgram, name: str) -> PackedEntry:
             dims.append(-1 - slots[formula])
         parameters.append(TensorParameter(port.name, port.type.dtype, dims))
     sizes = []
-    for size in program.sizes:
+    for size in told:
         port = ports[size.port]
         slot = slots[dim_formula(port.type.shape[size.axis])]
         where = _extent_name(name, size.port, port.name, size.axis)
         times = f"{size.times} times " if size.times > 1 else ""
-        told = f"{times}{size.name}, which is from {size.low} to {size.high}"
-        sizes.append(SizeCheck(slot, size.times, size.low, size.high, f"{where} is not {told}"))
+        text = f"{times}{size.name}, which is from {size.low} to {size.high}"
+        sizes.append(SizeCheck(slot, size.times, size.low, size.high, f"{where} is not {text}"))
+    if found:
+        parameters.append(TensorParameter("sizes", "int64", [len(found)]))
     told_by = {size.slot for size in sizes}
     words = tensors_signature(name, parameters).words
     rest = [check for check in formulas if check.slot not in told_by]
-    return PackedEntry(name, words, len(slots), sizes, rest)
+    return PackedEntry(name, words, len(slots), sizes, rest, told, found)
 
 
 def _extent_name(name: str, number: int, port: str, axis: int) -> str:

@@ -15,7 +15,7 @@ from slipway.backends.in_place import Overlap
 from slipway.compiler.aot.sizes import ProgramSize, program_sizes
 from slipway.compiler.memory_plan import Block, Plan, Pool, Share, check_plan, plan
 from slipway.compiler.model_graph import NOP, ModelGraph, TensorRef
-from slipway.compiler.open_sizes import largest_bytes
+from slipway.compiler.open_sizes import largest_bytes, sizes_of
 from slipway.errors import LoweringError
 from slipway.relay.meaning import UNKNOWN, Meaning
 from slipway.relay.types import TensorType
@@ -41,6 +41,15 @@ class Argument:
 
     location: Location
     type: TensorType
+
+
+@dataclass(frozen=True)
+class SizeRead:
+    """A size that a value decides is read before call number `before`: one integer."""
+
+    size: ProgramSize
+    value: Argument
+    before: int
 
 
 @dataclass(frozen=True)
@@ -81,6 +90,11 @@ class AotProgram:
     constants: tuple[str, ...]
     plan: Plan
     sizes: tuple[ProgramSize, ...] = ()
+    reads: tuple[SizeRead, ...] = ()  # of the sizes that values decide
+
+    def reads_before(self, call: int) -> list[SizeRead]:
+        """Return the sizes that are known when call number `call` begins, and not before."""
+        return [read for read in self.reads if read.before == call]
 
     @property
     def workspace_io(self) -> bool:
@@ -233,10 +247,13 @@ class _Planner:
             block = index_of[base]
             return Location("workspace", result.pool_index(block), result.offsets[block])
 
-        calls = []
+        calls: list[KernelCall] = []
+        calls_until: list[int] = []  # of each node, the calls that have run when it has
         for number, node in enumerate(graph.nodes):
+            calls_until.append(len(calls))
             if node.function in ("", NOP):
                 continue
+            calls_until[-1] += 1
             refs = [*node.inputs, *(TensorRef(number, i) for i in range(len(node.types)))]
             operands = tuple(Argument(location(r), graph.type_of(r)) for r in refs)
             own = None
@@ -276,11 +293,24 @@ class _Planner:
         constants += graph.initial
         taken = set()
         sizes = program_sizes(
-            (type_ for node in graph.nodes for type_ in node.types),
+            sizes_of(graph),
             (port.type for port in ports_in),
             lambda size: c_name(size, taken),
+            graph.tellers,
         )
-        return AotProgram(name, ports_in, ports_out, tuple(calls), tuple(constants), result, sizes)
+        reads = tuple(
+            SizeRead(
+                size,
+                Argument(location(ref), graph.type_of(ref)),
+                calls_until[self.root[ref].node],
+            )
+            for size in sizes
+            if size.is_found
+            for ref in (graph.tellers[size.name],)
+        )
+        return AotProgram(
+            name, ports_in, ports_out, tuple(calls), tuple(constants), result, sizes, reads
+        )
 
     def _output_location(self, output: int, location: Callable[[TensorRef], Location]) -> Location:
         """Return where an output goes: to the caller, or into the workspace."""

@@ -1,7 +1,9 @@
 """The open sizes of a program: what its callers give, and what kernels are told.
 
 A program's run function gets the sizes of its open dimensions, checks them against their ranges,
-and evaluates the formulas that kernels and copies ask for.  Memory is planned for the upper ends.
+and evaluates the formulas that kernels and copies ask for.  Sizes that values decide
+(`relay.sized`) it reads as soon as they are computed, checks them alike, and tells its caller.
+Memory is planned for the upper ends.
 """
 
 from __future__ import annotations
@@ -10,17 +12,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from slipway import dtypes
-from slipway.compiler.open_sizes import formula_of, open_sizes
+from slipway.compiler.open_sizes import formula_of
 from slipway.relay.dims import is_open, times_of
 from slipway.relay.types import TensorType
-from slipway.runtime.graph.graph_sizes import Formula
+from slipway.runtime.graph.graph_sizes import Formula, OpenSize
 
 
 @dataclass(frozen=True)
 class ProgramSize:
     """A size: the model's name for it, the program's, its range, and an input's axis.
 
-    The axis has `times` as many elements.
+    The axis has `times` as many elements; `port` is -1 for a size that a value decides.
     """
 
     name: str
@@ -28,21 +30,33 @@ class ProgramSize:
     low: int
     high: int
     port: int
-    axis: int
-    times: int
+    axis: int = 0
+    times: int = 1
+
+    @property
+    def is_found(self) -> bool:
+        """Whether a value decides the size, which the run tells its caller then."""
+        return self.port < 0
 
 
 def program_sizes(
-    types: Iterable[TensorType], inputs: Iterable[TensorType], c_name: Callable[[str], str]
+    sizes: Iterable[OpenSize],
+    inputs: Iterable[TensorType],
+    c_name: Callable[[str], str],
+    tellers: Iterable[str] = (),
 ) -> tuple[ProgramSize, ...]:
-    """Return the sizes that `types` speak of; each is an axis of some input, or some times one."""
+    """Return `sizes` with their origins; each is an axis of some input, or some times one.
+
+    `tellers` names those that values decide: they come last.
+    """
     sources: dict[str, tuple[int, int, int]] = {}
     for port, type_ in enumerate(inputs):
         for axis, extent in enumerate(type_.shape):
             variable, times = times_of(getattr(extent, "formula", None))
             if variable is not None:
                 sources.setdefault(variable.name, (port, axis, times))
-    found = open_sizes(types)
+    sources |= {name: (-1, 0, 1) for name in tellers}
+    found = sorted(sizes, key=lambda size: sources[size.name][0] < 0)
     return tuple(
         ProgramSize(s.name, c_name(s.name), s.low, s.high, *sources[s.name]) for s in found
     )

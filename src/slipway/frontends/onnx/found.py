@@ -58,7 +58,8 @@ class FoundSizes:
 
     def range(self, view: NodeView) -> Any:
         """Return a Range up to a computed limit.  Raises UnsupportedNode without a bound."""
-        dim = self.bounds.get(view.outputs[0], self.bounds.get(view.name))
+        called = view.outputs[0] if view.outputs[0] in self.bounds else view.name
+        dim = self.bounds.get(called)
         if dim is None:
             raise DependsOnInputs(
                 "its limit depends on the model's inputs: say how long it becomes, under the "
@@ -69,7 +70,8 @@ class FoundSizes:
         steps = relay.divide(*(relay.cast(x, "float64") for x in (limit - start, delta)))
         count = relay.cast(relay.maximum(relay.ceil(steps), const(0.0, "float64")), "int64")
         most = dim.high if isinstance(dim, SymbolDim) else dim
-        every = relay.sized(relay.arange(0, 1 if most is None else most, 1, dtype), count, dim)
+        room = relay.arange(0, 1 if most is None else most, 1, dtype)
+        every = relay.sized(room, count, dim, name=called)
         return relay.add(start, relay.multiply(every, delta))
 
     def through(self, convert: Converter, view: NodeView) -> Any:

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 @node
 class SizedAttrs(Attrs):
-    """The dimension that `axis` becomes."""
+    """The dimension that `axis` becomes, and what errors call a size that is known."""
 
     size: Any = 0
     axis: int = 0
+    name: str = ""
 
 
 SIZED = register_op(
@@ -74,11 +75,12 @@ def _compute(attrs: SizedAttrs, inputs: list[Any], out_types: list[TensorType]) 
 
 
 @SIZED.make
-def sized(data: ExprLike, count: ExprLike, size: Any, axis: int = 0) -> Call:
+def sized(data: ExprLike, count: ExprLike, size: Any, axis: int = 0, name: str = "") -> Call:
     """Return the first `count` entries along `axis`, which has the size `size` from there on.
 
-    `size` is a dimension with a name of its own and an upper end, `relay.Dim("found", 0, 100)`; a
-    run whose `count` is out of its range ends in an error that names both.
+    `size` is a dimension with a name of its own and an upper end, `relay.Dim("found", 0, 100)`, or
+    the number that `count` is known to be, which errors call `name`; a run whose `count` is out of
+    the range ends in an error that names both.
     """
     is_named = isinstance(size, SymbolDim) and told_by(size) is size.formula
     if not is_named and not isinstance(size, int | np.integer):
@@ -91,7 +93,7 @@ def sized(data: ExprLike, count: ExprLike, size: Any, axis: int = 0) -> Call:
     room = as_expr(data).tensor_type.shape[normal_axis(axis, as_expr(data).tensor_type.rank)]
     if _most(room) is None or _most(size) > _most(room):
         raise BadArgument("size", f"is up to {_most(size)}, and the axis {axis} of the data {room}")
-    return SIZED(data, count, attrs=SizedAttrs(size, axis))
+    return SIZED(data, count, attrs=SizedAttrs(size, axis, "" if is_named else name))
 
 
 def _most(extent: Any) -> Any:

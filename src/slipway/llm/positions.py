@@ -1,0 +1,45 @@
+"""Longer contexts than a model was trained for: what its angles are divided by.
+
+YaRN divides the frequencies of long waves by a factor and leaves short ones as they are, between
+two numbers of turns over the original context.  "longrope" (Phi-3) lists a divisor for each pair
+of a head, one list for the original context and one for a longer one.  Both make the rotated
+vectors longer, so that scores stay as sharp.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+def yarn_divisors(
+    pairs: int, theta: float, factor: float, original: float,
+    fast: float = 32.0, slow: float = 1.0, whole: bool = True,
+) -> tuple[float, ...]:  # fmt: skip
+    """Return what the frequency of each pair is divided by.
+
+    Pairs with more than `fast` turns over `original` positions keep their frequency, those with
+    fewer than `slow` get it divided by `factor`; `whole`: the ends between are whole numbers.
+    """
+
+    def pair_of(turns: float) -> float:
+        return pairs * math.log(original / (turns * 2 * math.pi)) / math.log(theta)
+
+    low, high = pair_of(fast), pair_of(slow)
+    if whole:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, 2 * pairs - 1)
+    high += 0.001 * (low == high)
+    kept = 1 - np.clip((np.arange(pairs) - low) / (high - low), 0, 1)
+    return tuple(map(float, 1 / ((1 - kept) / factor + kept)))
+
+
+def yarn_amplitude(factor: float, scale: float = 1.0) -> float:
+    """Return how much longer YaRN makes the rotated vectors."""
+    return 0.1 * scale * math.log(factor) + 1.0 if factor > 1 else 1.0
+
+
+def longrope_amplitude(factor: float, original: float) -> float:
+    """Return how much longer "longrope" makes the rotated vectors."""
+    return math.sqrt(1 + math.log(factor) / math.log(original)) if factor > 1 else 1.0
