@@ -47,8 +47,8 @@ def check_numerical_grads(
     by_name = isinstance(input_values, Mapping)
     pairs = input_values.items() if isinstance(input_values, Mapping) else enumerate(input_values)
     inputs: dict[Any, Any] = {key: np.asarray(value) for key, value in pairs}
-    given = grad_values.items() if isinstance(grad_values, Mapping) else enumerate(grad_values)
-    given = list(given)
+    by_key = grad_values.items() if isinstance(grad_values, Mapping) else enumerate(grad_values)
+    given = list(by_key)
     for key, _ in given:  # steps of a thousandth would be none among integers
         if not np.issubdtype(inputs[key].dtype, np.inexact):
             inputs[key] = inputs[key].astype(np.float64)
