@@ -15,7 +15,8 @@
 static THREAD_LOCAL char error_kind[SLW_ERROR_KIND_BYTES];
 static THREAD_LOCAL char error_message[SLW_ERROR_MESSAGE_BYTES];
 static slw_error_set_fn error_sink;
-static int (*asked_elsewhere)(void);
+
+int (*slw_error_is_elsewhere)(void);
 
 void slw_error_set(const char *kind, const char *message) {
   if (message != error_message) {
@@ -49,11 +50,5 @@ void slw_error_clear(void) {
   error_kind[0] = '\0';
   error_message[0] = '\0';
 }
-
-int slw_error_is_elsewhere(void) {
-  return (asked_elsewhere != NULL) ? asked_elsewhere() : 0;
-}
-
-void slw_error_set_elsewhere(int (*is_elsewhere)(void)) { asked_elsewhere = is_elsewhere; }
 
 void slw_error_set_sink(slw_error_set_fn sink) { error_sink = sink; }

@@ -295,17 +295,17 @@ int slw_graph_node_failed(const slw_graph_module *self, uint32_t node) {
   }
   if (graph->wrong_size == SLW_GRAPH_NONE) {
     return slw_error_setf("ExecutionError",
-                          "run: layer '%s' gives a size with which a tensor is larger or smaller "
-                          "than the model was compiled for: its tables are damaged",
+                          "run: layer '%s' gives a size that the model was not compiled for: "
+                          "its tables are damaged",
                           slw_graph_node_name(graph, node));
   }
-  if (reason[0] == '\0' && slw_error_is_elsewhere() != 0) {
+  if (reason[0] == '\0' && slw_error_is_elsewhere != NULL && slw_error_is_elsewhere() != 0) {
     return -1; /* as it is, with its class: a Python callback's exception */
   }
   return slw_error_setf((kind[0] != '\0') ? kind : "ExecutionError",
                         "layer '%s' (function %s) failed%s%s", slw_graph_node_name(graph, node),
                         slw_graph_node_function(graph, node),
-                        (reason[0] != '\0') ? ": " : " and did not say why", reason);
+                        (reason[0] != '\0') ? ": " : " without a reason", reason);
 }
 
 static int run(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {

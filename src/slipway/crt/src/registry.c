@@ -124,7 +124,7 @@ static int is_raised_there(void) {
 void slw_set_ffi_functions(const slw_ffi_functions *functions) {
   entry *at;
   ffi = *functions;
-  slw_error_set_elsewhere((ffi.error_set_raised != NULL) ? is_raised_there : NULL);
+  slw_error_is_elsewhere = (ffi.error_set_raised != NULL) ? is_raised_there : NULL;
   at = (ffi.function_set_global != NULL) ? take_all() : NULL;
   while (at != NULL) {
     entry *next = at->next;
@@ -276,6 +276,6 @@ void slw_error_fetch(void) {
     slw_object_release(raised);
     slw_error_set(kind, message);
   } else {
-    slw_error_set("RuntimeError", "the function failed and did not say why");
+    slw_error_set("RuntimeError", "the function failed without a reason");
   }
 }

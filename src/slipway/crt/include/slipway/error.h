@@ -37,12 +37,9 @@ SLW_API const char *slw_error_message(void);
 
 SLW_API void slw_error_clear(void);
 
-/** Return whether a call that has failed and left no message here left its reason with another
- * runtime of the process (tvm-ffi: the exception of a Python callback). */
-SLW_API int slw_error_is_elsewhere(void);
-
-/** Say how to ask that other runtime; NULL: there is none. */
-SLW_API void slw_error_set_elsewhere(int (*is_elsewhere)(void));
+/** Tells whether a call that has failed and left no message here left its reason with another
+ * runtime of the process (tvm-ffi: the exception of a Python callback); NULL: there is none. */
+extern int (*slw_error_is_elsewhere)(void);
 
 /** Also hand every error to `sink` (a host process gives tvm-ffi's setter); NULL stops that. */
 SLW_API void slw_error_set_sink(slw_error_set_fn sink);
