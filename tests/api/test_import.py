@@ -32,6 +32,18 @@ def test_import_loads_little_of_pythons_library():
     assert not (loaded_by("import slipway") - loaded_by("pass")) & heavy
 
 
+def test_the_command_line_loads_the_command_that_is_asked_for():
+    """Half a second went by before `slipway --version` when every command was loaded."""
+    loaded = loaded_by(
+        "import sys; sys.argv = ['slipway', '--version']; from slipway.cli.main import main\n"
+        "try: main()\nexcept SystemExit: pass"
+    )
+    own = {name for name in loaded if name.startswith("slipway.")}
+    assert "slipway.cli.app" in own
+    assert len(own) < 15
+    assert not loaded & {"numpy", "tvm_ffi", "rich.console"}
+
+
 def test_operators_are_loaded_without_random_numbers():
     program = "from slipway.relay.op_registry import load_ops; load_ops()"
     assert "numpy.random" not in loaded_by(program)

@@ -1,5 +1,6 @@
 """Exit codes and messages of the command itself."""
 
+import json
 import os
 import subprocess
 import sys
@@ -40,11 +41,33 @@ def test_version():
     assert slipway("--version").stdout.split() == ["slipway", package.__version__]
 
 
-@pytest.mark.parametrize("arguments", [("bogus",), ("compile",), ("run", "x.tar", "--bogus")])
-def test_wrong_usage_exits_with_2(arguments):
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("chek",), "No such command 'chek'. Did you mean 'check'? `slipway --help` tells"),
+        (("micro", "creat"), "Did you mean 'create'? `slipway micro --help` tells"),
+        (("compile",), "Missing argument 'MODEL'. `slipway compile --help` tells"),
+        (("run", "x.tar", "--bogus"), "No such option: --bogus"),
+        (("compile", "m.onnx", "--opt-level", "9"), "Invalid value for '--opt-level'"),
+    ],
+)
+def test_wrong_usage_is_one_paragraph_and_exits_with_2(arguments, words):
     done = slipway(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("slipway: error: ")
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_wrong_usage_is_an_object_too():
+    done = slipway("check", "m.onnx", "--bogus", "--json")
+    assert json.loads(done.stdout)["exit_code"] == 2
+
+
+def test_a_group_without_a_command_shows_its_help():
+    done = slipway("micro")
     assert done.returncode == 2
-    assert "Traceback" not in done.stderr
+    assert "flash" in done.stdout
 
 
 def failure(*arguments, usage=False):

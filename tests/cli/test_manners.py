@@ -52,11 +52,9 @@ def test_quiet_keeps_errors():
 
 
 def test_every_command_with_a_result_can_print_json(repository):
-    from slipway.cli.app import app
-
-    own = {c.name: c.callback for c in app.registered_commands}
+    own = dict(every_command())
     for name in PRINTING:
-        assert "as_json" in own[name].__annotations__, name
+        assert "as_json" in own[name].callback.__annotations__, name
     page = (repository / "docs" / "command_line.md").read_text(encoding="utf-8")
     shown = sorted([*PRINTING, "device", "farm"])
     row = next(line for line in page.splitlines() if line.startswith("| `--json`"))

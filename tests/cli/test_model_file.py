@@ -4,6 +4,7 @@ import re
 import numpy as np
 import onnx
 import pytest
+import typer
 from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
@@ -78,9 +79,10 @@ def test_open_sizes_are_asked_for_in_words_of_the_command_line(tmp_path):
 
 
 def test_who_takes_shapes_takes_names_of_dimensions():
-    callbacks = [c.callback for c in app.registered_commands]
-    for group in app.registered_groups:
-        callbacks += [c.callback for c in group.typer_instance.registered_commands]
+    commands = typer.main.get_command(app).commands
+    groups = [group.commands for group in commands.values() if hasattr(group, "commands")]
+    callbacks = [c.callback for level in (commands, *groups) for c in level.values()]
+    callbacks = [callback for callback in callbacks if callback]
     taking = [c for c in callbacks if "input_shapes" in c.__annotations__]
     assert len(taking) > 8
     assert [c.__name__ for c in taking if "dim" not in c.__annotations__] == ["quantize"]

@@ -57,9 +57,9 @@ def _port(log: Path) -> int:
     raise AssertionError(f"the server did not start: {log.read_text()}")
 
 
-def load(device, funcs, folder):
+def load(device, funcs, folder, words=None):
     architecture, session = device
-    target = Target(f"llvm -mtriple={DEVICES[architecture]} -opt-level=1")
+    target = Target(words or f"llvm -mtriple={DEVICES[architecture]} -opt-level=1")
     compiled = build_module(funcs, target)
     library = link_shared(compiled.objects, target.triple, folder / "cases.so")
     session.upload(str(library))
@@ -72,8 +72,8 @@ def run(session, function, inputs, outputs):
     return [a.numpy() for a in here[len(inputs) :]]
 
 
-def check_cases(device, cases, folder):
-    module = load(device, {c.name: test_numeric.function(c) for c in cases}, folder)
+def check_cases(device, cases, folder, words=None):
+    module = load(device, {c.name: test_numeric.function(c) for c in cases}, folder, words)
     wrong = []
     for case in cases:
         empty = [np.zeros(test_numeric.N, case.out) for _ in range(2)]
@@ -88,6 +88,28 @@ def check_cases(device, cases, folder):
 
 def test_some_cases(device, tmp_path):
     check_cases(device, test_numeric.CASES[::7], tmp_path)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["llvm -mtriple=thumbv7a-linux-gnueabihf -opt-level=1",
+     "llvm -mtriple=armv6-linux-gnueabihf -opt-level=1",
+     "llvm -mtriple=thumbv6-linux-gnueabi -opt-level=1",
+     "c -mtriple=armv6-linux-gnueabihf"],
+)  # fmt: skip
+def test_older_arm_has_all_of_64_bits(words, tmp_path, qemu):
+    """Shifts, products, divisions and conversions, which Thumb and ARMv6 call as functions."""
+    emulator, server = qemu("arm"), native.build_device_server("armv7-linux")
+    is_float = re.compile("float" if "gnueabihf" not in words else "never")  # no FPU to compute it
+    cases = [
+        case
+        for case in test_numeric.CASES
+        if re.search("64_by|int64$|cast_u?int64_f", case.name) and not is_float.search(case.name)
+        if not re.search("popcount|Max|Min|[ELGN][QTE]_|bitwise|Add|Sub|Select|if_", case.name)
+    ]
+    assert len(cases) > 40
+    with rpc.PopenSession([emulator, str(server), "--stdio"]) as session:
+        check_cases(("armv7", session), cases, tmp_path, words)
 
 
 @pytest.mark.long

@@ -15,7 +15,7 @@ EXPORT void *__tvm_ffi__library_ctx;
 EXPORT extern const char __slipway_metadata[];
 const char __slipway_metadata[] =
     "{\"format_version\":1,\"compiler\":\"test\",\"target\":\"llvm\",\"triple\":\"" TRIPLE
-    "\",\"isa\":[" ISA "],\"functions\":[\"add_one\",\"add\",\"fail\",\"count\",\"call\"],"
+    "\",\"isa\":[" ISA "],\"functions\":[\"add_one\",\"add\",\"fail\",\"silent\",\"count\",\"call\"],"
     "\"entry\":\"add_one\"}";
 
 static int fail(const char *kind, const char *message) {
@@ -83,6 +83,11 @@ EXPORT int __tvm_ffi_add(void *self, const TVMFFIAny *args, int32_t n, TVMFFIAny
 /* fail(...): always an error */
 EXPORT int __tvm_ffi_fail(void *self, const TVMFFIAny *args, int32_t n, TVMFFIAny *result) {
   return fail("ValueError", "this kernel always fails");
+}
+
+/* silent(...): an error without a reason, as no code of ours gives */
+EXPORT int __tvm_ffi_silent(void *self, const TVMFFIAny *args, int32_t n, TVMFFIAny *result) {
+  return -1;
 }
 
 /* count(): how often it was called */

@@ -112,16 +112,27 @@ def test_wrong_inputs_are_explained(model, name, value, words):
         model.set_input(name, value)
 
 
-def test_failing_layer_is_named(library):
-    bad = GraphTables(
-        nodes=(GraphNode("x", None, ()), GraphNode("boom", "fail", ((0, 0),))),
+def failing(function):
+    return GraphTables(
+        nodes=(GraphNode("x", None, ()), GraphNode("boom", function, ((0, 0),))),
         entries=(GraphEntry((4,), "float32", 0), GraphEntry((4,), "float32", 1)),
         inputs=(0,),
         outputs=((1, 0),),
     )
-    model = create(bad.to_json(), library, cpu(0))
+
+
+def test_failing_layer_is_named(library):
+    model = create(failing("fail").to_json(), library, cpu(0))
     with pytest.raises(ValueError, match=r"layer 'boom' \(function fail\) failed: this kernel"):
         model.run()
+
+
+def test_layer_that_fails_without_a_reason_is_named(library):
+    """Such a run returned -1 with no error set, on which tvm-ffi ends the process."""
+    model = create(failing("silent").to_json(), library, cpu(0))
+    for _ in range(2):
+        with pytest.raises(ExecutionError, match=r"'boom' \(function silent\) failed without"):
+            model.run()
 
 
 def test_missing_function_is_named(library):

@@ -124,6 +124,9 @@ def test_numerical_gradients_find_what_is_wrong():
     x = np.array([1.0, 2.0, 3.0])
     check(lambda x: x**2, [x], [2 * x])
     check(lambda x: (x**2).sum(), {"x": x}, {"x": 2 * x})
+    check(lambda x: x**2, [[1, 2, 3]], [2 * x])  # integers, to which steps would add nothing
+    wide = np.array([1e5, 3e6], "float32")  # numbers of these sizes are 1/128 and 1/4 apart
+    check(lambda x: x * np.float32(3), [wide], [[3.0, 3.0]])
     with pytest.raises(AssertionError, match=r"by '0' differs .*most at \(2,\): 9"):
         check(lambda x: x**2, [x], [np.array([2.0, 4.0, 9.0])])
     with pytest.raises(AssertionError, match="unexpected shape"):

@@ -1,42 +1,62 @@
-"""The command tree: each command is one function of one file, here or in a folder beside it."""
+"""The command tree: each command is one function of one file, here or in a folder beside it.
+
+A command's module is loaded when the command is asked for: together they load half of Slipway.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
 
 import typer
 from typer.completion import install_callback, show_callback
 from typer.core import TyperGroup
+from typer.main import get_command_from_info, get_group
+from typer.models import CommandInfo
 
-from slipway.cli import console, micro
 from slipway.cli.client_options import client
-from slipway.cli.compile import compile_model
-from slipway.cli.demo.command import demo
-from slipway.cli.devices import device, farm
-from slipway.cli.devices.device_server import device_server
-from slipway.cli.devices.rpc_proxy import rpc_proxy
-from slipway.cli.devices.rpc_query import rpc_query
-from slipway.cli.devices.rpc_server import rpc_server
-from slipway.cli.devices.rpc_tracker import rpc_tracker
-from slipway.cli.devices.web_device import web_device
-from slipway.cli.doctor import doctor
-from slipway.cli.inspect.bisect import bisect
-from slipway.cli.inspect.check import check
-from slipway.cli.inspect.compare import compare
-from slipway.cli.inspect.explain import explain
-from slipway.cli.inspect.profile import profile
-from slipway.cli.inspect.report import report
-from slipway.cli.inspect.validate import validate
-from slipway.cli.language.chat import chat
-from slipway.cli.language.serve import serve
-from slipway.cli.quantize import quantize
-from slipway.cli.run import run
-from slipway.cli.runtime import runtime
-from slipway.cli.targets import targets
-from slipway.cli.tune import tune
-from slipway.cli.web_demo import web_demo
+from slipway.lazy import load
 from slipway.version import VERSION
 
+# The functions, and the groups of commands, in the order in which --help lists them.
+_HOMES = {
+    "compile": "slipway.cli.compile:compile_model",
+    "check": "slipway.cli.inspect.check:check",
+    "explain": "slipway.cli.inspect.explain:explain",
+    "run": "slipway.cli.run:run",
+    "profile": "slipway.cli.inspect.profile:profile",
+    "tune": "slipway.cli.tune:tune",
+    "validate": "slipway.cli.inspect.validate:validate",
+    "bisect": "slipway.cli.inspect.bisect:bisect",
+    "report": "slipway.cli.inspect.report:report",
+    "compare": "slipway.cli.inspect.compare:compare",
+    "rpc-server": "slipway.cli.devices.rpc_server:rpc_server",
+    "rpc-proxy": "slipway.cli.devices.rpc_proxy:rpc_proxy",
+    "rpc-tracker": "slipway.cli.devices.rpc_tracker:rpc_tracker",
+    "rpc-query": "slipway.cli.devices.rpc_query:rpc_query",
+    "device-server": "slipway.cli.devices.device_server:device_server",
+    "runtime": "slipway.cli.runtime:runtime",
+    "web-device": "slipway.cli.devices.web_device:web_device",
+    "web-demo": "slipway.cli.web_demo:web_demo",
+    "targets": "slipway.cli.targets:targets",
+    "demo": "slipway.cli.demo.command:demo",
+    "doctor": "slipway.cli.doctor:doctor",
+    "quantize": "slipway.cli.quantize:quantize",
+    "chat": "slipway.cli.language.chat:chat",
+    "serve": "slipway.cli.language.serve:serve",
+    "fit": "slipway.cli.micro:fit",
+    "size": "slipway.cli.micro:size",
+    "micro": "slipway.cli.micro:app",
+    "device": "slipway.cli.devices.device:app",
+    "farm": "slipway.cli.devices.farm:app",
+}
+# Those that go to a device, a tracker or a proxy: they have a token and an authority.
+_CLIENTS = (
+    *("bisect", "chat", "compare", "doctor", "explain", "profile", "report", "rpc-query", "run"),
+    *("serve", "tune", "validate"),
+)
+
+MARKUP: Literal["markdown"] = "markdown"
 QUIET = "--quiet"
 COMPLETION: dict[str, Any] = {
     "--install-completion": install_callback,
@@ -52,8 +72,40 @@ def complete_in(ctx: Any, option: str, shell: str) -> None:
     COMPLETION[option](ctx, None, shell)
 
 
+class _Loaded(Mapping[str, Any]):
+    """Name -> command: made of its function when it is asked for."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = self._make(name, load(_HOMES[name]))
+        return self._made[name]
+
+    def _make(self, name: str, found: Any) -> Any:
+        if isinstance(found, typer.Typer):
+            found.info.name, found.rich_markup_mode = name, MARKUP
+            return get_group(found)
+        callback = client(found) if name in _CLIENTS else found
+        return get_command_from_info(
+            CommandInfo(name, callback=callback),
+            pretty_exceptions_short=False,
+            rich_markup_mode=MARKUP,
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_HOMES)
+
+    def __len__(self) -> int:
+        return len(_HOMES)
+
+
 class Commands(TyperGroup):
     """All commands: options of them all may stand behind a command's name as well."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{**settings, "commands": _Loaded()})
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take --quiet from wherever it stands before a "--"."""
@@ -70,38 +122,9 @@ app = typer.Typer(
     no_args_is_help=True,
     cls=Commands,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=MARKUP,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("compile")(compile_model)
-app.command("check")(check)
-app.command("explain")(client(explain))
-app.command("run")(client(run))
-app.command("profile")(client(profile))
-app.command("tune")(client(tune))
-app.command("validate")(client(validate))
-app.command("bisect")(client(bisect))
-app.command("report")(client(report))
-app.command("compare")(client(compare))
-app.command("rpc-server")(rpc_server)
-app.command("rpc-proxy")(rpc_proxy)
-app.command("rpc-tracker")(rpc_tracker)
-app.command("rpc-query")(client(rpc_query))
-app.command("device-server")(device_server)
-app.command("runtime")(runtime)
-app.command("web-device")(web_device)
-app.command("web-demo")(web_demo)
-app.command("targets")(targets)
-app.command("demo")(demo)
-app.command("doctor")(client(doctor))
-app.command("quantize")(quantize)
-app.command("chat")(client(chat))
-app.command("serve")(client(serve))
-app.command("fit")(micro.fit)
-app.command("size")(micro.size)
-app.add_typer(micro.app, name="micro")
-app.add_typer(device.app, name="device")
-app.add_typer(farm.app, name="farm")
 
 
 def show_version(is_wanted: bool) -> None:
@@ -124,6 +147,8 @@ def options(
     ),
 ) -> None:
     """Compile a model on this machine, launch it on any device."""
+    from slipway.cli import console
+
     console.err.quiet = quiet
     if import_budget != 1:
         from slipway.frontends.budget import set_default_factor

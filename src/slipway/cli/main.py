@@ -16,9 +16,9 @@ import sys
 import tempfile
 import traceback
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from slipway.cli.exit_codes import FAILED, INTERRUPTED, MISSING, code_of
+from slipway.cli.exit_codes import FAILED, INTERRUPTED, MISSING, USAGE, code_of
 from slipway.errors import SlipwayError, internal_error, printable
 from slipway.version import install_line
 
@@ -32,17 +32,21 @@ def main() -> NoReturn:
         import rich
         import typer
 
-        del rich, typer
+        del rich
     except ModuleNotFoundError as missing:
         fail(f"the command line needs {missing.name}: {install_line('cli')}", MISSING)
     from slipway.cli.app import app
 
     _print_every_name()
     try:
-        app(prog_name="slipway")
+        code = app(prog_name="slipway", standalone_mode=False)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except typer.Abort:  # the input ended where something was asked
+        fail("nothing was answered, and nothing is done")
     except Exception as error:
+        if hasattr(error, "format_message"):  # of typer, or of the click that older ones came with
+            _refuse(error)
         if os.environ.get("SLIPWAY_DEBUG", "0") != "0":
             traceback.print_exc()
         if isinstance(error, MemoryError):
@@ -50,7 +54,18 @@ def main() -> NoReturn:
         if not isinstance(error, (SlipwayError, OSError, ModuleNotFoundError)):
             error = internal_error(f"slipway {' '.join(sys.argv[1:2])}", error)
         fail(describe(error), code_of(error))
-    sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refuse(error: Any) -> NoReturn:
+    """Print what is wrong with the command line, and where its options are told."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(error.ctx.get_help())
+        sys.exit(USAGE)
+    command = error.ctx.command_path if getattr(error, "ctx", None) else "slipway"
+    message = error.format_message().rstrip(".")
+    end = "" if message.endswith("?") else "."
+    fail(f"{message}{end} `{command} --help` tells what there is.", USAGE)
 
 
 def _print_every_name() -> None:

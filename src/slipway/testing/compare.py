@@ -40,19 +40,26 @@ def check_numerical_grads(
 ) -> None:
     """Raise AssertionError where derivatives of a function's sum differ from those of small steps.
 
-    Inputs and their derivatives are lists, or go by name; `function` takes the inputs so.
+    Inputs and their derivatives are lists, or go by name; `function` takes the inputs so, those
+    with a derivative as floats.
     """
     del function_value  # steps are taken to both sides
     by_name = isinstance(input_values, Mapping)
     pairs = input_values.items() if isinstance(input_values, Mapping) else enumerate(input_values)
     inputs: dict[Any, Any] = {key: np.asarray(value) for key, value in pairs}
-    given = grad_values.items() if isinstance(grad_values, Mapping) else enumerate(grad_values)
+    by_key = grad_values.items() if isinstance(grad_values, Mapping) else enumerate(grad_values)
+    given = list(by_key)
+    for key, _ in given:  # steps of a thousandth would be none among integers
+        if not np.issubdtype(inputs[key].dtype, np.inexact):
+            inputs[key] = inputs[key].astype(np.float64)
 
-    def value(key: Any, position: int, step: float) -> Any:
+    def moved_by(key: Any, position: int, step: float) -> tuple[float, float]:
+        """Return where an element is after a step, as its type rounds it, and the sum there."""
         moved = dict(inputs)
         moved[key] = inputs[key].copy()
         moved[key].reshape(-1)[position] += step
-        return np.sum(function(**moved) if by_name else function(*moved.values()))
+        result = function(**moved) if by_name else function(*moved.values())
+        return float(moved[key].reshape(-1)[position]), float(np.sum(np.asarray(result, float)))
 
     for key, found in given:
         grad = np.asarray(found)
@@ -63,7 +70,11 @@ def check_numerical_grads(
             )
 
         def slope(key: Any, position: int, step: float) -> float:
-            return float(value(key, position, step) - value(key, position, -step)) / (2 * step)
+            size = abs(float(inputs[key].reshape(-1)[position]))
+            step = max(step, size * math.sqrt(np.finfo(inputs[key].dtype).eps))
+            right, above = moved_by(key, position, step)
+            left, below = moved_by(key, position, -step)
+            return (above - below) / (right - left)
 
         differences = np.zeros(grad.size)
         for position, own in enumerate(grad.reshape(-1)):

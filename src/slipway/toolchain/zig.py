@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -119,7 +120,7 @@ def architecture_of(triple: str) -> str:
         return "x86_64"
     if first in ("arm64", "arm64e") or first.startswith("aarch64"):
         return "aarch64"
-    if first.startswith(("armv7", "armv8")) or first in ("arm", "thumbv7", "armhf"):
+    if first in ("arm", "armhf") or re.match(r"(arm|thumb)v[78](?!.*m)", first):
         return "armv7"
     return first
 

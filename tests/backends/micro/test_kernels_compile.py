@@ -38,3 +38,27 @@ def test_all_functions_find_their_registers(core, level, frame, tmp_path):
         [compiler, *flags, "-std=c11", keep, level, frame, "-c", "k.c", "-o", "k.o"],
         cwd=tmp_path, check=True,
     )  # fmt: skip
+
+
+# Two layers whose rows need no memory: gcc then compiles the function for a null pointer there.
+ROWS = """
+#define LAYER(n, m) {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, -128, -128, 127, n, m, 0, 0, 1}
+static const struct slw_layer first = LAYER(640, 128), second = LAYER(128, 10);
+void rows(const int8_t *x, const uint32_t *a, const uint32_t *b, int8_t *y, int8_t *z);
+void rows(const int8_t *x, const uint32_t *a, const uint32_t *b, int8_t *y, int8_t *z) {
+  const struct slw_scales none = {NULL, NULL, NULL};
+  slw_dense_folded(&first, x, a, &none, y, NULL);
+  slw_dense_folded(&second, y, b, &none, z, NULL);
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O2", "-O3"])
+@pytest.mark.parametrize("compiler", [CORES["dsp_folded"], ("gcc",)], ids=["arm", "host"])
+def test_rows_without_memory_of_their_own_compile_without_a_warning(compiler, level, tmp_path):
+    if not shutil.which(compiler[0]):
+        pytest.skip(f"apt-get install {compiler[0]}")
+    text = helper_text(("dsp_folded",)) + ROWS
+    (tmp_path / "k.c").write_text("#include <stdint.h>\n#include <stddef.h>\n" + text)
+    strict = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
+    subprocess.run([*compiler, *strict, level, "-c", "k.c", "-o", "k.o"], cwd=tmp_path, check=True)

@@ -240,7 +240,8 @@ def test_torch_is_imported_only_when_it_is_needed():
         "relay.frontend.from_onnx, relay.frontend.from_pytorch\n"
         "import slipway.frontends.torch.importer as importer\n"
         "importer.load_converters()\n"
-        "import slipway.cli.app\n"
+        "import slipway.cli.app, typer\n"
+        "list(typer.main.get_command(slipway.cli.app.app).commands.values())\n"
         "assert 'torch' not in sys.modules\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

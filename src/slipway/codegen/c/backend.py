@@ -12,7 +12,7 @@ from pathlib import Path
 from slipway.codegen import cache
 from slipway.codegen.c.module import emit_c
 from slipway.codegen.compiled import CompiledModule
-from slipway.codegen.llvm.module import metadata_json
+from slipway.codegen.llvm.module import emit_part, metadata_json
 from slipway.errors import ToolchainError
 from slipway.ir.function import PrimFunc
 from slipway.ir.hardware import HARDWARE
@@ -47,7 +47,7 @@ def module_of_c(
         tuple(names),
         entry,
         metadata_json(names, entry, target, compiler),
-        lambda: (c_to_object(text, target),),
+        lambda: _with_helpers(c_to_object(text, target), target),
         {"c": lambda: text},
     )
 
@@ -58,6 +58,18 @@ def c_to_object(text: str, target: Target) -> bytes:
     Raises ToolchainError with the compiler's words when there is none or it fails.
     """
     return _compile(text, target, (*FLAGS, *STRICT), "generated C")
+
+
+def _with_helpers(code: bytes, target: Target) -> tuple[bytes, ...]:
+    """Return an object, and what it calls of the ARM run-time ABI where nothing else has that.
+
+    A library takes nothing from its surroundings; firmware has the functions of its compiler.
+    """
+    triple = target.parsed_triple
+    if b"__aeabi_" not in code or not (triple.calls_aeabi and triple.loads_libraries):
+        return (code,)
+    text = emit_part("arm", target)
+    return code, _compile(text, target, (*FLAGS, "-Wno-override-module"), "helpers", ".ll")
 
 
 def snippet_to_object(text: str, target: Target) -> bytes:
@@ -71,24 +83,26 @@ def snippet_to_object(text: str, target: Target) -> bytes:
     return _compile(text, target, flags, "the C of pragma import_c")
 
 
-def _compile(text: str, target: Target, flags: tuple[str, ...], what: str) -> bytes:
+def _compile(
+    text: str, target: Target, flags: tuple[str, ...], what: str, suffix: str = ".c"
+) -> bytes:
     """Return the object of `text`; from the kernel cache, where Zig is the compiler."""
     command = _compiler_of(target, flags)
     is_zig = command[0] == sys.executable
     key = cache.key_of("c", text, target.triple, *command[1:]) if is_zig else ""
     found = cache.load(key) if key else None
     if found is None:
-        found = _run(command, text, target, what)
+        found = _run(command, text, target, what, suffix)
         if key:
             cache.store(key, found)
     return found
 
 
-def _run(command: list[str], text: str, target: Target, what: str) -> bytes:
+def _run(command: list[str], text: str, target: Target, what: str, suffix: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="slipway-") as folder:
-        (Path(folder) / "module.c").write_text(text)
+        (Path(folder) / f"module{suffix}").write_text(text)
         done = subprocess.run(
-            [*command, "-c", "module.c", "-o", "module.o"],
+            [*command, "-c", f"module{suffix}", "-o", "module.o"],
             cwd=folder, capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode:

@@ -1,3 +1,183 @@
+define weak hidden arm_aapcscc i32 @__clzsi2(i32 noundef %0) minsize optsize nounwind "no-builtins" {
+  %2 = icmp eq i32 %0, 0
+  %3 = zext i1 %2 to i32
+  br label %4
+
+4:                                                ; preds = %1, %4
+  %5 = phi i32 [ 16, %1 ], [ %14, %4 ]
+  %6 = phi i32 [ %3, %1 ], [ %13, %4 ]
+  %7 = phi i32 [ %0, %1 ], [ %12, %4 ]
+  %8 = sub nuw nsw i32 32, %5
+  %9 = lshr i32 %7, %8
+  %10 = icmp eq i32 %9, 0
+  %11 = select i1 %10, i32 %5, i32 0
+  %12 = shl i32 %7, %11
+  %13 = add nuw nsw i32 %11, %6
+  %14 = lshr i32 %5, 1
+  %15 = icmp eq i32 %14, 0
+  br i1 %15, label %16, label %4
+
+16:                                               ; preds = %4
+  ret i32 %13
+}
+
+define weak hidden arm_aapcscc i64 @__aeabi_lmul(i64 noundef %0, i64 noundef %1) minsize optsize nounwind "no-builtins" {
+  %3 = trunc i64 %0 to i32
+  %4 = and i32 %3, 65535
+  %5 = trunc i64 %1 to i32
+  %6 = and i32 %5, 65535
+  %7 = lshr i32 %3, 16
+  %8 = mul nuw i32 %6, %7
+  %9 = tail call i32 asm "", "=r,0"(i32 %8)
+  %10 = lshr i32 %5, 16
+  %11 = mul nuw i32 %10, %4
+  %12 = and i32 %9, 65535
+  %13 = mul nuw i32 %6, %4
+  %14 = lshr i32 %13, 16
+  %15 = add nuw i32 %14, %11
+  %16 = add nuw i32 %15, %12
+  %17 = mul nuw i32 %10, %7
+  %18 = lshr i32 %9, 16
+  %19 = lshr i32 %16, 16
+  %20 = lshr i64 %1, 32
+  %21 = trunc nuw i64 %20 to i32
+  %22 = mul i32 %21, %3
+  %23 = lshr i64 %0, 32
+  %24 = trunc nuw i64 %23 to i32
+  %25 = mul i32 %24, %5
+  %26 = add i32 %22, %25
+  %27 = add i32 %26, %17
+  %28 = add i32 %27, %18
+  %29 = add i32 %28, %19
+  %30 = zext i32 %29 to i64
+  %31 = shl nuw i64 %30, 32
+  %32 = mul i32 %5, %3
+  %33 = zext i32 %32 to i64
+  %34 = or disjoint i64 %31, %33
+  ret i64 %34
+}
+
+define weak hidden arm_aapcscc i64 @__aeabi_llsl(i64 noundef %0, i32 noundef %1) minsize optsize nounwind "no-builtins" {
+  %3 = trunc i64 %0 to i32
+  %4 = lshr i64 %0, 32
+  %5 = trunc nuw i64 %4 to i32
+  %6 = icmp sgt i32 %1, 31
+  br i1 %6, label %7, label %12
+
+7:                                                ; preds = %2
+  %8 = add nsw i32 %1, -32
+  %9 = shl i32 %3, %8
+  %10 = zext i32 %9 to i64
+  %11 = shl nuw i64 %10, 32
+  br label %27
+
+12:                                               ; preds = %2
+  %13 = icmp sgt i32 %1, 0
+  br i1 %13, label %14, label %20
+
+14:                                               ; preds = %12
+  %15 = shl i32 %5, %1
+  %16 = sub nuw nsw i32 32, %1
+  %17 = lshr i32 %3, %16
+  %18 = or disjoint i32 %15, %17
+  %19 = shl i32 %3, %1
+  br label %20
+
+20:                                               ; preds = %14, %12
+  %21 = phi i32 [ %19, %14 ], [ %3, %12 ]
+  %22 = phi i32 [ %18, %14 ], [ %5, %12 ]
+  %23 = zext i32 %22 to i64
+  %24 = shl nuw i64 %23, 32
+  %25 = zext i32 %21 to i64
+  %26 = or disjoint i64 %24, %25
+  br label %27
+
+27:                                               ; preds = %20, %7
+  %28 = phi i64 [ %11, %7 ], [ %26, %20 ]
+  ret i64 %28
+}
+
+define weak hidden arm_aapcscc i64 @__aeabi_llsr(i64 noundef %0, i32 noundef %1) minsize optsize nounwind "no-builtins" {
+  %3 = trunc i64 %0 to i32
+  %4 = lshr i64 %0, 32
+  %5 = trunc nuw i64 %4 to i32
+  %6 = icmp sgt i32 %1, 31
+  br i1 %6, label %7, label %11
+
+7:                                                ; preds = %2
+  %8 = add nsw i32 %1, -32
+  %9 = lshr i32 %5, %8
+  %10 = zext i32 %9 to i64
+  br label %26
+
+11:                                               ; preds = %2
+  %12 = icmp sgt i32 %1, 0
+  br i1 %12, label %13, label %19
+
+13:                                               ; preds = %11
+  %14 = lshr i32 %3, %1
+  %15 = sub nuw nsw i32 32, %1
+  %16 = shl i32 %5, %15
+  %17 = or disjoint i32 %16, %14
+  %18 = lshr i32 %5, %1
+  br label %19
+
+19:                                               ; preds = %13, %11
+  %20 = phi i32 [ %17, %13 ], [ %3, %11 ]
+  %21 = phi i32 [ %18, %13 ], [ %5, %11 ]
+  %22 = zext i32 %21 to i64
+  %23 = shl nuw i64 %22, 32
+  %24 = zext i32 %20 to i64
+  %25 = or disjoint i64 %23, %24
+  br label %26
+
+26:                                               ; preds = %19, %7
+  %27 = phi i64 [ %10, %7 ], [ %25, %19 ]
+  ret i64 %27
+}
+
+define weak hidden arm_aapcscc i64 @__aeabi_lasr(i64 noundef %0, i32 noundef %1) minsize optsize nounwind "no-builtins" {
+  %3 = ashr i64 %0, 63
+  %4 = xor i64 %3, %0
+  %5 = trunc i64 %4 to i32
+  %6 = lshr i64 %4, 32
+  %7 = trunc nuw i64 %6 to i32
+  %8 = icmp sgt i32 %1, 31
+  br i1 %8, label %9, label %13
+
+9:                                                ; preds = %2
+  %10 = add nsw i32 %1, -32
+  %11 = lshr i32 %7, %10
+  %12 = zext i32 %11 to i64
+  br label %28
+
+13:                                               ; preds = %2
+  %14 = icmp sgt i32 %1, 0
+  br i1 %14, label %15, label %21
+
+15:                                               ; preds = %13
+  %16 = lshr i32 %5, %1
+  %17 = sub nuw nsw i32 32, %1
+  %18 = shl i32 %7, %17
+  %19 = or disjoint i32 %18, %16
+  %20 = lshr i32 %7, %1
+  br label %21
+
+21:                                               ; preds = %15, %13
+  %22 = phi i32 [ %19, %15 ], [ %5, %13 ]
+  %23 = phi i32 [ %20, %15 ], [ %7, %13 ]
+  %24 = zext i32 %23 to i64
+  %25 = shl nuw i64 %24, 32
+  %26 = zext i32 %22 to i64
+  %27 = or disjoint i64 %25, %26
+  br label %28
+
+28:                                               ; preds = %9, %21
+  %29 = phi i64 [ %12, %9 ], [ %27, %21 ]
+  %30 = xor i64 %29, %3
+  ret i64 %30
+}
+
 define weak hidden arm_aapcscc i64 @__aeabi_uidivmod(i32 noundef %0, i32 noundef %1) minsize optsize nounwind "no-builtins" {
   br label %3
 
@@ -271,55 +451,24 @@ define weak hidden arm_aapcscc double @__aeabi_l2d(i64 noundef %0) minsize optsi
 }
 
 define weak hidden arm_aapcscc range(i64 -1, -2047) i64 @__aeabi_d2ulz(double noundef %0) minsize optsize nounwind "no-builtins" {
-  %2 = fcmp olt double %0, 0.000000e+00
-  br i1 %2, label %23, label %3
-
-3:                                                ; preds = %1
-  %4 = bitcast double %0 to i64
-  %5 = lshr i64 %4, 52
-  %6 = trunc nuw nsw i64 %5 to i32
-  %7 = and i32 %6, 2047
-  %8 = and i64 %4, 4503599627370495
-  %9 = or disjoint i64 %8, 4503599627370496
-  %10 = icmp samesign ult i32 %7, 1023
-  br i1 %10, label %23, label %11
-
-11:                                               ; preds = %3
-  %12 = icmp samesign ugt i32 %7, 1086
-  br i1 %12, label %23, label %13
-
-13:                                               ; preds = %11
-  %14 = icmp samesign ult i32 %7, 1076
-  br i1 %14, label %15, label %19
-
-15:                                               ; preds = %13
-  %16 = sub nuw nsw i32 1075, %7
-  %17 = zext nneg i32 %16 to i64
-  %18 = lshr i64 %9, %17
-  br label %23
-
-19:                                               ; preds = %13
-  %20 = add nsw i32 %7, -1075
-  %21 = zext nneg i32 %20 to i64
-  %22 = shl nuw i64 %9, %21
-  br label %23
-
-23:                                               ; preds = %19, %15, %11, %3, %1
-  %24 = phi i64 [ 0, %1 ], [ -1, %11 ], [ 0, %3 ], [ %18, %15 ], [ %22, %19 ]
-  ret i64 %24
+  %2 = bitcast double %0 to i64
+  %3 = tail call fastcc i64 @unsigned_of(i64 noundef %2)
+  ret i64 %3
 }
 
-define weak hidden arm_aapcscc i64 @__aeabi_d2lz(double noundef %0) minsize optsize nounwind "no-builtins" {
-  %2 = bitcast double %0 to i64
-  %3 = lshr i64 %2, 52
-  %4 = trunc nuw nsw i64 %3 to i32
-  %5 = and i32 %4, 2047
-  %6 = and i64 %2, 4503599627370495
+define internal fastcc range(i64 -1, -2047) i64 @unsigned_of(i64 noundef %0) unnamed_addr minsize optsize nounwind "no-builtins" {
+  %2 = icmp sgt i64 %0, -1
+  br i1 %2, label %3, label %21
+
+3:                                                ; preds = %1
+  %4 = lshr i64 %0, 52
+  %5 = trunc nuw nsw i64 %4 to i32
+  %6 = and i64 %0, 4503599627370495
   %7 = or disjoint i64 %6, 4503599627370496
   %8 = icmp samesign ult i32 %5, 1023
   br i1 %8, label %21, label %9
 
-9:                                                ; preds = %1
+9:                                                ; preds = %3
   %10 = icmp samesign ugt i32 %5, 1086
   br i1 %10, label %21, label %11
 
@@ -339,24 +488,93 @@ define weak hidden arm_aapcscc i64 @__aeabi_d2lz(double noundef %0) minsize opts
   %20 = shl nuw i64 %7, %19
   br label %21
 
-21:                                               ; preds = %1, %9, %13, %17
-  %22 = phi i64 [ -1, %9 ], [ 0, %1 ], [ %16, %13 ], [ %20, %17 ]
-  %23 = fcmp olt double %0, 0.000000e+00
-  %24 = sub i64 0, %22
-  %25 = select i1 %23, i64 %24, i64 %22
-  ret i64 %25
+21:                                               ; preds = %17, %13, %9, %3, %1
+  %22 = phi i64 [ 0, %1 ], [ -1, %9 ], [ 0, %3 ], [ %16, %13 ], [ %20, %17 ]
+  ret i64 %22
+}
+
+define weak hidden arm_aapcscc i64 @__aeabi_d2lz(double noundef %0) minsize optsize nounwind "no-builtins" {
+  %2 = bitcast double %0 to i64
+  %3 = tail call fastcc i64 @signed_of(i64 noundef %2)
+  ret i64 %3
+}
+
+define internal fastcc i64 @signed_of(i64 noundef %0) unnamed_addr minsize optsize nounwind "no-builtins" {
+  %2 = lshr i64 %0, 52
+  %3 = trunc nuw nsw i64 %2 to i32
+  %4 = and i32 %3, 2047
+  %5 = and i64 %0, 4503599627370495
+  %6 = or disjoint i64 %5, 4503599627370496
+  %7 = icmp samesign ult i32 %4, 1023
+  br i1 %7, label %20, label %8
+
+8:                                                ; preds = %1
+  %9 = icmp samesign ugt i32 %4, 1086
+  br i1 %9, label %20, label %10
+
+10:                                               ; preds = %8
+  %11 = icmp samesign ult i32 %4, 1076
+  br i1 %11, label %12, label %16
+
+12:                                               ; preds = %10
+  %13 = sub nuw nsw i32 1075, %4
+  %14 = zext nneg i32 %13 to i64
+  %15 = lshr i64 %6, %14
+  br label %20
+
+16:                                               ; preds = %10
+  %17 = add nsw i32 %4, -1075
+  %18 = zext nneg i32 %17 to i64
+  %19 = shl nuw i64 %6, %18
+  br label %20
+
+20:                                               ; preds = %1, %8, %12, %16
+  %21 = phi i64 [ -1, %8 ], [ 0, %1 ], [ %15, %12 ], [ %19, %16 ]
+  %22 = sub i64 0, %21
+  %23 = icmp slt i64 %0, 0
+  %24 = select i1 %23, i64 %22, i64 %21
+  ret i64 %24
 }
 
 define weak hidden arm_aapcscc range(i64 -1, -2047) i64 @__aeabi_f2ulz(float noundef %0) minsize optsize nounwind "no-builtins" {
-  %2 = fpext float %0 to double
-  %3 = tail call arm_aapcscc i64 @__aeabi_d2ulz(double noundef %2)
-  ret i64 %3
+  %2 = bitcast float %0 to i32
+  %3 = tail call fastcc i64 @widened(i32 noundef %2)
+  %4 = tail call fastcc i64 @unsigned_of(i64 noundef %3)
+  ret i64 %4
+}
+
+define internal fastcc i64 @widened(i32 noundef %0) unnamed_addr minsize optsize nounwind "no-builtins" {
+  %2 = lshr i32 %0, 31
+  %3 = zext nneg i32 %2 to i64
+  %4 = shl nuw i64 %3, 63
+  %5 = lshr i32 %0, 23
+  %6 = and i32 %5, 255
+  %7 = icmp eq i32 %6, 0
+  br i1 %7, label %19, label %8
+
+8:                                                ; preds = %1
+  %9 = icmp eq i32 %6, 255
+  %10 = add nuw nsw i32 %6, 896
+  %11 = select i1 %9, i32 2047, i32 %10
+  %12 = zext nneg i32 %11 to i64
+  %13 = shl nuw nsw i64 %12, 52
+  %14 = and i32 %0, 8388607
+  %15 = zext nneg i32 %14 to i64
+  %16 = shl nuw nsw i64 %15, 29
+  %17 = or disjoint i64 %13, %16
+  %18 = or disjoint i64 %17, %4
+  br label %19
+
+19:                                               ; preds = %1, %8
+  %20 = phi i64 [ %18, %8 ], [ %4, %1 ]
+  ret i64 %20
 }
 
 define weak hidden arm_aapcscc i64 @__aeabi_f2lz(float noundef %0) minsize optsize nounwind "no-builtins" {
-  %2 = fpext float %0 to double
-  %3 = tail call arm_aapcscc i64 @__aeabi_d2lz(double noundef %2)
-  ret i64 %3
+  %2 = bitcast float %0 to i32
+  %3 = tail call fastcc i64 @widened(i32 noundef %2)
+  %4 = tail call fastcc i64 @signed_of(i64 noundef %3)
+  ret i64 %4
 }
 
 define weak hidden arm_aapcscc { i64, i64 } @__aeabi_ldivmod(i64 %n, i64 %d) nounwind {

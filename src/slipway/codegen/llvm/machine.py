@@ -158,6 +158,8 @@ def glue_object(target: Target) -> bytes:
 _SUPPORT = (b"slw_fm", b"memcpy", b"memset", b"memmove", b"__divdi3", b"__udivdi3", b"__moddi3",
             b"__umoddi3")  # fmt: skip
 
+_OF_ARM = (b"__aeabi_", b"__clzsi2")
+
 
 def with_parts(code: Sequence[bytes], target: Target) -> tuple[bytes, ...]:
     """Return the objects `code` and those of codegen/glue that they need."""
@@ -172,7 +174,7 @@ def support_parts(code: Sequence[bytes], target: Target) -> tuple[bytes, ...]:
     objects = []
     if any(name in data for name in _SUPPORT for data in code):
         objects.append(part_object("support", target))
-    is_called = any(b"__aeabi_" in data for data in (*code, *objects))
-    if is_called and target.parsed_triple.calls_aeabi:
+    called = any(name in data for name in _OF_ARM for data in (*code, *objects))
+    if called and target.parsed_triple.calls_aeabi:
         objects.append(part_object("arm", target))
     return tuple(objects)

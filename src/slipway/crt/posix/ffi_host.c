@@ -24,6 +24,7 @@ __attribute__((constructor)) static void join_tvm_ffi(void) {
       find(library, "TVMFFIFunctionCall", &found.function_call) &&
       find(library, "TVMFFIFunctionSetGlobal", &found.function_set_global) &&
       find(library, "TVMFFIErrorMoveFromRaised", &found.error_move_from_raised) &&
+      find(library, "TVMFFIErrorSetRaised", &found.error_set_raised) &&
       find(library, "TVMFFIErrorSetRaisedFromCStr", &set_error)) {
     slw_set_ffi_functions(&found);
     slw_error_set_sink(set_error);

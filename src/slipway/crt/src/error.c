@@ -16,6 +16,8 @@ static THREAD_LOCAL char error_kind[SLW_ERROR_KIND_BYTES];
 static THREAD_LOCAL char error_message[SLW_ERROR_MESSAGE_BYTES];
 static slw_error_set_fn error_sink;
 
+int (*slw_error_is_elsewhere)(void);
+
 void slw_error_set(const char *kind, const char *message) {
   if (message != error_message) {
     (void)slw_format(error_message, sizeof error_message, "%s", (message != NULL) ? message : "");

@@ -280,6 +280,8 @@ static int load_params(void *handle, const TVMFFIAny *args, int32_t num_args, TV
 
 int slw_graph_node_failed(const slw_graph_module *self, uint32_t node) {
   const slw_graph *graph = &self->graph;
+  const char *kind = slw_error_kind();
+  const char *reason = slw_error_message();
   if (graph->num_told > 0 && graph->wrong_size < graph->num_symbols) {
     int64_t low = 0;
     int64_t high = 0;
@@ -293,16 +295,17 @@ int slw_graph_node_failed(const slw_graph_module *self, uint32_t node) {
   }
   if (graph->wrong_size == SLW_GRAPH_NONE) {
     return slw_error_setf("ExecutionError",
-                          "run: layer '%s' gives a size with which a tensor is larger or smaller "
-                          "than the model was compiled for: its tables are damaged",
+                          "run: layer '%s' gives a size that the model was not compiled for: "
+                          "its tables are damaged",
                           slw_graph_node_name(graph, node));
   }
-  if (slw_error_message()[0] == '\0') {
-    return -1; /* the reason is in another runtime's hands (a Python callback's exception) */
+  if (reason[0] == '\0' && slw_error_is_elsewhere != NULL && slw_error_is_elsewhere() != 0) {
+    return -1; /* as it is, with its class: a Python callback's exception */
   }
-  return slw_error_setf(slw_error_kind(), "layer '%s' (function %s) failed: %s",
-                        slw_graph_node_name(&self->graph, node),
-                        slw_graph_node_function(&self->graph, node), slw_error_message());
+  return slw_error_setf((kind[0] != '\0') ? kind : "ExecutionError",
+                        "layer '%s' (function %s) failed%s%s", slw_graph_node_name(graph, node),
+                        slw_graph_node_function(graph, node),
+                        (reason[0] != '\0') ? ": " : " without a reason", reason);
 }
 
 static int run(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {

@@ -109,9 +109,22 @@ static entry *take_all(void) {
   return all;
 }
 
+/* tvm-ffi tells what was raised only by giving it away: it gets it back. */
+static int is_raised_there(void) {
+  void *raised = NULL;
+  ffi.error_move_from_raised(&raised);
+  if (raised == NULL) {
+    return 0;
+  }
+  ffi.error_set_raised(raised);
+  slw_object_release(raised);
+  return 1;
+}
+
 void slw_set_ffi_functions(const slw_ffi_functions *functions) {
   entry *at;
   ffi = *functions;
+  slw_error_is_elsewhere = (ffi.error_set_raised != NULL) ? is_raised_there : NULL;
   at = (ffi.function_set_global != NULL) ? take_all() : NULL;
   while (at != NULL) {
     entry *next = at->next;
@@ -128,7 +141,7 @@ void slw_set_ffi_functions(const slw_ffi_functions *functions) {
 }
 
 slw_ffi_functions slw_get_ffi_functions(void) {
-  static const slw_ffi_functions OWN = {own_get, own_call, own_set, NULL};
+  static const slw_ffi_functions OWN = {own_get, own_call, own_set, NULL, NULL};
   return (ffi.function_set_global != NULL) ? ffi : OWN;
 }
 
@@ -263,6 +276,6 @@ void slw_error_fetch(void) {
     slw_object_release(raised);
     slw_error_set(kind, message);
   } else {
-    slw_error_set("RuntimeError", "the function failed and did not say why");
+    slw_error_set("RuntimeError", "the function failed without a reason");
   }
 }

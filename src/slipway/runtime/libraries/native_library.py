@@ -82,6 +82,7 @@ _FFI_FUNCTIONS = (  # slw_ffi_functions of registry.h
     "TVMFFIFunctionCall",
     "TVMFFIFunctionSetGlobal",
     "TVMFFIErrorMoveFromRaised",
+    "TVMFFIErrorSetRaised",
 )
 
 

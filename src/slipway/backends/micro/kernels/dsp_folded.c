@@ -305,7 +305,7 @@ static SLW_SHARED void slw_dense_folded(const struct slw_layer *layer, const int
   const uint32_t group = 4u + 4u * words;
   const uint32_t *scale = stream + (layer->out_channels + 3u) / 4u * group;
   (void)unused;
-  if (size % 4u != 0u) {
+  if (workspace != NULL) { /* size % 4u != 0u, in words that a compiler can follow */
     int8_t *row = (int8_t *)workspace;
     slw_copy(row, data, size);
     slw_fill(row + size, 0, 4u * words - size);
@@ -319,7 +319,9 @@ static SLW_SHARED void slw_dense_folded(const struct slw_layer *layer, const int
   if (whole < layer->out_channels) {
     int8_t last[4];
     slw_fold_row(stream, data, words, scale, last);
-    slw_copy(out + whole, last, layer->out_channels - whole);
+    for (uint32_t c = whole; c < layer->out_channels; ++c) {
+      out[c] = last[c - whole];
+    }
   }
   slw_clip(layer, out);
 }

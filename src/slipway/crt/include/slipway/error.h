@@ -37,6 +37,10 @@ SLW_API const char *slw_error_message(void);
 
 SLW_API void slw_error_clear(void);
 
+/** Tells whether a call that has failed and left no message here left its reason with another
+ * runtime of the process (tvm-ffi: the exception of a Python callback); NULL: there is none. */
+extern int (*slw_error_is_elsewhere)(void);
+
 /** Also hand every error to `sink` (a host process gives tvm-ffi's setter); NULL stops that. */
 SLW_API void slw_error_set_sink(slw_error_set_fn sink);
 

@@ -21,6 +21,7 @@ typedef struct {
   int (*function_call)(void *function, TVMFFIAny *args, int32_t num_args, TVMFFIAny *result);
   int (*function_set_global)(const TVMFFIByteArray *name, void *function, int can_override);
   void (*error_move_from_raised)(void **out);
+  void (*error_set_raised)(void *error);
 } slw_ffi_functions;
 
 /** Use tvm-ffi's table from now on, and enter there what was registered so far; a name that is
@@ -28,7 +29,7 @@ typedef struct {
 SLW_API void slw_set_ffi_functions(const slw_ffi_functions *functions);
 
 /** Return tvm-ffi's functions, or this runtime's own with the same meaning; never NULL inside,
- * but for error_move_from_raised. */
+ * but for the two of errors. */
 SLW_API slw_ffi_functions slw_get_ffi_functions(void);
 
 /** Register a function object (kTVMFFIFunction), which is retained.
