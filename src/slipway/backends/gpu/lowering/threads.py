@@ -25,7 +25,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from slipway.arith.analyzer import Analyzer
-from slipway.backends.gpu.lowering.barriers import LEAF, insert_barriers
+from slipway.backends.gpu.lowering.barriers import AHEAD, LEAF, insert_barriers
 from slipway.backends.gpu.lowering.cross_thread import CrossThread, lanes_outside
 from slipway.backends.gpu.lowering.fill_ahead import copies_while_computing, fill_ahead
 from slipway.backends.gpu.lowering.thread_context import TAGS, ThreadContext, tag_of
@@ -201,7 +201,8 @@ class _Kernel:
 
     def visit(self, node: S.Stmt, at: ThreadContext) -> S.Stmt:
         """Return what the threads of the kernel do of `node`."""
-        if not has_threads(node) and not _has_shared(node):
+        is_ahead = isinstance(node, S.AttrStmt) and node.key == AHEAD
+        if not has_threads(node) and not _has_shared(node) and not is_ahead:
             return self.leaf(node, at)
         match node:
             case S.For() if node.kind == S.ForKind.THREAD:
