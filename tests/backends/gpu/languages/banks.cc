@@ -19,15 +19,15 @@ struct Request {
   int64_t size = 0;
   bool writes = false;
 };
-using Key = std::tuple<size_t, int32_t, uint32_t>; /* warp, site, how often it was there before */
+using Key = std::tuple<size_t, int32_t, long, uint32_t>; /* warp, site, barriers, times since */
 
 static std::map<Key, Request> requests;
-static std::map<std::pair<size_t, int32_t>, uint32_t> times; /* by thread and site */
+static std::map<std::tuple<size_t, int32_t, long>, uint32_t> times; /* by thread, site, barriers */
 static int64_t counted[4]; /* requests and passes of loads, then of stores */
 
-void use_banks(uintptr_t at, int64_t size, bool writes, int32_t site) {
+void use_banks(uintptr_t at, int64_t size, bool writes, int32_t site, long barriers) {
   const size_t warp = fibres.at / LANES;
-  Request &request = requests[{warp, site, times[{fibres.at, site}]++}];
+  Request &request = requests[{warp, site, barriers, times[{fibres.at, site, barriers}]++}];
   request.threads.push_back({fibres.at % LANES, at});
   request.size = size;
   request.writes = writes;

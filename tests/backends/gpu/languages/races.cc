@@ -102,7 +102,7 @@ void slw_access(void *at, int64_t size, int32_t writes, int32_t site) {
   const uintptr_t first = (uintptr_t)at;
   if (!slw::of_own_stack(first)) {
     if (slw::counts_banks && site != slw::AFTER_COPY && slw::in(slw::shared, first)) {
-      slw::use_banks(first, size, writes != 0, site);
+      slw::use_banks(first, size, writes != 0, site, slw::epochs[slw::fibres.at]);
     }
     for (uintptr_t i = 0; i < (uintptr_t)size; i += (size >= 4) ? 4 : 1) {
       slw::touch(first + i, writes != 0);

@@ -6,7 +6,9 @@ import run_kernels
 from run_kernels import axis, random
 
 import slipway as tvm
-from slipway import te
+from slipway import relay, te
+from slipway.backends.gpu import banks
+from slipway.contrib import graph_executor
 from slipway.target import Target
 
 TARGET = Target("cuda -arch=sm_80 -max_threads_per_block=1024", host="llvm")
@@ -65,3 +67,65 @@ def test_columns_of_a_tile_lie_in_one_bank_unless_rows_are_apart(simulated):
     assert counted(simulated, *transposed(1, "float64")) == (64, 64, 64, 64)
     # Four elements at once; 8 threads of a row, each warp fills a row.
     assert counted(simulated, *transposed(4, together=4))[2:] == (32, 32)
+
+
+def test_the_cost_model_counts_what_the_simulated_device_counts(simulated):
+    """Reading columns of rows that are some elements apart."""
+    for pad, dtype in (
+        (0, "float32"),
+        (3, "float32"),
+        (4, "float32"),
+        (2, "float64"),
+        (6, "int16"),
+    ):
+        size = np.dtype(dtype).itemsize
+        seen = counted(simulated, *transposed(pad, dtype))
+        apart = [lane * (32 + pad) * size for lane in range(32)]
+        assert seen.load_passes / seen.loads == banks.passes(apart, size)
+
+
+def operands(dtype, *shapes):
+    return [relay.var(f"x{n}", shape=shape, dtype=dtype) for n, shape in enumerate(shapes)]
+
+
+def tile(strategy, *values):
+    """Knobs of a dense layer with a tile."""
+    names = ("block_rows", "block_columns", "rows", "columns", "depth")
+    return {"nn.dense": {"strategy": strategy, **dict(zip(names, values, strict=False))}}
+
+
+def dense(dtype, rows, columns, depth):
+    out = "int32" if dtype == "int8" else "float32"
+    return relay.nn.dense(*operands(dtype, (rows, depth), (columns, depth)), out_dtype=out)
+
+
+def conv(dtype, channels, size, made):
+    given = operands(dtype, (1, channels, size, size), (made, channels, 3, 3))
+    return relay.nn.conv2d(*given, padding=(1, 1), out_dtype="float32")
+
+
+WIDE, NARROW = (128, 128, 8, 8, 16), (64, 128, 4, 8, 8)
+# What is computed, how, and the most passes for a store.
+LAYERS = {
+    "dense": (dense("float32", 130, 120, 40), tile("threads.shared", *WIDE), 1.1),
+    "dense of other knobs": (dense("float32", 64, 128, 43), tile("threads.shared", *NARROW), 1),
+    "dense float16": (dense("float16", 128, 72, 64), tile("threads.matrix", 64, 64, 4, 4), 1),
+    "dense int8": (dense("int8", 64, 96, 128), tile("threads.matrix", 64, 32, 4, 2), 1),
+    "dense of bytes": (dense("int8", 128, 128, 64), tile("threads.dot", *WIDE), 1),
+    "conv float16": (conv("float16", 16, 9, 40), {}, 1.5),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(LAYERS))
+def test_tiles_in_shared_memory_are_read_and_filled_in_one_pass(simulated, name):
+    """But at the edge of a matrix, and where fewer sectors of global memory are worth a pass."""
+    body, force, most = LAYERS[name]
+    module = tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(body), body))
+    with tvm.transform.PassContext(config={"schedules.force": force}):
+        library = relay.build(module, target=TARGET)
+    simulated.learn(library.lib.imported_modules[0])
+    graph_executor.GraphModule(library["default"](tvm.cuda(0))).run()
+    seen = simulated.banks[-1]
+    assert seen.loads > 0
+    assert seen.load_passes == seen.loads
+    assert seen.store_passes <= most * seen.stores

@@ -40,7 +40,7 @@ def product(stages, rows=40, columns=36, depth=70, dtype="float32"):
     tiling.bind(c, [], *s[c].op.axis)
     step = tiling.sum_up(tile)
     for operand in (a, b):
-        tiling.share(s.cache_read(operand, "shared", [tile]), tile, step)
+        tiling.share(s.cache_read(operand, "shared", [tile]), tile, step, True, 16)
     return tvm.lower(s, [a, b, c], name=f"of_{stages}_{depth}_{dtype}", simple_mode=True)
 
 
