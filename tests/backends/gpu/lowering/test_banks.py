@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 import run_kernels
 from run_kernels import axis, random
+from tests.backends.gpu import test_kernels
 
 import slipway as tvm
 from slipway import relay, te
 from slipway.backends.gpu import banks
+from slipway.backends.gpu.schedules import matrix
 from slipway.contrib import graph_executor
+from slipway.errors import LoweringError, ScheduleError
 from slipway.target import Target
 
 TARGET = Target("cuda -arch=sm_80 -max_threads_per_block=1024", host="llvm")
@@ -129,3 +132,80 @@ def test_tiles_in_shared_memory_are_read_and_filled_in_one_pass(simulated, name)
     assert seen.loads > 0
     assert seen.load_passes == seen.loads
     assert seen.store_passes <= most * seen.stores
+
+
+def swizzled(unit=1, dtype="float32", together=1):
+    s, args = transposed(0, dtype, together)
+    next(stage for stage in s.stages if stage.scope == "shared").swizzle(unit)
+    return s, args
+
+
+def test_a_swizzled_tile_takes_one_pass_both_ways(simulated):
+    """Without memory between its rows."""
+    assert counted(simulated, *swizzled()) == (32, 32, 32, 32)
+    assert counted(simulated, *swizzled(dtype="float64")) == (64, 64, 64, 64)
+    # Two rows of halves are no more than the banks, and 16 words of each row.
+    assert counted(simulated, *swizzled(2, "int16")) == (32, 32, 32, 32)
+    assert counted(simulated, *swizzled(4, together=4)) == (32, 128, 32, 32)
+
+
+def swizzled_product(n, m, k, stages=1):
+    schedule, args = test_kernels.matmul(n, m, k, True)
+    panels = [stage for stage in schedule.stages if stage.scope == "shared"]
+    for number, stage in enumerate(panels):
+        stage.swizzle(1 + number)
+        if stages > 1:
+            stage.double_buffer(stages)
+    return schedule, args
+
+
+def test_a_product_of_swizzled_panels_in_every_language(any_device):
+    """Rows of 8 and of 32 elements, the latter two at a time; the edge of a matrix."""
+    function = run_kernels.built(*swizzled_product(61, 67, 33))
+    x, y = random(61, 33), random(33, 67, seed=1)
+    found = run_kernels.run(function, any_device, [x, y], (61, 67))
+    np.testing.assert_allclose(found, x @ y, rtol=1e-4, atol=1e-4)
+
+
+def test_swizzled_panels_are_filled_ahead(simulated):
+    """By copies that go on while threads compute; the processor keeps rows as they are."""
+    schedule, args = swizzled_product(40, 36, 50, stages=3)
+    function = run_kernels.built(schedule, args)
+    assert "slw_async_wait<1>" in run_kernels.source(function, "cuda")
+    assert "^" in run_kernels.source(function, "cuda")
+    x, y = random(40, 50), random(50, 36, seed=1)
+    found = run_kernels.run(function, tvm.cuda(0), [x, y], (40, 36))
+    np.testing.assert_allclose(found, x @ y, rtol=1e-4, atol=1e-4)
+    assert simulated.banks[-1].loads > 0
+
+
+def test_what_cannot_be_swizzled_is_an_error():
+    schedule, (_, output) = transposed()
+    panel = next(stage for stage in schedule.stages if stage.scope == "shared")
+    with pytest.raises(ScheduleError, match="cannot swizzle stage 'B': it is an output"):
+        schedule[output].swizzle()
+    for unit in (0, 3, "two", -4):
+        with pytest.raises(ScheduleError, match="give a power of two"):
+            panel.swizzle(unit)
+    panel.swizzle()
+    with pytest.raises(ScheduleError, match="its rows are swizzled"):
+        panel.storage_align(panel.op.axis[0], 32, 1)
+    aligned = transposed(1)[0]
+    with pytest.raises(ScheduleError, match="storage_align has moved its rows apart"):
+        next(stage for stage in aligned.stages if stage.scope == "shared").swizzle()
+
+
+def test_an_instruction_that_reads_by_address_takes_no_swizzled_rows(monkeypatch):
+    """It would find other elements there."""
+    share = matrix._Tiles._share
+
+    def permuted(self, panel, *given):
+        share(self, panel, *given)
+        self.schedule[panel].alignments.clear()
+        self.schedule[panel].swizzle(8)
+
+    monkeypatch.setattr(matrix._Tiles, "_share", permuted)
+    body = dense("float16", 64, 64, 64)
+    module = tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(body), body))
+    with pytest.raises(LoweringError, match="gets the address of 'right', whose rows are swizzled"):
+        relay.build(module, target=TARGET)

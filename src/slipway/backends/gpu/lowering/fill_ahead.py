@@ -20,6 +20,7 @@ from typing import Any
 
 from slipway import dtypes
 from slipway.backends.gpu.lowering.barriers import AHEAD
+from slipway.backends.gpu.lowering.swizzle import swizzle_of
 from slipway.backends.gpu.lowering.vthread import wider, with_step
 from slipway.codegen.gpu.nvptx import version_of
 from slipway.ir import expr as E
@@ -55,6 +56,7 @@ class _Panels:
 
     loop: S.For
     memory: tuple[Buffer, ...]
+    notes: tuple[tuple[tuple[str, Any], ...], ...]
     copies: int
     fills: tuple[S.Stmt, ...]
     use: S.Stmt
@@ -63,10 +65,12 @@ class _Panels:
     def of(loop: S.For) -> _Panels | None:
         """Return those of a loop; None where nothing is marked, or a step needs the one before."""
         memory: list[Buffer] = []
+        notes = []
         fills: list[S.Stmt] = []
         copies, node = 1, loop.body
         while isinstance(node, S.Allocate) and node.buffer.scope == "shared" and _copies(node) > 1:
             memory.append(node.buffer)
+            notes.append(swizzle_of(node))
             copies = max(copies, _copies(node))
             steps = node.body.stmts if isinstance(node.body, S.SeqStmt) else (node.body,)
             count = 0
@@ -80,7 +84,7 @@ class _Panels:
         loads = [n for fill in fills for n in walk(fill) if isinstance(n, E.BufferLoad)]
         if any(id(n.buffer.data) in changed for n in loads):
             return None
-        return _Panels(loop, tuple(memory), copies, tuple(fills), node)
+        return _Panels(loop, tuple(memory), tuple(notes), copies, tuple(fills), node)
 
     def ahead(self) -> S.Stmt:
         """Return the loop that fetches steps before they are used."""
@@ -93,8 +97,8 @@ class _Panels:
         wait = wait_for(copies - 2)  # the fetch of this step is not on its way yet
         use = self._at(self.use, ops.floormod(step, copies), wide)
         result: S.Stmt = S.seq((*first, loop.replace(body=S.seq((wait, fetch, use)))))
-        for buffer in reversed(wide):
-            result = S.Allocate(buffer, result)
+        for buffer, notes in zip(reversed(wide), reversed(self.notes), strict=True):
+            result = S.Allocate(buffer, result, notes)
         return result
 
     def _fetch(self, step: E.PrimExpr, position: Any, wide: Sequence[Buffer]) -> S.Stmt:
