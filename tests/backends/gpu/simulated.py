@@ -96,6 +96,7 @@ class SimulatedDevice:
         self.texts, self.libraries, self.memory = {}, {}, {}
         self.is_here = False
         self.launched = []
+        self.shift = 0  # bytes between what memory is usually aligned to, and its begin
         self.banks = None  # a list: of each launch, what is told of the banks of shared memory
         calls = {name: call(getattr(self, "_" + name)) for name, call in _CALLS.items()}
         self.api = _Api(self.kind.encode(), *calls.values())
@@ -127,8 +128,8 @@ class SimulatedDevice:
     # What the runtime calls.
 
     def _alloc(self, device_id, size, out):
-        held = ctypes.create_string_buffer(max(1, size) + 64)
-        at = (ctypes.addressof(held) + 63) & ~63
+        held = ctypes.create_string_buffer(max(1, size) + 64 + self.shift)
+        at = ((ctypes.addressof(held) + 63) & ~63) + self.shift
         self.memory[at] = held
         out[0] = at
         return _OK

@@ -291,14 +291,17 @@ def _fetches(problem: Problem) -> tuple[Fetch, Fetch]:
     found = _sizes_of(problem.attrs, problem.in_types)
     assert found is not None
     sizes, swap = found
-    if hasattr(problem.attrs, "kernel_layout"):
-        geometry = Geometry.of(problem.attrs, problem.in_types)
-        assert geometry is not None
-        pair = Fetch(geometry.columns_by_step, 1), Fetch(geometry.weights_by_step, 1)
-        return pair[::-1] if swap else pair
     size = dtypes.bytes_of(problem.in_types[0].dtype)
     # Whole panels of rows that begin at such addresses; sixteen bytes are one instruction.
     together = _FETCHED_BYTES // size if sizes.depth % (_PANEL_BYTES // size) == 0 else 1
+    if hasattr(problem.attrs, "kernel_layout"):
+        geometry = Geometry.of(problem.attrs, problem.in_types)
+        assert geometry is not None
+        rows = together if problem.attrs.kernel_layout[0] == "O" else 1
+        weights = Fetch(geometry.weights_by_step, rows if geometry.weights_by_step else 1)
+        run = geometry.columns_by_step and geometry.kernel["I"] % together == 0
+        pair = Fetch(geometry.columns_by_step, together if run else 1), weights
+        return pair[::-1] if swap else pair
     return Fetch(True, together), Fetch(True, together)
 
 
