@@ -44,6 +44,7 @@ def test_every_primitive_is_replayed():
     s[tile].pragma(ko, "auto_unroll_max_step", 16)
     s[shared].compute_at(s[d], xo)
     s[shared].storage_align(s[shared].op.axis[0], 32, 4)
+    s[tile].swizzle(4)
     s[d].parallel(xo)
     s[d].prefetch(b, yo, 1)
     x, y = s[d].op.axis

@@ -51,6 +51,8 @@ REGION = "pragma_parallel_launch_point"
 BARRIER = "pragma_parallel_barrier_when_finish"
 # The key of an annotation of a loop over threads: the CommReducer that combines what they compute.
 REDUCES = "reduces"
+# On memory whose rows are permuted: how many elements stay beside each other.
+SWIZZLE = "swizzle"
 # The keys of an AttrStmt that is a loop over threads, as classic scripts write one.
 CLASSIC_THREADS = ("thread_extent", "virtual_thread")
 

@@ -33,6 +33,11 @@ class GpuCosts:
     - `most_threads`: of a block of such warps, or of an attention: more wait at every barrier, and
       leave each too few registers.
 
+    Memory:
+
+    - `banks`, `bank_bytes`: banks of shared memory, and the bytes of each that come at once.
+    - `sector_bytes`: of global memory, what comes together.
+
     What a step costs, in multiply-adds:
 
     - `shared_cost`, `global_cost`: to read an element of shared memory, and of global memory.
@@ -65,6 +70,10 @@ class GpuCosts:
     other_registers: int = 48
     warp_sums: int = 64
     most_threads: int = 256
+
+    banks: int = 32
+    bank_bytes: int = 4
+    sector_bytes: int = 32
 
     shared_cost: float = 1
     global_cost: float = 8

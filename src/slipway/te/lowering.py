@@ -182,7 +182,11 @@ class Lowering:
             if tensor not in self.caller_owned and not self._shared(tensor):
                 copies = stage.buffer_copies
                 kept = copies if copies > 2 else True
-                notes = (("double_buffer", kept),) if copies > 1 else ()
+                notes: tuple[tuple[str, int], ...] = ()
+                if copies > 1:
+                    notes += (("double_buffer", kept),)
+                if stage.swizzle_unit:
+                    notes += ((S.SWIZZLE, stage.swizzle_unit),)
                 body = S.Allocate(self.storage[tensor].buffer, body, notes)
         return body
 

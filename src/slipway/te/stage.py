@@ -62,6 +62,7 @@ class Stage:
         self.attach_stage: Stage | None = None
         self.group: Group | None = None
         self.buffer_copies = 1
+        self.swizzle_unit = 0  # elements that stay beside each other; 0: none are moved
         self.env_thread_vars: tuple[IterVar, ...] = ()
         self.store_predicate: PrimExpr | None = None
         self.alignments: dict[IterVar, tuple[int, int]] = {}
@@ -530,8 +531,34 @@ class Stage:
                 f"cannot align axis {getattr(axis, 'name', axis)!r} of stage {self.name!r}: pass "
                 f"one of s[T].op.axis: {', '.join(a.name for a in self.op.axis)}"
             )
+        if self.swizzle_unit:
+            raise ScheduleError(
+                f"cannot align stage {self.name!r}: its rows are swizzled. Ask for one of them"
+            )
         self.alignments[axis] = (int(factor), int(offset))
         self._log("storage_align", axis, int(factor), int(offset))
+
+    def swizzle(self, unit: int = 1) -> None:
+        """Permute each row of the storage, so that columns of rows lie in different banks.
+
+        A row is what the last axis is over.  Its elements stay together `unit` at a time, as many
+        as one instruction moves: part c of row i lies where part ``c ^ i`` would (or ``c ^ i // r``
+        where r rows are no more than the banks).  GPUs have scope "shared" so; elsewhere rows are
+        as they were.  Unlike `storage_align` it takes no memory.
+        """
+        if self.is_output:
+            raise ScheduleError(f"cannot swizzle stage {self.name!r}: it is an output")
+        if not isinstance(unit, int) or unit < 1 or unit & (unit - 1):
+            raise ScheduleError(
+                f"cannot swizzle stage {self.name!r} by {unit!r} elements: give a power of two"
+            )
+        if self.alignments:
+            raise ScheduleError(
+                f"cannot swizzle stage {self.name!r}: storage_align has moved its rows apart. "
+                "Ask for one of them"
+            )
+        self.swizzle_unit = unit
+        self._log("swizzle", *([unit] if unit > 1 else []))
 
     def rolling_buffer(self) -> None:
         """Not offered: keep only the part of a stage that later steps still read."""

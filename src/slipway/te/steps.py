@@ -37,6 +37,7 @@ _STAGE_PRIMITIVES = (
     "set_scope",
     "double_buffer",
     "storage_align",
+    "swizzle",
 )
 PRIMITIVES = (
     *_STAGE_PRIMITIVES,

@@ -82,8 +82,8 @@ NAMES = set(
     inject_double_buffer inject_prefetch
     instrument_bounds loop_partition lower_blocks lower_custom_calls
     lower_custom_datatypes map_threads reduce_over_threads remove_assertions
-    remove_unused serialize_threads simplify storage_rewrite transpose_loads unroll_loop
-    vectorize_loop
+    remove_unused serialize_threads simplify storage_rewrite swizzle_storage transpose_loads
+    unroll_loop vectorize_loop
     """.split()  # noqa: SIM905
 ).union(OPT_LEVELS)
 

@@ -85,6 +85,9 @@ def _panels(rng):
             _, down = s[panel].split(fused, factor=rows)
             s[panel].bind(down, bound[0])
             s[panel].bind(across, bound[1])
+    for stage in s.stages:
+        if stage.scope == "shared" and not stage.alignments and rng.random() < 0.5:
+            stage.swizzle(_pick(rng, 1, 2, 4))
     return Case(f"panels {n}x{m}x{k}", s, [a, b, d], lambda x, y: x @ y.T * 2 - x[:, :1])
 
 

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 from slipway.codegen.llvm.machine import CompiledText
 from slipway.ir.instructions.warp_products import WARP_PRODUCTS
@@ -74,6 +75,15 @@ class _Api(ctypes.Structure):
     ]
 
 
+class Banks(NamedTuple):
+    """Requests of warps for shared memory in a launch, and passes that they take (banks.h)."""
+
+    loads: int
+    load_passes: int
+    stores: int
+    store_passes: int
+
+
 _ENTERED = []  # the runtime has their functions as long as it lives
 
 
@@ -86,6 +96,8 @@ class SimulatedDevice:
         self.texts, self.libraries, self.memory = {}, {}, {}
         self.is_here = False
         self.launched = []
+        self.shift = 0  # bytes between what memory is usually aligned to, and its begin
+        self.banks = None  # a list: of each launch, what is told of the banks of shared memory
         calls = {name: call(getattr(self, "_" + name)) for name, call in _CALLS.items()}
         self.api = _Api(self.kind.encode(), *calls.values())
 
@@ -116,8 +128,8 @@ class SimulatedDevice:
     # What the runtime calls.
 
     def _alloc(self, device_id, size, out):
-        held = ctypes.create_string_buffer(max(1, size) + 64)
-        at = (ctypes.addressof(held) + 63) & ~63
+        held = ctypes.create_string_buffer(max(1, size) + 64 + self.shift)
+        at = ((ctypes.addressof(held) + 63) & ~63) + self.shift
         self.memory[at] = held
         out[0] = at
         return _OK
@@ -164,14 +176,20 @@ class SimulatedDevice:
             held.append(_C_TYPES[kind](value))
         pointers = (_P * len(held))(*[ctypes.addressof(value) for value in held])
         self.launched.append(one.kernel.decode())
-        name = one.kernel.decode()
-        if entry(one.grid, one.block, pointers):
+        name, watch = one.kernel.decode(), self.library(one.digest.decode())
+        if self.banks is not None:
+            watch.slw_banks_count(1)
+        failed = entry(one.grid, one.block, pointers)
+        if self.banks is not None:
+            watch.slw_banks_counted.restype = ctypes.POINTER(ctypes.c_int64)
+            self.banks.append(Banks(*watch.slw_banks_counted()[:4]))
+            watch.slw_banks_count(0)
+        if failed:
             return self._fail(f"{name}: only some threads of a block meet a barrier, or of a warp")
         if self.language == "ll":
-            tell = self.library(one.digest.decode()).slw_race
-            tell.restype = ctypes.c_char_p
-            if tell():
-                return self._fail(f"{name}: a race: {tell().decode()}")
+            watch.slw_race.restype = ctypes.c_char_p
+            if watch.slw_race():
+                return self._fail(f"{name}: a race: {watch.slw_race().decode()}")
         return _OK
 
     def _fail(self, message):
@@ -246,7 +264,16 @@ def _run(command):
 _GIVEN = {
     "cuda": ("cuda.h", "fibres.cc", "warp.cc", "exchange.cc", "copies.cc"),
     "metal": ("metal_stdlib", "fibres.cc", "exchange.cc"),
-    "ll": ("threads.h", "fibres.cc", "warp.cc", "exchange.cc", "copies.cc", "races.cc", "nvptx.cc"),
+    "ll": (
+        "threads.h",
+        "fibres.cc",
+        "warp.cc",
+        "exchange.cc",
+        "copies.cc",
+        "races.cc",
+        "banks.cc",
+        "nvptx.cc",
+    ),
 }
 
 
@@ -381,12 +408,12 @@ def _watched(text):
     def access(found):
         size = _size_of(found["loaded"] or found["stored"])
         given = f"ptr {found['at']}, i64 {size}, i32 {int(found['stored'] is not None)}"
-        return f"  call void @slw_access({given})\n{found[0]}"
+        return f"  call void @slw_access({given}, i32 {found.start()})\n{found[0]}"
 
     def shared(found):
         count, of = re.search(rf"@{found['name']} = .*\[(\d+) x (\w+)\]", text).groups()
         size = int(count) * _BYTES[of]
         return f"{found[0]}\n  call void @slw_shared(ptr {found['at']}, i64 {size})"
 
-    declared = "declare void @slw_access(ptr, i64, i32)\ndeclare void @slw_shared(ptr, i64)\n"
+    declared = "declare void @slw_access(ptr, i64, i32, i32)\ndeclare void @slw_shared(ptr, i64)\n"
     return declared + _SHARED.sub(shared, _ACCESS.sub(access, text))

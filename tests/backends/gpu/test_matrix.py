@@ -1,5 +1,7 @@
 """Products on NVIDIA's matrix units, against a model of the instruction that PTX describes."""
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ import run_kernels
 from tests.backends.gpu import test_ptx
 
 import slipway as tvm
-from slipway import relay
+from slipway import relay, te
 from slipway.backends.gpu.schedules import matrix
 from slipway.backends.gpu.schedules.matrix import MatrixKnobs, legal_knobs
 from slipway.contrib import graph_executor
@@ -144,6 +146,71 @@ def test_convolutions(simulated, layout, dtype, groups):
         x, w = x.transpose(0, 2, 3, 1).copy(), w.transpose(2, 3, 1, 0).copy()
         wanted = wanted.transpose(0, 2, 3, 1)
     close(run(simulated, call(x.shape, w.shape, dtype, out, layout, kernel), x=x, w=w), wanted)
+
+
+def fetched(ptx):
+    """Return the instructions of global loads."""
+    return set(re.findall(r"ld\.global(?:\.nc)?\.([.\w]+)", ptx))
+
+
+LAYERS = {
+    "dense": (((60, 64), (40, 64)), lambda x, w: relay.nn.dense(x, w, out_dtype="float32")),
+    "NHWC": (
+        ((1, 7, 9, 32), (3, 3, 32, 40)),
+        lambda x, w: relay.nn.conv2d(
+            x, w, padding=(1, 1), data_layout="NHWC", kernel_layout="HWIO", out_dtype="float32"
+        ),
+    ),
+    "NCHW": (
+        ((1, 32, 7, 9), (40, 32, 3, 3)),
+        lambda x, w: relay.nn.conv2d(x, w, padding=(1, 1), out_dtype="float32"),
+    ),
+}
+
+
+@pytest.mark.parametrize("layer", list(LAYERS))
+def test_operands_are_fetched_sixteen_bytes_at_once(simulators, layer):
+    """Of a dense layer both, of convolutions the image or the weights, whichever lie so."""
+    shapes, call = LAYERS[layer]
+    rng = np.random.default_rng(3)
+    x, w = (array(rng, shape, "float16") for shape in shapes)
+    library = built(call(var("x", *shapes[0], dtype="float16"), relay.const(w)))
+    code = library.lib.imported_modules[0]
+    assert fetched(code.get_source("ptx")) == {"b16", "v4.b32"}
+    simulator = simulators("ll")
+    simulator.learn(code)
+    simulator.enter()
+    module = graph_executor.GraphModule(library["default"](tvm.cuda(0)))
+    module.run(x=x)
+    found = module.get_output(0).numpy()
+    simulator.leave()
+    plain = call(var("x", *shapes[0], dtype="float32"), relay.const(w.astype("float32")))
+    module = graph_executor.GraphModule(built(plain, Target("llvm"))["default"](tvm.cpu(0)))
+    module.run(x=x.astype("float32"))
+    close(found, module.get_output(0).numpy())
+
+
+def test_vectors_of_tensors_that_begin_anywhere(simulators, monkeypatch):
+    """A kernel of its own takes a caller's memory as it is: then each element comes by itself."""
+    a = te.placeholder((4, 64), "float16", name="A")
+    b = te.compute((4, 64), lambda i, j: a[i, j] * a[i, j], name="B")
+    s = te.create_schedule(b.op)
+    thread, lanes = s[b].split(b.op.axis[1], factor=8)
+    s[b].vectorize(lanes)
+    s[b].bind(b.op.axis[0], te.thread_axis("blockIdx.x"))
+    s[b].bind(thread, te.thread_axis("threadIdx.x"))
+    function = tvm.build(s, [a, b], TARGET)
+    code = function.imported_modules[0]
+    assert fetched(code.get_source("ptx")) == {"b16", "v4.b32"}
+    simulator = simulators("ll")
+    simulator.learn(code)
+    simulator.enter()
+    x = array(np.random.default_rng(3), (4, 64), "float16")
+    for shift in (0, 2, 8):
+        monkeypatch.setattr(simulator, "shift", shift)
+        found = run_kernels.run(function, tvm.cuda(0), [x], (4, 64), "float16")
+        np.testing.assert_array_equal(found, x * x)
+    simulator.leave()
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_86", "sm_90a", "sm_100"])

@@ -10,6 +10,7 @@ from slipway.backends.gpu.languages import WRITERS
 from slipway.backends.gpu.lowering.copies import bind_copies
 from slipway.backends.gpu.lowering.dots import accumulate_dots
 from slipway.backends.gpu.lowering.fill_ahead import begin_copies
+from slipway.backends.gpu.lowering.swizzle import swizzle_storage
 from slipway.backends.gpu.lowering.threads import ONE_THREAD, map_threads
 from slipway.backends.gpu.split import emit_kernels, host_function, write_kernels
 from slipway.codegen.compiled import CompiledModule
@@ -30,6 +31,7 @@ from slipway.transform.manager import Pass
 PASSES: tuple[Pass, ...] = (
     loop_pass(map_threads),
     loop_pass(lower_custom_calls),
+    loop_pass(swizzle_storage),
     loop_pass(flatten_storage),
     loop_pass(remove_unused),
     loop_pass(vectorize_loop),

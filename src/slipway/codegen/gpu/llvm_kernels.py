@@ -13,6 +13,7 @@ from math import prod
 
 from slipway import dtypes
 from slipway.codegen.gpu.kernel import AXES, DeviceKernel, axes_of
+from slipway.codegen.legalize import as_ramp
 from slipway.codegen.llvm.function import FunctionEmitter, ModuleState
 from slipway.codegen.llvm.module import emit_part
 from slipway.codegen.llvm.types import llvm_type
@@ -54,6 +55,8 @@ class GpuMachine:
     - `copies`: calls of those to shared memory that go on while threads compute, with ``{bytes}``,
       ``{to}``, ``{from_}`` and ``{groups}``
     - `dots`: calls of the instructions for four products of bytes, with ``{a}``, ``{b}``, ``{c}``
+    - `whole`: bytes whose multiples tensors begin at, or vectors are accessed element by element;
+      0: vectors may be anywhere
     """
 
     convention: str
@@ -65,6 +68,7 @@ class GpuMachine:
     private: int = 0
     lines: Sequence[str] = ()
     dots: Mapping[str, str] = field(default_factory=dict)
+    whole: int = 0
     shuffle: ShuffleOfWords | None = None
     active: str = ""
     copies: Mapping[str, str] = field(default_factory=dict)
@@ -120,6 +124,7 @@ class _Kernel(FunctionEmitter):
         super().__init__(module, name)
         self.machine = machine
         self.statics = statics
+        self.symbols: dict[int, str] = {}  # of shared memory, by id of its data Var
         self.inside_parallel = True  # a parallel loop in a kernel is a thread's own
 
     def emit(self, kernel: DeviceKernel, root: S.For) -> None:
@@ -130,7 +135,7 @@ class _Kernel(FunctionEmitter):
         self.widen_scalars(params)
         for tag, loop in loops.items():
             self._bind_axis(tag, loop)
-        self.stmt(body)
+        self._in_two_ways(body, _accessed_by_vectors(body, params) if self.machine.whole else [])
         counts = [ops.as_int(extent) for extent in kernel.grid()[len(AXES) :]]
         known = [n for n in counts if n is not None]
         bounds = ""
@@ -146,6 +151,33 @@ class _Kernel(FunctionEmitter):
             "{\nentry:\n" + "\n".join([*self.w.entry, *self.w.lines]) + "\n  ret void\n}\n"
         )
         self.module.declarations |= self.helpers
+
+    def _in_two_ways(self, body: S.Stmt, tensors: Sequence[E.Var]) -> None:
+        """Emit the body, and one for `tensors` that begin at whole vectors, chosen when it runs.
+
+        A caller's tensor may begin anywhere; all threads find the same.
+        """
+        if not tensors:
+            self.stmt(body)
+            return
+        whole, put = self.machine.whole, self.w.put
+        starts = [put(f"ptrtoint ptr {self.pointers[id(var)]} to i64") for var in tensors]
+        for number in range(1, len(starts)):
+            starts[number] = put(f"or i64 {starts[number - 1]}, {starts[number]}")
+        tail = put(f"and i64 {starts[-1]}, {whole - 1}")
+        test = put(f"icmp eq i64 {tail}, 0")
+        yes, no, end = self.w.label("whole"), self.w.label("apart"), self.w.label("end")
+        self.w.branch_if(test, yes, no)
+        for label, alignment in ((yes, whole), (no, 0)):
+            self.w.start(label)
+            for var in tensors:
+                if alignment:
+                    self.aligned[id(var)] = alignment
+                else:
+                    del self.aligned[id(var)]
+            self._scoped(body)
+            self.w.branch(end)
+        self.w.start(end)
 
     def _bind_axis(self, tag: str, loop: S.For) -> None:
         kind, axis = tag.split(".")
@@ -179,10 +211,13 @@ class _Kernel(FunctionEmitter):
         align = max(buffer.data_alignment, 16)
         name = self.w.name()
         if buffer.scope == "shared":
-            symbol = f"@{self.name}.shared{len(self.statics)}"
-            self.statics.append(
-                f"{symbol} = internal addrspace(3) global {kind} undef, align {align}"
-            )
+            symbol = self.symbols.get(id(buffer.data))
+            if symbol is None:  # else it was emitted another way already
+                symbol = f"@{self.name}.shared{len(self.statics)}"
+                self.symbols[id(buffer.data)] = symbol
+                self.statics.append(
+                    f"{symbol} = internal addrspace(3) global {kind} undef, align {align}"
+                )
             text = f"addrspacecast ptr addrspace(3) {symbol} to ptr"
         elif self.machine.private:
             own = self.w.name()
@@ -293,3 +328,14 @@ def own_words(body: S.Stmt) -> int:
 def has_warp_products(body: S.Stmt) -> bool:
     """Return whether matrix units compute a part of a kernel."""
     return any(isinstance(n, E.Call) and n.op == "warp_product" for n in walk(body))
+
+
+def _accessed_by_vectors(body: S.Stmt, params: Sequence[E.Var]) -> list[E.Var]:
+    """Return the tensors of which several elements beside each other are accessed at once."""
+    found = set()
+    for node in walk(body):
+        if isinstance(node, (E.BufferLoad, S.BufferStore)):
+            ramp = as_ramp(node.indices[-1])
+            if ramp is not None and ramp[1] == 1:
+                found.add(id(node.buffer.data))
+    return [var for var in params if id(var) in found]

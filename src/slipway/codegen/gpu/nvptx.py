@@ -45,6 +45,7 @@ NVIDIA = GpuMachine(
     barrier=(f"call void @{_BARRIER}(i32 0)",),
     declared=(f"declare void @{_BARRIER}(i32)",),
     threads='"nvvm.maxntid"="{threads},1,1"',
+    whole=16,
     one_block='"nvvm.minctasm"="1"',
     shuffle=_shuffle,
     active="llvm.nvvm.activemask",

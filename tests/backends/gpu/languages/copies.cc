@@ -29,16 +29,16 @@ static Groups &own() {
   return found;
 }
 
-static void tell(void *at, int bytes, int writes) {
+static void tell(void *at, int bytes, int writes, int32_t site) {
   if (on_access != nullptr) {
-    on_access(at, bytes, writes);
+    on_access(at, bytes, writes, site);
   }
 }
 
 void async_copy(void *to, const void *from, int bytes) {
   own().groups.back().push_back({to, from, bytes});
-  tell((void *)from, bytes, 0);
-  tell(to, bytes, 1);
+  tell((void *)from, bytes, 0, OF_COPY);
+  tell(to, bytes, 1, OF_COPY);
   memset(to, 0xff, (size_t)bytes);
 }
 
@@ -49,7 +49,7 @@ void async_wait(int groups) {
   const size_t closed = all.groups.size() - 1U;
   for (; all.waited + (size_t)groups < closed; ++all.waited) {
     for (const Copy &copy : all.groups[all.waited]) {
-      tell(copy.to, copy.bytes, 1);
+      tell(copy.to, copy.bytes, 1, AFTER_COPY);
       memcpy(copy.to, copy.from, (size_t)copy.bytes);
     }
   }

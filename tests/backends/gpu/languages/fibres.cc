@@ -8,7 +8,8 @@ Fibres fibres;
 void (*on_launch)() = nullptr;
 void (*on_block)() = nullptr;
 void (*on_barrier)() = nullptr;
-void (*on_access)(void *, int64_t, int32_t) = nullptr;
+void (*on_blocks_end)() = nullptr;
+void (*on_access)(void *, int64_t, int32_t, int32_t) = nullptr;
 
 static void begin() {
   fibres.body(fibres.closure);
@@ -60,6 +61,9 @@ static int run_block(uint3 block, const size_t *size) {
       ended += (size_t)fibres.done[i];
     }
     if (ended == count) {
+      if (on_blocks_end != nullptr) {
+        on_blocks_end();
+      }
       return 0;
     }
     if (ended != 0) {

@@ -29,8 +29,11 @@ struct Fibres {
 extern Fibres fibres;
 extern void (*on_launch)();  /* what watches: before a kernel runs */
 extern void (*on_block)();   /* before a block runs */
+extern void (*on_blocks_end)();
 extern void (*on_barrier)(); /* behind a barrier, of each thread */
-extern void (*on_access)(void *at, int64_t size, int32_t writes); /* by no instruction */
+/* By a copy when it begins, or when its end is waited for. */
+constexpr int32_t OF_COPY = -1, AFTER_COPY = -2;
+extern void (*on_access)(void *at, int64_t size, int32_t writes, int32_t site);
 
 /* Let every thread of the block come here, which orders no memory. */
 void meet();

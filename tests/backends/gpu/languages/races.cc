@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "banks.h"
 #include "fibres.h"
 
 namespace slw {
@@ -79,7 +80,7 @@ static void touch(uintptr_t at, bool writes) {
 
 } // namespace slw
 
-extern "C" void slw_access(void *at, int64_t size, int32_t writes);
+extern "C" void slw_access(void *at, int64_t size, int32_t writes, int32_t site);
 
 namespace slw {
 
@@ -89,6 +90,7 @@ static void watch() {
   race[0] = '\0';
   on_block = start_block;
   on_access = slw_access;
+  on_blocks_end = end_block_of_banks;
   on_barrier = [] { ++epochs[fibres.at]; };
 }
 static const bool is_watched = (on_launch = watch, true);
@@ -96,9 +98,12 @@ static const bool is_watched = (on_launch = watch, true);
 } // namespace slw
 
 extern "C" {
-void slw_access(void *at, int64_t size, int32_t writes) {
+void slw_access(void *at, int64_t size, int32_t writes, int32_t site) {
   const uintptr_t first = (uintptr_t)at;
   if (!slw::of_own_stack(first)) {
+    if (slw::counts_banks && site != slw::AFTER_COPY && slw::in(slw::shared, first)) {
+      slw::use_banks(first, size, writes != 0, site, slw::epochs[slw::fibres.at]);
+    }
     for (uintptr_t i = 0; i < (uintptr_t)size; i += (size >= 4) ? 4 : 1) {
       slw::touch(first + i, writes != 0);
     }

@@ -40,7 +40,7 @@ def product(stages, rows=40, columns=36, depth=70, dtype="float32"):
     tiling.bind(c, [], *s[c].op.axis)
     step = tiling.sum_up(tile)
     for operand in (a, b):
-        tiling.share(s.cache_read(operand, "shared", [tile]), tile, step)
+        tiling.share(s.cache_read(operand, "shared", [tile]), tile, step, True, 16)
     return tvm.lower(s, [a, b, c], name=f"of_{stages}_{depth}_{dtype}", simple_mode=True)
 
 
@@ -53,7 +53,9 @@ def test_every_depth_and_type_has_the_numbers_of_one_stage(simulated):
     functions = [product(n, depth=d, dtype=t) for n, d, t in (*CASES, (1, 70, "float32"))]
     built = run_kernels.built(functions, None, TARGET)
     text = run_kernels.source(built, "cuda")
-    assert text.count("slw_async_wait<3>") == 2
+    assert text.count("slw_async_wait<2>") == 2
+    kernels = text.split("__global__")[1:]
+    assert [kernel.count("__syncthreads") for kernel in kernels] == [1] * len(CASES) + [2]
     for stages, depth, dtype in CASES:
         shape_a, shape_b = (40, depth), (36, depth)
         x = (run_kernels.random(*shape_a) * 8).astype(dtype)
@@ -148,7 +150,7 @@ def test_a_schedule_by_hand_is_filled_ahead(simulated):
         stage.double_buffer()
     function = run_kernels.built(schedule, args, TARGET)
     assert len(panels) == 2
-    assert "slw_async_wait<1>" in run_kernels.source(function, "cuda")
+    assert "slw_async_wait<0>" in run_kernels.source(function, "cuda")
     x, y = run_kernels.random(32, 48), run_kernels.random(48, 32, seed=1)
     found = run_kernels.run(function, tvm.cuda(0), [x, y], (32, 32))
     np.testing.assert_allclose(found, x @ y, rtol=1e-4, atol=1e-4)

@@ -6,7 +6,8 @@ after:  ``A.shared[t] = A[t]; barrier; C[t] = A.shared[63 - t]``
 Two accesses of memory that threads have in common need one between them if one of them writes, and
 they do not stand under the same thread loops: under the same loops, a thread meets what it has
 written itself, as the steps of a bound loop are independent.  Around a serial loop, the end of a
-step is before the beginning of the next.
+step is before the beginning of the next.  What is filled ahead at a step of a loop
+(`fill_ahead.py`) is memory that the rest of the step does not use.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.visit import walk
 
+AHEAD = "slipway.ahead"  # AttrStmt around what fills memory for later steps of a loop
 LEAF = "slipway.leaf"  # AttrStmt around what one thread does; its value are the thread loops
 BARRIER = S.Evaluate(E.Call("int32", "storage_sync", (E.StringImm("shared"),)))
 
@@ -37,11 +39,12 @@ class Access:
 
 
 Pending = frozenset[Access]
+NONE: Pending = frozenset()
 
 
 def insert_barriers(body: S.Stmt, scopes: Mapping[int, str], name: str) -> S.Stmt:
     """Return `body` with barriers; `scopes` says of memory allocated in the kernel where it is."""
-    made, _ = _Inserter(scopes, name).visit(body, frozenset())
+    made, _ = _Inserter(scopes, name).visit(body, NONE)
     return made
 
 
@@ -56,11 +59,17 @@ class _Inserter:
             case S.AttrStmt(key=key) if key == LEAF:
                 return self._leaf(node, pending)
             case S.SeqStmt():
-                made = []
+                made, later = [], NONE
                 for inner in node.stmts:
                     stmt, pending = self.visit(inner, pending)
                     made.append(stmt)
-                return S.seq(made), pending
+                    if isinstance(inner, S.AttrStmt) and inner.key == AHEAD:
+                        later |= self._all(inner)
+                return S.seq(made), pending | later
+            case S.AttrStmt(key=key) if key == AHEAD:
+                if any(a.conflicts(b) for a in pending for b in self._all(node)):
+                    return S.seq((BARRIER, self.visit(node.body, NONE)[0])), NONE
+                return self.visit(node.body, NONE)[0], pending
             case S.For():
                 return self._loop(node, pending)
             case S.IfThenElse():
@@ -80,15 +89,15 @@ class _Inserter:
         """Return a loop; what waits for code in front of it waits once, in front of it too."""
         inside = self._all(node.body)
         if any(a.conflicts(b) for a in pending for b in inside):
-            loop, pending = self._loop(node, frozenset())
+            loop, pending = self._loop(node, NONE)
             return S.seq((BARRIER, loop)), pending
-        _, after = self.visit(node.body, frozenset())
+        _, after = self.visit(node.body, NONE)
         body, end = self.visit(node.body, after)
         return node.replace(body=body), pending | end
 
     def _all(self, node: S.Stmt) -> Pending:
         leaves = (n for n in walk(node) if isinstance(n, S.AttrStmt) and n.key == LEAF)
-        return frozenset().union(*(self._accesses(n.body, n.value) for n in leaves))
+        return NONE.union(*(self._accesses(n.body, n.value) for n in leaves))
 
     def _leaf(self, node: S.AttrStmt, pending: Pending) -> tuple[S.Stmt, Pending]:
         own = self._accesses(node.body, node.value)

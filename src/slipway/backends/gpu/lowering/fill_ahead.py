@@ -3,7 +3,10 @@
 before: ``for k: allocate A.shared  # double_buffer 3``
         ``A.shared = A[k]; ... += A.shared``
 after:  ``allocate A.shared[3]; fetch 0; fetch 1``
-        ``for k: fetch k + 2 to place (k + 2) % 3; wait for fetch k; ... += A.shared[k % 3]``
+        ``for k: wait for fetch k; fetch k + 2 to place (k + 2) % 3; ... += A.shared[k % 3]``
+
+What is fetched at a step lies where the step before has read, and is read by later ones: one
+barrier, between the wait and the fetch, is for both (`barriers.py`).
 
 That is for devices that copy while threads compute (`ir/instructions/async_copies.py`): on others
 a thread would wait for what it fetches anyway, and the memory is filled where it was.
@@ -16,6 +19,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from slipway import dtypes
+from slipway.backends.gpu.lowering.barriers import AHEAD
+from slipway.backends.gpu.lowering.swizzle import swizzle_of
 from slipway.backends.gpu.lowering.vthread import wider, with_step
 from slipway.codegen.gpu.nvptx import version_of
 from slipway.ir import expr as E
@@ -51,6 +56,7 @@ class _Panels:
 
     loop: S.For
     memory: tuple[Buffer, ...]
+    notes: tuple[tuple[tuple[str, Any], ...], ...]
     copies: int
     fills: tuple[S.Stmt, ...]
     use: S.Stmt
@@ -59,10 +65,12 @@ class _Panels:
     def of(loop: S.For) -> _Panels | None:
         """Return those of a loop; None where nothing is marked, or a step needs the one before."""
         memory: list[Buffer] = []
+        notes = []
         fills: list[S.Stmt] = []
         copies, node = 1, loop.body
         while isinstance(node, S.Allocate) and node.buffer.scope == "shared" and _copies(node) > 1:
             memory.append(node.buffer)
+            notes.append(swizzle_of(node))
             copies = max(copies, _copies(node))
             steps = node.body.stmts if isinstance(node.body, S.SeqStmt) else (node.body,)
             count = 0
@@ -76,7 +84,7 @@ class _Panels:
         loads = [n for fill in fills for n in walk(fill) if isinstance(n, E.BufferLoad)]
         if any(id(n.buffer.data) in changed for n in loads):
             return None
-        return _Panels(loop, tuple(memory), copies, tuple(fills), node)
+        return _Panels(loop, tuple(memory), tuple(notes), copies, tuple(fills), node)
 
     def ahead(self) -> S.Stmt:
         """Return the loop that fetches steps before they are used."""
@@ -86,11 +94,11 @@ class _Panels:
         first = [self._fetch(ops.const(number), number, wide) for number in range(copies - 1)]
         later = ops.add(step, copies - 1)
         fetch = self._fetch(later, ops.floormod(later, copies), wide)
-        wait = wait_for(copies - 1)
+        wait = wait_for(copies - 2)  # the fetch of this step is not on its way yet
         use = self._at(self.use, ops.floormod(step, copies), wide)
-        result: S.Stmt = S.seq((*first, loop.replace(body=S.seq((fetch, wait, use)))))
-        for buffer in reversed(wide):
-            result = S.Allocate(buffer, result)
+        result: S.Stmt = S.seq((*first, loop.replace(body=S.seq((wait, fetch, use)))))
+        for buffer, notes in zip(reversed(wide), reversed(self.notes), strict=True):
+            result = S.Allocate(buffer, result, notes)
         return result
 
     def _fetch(self, step: E.PrimExpr, position: Any, wide: Sequence[Buffer]) -> S.Stmt:
@@ -104,7 +112,8 @@ class _Panels:
         commit = S.Evaluate(E.Call("int32", COMMIT, ()))
         if known == 0:
             return commit
-        return S.seq((copied if known == 1 else S.IfThenElse(inside, copied), commit))
+        fetch = copied if known == 1 else S.IfThenElse(inside, copied)
+        return S.seq((S.AttrStmt(AHEAD, ops.const(0), ops.const(0), fetch), commit))
 
     def _at(self, node: S.Stmt, position: E.PrimExpr, wide: Sequence[Buffer]) -> S.Stmt:
         for buffer, whole in zip(self.memory, wide, strict=True):

@@ -25,9 +25,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from slipway.arith.analyzer import Analyzer
-from slipway.backends.gpu.lowering.barriers import LEAF, insert_barriers
+from slipway.backends.gpu.lowering.barriers import AHEAD, LEAF, insert_barriers
 from slipway.backends.gpu.lowering.cross_thread import CrossThread, lanes_outside
 from slipway.backends.gpu.lowering.fill_ahead import copies_while_computing, fill_ahead
+from slipway.backends.gpu.lowering.swizzle import swizzle_of
 from slipway.backends.gpu.lowering.thread_context import TAGS, ThreadContext, tag_of
 from slipway.backends.gpu.lowering.vthread import inject_vthreads, wider, with_step
 from slipway.backends.gpu.warps import exchanging_threads
@@ -201,7 +202,8 @@ class _Kernel:
 
     def visit(self, node: S.Stmt, at: ThreadContext) -> S.Stmt:
         """Return what the threads of the kernel do of `node`."""
-        if not has_threads(node) and not _has_shared(node):
+        is_ahead = isinstance(node, S.AttrStmt) and node.key == AHEAD
+        if not has_threads(node) and not _has_shared(node) and not is_ahead:
             return self.leaf(node, at)
         match node:
             case S.For() if node.kind == S.ForKind.THREAD:
@@ -339,7 +341,8 @@ class _Kernel:
                 wide = wider(node.buffer, self.extents[tag])
                 body = with_step(body, node.buffer, wide, self.vars[tag])
                 node = node.replace(buffer=wide)
-        return node.replace(body=self.visit(body, at), annotations=())  # type: ignore[no-any-return]
+        notes = swizzle_of(node) if scope == "shared" else ()
+        return node.replace(body=self.visit(body, at), annotations=notes)  # type: ignore[no-any-return]
 
     def _scope_of(self, node: S.Allocate, at: ThreadContext) -> str:
         """Return "shared" for memory of a block, "local" for memory of a thread.

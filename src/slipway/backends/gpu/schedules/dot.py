@@ -16,6 +16,7 @@ from typing import Any
 from slipway import te
 from slipway.backends.gpu.schedules.generic import ThreadKnobs, schedule_elements
 from slipway.backends.gpu.schedules.shared import (
+    Lies,
     SharedKnobs,
     Sizes,
     Tiling,
@@ -86,7 +87,12 @@ def _legal(attrs: Any, in_types: Sequence[Any], target: Target) -> list[SharedKn
 def _cost(problem: Problem, knobs: SharedKnobs) -> float:
     sizes = _sizes(problem.attrs, problem.in_types)
     assert sizes is not None
-    return product_cost(sizes, knobs)
+    by_step = True, True
+    if hasattr(problem.attrs, "kernel_layout"):
+        geometry = Geometry.of(problem.attrs, problem.in_types)
+        assert geometry is not None
+        by_step = geometry.sides_by_step
+    return product_cost(sizes, knobs, Lies(BYTES, by_step))
 
 
 def _knobs(problem: Problem) -> SharedKnobs:
@@ -201,19 +207,22 @@ def schedule_dots(
         return schedule_elements(problem, outs, anchor, ThreadKnobs(64))
     schedule, out, products, panels = found
     *batch, rows, columns = schedule[out].op.axis
-    by_step = {"left": True, "right": True}
+    by_step, first = (True, True), "left"
     if hasattr(problem.attrs, "kernel_layout"):
         geometry = Geometry.of(problem.attrs, problem.in_types)
         assert geometry is not None
         batch, rows, columns = geometry.sides(schedule[out], problem.attrs.groups)
-        by_step = {"columns": geometry.columns_by_step, "weights": geometry.weights_by_step}
+        by_step = geometry.sides_by_step
+        first = "columns" if geometry.channels_last else "weights"
     schedule[products].set_scope("local")
     tiling = Tiling(schedule, knobs)
     tiling.bind(out, batch, rows, columns)
     step = tiling.sum_up(products)
     for panel in panels:
         schedule[panel].set_scope("shared")
-        tiling.share(panel, products, step, pad=int(by_step[panel.op.name]))
+        side = int(panel.op.name != first)
+        count = (knobs.block_rows, knobs.block_columns)[side]
+        tiling.share(panel, products, step, by_step[side], count)
     return schedule
 
 

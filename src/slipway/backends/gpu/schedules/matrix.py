@@ -19,6 +19,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
+from slipway.backends.gpu.banks import at_once, parts_beside, rows_apart
 from slipway.backends.gpu.limits import most_threads, shared_bytes
 from slipway.backends.gpu.schedules.generic import ThreadKnobs, schedule_elements
 from slipway.backends.gpu.schedules.shared import Sizes, panel_product, product_sizes
@@ -41,6 +42,8 @@ _WARP_ROWS, _WARP_COLUMNS = 16, 8  # of one instruction
 _PANEL_BYTES = 64  # of a panel's row
 _LEFT_PAD, _RIGHT_PAD = 16, 32  # bytes between rows: banks of four threads' rows and columns
 _FETCHED_BYTES = 16  # by a thread from global memory at once
+# Of steps that are apart there, stored at once: sixteen bytes take registers that products need.
+_GATHERED_BYTES = (4, 8)
 
 
 @dataclass(frozen=True)
@@ -288,14 +291,17 @@ def _fetches(problem: Problem) -> tuple[Fetch, Fetch]:
     found = _sizes_of(problem.attrs, problem.in_types)
     assert found is not None
     sizes, swap = found
-    if hasattr(problem.attrs, "kernel_layout"):
-        geometry = Geometry.of(problem.attrs, problem.in_types)
-        assert geometry is not None
-        pair = Fetch(geometry.columns_by_step, 1), Fetch(geometry.weights_by_step, 1)
-        return pair[::-1] if swap else pair
     size = dtypes.bytes_of(problem.in_types[0].dtype)
     # Whole panels of rows that begin at such addresses; sixteen bytes are one instruction.
     together = _FETCHED_BYTES // size if sizes.depth % (_PANEL_BYTES // size) == 0 else 1
+    if hasattr(problem.attrs, "kernel_layout"):
+        geometry = Geometry.of(problem.attrs, problem.in_types)
+        assert geometry is not None
+        rows = together if problem.attrs.kernel_layout[0] == "O" else 1
+        weights = Fetch(geometry.weights_by_step, rows if geometry.weights_by_step else 1)
+        run = geometry.columns_by_step and geometry.kernel["I"] % together == 0
+        pair = Fetch(geometry.columns_by_step, together if run else 1), weights
+        return pair[::-1] if swap else pair
     return Fetch(True, together), Fetch(True, together)
 
 
@@ -341,8 +347,9 @@ class _Tiles:
         stage.unroll(row)
         stage.unroll(column)
         outer = self._sum_up(lane)
-        for panel, pad, fetch in zip(panels, (_LEFT_PAD, _RIGHT_PAD), fetches, strict=True):
-            self._share(panel, outer, pad, fetch)
+        pads, counts = (_LEFT_PAD, _RIGHT_PAD), (knobs.block_rows, knobs.block_columns)
+        for panel, pad, fetch, count in zip(panels, pads, fetches, counts, strict=True):
+            self._share(panel, outer, pad, fetch, count)
 
     def _sum_up(self, lane: te.IterVar) -> te.IterVar:
         """Compute a thread's sums in its registers; return the loop over panels."""
@@ -365,25 +372,49 @@ class _Tiles:
         stage.tensorize(row, warp_intrinsic(entry, self.lane))
         return outer
 
-    def _share(self, panel: te.Tensor, outer: te.IterVar, pad: int, fetch: Fetch) -> None:
-        """Let all threads of a block fetch a panel, neighbours what lies beside each other."""
+    def _share(
+        self, panel: te.Tensor, outer: te.IterVar, pad: int, fetch: Fetch, count: int
+    ) -> None:
+        """Let all threads of a block fetch a panel, neighbours what lies beside each other.
+
+        Where steps of the sum do not, each thread gathers some of them and stores them at once.
+        """
+        gathered = None if fetch.by_step else self.schedule.cache_write(panel, "local")
         stage = self.schedule[panel]
         stage.set_scope("shared")
         stage.compute_at(self.schedule[self.products], outer)
         size = dtypes.bytes_of(panel.dtype)
         batch, number, step = stage.op.axis
         stage.storage_align(number, _PANEL_BYTES // size, pad // size)
-        if not fetch.by_step:
-            number, step = step, number
-        stage.reorder(batch, number, step)
-        fused = stage.fuse(batch, number, step)
-        if fetch.together > 1:
-            fused, several = stage.split(fused, factor=fetch.together)
+        together = fetch.together if fetch.by_step else self._gathered_bytes(count) // size
+        step, several = stage.split(step, factor=together)
+        if fetch.by_step:
+            row_bytes = _PANEL_BYTES + pad
+            distance = rows_apart(count, row_bytes, _PANEL_BYTES, together * size)
+            numbers, number = stage.split(number, factor=distance)
+            order = [batch, number, numbers, step]
+        else:
+            parts = parts_beside(_PANEL_BYTES + pad, _PANEL_BYTES, together * size, size)
+            step, part = stage.split(step, factor=parts)
+            numbers, number = stage.split(number, factor=at_once(together * size) // parts)
+            order = [batch, step, numbers, part, number]
+        stage.reorder(*order, several)
+        fused = stage.fuse(*order)
+        if together > 1:
             stage.vectorize(several)
         fused, lane = stage.split(fused, factor=WARP)
         _, warp = stage.split(fused, factor=self.knobs.warps[0] * self.knobs.warps[1])
         stage.bind(warp, self.warp)
         stage.bind(lane, self.lane)
+        if gathered is not None:
+            self.schedule[gathered].compute_at(stage, lane)
+            for axis in self.schedule[gathered].op.axis:
+                self.schedule[gathered].unroll(axis)
+
+    def _gathered_bytes(self, count: int) -> int:
+        """Return how much a thread gathers at once, where each has something to do."""
+        most = count * _PANEL_BYTES // self.knobs.threads
+        return max((size for size in _GATHERED_BYTES if size <= most), default=_GATHERED_BYTES[0])
 
 
 _PRODUCTS, _CONVOLUTIONS = ("nn.dense", "nn.batch_matmul"), ("nn.conv1d", "nn.conv2d", "nn.conv3d")

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
+from slipway.backends.gpu.banks import WARP, passes, rows_apart
 from slipway.backends.gpu.limits import most_threads, shared_bytes
 from slipway.backends.gpu.lowering.fill_ahead import copies_while_computing
 from slipway.backends.gpu.schedules.generic import (
@@ -72,6 +74,17 @@ class Sizes:
     def is_large(self) -> bool:
         """Return whether a tile is worth its shared memory."""
         return min(self.rows, self.columns, self.depth) >= ANY_GPU.tile_length
+
+
+@dataclass(frozen=True)
+class Lies:
+    """How panels lie in shared memory: bytes of an element, and which have the sum's steps last."""
+
+    size: int
+    by_step: tuple[bool, bool]
+
+
+FLOATS = Lies(4, (True, True))
 
 
 def product_sizes(in_types: Sequence[Any], attrs: Attrs | None) -> Sizes | None:
@@ -138,12 +151,26 @@ def legal_knobs(dtype: str, target: Target, copied: bool = True) -> list[SharedK
     return found
 
 
-def product_cost(sizes: Sizes, knobs: SharedKnobs) -> float:
+@lru_cache(maxsize=1024)
+def _panel_passes(across: int, rows: int, depth: int, lies: Lies) -> tuple[float, float]:
+    """Return the passes of a warp for an element of each panel, `across` threads in a row."""
+    size, padded = lies.size, depth + 1
+    apart = rows * (padded if lies.by_step[0] else 1), padded if lies.by_step[1] else 1
+    warp = range(WARP)
+    return (
+        passes([lane // across * apart[0] * size for lane in warp], size),
+        passes([lane % across * apart[1] * size for lane in warp], size),
+    )
+
+
+def product_cost(sizes: Sizes, knobs: SharedKnobs, lies: Lies = FLOATS) -> float:
     """Return the multiply-adds that the work of all threads is worth, where enough of them run."""
     across = -(-sizes.rows // knobs.block_rows) * -(-sizes.columns // knobs.block_columns)
     threads = prod(knobs.threads)
     fetched = (knobs.block_rows + knobs.block_columns) / threads
-    step = knobs.rows * knobs.columns + ANY_GPU.shared_cost * (knobs.rows + knobs.columns)
+    left, right = _panel_passes(knobs.threads[1], knobs.rows, knobs.depth, lies)
+    read = knobs.rows * left + knobs.columns * right
+    step = knobs.rows * knobs.columns + ANY_GPU.shared_cost * read
     stored = ANY_GPU.shared_cost if knobs.stages == 1 else 0  # else the copy does it
     step += (ANY_GPU.global_cost + stored) * fetched
     registers = knobs.rows * knobs.columns + knobs.rows + knobs.columns
@@ -156,7 +183,13 @@ def product_cost(sizes: Sizes, knobs: SharedKnobs) -> float:
 def _cost(problem: Problem, knobs: SharedKnobs) -> float:
     sizes = any_product_sizes(problem.in_types, problem.attrs)
     assert sizes is not None
-    return product_cost(sizes, knobs)
+    by_step = _by_step(problem.attrs)
+    return product_cost(sizes, knobs, Lies(dtypes.bytes_of(problem.in_types[0].dtype), by_step))
+
+
+def _by_step(attrs: Any) -> tuple[bool, bool]:
+    """Return of which operands steps of the sum lie beside each other."""
+    return not getattr(attrs, "transpose_a", False), getattr(attrs, "transpose_b", True)
 
 
 def _knobs(problem: Problem) -> SharedKnobs:
@@ -236,8 +269,10 @@ def schedule_shared(
     tiling = Tiling(schedule, knobs)
     tiling.bind(out, batch, rows, columns)
     step = tiling.sum_up(tile)
-    for operand in operands:
-        tiling.share(schedule.cache_read(operand, "shared", [tile]), tile, step)
+    by_step = _by_step(problem.attrs)
+    counts = knobs.block_rows, knobs.block_columns
+    for operand, whole, count in zip(operands, by_step, counts, strict=True):
+        tiling.share(schedule.cache_read(operand, "shared", [tile]), tile, step, whole, count)
     return schedule
 
 
@@ -284,11 +319,17 @@ class Tiling:
         return outer, inner
 
     def share(
-        self, panel: te.Tensor, tile: te.Tensor, step: tuple[te.IterVar, te.IterVar], pad: int = 1
+        self,
+        panel: te.Tensor,
+        tile: te.Tensor,
+        step: tuple[te.IterVar, te.IterVar],
+        by_step: bool,
+        count: int,
     ) -> None:
         """Let all threads of a block fetch a panel, neighbours what lies beside each other.
 
-        A thread's part of it goes through registers.  Rows are `pad` elements apart.
+        A thread's part of it goes through registers.  With the steps of the sum last, `count` rows
+        are an element apart, and the threads of a warp fill rows that lie in different banks.
         """
         schedule, knobs = self.schedule, self.knobs
         outer, inner = step
@@ -300,9 +341,15 @@ class Tiling:
         stage.compute_at(schedule[tile], outer)
         if knobs.stages > 1:
             stage.double_buffer(knobs.stages)
-        if pad:
-            stage.storage_align(stage.op.axis[-2], knobs.depth, pad)
-        fused = stage.fuse(*stage.op.axis)
+        *batch, rows, columns = stage.op.axis
+        if by_step:
+            size = dtypes.bytes_of(panel.dtype)
+            stage.storage_align(rows, knobs.depth, 1)
+            distance = rows_apart(count, (knobs.depth + 1) * size, knobs.depth * size, size)
+            rows, row = stage.split(rows, factor=distance)
+            stage.reorder(*batch, row, rows, columns)
+            batch.append(row)
+        fused = stage.fuse(*batch, rows, columns)
         fused, across = stage.split(fused, factor=knobs.threads[1])
         _, down = stage.split(fused, factor=knobs.threads[0])
         stage.bind(down, self.along[0])

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from slipway import te
+from slipway import dtypes, te
 from slipway.backends.gpu.schedules.generic import (
     ThreadKnobs,
     only_reader,
@@ -25,6 +25,7 @@ from slipway.backends.gpu.schedules.generic import (
     schedule_elements,
 )
 from slipway.backends.gpu.schedules.shared import (
+    Lies,
     SharedKnobs,
     Sizes,
     Tiling,
@@ -125,6 +126,12 @@ class Geometry:
     def weights_by_step(self) -> bool:
         """Return whether what lies beside each other in the kernel are steps of the sum."""
         return self.attrs.kernel_layout[-1] != "O"
+
+    @property
+    def sides_by_step(self) -> tuple[bool, bool]:
+        """Return the same of the product's rows and of its columns."""
+        pair = self.columns_by_step, self.weights_by_step
+        return pair if self.channels_last else pair[::-1]
 
     @property
     def sizes(self) -> Sizes:
@@ -272,7 +279,8 @@ def _is_choice(attrs: Any, in_types: Sequence[Any], target: Target) -> bool:
 def _cost(problem: Problem, knobs: SharedKnobs) -> float:
     geometry = Geometry.of(problem.attrs, problem.in_types)
     assert geometry is not None
-    return product_cost(geometry.sizes, knobs)
+    size = dtypes.bytes_of(problem.in_types[0].dtype)
+    return product_cost(geometry.sizes, knobs, Lies(size, geometry.sides_by_step))
 
 
 def _knobs(problem: Problem) -> SharedKnobs:
@@ -315,7 +323,7 @@ def schedule_product(
     step = tiling.sum_up(products)
     for panel in panels:
         schedule[panel].set_scope("shared")
-        columns = panel.op.name == "columns"
-        by_step = geometry.columns_by_step if columns else geometry.weights_by_step
-        tiling.share(panel, products, step, pad=int(by_step))
+        side = int((panel.op.name == "columns") != geometry.channels_last)
+        count = (knobs.block_rows, knobs.block_columns)[side]
+        tiling.share(panel, products, step, geometry.sides_by_step[side], count)
     return schedule
