@@ -13,10 +13,11 @@ import builtins
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from slipway.errors import RPCError, TuningError
-from slipway.tuning.measure import Bench, Decision, Measured, is_faster
+from slipway.tuning.measure import Bench, Decision, Measured, is_faster, scored
 from slipway.tuning.model import ScoreModel
 from slipway.tuning.space import Candidate
 
@@ -234,9 +235,12 @@ class TaskSearch(Generic[TaskT]):
     def _won(self, challenger: Candidate) -> Measured | None:
         """Return what a challenger did in the last of its duels, None if it lost one.
 
-        Each is measured from a library of its own: that code lies well in one is no gain.
+        Each is measured from a library of its own: that code lies well in one is no gain.  The
+        score is the least flattering of the duels', but never that of something slower than what
+        was beaten: that one's may be a lucky one, and the smallest score is the best everywhere.
         """
         one: Measured | None = None
+        alone, beside = 0.0, 0.0
         for _ in range(DUELS):
             measured = self.bench.measure(
                 [challenger, self.best], self.bench.turns * 2, together=True
@@ -245,6 +249,9 @@ class TaskSearch(Generic[TaskT]):
             one, other = duel.get(challenger), duel.get(self.best)
             if one is None or other is None or one.kind or other.kind or not is_faster(one, other):
                 return None
+            alone = max(alone, one.score)
+            beside = max(beside, scored(challenger, one.seconds, other.seconds).score)
             if len(one.seconds) == 1:  # of a clock without noise, which says the same again
                 break
-        return one
+        assert one is not None
+        return replace(one, score=min(alone, self.best_score * beside))
