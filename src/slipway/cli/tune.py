@@ -83,6 +83,10 @@ def tune(
     build_timeout: Annotated[
         float, typer.Option(min=0.1, help="Seconds for a candidate in another process.")
     ] = 60,
+    cold_caches: Annotated[
+        bool,
+        typer.Option("--cold-caches", help="Flush a kernel's weights from the caches before runs."),
+    ] = False,
     seconds: Annotated[float, typer.Option(min=0, help="End the search after; 0: never.")] = 0,
     input_shapes: InputShapes = None,
     dim: Dims = None,
@@ -127,7 +131,7 @@ def tune(
     model.stat()
     elsewhere = {
         "--builders": builders, "--core": core, "--database": database, "--report": report,
-        "--rpc-host": rpc_host, "--tracker": tracker,
+        "--rpc-host": rpc_host, "--tracker": tracker, "--cold-caches": cold_caches or None,
     }  # fmt: skip
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     records = output or Path(f"{model.stem}.records")
@@ -137,7 +141,7 @@ def tune(
         without_effect("--board", "counts instructions in the board's emulator", elsewhere)
         tune_on_board(model, board, records, options, as_json)
         return
-    runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout, core)
+    runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout, core, cold_caches)
     if isinstance(runner, ModelledRunner | NodeRunner):
         target = runner.target if target == "llvm" else target
     chosen = Target(target)
@@ -301,6 +305,7 @@ def runner_of(
     tracker: str | None,
     timeout: float | None,
     core: str | None = None,
+    is_cold: bool = False,
 ) -> Any:
     """Return where candidates run.
 
@@ -318,6 +323,8 @@ def runner_of(
     if core is not None:
         if host is not None or tracker is not None:
             raise OptionError("--core is a model here: leave --rpc-host and --tracker out")
+        if is_cold:
+            raise OptionError("--core is a model here, whose caches are not flushed")
         if core == "node":
             return NodeRunner()
         modelled(core)
@@ -329,13 +336,13 @@ def runner_of(
         if not key:
             raise OptionError("--tracker needs --rpc-key: the kind of device to ask for")
         if timeout is None:
-            return TrackerRunner(address, int(number), key)
-        return TrackerRunner(address, int(number), key, wait_s=timeout)
+            return TrackerRunner(address, int(number), key, is_cold=is_cold)
+        return TrackerRunner(address, int(number), key, wait_s=timeout, is_cold=is_cold)
     if host is None:
-        return LocalRunner()
+        return LocalRunner(is_cold=is_cold)
     if timeout is None:
-        return DeviceRunner(host, port, key)
-    return DeviceRunner(host, port, key, connect_s=timeout)
+        return DeviceRunner(host, port, key, is_cold=is_cold)
+    return DeviceRunner(host, port, key, connect_s=timeout, is_cold=is_cold)
 
 
 def line_of(progress: Progress) -> dict[str, Any]:

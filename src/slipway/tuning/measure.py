@@ -274,7 +274,11 @@ class Bench:
     def _begun(self, session: RPCSession) -> MeasuringSession:
         outputs = [np.zeros(t.shape, t.dtype) for t in self.subject.outputs()]
         kind = Device(self.subject.target.kind.device_type).type_name
-        return MeasuringSession(session, self.inputs, outputs, kind)
+        try:
+            return MeasuringSession(session, self.inputs, outputs, kind, self.runner.is_cold)
+        except SlipwayError:
+            session.close()
+            raise
 
 
 def kernel_bench(
