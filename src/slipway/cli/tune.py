@@ -355,6 +355,8 @@ def line_of(progress: Progress) -> dict[str, Any]:
         "score": progress.score,
         "trials": progress.trials,
         "errors": progress.errors,
+        "drift": progress.drift,
+        "condition": progress.condition,
     }
 
 
@@ -378,3 +380,18 @@ def print_report(report: list[dict[str, Any]]) -> None:
         console.out.print(
             f"All kernels searched: {time_text(before)} by default, {time_text(after)} tuned"
         )
+    print_drift(report)
+
+
+def print_drift(report: list[dict[str, Any]]) -> None:
+    """Say how much slower the device became, where that is notable."""
+    from slipway.tuning.drift import NOTABLE
+
+    worst = max(report, key=lambda line: line.get("drift", 1.0), default={})
+    if worst.get("drift", 1.0) < NOTABLE:
+        return
+    said = f" ({worst['condition']})" if worst["condition"] else ""
+    console.out.print(
+        f"The device was up to {worst['drift']:.2f} times as slow as at its fastest{said}: cool "
+        "it, or end what else runs there. Candidates were timed in turns, so that the gains hold"
+    )

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from slipway.errors import RPCError, TuningError
+from slipway.tuning.drift import DriftWatch
 from slipway.tuning.measure import Bench, Decision, Measured, is_faster, scored
 from slipway.tuning.model import ScoreModel
 from slipway.tuning.space import Candidate
@@ -101,6 +102,7 @@ class TaskSearch(Generic[TaskT]):
         self.best = known.candidate if known is not None else default
         self.best_score = known.score if known is not None else 1.0
         self.default_seconds = 0.0
+        self.watch = DriftWatch(lambda: self.bench.condition())
 
     @property
     def is_unmeasured(self) -> bool:
@@ -196,6 +198,7 @@ class TaskSearch(Generic[TaskT]):
             if m.candidate == self.task.space.default:
                 if m.seconds:
                     self.default_seconds = sorted(m.seconds)[len(m.seconds) // 2]
+                    self.watch.note(self.default_seconds)
                 self.first_error = self.first_error or m.error
                 continue  # it is in every batch, and no trial
             kind, count = self._in_a_row

@@ -12,10 +12,12 @@ import numpy as np
 
 from slipway.errors import RPCError, TuningError
 from slipway.inspect.profile import metadata_of
+from slipway.rpc.about import about_of
 from slipway.rpc.client import RPCSession
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.model_devices import ModelDevices
 from slipway.tuning.builders import InLibrary
+from slipway.tuning.drift import Condition
 from slipway.tuning.space import Candidate
 
 Array = np.ndarray[Any, Any]
@@ -81,6 +83,10 @@ class MeasuringSession:
         """Return what a function of a library writes."""
         self._loaded(function.path).get_function(function.name)(*self._arguments)
         return [a.numpy() for a in self._arguments[len(self._arguments) - self._outputs :]]
+
+    def condition(self) -> Condition:
+        """Return what the device says of its heat and clock."""
+        return Condition.of(about_of(self._session))
 
     def _loaded(self, path: Path) -> Any:
         self._session.upload(str(path))

@@ -48,6 +48,8 @@ class Progress:
     errors: dict[str, int]
     is_done: bool
     best: str = ""  # the best candidate, in words
+    drift: float = 1.0  # the slowest batch's time of the default over the fastest's
+    condition: str = ""  # what the device said then of its heat and clock
 
 
 Watcher = Callable[[Progress], None]
@@ -105,7 +107,7 @@ def tune_tasks(
                         search.task, number, search.trials, search.best_score,
                         search.default_seconds,
                         {kind: n for kind, n in search.errors.items() if kind}, done,
-                        str(search.best),
+                        str(search.best), search.watch.most, search.watch.said,
                     )
                 )  # fmt: skip
             if done:

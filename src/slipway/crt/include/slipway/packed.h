@@ -48,7 +48,8 @@ SLW_API int slw_packed_cache_flush(void *handle, const TVMFFIAny *args, int32_t 
 
 /** () -> text: what this machine is, a line of a name, a blank and a value for each thing it knows:
  * clock (seconds since 1970), system, machine, host, board, memory_bytes, memory_free_bytes,
- * disk_bytes, disk_free_bytes, architecture (of this program), cores, features. */
+ * disk_bytes, disk_free_bytes, architecture (of this program), cores, features, temperature_c (of
+ * the warmest zone), clock_mhz (of the fastest core now) and clock_limit_mhz (the most it can). */
 SLW_API int slw_packed_about(void *handle, const TVMFFIAny *args, int32_t num_args,
                              TVMFFIAny *result);
 
