@@ -195,7 +195,7 @@ def test_a_device_that_only_fails_ends_the_search(task, tmp_path):
 class Dying:
     """A runner whose device dies when a library holds the bad candidate."""
 
-    device = "dying"
+    device, is_cold = "dying", False
 
     def __init__(self, bad):
         self.bad = bad

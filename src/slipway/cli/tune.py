@@ -68,7 +68,10 @@ def tune(
     ] = None,
     transfer: Annotated[
         str | None,
-        typer.Option(help="No trial: take what this database's trials of other targets foretell."),
+        typer.Option(
+            help="No search: take what this database's trials of other targets foretell, tried "
+            "first where --rpc-host, --tracker or --core names a device."
+        ),
     ] = None,
     report: Annotated[
         Path | None, typer.Option(help="A page about the search: curves, what failed, what won.")
@@ -147,13 +150,18 @@ def tune(
     chosen = Target(target)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
-    if transfer is not None:
-        elsewhere.pop("--core")  # whose target is meant
-        without_effect("--transfer", "measures nothing", elsewhere)
+    if transfer is not None and not any((rpc_host, tracker, core)):
+        without_effect("--transfer", "without a device measures nothing", elsewhere)
         write_foretold(module, chosen, parameters, transfer, records)
         return
+    if transfer is not None:
+        without_effect("--transfer", "searches nothing", {"--report": report})
     known = Database(database or f"{model.stem}.tuning.sqlite")
     with builder_of(builders, build_timeout) as builder:
+        if transfer is not None:
+            read = SearchedModel(model.name, module, parameters, chosen)
+            write_transferred(read, runner, Database(transfer), known, builder, records)
+            return
         done = search(
             SearchedModel(model.name, module, parameters, chosen), runner, known,
             Budget(trials, seconds=seconds), builder, records, report,
@@ -286,6 +294,29 @@ def write_foretold(
     console.out.print(
         f"{console.plain(records)}: {len(found)} choices that trials of other targets speak for; "
         "none was measured on this one"
+    )
+
+
+def write_transferred(
+    model: SearchedModel, runner: Runner, other: Database, known: Database,
+    builder: Builder | None, records: Path,
+) -> None:  # fmt: skip
+    """Try on a device what another target's trials foretell, and write what holds there."""
+    from slipway.transform.context import PassContext
+    from slipway.tuning.transfer_measured import transfer_measured
+
+    try:
+        with PassContext(opt_level=3), console.step("Trying another machine's choices"):
+            done = transfer_measured(
+                model.module, model.target, model.parameters, other, known, runner, builder
+            )
+    finally:
+        known.write_records(records)
+    if done.whole is not None:
+        print_whole(done.whole)
+    console.out.print(
+        f"{console.plain(records)}: {len(known.records())} choices that are faster here, of "
+        f"{len(done.tried)} that trials of other targets speak for"
     )
 
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 import builtins
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
 
-from slipway.errors import RPCError, TuningError
+from slipway.errors import RPCError, SlipwayError, TuningError
 from slipway.tuning.drift import DriftWatch
 from slipway.tuning.measure import Bench, Decision, Measured, is_faster, scored
 from slipway.tuning.model import ScoreModel
@@ -119,7 +120,10 @@ class TaskSearch(Generic[TaskT]):
 
         Raises TuningError when the trials keep ending in one class of error, with the first.
         """
-        batch = self._proposals(size)
+        return self.attempt(self._proposals(size))
+
+    def attempt(self, batch: Sequence[Candidate]) -> int:
+        """Try these candidates and return how many there were; raises as `step` does."""
         if not batch:
             return 0
         try:
@@ -258,3 +262,14 @@ class TaskSearch(Generic[TaskT]):
                 break
         assert one is not None
         return replace(one, score=min(alone, self.best_score * beside))
+
+
+@contextmanager
+def kernel_errors(task: Decision) -> Iterator[None]:
+    """Make every error of the block a TuningError that says which task it was about."""
+    try:
+        yield
+    except TuningError:
+        raise
+    except SlipwayError as error:
+        raise TuningError(f"{task}: {error}") from error

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import SlipwayError, TuningError
+from slipway.errors import TuningError
 from slipway.ir.function import IRModule
 from slipway.target import Target
 from slipway.toolchain.tempdir import tempdir
@@ -19,7 +19,7 @@ from slipway.tuning.layout_search import LayoutProgress, tune_layouts
 from slipway.tuning.layouts import extract_layouts
 from slipway.tuning.measure import kernel_bench
 from slipway.tuning.runner import Runner, at_work
-from slipway.tuning.search import TaskSearch
+from slipway.tuning.search import TaskSearch, kernel_errors
 from slipway.tuning.task import TuningTask, extract_tasks
 from slipway.tuning.whole_model import WholeModel, check_model
 
@@ -182,10 +182,5 @@ def _worth(search: TaskSearch[TuningTask]) -> float:
 
 
 def _step(search: TaskSearch[TuningTask], size: int) -> int:
-    with search.bench:
-        try:
-            return search.step(size)
-        except TuningError:
-            raise
-        except SlipwayError as error:
-            raise TuningError(f"{search.task}: {error}") from error
+    with search.bench, kernel_errors(search.task):
+        return search.step(size)
