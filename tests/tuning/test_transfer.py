@@ -124,7 +124,9 @@ def all_legal(space, candidate):
     return all(v in space.values[candidate.strategy][k] for k, v in candidate.knobs)
 
 
-@pytest.mark.skipif(not {"+avx2", "+fma"} <= set(host_cpu()[1]), reason="this processor has no AVX2")
+@pytest.mark.skipif(
+    not {"+avx2", "+fma"} <= set(host_cpu()[1]), reason="this processor has no AVX2"
+)
 def test_what_is_slower_here_is_not_taken(model, tmp_path):
     """A choice that is said to be ten times as fast as the default, and is much slower."""
     there, here = dense_of(model, X86), dense_of(model, OTHER_X86)

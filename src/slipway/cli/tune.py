@@ -60,6 +60,13 @@ def tune(
         str | None,
         typer.Option(help="A microcontroller's board: count instructions in its emulator."),
     ] = None,
+    port: Annotated[
+        str | None,
+        typer.Option(
+            help="Of --board: its serial port here. Time on the board itself, in its RAM."
+        ),
+    ] = None,
+    baud: Annotated[int, typer.Option(help="The rate of --port.")] = 115200,
     core: Annotated[
         str | None,
         typer.Option(
@@ -123,6 +130,8 @@ def tune(
 
         slipway tune keywords.tflite --board mps2-an386
 
+        slipway tune keywords.tflite --board nucleo_f446re --port /dev/ttyACM0
+
         slipway tune mobilenet.onnx --builders dask://farm.local:8786
     """
     from slipway.target import Target
@@ -139,11 +148,14 @@ def tune(
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     records = output or Path(f"{model.stem}.records")
     if board is not None:
-        from slipway.cli.tune_board import tune_on_board
+        from slipway.cli.tune_board import Cable, tune_on_board
 
-        without_effect("--board", "counts instructions in the board's emulator", elsewhere)
-        tune_on_board(model, board, records, options, as_json)
+        without_effect("--board", "measures on a microcontroller", elsewhere)
+        cable = None if port is None else Cable(port, baud)
+        tune_on_board(model, board, records, options, as_json, cable)
         return
+    if port is not None:
+        raise OptionError("--port needs --board: the board that is there")
     runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout, core, cold_caches)
     if isinstance(runner, ModelledRunner | NodeRunner):
         target = runner.target if target == "llvm" else target
