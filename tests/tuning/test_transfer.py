@@ -1,6 +1,7 @@
 """What one core's trials say about another: which choices are taken, and which are left."""
 
 import json
+import random
 
 import numpy as np
 import pytest
@@ -8,8 +9,11 @@ import pytest
 import slipway as tvm
 from slipway import relay
 from slipway.target import Target
+from slipway.target.host import host_cpu
+from slipway.tuning import transfer_measured
 from slipway.tuning.database import Database
 from slipway.tuning.measure import Measured
+from slipway.tuning.runner import LocalRunner
 from slipway.tuning.task import extract_tasks
 from slipway.tuning.transfer import foretold, records_foretold
 
@@ -68,3 +72,75 @@ def test_records_are_of_the_new_target_and_compile(model, tmp_path):
         with tvm.transform.PassContext(opt_level=3, config=config):
             sources.append(relay.build(model[0], LARGE, params=model[1]).get_source("ll"))
     assert sources[0] != sources[1]
+
+
+X86 = Target("llvm -mcpu=haswell")
+OTHER_X86 = Target("llvm -mcpu=haswell -l1-cache-bytes=16384")
+
+
+class Judge:
+    """A bench in which `fast` takes half of the default's time, and everything else twice."""
+
+    turns = 3
+
+    def __init__(self, task, fast):
+        self.task, self.fast, self.runner = task, fast, LocalRunner()
+
+    def measure(self, candidates, turns=0, together=False):
+        default = self.task.space.default
+        found = dict.fromkeys([default, *candidates], 2.0) | {default: 1.0, self.fast: 0.5}
+        return [Measured(c, [s] * 3, s) for c, s in found.items() if c in [default, *candidates]]
+
+    def verify(self, candidate):
+        return ""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+
+def test_a_device_that_is_there_has_the_last_word(model, tmp_path, monkeypatch):
+    there, here = dense_of(model, SMALL), dense_of(model, LARGE)
+    database, into = Database(tmp_path / "t.sqlite"), Database(tmp_path / "i.sqlite")
+    liar, right = [c for c in there.space.neighbours(there.space.default)
+                   if all_legal(here.space, c)][:2]  # fmt: skip
+    database.add(there, "a", [Measured(liar, [0.1], 0.1)], verified=liar)
+    database.add(there, "a", [Measured(right, [0.6], 0.6)], verified=right)
+    judge = Judge(here, right)
+    monkeypatch.setattr(transfer_measured, "kernel_bench", lambda *args, **more: judge)
+    monkeypatch.setattr(transfer_measured, "is_timed_whole", lambda module: False)
+    monkeypatch.setattr(transfer_measured, "check_model", lambda *args: None)
+    done = transfer_measured.transfer_measured(
+        model[0], LARGE, model[1], database, into, LocalRunner()
+    )
+    assert [choice.candidate for choice in done.tried] == [liar, right]
+    assert into.best(here).candidate == right
+    assert not into.best(here, "foretold")
+
+
+def all_legal(space, candidate):
+    return all(v in space.values[candidate.strategy][k] for k, v in candidate.knobs)
+
+
+@pytest.mark.skipif(
+    not {"+avx2", "+fma"} <= set(host_cpu()[1]), reason="this processor has no AVX2"
+)
+def test_what_is_slower_here_is_not_taken(model, tmp_path):
+    """A choice that is said to be ten times as fast as the default, and is much slower."""
+    there, here = dense_of(model, X86), dense_of(model, OTHER_X86)
+    database, into = Database(tmp_path / "t.sqlite"), Database(tmp_path / "i.sqlite")
+    rng = random.Random(1)
+    legal = {c for c in (there.space.sample(rng) for _ in range(200)) if all_legal(here.space, c)}
+    slow = max(legal, key=lambda c: here.space.predicted(c) or 0.0)
+    database.add(there, "a", [Measured(slow, [0.1], 0.1)], verified=slow)
+    assert foretold(here, database).candidate == slow
+    with tvm.transform.PassContext(opt_level=3):
+        done = transfer_measured.transfer_measured(
+            model[0], OTHER_X86, model[1], database, into, LocalRunner()
+        )
+    assert [choice.candidate for choice in done.tried] == [slow]
+    assert into.records() == []
+    assert done.whole is None
+    assert len(into) >= 1  # the trial is kept

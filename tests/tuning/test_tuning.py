@@ -195,7 +195,7 @@ def test_a_device_that_only_fails_ends_the_search(task, tmp_path):
 class Dying:
     """A runner whose device dies when a library holds the bad candidate."""
 
-    device = "dying"
+    device, is_cold = "dying", False
 
     def __init__(self, bad):
         self.bad = bad
@@ -428,3 +428,34 @@ def test_what_wins_one_duel_by_luck_is_not_the_best(task, tmp_path):
     assert left == [0]
     assert found.best == space.default
     assert database.best(task) is None
+
+
+def test_what_was_beaten_is_not_the_best_again(task, tmp_path):
+    """The first winner's duels flatter it; what beats it later is slower than they said."""
+    space = task.space
+    flattered, better = list(space.neighbours(space.default))[:2]
+    asked = []
+
+    def score(candidate):
+        if candidate == flattered:
+            asked.append(candidate)
+            return 0.5 if len(asked) <= 3 else 0.9  # the batch and two duels
+        return 0.8 if candidate == better else 1.0
+
+    database = Database(tmp_path / "t.sqlite")
+    found = TaskSearch(task, database, FakeBench(task, score))
+    found._proposals = lambda size: [flattered]
+    found.step(1)
+    assert (found.best, found.best_score) == (flattered, 0.5)
+
+    def late(candidate):
+        return {flattered: 0.9, better: 0.8}.get(candidate, 1.0)
+
+    # In its own batch it looks as good as the best; the duels tell.
+    lucky = [0.49]
+    found.bench = FakeBench(task, lambda c: lucky.pop() if c == better and lucky else late(c))
+    found._proposals = lambda size: [better]
+    found.step(1)
+    assert found.best == better
+    assert database.best(task).candidate == better
+    assert TaskSearch(task, database, FakeBench(task, late)).best == better

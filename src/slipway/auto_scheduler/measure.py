@@ -69,7 +69,8 @@ class LocalRunner:
     """Measures here, in a process of its own; `timeout` is that of one call.
 
     A schedule takes turns with the one that needs no search; how often one runs follows from its
-    time, and the other fields are kept for scripts that read them.
+    time.  With `enable_cpu_cache_flush` it finds its weights in no cache before each run.  The
+    other fields are kept for scripts that read them.
     """
 
     timeout: float = 10
@@ -82,7 +83,9 @@ class LocalRunner:
 
     def option(self, builder: LocalBuilder) -> engine.MeasureOption:
         """Return it, and a builder, as the engine's."""
-        runner = engine.LocalRunner(self.timeout, repeat=self.repeat)
+        runner = engine.LocalRunner(
+            self.timeout, repeat=self.repeat, enable_cpu_cache_flush=self.enable_cpu_cache_flush
+        )
         return engine.measure_option(builder.option, runner)
 
 
@@ -115,6 +118,7 @@ class RPCRunner:
                 self.timeout,
                 self.n_parallel,
                 repeat=self.repeat,
+                enable_cpu_cache_flush=self.enable_cpu_cache_flush,
             ),
         )
 

@@ -82,8 +82,9 @@ class LocalBuilder:
 class LocalRunner:
     """Measures on this machine, in a process of its own; `timeout` is that of one call.
 
-    A trial runs in `repeat` rounds with the default choice, nine at least; how often in a round
-    follows from its time, and the other fields are kept for scripts that read them.
+    A trial runs in `repeat` rounds with the default choice, nine at least; how often a round runs it
+    follows from its time.  With `enable_cpu_cache_flush` it finds its weights in no cache before
+    each run.  The other fields are kept for scripts that read them.
     """
 
     timeout: float = 10.0
@@ -96,7 +97,7 @@ class LocalRunner:
 
     def runner(self) -> Runner:
         """Return it as the engine's."""
-        return _Here(self.timeout)
+        return _Here(self.timeout, self.enable_cpu_cache_flush)
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class RPCRunner:
         known = RPCConfig(self.host, self.port, self.key, self.priority, self.timeout).checked()
         return TrackerRunner(
             str(known.tracker_host), int(known.tracker_port or 0), self.key, self.timeout,
-            self.priority, self.n_parallel or 0,
+            self.priority, self.n_parallel or 0, is_cold=self.enable_cpu_cache_flush,
         )  # fmt: skip
 
 

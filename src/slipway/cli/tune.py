@@ -60,6 +60,13 @@ def tune(
         str | None,
         typer.Option(help="A microcontroller's board: count instructions in its emulator."),
     ] = None,
+    port: Annotated[
+        str | None,
+        typer.Option(
+            help="Of --board: its serial port here. Time on the board itself, in its RAM."
+        ),
+    ] = None,
+    baud: Annotated[int, typer.Option(help="The rate of --port.")] = 115200,
     core: Annotated[
         str | None,
         typer.Option(
@@ -68,7 +75,10 @@ def tune(
     ] = None,
     transfer: Annotated[
         str | None,
-        typer.Option(help="No trial: take what this database's trials of other targets foretell."),
+        typer.Option(
+            help="No search: take what this database's trials of other targets foretell, tried "
+            "first where --rpc-host, --tracker or --core names a device."
+        ),
     ] = None,
     report: Annotated[
         Path | None, typer.Option(help="A page about the search: curves, what failed, what won.")
@@ -83,6 +93,10 @@ def tune(
     build_timeout: Annotated[
         float, typer.Option(min=0.1, help="Seconds for a candidate in another process.")
     ] = 60,
+    cold_caches: Annotated[
+        bool,
+        typer.Option("--cold-caches", help="Flush a kernel's weights from the caches before runs."),
+    ] = False,
     seconds: Annotated[float, typer.Option(min=0, help="End the search after; 0: never.")] = 0,
     input_shapes: InputShapes = None,
     dim: Dims = None,
@@ -116,6 +130,8 @@ def tune(
 
         slipway tune keywords.tflite --board mps2-an386
 
+        slipway tune keywords.tflite --board nucleo_f446re --port /dev/ttyACM0
+
         slipway tune mobilenet.onnx --builders dask://farm.local:8786
     """
     from slipway.target import Target
@@ -127,29 +143,37 @@ def tune(
     model.stat()
     elsewhere = {
         "--builders": builders, "--core": core, "--database": database, "--report": report,
-        "--rpc-host": rpc_host, "--tracker": tracker,
+        "--rpc-host": rpc_host, "--tracker": tracker, "--cold-caches": cold_caches or None,
     }  # fmt: skip
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     records = output or Path(f"{model.stem}.records")
     if board is not None:
-        from slipway.cli.tune_board import tune_on_board
+        from slipway.cli.tune_board import Cable, tune_on_board
 
-        without_effect("--board", "counts instructions in the board's emulator", elsewhere)
-        tune_on_board(model, board, records, options, as_json)
+        without_effect("--board", "measures on a microcontroller", elsewhere)
+        cable = None if port is None else Cable(port, baud)
+        tune_on_board(model, board, records, options, as_json, cable)
         return
-    runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout, core)
+    if port is not None:
+        raise OptionError("--port needs --board: the board that is there")
+    runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout, core, cold_caches)
     if isinstance(runner, ModelledRunner | NodeRunner):
         target = runner.target if target == "llvm" else target
     chosen = Target(target)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
-    if transfer is not None:
-        elsewhere.pop("--core")  # whose target is meant
-        without_effect("--transfer", "measures nothing", elsewhere)
+    if transfer is not None and not any((rpc_host, tracker, core)):
+        without_effect("--transfer", "without a device measures nothing", elsewhere)
         write_foretold(module, chosen, parameters, transfer, records)
         return
+    if transfer is not None:
+        without_effect("--transfer", "searches nothing", {"--report": report})
     known = Database(database or f"{model.stem}.tuning.sqlite")
     with builder_of(builders, build_timeout) as builder:
+        if transfer is not None:
+            read = SearchedModel(model.name, module, parameters, chosen)
+            write_transferred(read, runner, Database(transfer), known, builder, records)
+            return
         done = search(
             SearchedModel(model.name, module, parameters, chosen), runner, known,
             Budget(trials, seconds=seconds), builder, records, report,
@@ -285,6 +309,29 @@ def write_foretold(
     )
 
 
+def write_transferred(
+    model: SearchedModel, runner: Runner, other: Database, known: Database,
+    builder: Builder | None, records: Path,
+) -> None:  # fmt: skip
+    """Try on a device what another target's trials foretell, and write what holds there."""
+    from slipway.transform.context import PassContext
+    from slipway.tuning.transfer_measured import transfer_measured
+
+    try:
+        with PassContext(opt_level=3), console.step("Trying another machine's choices"):
+            done = transfer_measured(
+                model.module, model.target, model.parameters, other, known, runner, builder
+            )
+    finally:
+        known.write_records(records)
+    if done.whole is not None:
+        print_whole(done.whole)
+    console.out.print(
+        f"{console.plain(records)}: {len(known.records())} choices that are faster here, of "
+        f"{len(done.tried)} that trials of other targets speak for"
+    )
+
+
 def without_effect(option: str, why: str, others: Mapping[str, object]) -> None:
     """Raise OptionError for an option that was given beside one that leaves it without effect."""
     for name, value in others.items():
@@ -301,6 +348,7 @@ def runner_of(
     tracker: str | None,
     timeout: float | None,
     core: str | None = None,
+    is_cold: bool = False,
 ) -> Any:
     """Return where candidates run.
 
@@ -318,6 +366,8 @@ def runner_of(
     if core is not None:
         if host is not None or tracker is not None:
             raise OptionError("--core is a model here: leave --rpc-host and --tracker out")
+        if is_cold:
+            raise OptionError("--core is a model here, whose caches are not flushed")
         if core == "node":
             return NodeRunner()
         modelled(core)
@@ -329,13 +379,13 @@ def runner_of(
         if not key:
             raise OptionError("--tracker needs --rpc-key: the kind of device to ask for")
         if timeout is None:
-            return TrackerRunner(address, int(number), key)
-        return TrackerRunner(address, int(number), key, wait_s=timeout)
+            return TrackerRunner(address, int(number), key, is_cold=is_cold)
+        return TrackerRunner(address, int(number), key, wait_s=timeout, is_cold=is_cold)
     if host is None:
-        return LocalRunner()
+        return LocalRunner(is_cold=is_cold)
     if timeout is None:
-        return DeviceRunner(host, port, key)
-    return DeviceRunner(host, port, key, connect_s=timeout)
+        return DeviceRunner(host, port, key, is_cold=is_cold)
+    return DeviceRunner(host, port, key, connect_s=timeout, is_cold=is_cold)
 
 
 def line_of(progress: Progress) -> dict[str, Any]:
@@ -348,6 +398,8 @@ def line_of(progress: Progress) -> dict[str, Any]:
         "score": progress.score,
         "trials": progress.trials,
         "errors": progress.errors,
+        "drift": progress.drift,
+        "condition": progress.condition,
     }
 
 
@@ -371,3 +423,18 @@ def print_report(report: list[dict[str, Any]]) -> None:
         console.out.print(
             f"All kernels searched: {time_text(before)} by default, {time_text(after)} tuned"
         )
+    print_drift(report)
+
+
+def print_drift(report: list[dict[str, Any]]) -> None:
+    """Say how much slower the device became, where that is notable."""
+    from slipway.tuning.drift import NOTABLE
+
+    worst = max(report, key=lambda line: line.get("drift", 1.0), default={})
+    if worst.get("drift", 1.0) < NOTABLE:
+        return
+    said = f" ({worst['condition']})" if worst["condition"] else ""
+    console.out.print(
+        f"The device was up to {worst['drift']:.2f} times as slow as at its fastest{said}: cool "
+        "it, or end what else runs there. Candidates were timed in turns, so that the gains hold"
+    )

@@ -13,6 +13,7 @@ from typing import Any
 from slipway.doctor.finding import Finding, Findings, absent, ok, wrong
 from slipway.doctor.kernel import FILE_NAME, TARGETS, examine_kernel
 from slipway.errors import RPCConnectionError, RPCError, RPCTimeoutError, SlipwayError
+from slipway.rpc.about import about_of
 from slipway.rpc.client import RPCSession, connect
 from slipway.rpc.protocol import Failure
 from slipway.version import VERSION
@@ -134,24 +135,6 @@ def examine_session(session: RPCSession, where: str) -> Findings:
         yield _kernel(session, about, where)
     except RPCError as error:
         yield wrong("session", str(error), "look at what the server printed on the device")
-
-
-def about_of(session: RPCSession) -> dict[str, str]:
-    """Return what the device says of itself by name; {} for an older or a smaller server.
-
-    `clock` becomes `clock_ahead_s`: how far it is before this machine's, without half the way.
-    """
-    try:
-        query = session.get_function("slipway.about")
-    except AttributeError:
-        return {}
-    start, before = time.perf_counter(), time.time()
-    lines = str(query()).splitlines()
-    half_way = (time.perf_counter() - start) / 2
-    about = dict(line.split(" ", 1) for line in lines if " " in line)
-    if "clock" in about:
-        about["clock_ahead_s"] = str(float(about.pop("clock")) - before - half_way)
-    return about
 
 
 def _version(description: str) -> Finding:

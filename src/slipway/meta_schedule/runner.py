@@ -15,7 +15,8 @@ from slipway.tuning.runner import TrackerRunner
 class EvaluatorConfig:
     """How often a candidate runs (classic); here measurements take turns until they are told apart.
 
-    The values are kept for scripts that read them.
+    With `enable_cpu_cache_flush` a kernel finds its weights in no cache before each run.  The other
+    values are kept for scripts that read them.
     """
 
     number: int = 3
@@ -63,18 +64,26 @@ class LocalRunner:
     timeout_sec: float = 30.0
     evaluator_config: EvaluatorConfig = field(default_factory=EvaluatorConfig)
 
+    def _here(self) -> _Here:
+        return _Here(self.timeout_sec, self.is_cold)
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether the evaluator's configuration says so."""
+        return self.evaluator_config.enable_cpu_cache_flush
+
     @property
     def device(self) -> str:
         """What the device is called in a database."""
-        return _Here().device
+        return self._here().device
 
     def open(self) -> RPCSession:
         """Start a process of this session's own."""
-        return _Here(self.timeout_sec).open()
+        return self._here().open()
 
     def open_more(self, most: int, held: int) -> list[RPCSession]:
         """There is one device."""
-        return _Here(self.timeout_sec).open_more(most, held)
+        return self._here().open_more(most, held)
 
 
 @dataclass(frozen=True)
@@ -93,7 +102,13 @@ class RPCRunner:
         return TrackerRunner(
             config.tracker_host, config.tracker_port, config.tracker_key,
             config.session_timeout_sec, config.session_priority, self.max_workers or 0,
+            is_cold=self.is_cold,
         )  # fmt: skip
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether the evaluator's configuration says so."""
+        return self.evaluator_config.enable_cpu_cache_flush
 
     @property
     def device(self) -> str:

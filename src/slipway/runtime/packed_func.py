@@ -199,7 +199,10 @@ def register_func(
 
 
 # Functions that the C runtime offers by name, here and to RPC sessions.
-_OF_THE_RUNTIME = {"runtime.config_threadpool": "config_threadpool"}
+_OF_THE_RUNTIME = {
+    "cache_flush_cpu_non_first_arg": "cache_flush",
+    "runtime.config_threadpool": "config_threadpool",
+}
 
 
 def register_library_functions() -> None:

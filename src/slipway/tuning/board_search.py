@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from slipway.transform.context import PassContext
 
 LEVELS = ("-O2", "-O3")
 RUN_S = 300.0
+CALLED_FROM_C: Mapping[str, Any] = {"unpacked-api": True, "interface-api": "c"}
 
 
 @dataclass(frozen=True)
@@ -83,10 +85,77 @@ class BoardResult:
         path.write_text("".join(json.dumps(c.record) + "\n" for c in self.chosen))
 
 
+@dataclass(frozen=True)
+class LinkedNeed:
+    """An image as it would be flashed, and the bytes that it takes."""
+
+    image: Path
+    flash_bytes: int
+    ram_bytes: int
+
+
 Measure = Callable[[Iterable[LayerChoice], str], BoardCost]
 
 
-class BoardBench:
+class BoardModel:
+    """A model that is compiled for a board, with some choices."""
+
+    def __init__(
+        self, module: IRModule, params: Mapping[str, Any], board: Board, folder: Path
+    ) -> None:
+        self.module, self.params, self.board, self.folder = module, dict(params), board, folder
+        self.target = Target(board.target)
+        self._number = 0
+
+    def layers(self) -> list[WrittenProblem]:
+        """Return the different layers that hand-written kernels compute."""
+        with written_met() as met:
+            self.compiled().program  # noqa: B018
+        return list({key_of(each.problem): each for each in met}.values())
+
+    def new_folder(self) -> Path:
+        """Return a folder of its own for an image."""
+        self._number += 1
+        folder = self.folder / str(self._number)
+        folder.mkdir()
+        return folder
+
+    def linked(self, choices: Iterable[LayerChoice], level: str, folder: Path) -> LinkedNeed:
+        """Link the bench firmware with some choices; return the image, and what it needs.
+
+        Raises SlipwayError if there is none.
+        """
+        with self.choosing(choices, folder):
+            archive = export_model_library_format(self.compiled(), folder / "model.tar")
+        options = {"board": self.board.name, "project_type": "bench", "optimise": level}
+        project = generate_project_from_mlf("baremetal", folder / "project", archive, options)
+        try:
+            project.build()
+        finally:
+            project.close()
+        built = folder / "project" / "build"
+        model = only_model(unpack_model_library(archive, folder / "unpacked"))
+        need = linked_need(read_map(built / "firmware.map", model))
+        return LinkedNeed(built / "firmware.elf", need.flash, need.ram)
+
+    @contextmanager
+    def choosing(self, choices: Iterable[LayerChoice], folder: Path) -> Iterator[None]:
+        """Let compilations in the block use some choices."""
+        records = folder / "choices.records"
+        records.write_text("".join(json.dumps(choice.record) + "\n" for choice in choices))
+        with using_records(str(records)):
+            yield
+
+    def compiled(self, interface: Mapping[str, Any] = CALLED_FROM_C) -> Any:
+        """Return the model compiled ahead of time."""
+        with PassContext(opt_level=3):
+            return build(
+                self.module, self.target, params=self.params,
+                executor=Executor("aot", dict(interface)), runtime=Runtime("crt"),
+            )  # fmt: skip
+
+
+class BoardBench(BoardModel):
     """Builds a model into the bench firmware of a board and runs it in the board's emulator."""
 
     def __init__(
@@ -95,51 +164,20 @@ class BoardBench:
         if board.emulator is None:
             raise TuningError(
                 f"{board.title} has no emulator, where a search counts instructions. A board with "
-                "the same core that has one serves as well"
+                "the same core that has one serves as well, and so does the board itself at a "
+                "cable (--port)"
             )
-        self.module, self.params, self.board, self.folder = module, dict(params), board, folder
-        self.target = Target(board.target)
-        self._number = 0
-
-    def layers(self) -> list[WrittenProblem]:
-        """Return the different layers that hand-written kernels compute."""
-        with written_met() as met:
-            self._build().program  # noqa: B018
-        return list({key_of(each.problem): each for each in met}.values())
+        super().__init__(module, params, board, folder)
 
     def __call__(self, choices: Iterable[LayerChoice], level: str) -> BoardCost:
         """Return what the image with some choices takes.  Raises SlipwayError if it is none."""
-        self._number += 1
-        folder = self.folder / str(self._number)
-        folder.mkdir()
-        records = folder / "choices.records"
-        records.write_text("".join(json.dumps(choice.record) + "\n" for choice in choices))
-        with using_records(str(records)):
-            archive = export_model_library_format(self._build(), folder / "model.tar")
-        options = {"board": self.board.name, "project_type": "bench", "optimise": level}
-        project = generate_project_from_mlf("baremetal", folder / "project", archive, options)
-        try:
-            project.build()
-        finally:
-            project.close()
-        built = folder / "project" / "build"
-        status, text = run_image(self.board, built / "firmware.elf", RUN_S)
+        need = self.linked(choices, level, self.new_folder())
+        status, text = run_image(self.board, need.image, RUN_S)
         counts = [int(number) for number in re.findall(r"NS (\d+)", text)]
         if status != 0 or not counts:
             raise TuningError(f"the image ended with status {status} and said: {text[-300:]!r}")
-        model = only_model(unpack_model_library(archive, folder / "unpacked"))
-        need = linked_need(read_map(built / "firmware.map", model))
-        return BoardCost(min(counts), need.flash, need.ram, tuple(re.findall(r"OUT (\w+)", text)))
-
-    def _build(self) -> Any:
-        with PassContext(opt_level=3):
-            return build(
-                self.module,
-                self.target,
-                params=self.params,
-                executor=Executor("aot", {"unpacked-api": True, "interface-api": "c"}),
-                runtime=Runtime("crt"),
-            )
+        outputs = tuple(re.findall(r"OUT (\w+)", text))
+        return BoardCost(min(counts), need.flash_bytes, need.ram_bytes, outputs)
 
 
 def search_board(
@@ -148,13 +186,19 @@ def search_board(
     flash_bytes: int,
     ram_bytes: int,
     watcher: Callable[[LayerChoice], None] | None = None,
+    *,
+    levels: Sequence[str] = LEVELS,
+    noise: float = 0.0,
 ) -> BoardResult:
-    """Return the best of what fits a board of `flash_bytes` and `ram_bytes`."""
-    before = measure([], LEVELS[0])
+    """Return the best of what fits a board of `flash_bytes` and `ram_bytes`.
+
+    What a kernel saves counts where it is more than `noise` of the model's time.
+    """
+    before = measure([], levels[0])
     tried = []
     for layer in layers:
         for family in layer.families[1:]:
-            choice = _tried(LayerChoice(layer, family, 0, 0), before, measure)
+            choice = _tried(LayerChoice(layer, family, 0, 0), before, measure, noise)
             tried.append(choice)
             if watcher is not None:
                 watcher(choice)
@@ -162,27 +206,28 @@ def search_board(
     # Layers that share a function are compiled with it: all of them may gain where one does not.
     for family in sorted({c.family for c in tried if c.family != LOOPS and not c.error}):
         every = [c for c in tried if c.family == family and not c.error]
-        cost = measure(every, LEVELS[0])
+        cost = measure(every, levels[0])
         if _may_be(cost, before, flash_bytes, ram_bytes) and cost.instructions < after.instructions:
             chosen, after = every, cost
-    level = LEVELS[0]
-    for other in LEVELS[1:]:
+    level = levels[0]
+    for other in levels[1:]:
         cost = measure(chosen, other)
         if _may_be(cost, before, flash_bytes, ram_bytes) and cost.instructions < after.instructions:
             after, level = cost, other
     return BoardResult(before, after, tuple(chosen), level, tuple(tried))
 
 
-def _tried(choice: LayerChoice, before: BoardCost, measure: Measure) -> LayerChoice:
+def _tried(choice: LayerChoice, before: BoardCost, measure: Measure, noise: float) -> LayerChoice:
     try:
         cost = measure([choice], LEVELS[0])
     except SlipwayError as error:
         return replace(choice, error=f"{type(error).__name__}: {error}")
     if cost.outputs != before.outputs:
         return replace(choice, error="its outputs are not those of the image without it")
+    saved = before.instructions - cost.instructions
     return replace(
         choice,
-        saved=before.instructions - cost.instructions,
+        saved=saved if abs(saved) > noise * before.instructions else 0,
         more_bytes=cost.flash_bytes - before.flash_bytes,
     )
 

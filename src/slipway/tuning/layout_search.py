@@ -9,7 +9,8 @@ model's outputs are those of the operators' NumPy definitions.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,9 +71,13 @@ class LayoutSearch:
     def step(self, task: LayoutTask, size: int = BATCH) -> int:
         """Try some candidates of a task and return how many there were; 0: none is left."""
         tried = self.tried[task.key]
-        batch = [c for c in task.candidates() if c not in tried][:size]
+        return self.attempt(task, [c for c in task.candidates() if c not in tried][:size])
+
+    def attempt(self, task: LayoutTask, batch: Sequence[Candidate]) -> int:
+        """Try these candidates of a task and return how many there were."""
         if not batch:
             return 0
+        tried = self.tried[task.key]
         present, errors = self.chosen[task.key], []
         paths = {present: self._present or self.bench.build(self._with(task, present).items())}
         for candidate in batch:
@@ -206,15 +211,22 @@ def _search_one(search: LayoutSearch, task: LayoutTask, most: int) -> int:
     """Search one task until nothing is gained any more, in `most` trials; return how many."""
     left = most
     while left > 0 and not search.is_done(task):
-        try:
+        with layout_errors(search, task):
             made = search.step(task, min(BATCH, left))
-        except RPCError as error:
-            raise TuningError(f"no session with {search.device} for {task}: {error}") from error
-        except SlipwayError as error:
-            if isinstance(error, TuningError):
-                raise
-            raise TuningError(f"{task}: {error}") from error
         if not made:
             break
         left -= made
     return most - left
+
+
+@contextmanager
+def layout_errors(search: LayoutSearch, task: LayoutTask) -> Iterator[None]:
+    """Make every error of the block a TuningError that says which task it was about."""
+    try:
+        yield
+    except RPCError as error:
+        raise TuningError(f"no session with {search.device} for {task}: {error}") from error
+    except SlipwayError as error:
+        if isinstance(error, TuningError):
+            raise
+        raise TuningError(f"{task}: {error}") from error

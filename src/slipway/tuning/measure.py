@@ -26,6 +26,7 @@ from slipway.runtime.devices import Device
 from slipway.target import Target
 from slipway.tuning.build import KernelJob, kernel_job
 from slipway.tuning.builders import Buildable, Builder, BuiltBatch
+from slipway.tuning.drift import Condition
 from slipway.tuning.runner import Runner
 from slipway.tuning.session import Array, MeasuringSession
 from slipway.tuning.space import Candidate, Choices
@@ -265,6 +266,13 @@ class Bench:
             return error_text(error)
         return numeric_difference(results, self._wanted)
 
+    def condition(self) -> Condition:
+        """Return what the first device says of its heat and clock; nothing where it is lost."""
+        try:
+            return self._sessions[0].condition() if self._sessions else Condition()
+        except RPCError:
+            return Condition()
+
     # Sessions.
 
     def _open(self) -> MeasuringSession:
@@ -276,7 +284,11 @@ class Bench:
     def _begun(self, session: RPCSession) -> MeasuringSession:
         outputs = [np.zeros(t.shape, t.dtype) for t in self.subject.outputs()]
         kind = Device(self.subject.target.kind.device_type).type_name
-        return MeasuringSession(session, self.inputs, outputs, kind)
+        try:
+            return MeasuringSession(session, self.inputs, outputs, kind, self.runner.is_cold)
+        except SlipwayError:
+            session.close()
+            raise
 
 
 def kernel_bench(

@@ -41,6 +41,10 @@ class Runner(Protocol):
     def device(self) -> str:
         """What the device is called in a database: trials of another one are not its own."""
 
+    @property
+    def is_cold(self) -> bool:
+        """Whether a kernel finds its weights in no cache before each run."""
+
     def open(self) -> RPCSession:
         """Return a fresh session; RPCError when there is none to be had."""
 
@@ -53,11 +57,12 @@ class LocalRunner:
     """A process of its own here, which a candidate may crash; `timeout_s` for one call."""
 
     timeout_s: float = 10.0
+    is_cold: bool = False
 
     @property
     def device(self) -> str:
         """What stands for the machine, whichever it is."""
-        return "local"
+        return _named("local", self.is_cold)
 
     def open(self) -> RPCSession:
         """Start a server of this session's own."""
@@ -75,6 +80,11 @@ class ModelledRunner:
 
     core: str
     timeout_s: float = 300.0
+
+    @property
+    def is_cold(self) -> bool:
+        """Nothing is flushed."""
+        return False
 
     @property
     def device(self) -> str:
@@ -101,6 +111,11 @@ class NodeRunner:
     """WebAssembly in node on this machine: V8, the engine of Chromium."""
 
     timeout_s: float = 30.0
+
+    @property
+    def is_cold(self) -> bool:
+        """Nothing is flushed."""
+        return False
 
     @property
     def device(self) -> str:
@@ -135,11 +150,12 @@ class DeviceRunner:
     key: str = ""
     timeout_s: float = 10.0
     connect_s: float = CONNECT_TIMEOUT_S
+    is_cold: bool = False
 
     @property
     def device(self) -> str:
         """Its kind where it has a key, else its address."""
-        return self.key or f"{self.host}:{self.port}"
+        return _named(self.key or f"{self.host}:{self.port}", self.is_cold)
 
     def open(self) -> RPCSession:
         """Connect to it."""
@@ -164,11 +180,12 @@ class TrackerRunner:
     priority: int = 1
     max_devices: int = 0
     wait_s: float = REQUEST_TIMEOUT_S
+    is_cold: bool = False
 
     @property
     def device(self) -> str:
         """The kind of device."""
-        return self.key
+        return _named(self.key, self.is_cold)
 
     def open(self) -> RPCSession:
         """Wait for a device."""
@@ -188,6 +205,11 @@ class TrackerRunner:
                     break
                 found.append(_limited(session, self.timeout_s))
         return found
+
+
+def _named(device: str, is_cold: bool) -> str:
+    """Return what a device is called: with cold caches other choices are the best."""
+    return f"{device}, cold caches" if is_cold else device
 
 
 def _limited(session: RPCSession, timeout_s: float) -> RPCSession:

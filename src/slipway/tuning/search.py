@@ -12,11 +12,14 @@ from __future__ import annotations
 import builtins
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
 
-from slipway.errors import RPCError, TuningError
-from slipway.tuning.measure import Bench, Decision, Measured, is_faster
+from slipway.errors import RPCError, SlipwayError, TuningError
+from slipway.tuning.drift import DriftWatch
+from slipway.tuning.measure import Bench, Decision, Measured, is_faster, scored
 from slipway.tuning.model import ScoreModel
 from slipway.tuning.space import Candidate
 
@@ -100,6 +103,7 @@ class TaskSearch(Generic[TaskT]):
         self.best = known.candidate if known is not None else default
         self.best_score = known.score if known is not None else 1.0
         self.default_seconds = 0.0
+        self.watch = DriftWatch(lambda: self.bench.condition())
 
     @property
     def is_unmeasured(self) -> bool:
@@ -116,7 +120,10 @@ class TaskSearch(Generic[TaskT]):
 
         Raises TuningError when the trials keep ending in one class of error, with the first.
         """
-        batch = self._proposals(size)
+        return self.attempt(self._proposals(size))
+
+    def attempt(self, batch: Sequence[Candidate]) -> int:
+        """Try these candidates and return how many there were; raises as `step` does."""
         if not batch:
             return 0
         try:
@@ -195,6 +202,7 @@ class TaskSearch(Generic[TaskT]):
             if m.candidate == self.task.space.default:
                 if m.seconds:
                     self.default_seconds = sorted(m.seconds)[len(m.seconds) // 2]
+                    self.watch.note(self.default_seconds)
                 self.first_error = self.first_error or m.error
                 continue  # it is in every batch, and no trial
             kind, count = self._in_a_row
@@ -234,9 +242,12 @@ class TaskSearch(Generic[TaskT]):
     def _won(self, challenger: Candidate) -> Measured | None:
         """Return what a challenger did in the last of its duels, None if it lost one.
 
-        Each is measured from a library of its own: that code lies well in one is no gain.
+        Each is measured from a library of its own: that code lies well in one is no gain.  The
+        score is the least flattering of the duels', but never that of something slower than what
+        was beaten: that one's may be a lucky one, and the smallest score is the best everywhere.
         """
         one: Measured | None = None
+        alone, beside = 0.0, 0.0
         for _ in range(DUELS):
             measured = self.bench.measure(
                 [challenger, self.best], self.bench.rounds * 2, together=True
@@ -245,6 +256,20 @@ class TaskSearch(Generic[TaskT]):
             one, other = duel.get(challenger), duel.get(self.best)
             if one is None or other is None or one.kind or other.kind or not is_faster(one, other):
                 return None
+            alone = max(alone, one.score)
+            beside = max(beside, scored(challenger, one.seconds, other.seconds).score)
             if len(one.seconds) == 1:  # of a clock without noise, which says the same again
                 break
-        return one
+        assert one is not None
+        return replace(one, score=min(alone, self.best_score * beside))
+
+
+@contextmanager
+def kernel_errors(task: Decision) -> Iterator[None]:
+    """Make every error of the block a TuningError that says which task it was about."""
+    try:
+        yield
+    except TuningError:
+        raise
+    except SlipwayError as error:
+        raise TuningError(f"{task}: {error}") from error

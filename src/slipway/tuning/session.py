@@ -10,16 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from slipway.errors import RPCError
+from slipway.errors import RPCError, TuningError
 from slipway.inspect.profile import metadata_of
+from slipway.rpc.about import about_of
 from slipway.rpc.client import RPCSession
 from slipway.runtime.graph.graph_executor import GraphModule
 from slipway.runtime.model_devices import ModelDevices
 from slipway.tuning.builders import InLibrary
+from slipway.tuning.drift import Condition
 from slipway.tuning.space import Candidate
 
 Array = np.ndarray[Any, Any]
 ROUND_S = 0.004  # a candidate's share of a round, in which it runs as often as it can
+COLD_RUNS = 50  # at most in a round, where caches are flushed before each: that takes time too
+FLUSH = "cache_flush_cpu_non_first_arg"  # of the device, by the classic name
 HOPELESS = 4.0  # times the fastest's time, in each of the first rounds: no more are spent
 FIRST_ROUNDS = 2
 
@@ -27,7 +31,9 @@ FIRST_ROUNDS = 2
 class MeasuringSession:
     """A session on a device, with copies of the inputs and room for the outputs.
 
-    `kind` is that of the device that the functions are for: "cpu", "opencl", ...
+    `kind` is that of the device that the functions are for: "cpu", "opencl", ...  `is_cold`: before
+    each run all arguments but the first leave the caches.  Raises TuningError where the device
+    cannot do that.
     """
 
     def __init__(
@@ -36,9 +42,11 @@ class MeasuringSession:
         inputs: Sequence[Array],
         outputs: Sequence[Array],
         kind: str = "cpu",
+        is_cold: bool = False,
     ) -> None:
         self._session, self._outputs = session, len(outputs)
         self._device = session.device(kind)
+        self._flush = _flush_of(session, kind) if is_cold else None
         self._arguments = [
             self._device.empty(array.shape, str(array.dtype)).copyfrom(array)
             for array in (*inputs, *outputs)
@@ -60,8 +68,14 @@ class MeasuringSession:
         def run(candidate: Candidate, number: int) -> float:
             function = functions[candidate]
             library = libraries[function.path]
-            timer = library.time_evaluator(function.name, self._device, number=number)
-            return float(timer(*self._arguments).mean)
+            if self._flush is None:
+                timer = library.time_evaluator(function.name, self._device, number=number)
+                return float(timer(*self._arguments).mean)
+            runs = min(number, COLD_RUNS)
+            timer = library.time_evaluator(
+                function.name, self._device, number=1, repeat=runs, f_preproc=self._flush
+            )
+            return float(timer(*self._arguments).median)
 
         return taken(run, list(functions), rounds, self._session)
 
@@ -70,9 +84,30 @@ class MeasuringSession:
         self._loaded(function.path).get_function(function.name)(*self._arguments)
         return [a.numpy() for a in self._arguments[len(self._arguments) - self._outputs :]]
 
+    def condition(self) -> Condition:
+        """Return what the device says of its heat and clock."""
+        return Condition.of(about_of(self._session))
+
     def _loaded(self, path: Path) -> Any:
         self._session.upload(str(path))
         return self._session.load_module(path.name)
+
+
+def _flush_of(session: RPCSession, kind: str) -> Any:
+    """Return the device's function that flushes caches."""
+    if kind != "cpu":
+        raise TuningError(f"caches can be flushed on processors, not on {kind}: measure warm there")
+    if session.has_exact_clock:
+        raise TuningError(
+            "the caches of a modelled core are the model's, and are not flushed: measure warm there"
+        )
+    try:
+        return session.get_function(FLUSH)
+    except AttributeError as error:
+        raise TuningError(
+            f"the device has no {FLUSH}, which takes data out of its caches: start a newer server "
+            f"there, or measure warm ({error})"
+        ) from error
 
 
 class ModelSession:
@@ -93,12 +128,15 @@ class ModelSession:
         """Return the seconds of a run of the model with each candidate, one for each round."""
 
         def run(candidate: Candidate, number: int) -> float:
-            path = paths[candidate]
-            module = self._loaded(path).module
-            timer = module.time_evaluator("run", self._devices[path].main, number=number)
-            return float(timer().mean)
+            return self.seconds(paths[candidate], number)
 
         return taken(run, list(paths), rounds, self._session)
+
+    def seconds(self, path: Path, number: int) -> float:
+        """Return the seconds of one run of a model, the mean of so many."""
+        module = self._loaded(path).module
+        timer = module.time_evaluator("run", self._devices[path].main, number=number)
+        return float(timer().mean)
 
     def results(self, path: Path) -> list[Array]:
         """Return the outputs of a model."""

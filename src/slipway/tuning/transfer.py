@@ -41,16 +41,22 @@ class Foretold:
 
 def foretold(task: Any, database: Database) -> Foretold | None:
     """Return the best choice for a task by the trials of its problem on other targets, or None."""
+    return next(iter(all_foretold(task, database)), None)
+
+
+def all_foretold(task: Any, database: Database) -> list[Foretold]:
+    """Return the choices that are expected to be clearly faster than the default, best first."""
     op, attrs, *types = key_of(task.problem)
     rows = database.elsewhere(op, attrs, json.dumps(types[:-1]), types[-1])
-    best: Foretold | None = None
+    found: dict[Candidate, Foretold] = {}
     for candidate, score, target in rows:
         if not _is_legal(task.space, candidate):
             continue
         guess = score * _correction(task.problem, task.space, candidate, target)
-        if guess < CLEARLY and (best is None or guess < best.score):
-            best = Foretold(task, candidate, guess, target)
-    return best
+        known = found.get(candidate)
+        if guess < CLEARLY and (known is None or guess < known.score):
+            found[candidate] = Foretold(task, candidate, guess, target)
+    return sorted(found.values(), key=lambda choice: choice.score)
 
 
 def transfer(

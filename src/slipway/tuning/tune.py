@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from slipway.errors import SlipwayError, TuningError
+from slipway.errors import TuningError
 from slipway.ir.function import IRModule
 from slipway.target import Target
 from slipway.toolchain.tempdir import tempdir
@@ -19,7 +19,7 @@ from slipway.tuning.layout_search import LayoutProgress, tune_layouts
 from slipway.tuning.layouts import extract_layouts
 from slipway.tuning.measure import kernel_bench
 from slipway.tuning.runner import Runner, at_work
-from slipway.tuning.search import TaskSearch
+from slipway.tuning.search import TaskSearch, kernel_errors
 from slipway.tuning.task import TuningTask, extract_tasks
 from slipway.tuning.whole_model import WholeModel, check_model
 
@@ -48,6 +48,8 @@ class Progress:
     errors: dict[str, int]
     is_done: bool
     best: str = ""  # the best candidate, in words
+    drift: float = 1.0  # the slowest batch's time of the default over the fastest's
+    condition: str = ""  # what the device said then of its heat and clock
 
 
 Watcher = Callable[[Progress], None]
@@ -105,7 +107,7 @@ def tune_tasks(
                         search.task, number, search.trials, search.best_score,
                         search.default_seconds,
                         {kind: n for kind, n in search.errors.items() if kind}, done,
-                        str(search.best),
+                        str(search.best), search.watch.most, search.watch.said,
                     )
                 )  # fmt: skip
             if done:
@@ -180,10 +182,5 @@ def _worth(search: TaskSearch[TuningTask]) -> float:
 
 
 def _step(search: TaskSearch[TuningTask], size: int) -> int:
-    with search.bench:
-        try:
-            return search.step(size)
-        except TuningError:
-            raise
-        except SlipwayError as error:
-            raise TuningError(f"{search.task}: {error}") from error
+    with search.bench, kernel_errors(search.task):
+        return search.step(size)

@@ -18,6 +18,10 @@
 
 #define ABOUT_BYTES 4096
 #define LINE_BYTES 256
+#define PATH_BYTES 128
+#define ZONE "/sys/class/thermal/thermal_zone"
+#define MAX_ZONES 32
+#define CORE "/sys/devices/system/cpu/cpu"
 
 typedef struct {
   char bytes[ABOUT_BYTES];
@@ -95,6 +99,43 @@ static void add_disk(text *to) {
   }
 }
 
+/* The largest of the numbers in the files `head`0`tail`, `head`1`tail`, ...; -1 without one. */
+static long long largest(const char *head, const char *tail, long count) {
+  char path[PATH_BYTES];
+  long long found = -1;
+  for (long i = 0; i < count; ++i) {
+    long long value = -1;
+    FILE *file;
+    (void)snprintf(path, sizeof path, "%s%ld%s", head, i, tail);
+    file = fopen(path, "re");
+    if (file == NULL) {
+      continue;
+    }
+    if (fscanf(file, "%lld", &value) == 1 && value > found) {
+      found = value;
+    }
+    (void)fclose(file);
+  }
+  return found;
+}
+
+/* How warm the machine is, and how fast it runs just now: a hot one slows itself down. */
+static void add_heat(text *to) {
+  long cores = sysconf(_SC_NPROCESSORS_CONF);
+  long long temperature = largest(ZONE, "/temp", MAX_ZONES);
+  long long clock_khz = largest(CORE, "/cpufreq/scaling_cur_freq", cores);
+  long long limit_khz = largest(CORE, "/cpufreq/cpuinfo_max_freq", cores);
+  if (temperature >= 0) {
+    add(to, "temperature_c %lld.%lld\n", temperature / 1000, temperature % 1000 / 100);
+  }
+  if (clock_khz >= 0) {
+    add(to, "clock_mhz %lld\n", clock_khz / 1000);
+  }
+  if (limit_khz >= 0) {
+    add(to, "clock_limit_mhz %lld\n", limit_khz / 1000);
+  }
+}
+
 /* The kind of this program: a 64-bit system may run a server of 32 bits. */
 static const char *architecture(void) {
 #if defined(__x86_64__)
@@ -137,6 +178,7 @@ int slw_packed_about(void *handle, const TVMFFIAny *args, int32_t num_args, TVMF
   add_memory(&about);
   add_disk(&about);
   add_processor(&about);
+  add_heat(&about);
   if (slw_any_set_string(result, about.bytes, about.used) != SLW_OK) {
     return slw_error_setf("MemoryError", "there is no memory for a text of %zu bytes", about.used);
   }

@@ -27,8 +27,8 @@ def inputs_of(
     """Return the inputs of a graph by name, without the `known`: initializers.
 
     `overrides` are dtypes.  Raises ModelError for names that there are not and for shapes that do
-    not fit, `OpenSizes` where a dimension is open and no shape is given.  Whether one was opened that
-    the file has as a number is kept in `stand_ins`.
+    not fit, `OpenSizes` where a dimension is open and no shape is given.  `stand_ins` keeps
+    whether one was opened that the file has as a number.
     """
     # Before IR version 4 initializers were listed among the inputs too.
     infos = [i for i in graph.input if i.name not in known]

@@ -41,9 +41,15 @@ SLW_API int slw_packed_graph_create(void *handle, const TVMFFIAny *args, int32_t
 SLW_API int slw_packed_config_threadpool(void *handle, const TVMFFIAny *args, int32_t num_args,
                                          TVMFFIAny *result);
 
+/** (*args): let what tensors on the CPU but the first argument hold be in no cache; the classic
+ * cache_flush_cpu_non_first_arg, for the `preproc` of a measurement */
+SLW_API int slw_packed_cache_flush(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                   TVMFFIAny *result);
+
 /** () -> text: what this machine is, a line of a name, a blank and a value for each thing it knows:
  * clock (seconds since 1970), system, machine, host, board, memory_bytes, memory_free_bytes,
- * disk_bytes, disk_free_bytes, architecture (of this program), cores, features. */
+ * disk_bytes, disk_free_bytes, architecture (of this program), cores, features, temperature_c (of
+ * the warmest zone), clock_mhz (of the fastest core now) and clock_limit_mhz (the most it can). */
 SLW_API int slw_packed_about(void *handle, const TVMFFIAny *args, int32_t num_args,
                              TVMFFIAny *result);
 

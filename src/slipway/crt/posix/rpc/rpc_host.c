@@ -124,6 +124,7 @@ static int get_global(void *context, const char *name, TVMFFIAny *out) {
     const char *name;
     int (*call)(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result);
   } own[] = {
+      {"cache_flush_cpu_non_first_arg", slw_packed_cache_flush},
       {"runtime.config_threadpool", slw_packed_config_threadpool},
       {"runtime.device_sync", slw_packed_device_sync},
       {"runtime.device_trim", slw_packed_device_trim},
