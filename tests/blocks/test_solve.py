@@ -231,3 +231,29 @@ def of_one_loop(A: T.Buffer((16,), "float32"), C: T.Buffer((16,), "float32")):
 def test_a_condition_that_axes_do_not_tell_is_refused():
     with pytest.raises(ScheduleError, match=r"block 'C', which runs where j < 3: its axes"):
         tir.Schedule(of_one_loop).reverse_compute_inline("C")
+
+
+@T.prim_func
+def squares(A: T.Buffer((18,), "float32"), C: T.Buffer((16,), "float32")):
+    B = T.alloc_buffer((18,), "float32")
+    for i in range(18):
+        with T.block("B"):
+            vi = T.axis.spatial(18, i)
+            B[vi] = A[vi] * 2.0
+    for i in range(16):
+        with T.block("C"):
+            vi = T.axis.spatial(16, i)
+            C[vi] = B[vi + 1] * B[vi + 1]
+
+
+@pytest.mark.parametrize(
+    "step", [lambda s: s.reverse_compute_inline("C"), lambda s: s.reindex("C", ("read", 0))]
+)
+def test_places_written_twice_alike_are_one(step):
+    s = tir.Schedule(squares)
+    step(s)
+    data = np.random.default_rng(0).standard_normal(18).astype("float32")
+    outs = [np.zeros(16, "float32") for _ in range(2)]
+    for one, out in zip((squares, s.mod["main"]), outs, strict=True):
+        run(one, data, out)
+    np.testing.assert_array_equal(*outs)

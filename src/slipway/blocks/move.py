@@ -112,7 +112,7 @@ def reverse_compute_inline(root: Node, block: S.Block) -> Any:
     given = _single_store(producer, f"put {block.name!r} into")
     tree.check_ready(root, block, producer, buffer)
     loads = [n for n in walk(store.value) if isinstance(n, BufferLoad) and n.buffer is buffer]
-    if any(load.indices != loads[0].indices for load in loads):
+    if not all(tree.same_place(load.indices, loads[0].indices) for load in loads):
         raise ScheduleError(
             f"cannot reverse-inline block {block.name!r}: it must read {buffer.name!r} at one place"
         )
@@ -213,10 +213,9 @@ def _copy_of_stores(
 ) -> S.Stmt | None:
     """Return a copy of those elements that a block of one store writes; None: it writes all."""
     stores = [n for n in walk(block) if isinstance(n, S.BufferStore) and n.buffer is target]
-    places = {store.indices for store in stores}
-    if len(places) != 1:
+    if not stores or not all(tree.same_place(s.indices, stores[0].indices) for s in stores):
         return None
-    (indices,) = places
+    indices = stores[0].indices
     what = f"cannot cache what block {block.name!r} writes"
     where = where_on_axes(block, tree.own_loops(root, block), what)
     by_var = {axis.var: axis for axis in block.axes}
@@ -402,7 +401,7 @@ def reverse_compute_at(root: Node, block: S.Block, loop: S.For) -> Any:
     _need_no_calls(root, buffer, f"compute block {block.name!r} at a loop")
     reads = [n for n in walk(block.body) if isinstance(n, BufferLoad) and n.buffer is buffer]
     where = _axes_or_fixed(block, reads[0])
-    if any(other.indices != reads[0].indices for other in reads):
+    if not all(tree.same_place(other.indices, reads[0].indices) for other in reads):
         raise ScheduleError(
             f"cannot compute block {block.name!r} at a loop: it must read {buffer.name!r} at its "
             "own axes, and at nothing else"
