@@ -85,6 +85,7 @@ RE_EXPORTS = (
     "slipway.topi",
     "slipway.topi.image",
     "slipway.topi.nn",
+    "slipway.topi.random",
     "slipway.topi.sparse",
     "slipway.topi.sparse.utils",
     "slipway.topi.testing",

@@ -27,6 +27,8 @@ NOT_DRAWN = {
     "qnn.reciprocal": "a step of the integer softmax, against LiteRT",
     "qnn.rescale": "drawn as qnn.op.requantize",
     "qnn.rsqrt_multiplier": "a step of the integer layer norm, against LiteRT",
+    "random.threefry_generate": "takes a key alone: tests/relay/compositions/test_random.py",
+    "random.threefry_split": "takes a key alone: tests/relay/compositions/test_random.py",
     "sized": "brings sizes that values decide: tests/compiler/test_told_sizes.py",
     "qnn.rsqrt_shift": "a step of the integer layer norm, against LiteRT",
 }
