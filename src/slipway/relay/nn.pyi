@@ -9,6 +9,8 @@ from slipway.relay.ops.nn.activation import prelu as prelu
 from slipway.relay.ops.nn.activation import relu as relu
 from slipway.relay.ops.nn.attention import attention as attention
 from slipway.relay.ops.nn.attention import attention_bias as attention_bias
+from slipway.relay.ops.nn.bits import bitserial_conv2d as bitserial_conv2d
+from slipway.relay.ops.nn.bits import bitserial_dense as bitserial_dense
 from slipway.relay.ops.nn.block_dense import block_dense as block_dense
 from slipway.relay.ops.nn.block_dense import block_take as block_take
 from slipway.relay.ops.nn.cached_attention import cached_attention as cached_attention
@@ -105,6 +107,8 @@ __all__ = [
     "batch_to_space_nd",
     "bias_add",
     "bitpack",
+    "bitserial_conv2d",
+    "bitserial_dense",
     "block_dense",
     "block_take",
     "cached_attention",
