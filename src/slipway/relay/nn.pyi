@@ -20,6 +20,7 @@ from slipway.relay.ops.nn.conv import conv3d as conv3d
 from slipway.relay.ops.nn.conv_transpose import conv1d_transpose as conv1d_transpose
 from slipway.relay.ops.nn.conv_transpose import conv2d_transpose as conv2d_transpose
 from slipway.relay.ops.nn.conv_transpose import conv3d_transpose as conv3d_transpose
+from slipway.relay.ops.nn.correlation import correlation as correlation
 from slipway.relay.ops.nn.dense import batch_matmul as batch_matmul
 from slipway.relay.ops.nn.dense import bias_add as bias_add
 from slipway.relay.ops.nn.dense import dense as dense
@@ -135,6 +136,7 @@ __all__ = [
     "conv2d_transpose",
     "conv3d",
     "conv3d_transpose",
+    "correlation",
     "cross_entropy",
     "cross_entropy_with_logits",
     "deformable_conv2d",

@@ -6,6 +6,7 @@ from slipway.relay.as_topi.nn import conv2d_NCHWc as conv2d_NCHWc
 from slipway.relay.as_topi.nn import conv2d_NCHWc_int8 as conv2d_NCHWc_int8
 from slipway.relay.as_topi.nn import conv2d_transpose_nchw as conv2d_transpose_nchw
 from slipway.relay.as_topi.nn import conv3d_transpose_ncdhw as conv3d_transpose_ncdhw
+from slipway.relay.as_topi.nn import correlation_nchw as correlation_nchw
 from slipway.relay.as_topi.nn import deformable_conv2d_nchw as deformable_conv2d_nchw
 from slipway.relay.as_topi.nn import depth_to_space as depth_to_space
 from slipway.relay.as_topi.nn import depthwise_conv2d_NCHWc as depthwise_conv2d_NCHWc
@@ -101,6 +102,7 @@ __all__ = [
     "conv3d_ncdhw",
     "conv3d_ndhwc",
     "conv3d_transpose_ncdhw",
+    "correlation_nchw",
     "deformable_conv2d_nchw",
     "dense",
     "depth_to_space",
