@@ -6,6 +6,7 @@ import pytest
 from slipway import te, tir
 from slipway.errors import ScheduleError
 from slipway.ir.interpreter.interpret import run
+from slipway.script import tir as T
 
 
 def schedule_of(shape, wanted, read):
@@ -144,3 +145,115 @@ def test_maps_are_inverted():
     assert [int(x) for x in fused(13)] == [2, 3]
     with pytest.raises(ScheduleError, match="cannot invert the map"):
         tir.IndexMap.from_func(lambda i, j: i + j).inverse((4, 5))
+
+
+@T.prim_func
+def the_first_ten(A: T.Buffer((16,), "float32"), C: T.Buffer((16,), "float32")):
+    B = T.alloc_buffer((16,), "float32")
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = A[vi] * 2.0
+    for i, j in T.grid(4, 4):
+        with T.block("C"):
+            T.where(i * 4 + j < 10)
+            vi = T.axis.spatial(16, i * 4 + j)
+            C[vi] = B[vi] + 1.0
+
+
+@T.prim_func
+def three_of_four(A: T.Buffer((16,), "float32"), C: T.Buffer((16,), "float32")):
+    B = T.alloc_buffer((16,), "float32")
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = A[vi] * 2.0
+    for i, j in T.grid(4, 4):
+        with T.block("C"):
+            T.where(j < 3)
+            vi = T.axis.spatial(16, i * 4 + j)
+            C[vi] = B[vi] + 1.0
+
+
+@T.prim_func
+def each_second(A: T.Buffer((16,), "float32"), C: T.Buffer((16,), "float32")):
+    B = T.alloc_buffer((16,), "float32")
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = A[vi] * 2.0
+    for i in range(5):
+        with T.block("C"):
+            vi = T.axis.spatial((1, 6), i + 1)
+            C[vi * 2] = B[vi] + 1.0
+
+
+STEPS = {
+    "reverse_compute_inline": lambda s: s.reverse_compute_inline("C"),
+    "reverse_compute_at": lambda s: s.reverse_compute_at("C", s.get_loops("B")[0]),
+    "cache_write": lambda s: s.cache_write("C", 0, "local"),
+}
+
+
+@pytest.mark.parametrize(
+    ("func", "step"),
+    [
+        *((func, step) for func in (the_first_ten, three_of_four) for step in STEPS),
+        (each_second, "cache_write"),
+    ],
+    ids=lambda one: getattr(one, "name", one),
+)
+def test_elements_that_a_block_does_not_write_stay(func, step):
+    s = tir.Schedule(func)
+    STEPS[step](s)
+    data = np.random.default_rng(0).standard_normal(16).astype("float32")
+    outs = [np.full(16, 7, "float32") for _ in range(2)]
+    for one, out in zip((func, s.mod["main"]), outs, strict=True):
+        run(one, data, out)
+    np.testing.assert_array_equal(*outs)
+    assert (outs[0] == 7).sum() >= 4
+
+
+@T.prim_func
+def of_one_loop(A: T.Buffer((16,), "float32"), C: T.Buffer((16,), "float32")):
+    B = T.alloc_buffer((16,), "float32")
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = A[vi] * 2.0
+    for i, j in T.grid(16, 4):
+        with T.block("C"):
+            T.where(j < 3)
+            vi = T.axis.spatial(16, i)
+            C[vi] = B[vi] + 1.0
+
+
+def test_a_condition_that_axes_do_not_tell_is_refused():
+    with pytest.raises(ScheduleError, match=r"block 'C', which runs where j < 3: its axes"):
+        tir.Schedule(of_one_loop).reverse_compute_inline("C")
+
+
+@T.prim_func
+def squares(A: T.Buffer((18,), "float32"), C: T.Buffer((16,), "float32")):
+    B = T.alloc_buffer((18,), "float32")
+    for i in range(18):
+        with T.block("B"):
+            vi = T.axis.spatial(18, i)
+            B[vi] = A[vi] * 2.0
+    for i in range(16):
+        with T.block("C"):
+            vi = T.axis.spatial(16, i)
+            C[vi] = B[vi + 1] * B[vi + 1]
+
+
+@pytest.mark.parametrize(
+    "step", [lambda s: s.reverse_compute_inline("C"), lambda s: s.reindex("C", ("read", 0))]
+)
+def test_places_written_twice_alike_are_one(step):
+    s = tir.Schedule(squares)
+    step(s)
+    data = np.random.default_rng(0).standard_normal(18).astype("float32")
+    outs = [np.zeros(16, "float32") for _ in range(2)]
+    for one, out in zip((squares, s.mod["main"]), outs, strict=True):
+        run(one, data, out)
+    np.testing.assert_array_equal(*outs)

@@ -52,3 +52,25 @@ def test_short_values_and_what_a_condition_guards_stay():
     for _ in range(12):
         guarded = E.Call("float32", "if_then_else", (x > 0.0, guarded * guarded, x))
     assert named_parts(guarded) is guarded
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_a_hash_of_many_rounds_takes_no_longer_than_its_steps(target):
+    """Each round reads the one before three times: expanded it would be 3**40 nodes."""
+
+    def mixed(x):
+        for turn in range(40):
+            x = (x << te.const(turn % 31 + 1, "uint32")) ^ (x >> te.const(3, "uint32")) + x
+        return x
+
+    data = te.placeholder((16,), "uint32", name="A")
+    out = te.compute((16,), lambda i: mixed(data[i]), name="B")
+    kept = te.compute((16,), lambda i: out[i] + te.const(1, "uint32"), name="C")
+    made = tvm.build(te.create_schedule(kept.op), [data, kept], target)
+    given = np.arange(16, dtype="uint32") * 2654435761
+    want = given.astype("uint32")
+    for turn in range(40):
+        want = (want << np.uint32(turn % 31 + 1)) ^ ((want >> np.uint32(3)) + want)
+    found = tvm.nd.array(np.zeros(16, "uint32"))
+    made(tvm.nd.array(given.astype("uint32")), found)
+    np.testing.assert_array_equal(found.numpy(), want + 1)

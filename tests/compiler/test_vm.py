@@ -1,5 +1,7 @@
 """`relay.vm.compile` and `runtime.vm.VirtualMachine`: scripts of classic TVM that use them."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ import slipway as tvm
 from slipway import relay
 from slipway.errors import ArtifactError, ExecutionError, NotAvailableError
 from slipway.runtime import load_module
-from slipway.runtime.vm import Executable, VirtualMachine
+from slipway.runtime.vm import COMPILING, Executable, VirtualMachine
 
 X = np.linspace(-2, 3, 6, dtype=np.float32).reshape(2, 3)
 B = np.ones(3, np.float32)
@@ -123,12 +125,60 @@ def test_code_that_is_none(code):
         Executable.load_exec(b'{"slipway_vm": 9, "inputs": [], "result": 0}', None)
 
 
-def test_a_model_without_a_library_is_not_saved():
-    exe = relay.vm.compile(nested(relay.Any()))
-    with pytest.raises(ExecutionError, match=r"relay\.Dim"):
-        exe.save()
-    (first, _) = VirtualMachine(exe, tvm.cpu()).run(np.ones((2, 3), np.float32), np.array(False))
-    np.testing.assert_array_equal(first.numpy(), -np.ones((2, 3)))
+def counting():
+    """The sum of 1 to n, by a function that calls itself."""
+    n, m = (relay.var(name, shape=(), dtype="int32") for name in "nm")
+    own = relay.GlobalVar("sum_up")
+    less = relay.Call(own, [n - relay.const(1)])
+    chosen = relay.If(relay.equal(n, relay.const(0)), n, less + n)
+    mod = tvm.IRModule({})
+    mod[own] = relay.Function([n], chosen, relay.TensorType([], "int32"))
+    mod["main"] = relay.Function([m], relay.Call(own, [m]))
+    return mod
+
+
+def saved_and_loaded(exe, folder):
+    code, lib = exe.save()
+    lib.export_library(str(folder / "lib.so"))
+    (folder / "code.ro").write_bytes(code)
+    return Executable.load_exec(
+        bytearray((folder / "code.ro").read_bytes()), load_module(str(folder / "lib.so"))
+    )
+
+
+def test_a_model_of_any_size_is_saved_with_its_constants(tmp_path):
+    x, w = relay.var("x", shape=(relay.Any(), 3)), relay.var("w", shape=(2, 3))
+    main = relay.Function([x, w], relay.nn.relu(relay.nn.dense(x, w)))
+    weights = np.random.default_rng(0).standard_normal((2, 3)).astype("float32")
+    exe = relay.vm.compile(tvm.IRModule.from_expr(main), "llvm", params={"w": weights})
+    for one in (exe, saved_and_loaded(exe, tmp_path)):
+        assert one.stats == "main: 1 inputs, compiled when it is called"
+        vm = VirtualMachine(one, tvm.cpu())
+        for rows in (1, 5):
+            given = np.random.default_rng(rows).standard_normal((rows, 3)).astype("float32")
+            want = np.maximum(given @ weights.T, 0)
+            np.testing.assert_allclose(vm.run(given).numpy(), want, rtol=1e-5, atol=1e-6)
+    again = saved_and_loaded(saved_and_loaded(exe, tmp_path), tmp_path)
+    assert VirtualMachine(again, tvm.cpu()).run(np.ones((4, 3), "float32")).shape == (4, 2)
+
+
+def test_a_function_that_calls_itself_is_saved(tmp_path):
+    exe = saved_and_loaded(relay.vm.compile(counting()), tmp_path)
+    assert int(VirtualMachine(exe, tvm.cpu()).run(np.array(7, "int32")).numpy()) == 28
+    with pytest.raises(ExecutionError, match=r"on this process's cpu\(0\)"):
+        exe.on([tvm.opencl(0)])
+
+
+def test_a_model_that_is_damaged_or_meets_no_compiler(monkeypatch):
+    code, lib = relay.vm.compile(counting()).save()
+    with pytest.raises(ArtifactError, match=r"damaged: 'main' is missing|damaged"):
+        Executable.load_exec(code.replace(b"relay.If", b"relay.Of"), lib)
+    with pytest.raises(ArtifactError, match="holds no model"):
+        Executable.load_exec(code.replace(b'"target"', b'"tarjet"'), lib)
+    monkeypatch.setitem(sys.modules, "slipway.compiler.vm", None)
+    monkeypatch.setattr(COMPILING, "__dict__", {})
+    with pytest.raises(ArtifactError, match=r"no compiler here .*relay\.Dim"):
+        Executable.load_exec(code, lib)
 
 
 def test_in_steps_and_as_an_executor():

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from slipway.errors import ArtifactError
+from slipway.errors import ArtifactError, ExecutionError
 from slipway.runtime import enabled, load_module
 from slipway.runtime.artifact import read_tar
 from slipway.runtime.artifact_writer import artifact_bytes, tar_bytes
@@ -78,3 +78,17 @@ def test_enabled():
     assert enabled("llvm -mcpu=x") == (importlib.util.find_spec("llvmlite") is not None)
     assert not enabled("cuda")
     assert not enabled("nonsense")
+
+
+def test_what_is_loaded_is_written_again_from_its_own_file(tmp_path, kernels_library, monkeypatch):
+    (tmp_path / "there").mkdir()
+    path = tmp_path / "there" / "lib.so"
+    path.write_bytes(kernels_library.read_bytes())
+    (tmp_path / "lib.so").write_bytes(b"another file of that name")
+    monkeypatch.chdir(tmp_path)
+    loaded = load_module(path)
+    loaded.export_library("again.so")
+    assert (tmp_path / "again.so").read_bytes() == path.read_bytes()
+    path.unlink()
+    with pytest.raises(ExecutionError, match=r"the file .*there/lib\.so that it was loaded from"):
+        loaded.export_library("again.so")

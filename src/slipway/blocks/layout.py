@@ -207,10 +207,12 @@ def reindex(root: S.Stmt, block: S.Block, buffer: Buffer, written: bool) -> tupl
 
     The copy has a dimension for each axis of the block that the buffer's indices depend on.
     """
-    positions = {
-        n.indices for n in walk(block)
-        if isinstance(n, BufferLoad | S.BufferStore) and n.buffer is buffer
-    }  # fmt: skip
+    positions: list[tuple[PrimExpr, ...]] = []
+    for node in walk(block):
+        if isinstance(node, BufferLoad | S.BufferStore) and node.buffer is buffer and not any(
+            tree.same_place(node.indices, known) for known in positions
+        ):  # fmt: skip
+            positions.append(node.indices)
     if len(positions) != 1:
         raise ScheduleError(
             f"cannot reindex buffer {buffer.name!r} of block {block.name!r}: it must be used at "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from slipway.arith.analyzer import Analyzer
 from slipway.arith.interval import Interval, interval_of, union
 from slipway.blocks import tree
-from slipway.blocks.solve import solved
+from slipway.blocks.solve import solved, where_on_axes
 from slipway.errors import ScheduleError
 from slipway.ir import ops
 from slipway.ir import stmt as S
@@ -112,7 +112,7 @@ def reverse_compute_inline(root: Node, block: S.Block) -> Any:
     given = _single_store(producer, f"put {block.name!r} into")
     tree.check_ready(root, block, producer, buffer)
     loads = [n for n in walk(store.value) if isinstance(n, BufferLoad) and n.buffer is buffer]
-    if any(load.indices != loads[0].indices for load in loads):
+    if not all(tree.same_place(load.indices, loads[0].indices) for load in loads):
         raise ScheduleError(
             f"cannot reverse-inline block {block.name!r}: it must read {buffer.name!r} at one place"
         )
@@ -143,7 +143,9 @@ def reverse_compute_inline(root: Node, block: S.Block) -> Any:
         tuple(an.simplify(substitute(i, values)) for i in store.indices),
     )
     bindings = dict(zip((a.var for a in producer.axes), producer.bindings, strict=True))
-    fits = substitute(an.simplify(substitute(fits, here)), bindings)
+    where = substitute(where_on_axes(block, tree.own_loops(root, block), what), values)
+    fits = ops.logical_and(substitute(fits, here), where)
+    fits = substitute(an.simplify(fits), bindings)
     fits = ops.logical_and(producer.predicate, fits)
     rest = tree.removed(root, block)
     rest = tree.exchanged(rest, producer, producer.replace(body=merged, predicate=fits))
@@ -206,6 +208,39 @@ def _copy(source: Buffer, target: Buffer, name: str) -> S.Stmt:
     return tree.nest(loops, block)
 
 
+def _copy_of_stores(
+    root: Node, block: S.Block, target: Buffer, source: Buffer, name: str
+) -> S.Stmt | None:
+    """Return a copy of those elements that a block of one store writes; None: it writes all."""
+    stores = [n for n in walk(block) if isinstance(n, S.BufferStore) and n.buffer is target]
+    if not stores or not all(tree.same_place(s.indices, stores[0].indices) for s in stores):
+        return None
+    indices = stores[0].indices
+    what = f"cannot cache what block {block.name!r} writes"
+    where = where_on_axes(block, tree.own_loops(root, block), what)
+    by_var = {axis.var: axis for axis in block.axes}
+    along = [by_var.get(index) for index in indices]  # type: ignore[call-overload]
+    whole = ops.as_int(where) == 1 and len(set(map(id, along))) == len(along) and all(
+        axis is not None and axis.dom is not None and ops.as_int(axis.dom.min) == 0
+        and ops.as_int(ops.sub(axis.extent, size)) == 0
+        for axis, size in zip(along, target.shape, strict=True)
+    )  # fmt: skip
+    if whole or any(isinstance(n, S.For) for n in walk(block.body)):
+        return None
+    axes = [axis for axis in block.axes if axis.kind != "reduce"]
+    own = [IterVar(a.dom, Var(a.name, a.dtype), a.kind) for a in axes]
+    fresh: dict[Any, Any] = {a.var: o.var for a, o in zip(axes, own, strict=True)}
+    loops = [(Var(f"ax{n}", a.dtype), a.extent) for n, a in enumerate(axes)]
+    begins = [ops.const(0, a.dtype) if a.dom is None else a.dom.min for a in axes]
+    values = tuple(ops.add(v, low) for (v, _), low in zip(loops, begins, strict=True))
+    steps: dict[Any, Any] = {o.var: value for o, value in zip(own, values, strict=True)}
+    at = tuple(substitute(index, fresh) for index in indices)
+    store = S.BufferStore(target, BufferLoad(source, at), at)
+    reduced = {axis.var for axis in block.axes if axis.kind == "reduce"}
+    here = substitute(substitute(_without(where, reduced), fresh), steps)
+    return tree.nest(loops, S.Block(name, tuple(own), values, here, store))
+
+
 def buffer_at(
     buffers: list[Buffer], index: int | str | Buffer, block: S.Block, what: str
 ) -> Buffer:
@@ -244,8 +279,11 @@ def cache_write(
         )
     tree.check_only_writer(root, block, buffer, "cache what")
     name = tree.fresh_name(root, cache.name)
+    copy = _copy(cache, buffer, name)
+    if not tree.is_allocated(root, buffer):  # what the block does not write, the caller keeps
+        copy = _copy_of_stores(root, block, buffer, cache, name) or copy
     inside = tree.exchanged(top, block, tree.replace_buffer(block, buffer, cache))
-    made = S.seq((inside, _copy(cache, buffer, name)))
+    made = S.seq((inside, copy))
     return tree.with_allocation(tree.exchanged(root, top, made), cache), name
 
 
@@ -363,7 +401,7 @@ def reverse_compute_at(root: Node, block: S.Block, loop: S.For) -> Any:
     _need_no_calls(root, buffer, f"compute block {block.name!r} at a loop")
     reads = [n for n in walk(block.body) if isinstance(n, BufferLoad) and n.buffer is buffer]
     where = _axes_or_fixed(block, reads[0])
-    if any(other.indices != reads[0].indices for other in reads):
+    if not all(tree.same_place(other.indices, reads[0].indices) for other in reads):
         raise ScheduleError(
             f"cannot compute block {block.name!r} at a loop: it must read {buffer.name!r} at its "
             "own axes, and at nothing else"
@@ -395,6 +433,8 @@ def _moved(
 
     `where` says which of its axes each dimension of the buffer is.
     """
+    what = f"cannot compute block {block.name!r} at loop {loop.loop_var.name!r}"
+    given = where_on_axes(block, tree.own_loops(root, block), what)
     region = _region(root, loop, buffer, accesses)
     an = region[0]
     axes = dict(enumerate(zip(block.axes, block.bindings, strict=True)))
@@ -428,6 +468,8 @@ def _moved(
             loops.append((var, axis.extent))
             values[number] = ops.add(var, axis.dom.min)
     bindings = tuple(values[number] for number in range(len(block.axes)))
+    placed: dict[Any, Any] = {a.var: v for (a, _), v in zip(axes.values(), bindings, strict=True)}
+    predicate = ops.logical_and(predicate, substitute(given, placed))
     made = tree.nest(loops, block.replace(bindings=bindings, predicate=predicate))
     rest = tree.removed(root, block)
     loop = tree.find_loop(rest, loop.loop_var)

@@ -123,7 +123,7 @@ def reduction_step(block: S.Block, what: str = "rfactor") -> Reduction:
     combine = _COMBINERS.get(kind)
     terms = _terms(store.value, kind) if combine else []
     own = [t for t in terms if isinstance(t, BufferLoad) and t.buffer is store.buffer
-           and t.indices == store.indices]  # fmt: skip
+           and tree.same_place(t.indices, store.indices)]  # fmt: skip
     rest = [t for t in terms if t not in own]
     if combine is None or len(own) != 1 or any(
         isinstance(n, BufferLoad) and n.buffer is store.buffer for t in rest for n in walk(t)

@@ -7,13 +7,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.arith.analyzer import Analyzer
 from slipway.errors import ScheduleError
 from slipway.ir import ops
-from slipway.ir.expr import IterVar, PrimExpr, Var
+from slipway.ir.expr import IterVar, PrimExpr, Range, Var
 from slipway.ir.visit import substitute, walk
+
+if TYPE_CHECKING:
+    from slipway.ir import stmt as S
 
 Found = dict[Var, PrimExpr]
 
@@ -53,6 +56,43 @@ def solved(
             "[i * 16 + j] and [i // 16, i % 16]"
         )
     return element, ones | values, _condition(an, simple, element, extents, wanted, values)
+
+
+def where_on_axes(block: S.Block, loops: Sequence[S.For], what: str) -> PrimExpr:
+    """Return the condition under which a block runs, said of its axes instead of `loops`.
+
+    Raises ScheduleError, with `what` in front, where its axes do not tell the loops.
+    """
+    an = Analyzer()
+    for axis in block.axes:
+        if axis.dom is not None:
+            an.bind_range(axis.var, axis.dom)
+    own = {axis.var for axis in block.axes}
+
+    def of_loops(condition: PrimExpr) -> bool:
+        return any(isinstance(n, Var) and n not in own for n in walk(condition))
+
+    named: dict[Any, Any] = {v: a.var for a, v in zip(block.axes, block.bindings, strict=True)}
+    condition: PrimExpr = an.simplify(substitute(block.predicate, named))
+    if not of_loops(condition):
+        return condition
+    what = f"{what}, which runs where {block.predicate}"
+    around = Analyzer()
+    axes = []
+    for loop in loops:
+        axes.append(IterVar(Range(loop.min, loop.extent), loop.loop_var, "data"))
+        around.bind_range(loop.loop_var, Range(loop.min, loop.extent))
+    highs = [around.bounds(around.simplify(value))[1] for value in block.bindings]
+    if not all(isinstance(high, int) for high in highs):
+        raise ScheduleError(f"{what}: its axes have no known bounds in the loops around it")
+    shape = [ops.const(int(high) + 1) for high in highs]
+    element, found, _ = solved(axes, block.bindings, shape, what)
+    there: dict[Any, Any] = dict(zip(element, (a.var for a in block.axes), strict=True))
+    told: dict[Any, Any] = {v: substitute(value, there) for v, value in found.items()}
+    condition = an.simplify(substitute(block.predicate, told))
+    if of_loops(condition):
+        raise ScheduleError(f"{what}: its axes do not tell that condition")
+    return condition
 
 
 def _variables(index: PrimExpr, wanted: dict[Var, int]) -> list[Var]:

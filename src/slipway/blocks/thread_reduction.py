@@ -33,6 +33,9 @@ def reduce_over_threads(func: PrimFunc) -> PrimFunc:
     for block in tree.leaf_blocks(func.body):
         if not any(one.kind == S.ForKind.THREAD for one in _reduced(func.body, block)):
             continue
+        if any(one.kind == S.ForKind.THREAD and _is_data(block, one)
+               for one in _reduced(func.body, block)):  # fmt: skip
+            continue  # threads of several results: fused
         try:
             combiner = combiner_of(reduction_step(block))
         except ScheduleError:
@@ -55,6 +58,14 @@ def _reduced(root: Any, block: S.Block) -> list[S.For]:
     values = [v for a, v in zip(block.axes, block.bindings, strict=True) if a.kind == "reduce"]
     nest = tree.own_loops(root, block)
     return [one for one in nest if any(tree.uses(v, one.loop_var) for v in values)]
+
+
+def _is_data(block: S.Block, loop: S.For) -> bool:
+    """Return whether a loop also runs along an axis that the block does not reduce over."""
+    return any(
+        axis.kind != "reduce" and tree.uses(value, loop.loop_var)
+        for axis, value in zip(block.axes, block.bindings, strict=True)
+    )
 
 
 def combiner_of(step: Reduction) -> CommReducer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from slipway.ir.buffer import Buffer
 from slipway.ir.expr import BufferLoad, PrimExpr, Var
 from slipway.ir.function import PrimFunc
 from slipway.ir.node import Node
+from slipway.ir.structural import structural_equal
 from slipway.ir.visit import children, map_children, substitute, walk
 
 ROOT = "root"  # the block that stands for a function's body
@@ -247,6 +248,11 @@ def check_only_writer(root: Node, block: S.Block, buffer: Buffer, what: str) -> 
             f"cannot {what} block {block.name!r} writes: block {others[0]!r} writes "
             f"{buffer.name!r} too. Do so before decompose_reduction"
         )
+
+
+def same_place(one: Sequence[PrimExpr], other: Sequence[PrimExpr]) -> bool:
+    """Return whether two accesses write their indices alike."""
+    return structural_equal(tuple(one), tuple(other))
 
 
 def uses(expr: PrimExpr, var: Var) -> bool:

@@ -85,6 +85,17 @@ class TensorParameter:
     dims: list[int]
 
 
+def need_returnable(name: str, value: PrimExpr, elsewhere: bool) -> None:
+    """Raise CodegenError unless a function can return `value`; `elsewhere`: not from there."""
+    if elsewhere:
+        raise CodegenError(
+            f"{name}: tir.ret stands where no value can be returned: in a parallel loop, in a "
+            "kernel of a model or of a GPU. Write the result into a buffer"
+        )
+    if value.lanes != 1:
+        raise CodegenError(f"{name}: tir.ret returns one number, and {value} is {value.dtype}")
+
+
 def tensors_signature(
     name: str, parameters: list[TensorParameter], device_type: int = 1
 ) -> Signature:

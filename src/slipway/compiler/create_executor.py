@@ -20,9 +20,13 @@ import numpy as np
 
 from slipway import dtypes
 from slipway.compiler.by_values import MAX_SIZES, Stages, can_be_staged
+from slipway.compiler.driver import build as build_kernel
+from slipway.compiler.operator_module import OperatorModule
 from slipway.compiler.relay_build import build
 from slipway.errors import LoweringError, TargetError, did_you_mean
-from slipway.ir.function import GlobalVar, IRModule
+from slipway.ir.function import GlobalVar, IRModule, PrimFunc
+from slipway.ir.stmt import NOP
+from slipway.ir.text.serialize import save_json
 from slipway.relay.backend import Executor
 from slipway.relay.construct import bind, distinct_names
 from slipway.relay.expr import Call, Constant, Expr, Function, If, Op, Var
@@ -37,6 +41,7 @@ from slipway.runtime.graph import graph_executor
 from slipway.runtime.graph.input_values import IN_MODEL, converted
 from slipway.runtime.ndarray import array
 from slipway.runtime.vm import Executable, inputs_by_name
+from slipway.target import Target
 from slipway.transform.graph.dynamic_to_static import dynamic_calls
 from slipway.transform.graph.infer_type import infer_type
 from slipway.transform.graph.inline import inline
@@ -46,6 +51,22 @@ if TYPE_CHECKING:
     from slipway.target.target import TargetLike
 
 KINDS = ("graph", "vm", "debug", "aot")
+
+
+class _OpenModel:
+    """A module that is compiled where it runs, as a virtual machine saves it."""
+
+    def __init__(self, mod: IRModule, target: TargetLike) -> None:
+        self._mod, self.target = mod, str(Target(target))
+
+    def text(self) -> str:
+        """Return the module, constants and all."""
+        return save_json(self._mod)
+
+    def library(self) -> OperatorModule:
+        """Return a library of the target's with nothing in it."""
+        empty = PrimFunc((), NOP, (), (("global_symbol", "compiled_when_called"),))
+        return build_kernel(empty, target=self.target)
 
 
 class RelayExecutor:
@@ -76,12 +97,13 @@ class RelayExecutor:
         value = expr is not None and not isinstance(expr, Function) and not main.params
         return run() if value else run
 
-    def as_executable(self) -> Executable:
-        """Return the module's main for a `runtime.vm.VirtualMachine`."""
+    def as_executable(self, lib: Any = None) -> Executable:
+        """Return the module's main for a `runtime.vm.VirtualMachine`; `lib` was saved beside it."""
         mod, main = self._bound(None, None)
         names = [p.name for p in main.params]
         if _is_unbounded(main) or dynamic_calls(main) or _calls_itself(mod, main):
-            return Executable(None, names, 0, self._runner(mod, main))
+            model = _OpenModel(mod, self.target)
+            return Executable(lib, names, 0, self._runner(mod, main), model)
         mod, main, factory = self._built(mod, main)
         numbers = count()
         return Executable(factory, names, _as_typed(_result_type(main), lambda: next(numbers)))

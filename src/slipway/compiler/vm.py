@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from slipway.compiler.create_executor import RelayExecutor
-from slipway.errors import ExecutionError
+from slipway.errors import ArtifactError, ExecutionError, SlipwayError
 from slipway.ir.function import IRModule
+from slipway.ir.text.serialize import load_json
 from slipway.relay.expr import Expr
 from slipway.runtime.vm import Executable, VirtualMachine
 
@@ -29,6 +30,20 @@ def compile(
     del target_host  # part of the target
     chosen = "llvm" if target is None else target
     return VMExecutor(mod, None, chosen, params).executable
+
+
+def executable_of(model: str, target: str, lib: Any) -> Executable:
+    """Return the executable of a model that `Executable.save` wrote.
+
+    Raises ArtifactError for text that is no such model.
+    """
+    try:
+        mod = load_json(model)
+    except SlipwayError as error:
+        raise ArtifactError(f"load_exec: the code is damaged: {error}") from error
+    if not isinstance(mod, IRModule):
+        raise ArtifactError(f"load_exec: the code is damaged: a {type(mod).__name__} is no model")
+    return VMExecutor(mod, None, target).as_executable(lib)
 
 
 class VMExecutor(RelayExecutor):

@@ -53,6 +53,12 @@ def prefetch(buffer: Buffer, indices: tuple[PrimExpr, ...]) -> Evaluate:
     return Evaluate(Call("int32", "prefetch", (address, read, keep, data)))
 
 
+def ret(value: PrimExprLike) -> PrimExpr:
+    """Return a number from the function, as a statement: ``tir.Evaluate(tir.ret(x + y))``."""
+    given = as_expr(value)
+    return Call(given.dtype, "ret", (given,))
+
+
 def _llvm(op: str, dtype: str, name: str, args: tuple[Any, ...]) -> PrimExpr:
     given = [as_expr(a) for a in args]
     # Classic TVM puts the number of signature types in front, as a uint32 constant.

@@ -179,7 +179,7 @@ _TABLE = [
     Intrinsic("async_wait", 1, pure=False),
     Intrinsic("warp_activemask", 0, pure=False),  # a bit for each thread of the warp that is here
     Intrinsic("tensor_view", -1),  # Buffer made a DLTensor for call_packed: data, shape...
-    Intrinsic("ret", 1, pure=False),  # return from the function with a status
+    Intrinsic("ret", 1, pure=False),  # return a value from the function
     Intrinsic("storage_sync", -1, pure=False),  # StringImm scope: a barrier
     *(  # of matrix units: ir/instructions/tiles.py
         Intrinsic(f"tile_{name}", arity, pure=False)

@@ -34,6 +34,7 @@ _HOMES = {
     "Module": "slipway.ir.function:IRModule",
     "IncompleteType": "slipway.relay.types:IncompleteType",
     "module": "slipway.ir.module",
+    "random": "slipway.relay.ops.random",
     "profiler_vm": "slipway.runtime.profiler_vm",
     "bind_params_by_name": "slipway.relay.construct:bind",
     "function": "slipway.relay.expr",

@@ -56,6 +56,7 @@ from slipway.relay.expr_functor import ExprMutator as ExprMutator
 from slipway.relay.expr_functor import ExprVisitor as ExprVisitor
 from slipway.relay.expr_functor import MixedModeMutator as MixedModeMutator
 from slipway.relay.expr_functor import MixedModeVisitor as MixedModeVisitor
+from slipway.relay.ops import random as random
 from slipway.relay.ops.annotation import device_copy as device_copy
 from slipway.relay.ops.control import branch as branch
 from slipway.relay.ops.control import while_loop as while_loop
@@ -363,6 +364,7 @@ __all__ = [
     "qnn",
     "quantization",
     "quantize",
+    "random",
     "reinterpret",
     "repeat",
     "reshape",

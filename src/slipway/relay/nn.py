@@ -12,6 +12,7 @@ _COMPOSITES = {
     **{
         name: (family, name)
         for family, names in (
+            ("nn.bits", "bitserial_conv2d bitserial_dense"),
             ("nn.loss", "cross_entropy cross_entropy_with_logits fast_softmax nll_loss"),
             ("nn.space", "batch_to_space_nd depth_to_space space_to_batch_nd space_to_depth"),
             ("nn.sparse", "sparse_add sparse_dense sparse_transpose"),

@@ -9,6 +9,8 @@ from slipway.relay.ops.nn.activation import prelu as prelu
 from slipway.relay.ops.nn.activation import relu as relu
 from slipway.relay.ops.nn.attention import attention as attention
 from slipway.relay.ops.nn.attention import attention_bias as attention_bias
+from slipway.relay.ops.nn.bits import bitserial_conv2d as bitserial_conv2d
+from slipway.relay.ops.nn.bits import bitserial_dense as bitserial_dense
 from slipway.relay.ops.nn.block_dense import block_dense as block_dense
 from slipway.relay.ops.nn.block_dense import block_take as block_take
 from slipway.relay.ops.nn.cached_attention import cached_attention as cached_attention
@@ -18,6 +20,7 @@ from slipway.relay.ops.nn.conv import conv3d as conv3d
 from slipway.relay.ops.nn.conv_transpose import conv1d_transpose as conv1d_transpose
 from slipway.relay.ops.nn.conv_transpose import conv2d_transpose as conv2d_transpose
 from slipway.relay.ops.nn.conv_transpose import conv3d_transpose as conv3d_transpose
+from slipway.relay.ops.nn.correlation import correlation as correlation
 from slipway.relay.ops.nn.dense import batch_matmul as batch_matmul
 from slipway.relay.ops.nn.dense import bias_add as bias_add
 from slipway.relay.ops.nn.dense import dense as dense
@@ -105,6 +108,8 @@ __all__ = [
     "batch_to_space_nd",
     "bias_add",
     "bitpack",
+    "bitserial_conv2d",
+    "bitserial_dense",
     "block_dense",
     "block_take",
     "cached_attention",
@@ -131,6 +136,7 @@ __all__ = [
     "conv2d_transpose",
     "conv3d",
     "conv3d_transpose",
+    "correlation",
     "cross_entropy",
     "cross_entropy_with_logits",
     "deformable_conv2d",

@@ -33,5 +33,8 @@ _HOMES = by_module(
 )
 # Modules that lie in a folder and go by their classic name too.
 _HOMES |= {name: f"slipway.runtime.graph.{name}" for name in ("debug_executor", "graph_executor")}
-LATE = {"Modules": ("slipway.runtime.libraries.native_module",)}  # what a function may give
+LATE = {
+    "Modules": ("slipway.runtime.libraries.native_module",),  # what a function may give
+    "Compiling": ("slipway.compiler.vm",),  # what a saved model of open sizes asks for
+}
 __getattr__, __dir__ = offer(__name__, _HOMES, submodules=True)

@@ -37,14 +37,17 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
     suffix = f".{fmt}" if fmt else file.suffix.lower()
     if suffix in LANGUAGES:
         return read_device_module(file, data)
-    return module_of_artifact(
-        read_artifact(shared_library_bytes(data, suffix, file.name), file.name)
-    )
+    artifact = read_artifact(shared_library_bytes(data, suffix, file.name), file.name)
+    return module_of_artifact(artifact, file)
 
 
-def module_of_artifact(artifact: Artifact) -> Module:
-    """Load a checked artifact's library into this process and return its module."""
-    library = LibraryModule(DsoLibrary(artifact.name, artifact.library), artifact.metadata)
+def module_of_artifact(artifact: Artifact, file: Path | None = None) -> Module:
+    """Load a checked artifact's library into this process and return its module.
+
+    `file` is the one that it was read from, of which an export is a copy.
+    """
+    code = DsoLibrary(artifact.name if file is None else file, artifact.library)
+    library = LibraryModule(code, artifact.metadata)
     if artifact.graph is None:
         return library
     return GraphExecutorFactoryModule.from_artifact(artifact, library)

@@ -235,5 +235,12 @@ class LibraryModule(Module):
             return super()._export(path, linker, options)
         from slipway.toolchain.link import write_file
 
-        write_file(path, Path(own).read_bytes())
+        try:
+            content = Path(own).read_bytes()
+        except OSError as error:
+            raise ExecutionError(
+                f"cannot export the module again: the file {own} that it was loaded from is gone "
+                f"({error.strerror})"
+            ) from error
+        write_file(path, content)
         return path

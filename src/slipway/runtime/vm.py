@@ -9,16 +9,20 @@
 
 There are no instructions to interpret: branches and loops are kernels of the library, and `code`
 says how "main" takes its inputs and nests its results.  A library of a device's session runs there.
+
+A model of which each size is compiled when it is met (`relay.Any()`) is the code, constants and
+all: the process that loads it compiles it, and its library is there for scripts alone.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from slipway.classic.names import REGIONS
 from slipway.errors import ArtifactError, ExecutionError, did_you_mean
+from slipway.lazy import Late
 from slipway.placeholders import placeholder_of
 from slipway.runtime.container import tuple_object
 from slipway.runtime.devices import AnyDevice, Device, cpu
@@ -27,6 +31,7 @@ from slipway.runtime.ndarray import array
 from slipway.runtime.timing import BenchmarkResult
 
 FORMAT = 1  # of the bytes that `Executable.save` gives
+FORMAT_OF_MODELS = 2  # of those that hold a model
 Nested = Any  # the number of an output, or a list or tuple of such
 
 
@@ -53,11 +58,35 @@ def inputs_by_name(
     return {name: given[name] for name in names}
 
 
+class Compiling(Late, package="slipway.runtime"):
+    """What compiles a model that was saved."""
+
+    executable_of: Callable[[str, str, Any], Executable]
+
+
+COMPILING = Compiling()
+
+
+class OpenModel(Protocol):
+    """A model that is compiled where it runs."""
+
+    target: str
+
+    def text(self) -> str:
+        """Return the model, constants and all."""
+        ...
+
+    def library(self) -> Any:
+        """Return a library of the target's with nothing in it."""
+        ...
+
+
 class Executable:
     """A compiled model: `lib`, the inputs of its "main" in order, and how its results are nested.
 
     Models of which each size is compiled when it is met (`relay.Any()`), and functions that call
-    themselves, have no library: they give `run` in its place, and stay in their process.
+    themselves, have nothing in their library: they give `run` in its place, and `model`, of
+    which `save` writes the text.
     """
 
     def __init__(
@@ -66,8 +95,10 @@ class Executable:
         inputs: Sequence[str],
         result: Nested,
         run: Callable[..., Any] | None = None,
+        model: OpenModel | None = None,
     ) -> None:
         self._lib, self._inputs, self._result, self._run = lib, tuple(inputs), result, run
+        self._model = model
 
     def on(self, devices: Sequence[Any]) -> Callable[..., Any]:
         """Return what runs "main" on these devices, over its inputs in order or by name."""
@@ -95,12 +126,9 @@ class Executable:
 
     @property
     def lib(self) -> Any:
-        """The library, for `export_library`.  Raises ExecutionError where there is none."""
-        if self._lib is None:
-            raise ExecutionError(
-                f"{self._whole()}, so that there is no library to save. Give open dimensions names "
-                'and ranges, as relay.Dim("n", 1, 8), and write loops with relay.while_loop.'
-            )
+        """The library, for `export_library`."""
+        if self._lib is None and self._model is not None:
+            self._lib = self._model.library()
         return self._lib
 
     mod = module = lib
@@ -108,14 +136,17 @@ class Executable:
     def save(self) -> tuple[bytearray, Any]:
         """Return the code, as bytes to write to a file, and the library, for `export_library`."""
         described = {"slipway_vm": FORMAT, "inputs": list(self._inputs), "result": self._result}
-        lib = self.lib
-        return bytearray(json.dumps(described).encode()), lib
+        if self._model is not None:
+            model = {"model": self._model.text(), "target": self._model.target}
+            described |= {"slipway_vm": FORMAT_OF_MODELS, **model}
+        return bytearray(json.dumps(described).encode()), self.lib
 
     @staticmethod
     def load_exec(bytecode: bytes | bytearray | str, lib: Any) -> Executable:
         """Return the executable of what `save` gave, `lib` being what `load_module` returns.
 
-        Raises ArtifactError for bytes that are none, or belong to another library.
+        Raises ArtifactError for bytes that are none, or belong to another library, and for a
+        model where there is no compiler.
         """
         try:
             found = json.loads(bytes(bytecode) if isinstance(bytecode, bytearray) else bytecode)
@@ -131,12 +162,24 @@ class Executable:
                 "load_exec: the code is not what Executable.save gave; read it as bytes, and give "
                 "it with the library that was exported beside it"
             )
-        if version != FORMAT:
+        if version not in (FORMAT, FORMAT_OF_MODELS):
             raise ArtifactError(
-                f"load_exec: the code has format {version}, this version reads {FORMAT}: save the "
-                "executable again"
+                f"load_exec: the code has format {version}, this version reads {FORMAT} and "
+                f"{FORMAT_OF_MODELS}: save the executable again"
             )
-        return Executable(lib, inputs, result)
+        if version == FORMAT:
+            return Executable(lib, inputs, result)
+        model, target = found.get("model"), found.get("target")
+        if not isinstance(model, str) or not isinstance(target, str):
+            raise ArtifactError("load_exec: the code is damaged: it holds no model for a target")
+        try:
+            return COMPILING.executable_of(model, target, lib)
+        except ImportError as error:
+            raise ArtifactError(
+                "load_exec: the code is a model that is compiled where it runs, and there is no "
+                f"compiler here ({error}). Give its open dimensions names and ranges, as "
+                'relay.Dim("n", 1, 8), and save it again'
+            ) from error
 
     @property
     def globals(self) -> list[str]:
@@ -146,14 +189,20 @@ class Executable:
     @property
     def primitive_ops(self) -> list[str]:
         """The kernels, in the order in which the graph has them."""
-        nodes = json.loads(self.lib.get_graph_json())["nodes"]
-        names = [n["attrs"]["func_name"] for n in nodes if n["op"] == "tvm_op"]
+        names = [n["attrs"]["func_name"] for n in self._nodes() if n["op"] == "tvm_op"]
         return list(dict.fromkeys(names))
+
+    def _nodes(self) -> list[Any]:
+        """Return the nodes of the graph; none where it is of sizes that are not known."""
+        if self._run is not None:
+            return []
+        nodes: list[Any] = json.loads(self.lib.get_graph_json())["nodes"]
+        return nodes
 
     @property
     def bytecode(self) -> str:
         """What is run, one kernel a line."""
-        nodes = json.loads(self.lib.get_graph_json())["nodes"]
+        nodes = self._nodes()
         called = [n for n in nodes if n["op"] == "tvm_op"]
         return "\n".join(
             f"{n['attrs']['func_name']}({', '.join(nodes[i[0]]['name'] for i in n['inputs'])})"
@@ -167,6 +216,8 @@ class Executable:
     @property
     def stats(self) -> str:
         """How many inputs, kernels and outputs there are."""
+        if self._run is not None:
+            return f"main: {len(self._inputs)} inputs, compiled when it is called"
         counts = len(self._inputs), len(self.primitive_ops), len(_numbers(self._result))
         return "main: {} inputs, {} kernels, {} outputs".format(*counts)
 

@@ -18,6 +18,7 @@ from slipway.errors import ModelError, SlipwayError
 from slipway.ir import ops
 from slipway.ir import stmt as S
 from slipway.ir.buffer import Buffer
+from slipway.ir.calls import ret
 from slipway.ir.expr import Call, IterVar, PrimExpr, Range, StringImm, Var
 from slipway.ir.function import PrimFunc
 from slipway.ir.visit import walk
@@ -308,6 +309,8 @@ class _Reader:
                 return S.NOP
             case ast.Expr(value=ast.Call(func=ast.Attribute(attr="reads" | "writes" as what))):
                 return self._regions(node, what)
+            case ast.Return(value=ast.expr() as returned):
+                return S.Evaluate(ret(self.expression(returned)))
             case ast.Expr():
                 return self._said(node, self.value(node.value))
             case _:

@@ -447,8 +447,8 @@ def __getattr__(name: str) -> Any:
 _FUNCTIONS = (
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_not", "bitwise_or",
     "bitwise_xor", "copysign", "cosh", "exp10", "exp2", "indexdiv", "indexmod", "isfinite",
-    "isinf", "isnan", "ldexp", "log10", "log1p", "q_multiply_shift", "shift_left", "shift_right",
-    "sinh", "tan",
+    "isinf", "isnan", "ldexp", "log10", "log1p", "q_multiply_shift", "ret", "shift_left",
+    "shift_right", "sinh", "tan",
 )  # fmt: skip
 _VECTORS = re.compile(r"(u?int(8|16|32|64)|float(16|32|64)|bool)x\d+")
 

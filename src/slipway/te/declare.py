@@ -196,10 +196,14 @@ def _check_body(name: str, body: tuple[PrimExpr, ...]) -> None:
 
 
 def _own_nodes(expr: PrimExpr) -> Any:
-    """Nodes of an expression without those of the tensors it reads."""
+    """Nodes of an expression, each once, without those of the tensors it reads."""
     stack: list[Any] = [expr]
+    seen: set[int] = set()
     while stack:
         current = stack.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
         yield current
         if isinstance(current, ProducerLoad):
             stack.extend(current.indices)

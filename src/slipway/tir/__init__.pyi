@@ -25,6 +25,7 @@ from slipway.ir.calls import hypot as hypot
 from slipway.ir.calls import likely as likely
 from slipway.ir.calls import prefetch as prefetch
 from slipway.ir.calls import reinterpret as reinterpret
+from slipway.ir.calls import ret as ret
 from slipway.ir.calls import stmt_list as stmt_list
 from slipway.ir.calls import stmt_seq as stmt_seq
 from slipway.ir.calls import vectorcombine as vectorcombine
@@ -403,6 +404,7 @@ __all__ = [
     "register_intrin_lowering",
     "register_op_attr",
     "reinterpret",
+    "ret",
     "round",
     "rsqrt",
     "scan",

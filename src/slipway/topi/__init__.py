@@ -271,6 +271,7 @@ _LATE = {
     "intel_graphics": "slipway.topi.cuda",
     "mali": "slipway.topi.cuda",
     "math": "slipway.topi.elementwise",
+    "random": "slipway.topi.random",
     "rocm": "slipway.topi.cuda",
     "tag": "slipway.topi.tag",
     "testing": "slipway.topi.testing",

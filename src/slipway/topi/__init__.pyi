@@ -27,6 +27,7 @@ from slipway.topi import elementwise as math
 from slipway.topi import generic as generic
 from slipway.topi import image as image
 from slipway.topi import nn as nn
+from slipway.topi import random as random
 from slipway.topi import sparse as sparse
 from slipway.topi import tag as tag
 from slipway.topi import testing as testing
@@ -173,6 +174,7 @@ __all__ = [
     "one_hot",
     "power",
     "prod",
+    "random",
     "reinterpret",
     "repeat",
     "reshape",

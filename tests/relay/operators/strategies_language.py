@@ -60,3 +60,16 @@ def cached_attention(d):
     attrs = OPS[d.name].attrs_type(d.pick([None, 0.5]), d.int(0, 5), d.pick([0.0, 3.0]))
     position = np.array([start], np.int32)
     return Case((*arrays, position), attrs, ulps=1, scale=32 + 8 * (size + 4) * size)
+
+
+@strategy("random.threefry_generate", "random.threefry_split")
+def random_words(d):
+    key = d.rng.integers(0, 2**64, 10, dtype="uint64")
+    bit = d.int(-1, 127)  # where the path ends; -1: it is full
+    place = 1 << bit if bit >= 0 else 0
+    key[8:] = place >> 64, place & (2**64 - 1)
+    if d.bool():
+        key[7] = 2**64 - d.int(1, 40)
+    if d.name.endswith("split"):
+        return Case((key,), None)
+    return Case((key,), OPS[d.name].attrs_type(d.ints(d.int(1, 3), 0, 5)))

@@ -5,7 +5,7 @@ from drawing import OPS, Case
 from strategies import strategy
 
 
-@strategy("nn.deformable_im2col", "vision.roi_align", "vision.select_boxes",
+@strategy("nn.correlation", "nn.deformable_im2col", "vision.roi_align", "vision.select_boxes",
           "vision.suppress_boxes")  # fmt: skip
 def regions(d):
     sample = d.pick(OPS[d.name].cases)

@@ -13,7 +13,7 @@ from slipway.codegen.c import spelling
 from slipway.codegen.c.expressions import Lane
 from slipway.codegen.c.hardware import store_hardware
 from slipway.codegen.c.intrinsics import CIntrinsics
-from slipway.codegen.c.packed_call import emit_call_packed
+from slipway.codegen.c.packed_call import emit_call_packed, emit_return
 from slipway.codegen.c.shared_parts import named_parts
 from slipway.codegen.capture import captured, is_region, nested_steps
 from slipway.codegen.stack import on_stack
@@ -62,6 +62,9 @@ class CFunction(CIntrinsics):
         self.children = 0
         self.stack_bytes = 0
         self.took_workspace = False
+        self.returns_values = False  # its caller takes what tir.ret returns
+        self.returned = False  # and there is such a call
+        self.held: list[str] = []  # temporaries of the runtime's, the outer ones first
         self.arena_used = 0
 
     def _call_call_packed(self, node: E.Call, lane: Lane) -> str:
@@ -153,7 +156,7 @@ class CFunction(CIntrinsics):
         if isinstance(value, E.IntImm):
             return
         if isinstance(value, E.Call) and value.op == "ret":
-            self.line(f"return {self.expr(value.args[0])};")
+            emit_return(self, value.args[0])
             return
         if isinstance(value, E.Call) and value.op == "call_packed":
             self._block(lambda: (self._call_call_packed(value, None), None)[1])
@@ -349,12 +352,18 @@ class CFunction(CIntrinsics):
         self.line(f"if ({name} == 0) {{")
         self.fail("MemoryError", f"{self.name}: no workspace memory for {node.buffer.name}")
         self.line("}")
+        self.held.append(name)
         self.stmt(node.body)
-        self.line("if (__slipway_workspace_alloc != 0 && __slipway_workspace_free != 0) {")
-        self.line(f"  __slipway_workspace_free({name}, {device}, 0);")
-        self.line("}")
+        self.held.pop()
+        self.release(name)
         if size is not None:
             self.arena_used -= size
+
+    def release(self, name: str) -> None:
+        """Give a temporary back to the runtime, if that gave it."""
+        self.line("if (__slipway_workspace_alloc != 0 && __slipway_workspace_free != 0) {")
+        self.line(f"  __slipway_workspace_free({name}, {self.module.device_type}, 0);")
+        self.line("}")
 
     # -- threads -------------------------------------------------------------------------------
 

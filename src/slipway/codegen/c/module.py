@@ -10,6 +10,7 @@ from slipway import dtypes
 from slipway.codegen.c import spelling
 from slipway.codegen.c.function import CFunction, CModule
 from slipway.codegen.c.hardware import hardware_text
+from slipway.codegen.c.packed_call import RETURNED
 from slipway.codegen.packed import Signature, c_words, signature_of
 from slipway.codegen.snippets import c_snippets
 from slipway.ir import expr as E
@@ -134,8 +135,11 @@ def _function(name: str, func: PrimFunc, module: CModule, specs: list[str]) -> N
     variables += [v for v in signature.symbols if v is not None and id(v) not in known]
     unique = list({id(v): v for v in variables}.values())
     text = compute.parameters(unique, elements, bool(func.attr("noalias", True)))
+    compute.returns_values = True
     with room_for(func.body, f"function {name!r} in C", spelling.DEEPEST):
         compute.stmt(func.body)
+    if compute.returned:
+        text = ", ".join(filter(None, (text, f"SlwAny* {RETURNED}")))
     head = f"int32_t {compute.name}({text or 'void'})"
     compute.finish(f"static {head}", unique)
     _wrapper(name, func, signature, unique, elements, compute, module, specs)
@@ -143,7 +147,7 @@ def _function(name: str, func: PrimFunc, module: CModule, specs: list[str]) -> N
 
 def functions_reserved(name: str) -> tuple[str, ...]:
     """Return identifiers that the body of function `name` must not use."""
-    return (name, f"{name}_compute", "slw_arena")
+    return (name, f"{name}_compute", "slw_arena", RETURNED)
 
 
 def _wrapper(
@@ -192,13 +196,18 @@ def _wrapper(
         _refuse_unless(
             out, f"symbols[{slot}] == {out.index(value)}", f"{name}: {what} is not {value}"
         )
-    out.line(f"status = {compute.name}({', '.join(operands[id(v)] for v in variables)});")
+    given = [operands[id(v)] for v in variables]
+    if compute.returned:
+        given.append("result")
+        out.line("result->type_index = 0;")
+    out.line(f"status = {compute.name}({', '.join(given)});")
     out.line("if (status == -2) {")
     out.line("  return slw_raise(result, slw_failure_kind, slw_failure_message);")
     out.line("}")
-    out.line("if (status == 0) {")
-    out.line("  result->type_index = 0;")
-    out.line("}")
+    if not compute.returned:
+        out.line("if (status == 0) {")
+        out.line("  result->type_index = 0;")
+        out.line("}")
     out.line("return status;")
     head = (
         f"int32_t __tvm_ffi_{name}(void* self, const SlwAny* args, int32_t count, SlwAny* result)"

@@ -1,4 +1,4 @@
-"""Calls of PackedFuncs from generated C: arguments as an array of SlwAny on the stack."""
+"""Calls of PackedFuncs from generated C, and what a function returns: values as SlwAny."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 from slipway import dtypes
 from slipway.codegen.c import spelling
+from slipway.codegen.packed import need_returnable
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 
 if TYPE_CHECKING:
     from slipway.codegen.c.function import CFunction
+
+RETURNED = "slw_returned"  # the parameter behind which a value is returned
 
 
 def emit_call_packed(out: CFunction, node: E.Call) -> str:
@@ -48,6 +51,19 @@ def emit_call_packed(out: CFunction, node: E.Call) -> str:
         return "0"
     member = "f" if dtypes.is_float(node.dtype) else "i"
     return f"({spelling.c_type(node.dtype)}){result}.v.{member}"
+
+
+def emit_return(out: CFunction, value: E.PrimExpr) -> None:
+    """Leave the function with a value, and give back the memory that it holds."""
+    need_returnable(out.name, value, out.inside_parallel or not out.returns_values)
+    out.returned = True
+    kind, member, text = _packed_argument(out, value)
+    out.line(f"{RETURNED}->type_index = {kind};")
+    out.line(f"{RETURNED}->v.i = 0;")
+    out.line(f"{RETURNED}->v.{member} = {text};")
+    for name in reversed(out.held):
+        out.release(name)
+    out.line("return 0;")
 
 
 def _packed_argument(out: CFunction, arg: E.PrimExpr) -> tuple[int, str, str]:

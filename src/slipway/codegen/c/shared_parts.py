@@ -60,4 +60,7 @@ def _always(node: E.PrimExpr) -> list[E.PrimExpr]:
     return []
 
 
-_PURE = frozenset(("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "fabs", "erf", "pow"))
+_PURE = frozenset((
+    "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "fabs", "erf", "pow", "bitwise_and",
+    "bitwise_or", "bitwise_xor", "bitwise_not", "shift_left", "shift_right",
+))  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from slipway import dtypes
 from slipway.codegen.capture import captured, is_region, nested_steps
 from slipway.codegen.llvm.intrinsics import IntrinsicEmitter
-from slipway.codegen.llvm.packed_call import emit_call_packed
+from slipway.codegen.llvm.packed_call import emit_call_packed, emit_return
 from slipway.codegen.llvm.pieces import MANY, emit_piece, is_long, pieces
 from slipway.codegen.llvm.tiles import emit_tile_call, place_configurations
 from slipway.codegen.llvm.types import llvm_type
@@ -97,6 +97,9 @@ class FunctionEmitter(IntrinsicEmitter):
         self.element_dtype: dict[int, str] = {}  # of data pointers, for tensor_view
         self.stack_bytes = 0
         self.took_workspace = False
+        self.returns_values = False  # its caller takes what tir.ret returns
+        self.returned = False  # and there is such a call
+        self.held: list[tuple[str, str]] = []  # temporaries, the outer ones first: see release
         self.arena_used = 0
         self.loops = 0
         self.children = 0
@@ -219,8 +222,7 @@ class FunctionEmitter(IntrinsicEmitter):
 
     def _evaluate(self, value: E.PrimExpr) -> None:
         if isinstance(value, E.Call) and value.op == "ret":
-            self.w.do(f"ret i32 {self.value(value.args[0])}")
-            self.w.start(self.w.label("after"))
+            emit_return(self, value.args[0])
             return
         self.value(value)
 
@@ -411,7 +413,16 @@ class FunctionEmitter(IntrinsicEmitter):
         w.start(good)
         self.pointers[id(buffer.data)] = memory
         self.aligned[id(buffer.data)] = 64
+        self.held.append((memory, missing))
         self.stmt(node.body)
+        self.held.pop()
+        self.release(memory, missing)
+        if size is not None:
+            self.arena_used -= size
+
+    def release(self, memory: str, missing: str) -> None:
+        """Give a temporary back to the runtime, unless `missing`: the runtime did not give it."""
+        w, kind = self.w, self.module.device_type
         release, after = w.label("release"), w.label("after")
         take = w.put("load ptr, ptr @__slipway_workspace_free")
         skip = w.put(f"icmp eq ptr {take}, null")
@@ -420,8 +431,6 @@ class FunctionEmitter(IntrinsicEmitter):
         w.do(f"call void {take}(ptr {memory}, i32 signext {kind}, i32 signext 0)")
         w.branch(after)
         w.start(after)
-        if size is not None:
-            self.arena_used -= size
 
     # -- threads -------------------------------------------------------------------------------
 

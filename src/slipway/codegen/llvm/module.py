@@ -10,6 +10,7 @@ from importlib import resources
 
 from slipway import dtypes
 from slipway.codegen.llvm.function import FunctionEmitter, ModuleState
+from slipway.codegen.llvm.packed_call import RETURNED
 from slipway.codegen.packed import Signature, signature_of
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
@@ -194,7 +195,10 @@ def emit_function(name: str, func: PrimFunc, state: ModuleState, specs: list[str
     unique = list({id(v): v for v in variables}.values())
     text = compute.parameters(unique, bool(func.attr("noalias", True)))
     compute.widen_scalars(unique)
+    compute.returns_values = True
     compute.stmt(func.body)
+    if compute.returned:
+        text = ", ".join(filter(None, (text, f"ptr {RETURNED}")))
     compute.finish(text)
     _wrapper(name, func, signature, unique, compute, state, specs)
 
@@ -255,11 +259,16 @@ def _wrapper(
         wanted = emitter.value(E.Cast("int64", value) if value.dtype != "int64" else value)
         same = w.put(f"icmp eq i64 {size}, {wanted}")
         _refuse_unless(emitter, same, f"{name}: {what} is not {value}")
-    args = ", ".join(f"{emitter.ty(v.dtype)} {operands[id(v)]}" for v in variables)
+    given = [f"{emitter.ty(v.dtype)} {operands[id(v)]}" for v in variables]
+    if compute.returned:
+        given.append("ptr %result")
+        w.do("store i32 0, ptr %result")
+    args = ", ".join(given)
     status = w.put(f"call i32 @{compute.name}({args})")
     w.branch_if(w.put(f"icmp eq i32 {status}, 0"), "done", "failed")
     w.start("done")
-    w.do("store i32 0, ptr %result")
+    if not compute.returned:
+        w.do("store i32 0, ptr %result")
     w.do("ret i32 0")
     w.start("failed")
     w.branch_if(w.put(f"icmp eq i32 {status}, -2"), "raise", "passed")

@@ -1,16 +1,18 @@
-"""Calls of PackedFuncs from generated code: arguments as an array of TVMFFIAny on the stack."""
+"""Calls of PackedFuncs from generated code, and what a function returns: values as TVMFFIAny."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from slipway import dtypes
+from slipway.codegen.packed import need_returnable
 from slipway.errors import CodegenError
 from slipway.ir import expr as E
 
 # tvm-ffi type indices.
 NONE, INT, BOOL, FLOAT, POINTER, TEXT, TENSOR = 0, 1, 2, 3, 4, 8, 70
 ANY = "{ i32, i32, i64 }"
+RETURNED = "%returned"  # the parameter behind which a value is returned
 
 
 def emit_call_packed(emitter: Any, node: E.Call) -> str:
@@ -39,6 +41,19 @@ def emit_call_packed(emitter: Any, node: E.Call) -> str:
     )
     _leave_on_error(emitter, status, name.value)
     return _result(emitter, node, result)
+
+
+def emit_return(emitter: Any, value: E.PrimExpr) -> None:
+    """Leave the function with a value, and give back the memory that it holds."""
+    w = emitter.w
+    elsewhere = emitter.inside_parallel or not emitter.returns_values
+    need_returnable(emitter.name, value, elsewhere)
+    emitter.returned = True
+    _store_argument(emitter, RETURNED, value)
+    for held in reversed(emitter.held):
+        emitter.release(*held)
+    w.do("ret i32 0")
+    w.start(w.label("after"))
 
 
 def _leave_on_error(emitter: Any, status: str, name: str) -> None:

@@ -24,9 +24,9 @@ Closure = Callable[[], Any]
 class ReturnError(Exception):
     """A call of "ret" ends the function."""
 
-    def __init__(self, status: Any) -> None:
+    def __init__(self, value: int | float) -> None:
         super().__init__()
-        self.status = status
+        self.value = value
 
 
 def compile_call(m: Machine, node: E.Call) -> Closure:
@@ -35,10 +35,10 @@ def compile_call(m: Machine, node: E.Call) -> Closure:
     if op == "if_then_else":
         return _if_then_else(m, node)
     if op == "ret":
-        status = m.compile(node.args[0])
+        value = m.compile(node.args[0])
 
         def leave() -> None:
-            raise ReturnError(status())
+            raise ReturnError(plain(np.asarray(value())))
 
         return leave
     if op in ("call_packed", "call_extern", "call_pure_extern"):

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 PackedFunctions = dict[str, Callable[..., Any]]
 
 
-def run(func: PrimFunc, *arrays: Any, packed: PackedFunctions | None = None) -> int:
+def run(func: PrimFunc, *arrays: Any, packed: PackedFunctions | None = None) -> int | float:
     """Run `func` on `arrays` (NumPy arrays, changed in place, and scalars), one per parameter.
 
-    `packed` gives the functions that call_packed and call_extern name.  Returns the status
-    (0 unless the function says otherwise).  Raises ExecutionError for unusable arguments, failed
-    assertions and out-of-bounds accesses.
+    `packed` gives the functions that call_packed and call_extern name.  Returns what the
+    function returns, 0 where that is nothing.  Raises ExecutionError for unusable arguments,
+    failed assertions and out-of-bounds accesses.
     """
     machine = Machine(packed or {})
     machine.bind_arguments(func, arrays)
@@ -48,7 +48,7 @@ def run(func: PrimFunc, *arrays: Any, packed: PackedFunctions | None = None) -> 
         try:
             machine.compile(func.body)()
         except ReturnError as result:
-            return int(result.status)
+            return result.value
     return 0
 
 

@@ -151,6 +151,8 @@ class _Script(Printer):
                 return ["T.broadcast(", (node.value, 0), f", {node.num_lanes})"]
             case E.Call() if node.op == "if_then_else":
                 return call_parts("T.if_then_else", node.args)
+            case E.Call() if node.op == "ret":
+                return call_parts("T.ret", node.args)
             case E.Call():
                 words = (E.StringImm(node.dtype), E.StringImm(node.op))
                 return call_parts("T.call_intrin", [*words, *node.args])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "batch_to_space_nd", "conv1d_transpose_ncw", "conv2d_NCHWc", "conv2d_NCHWc_int8",
-    "conv2d_transpose_nchw", "conv3d_transpose_ncdhw", "deformable_conv2d_nchw",
+    "conv2d_transpose_nchw", "conv3d_transpose_ncdhw", "correlation_nchw", "deformable_conv2d_nchw",
     "depth_to_space", "depthwise_conv2d_NCHWc", "fast_softmax", "fifo_buffer",
     "group_conv1d_ncw", "group_conv1d_nwc", "group_conv2d_transpose_nchw", "layout_transform",
     "lrn", "mirror_pad", "nll_loss", "pool1d", "pool3d", "space_to_batch_nd", "space_to_depth",
@@ -27,6 +27,16 @@ __all__ = [
 
 def _over(name: str) -> Any:
     return over_tensors(op_registry.make(f"nn.{name}"))
+
+
+def correlation_nchw(
+    data1: Tensor, data2: Tensor, kernel_size: int, max_displacement: int, stride1: int,
+    stride2: int, padding: Extents, is_multiply: bool,
+) -> Any:  # fmt: skip
+    """Return how alike patches of two images are, for each displacement."""
+    return _over("correlation")(
+        data1, data2, kernel_size, max_displacement, stride1, stride2, padding, is_multiply
+    )
 
 
 def space_to_depth(data: Tensor, block_size: int, layout: str = "NCHW") -> Any:

@@ -1,5 +1,7 @@
 """Schedules for any CPU, under classic TVM's names (a facade)."""
 
+from __future__ import annotations
+
 from slipway.topi.generic import nn
 from slipway.topi.generic.nn import (
     schedule_adaptive_pool,
@@ -55,3 +57,5 @@ __all__ = [
     "schedule_reduce",
     "schedule_softmax",
 ]
+
+globals().update({name: vars(nn)[name] for name in vars(nn) if name.startswith("schedule_")})

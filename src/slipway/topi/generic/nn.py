@@ -40,6 +40,20 @@ def schedule_pool(outs: Any, layout: str = "NCHW") -> Schedule:
     return schedule_injective(outs)
 
 
+# The operators of classic TVM's schedules that have no function of their own here.
+_OTHERS = """
+    argsort argwhere binarize_pack binary_dense bitpack bitserial_conv2d_nchw bitserial_conv2d_nhwc
+    bitserial_dense concatenate conv1d_transpose_ncw conv2d_gemm_weight_transform conv2d_nhwc_pack
+    conv2d_transpose_nchw conv2d_winograd_weight_transform
+    conv2d_winograd_without_weight_transform conv3d_transpose_ncdhw
+    conv3d_winograd_weight_transform correlation_nchw deformable_conv2d_nchw
+    deformable_conv2d_nhwc depthwise_conv2d_NCHWc dilation2d_nchw dilation2d_nhwc einsum extern
+    fast_softmax get_valid_counts group_conv1d_ncw group_conv1d_nwc group_conv2d_transpose_nchw lrn
+    lstm multibox_detection multibox_prior multibox_transform_loc nms pool_grad proposal reorg
+    roi_align roi_pool sort sparse_conv2d sparse_dense sparse_fill_empty_rows sparse_transpose topk
+    unique
+"""
+globals().update({f"schedule_{name}": schedule_injective for name in _OTHERS.split()})
 schedule_broadcast = schedule_elemwise = schedule_injective
 schedule_adaptive_pool = schedule_injective
 schedule_batch_matmul = schedule_injective

@@ -17,6 +17,14 @@ from slipway.topi.nn.activation import (
     scale_shift_nhwc,
     sigmoid,
 )
+from slipway.topi.nn.bitserial import (
+    binarize_pack,
+    binary_dense,
+    bitpack,
+    bitserial_conv2d_nchw,
+    bitserial_conv2d_nhwc,
+    bitserial_dense,
+)
 from slipway.topi.nn.convolution import (
     conv,
     conv1d_ncw,
@@ -53,6 +61,12 @@ __all__ = [
     "adaptive_pool",
     "batch_matmul",
     "batch_norm",
+    "binarize_pack",
+    "binary_dense",
+    "bitpack",
+    "bitserial_conv2d_nchw",
+    "bitserial_conv2d_nhwc",
+    "bitserial_dense",
     "conv",
     "conv1d_ncw",
     "conv1d_nwc",

@@ -6,6 +6,7 @@ from slipway.relay.as_topi.nn import conv2d_NCHWc as conv2d_NCHWc
 from slipway.relay.as_topi.nn import conv2d_NCHWc_int8 as conv2d_NCHWc_int8
 from slipway.relay.as_topi.nn import conv2d_transpose_nchw as conv2d_transpose_nchw
 from slipway.relay.as_topi.nn import conv3d_transpose_ncdhw as conv3d_transpose_ncdhw
+from slipway.relay.as_topi.nn import correlation_nchw as correlation_nchw
 from slipway.relay.as_topi.nn import deformable_conv2d_nchw as deformable_conv2d_nchw
 from slipway.relay.as_topi.nn import depth_to_space as depth_to_space
 from slipway.relay.as_topi.nn import depthwise_conv2d_NCHWc as depthwise_conv2d_NCHWc
@@ -31,6 +32,12 @@ from slipway.topi.nn.activation import relu as relu
 from slipway.topi.nn.activation import scale_shift_nchw as scale_shift_nchw
 from slipway.topi.nn.activation import scale_shift_nhwc as scale_shift_nhwc
 from slipway.topi.nn.activation import sigmoid as sigmoid
+from slipway.topi.nn.bitserial import binarize_pack as binarize_pack
+from slipway.topi.nn.bitserial import binary_dense as binary_dense
+from slipway.topi.nn.bitserial import bitpack as bitpack
+from slipway.topi.nn.bitserial import bitserial_conv2d_nchw as bitserial_conv2d_nchw
+from slipway.topi.nn.bitserial import bitserial_conv2d_nhwc as bitserial_conv2d_nhwc
+from slipway.topi.nn.bitserial import bitserial_dense as bitserial_dense
 from slipway.topi.nn.convolution import conv as conv
 from slipway.topi.nn.convolution import conv1d_ncw as conv1d_ncw
 from slipway.topi.nn.convolution import conv1d_nwc as conv1d_nwc
@@ -72,6 +79,12 @@ __all__ = [
     "batch_matmul",
     "batch_norm",
     "batch_to_space_nd",
+    "binarize_pack",
+    "binary_dense",
+    "bitpack",
+    "bitserial_conv2d_nchw",
+    "bitserial_conv2d_nhwc",
+    "bitserial_dense",
     "conv",
     "conv1d_ncw",
     "conv1d_nwc",
@@ -89,6 +102,7 @@ __all__ = [
     "conv3d_ncdhw",
     "conv3d_ndhwc",
     "conv3d_transpose_ncdhw",
+    "correlation_nchw",
     "deformable_conv2d_nchw",
     "dense",
     "depth_to_space",

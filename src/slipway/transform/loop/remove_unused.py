@@ -57,8 +57,12 @@ def _visit(node: S.Stmt) -> tuple[S.Stmt, set[E.Var]]:
 def _reads(root: E.PrimExpr, found: set[E.Var]) -> None:
     """Collect the data pointers that are loaded from, or handed to calls."""
     stack: list[Any] = [root]
+    seen: set[int] = set()  # expressions may share parts, those of a hash a hundred times over
     while stack:
         node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
         kind = type(node)
         if kind is E.IntImm or kind is E.FloatImm:
             continue

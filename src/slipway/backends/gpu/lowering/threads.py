@@ -22,12 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from slipway.arith.analyzer import Analyzer
 from slipway.backends.gpu.lowering.barriers import AHEAD, LEAF, insert_barriers
 from slipway.backends.gpu.lowering.cross_thread import CrossThread, lanes_outside
 from slipway.backends.gpu.lowering.fill_ahead import copies_while_computing, fill_ahead
+from slipway.backends.gpu.lowering.one_writer import need_one_writer
 from slipway.backends.gpu.lowering.swizzle import swizzle_of
 from slipway.backends.gpu.lowering.thread_context import TAGS, ThreadContext, tag_of
 from slipway.backends.gpu.lowering.vthread import inject_vthreads, wider, with_step
@@ -204,6 +206,9 @@ class _Kernel:
         """Return what the threads of the kernel do of `node`."""
         is_ahead = isinstance(node, S.AttrStmt) and node.key == AHEAD
         if not has_threads(node) and not _has_shared(node) and not is_ahead:
+            if not is_together(node):
+                meeting = partial(self._meeting, at)
+                need_one_writer(node, at.conditions, meeting, self.name)
             return self.leaf(node, at)
         match node:
             case S.For() if node.kind == S.ForKind.THREAD:
@@ -291,6 +296,14 @@ class _Kernel:
         if tag in self.own.get(id(data), ()):
             return False
         return scope == "global" or (scope == "shared" and tag.startswith("threadIdx"))
+
+    def _meeting(self, at: ThreadContext, data: E.Var) -> dict[str, tuple[E.Var, E.PrimExpr]]:
+        """Return the axes around a statement whose threads have memory `data` in common."""
+        return {
+            tag: (self.vars[tag], extent)
+            for tag, extent in self.extents.items()
+            if tag in at.active and ops.as_int(extent) != 1 and self.is_seen_along(data, tag)
+        }
 
     def _branch(self, node: S.IfThenElse, at: ThreadContext) -> S.Stmt:
         return self._under(node.condition, node.then_case, node.else_case, at)

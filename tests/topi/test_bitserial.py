@@ -1,0 +1,112 @@
+"""Products of few bits: ones counted in words, against plain integer products; topi and relay."""
+
+import numpy as np
+import pytest
+from tests.topi.checks import check
+
+import slipway as tvm
+from slipway import relay, te, topi
+from slipway.errors import InvalidShapeError, TypeInferenceError
+
+RNG = np.random.default_rng(5)
+
+
+def conv(x, w, stride, padding):
+    x = np.pad(x, ((0, 0), (0, 0), *((padding, padding),) * 2))
+    seen = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], (2, 3))
+    return np.einsum("nchwij,ocij->nohw", seen[:, :, ::stride, ::stride], w)
+
+
+def bits(count, *shape):
+    return RNG.integers(0, 2**count, shape).astype("int32")
+
+
+def worth(w, count, unipolar):
+    return 2 * w - (2**count - 1) if unipolar else w
+
+
+CASES = [(1, 1, True, "uint32"), (2, 1, True, "uint8"), (2, 2, False, "uint64"),
+         (1, 2, True, "uint16")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("xb", "wb", "unipolar", "word"), CASES)
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_convolutions(xb, wb, unipolar, word, target):
+    x, w = bits(xb, 1, 64, 6, 5), bits(wb, 3, 64, 3, 3)
+    want = conv(x, worth(w, wb, unipolar), 2, 1)
+    options = (2, 1, xb, wb, word, "int16", unipolar)
+    check(
+        lambda a, b: topi.nn.bitserial_conv2d_nchw(a, b, *options),
+        lambda a, b: want, x, w, target=target, dtype="int16",
+    )  # fmt: skip
+    if target == "llvm":
+        check(
+            lambda a, b: topi.nn.bitserial_conv2d_nhwc(a, b, *options),
+            lambda a, b: want.transpose(0, 2, 3, 1),
+            x.transpose(0, 2, 3, 1).copy(), w.transpose(2, 3, 1, 0).copy(),
+            schedule=topi.generic.schedule_bitserial_conv2d_nhwc,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(("xb", "wb", "unipolar", "word"), CASES)
+def test_products_of_matrices(xb, wb, unipolar, word):
+    x, w = bits(xb, 4, 128), bits(wb, 6, 128)
+    check(
+        lambda a, b: topi.nn.bitserial_dense(a, b, xb, wb, word, "int32", unipolar),
+        lambda a, b: a @ worth(b, wb, unipolar).T, x, w, dtype="int32",
+    )  # fmt: skip
+
+
+def test_weights_that_are_packed_already():
+    x, w = bits(1, 1, 32, 4, 4), bits(2, 8, 32, 3, 3)
+
+    def packed(a, b):
+        words = topi.nn.bitpack(b, 2, 1, 4, "uint32")
+        return topi.nn.bitserial_conv2d_nchw(a, words, 1, 1, 1, 2, "uint32", "int32")
+
+    check(packed, lambda a, b: conv(a, 2 * b - 3, 1, 1), x, w)
+
+
+def test_signs_in_words():
+    x, w = (RNG.standard_normal(s).astype("float32") for s in ((3, 64), (5, 64)))
+
+    def made(a, b):
+        return topi.nn.binary_dense(topi.nn.binarize_pack(a), topi.nn.binarize_pack(b))
+
+    check(made, lambda a, b: np.where(a >= 0, 1, -1) @ np.where(b >= 0, 1, -1).T, x, w)
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+@pytest.mark.parametrize("unipolar", [True, False])
+def test_graphs(target, unipolar):
+    x, w = bits(2, 1, 5, 6, 6), bits(1, 4, 5, 3, 3)
+    data, weight = (relay.var(n, shape=v.shape, dtype="int32") for n, v in (("x", x), ("w", w)))
+    conv2d = relay.nn.bitserial_conv2d(
+        data, weight, (1, 1), (1, 1), 4, (3, 3), 2, 1, unipolar=unipolar
+    )
+    flat = relay.nn.batch_flatten(data)
+    units = relay.const(bits(2, 7, 180))
+    dense = relay.nn.bitserial_dense(flat, units, 7, 2, 2, out_dtype="int32", unipolar=unipolar)
+    mod = tvm.IRModule.from_expr(relay.Function([data, weight], relay.Tuple([conv2d, dense])))
+    run = relay.create_executor("graph", mod, tvm.cpu(), target).evaluate()
+    first, second = (r.numpy() for r in run(x, w))
+    np.testing.assert_array_equal(first, conv(x, worth(w, 1, unipolar), 1, 1))
+    assert first.dtype == "int16"
+    weights = worth(units.data.numpy(), 2, unipolar)
+    np.testing.assert_array_equal(second, x.reshape(1, -1) @ weights.T)
+
+
+def test_what_cannot_be_packed():
+    a, b = te.placeholder((1, 33), "int32"), te.placeholder((2, 33), "int32")
+    with pytest.raises(InvalidShapeError, match="its 33 elements must be a multiple of 32"):
+        topi.nn.bitserial_dense(a, b, 1, 1)
+    with pytest.raises(InvalidShapeError, match="the data has 4 axes"):
+        topi.nn.bitserial_conv2d_nchw(a, b, 1, 1, 1, 1)
+    with pytest.raises(InvalidShapeError, match="takes what binarize_pack gives"):
+        topi.nn.binary_dense(a, b)
+    data = relay.var("x", shape=(1, 32), dtype="float32")
+    with pytest.raises(TypeInferenceError, match="'data'"):
+        relay.nn.bitserial_dense(data, relay.const(bits(1, 2, 32)))
+    data = relay.var("x", shape=(1, 32), dtype="int32")
+    with pytest.raises(TypeInferenceError, match="'out_dtype' is 'float32'"):
+        relay.nn.bitserial_dense(data, relay.const(bits(1, 2, 32)), out_dtype="float32")
