@@ -82,8 +82,8 @@ class LocalBuilder:
 class LocalRunner:
     """Measures on this machine, in a process of its own; `timeout` is that of one call.
 
-    A trial runs in `repeat` rounds with the default choice, nine at least; how often a
-    round runs it follows from its time.  With `enable_cpu_cache_flush` it finds its weights in no cache before
+    A trial runs in `repeat` rounds with the default choice, nine at least; how often in a round
+    follows from its time.  With `enable_cpu_cache_flush` it finds its weights in no cache before
     each run.  The other fields are kept for scripts that read them.
     """
 
