@@ -168,8 +168,8 @@ INTERNALS: list[tuple[str, str]] = [
 
 def drawn(tests: Sequence[T], every: int, sample: int, seed: int) -> list[T]:
     """Return each `every`-th test of a file, or of those `sample`, drawn with a seed."""
-    asked = list(tests[::every])
-    return random.Random(seed).sample(asked, sample) if 0 < sample < len(asked) else asked
+    wanted = list(tests[::every])
+    return random.Random(seed).sample(wanted, sample) if 0 < sample < len(wanted) else wanted
 
 
 def internal(test: str) -> bool:

@@ -132,8 +132,8 @@ class Report:
             int(os.environ.get(f"CLASSIC_{name}", default))
             for name, default in (("EVERY", "1"), ("SAMPLE", "0"), ("SEED", "0"))
         )
-        asked = drawn(items, every, sample, seed)
-        items[:] = [i for i in asked if i.nodeid not in self.done]
+        wanted = drawn(items, every, sample, seed)
+        items[:] = [i for i in wanted if i.nodeid not in self.done]
         self.line(collected=[i.nodeid for i in items])
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:

@@ -19,12 +19,12 @@ def yarn_divisors(
 ) -> tuple[float, ...]:  # fmt: skip
     """Return what the frequency of each pair is divided by.
 
-    Pairs with more than `fast` turns over `original` positions keep their frequency, those with
+    Pairs with more than `fast` rotations over `original` positions keep their frequency, those with
     fewer than `slow` get it divided by `factor`; `whole`: the ends between are whole numbers.
     """
 
-    def pair_of(turns: float) -> float:
-        return pairs * math.log(original / (turns * 2 * math.pi)) / math.log(theta)
+    def pair_of(rotations: float) -> float:
+        return pairs * math.log(original / (rotations * 2 * math.pi)) / math.log(theta)
 
     low, high = pair_of(fast), pair_of(slow)
     if whole:

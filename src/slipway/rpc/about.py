@@ -13,11 +13,11 @@ def about_of(session: RPCSession) -> dict[str, str]:
     `clock` becomes `clock_ahead_s`: how far it is before this machine's, without half the way.
     """
     try:
-        ask = session.get_function("slipway.about")
+        query = session.get_function("slipway.about")
     except AttributeError:
         return {}
     start, before = time.perf_counter(), time.time()
-    lines = str(ask()).splitlines()
+    lines = str(query()).splitlines()
     half_way = (time.perf_counter() - start) / 2
     about = dict(line.split(" ", 1) for line in lines if " " in line)
     if "clock" in about:

@@ -48,8 +48,8 @@ def rows_apart(rows: int, stride: int, length: int, size: int) -> int:
     apart = [1 << n for n in range(rows.bit_length()) if (together << n) <= rows]
 
     def taken(distance: int) -> float:
-        places = [(t // along * distance, t % along) for t in range(WARP)]
-        return passes([row * stride + column * size for row, column in places], size)
+        offsets = [(t // along * distance, t % along) for t in range(WARP)]
+        return passes([row * stride + column * size for row, column in offsets], size)
 
     return min(apart, key=taken, default=1)
 
@@ -68,8 +68,8 @@ def parts_beside(stride: int, length: int, size: int, element: int) -> int:
 
     def taken(parts: int) -> float:
         rows = together // parts
-        places = [(t // together * rows + t % rows, t // rows % parts) for t in range(WARP)]
-        stored = passes([row * stride + part * size for row, part in places], size)
+        offsets = [(t // together * rows + t % rows, t // rows % parts) for t in range(WARP)]
+        stored = passes([row * stride + part * size for row, part in offsets], size)
         sectors = parts * -(-WARP // parts * element // ANY_GPU.sector_bytes)
         return stored * WARP / together + size // element * sectors
 

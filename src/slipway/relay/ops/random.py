@@ -52,10 +52,10 @@ def _hash(
         state[3] = keep(state[3] + word(group))
         state[:3] = map(keep, state[:3])
         for step in range(4):
-            for pair, turn in enumerate(_TURNS[(4 * group + step) % 8]):
+            for pair, rotation in enumerate(_TURNS[(4 * group + step) % 8]):
                 total = keep(state[2 * pair] + state[2 * pair + 1])
                 other = state[2 * pair + 1]
-                turned = (other << word(turn)) | (other >> word(64 - turn))
+                turned = (other << word(rotation)) | (other >> word(64 - rotation))
                 state[2 * pair : 2 * pair + 2] = total, keep(total ^ turned)
             state[1], state[3] = state[3], state[1]
     return state

@@ -19,7 +19,7 @@ def no_known_sum(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8,), "float32")):
 
 
 @T.prim_func
-def greatest(
+def largest_of_row(
     A: T.Buffer((8, 64), "float32"), where: T.Buffer((8,), "int32"), B: T.Buffer((8,), "float32")
 ):
     for i in T.thread_binding(8, thread="blockIdx.x"):
@@ -73,7 +73,7 @@ def diagonals(A: T.Buffer((8, 8), "float32"), B: T.Buffer((16,), "float32")):
     ("func", "axes"),
     [
         (no_known_sum, "threadIdx.x"),
-        (greatest, "threadIdx.x"),
+        (largest_of_row, "threadIdx.x"),
         (fused, "threadIdx.x"),
         (one_element, "threadIdx.x"),
         (over_blocks, "blockIdx.x"),

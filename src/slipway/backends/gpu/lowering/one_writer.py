@@ -59,10 +59,10 @@ def need_one_writer(
     for update in _updates(node):
         shared = dict(threads(update.store.buffer.data))
         if shared and (tags := _colliding(update, tuple(conditions), shared)):
-            place = ", ".join(map(str, update.store.indices))
+            index = ", ".join(map(str, update.store.indices))
             raise LoweringError(
                 f"{name}: threads along {', '.join(tags)} read and write one element, "
-                f"{update.store.buffer.name}[{place}], at once, and each may lose what another "
+                f"{update.store.buffer.name}[{index}], at once, and each may lose what another "
                 "wrote. Bind a loop whose steps write different elements, or reduce over threads "
                 "in a block of one store that is a sum, product, min, max, and or or of the "
                 "element and something else (te.sum; rfactor for others)"
@@ -139,11 +139,11 @@ def _colliding(
     except _UnknownError:
         return []
     count = len(threads)
-    places = np.stack(at)[:, runs]
-    _, element = np.unique(places, axis=1, return_inverse=True)
-    first = np.full(places.shape[1], -1)
+    positions = np.stack(at)[:, runs]
+    _, element = np.unique(positions, axis=1, return_inverse=True)
+    first = np.full(positions.shape[1], -1)
     who = grid[:count, runs]
-    order = np.arange(places.shape[1])[::-1]
+    order = np.arange(positions.shape[1])[::-1]
     first[element.reshape(-1)[order]] = order
     differs = who != who[:, first[element.reshape(-1)]]
     return [tag for tag, there in zip(threads, differs, strict=True) if there.any()]

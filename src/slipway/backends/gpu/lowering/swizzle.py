@@ -106,5 +106,5 @@ class _Layout:
         row, column = indices[self.row], indices[-1]
         key = ops.floormod(ops.floordiv(row, self.alike), self.parts)
         part = ops.bitwise_xor(ops.floordiv(column, self.unit), ops.cast(key, column.dtype))
-        place = ops.add(ops.mul(part, self.unit), ops.floormod(column, self.unit))
-        return (*indices[:-1], place)
+        position = ops.add(ops.mul(part, self.unit), ops.floormod(column, self.unit))
+        return (*indices[:-1], position)

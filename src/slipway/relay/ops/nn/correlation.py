@@ -56,12 +56,12 @@ def _correlation_type(attrs: CorrelationAttrs, data1: TensorType, data2: TensorT
         raise BadArgument(
             "stride1", f"and stride2 must be at least 1, no displacement below 0: {attrs}"
         )
-    border = attrs.max_displacement + attrs.kernel_size // 2
+    margin = attrs.max_displacement + attrs.kernel_size // 2
     sizes = []
     for size, before, after in zip(
         data1.shape[2:], attrs.padding[:2], attrs.padding[2:], strict=True
     ):
-        inside = size + before + after - 2 * border
+        inside = size + before + after - 2 * margin
         if inside < 1:
             raise BadArgument("max_displacement", f"leaves nothing of {data1} with {attrs}")
         sizes.append(-(-inside // attrs.stride1))
