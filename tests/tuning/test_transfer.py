@@ -81,12 +81,12 @@ OTHER_X86 = Target("llvm -mcpu=haswell -l1-cache-bytes=16384")
 class Judge:
     """A bench in which `fast` takes half of the default's time, and everything else twice."""
 
-    turns = 3
+    rounds = 3
 
     def __init__(self, task, fast):
         self.task, self.fast, self.runner = task, fast, LocalRunner()
 
-    def measure(self, candidates, turns=0, together=False):
+    def measure(self, candidates, rounds=0, together=False):
         default = self.task.space.default
         found = dict.fromkeys([default, *candidates], 2.0) | {default: 1.0, self.fast: 0.5}
         return [Measured(c, [s] * 3, s) for c, s in found.items() if c in [default, *candidates]]
