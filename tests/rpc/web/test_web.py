@@ -90,7 +90,7 @@ class Site:
 
     def hand_out(self, holder="slipway 0.1 ana@here 7 at 10.0.0.9", key="board"):
         got = []
-        self.run(self.farm.ask, key, 1, holder, got.append)
+        self.run(self.farm.request, key, 1, holder, got.append)
         deadline = time.monotonic() + 60
         while not got:
             assert time.monotonic() < deadline
@@ -234,8 +234,8 @@ def test_metrics_are_what_prometheus_reads(site):
     device = site.hand_out()
     site.run(site.farm.idle, device, device.lease, "SIGSEGV")
     site.hand_out()
-    site.run(site.farm.ask, 'odd "name"\n', 1, "me", lambda _: None)
-    site.run(site.farm.ask, "board", 1, "me", lambda _: None)
+    site.run(site.farm.request, 'odd "name"\n', 1, "me", lambda _: None)
+    site.run(site.farm.request, "board", 1, "me", lambda _: None)
     status, headers, text = site.ask("GET", "/metrics")
     assert status == 200
     assert headers["Content-Type"].startswith("text/plain")

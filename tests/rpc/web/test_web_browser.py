@@ -77,7 +77,7 @@ def test_page_shows_the_farm_and_follows_it(browser, site):
     site.add("phone", 9300)
     page.wait(lambda: len(page.rows()) == 6)
     for _ in range(4):
-        site.run(site.farm.ask, "phone", 1, "slipway 0.1 ben@there 9", lambda _: None)
+        site.run(site.farm.request, "phone", 1, "slipway 0.1 ben@there 9", lambda _: None)
     page.wait(lambda: page.text("waiting") == "3")
     assert "ben@there 9" in page.text("queue")
     site.run(lambda: site.farm.remove(site.farm.devices[1], "it was silent for 12 s"))

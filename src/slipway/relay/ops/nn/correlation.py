@@ -56,6 +56,8 @@ def _correlation_type(attrs: CorrelationAttrs, data1: TensorType, data2: TensorT
         raise BadArgument(
             "stride1", f"and stride2 must be at least 1, no displacement below 0: {attrs}"
         )
+    if len(attrs.padding) != 4:
+        raise BadArgument("padding", f"must be top, left, bottom, right; is {attrs.padding}")
     margin = attrs.max_displacement + attrs.kernel_size // 2
     sizes = []
     for size, before, after in zip(
