@@ -36,7 +36,7 @@ def test_it_is_what_llvm_says_here(tmp_path):
 def test_the_second_process_asks_nobody(monkeypatch):
     first = host.host_cpu()
     host.host_cpu.cache_clear()
-    monkeypatch.setattr(host, "_asked", lambda packages: pytest.fail("it was known"))
+    monkeypatch.setattr(host, "_from_llvm", lambda packages: pytest.fail("it was known"))
     assert host.host_cpu() == first
 
 
