@@ -15,7 +15,7 @@ from slipway.cli.app import app
 from slipway.errors import ScheduleError, TuningError
 from slipway.micro.board import find_board
 from slipway.transform.context import PassContext
-from slipway.tuning.board_search import BoardBench, BoardCost, search_board
+from slipway.tuning.boards.search import BoardBench, BoardCost, search_board
 
 BOARD = find_board("mps2-an386")
 needs_emulator = pytest.mark.skipif(

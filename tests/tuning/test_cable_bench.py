@@ -18,8 +18,8 @@ from slipway.errors import RPCTimeoutError, TuningError
 from slipway.micro.board import find_board
 from slipway.micro.emulator import emulator_command
 from slipway.tuning import cable_bench
-from slipway.tuning.board_search import LayerChoice, LinkedNeed, search_board
-from slipway.tuning.cable_bench import CLOCK_NOISE, LOADED_LEVELS, CableBench
+from slipway.tuning.boards.cable_bench import CLOCK_NOISE, LOADED_LEVELS, CableBench
+from slipway.tuning.boards.search import LayerChoice, LinkedNeed, search_board
 
 BOARD = find_board("mps2-an386")
 

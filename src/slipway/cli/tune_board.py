@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from slipway.cli.model_file import ModelOptions
     from slipway.micro.board import Board
     from slipway.micro.session import Session
-    from slipway.tuning.board_search import BoardResult, LayerChoice
+    from slipway.tuning.boards.search import BoardResult, LayerChoice
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ def tune_on_board(
     from slipway.micro.board import find_board
     from slipway.target import Target
     from slipway.toolchain.tempdir import tempdir
-    from slipway.tuning.board_search import BoardBench, search_board
-    from slipway.tuning.cable_bench import CLOCK_NOISE, LOADED_LEVELS, CableBench
+    from slipway.tuning.boards.cable_bench import CLOCK_NOISE, LOADED_LEVELS, CableBench
+    from slipway.tuning.boards.search import BoardBench, search_board
 
     board = find_board(name)
     unit = "instructions" if cable is None else "nanoseconds"

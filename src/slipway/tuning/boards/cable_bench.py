@@ -18,7 +18,7 @@ from slipway.micro.session import Session
 from slipway.relay.expr import Function
 from slipway.relay.types import TensorType
 from slipway.runtime.graph.graph_executor import GraphModule
-from slipway.tuning.board_search import LEVELS, BoardCost, BoardModel, LayerChoice
+from slipway.tuning.boards.search import LEVELS, BoardCost, BoardModel, LayerChoice
 from slipway.tuning.measure import random_array
 
 RUNS = 5
