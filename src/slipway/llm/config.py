@@ -282,18 +282,8 @@ def checked(config: ModelConfig, where: str) -> ModelConfig:
     return config
 
 
-def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> ModelConfig:
-    """Return the configuration of a transformers ``config.json``."""
-    family = str(_need(given, "model_type", where))
-    inner = given.get("text_config")
-    if family not in _FAMILIES and isinstance(inner, Mapping):
-        return _language_part(given, inner, where)
-    if family not in _FAMILIES:
-        hint = did_you_mean(family, _FAMILIES)
-        raise ModelError(
-            f"{where}: slipway.llm knows no model_type {family!r}.{hint} "
-            f"It knows: {', '.join(_FAMILIES)}"
-        )
+def _in_usual_names(given: Mapping[str, Any], family: str, where: str) -> Mapping[str, Any]:
+    """Return what a file of OPT, GPT-2 or GPTBigCode says under the names of the other families."""
     if family == "opt":
         if given.get("do_layer_norm_before") is False or given.get("word_embed_proj_dim") not in (
             None, given.get("hidden_size"),
@@ -309,6 +299,22 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
         own["intermediate_size"] = own["intermediate_size"] or 4 * _count(given, "n_embd", where)
         shared = family == "gpt_bigcode" and given.get("multi_query", True)
         given = {**given, **own, "num_key_value_heads": 1 if shared else None}
+    return given
+
+
+def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> ModelConfig:
+    """Return the configuration of a transformers ``config.json``."""
+    family = str(_need(given, "model_type", where))
+    inner = given.get("text_config")
+    if family not in _FAMILIES and isinstance(inner, Mapping):
+        return _language_part(given, inner, where)
+    if family not in _FAMILIES:
+        hint = did_you_mean(family, _FAMILIES)
+        raise ModelError(
+            f"{where}: slipway.llm knows no model_type {family!r}.{hint} "
+            f"It knows: {', '.join(_FAMILIES)}"
+        )
+    given = _in_usual_names(given, family, where)
     hidden = _count(given, "hidden_size", where)
     heads = _count(given, "num_attention_heads", where)
     head_size = _count(given, "head_dim", where, hidden // heads)

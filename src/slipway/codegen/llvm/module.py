@@ -203,6 +203,25 @@ def emit_function(name: str, func: PrimFunc, state: ModuleState, specs: list[str
     _wrapper(name, func, signature, unique, compute, state, specs)
 
 
+def _end_with(emitter: FunctionEmitter, status: str, has_result: bool) -> None:
+    """Return `status`, with None as the result if it has none; -2 stands for a failure, raised."""
+    w = emitter.w
+    w.branch_if(w.put(f"icmp eq i32 {status}, 0"), "done", "failed")
+    w.start("done")
+    if not has_result:
+        w.do("store i32 0, ptr %result")
+    w.do("ret i32 0")
+    w.start("failed")
+    w.branch_if(w.put(f"icmp eq i32 {status}, -2"), "raise", "passed")
+    w.start("passed")
+    w.do(f"ret i32 {status}")
+    w.start("raise")
+    w.do("%kind = load ptr, ptr @slw_failure_kind")
+    w.do("%message = load ptr, ptr @slw_failure_message")
+    w.do("%r = call i32 @slw_raise(ptr %result, ptr %kind, ptr %message)")
+    w.do("ret i32 %r")
+
+
 def _wrapper(
     name: str,
     func: PrimFunc,
@@ -264,21 +283,7 @@ def _wrapper(
         given.append("ptr %result")
         w.do("store i32 0, ptr %result")
     args = ", ".join(given)
-    status = w.put(f"call i32 @{compute.name}({args})")
-    w.branch_if(w.put(f"icmp eq i32 {status}, 0"), "done", "failed")
-    w.start("done")
-    if not compute.returned:
-        w.do("store i32 0, ptr %result")
-    w.do("ret i32 0")
-    w.start("failed")
-    w.branch_if(w.put(f"icmp eq i32 {status}, -2"), "raise", "passed")
-    w.start("passed")
-    w.do(f"ret i32 {status}")
-    w.start("raise")
-    w.do("%kind = load ptr, ptr @slw_failure_kind")
-    w.do("%message = load ptr, ptr @slw_failure_message")
-    w.do("%r = call i32 @slw_raise(ptr %result, ptr %kind, ptr %message)")
-    w.do("ret i32 %r")
+    _end_with(emitter, w.put(f"call i32 @{compute.name}({args})"), bool(compute.returned))
     state.functions.append(
         f"define signext i32 @__tvm_ffi_{name}(ptr %self, ptr %args, i32 signext %n, ptr %result)"
         f" {state.attributes} {{\nentry:\n" + "\n".join(w.lines) + "\n}\n"

@@ -12,7 +12,7 @@ import numpy as np
 
 from slipway.codegen.llvm.module import argument_checks
 from slipway.compiler.aot.emit_header import emit_header
-from slipway.compiler.aot.packed_entry import FAILED, NO_POOLS, packed_entry
+from slipway.compiler.aot.packed_entry import FAILED, NO_POOLS, PackedEntry, packed_entry
 from slipway.compiler.aot.program import Location, SizeRead
 from slipway.compiler.aot.sizes import bytes_formula, dim_formula, llvm_value
 from slipway.compiler.aot.sources import AotSources, ProgramParts, element_bytes
@@ -235,6 +235,28 @@ class _Module:
             [*self.lines, "  ret void", "}", ""]
         )
 
+    def _take_sizes(self, entry: PackedEntry) -> None:
+        """Check the sizes that the arguments have, and write them into the run's table."""
+        extents = [self._cell("%symbols", slot) for slot in range(entry.slots)]
+        known: dict[str, str] = {}
+        for number, (size, check) in enumerate(zip(entry.told, entry.sizes, strict=True)):
+            extent = extents[check.slot]
+            for test, bound in (("sge", check.low), ("sle", check.high)):
+                fits = self._put(f"icmp {test} i64 {extent}, {bound * check.times}")
+                self._raise_unless(fits, "ValueError", check.message)
+            if check.times > 1:
+                remainder = self._put(f"urem i64 {extent}, {check.times}")
+                whole = self._put(f"icmp eq i64 {remainder}, 0")
+                self._raise_unless(whole, "ValueError", check.message)
+                extent = self._put(f"udiv i64 {extent}, {check.times}")
+            known[size.name] = extent
+            to = self._put(f"getelementptr i8, ptr %sizes, {self.word} {4 * number}")
+            self.lines.append(f"  store i32 {self._put(f'trunc i64 {extent} to i32')}, ptr {to}")
+        for other in entry.formulas:
+            value = llvm_value(other.formula, self._put, known.__getitem__)
+            same = self._put(f"icmp eq i64 {extents[other.slot]}, {value}")
+            self._raise_unless(same, "ValueError", other.message)
+
     def _packed(self) -> str:
         """The run function in the calling convention: a tensor for each input, then output."""
         program, run = self.program, f"{self.prefix}_run"
@@ -257,25 +279,7 @@ class _Module:
             "  ret i32 %ok",
             "checked:",
         ]
-        extents = [self._cell("%symbols", slot) for slot in range(entry.slots)]
-        known = {}
-        for number, (size, check) in enumerate(zip(entry.told, entry.sizes, strict=True)):
-            extent = extents[check.slot]
-            for test, bound in (("sge", check.low), ("sle", check.high)):
-                fits = self._put(f"icmp {test} i64 {extent}, {bound * check.times}")
-                self._raise_unless(fits, "ValueError", check.message)
-            if check.times > 1:
-                remainder = self._put(f"urem i64 {extent}, {check.times}")
-                whole = self._put(f"icmp eq i64 {remainder}, 0")
-                self._raise_unless(whole, "ValueError", check.message)
-                extent = self._put(f"udiv i64 {extent}, {check.times}")
-            known[size.name] = extent
-            to = self._put(f"getelementptr i8, ptr %sizes, {self.word} {4 * number}")
-            self.lines.append(f"  store i32 {self._put(f'trunc i64 {extent} to i32')}, ptr {to}")
-        for other in entry.formulas:
-            value = llvm_value(other.formula, self._put, known.__getitem__)
-            same = self._put(f"icmp eq i64 {extents[other.slot]}, {value}")
-            self._raise_unless(same, "ValueError", other.message)
+        self._take_sizes(entry)
         structs = [("%inputs", i) for i in range(len(program.inputs))]
         structs += [("%outputs", i) for i in range(len(program.outputs))]
         for number, (struct, index) in enumerate(structs):

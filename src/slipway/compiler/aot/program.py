@@ -231,6 +231,38 @@ class _Planner:
         self.fixed: dict[TensorRef, Location] = {}
         self.copies: list[tuple[TensorRef, int]] = []
 
+    def _ports(
+        self, inputs: Sequence[tuple[str, TensorRef]], location: Callable[[TensorRef], Location]
+    ) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        """Return the program's inputs and outputs, with names that C can have."""
+        graph = self.graph
+        # In capitals they are parts of macros' names, beside outputs, pools and sizes of the whole.
+        taken = {"WORKSPACE", "CONSTANTS"}
+        fields = _output_fields(graph, taken)
+        meanings = graph.meanings
+        ports_in = tuple(
+            Port(
+                n,
+                c_name(n, taken),
+                graph.type_of(r),
+                location(r) if self.workspace_io else None,
+                n in graph.states,
+                meanings.inputs.get(n, UNKNOWN),
+            )
+            for n, r in inputs
+        )
+        ports_out = tuple(
+            Port(
+                graph.output_names[i] if graph.output_names else fields[i],
+                fields[i],
+                graph.type_of(ref),
+                self._output_location(i, location) if self.workspace_io else None,
+                meaning=(meanings.outputs[i] if meanings.outputs else None) or UNKNOWN,
+            )
+            for i, ref in enumerate(graph.outputs)
+        )
+        return ports_in, ports_out
+
     def build(self, pools: Sequence[Pool], algorithm: str, alignment: int, name: str) -> AotProgram:
         graph = self.graph
         inputs, constants = self._follow()
@@ -265,33 +297,9 @@ class _Planner:
             type_ = graph.type_of(ref)
             to = Argument(self._output_location(output, location), type_)
             calls.append(KernelCall("", (Argument(location(ref), type_), to), f"copy_{output}"))
-        # In capitals they are parts of macros' names, beside outputs, pools and sizes of the whole.
-        taken = {"WORKSPACE", "CONSTANTS"}
-        fields = _output_fields(graph, taken)
-        meanings = graph.meanings
-        ports_in = tuple(
-            Port(
-                n,
-                c_name(n, taken),
-                graph.type_of(r),
-                location(r) if self.workspace_io else None,
-                n in graph.states,
-                meanings.inputs.get(n, UNKNOWN),
-            )
-            for n, r in inputs
-        )
-        ports_out = tuple(
-            Port(
-                graph.output_names[i] if graph.output_names else fields[i],
-                fields[i],
-                graph.type_of(ref),
-                self._output_location(i, location) if self.workspace_io else None,
-                meaning=(meanings.outputs[i] if meanings.outputs else None) or UNKNOWN,
-            )
-            for i, ref in enumerate(graph.outputs)
-        )
+        ports_in, ports_out = self._ports(inputs, location)
         constants += graph.initial
-        taken = set()
+        taken: set[str] = set()
         sizes = program_sizes(
             sizes_of(graph),
             (port.type for port in ports_in),
