@@ -17,7 +17,7 @@ from slipway.cli.app import app
 from slipway.errors import RPCTimeoutError, TuningError
 from slipway.micro.board import find_board
 from slipway.micro.emulator import emulator_command
-from slipway.tuning import cable_bench
+from slipway.tuning.boards import cable_bench
 from slipway.tuning.boards.cable_bench import CLOCK_NOISE, LOADED_LEVELS, CableBench
 from slipway.tuning.boards.search import LayerChoice, LinkedNeed, search_board
 
