@@ -118,6 +118,22 @@ def each_its_own(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32"
             B[i, k] = A[i, k]
 
 
-@pytest.mark.parametrize("func", [apart, by_one, by_what_memory_says, each_its_own])
+@T.prim_func
+def a_stride_apart(A: T.Buffer((64,), "float32"), b: T.handle, n: T.int32, m: T.int32):
+    B = T.match_buffer(b, (m,), "float32")
+    for f in T.thread_binding(64, thread="threadIdx.x"):
+        B[f * n] = B[f * n] + A[f]
+
+
+@T.prim_func
+def one_beyond(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32"), n: T.int32):
+    for f in T.thread_binding(64, thread="threadIdx.x"):
+        if f >= n:
+            B[f // n] = B[f // n] + A[f]
+
+
+@pytest.mark.parametrize(
+    "func", [a_stride_apart, one_beyond, apart, by_one, by_what_memory_says, each_its_own]
+)
 def test_threads_that_write_elements_of_their_own_are_not(func):
     build(func, target="opencl")

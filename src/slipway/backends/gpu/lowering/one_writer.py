@@ -4,8 +4,9 @@
 sixteen of them read the same old value, and the last that writes wins.  What a schedule reduces
 over threads comes as a loop that says so (`cross_thread.py`); this is about all other loops.
 
-The places are counted for the first steps of each loop, so what is refused is certain; an index
-that values decide is not looked into.
+Elements are counted for the first steps of each loop, and where a size that only the caller knows
+is in an index, for a small and a large one: what is refused meets with both.  An index that memory
+decides is not looked into.
 """
 
 from __future__ import annotations
@@ -32,8 +33,19 @@ _BINARY: dict[type[E.PrimExpr], Callable[[Any, Any], Any]] = {
     E.LT: np.less, E.LE: np.less_equal, E.GT: np.greater, E.GE: np.greater_equal,
     E.And: np.logical_and, E.Or: np.logical_or,
 }  # fmt: skip
-Values = dict[E.Var, Any]
+_SIZES = (1, 7919)  # of what only the caller knows: the large one divides nothing
 _Axis = tuple[E.Var, E.PrimExpr]  # of threads: its variable and its extent
+
+
+class _Values(dict[E.Var, Any]):
+    """The steps of loops and threads by variable; any other variable is `other`."""
+
+    def __init__(self, other: int) -> None:
+        super().__init__()
+        self.other = other
+
+    def __missing__(self, var: E.Var) -> int:
+        return self.other
 
 
 @dataclass(frozen=True)
@@ -113,9 +125,19 @@ def _same_element(one: E.BufferLoad | S.BufferStore, other: S.BufferStore) -> bo
 def _colliding(
     update: _Update, conditions: tuple[E.PrimExpr, ...], threads: Mapping[str, _Axis]
 ) -> list[str]:
+    """Return the axes whose threads meet in one element whatever the sizes are that vary."""
+    found = [_meeting(update, conditions, threads, _Values(size)) for size in _SIZES]
+    return [tag for tag in threads if all(tag in tags for tags in found)]
+
+
+def _meeting(
+    update: _Update,
+    conditions: tuple[E.PrimExpr, ...],
+    threads: Mapping[str, _Axis],
+    values: _Values,
+) -> list[str]:
     """Return the axes whose threads meet in one element, none where no two are seen to."""
     sizes = {tag: _steps(extent) for tag, (_, extent) in threads.items()}
-    values: Values = {}
     axes = [(var, ops.const(0), sizes[tag]) for tag, (var, _) in threads.items()]
     axes += [(one.loop_var, one.min, _steps(one.extent)) for one in update.loops]
     while prod(size for *_, size in axes) > _POINTS:
@@ -162,8 +184,8 @@ class _UnknownError(Exception):
     """An expression has no value that is known."""
 
 
-def _evaluated(node: E.PrimExpr, values: Values) -> Any:
-    """Return the value of an integer or a condition; unknown variables count as 0.
+def _evaluated(node: E.PrimExpr, values: _Values) -> Any:
+    """Return the value of an integer or a condition.
 
     Raises _UnknownError where memory or a call decides.
     """
@@ -171,7 +193,7 @@ def _evaluated(node: E.PrimExpr, values: Values) -> Any:
         case E.IntImm():
             return node.value
         case E.Var():
-            return values.get(node, 0)
+            return values[node]
         case E.Cast():
             return _evaluated(node.value, values)
         case E.Not():
