@@ -37,6 +37,8 @@ class GpuCosts:
 
     - `banks`, `bank_bytes`: banks of shared memory, and the bytes of each that come at once.
     - `sector_bytes`: of global memory, what comes together.
+    - `gathered_bytes`: of steps that are apart in global memory, what a thread of a product of
+      warps stores at once, at most: more take registers that the products need.
 
     What a step costs, in multiply-adds:
 
@@ -74,6 +76,7 @@ class GpuCosts:
     banks: int = 32
     bank_bytes: int = 4
     sector_bytes: int = 32
+    gathered_bytes: int = 8
 
     shared_cost: float = 1
     global_cost: float = 8

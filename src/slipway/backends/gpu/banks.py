@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+from slipway.ir.instructions.warp_products import WARP
 from slipway.target.gpu_costs import ANY_GPU
-
-WARP = 32
 
 
 def passes(offsets: Sequence[int], size: int) -> float:

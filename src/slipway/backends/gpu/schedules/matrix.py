@@ -42,8 +42,6 @@ _WARP_ROWS, _WARP_COLUMNS = 16, 8  # of one instruction
 _PANEL_BYTES = 64  # of a panel's row
 _LEFT_PAD, _RIGHT_PAD = 16, 32  # bytes between rows: banks of four threads' rows and columns
 _FETCHED_BYTES = 16  # by a thread from global memory at once
-# Of steps that are apart there, stored at once: sixteen bytes take registers that products need.
-_GATHERED_BYTES = (4, 8)
 
 
 @dataclass(frozen=True)
@@ -414,7 +412,8 @@ class _Tiles:
     def _gathered_bytes(self, count: int) -> int:
         """Return how much a thread gathers at once, where each has something to do."""
         most = count * _PANEL_BYTES // self.knobs.threads
-        return max((size for size in _GATHERED_BYTES if size <= most), default=_GATHERED_BYTES[0])
+        whole = 1 << max(1, min(most, ANY_GPU.gathered_bytes)).bit_length() - 1
+        return max(ANY_GPU.bank_bytes, whole)
 
 
 _PRODUCTS, _CONVOLUTIONS = ("nn.dense", "nn.batch_matmul"), ("nn.conv1d", "nn.conv2d", "nn.conv3d")

@@ -20,7 +20,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes, te
-from slipway.backends.gpu.banks import WARP, passes, rows_apart
+from slipway.backends.gpu.banks import passes, rows_apart
 from slipway.backends.gpu.limits import most_threads, shared_bytes
 from slipway.backends.gpu.lowering.fill_ahead import copies_while_computing
 from slipway.backends.gpu.schedules.generic import (
@@ -32,6 +32,7 @@ from slipway.backends.gpu.schedules.generic import (
 from slipway.backends.stages import inline_injective, producers
 from slipway.backends.strategy import Knobs, Problem, register_strategy
 from slipway.ir.instructions.async_copies import COPIED_BYTES
+from slipway.ir.instructions.warp_products import WARP
 from slipway.target import Target
 from slipway.target.gpu_costs import ANY_GPU
 
