@@ -1,7 +1,7 @@
 """Whether a device becomes slower while a search goes on, and what it says of that itself.
 
 The reference is the task's default choice, which every batch measures: scores are relative to it in
-the same turn, so that they hold on a slower clock, but a device that is too hot favours what waits
+the same round, so that they hold on a slower clock, but a device that is too hot favours what waits
 for memory over what computes.
 """
 

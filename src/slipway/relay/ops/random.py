@@ -55,8 +55,8 @@ def _hash(
             for pair, rotation in enumerate(_TURNS[(4 * group + step) % 8]):
                 total = keep(state[2 * pair] + state[2 * pair + 1])
                 other = state[2 * pair + 1]
-                turned = (other << word(rotation)) | (other >> word(64 - rotation))
-                state[2 * pair : 2 * pair + 2] = total, keep(total ^ turned)
+                rotated = (other << word(rotation)) | (other >> word(64 - rotation))
+                state[2 * pair : 2 * pair + 2] = total, keep(total ^ rotated)
             state[1], state[3] = state[3], state[1]
     return state
 
@@ -317,9 +317,9 @@ def normal(
     first, second = (call("squeeze", part, [0]) for part in call("split", drawn, 2, 0))
     length = call("log", call("subtract", const(1, dtype), first))
     length = call("sqrt", call("multiply", const(-2, dtype), length))
-    turned = call("sin", call("multiply", const(2 * math.pi, dtype), second))
+    rotated = call("sin", call("multiply", const(2 * math.pi, dtype), second))
     mean, scale = (v if hasattr(v, "checked_type") else const(v, dtype) for v in (mean, scale))
-    drawn = call("add", call("multiply", call("multiply", length, turned), scale), mean)
+    drawn = call("add", call("multiply", call("multiply", length, rotated), scale), mean)
     return TupleWrapper(as_expr([after, drawn]), 2)
 
 

@@ -26,7 +26,7 @@ from slipway.ir.visit import substitute, walk
 from slipway.transform.loop.decide import decides, given
 from slipway.transform.loop.ends import INDEX_TYPES
 
-MOST_FORMS = 256  # of stores whose lanes choose between loads; what has none runs lane by lane
+MOST_FORMS = 256  # of stores whose lanes choose between loads; without any, one lane at a time
 LONG_SIDE = 8  # choices
 _OPPOSITES: dict[type, Any] = {E.LT: E.GE, E.GE: E.LT, E.LE: E.GT, E.GT: E.LE}
 
@@ -103,7 +103,7 @@ class _Lanes:
         return slope(self.an, linear, self.atom)
 
     def guarded_store(self, node: S.BufferStore) -> S.Stmt:
-        """A store whose value is chosen lane by lane: in vectors where all lanes choose alike."""
+        """A store whose value is chosen for each lane: in vectors where all lanes choose alike."""
         if _chooses_by_name(node.value) or self.asks_too_early(node.value):
             raise _CannotVectorizeError
         between = self._choice_of_loads(node.value)
