@@ -254,7 +254,7 @@ def test_a_size_at_which_numbers_are_wrong_is_found(monkeypatch):
     monkeypatch.setattr(open_sizes, "draw", lambda seed, operators: graph)
     assert attempt_open(0, HOST) == ""
     monkeypatch.setitem(RULES, "nn.relu", lambda attrs, x: x)
-    assert attempt_open(0, HOST).startswith("output 0, turn 0")
+    assert attempt_open(0, HOST).startswith("output 0, run 0")
 
 
 def test_a_state_that_becomes_something_else_is_found(monkeypatch):
