@@ -110,3 +110,15 @@ def test_what_cannot_be_packed():
     data = relay.var("x", shape=(1, 32), dtype="int32")
     with pytest.raises(TypeInferenceError, match="'out_dtype' is 'float32'"):
         relay.nn.bitserial_dense(data, relay.const(bits(1, 2, 32)), out_dtype="float32")
+
+
+def test_data_and_weights_of_other_depths_are_refused():
+    image, rows = te.placeholder((1, 32, 4, 4), dtype="int8"), te.placeholder((4, 64), dtype="int8")
+    kernel = te.placeholder((2, 64, 3, 3), dtype="int8")
+    with pytest.raises(InvalidShapeError, match="1 words to be summed and the weights 2"):
+        topi.nn.bitserial_conv2d_nchw(image, kernel, 1, 0, 1, 1)
+    with pytest.raises(InvalidShapeError, match="2 words to be summed and the weights 3"):
+        topi.nn.bitserial_dense(rows, te.placeholder((5, 96), dtype="int8"), 2, 1)
+    words = [te.placeholder((n, k), dtype="uint32") for n, k in ((1, 3), (2, 2))]
+    with pytest.raises(InvalidShapeError, match="3 words to be summed and the weights 2"):
+        topi.nn.binary_dense(*words)

@@ -85,6 +85,15 @@ def _need_words(data: Tensor, kernel: Tensor, packed: int, what: str) -> None:
         )
 
 
+def _need_equal(data: Tensor, words: PrimExpr, kernel: Tensor, others: PrimExpr, what: str) -> None:
+    """Raise InvalidShapeError where the words of data and weights cannot be multiplied."""
+    if get_const_int(words) != get_const_int(others):
+        raise InvalidShapeError(
+            f"{what} of {data.shape} and {kernel.shape}: packed, the data has {words} words to be "
+            f"summed and the weights {others}; they must be as many"
+        )
+
+
 def _conv(
     data: Tensor, kernel: Tensor, stride: ShapeLike, padding: ShapeLike, in_bits: int,
     weight_bits: int, pack_dtype: str, out_dtype: str, unipolar: bool, last: bool,
@@ -111,6 +120,7 @@ def _conv(
         x = pad(x, edges, edges_after, name="PaddedInput")
     made = [windows(x.shape[first + n], sizes[n], steps[n]) for n in (0, 1)]
     words = w.shape[2 if last else 1]
+    _need_equal(data, x.shape[3 if last else 1], kernel, words, what)
     rc = R.reduce_axis((0, words), "rc")
     ry, rx = (R.reduce_axis((0, n), name) for n, name in zip(sizes, ("ry", "rx"), strict=True))
     b1, b2 = (R.reduce_axis((0, n), name) for n, name in ((in_bits, "b1"), (weight_bits, "b2")))
@@ -159,6 +169,7 @@ def bitserial_dense(
         if weight.ndim == 3
         else bitpack(weight, weight_bits, 1, 1, pack_dtype, "PackedWeight")
     )
+    _need_equal(data, x.shape[2], weight, w.shape[2], "bitserial_dense")
     k = R.reduce_axis((0, x.shape[2]), "k")
     b1, b2 = (R.reduce_axis((0, n), name) for n, name in ((data_bits, "b1"), (weight_bits, "b2")))
 
@@ -201,6 +212,7 @@ def binary_dense(data: Tensor, weight: Tensor) -> Tensor:
             f"{data.shape} and {weight.dtype} {weight.shape}"
         )
     words = data.shape[1]
+    _need_equal(data, words, weight, weight.shape[1], "binary_dense")
     k = R.reduce_axis((0, words), "k")
     unlike = compute(
         (data.shape[0], weight.shape[0]),
