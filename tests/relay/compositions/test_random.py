@@ -136,3 +136,13 @@ def test_kernels_of_gpus_are_made(target):
     key = relay.var("key", shape=(10,), dtype="uint64")
     made = relay.random.uniform(key, (32,)).astuple()
     relay.build(tvm.IRModule.from_expr(relay.Function([key], made)), target=target)
+
+
+def test_what_weighs_nothing_is_not_drawn_beside_many_small_weights():
+    weights = np.full(50000, 2e-8, "float32")
+    weights[:2] = 0, 1
+    drawn = relay.random.multinomial(relay.random.threefry_key(3), relay.const(weights), 4000)[1]
+    lib = relay.build(tvm.IRModule.from_expr(relay.Function([], drawn)), target="llvm")
+    module = tvm.contrib.graph_executor.GraphModule(lib["default"](tvm.cpu()))
+    module.run()
+    assert module.get_output(0).numpy().min() > 0

@@ -292,7 +292,10 @@ def uniform(
     key: ExprLike, shape: Sequence[int], dtype: str = "float32", low: ExprLike = 0.0,
     high: ExprLike = 1.0,
 ) -> TupleWrapper:  # fmt: skip
-    """Return the key to go on with, and numbers from `low` on to below `high`."""
+    """Return the key to go on with, and numbers from `low` on to below `high`.
+
+    Where few numbers of the dtype lie between the two, rounding may reach `high`.
+    """
     if dtype not in ("float32", "float64"):
         raise BadArgument("dtype", f"must be float32 or float64, is {dtype}")
     bits, fraction = (32, 23) if dtype == "float32" else (64, 52)
@@ -326,15 +329,16 @@ def normal(
 def multinomial(key: ExprLike, probs: ExprLike, num_samples: int) -> TupleWrapper:
     """Return the key to go on with, and positions (int32) drawn with what stands there in a row.
 
-    Rows are along the last axis; what is below zero is never drawn.
+    Rows are along the last axis; what is not above zero is never drawn, for sums are divided by the
+    last, which is above every number drawn then.
     """
     given, own = typed(probs)
     need_float("probs", own)
     if own.rank < 1 or num_samples < 1:
         raise BadArgument("probs", f"must have an axis, and num_samples be at least 1: {own}")
     weights = call("maximum", call("cast", given, "float32"), const(0, "float32"))
-    total = call("sum", weights, axis=-1, keepdims=True)
-    sums = call("cumsum", call("divide", weights, total), axis=-1)
+    sums = call("cumsum", weights, axis=-1)
+    sums = call("divide", sums, call("max", sums, axis=-1, keepdims=True))
     after, drawn = uniform(key, (*own.shape[:-1], num_samples))
     above = call("subtract", call("expand_dims", sums, -1), call("expand_dims", drawn, -2))
     above = call("where", call("greater", above, const(0, "float32")), above, const(1, "float32"))
