@@ -90,3 +90,13 @@ def test_a_network_of_such_weights_runs():
     ours = relay.create_executor("graph", mod=mod, target="llvm").evaluate()(*args).numpy()
     wanted = interpret(mod["main"], *args)
     np.testing.assert_allclose(ours, wanted, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"groups": 0}, {"kernel_layout": "OIHW4i4o"}, {"kernel_layout": "OIXY"}]
+)
+def test_what_implies_nothing_is_refused_in_words(wrong):
+    x, w = relay.var("x", shape=(1, 4, 8, 8)), relay.var("w")
+    with pytest.raises(tvm.TVMError):
+        called = relay.nn.conv2d(x, w, channels=4, kernel_size=(3, 3), **wrong)
+        relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x, w], called)))

@@ -190,9 +190,11 @@ def _implied(attrs: ConvAttrs, data: TensorType, weight: Type | None) -> Sequenc
     channels = data.shape[axis] if 0 <= axis < data.rank else None
     if attrs.channels is None or attrs.kernel_size is None or not isinstance(channels, int):
         return (data, weight)
-    spatial = [letter for letter in attrs.kernel_layout if letter not in "OI"]
+    spatial = "DHW"[-len(attrs.kernel_size) :]
+    if attrs.groups < 1 or sorted(attrs.kernel_layout) != sorted(f"OI{spatial}"):
+        return (data, weight)
     extents = {"O": attrs.channels, "I": channels // attrs.groups}
-    extents.update(zip("DHW"[-len(spatial) :], attrs.kernel_size, strict=True))
+    extents.update(zip(spatial, attrs.kernel_size, strict=True))
     return weight_of(data, weight, [extents[letter] for letter in attrs.kernel_layout])
 
 

@@ -186,6 +186,8 @@ def _implied(
     channels = data.shape[1] if data.rank > 1 else None
     if attrs.channels is None or attrs.kernel_size is None or not isinstance(channels, int):
         return (data, weight)
+    if attrs.groups < 1:
+        return (data, weight)
     return weight_of(data, weight, (channels, attrs.channels // attrs.groups, *attrs.kernel_size))
 
 
