@@ -49,3 +49,22 @@ def test_errors_name_the_argument():
             relay.nn.correlation(*args).checked_type  # noqa: B018
     with pytest.raises(TypeInferenceError, match="'layout' must be NCHW"):
         relay.nn.correlation(x, x, layout="NHWC")
+
+
+def test_open_heights_give_the_numbers_of_fixed_ones():
+    rng = np.random.default_rng(5)
+
+    def built(height):
+        a, b = (relay.var(n, shape=(1, 3, height, 8)) for n in "ab")
+        body = relay.nn.correlation(a, b, 1, 1, 1, 1, (1, 1, 1, 1))
+        lib = relay.build(tvm.IRModule.from_expr(relay.Function([a, b], body)), target="llvm")
+        return tvm.contrib.graph_executor.GraphModule(lib["default"](tvm.cpu()))
+
+    opened = built(relay.Dim("h", 6, 20))
+    for height in (6, 11, 20):
+        given = {n: rng.standard_normal((1, 3, height, 8)).astype("float32") for n in "ab"}
+        results = []
+        for module in (opened, built(height)):
+            module.run(**given)
+            results.append(module.get_output(0).numpy())
+        np.testing.assert_allclose(*results, rtol=1e-6, atol=1e-6)

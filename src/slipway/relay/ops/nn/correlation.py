@@ -97,7 +97,7 @@ def _correlation_compute(
     attrs: CorrelationAttrs, inputs: list[Any], out_types: list[TensorType]
 ) -> list[Any]:
     (out,), (first, second), m = out_types, inputs, te()
-    channels, height, width = (int(n) for n in first.shape[1:])
+    channels, (height, width) = int(first.shape[1]), first.shape[2:]
     side, size, far = 2 * attrs.reach + 1, attrs.kernel_size, attrs.max_displacement
     c, dy, dx = (m.reduce_axis((0, n), k) for n, k in ((channels, "c"), (size, "y"), (size, "x")))
     wide = "float32" if out.dtype == "float16" else out.dtype
