@@ -156,3 +156,14 @@ def test_an_unknown_family_is_said(tmp_path, shared):
             runtime=relay.backend.Runtime("crt"),
         )
         assert lib.program
+
+
+def test_layers_that_gain_less_than_noise_together_are_left():
+    def measure(choices, level):
+        count = len(list(choices)) + (level != "-O2")
+        return BoardCost(1_000_000 - count, 1000, 1000, ("right",))
+
+    layers = [Layer("x", "wide"), Layer("x", "wide")]
+    result = search_board(layers, measure, 10**6, 10**6, noise=0.002)
+    assert (result.chosen, result.level) == ((), "-O2")
+    assert search_board(layers, measure, 10**6, 10**6).level == "-O3"

@@ -95,6 +95,7 @@ class LinkedNeed:
 
 
 Measure = Callable[[Iterable[LayerChoice], str], BoardCost]
+Once = Callable[[Iterable[LayerChoice]], BoardCost]
 
 
 class BoardModel:
@@ -194,32 +195,39 @@ def search_board(
 
     What a kernel saves counts where it is more than `noise` of the model's time.
     """
-    before = measure([], levels[0])
+
+    def once(choices: Iterable[LayerChoice]) -> BoardCost:
+        return measure(choices, levels[0])
+
+    before = once([])
     tried = []
     for layer in layers:
         for family in layer.families[1:]:
-            choice = _tried(LayerChoice(layer, family, 0, 0), before, measure, noise)
+            choice = _tried(LayerChoice(layer, family, 0, 0), before, once, noise)
             tried.append(choice)
             if watcher is not None:
                 watcher(choice)
-    chosen, after = _taken(tried, before, measure, flash_bytes, ram_bytes)
+    smallest_gain = noise * before.instructions
+    chosen, after = _taken(tried, before, once, smallest_gain, flash_bytes, ram_bytes)
     # Layers that share a function are compiled with it: all of them may gain where one does not.
     for family in sorted({c.family for c in tried if c.family != LOOPS and not c.error}):
         every = [c for c in tried if c.family == family and not c.error]
-        cost = measure(every, levels[0])
-        if _may_be(cost, before, flash_bytes, ram_bytes) and cost.instructions < after.instructions:
+        cost = once(every)
+        saved = after.instructions - cost.instructions
+        if _may_be(cost, before, flash_bytes, ram_bytes) and saved > smallest_gain:
             chosen, after = every, cost
     level = levels[0]
     for other in levels[1:]:
         cost = measure(chosen, other)
-        if _may_be(cost, before, flash_bytes, ram_bytes) and cost.instructions < after.instructions:
+        saved = after.instructions - cost.instructions
+        if _may_be(cost, before, flash_bytes, ram_bytes) and saved > smallest_gain:
             after, level = cost, other
     return BoardResult(before, after, tuple(chosen), level, tuple(tried))
 
 
-def _tried(choice: LayerChoice, before: BoardCost, measure: Measure, noise: float) -> LayerChoice:
+def _tried(choice: LayerChoice, before: BoardCost, once: Once, noise: float) -> LayerChoice:
     try:
-        cost = measure([choice], LEVELS[0])
+        cost = once([choice])
     except SlipwayError as error:
         return replace(choice, error=f"{type(error).__name__}: {error}")
     if cost.outputs != before.outputs:
@@ -235,7 +243,8 @@ def _tried(choice: LayerChoice, before: BoardCost, measure: Measure, noise: floa
 def _taken(
     tried: Iterable[LayerChoice],
     before: BoardCost,
-    measure: Measure,
+    once: Once,
+    smallest_gain: float,
     flash_bytes: int,
     ram_bytes: int,
 ) -> tuple[list[LayerChoice], BoardCost]:
@@ -252,8 +261,8 @@ def _taken(
             best[id(choice.problem)] = choice
     order = sorted(best.values(), key=lambda c: -c.saved / max(1, c.more_bytes))
     while order:
-        after = measure(order, LEVELS[0])
-        is_less = after.instructions < before.instructions
+        after = once(order)
+        is_less = before.instructions - after.instructions > smallest_gain
         if is_less and _may_be(after, before, flash_bytes, ram_bytes):
             return order, after
         order = order[:-1]
