@@ -164,7 +164,7 @@ def tune(
         module, parameters = options.read(model, chosen)
     if transfer is not None and not any((rpc_host, tracker, core)):
         without_effect("--transfer", "without a device measures nothing", elsewhere)
-        write_foretold(module, chosen, parameters, transfer, records)
+        write_foretold(module, chosen, parameters, transfer, records, as_json)
         return
     if transfer is not None:
         without_effect("--transfer", "searches nothing", {"--report": report})
@@ -172,7 +172,7 @@ def tune(
     with builder_of(builders, build_timeout) as builder:
         if transfer is not None:
             read = SearchedModel(model.name, module, parameters, chosen)
-            write_transferred(read, runner, Database(transfer), known, builder, records)
+            write_transferred(read, runner, Database(transfer), known, builder, records, as_json)
             return
         done = search(
             SearchedModel(model.name, module, parameters, chosen), runner, known,
@@ -293,7 +293,7 @@ def print_whole(whole: WholeModel) -> None:
 
 
 def write_foretold(
-    module: Any, target: Target, params: Any, path_or_url: str, records: Path
+    module: Any, target: Target, params: Any, path_or_url: str, records: Path, as_json: bool
 ) -> None:
     """Write the records that another target's trials foretell, and say how many there are."""
     from slipway.transform.context import PassContext
@@ -303,6 +303,9 @@ def write_foretold(
     with PassContext(opt_level=3):
         found = records_foretold(module, target, params, Database(path_or_url))
     records.write_text("".join(json.dumps(record) + "\n" for record in found))
+    if as_json:
+        print(json.dumps({"records": str(records), "foretold": len(found), "measured": False}))
+        return
     console.out.print(
         f"{console.plain(records)}: {len(found)} choices that trials of other targets speak for; "
         "none was measured on this one"
@@ -311,7 +314,7 @@ def write_foretold(
 
 def write_transferred(
     model: SearchedModel, runner: Runner, other: Database, known: Database,
-    builder: Builder | None, records: Path,
+    builder: Builder | None, records: Path, as_json: bool,
 ) -> None:  # fmt: skip
     """Try on a device what another target's trials foretell, and write what holds there."""
     from slipway.transform.context import PassContext
@@ -324,11 +327,16 @@ def write_transferred(
             )
     finally:
         known.write_records(records)
+    kept = len(known.records())
+    if as_json:
+        print(json.dumps({"records": str(records), "foretold": len(done.tried),
+                          "measured": True, "choices": kept}))  # fmt: skip
+        return
     if done.whole is not None:
         print_whole(done.whole)
     console.out.print(
-        f"{console.plain(records)}: {len(known.records())} choices that are faster here, of "
-        f"{len(done.tried)} that trials of other targets speak for"
+        f"{console.plain(records)}: {kept} choices that are faster here, with those of earlier "
+        f"searches; {len(done.tried)} that trials of other targets speak for were tried"
     )
 
 
