@@ -99,7 +99,9 @@ def test_tables_whose_axes_do_not_fit_what_is_told():
     damaged = replace(library.tables, open_dims=tuple(axes))
     module = create(damaged.to_json(), library.get_lib(), cpu())
     x = -np.ones(ROOM, np.float32)
-    with pytest.raises(ExecutionError, match="gives a size with which a tensor is larger or small"):
+    with pytest.raises(
+        ExecutionError, match="gives a size that the model was not compiled for: its tables"
+    ):
         module.run(x=x)
 
 

@@ -40,7 +40,7 @@ def while_loop(
         if not isinstance(value, Expr) or not isinstance(value.type, TensorType):
             raise node.unsupported("it carries what is no tensor, in a loop of unknown length")
     types = [value.checked_type for value in carried]
-    iteration, flag = Var("turn", NUMBER), Var("going", FLAG)
+    iteration, flag = Var("iteration", NUMBER), Var("going", FLAG)
     kept = [Var(f"state{i}", t) for i, t in enumerate(types)]
     found = node.subgraph(body, [iteration, flag, *kept])
     if any(not isinstance(value, Expr) for value in found):
