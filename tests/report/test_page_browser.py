@@ -138,7 +138,7 @@ def test_the_memory_is_drawn_where_it_lies(browser, page, report):
 
 def boxes_of(view):
     return view.run(
-        "const {x, y} = view.place; return x.map((left, i) => [left, y[i]])",
+        "const {x, y} = view.layout; return x.map((left, i) => [left, y[i]])",
     )
 
 

@@ -2,7 +2,7 @@
 
 The library is looked for in the package (``crt/prebuilt/``, where a wheel may carry it), then in
 the cache, and is else compiled once, with the C compiler of this machine or zig.
-Files in the cache are named by a hash of all sources, so that they never go stale.
+Files in the cache are named by a hash of all sources and options, so that they never go stale.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def include_path() -> Path:
 
 @lru_cache(maxsize=1)
 def source_hash() -> str:
-    """Return a short hash of everything that the runtime is compiled from."""
-    digest = hashlib.sha256()
+    """Return a short hash of everything that the runtime is compiled from, and of how."""
+    digest = hashlib.sha256(shlex.join((*_OPTIMISE, *_SMALL, *_NOTHING_UNUSED)).encode())
     for path in sorted(CRT.rglob("*.[ch]")):
         digest.update(path.relative_to(CRT).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
@@ -136,6 +136,7 @@ def _shared_arguments(out: Path) -> list[str]:
     include = ["-I", str(include_path())]
     return [
         *_OPTIMISE,
+        *_NOTHING_UNUSED,
         "-shared",
         "-s",
         f"-Wl,-soname,{LIBRARY_NAME}",  # one for the process, however many libraries need it
