@@ -50,9 +50,9 @@ def test_no_file_is_taken_for_another_of_its_name():
     So a file of the tests is imported by a bare name only where no other has this name; else it is
     `from tests.folder import name`.
     """
-    places = defaultdict(list)
+    paths = defaultdict(list)
     for path in python_files():
-        places[path.stem].append(path)
+        paths[path.stem].append(path)
     unclear = []
     for path in python_files():
         for node in ast.walk(ast.parse(path.read_text())):
@@ -65,7 +65,7 @@ def test_no_file_is_taken_for_another_of_its_name():
             unclear += [
                 f"{path.relative_to(ROOT)}:{node.lineno}: {name}"
                 for name in names
-                if len(places[name]) > 1 or (places[name] and name.startswith("test_"))
+                if len(paths[name]) > 1 or (paths[name] and name.startswith("test_"))
             ]
     assert not unclear, "import by the whole name, from tests.…:\n" + "\n".join(unclear)
 
