@@ -2,8 +2,11 @@
 
 import ast
 import importlib.util
+import subprocess
 from collections import defaultdict
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 MAX_ENTRIES = 30  # as of the package's folders (test_layering.py)
@@ -42,6 +45,16 @@ def test_folders_can_be_taken_in_at_a_glance():
     assert not too_wide, f"divide by meaning what has more than {MAX_ENTRIES} entries: {too_wide}"
     needless = [folder for folder in WIDE_FOLDERS if counts[folder] <= MAX_ENTRIES]
     assert not needless, f"take these out of WIDE_FOLDERS: {needless}"
+
+
+def test_the_root_holds_no_artifact():
+    """What a command wrote beside the sources is easily committed with them."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("no git here")
+    command = ["git", "ls-files", "--", ":(glob)*"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    ours = {".gitignore", "LICENSE", "Makefile"}
+    assert {n for n in listed.split() if not n.endswith((".md", ".yml", ".toml"))} == ours
 
 
 def test_no_file_is_taken_for_another_of_its_name():
