@@ -114,9 +114,9 @@ def test_no_damage_raises_anything_else(llama, tmp_path):
     rng = np.random.default_rng(0)
     messages = []
     path = tmp_path / "damaged.gguf"
-    for turn in range(250):
+    for trial in range(250):
         made = bytearray(whole)
-        if turn % 5 == 0:
+        if trial % 5 == 0:
             made = made[: rng.integers(0, len(made))]
         else:
             for _ in range(rng.integers(1, 4)):

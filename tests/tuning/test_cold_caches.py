@@ -47,10 +47,10 @@ def test_weights_that_lie_in_no_cache_take_longer(tmp_path):
 
 
 def test_one_run_is_timed_after_each_flush():
-    asked = []
+    calls = []
 
     def evaluator(function, device, number=10, repeat=1, f_preproc=""):
-        asked.append((number, repeat, f_preproc))
+        calls.append((number, repeat, f_preproc))
         return lambda *arguments: SimpleNamespace(mean=0.5, median=1e-5)
 
     tensor = SimpleNamespace(copyfrom=lambda array: array)
@@ -65,7 +65,7 @@ def test_one_run_is_timed_after_each_flush():
     one = candidate_of("a", {})
     path = Path("library.tar")
     assert session.times({one: InLibrary(path, "a")}, 3) == {one: [1e-5] * 3}
-    assert asked == [(1, 1, FLUSH), *[(1, COLD_RUNS, FLUSH)] * 3]
+    assert calls == [(1, 1, FLUSH), *[(1, COLD_RUNS, FLUSH)] * 3]
 
 
 @pytest.mark.parametrize(

@@ -444,5 +444,5 @@ def print_drift(report: list[dict[str, Any]]) -> None:
     said = f" ({worst['condition']})" if worst["condition"] else ""
     console.out.print(
         f"The device was up to {worst['drift']:.2f} times as slow as at its fastest{said}: cool "
-        "it, or end what else runs there. Candidates were timed in turns, so that the gains hold"
+        "it, or end what else runs there. Candidates were timed in rounds, so that the gains hold"
     )

@@ -361,7 +361,7 @@ def _model(declared):
     kinds = given.split(", ")
     of = {entry.llvm: name for name, entry in WARP_PRODUCTS.items()}
     name = of[symbol.removeprefix("@llvm.nvvm.mma.")].replace(".", "_")
-    lines, places = ["%r = alloca [10 x i32], align 16"], []
+    lines = ["%r = alloca [10 x i32], align 16"]
     for at, kind in enumerate(kinds):
         lines.append(f"%p{at} = getelementptr i32, ptr %r, i64 {at}")
         lines.append(f"store {kind} %x{at}, ptr %p{at}")
@@ -371,10 +371,10 @@ def _model(declared):
         last = "poison" if at == 0 else f"%s{at - 1}"
         lines.append(f"%s{at} = insertvalue {result} {last}, {kinds[6 + at]} %v{at}, {at}")
     body = "\n".join(f"{' ' * 4}{line}" for line in [*lines, f"ret {result} %s3"])
-    places = ", ".join(f"{kind} %x{at}" for at, kind in enumerate(kinds))
+    arguments = ", ".join(f"{kind} %x{at}" for at, kind in enumerate(kinds))
     return (
         f"declare void @slw_model_{name}(ptr, ptr, ptr)\n"
-        f"define internal {result} @{symbol[6:]}({places}) noinline {{\n{body}\n}}"
+        f"define internal {result} @{symbol[6:]}({arguments}) noinline {{\n{body}\n}}"
     )
 
 

@@ -129,9 +129,9 @@ def test_a_loop_inside_of_a_branch():
         [relay.Var(name, t) for name, t in zip("an", kinds, strict=True)] for _ in range(2)
     )
     going = relay.Function([a, n], relay.less(n, relay.const(3)))
-    turn = relay.Tuple((relay.tanh(relay.nn.dense(b, weights(20, 20))), m + relay.const(1)))
+    step = relay.Tuple((relay.tanh(relay.nn.dense(b, weights(20, 20))), m + relay.const(1)))
     x, flag = relay.var("x", shape=(3, 20)), relay.var("flag", shape=(), dtype="bool")
-    last = relay.while_loop(going, relay.Function([b, m], turn), [x, relay.const(0)])[0]
+    last = relay.while_loop(going, relay.Function([b, m], step), [x, relay.const(0)])[0]
     function = relay.Function((x, flag), relay.Tuple((relay.If(flag, last, x), x, flag)))
     for flag in (False, True):
         want = interpret(function, x=X, flag=np.array(flag))

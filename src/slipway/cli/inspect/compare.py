@@ -70,8 +70,9 @@ def compare(
 ) -> None:
     """Hold B against A: sizes, time of a run and of each layer, kernels, numbers.
 
-    Both are measured in turns, where they can run: here, or on --device. Exits with 4 when B's
-    numbers differ from A's or B breaks a limit, so that a build can stop there; with 0 otherwise.
+    Both are measured in interleaved rounds, where they can run: here, or on --device. Exits with 4
+    when B's numbers differ from A's or B breaks a limit, so that a build can stop there; with 0
+    otherwise.
 
     For example:
 
@@ -148,7 +149,7 @@ def compared(
         for artifact in artifacts:
             absent = why_not_here(artifact) if session is None else why_not_there(artifact, session)
             versions.append(absent or LoadedArtifact(artifact, session, where))
-        with console.step(f"Measuring on {where}, in turns"):
+        with console.step(f"Measuring on {where}, interleaved"):
             return compare_artifacts(
                 artifacts[0], artifacts[1], (names[0], names[1]), (versions[0], versions[1]),
                 tolerance=TOLERANCE if tolerance is None else tolerance,

@@ -77,7 +77,7 @@ class ExpressionEmitter:
         """Emit `node`; return its operand."""
         kind = type(node).__name__
         if kind == "Var" or kind == "SizeVar":
-            return self._variable(node)
+            return self.variable(node)
         if kind == "IntImm":
             return self._integer(node)
         if kind == "FloatImm":
@@ -116,7 +116,8 @@ class ExpressionEmitter:
 
     # -- leaves --------------------------------------------------------------------------------
 
-    def _variable(self, node: Any) -> str:
+    def variable(self, node: Any) -> str:
+        """Return the operand of a variable: its value, or a pointer."""
         found = self.values.get(id(node))
         if found is None:
             found = self.pointers.get(id(node))

@@ -391,7 +391,7 @@ class IntrinsicEmitter(MemoryEmitter):
         data, offset = node.args[0], node.args[1]
         size = self.element_bytes.get(id(data), 1)
         form = self.address.linear(offset)
-        return self.address.pointer(self._variable(data), f"[{size} x i8]", size, form)
+        return self.address.pointer(self.variable(data), f"[{size} x i8]", size, form)
 
     @property
     def element_bytes(self) -> dict[int, int]:

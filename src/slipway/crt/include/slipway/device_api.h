@@ -66,7 +66,7 @@ typedef struct {
   slw_status (*attribute)(int32_t device_id, int32_t attribute, TVMFFIAny *out);
   /* A device's own clock.  All three are NULL of a kind that has none. */
   uint64_t (*launches)(int32_t device_id); /* of kernels, since the process began */
-  slw_status (*mark)(int32_t device_id, uint64_t *out); /* behind what is queued */
+  slw_status (*mark)(int32_t device_id, uint64_t *out); /* after what is queued */
   /* The time from one mark to a later one, for which it waits; both are given back. */
   slw_status (*between)(int32_t device_id, uint64_t from, uint64_t to, uint64_t *duration_ns);
   /* Give released memory that is kept for later allocations back to the driver. NULL: none is kept. */
