@@ -42,7 +42,7 @@ _COMPARE = {
 
 
 @cache
-def _emitters(cls: type) -> dict[str, Callable[[Any, Any], str]]:
+def _emitters(cls: Any) -> dict[str, Callable[[Any, Any], str]]:
     """Return the method of an emitter for each class of expressions, by its name."""
     return {name[6:]: getattr(cls, name) for name in dir(cls) if name.startswith("_emit_")}
 
