@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache, reduce
+from functools import reduce
 from itertools import zip_longest
 from math import nan
-from typing import Any
+from typing import Any, ClassVar
 
 from slipway import dtypes
 from slipway.codegen import divide, legalize
@@ -41,14 +41,14 @@ _COMPARE = {
 }  # fmt: skip
 
 
-@cache
-def _emitters(cls: Any) -> dict[str, Callable[[Any, Any], str]]:
-    """Return the method of an emitter for each class of expressions, by its name."""
-    return {name[6:]: getattr(cls, name) for name in dir(cls) if name.startswith("_emit_")}
-
-
 class ExpressionEmitter:
     """Emits expressions of one function into `w`."""
+
+    _dispatch: ClassVar[dict[str, Callable[[Any, Any], str]]] = {}  # by the name of a node's class
+
+    def __init_subclass__(cls) -> None:
+        emitters = [name for name in dir(cls) if name.startswith("_emit_")]
+        cls._dispatch = {name[6:]: getattr(cls, name) for name in emitters}
 
     def __init__(self, capability: Capability, strict: bool) -> None:
         self.w = Writer()
@@ -64,7 +64,6 @@ class ExpressionEmitter:
         self.memo: list[dict[int, tuple[Any, str]]] = [{}]  # values of this statement's expressions
         self.aligned: dict[int, int] = {}  # id(data Var) -> known alignment in bytes
         self.helpers: set[str] = set()  # declarations and helper functions used
-        self._dispatch = _emitters(type(self))
 
     # -- entry points --------------------------------------------------------------------------
 
