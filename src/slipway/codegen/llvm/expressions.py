@@ -13,11 +13,11 @@ Integer arithmetic wraps, except inside buffer indices (see llvm.address).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import zip_longest
 from math import nan
-from typing import Any
+from typing import Any, ClassVar
 
 from slipway import dtypes
 from slipway.codegen import divide, legalize
@@ -44,6 +44,12 @@ _COMPARE = {
 class ExpressionEmitter:
     """Emits expressions of one function into `w`."""
 
+    _dispatch: ClassVar[dict[str, Callable[[Any, Any], str]]] = {}  # by the name of a node's class
+
+    def __init_subclass__(cls) -> None:
+        emitters = [name for name in dir(cls) if name.startswith("_emit_")]
+        cls._dispatch = {name[6:]: getattr(cls, name) for name in emitters}
+
     def __init__(self, capability: Capability, strict: bool) -> None:
         self.w = Writer()
         self.capability = capability
@@ -58,9 +64,6 @@ class ExpressionEmitter:
         self.memo: list[dict[int, tuple[Any, str]]] = [{}]  # values of this statement's expressions
         self.aligned: dict[int, int] = {}  # id(data Var) -> known alignment in bytes
         self.helpers: set[str] = set()  # declarations and helper functions used
-        self._dispatch = {
-            name[6:]: getattr(self, name) for name in dir(self) if name.startswith("_emit_")
-        }
 
     # -- entry points --------------------------------------------------------------------------
 
@@ -90,7 +93,7 @@ class ExpressionEmitter:
         legalize.refuse_carried(node)
         if method is None:
             raise CodegenError(f"a {kind} cannot be compiled: lower it first ({node})")
-        result: str = method(node)
+        result: str = method(self, node)
         self.memo[-1][id(node)] = (node, result)  # the node too: its id stays its own
         return result
 
@@ -489,10 +492,11 @@ class ExpressionEmitter:
                     f"insertelement {ty} {result}, {self.ty(scalar)} {parts[pick][0]}, i64 {lane}"
                 )
             return result
-        value, lanes = self._concatenate(parts, scalar)
-        return self._shuffle(
-            self.ty(dtypes.with_lanes(scalar, lanes)), value, "poison", list(node.indices)
-        )
+        if len(parts) == 2 and parts[0][1] == parts[1][1] > 1:
+            (a, lanes), (b, _) = parts
+        else:
+            (a, lanes), b = self._concatenate(parts, scalar), "poison"
+        return self._shuffle(self.ty(dtypes.with_lanes(scalar, lanes)), a, b, node.indices)
 
     def _concatenate(self, parts: list[tuple[str, int]], scalar: str) -> tuple[str, int]:
         """Join vectors, in pairs of one width, padding the narrower one."""
