@@ -49,6 +49,16 @@ class Repeated(torch.nn.Module):
         return y.cumsum(0)
 
 
+class Unique(torch.nn.Module):
+    """Different values, which of them each is, and how often; runs of a sequence."""
+
+    def forward(self, x):
+        whole = (2 * x).round()
+        values, inverse, counts = torch.unique(whole, return_inverse=True, return_counts=True)
+        runs, lengths = torch.unique_consecutive(whole.flatten(), return_counts=True)
+        return values.cumsum(0), inverse, counts, runs, lengths
+
+
 def compare(module, cases, dims=None):
     program = torch.export.export(module.eval(), (cases[0],), dynamic_shapes=dims)
     mod, params = relay.frontend.from_pytorch(program)
@@ -68,14 +78,15 @@ def drawn(*sizes):
     return [*made, -made[0].abs(), made[0].abs()]  # nothing found, and everything
 
 
-@pytest.mark.parametrize("module", [Masked, Updated, Rows])
+@pytest.mark.parametrize("module", [Masked, Updated, Rows, Unique])
 def test_sizes_that_values_decide(module):
     compare(module(), drawn((4, 5), (4, 5)))
 
 
-def test_beside_open_sizes():
+@pytest.mark.parametrize("module", [Masked, Unique])
+def test_beside_open_sizes(module):
     dims = ({0: torch.export.Dim("n", min=2, max=9)},)
-    compare(Masked(), drawn((4, 5), (9, 5), (2, 5)), dims)
+    compare(module(), drawn((4, 5), (9, 5), (2, 5)), dims)
 
 
 def test_repeats_by_a_tensor():

@@ -1,4 +1,4 @@
-"""Operators whose result is as long as values say: nonzero, masks as indices, repeats by a tensor.
+"""Operators whose result is as long as values say: nonzero, masks, unique, repeats by a tensor.
 
 torch gives such a size a symbol of its own (u0), and an upper end where it knows one.
 """
@@ -11,12 +11,16 @@ from typing import Any
 import numpy as np
 
 from slipway import relay
-from slipway.frontends.found_positions import coordinates, positions_in_room
+from slipway.frontends.found_positions import coordinates, distinct, positions_in_room
 from slipway.frontends.torch.converters import NodeView, cast, converter, number
 from slipway.relay.dims import SymbolDim
 from slipway.relay.expr import Call, Constant, Expr
+from slipway.relay.op_registry import const
 
-BRINGING = ("nonzero", "masked_select", "index", "_unsafe_index", "repeat_interleave")
+BRINGING = (
+    "nonzero", "masked_select", "index", "_unsafe_index", "repeat_interleave", "_unique2",
+    "unique_consecutive",
+)  # fmt: skip
 
 
 def found_columns(node: NodeView, mask: Expr, size: Any) -> list[Expr]:
@@ -87,6 +91,26 @@ def masked_select(node: NodeView) -> Any:
     positions, count = positions_in_room(flat)
     where = _sized(positions, count, node.out.shape[0])
     return relay.take(relay.reshape(x, (-1,)), where, 0, mode="fast")
+
+
+@converter("_unique2", "unique_consecutive")
+def unique(node: NodeView) -> Any:
+    """The different values, which of them each element is, and how often each is there."""
+    x = node.input()
+    axis = node.arguments.get("dim")
+    if axis is not None and x.tensor_type.rank != 1:
+        raise node.unsupported("it compares slices: only elements are compared")
+    (size,) = node.out.shape
+    flat = relay.reshape(x, (-1,))
+    found = distinct(flat, node.kind == "_unique2")
+    made: list[Any] = [
+        relay.take(flat, _sized(found.positions, found.count, size), 0, mode="fast"),
+        relay.reshape(found.inverse, x.tensor_type.shape),
+        _sized(found.repeats, found.count, size),
+    ]
+    asked = (True, node.arg("return_inverse", False), node.arg("return_counts", False))
+    empty = const(np.zeros(0, np.int64))
+    return [one if is_asked else empty for one, is_asked in zip(made, asked, strict=True)]
 
 
 def repeated(node: NodeView, times: Expr) -> Any:

@@ -410,7 +410,9 @@ class _Importer:
         known = [room for room in rooms if room is not None]
         is_bounded = len(known) == len(rooms) and "repeat" not in str(node.target)
         most = max(known, default=0) if is_bounded else None
-        made = [self.dims.bring(size, most) for size in getattr(found, "shape", ())]
+        several = found if isinstance(found, (list, tuple)) else [found]
+        sizes = [size for one in several for size in getattr(one, "shape", ())]
+        made = [self.dims.bring(size, most) for size in sizes]
         brought = frozenset(d for d in made if d is not None)
         if brought and self.inside:
             raise UnsupportedNode("its result is as long as values say, in a branch or a loop")

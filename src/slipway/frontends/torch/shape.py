@@ -63,11 +63,13 @@ def repeat(node: NodeView) -> Any:
         x = relay.reshape(x, (1,) * (len(times) - node.rank()) + node.shape())
     times = (1,) * (x.tensor_type.rank - len(times)) + times
     if any(map(is_open, times)):
+        # Each repetition along an axis of its own, which the axis then takes in.
+        apart: list[Any] = []
+        wide: list[Any] = []
         for extent, count in zip(x.tensor_type.shape, times, strict=True):
-            if is_open(count) and extent != 1:
-                raise node.unsupported(f"an axis of {extent} repeated an open number of times")
-        known = [1 if is_open(count) else count for count in times]
-        return relay.broadcast_to(relay.tile(x, known), node.out.shape)
+            apart += [1, extent]
+            wide += [count, extent]
+        return relay.reshape(relay.broadcast_to(relay.reshape(x, apart), wide), node.out.shape)
     return x if all(t == 1 for t in times) else relay.tile(x, times)
 
 
