@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from slipway import relay
-from slipway.errors import ModelError
+from slipway.errors import ExecutionError, ModelError
 from slipway.runtime import cpu
 from slipway.runtime.graph.graph_executor import GraphModule
 
@@ -59,13 +59,44 @@ class Unique(torch.nn.Module):
         return values.cumsum(0), inverse, counts, runs, lengths
 
 
+class Cropped(torch.nn.Module):
+    """A batch cropped to its longest sequence, which attends where the sequences have something."""
+
+    def forward(self, x, lengths):
+        most = lengths.max().item()
+        torch._check(most >= 1)
+        torch._check(most <= x.shape[1])
+        there = torch.arange(most)[None] < lengths[:, None]
+        y = x[:, :most]
+        scores = (y @ y.mT).masked_fill(~there[:, None], -1e9)
+        return scores.softmax(-1) @ y, x * most, there
+
+
+class Numbers(torch.nn.Module):
+    """Integers as sizes, positions and factors; a float that is computed with."""
+
+    def forward(self, x, numbers):
+        first, second = numbers.tolist()
+        torch._check(first >= 1)
+        torch._check(first < x.shape[0])
+        torch._check(second >= 0)
+        torch._check(second <= 4)
+        scale = x.max().item()
+        return (
+            x[first:], x[-first:], x[first], x.new_ones(first, second + 2).cumsum(0),
+            torch.nn.functional.pad(x, (0, 0, 0, second)), x * scale + (scale * 2 - 1),
+        )  # fmt: skip
+
+
 def compare(module, cases, dims=None):
-    program = torch.export.export(module.eval(), (cases[0],), dynamic_shapes=dims)
+    cases = [case if isinstance(case, tuple) else (case,) for case in cases]
+    program = torch.export.export(module.eval(), cases[0], dynamic_shapes=dims)
     mod, params = relay.frontend.from_pytorch(program)
     made = GraphModule(relay.build(mod, "llvm", params=params)["default"](cpu()))
-    for x in cases:
-        want = module(x)
-        made.run(x=x.numpy())
+    names = [param.name_hint for param in mod["main"].params]
+    for case in cases:
+        want = module(*case)
+        made.run(**{name: x.numpy() for name, x in zip(names, case, strict=True)})
         for index, value in enumerate(want if isinstance(want, tuple) else (want,)):
             found = made.get_output(index).numpy()
             assert found.shape == tuple(value.shape)
@@ -91,6 +122,42 @@ def test_beside_open_sizes(module):
 
 def test_repeats_by_a_tensor():
     compare(Repeated(), [torch.rand(6, 3) * 1.9, torch.rand(6, 3), torch.zeros(6, 3)])
+
+
+def test_numbers_read_from_a_tensor():
+    x = torch.rand(6, 3, generator=torch.Generator().manual_seed(0))
+    compare(Numbers(), [(x, torch.tensor(n)) for n in ((3, 2), (5, 4), (1, 0))])
+
+
+def test_sequences_are_cropped_to_the_longest():
+    b, t = torch.export.Dim("b", min=1, max=4), torch.export.Dim("t", min=2, max=12)
+    sizes = ((2, 7, (3, 5)), (3, 12, (7, 2, 12)), (1, 2, (1,)))
+    cases = [(torch.rand(n, most, 4), torch.tensor(own)) for n, most, own in sizes]
+    compare(Cropped(), cases, ({0: b, 1: t}, {0: b}))
+
+
+def test_a_number_that_nothing_bounds_is_refused():
+    class Unbounded(torch.nn.Module):
+        def forward(self, n):
+            return torch.arange(n.item()) * 2
+
+    program = torch.export.export(Unbounded(), (torch.tensor(3),))
+    with pytest.raises(ModelError, match=r"item\(\) reads .*nothing bounds .*torch\._check"):
+        relay.frontend.from_pytorch(program)
+
+
+def test_a_number_out_of_its_range_ends_the_run():
+    class Bounded(torch.nn.Module):
+        def forward(self, n):
+            size = n.item()
+            torch._check(size <= 7)
+            return torch.arange(size) * 2
+
+    mod, _ = relay.frontend.from_pytorch(torch.export.export(Bounded(), (torch.tensor(3),)))
+    made = GraphModule(relay.build(mod, "llvm")["default"](cpu()))
+    for wrong in (8, -1):
+        with pytest.raises(ExecutionError, match=rf"u0.*{wrong}"):
+            made.run(n=np.array(wrong))
 
 
 def test_in_a_branch_it_is_refused():

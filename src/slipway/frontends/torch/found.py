@@ -1,26 +1,37 @@
 """Operators whose result is as long as values say: nonzero, masks, unique, repeats by a tensor.
 
-torch gives such a size a symbol of its own (u0), and an upper end where it knows one.
+torch gives such a size a symbol of its own (u0), and an upper end where it knows one.  So it does
+with an integer that `item()` reads from a tensor; a float stays the tensor that it is read from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway import relay
+from slipway.errors import ModelError
+from slipway.frontends.converter_table import UnsupportedNode
 from slipway.frontends.found_positions import coordinates, distinct, positions_in_room
 from slipway.frontends.torch.converters import NodeView, cast, converter, number
 from slipway.relay.dims import SymbolDim
-from slipway.relay.expr import Call, Constant, Expr
-from slipway.relay.op_registry import const
+from slipway.relay.expr import Call, Constant, Expr, Tuple
+from slipway.relay.op_registry import const, is_call_of
+from slipway.relay.types import TensorType
+from slipway.relay.visit import post_order
+
+if TYPE_CHECKING:
+    from slipway.frontends.torch.open_sizes import ProgramDims
 
 BRINGING = (
     "nonzero", "masked_select", "index", "_unsafe_index", "repeat_interleave", "_unique2",
     "unique_consecutive",
 )  # fmt: skip
+READING = ("_local_scalar_dense", "item")
+Outputs = list[tuple[str, Expr]]
 
 
 def found_columns(node: NodeView, mask: Expr, size: Any) -> list[Expr]:
@@ -133,3 +144,93 @@ def repeated(node: NodeView, times: Expr) -> Any:
     # An entry comes after those whose repeats end at its position or before.
     passed = relay.less_equal(relay.reshape(ends, (1, entries)), relay.reshape(position, (-1, 1)))
     return relay.take(x, relay.sum(cast(passed, "int64"), 1), axis, mode="fast")
+
+
+# -- numbers that a program reads from its tensors ---------------------------------------------
+
+
+class ReadNumbers:
+    """The sizes of a program that were read from tensors."""
+
+    def __init__(self, dims: ProgramDims) -> None:
+        self.dims = dims
+        self.tensors: dict[Any, Expr] = {}
+        self.names: dict[Any, str] = {}  # of the nodes that read
+
+    def read(self, found: Any, tensor: Any, name: str) -> Any:
+        """Return what a node reads from a tensor of one element."""
+        if not isinstance(tensor, Expr):
+            raise UnsupportedNode("it reads no tensor")
+        scalar = relay.reshape(tensor, ())
+        if type(found).__name__ != "SymInt":
+            return scalar
+        dim = self.dims.bring(found, None)
+        if dim is None:  # torch knows the number from elsewhere
+            return self.dims.of(found)
+        self.tensors[dim] = scalar
+        self.names[dim] = name
+        return dim
+
+    def told(self, outputs: Outputs) -> Outputs:
+        """Return the outputs of a program in which the run tells every such size that is one.
+
+        Raises ModelError where nothing bounds it.
+        """
+        spoken, told = _variables(Tuple(tuple(value for _, value in outputs)))
+        for dim, scalar in self.tensors.items():
+            (variable,) = dim.variables
+            if variable not in spoken or variable in told:
+                continue
+            if dim.high is None:
+                raise ModelError(
+                    f"{self.names[dim]}: a number that item() reads from a tensor is a size here, "
+                    "and nothing bounds it: say so in the module, as in n = x.item(); "
+                    "torch._check(n <= 512)"
+                )
+            outputs = [_after(scalar, dim, outputs[0]), *outputs[1:]]
+        return outputs
+
+
+def _after(scalar: Expr, dim: SymbolDim, output: tuple[str, Expr]) -> tuple[str, Expr]:
+    """Return an output that needs a size to be told, though nothing reads the tensor told of."""
+    name, value = output
+    count = relay.reshape(cast(scalar, "int64"), (1,))
+    room: Any = (dim.high,)
+    every = relay.sized(relay.zeros(room, "bool"), count, dim)
+    is_one = relay.any(every, 0, False)
+    return name, relay.where(is_one, relay.zeros_like(value), value)
+
+
+def _variables(body: Expr) -> tuple[set[Any], set[Any]]:
+    """Return the variables of sizes that a graph speaks of, and those that it tells."""
+    spoken: set[Any] = set()
+    told: set[Any] = set()
+    for expr in post_order(body):
+        kind = expr.checked_type if isinstance(expr, Expr) else None
+        for extent in kind.shape if isinstance(kind, TensorType) else ():
+            if isinstance(extent, SymbolDim):
+                spoken.update(extent.variables)
+        if isinstance(expr, Call) and is_call_of(expr, "sized"):
+            size = expr.attrs.size
+            told.update(size.variables if isinstance(size, SymbolDim) else ())
+    return spoken, told
+
+
+def computed(function: Callable[..., Any], given: Sequence[Any]) -> Any:
+    """Return what Python's operators make of numbers that were read; None for sizes alone."""
+    tensors = [value for value in given if isinstance(value, Expr)]
+    if not tensors:
+        return None
+    make = _OPERATORS.get(getattr(function, "__name__", ""))
+    if make is None:
+        raise UnsupportedNode("it computes with a number that was read from a tensor")
+    dtype = tensors[0].tensor_type.dtype
+    values = [v if isinstance(v, Expr) else number(v, dtype) for v in given]
+    return make(*values)
+
+
+_OPERATORS: Mapping[str, Callable[..., Any]] = {
+    operator.add.__name__: relay.add, operator.sub.__name__: relay.subtract,
+    operator.mul.__name__: relay.multiply, operator.truediv.__name__: relay.divide,
+    operator.neg.__name__: relay.negative, "sym_float": lambda x: x,
+}  # fmt: skip

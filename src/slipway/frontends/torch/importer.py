@@ -35,7 +35,7 @@ from slipway.frontends.torch.complex import (
 )
 from slipway.frontends.torch.control import REGIONS
 from slipway.frontends.torch.converters import Converter, NodeView, load_converters
-from slipway.frontends.torch.found import BRINGING
+from slipway.frontends.torch.found import BRINGING, READING, ReadNumbers, computed
 from slipway.frontends.torch.open_sizes import ProgramDims
 from slipway.frontends.torch.program import (
     DTYPES,
@@ -143,6 +143,7 @@ class _Importer:
         self.budget = ImportBudget(0, 1)
         self.dims = ProgramDims(program.range_constraints)
         self.found: dict[int, Any] = {}  # where masks hold, by the id of the mask
+        self.numbers = ReadNumbers(self.dims)
         self.inside = 0  # of how many branches and loops
 
     def weights_bytes(self) -> int:
@@ -156,6 +157,7 @@ class _Importer:
         params, outputs = self.survey()
         if self.book.problems:
             raise self.book.error()
+        outputs = self.numbers.told(outputs)
         names, values = zip(*outputs, strict=True) if outputs else ((), ())
         if not values:
             raise ModelError("the program has no tensor among its outputs")
@@ -305,7 +307,7 @@ class _Importer:
             return
         try:
             if type(node.meta.get("val")).__name__ in SIZES:
-                values[node] = self._size(node)
+                values[node] = self._size(node, values)
                 return
             made = self._converted(node, values, name)
         except (ModelError, InternalError, MemoryError):
@@ -355,10 +357,21 @@ class _Importer:
         except (ModelError, UnsupportedNode):
             return None
 
-    def _size(self, node: Any) -> Any:
-        """Return what a node computes of sizes: a dimension; None for a test of them."""
+    def _size(self, node: Any, values: dict[Any, Any]) -> Any:
+        """Return what a node computes of sizes: a dimension; None for a test of them.
+
+        A number that is read from a tensor is a dimension too, or the tensor where it is no
+        integer.
+        """
         found = node.meta["val"]
-        return self.dims.of(found) if type(found).__name__ == "SymInt" else None
+        if _plain_name(node.target) in READING:
+            if self.inside:
+                raise UnsupportedNode("a number is read from a tensor, in a branch or a loop")
+            return self.numbers.read(found, values[node.args[0]], _name_of(node))
+        if type(found).__name__ == "SymInt":
+            return self.dims.of(found)
+        given = _resolved(node.args, values)
+        return computed(node.target, given)
 
     def _converted(self, node: Any, values: dict[Any, Any], name: str) -> list[Any]:
         schema = getattr(node.target, "_schema", None)
@@ -384,7 +397,7 @@ class _Importer:
             outputs,
             {u.args[1] for u in node.users if u.target is operator.getitem and u.users},
         )  # fmt: skip
-        view.found, view.brought = self.found, brought
+        view.found, view.brought, view.numbers = self.found, brought, self.numbers.tensors
         several = found if isinstance(found, (list, tuple)) else [found]
         touched = any(map(is_complex, view.arguments.values())) or any(
             getattr(getattr(v, "dtype", None), "is_complex", False) for v in several
