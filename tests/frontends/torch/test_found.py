@@ -160,13 +160,41 @@ def test_a_number_out_of_its_range_ends_the_run():
             made.run(n=np.array(wrong))
 
 
-def test_in_a_branch_it_is_refused():
-    class Branch(torch.nn.Module):
-        def forward(self, x):
-            return torch.cond(x[0] > 0, lambda x: x[x > 0].sum(), lambda x: x.sum(), (x,))
+class Branches(torch.nn.Module):
+    """Sizes that values decide in branches, and in a branch of one; one fits one side alone."""
 
-    program = torch.export.export(Branch(), (torch.rand(3),))
-    with pytest.raises(ModelError, match=r"as long as values say, in a branch or a loop"):
+    def forward(self, x, n):
+        def counted(x, n):
+            size = (n + x.sum().long() * 0).item()
+            torch._check(size <= 5)
+            torch._check(size >= 1)
+            return torch.arange(size).float().cumsum(0).sum() + x.sum()
+
+        def found(x, n):
+            return torch.cond(
+                x.sum() > 0,
+                lambda x: x[x > 0].cumsum(0).sum(),
+                lambda x: torch.nonzero(x).sum().float(),
+                (x,),
+            )
+
+        return torch.cond(n > 0, counted, found, (x, n))
+
+
+def test_in_branches():
+    x = torch.tensor([1.0, 2, -3, 4])
+    values = ((x, 3), (x, -1), (x - 2, 0), (x, 5), (-x.abs(), -100))
+    compare(Branches(), [(x, torch.tensor(n)) for x, n in values])
+
+
+def test_in_a_loop_it_is_refused():
+    class Loop(torch.nn.Module):
+        def forward(self, x):
+            step = torch._higher_order_ops.while_loop
+            return step(lambda x: x.sum() < 9, lambda x: (x + x[x > 0].sum(),), (x,))
+
+    program = torch.export.export(Loop(), (torch.rand(3),))
+    with pytest.raises(ModelError, match=r"as long as values say, in a loop"):
         relay.frontend.from_pytorch(program)
 
 

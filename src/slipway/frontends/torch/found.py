@@ -31,7 +31,6 @@ BRINGING = (
     "unique_consecutive",
 )  # fmt: skip
 READING = ("_local_scalar_dense", "item")
-Outputs = list[tuple[str, Expr]]
 
 
 def found_columns(node: NodeView, mask: Expr, size: Any) -> list[Expr]:
@@ -171,12 +170,15 @@ class ReadNumbers:
         self.names[dim] = name
         return dim
 
-    def told(self, outputs: Outputs) -> Outputs:
-        """Return the outputs of a program in which the run tells every such size that is one.
+    def told(self, values: list[Any]) -> list[Any]:
+        """Return the results of a program or a branch in which the run tells every such size.
 
-        Raises ModelError where nothing bounds it.
+        Raises ModelError where nothing bounds one.
         """
-        spoken, told = _variables(Tuple(tuple(value for _, value in outputs)))
+        tensors = tuple(value for value in values if isinstance(value, Expr))
+        if not self.tensors or not tensors:
+            return values
+        spoken, told = _variables(Tuple(tensors))
         for dim, scalar in self.tensors.items():
             (variable,) = dim.variables
             if variable not in spoken or variable in told:
@@ -187,18 +189,19 @@ class ReadNumbers:
                     "and nothing bounds it: say so in the module, as in n = x.item(); "
                     "torch._check(n <= 512)"
                 )
-            outputs = [_after(scalar, dim, outputs[0]), *outputs[1:]]
-        return outputs
+            values = [*values]
+            first = next(i for i, value in enumerate(values) if isinstance(value, Expr))
+            values[first] = _after(scalar, dim, values[first])
+        return values
 
 
-def _after(scalar: Expr, dim: SymbolDim, output: tuple[str, Expr]) -> tuple[str, Expr]:
-    """Return an output that needs a size to be told, though nothing reads the tensor told of."""
-    name, value = output
+def _after(scalar: Expr, dim: SymbolDim, value: Expr) -> Expr:
+    """Return a result that needs a size to be told, though nothing reads the tensor told of."""
     count = relay.reshape(cast(scalar, "int64"), (1,))
     room: Any = (dim.high,)
     every = relay.sized(relay.zeros(room, "bool"), count, dim)
-    is_one = relay.any(every, 0, False)
-    return name, relay.where(is_one, relay.zeros_like(value), value)
+    made: Expr = relay.where(relay.any(every, 0, False), relay.zeros_like(value), value)
+    return made
 
 
 def _variables(body: Expr) -> tuple[set[Any], set[Any]]:

@@ -144,7 +144,7 @@ class _Importer:
         self.dims = ProgramDims(program.range_constraints)
         self.found: dict[int, Any] = {}  # where masks hold, by the id of the mask
         self.numbers = ReadNumbers(self.dims)
-        self.inside = 0  # of how many branches and loops
+        self.inside = 0  # of how many loops
 
     def weights_bytes(self) -> int:
         """Return the bytes of the tensors that the program holds."""
@@ -157,12 +157,12 @@ class _Importer:
         params, outputs = self.survey()
         if self.book.problems:
             raise self.book.error()
-        outputs = self.numbers.told(outputs)
-        names, values = zip(*outputs, strict=True) if outputs else ((), ())
+        names = tuple(name for name, _ in outputs)
+        values = self.numbers.told([value for _, value in outputs])
         if not values:
             raise ModelError("the program has no tensor among its outputs")
         body = values[0] if len(values) == 1 else Tuple(tuple(values))
-        return Function(tuple(params), body, None, (("output_names", tuple(names)),))
+        return Function(tuple(params), body, None, (("output_names", names),))
 
     def survey(self) -> tuple[list[Var], list[tuple[str, Expr]]]:
         """Convert everything that can be; return the inputs, and the named outputs."""
@@ -366,7 +366,7 @@ class _Importer:
         found = node.meta["val"]
         if _plain_name(node.target) in READING:
             if self.inside:
-                raise UnsupportedNode("a number is read from a tensor, in a branch or a loop")
+                raise UnsupportedNode("a number is read from a tensor, in a loop")
             return self.numbers.read(found, values[node.args[0]], _name_of(node))
         if type(found).__name__ == "SymInt":
             return self.dims.of(found)
@@ -428,7 +428,7 @@ class _Importer:
         made = [self.dims.bring(size, most) for size in sizes]
         brought = frozenset(d for d in made if d is not None)
         if brought and self.inside:
-            raise UnsupportedNode("its result is as long as values say, in a branch or a loop")
+            raise UnsupportedNode("its result is as long as values say, in a loop")
         return brought
 
     def _folded(self, made: Any, wanted: TensorType | None) -> Any:
@@ -452,13 +452,16 @@ class _Importer:
         if convert is None:
             raise UnsupportedNode("nested programs of this kind are not served")
 
+        repeats = kind != "cond"
+
         def region(inner: Any, inputs: Sequence[Any]) -> list[Any]:
             placeholders = [n for n in inner.graph.nodes if n.op == "placeholder"]
-            self.inside += 1
+            self.inside += repeats
             try:
-                return self._graph(inner, dict(zip(placeholders, inputs, strict=True)))
+                results = self._graph(inner, dict(zip(placeholders, inputs, strict=True)))
             finally:
-                self.inside -= 1
+                self.inside -= repeats
+            return results if repeats else self.numbers.told(results)
 
         return convert(region, arguments)
 
