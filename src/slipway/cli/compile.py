@@ -24,6 +24,7 @@ from slipway.cli.options import (
     Signature,
     States,
 )
+from slipway.cli.outputs import need_output
 from slipway.errors import did_you_mean
 
 SUFFIXES = (".tar", ".so", ".wasm", ".o", ".a")
@@ -113,6 +114,12 @@ def compile_model(
     if output_format == "mlf":
         check_module_name(module_name)
     need_file(model)
+    if tuning_records is not None:
+        need_file(tuning_records)
+    need_output("--output", destination, model, tuning_records)
+    need_output("--params-file", params_file, model, tuning_records, destination)
+    if params_file is not None and params_file.absolute() == destination.absolute():
+        raise OptionError(f"--params-file {params_file} is the artifact too: give another name")
 
     import slipway
     from slipway import relay

@@ -27,6 +27,7 @@ from slipway.cli.options import (
     Timeout,
     Tracker,
 )
+from slipway.cli.outputs import need_output
 from slipway.inspect.units import time_text
 
 if TYPE_CHECKING:
@@ -147,6 +148,8 @@ def tune(
     }  # fmt: skip
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     records = output or Path(f"{model.stem}.records")
+    need_output("--output", records, model)
+    need_output("--report", report, model, records)
     if board is not None:
         from slipway.cli.tune_board import Cable, tune_on_board
 
