@@ -52,6 +52,18 @@ LINES = """
 11 validate DIGITS --dataset ok.npz --reference missing.onnx
 2 validate DIGITS --dataset ok.npz --min-top1 0.5
 5 quantize DIGITS --calibration damaged.npz -o q.onnx
+2 compile DIGITS --executor aott
+2 compile DIGITS --runtime crrt
+2 compile DIGITS --precision int4
+2 compile DIGITS -f mlff
+2 run ok.tar --rpc-key pi
+2 profile DIGITS --rpc-key pi
+2 run ok.tar --rpc-host h --tracker h:1 --rpc-key pi
+2 tune DIGITS --tracker h:1 --rpc-host h --rpc-key pi
+2 tune DIGITS --baud 9600
+2 tune DIGITS --board mps2-an386 --baud 9600
+2 tune DIGITS --board mps2-an386 --trials 3
+2 tune DIGITS --transfer x.sqlite --trials 3
 """
 
 

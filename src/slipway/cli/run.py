@@ -14,7 +14,6 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
-from slipway.cli.exit_codes import OptionError
 from slipway.cli.inspect.profile_table import print_profile
 from slipway.cli.options import (
     AsJson,
@@ -27,6 +26,7 @@ from slipway.cli.options import (
     Threads,
     Timeout,
     Tracker,
+    need_one_of,
 )
 from slipway.cli.outputs import need_output, need_output_folder
 from slipway.deploy.model_file import FORMATS
@@ -84,10 +84,7 @@ def run(
 
         slipway run mobilenet.tar --rpc-host raspberrypi.local --print-time --repeat 10
     """
-    if fill_mode not in FILL_MODES:
-        known = ", ".join(FILL_MODES)
-        hint = did_you_mean(fill_mode, FILL_MODES)
-        raise OptionError(f"--fill-mode {fill_mode}: not one of {known}.{hint}")
+    need_one_of("--fill-mode", fill_mode, FILL_MODES)
     if artifact.suffix.lower() in FORMATS:
         made = shlex.quote(artifact.with_suffix(".tar").name)
         raise ArtifactError(
