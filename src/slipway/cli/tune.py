@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipway.cli import console
+from slipway.cli.connection import tracker_address
 from slipway.cli.exit_codes import OptionError
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import (
@@ -27,6 +28,7 @@ from slipway.cli.options import (
     Timeout,
     Tracker,
 )
+from slipway.cli.outputs import need_output
 from slipway.inspect.units import time_text
 
 if TYPE_CHECKING:
@@ -39,6 +41,10 @@ if TYPE_CHECKING:
     from slipway.tuning.task import TuningTask
     from slipway.tuning.tune import Budget, Progress
     from slipway.tuning.whole_model import WholeModel
+
+
+TRIALS = 64
+BAUD = 115200
 
 
 def tune(
@@ -55,7 +61,9 @@ def tune(
             "[default: MODEL.tuning.sqlite]"
         ),
     ] = None,
-    trials: Annotated[int, typer.Option(min=1, help="Trials of each kernel at most.")] = 64,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Trials of each kernel at most. [default: 64]")
+    ] = None,
     board: Annotated[
         str | None,
         typer.Option(help="A microcontroller's board: count instructions in its emulator."),
@@ -66,7 +74,9 @@ def tune(
             help="Of --board: its serial port here. Time on the board itself, in its RAM."
         ),
     ] = None,
-    baud: Annotated[int, typer.Option(help="The rate of --port.")] = 115200,
+    baud: Annotated[
+        int | None, typer.Option(min=1, help="The rate of --port. [default: 115200]")
+    ] = None,
     core: Annotated[
         str | None,
         typer.Option(
@@ -97,7 +107,9 @@ def tune(
         bool,
         typer.Option("--cold-caches", help="Flush a kernel's weights from the caches before runs."),
     ] = False,
-    seconds: Annotated[float, typer.Option(min=0, help="End the search after; 0: never.")] = 0,
+    seconds: Annotated[
+        float | None, typer.Option(min=0, help="End the search after. [default: never, as with 0]")
+    ] = None,
     input_shapes: InputShapes = None,
     dim: Dims = None,
     bind: Bindings = None,
@@ -147,15 +159,27 @@ def tune(
     }  # fmt: skip
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     records = output or Path(f"{model.stem}.records")
+    need_output("--output", records, model)
+    need_output("--report", report, model, records)
     if board is not None:
         from slipway.cli.tune_board import Cable, tune_on_board
 
         without_effect("--board", "measures on a microcontroller", elsewhere)
-        cable = None if port is None else Cable(port, baud)
+        limits = {"--trials": trials, "--seconds": seconds}
+        without_effect("--board", "tries every choice once", limits)
+        if baud is not None and port is None:
+            raise OptionError("--baud needs --port: the serial line of the board")
+        cable = None if port is None else Cable(port, baud or BAUD)
         tune_on_board(model, board, records, options, as_json, cable)
         return
-    if port is not None:
-        raise OptionError("--port needs --board: the board that is there")
+    if port is not None or baud is not None:
+        given = "--baud" if port is None else "--port"
+        raise OptionError(f"{given} needs --board: the board that is there")
+    if transfer is not None:
+        without_effect(
+            "--transfer", "searches nothing",
+            {"--trials": trials, "--seconds": seconds, "--report": report},
+        )  # fmt: skip
     runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout, core, cold_caches)
     if isinstance(runner, ModelledRunner | NodeRunner):
         target = runner.target if target == "llvm" else target
@@ -166,8 +190,6 @@ def tune(
         without_effect("--transfer", "without a device measures nothing", elsewhere)
         write_foretold(module, chosen, parameters, transfer, records, as_json)
         return
-    if transfer is not None:
-        without_effect("--transfer", "searches nothing", {"--report": report})
     known = Database(database or f"{model.stem}.tuning.sqlite")
     with builder_of(builders, build_timeout) as builder:
         if transfer is not None:
@@ -176,7 +198,7 @@ def tune(
             return
         done = search(
             SearchedModel(model.name, module, parameters, chosen), runner, known,
-            Budget(trials, seconds=seconds), builder, records, report,
+            Budget(trials or TRIALS, seconds=seconds or 0), builder, records, report,
         )  # fmt: skip
     print_search(done, known, records, as_json)
     if done.is_interrupted:
@@ -380,15 +402,11 @@ def runner_of(
             return NodeRunner()
         modelled(core)
         return ModelledRunner(core)
-    if tracker is not None:
-        address, _, number = tracker.rpartition(":")
-        if not address or not number.isdigit():
-            raise OptionError(f"--tracker {tracker}: write HOST:PORT, 127.0.0.1:9190 say")
-        if not key:
-            raise OptionError("--tracker needs --rpc-key: the kind of device to ask for")
+    address = tracker_address(host, key, tracker)
+    if address is not None:
         if timeout is None:
-            return TrackerRunner(address, int(number), key, is_cold=is_cold)
-        return TrackerRunner(address, int(number), key, wait_s=timeout, is_cold=is_cold)
+            return TrackerRunner(*address, key, is_cold=is_cold)
+        return TrackerRunner(*address, key, wait_s=timeout, is_cold=is_cold)
     if host is None:
         return LocalRunner(is_cold=is_cold)
     if timeout is None:

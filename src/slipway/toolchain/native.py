@@ -23,7 +23,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from slipway.errors import ToolchainError
-from slipway.toolchain import zig
+from slipway.toolchain import waiting, zig
 
 LIBRARY_NAME = "libslipway_runtime.so"
 SERVER_NAME = "slipway-server"
@@ -101,7 +101,7 @@ def host_runtime() -> Path:
     if prebuilt.is_file():
         return prebuilt
     cached = cache_dir() / "runtime" / f"{host_name()}-{source_hash()}" / LIBRARY_NAME
-    return made_once(cached, build_host_runtime)
+    return made_once(cached, build_host_runtime, "Slipway's runtime library for this machine")
 
 
 def build_host_runtime(out: Path) -> None:
@@ -160,7 +160,11 @@ def build_device_server(triple: str, out: str | os.PathLike[str] | None = None) 
     if not os.access(built, os.X_OK):  # an installer may drop the right to execute
         prebuilt = built if built.is_file() else None
         built = cache_dir() / "server" / f"{target}-{source_hash()}" / SERVER_NAME
-        made_once(built, lambda path: _make_server(target, prebuilt, path))
+        made_once(
+            built,
+            lambda path: _make_server(target, prebuilt, path),
+            f"the device server for {target}" if prebuilt is None else None,
+        )
     if out is None:
         return built
     copied = Path(out)
@@ -234,13 +238,16 @@ def _system_compiler() -> list[str] | None:
     return None
 
 
-def made_once(out: Path, build: Callable[[Path], object]) -> Path:
+def made_once(out: Path, build: Callable[[Path], object], what: str | None = None) -> Path:
     """Return the file `out`, which `build(path)` writes where it is not there yet.
 
-    Of processes that want it at the same time one builds, and the others wait for it.
+    Of processes that want it at the same time one builds, and the others wait for it; whoever waits
+    is told `what` is compiled.
     """
     if out.is_file():
         return out
+    if what is not None:
+        waiting.tell(f"Compiling {what}, once for all later runs ...")
     with ExitStack() as stack:
         with suppress(OSError):  # a full disk, which building meets too, or one without locks
             out.parent.mkdir(parents=True, exist_ok=True)

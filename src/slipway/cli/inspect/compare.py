@@ -21,6 +21,7 @@ from slipway.cli.options import (
     Signature,
     Timeout,
 )
+from slipway.cli.outputs import need_output
 from slipway.inspect.units import time_text
 from slipway.toolchain.tempdir import tempdir
 
@@ -92,6 +93,7 @@ def compare(
         )
     for path in (a, b or a):
         path.stat()
+    need_output("--output", output, a, b)
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     wanted = WantedDevice(device, tracker, timeout)
     found = compared((a, b or a), (targets[0], targets[-1]), wanted, options, allowed)
@@ -133,6 +135,7 @@ def compared(
     from slipway.report.compare import compare as compare_artifacts
     from slipway.report.loaded import LoadedArtifact, why_not_here, why_not_there
 
+    session, where = wanted.open()
     with tempdir() as folder:
         artifacts, names = [], []
         for path, target, letter in zip(paths, targets, "ab", strict=True):
@@ -144,7 +147,6 @@ def compared(
             names.append(f"{path.name} for {target}" if is_file else path.name)
         if names[0] == names[1]:
             names = [str(path) for path in paths]
-        session, where = wanted.open()
         versions: list[Any] = []
         for artifact in artifacts:
             absent = why_not_here(artifact) if session is None else why_not_there(artifact, session)
