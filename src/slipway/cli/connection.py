@@ -11,6 +11,19 @@ from slipway.errors import ExecutionError
 from slipway.toolchain.tempdir import tempdir
 
 
+def check_device_named(
+    host: str | None, key: str, tracker: str | None, timeout: float | None
+) -> None:
+    """Raise OptionError for options of a device where none is named: this machine would be it."""
+    if host is not None or tracker is not None:
+        return
+    for name, is_given in (("--rpc-key", bool(key)), ("--timeout", timeout is not None)):
+        if is_given:
+            raise OptionError(
+                f"{name} needs --tracker HOST:PORT or --rpc-host: without one, this machine is it"
+            )
+
+
 class Connection:
     """A device to load artifacts on; without a host and tracker, this process.
 
@@ -31,6 +44,7 @@ class Connection:
         from slipway.deploy.device import request_device
         from slipway.rpc.client import CONNECT_TIMEOUT_S
 
+        check_device_named(host, key, tracker, timeout)
         self.remote: Any = None
         self.where = "this machine"
         if tracker is not None:

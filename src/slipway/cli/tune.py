@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipway.cli import console
+from slipway.cli.connection import check_device_named
 from slipway.cli.exit_codes import OptionError
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import (
@@ -55,7 +56,9 @@ def tune(
             "[default: MODEL.tuning.sqlite]"
         ),
     ] = None,
-    trials: Annotated[int, typer.Option(min=1, help="Trials of each kernel at most.")] = 64,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Trials of each kernel at most. [default: 64]")
+    ] = None,
     board: Annotated[
         str | None,
         typer.Option(help="A microcontroller's board: count instructions in its emulator."),
@@ -66,7 +69,9 @@ def tune(
             help="Of --board: its serial port here. Time on the board itself, in its RAM."
         ),
     ] = None,
-    baud: Annotated[int, typer.Option(help="The rate of --port.")] = 115200,
+    baud: Annotated[
+        int | None, typer.Option(min=1, help="The rate of --port. [default: 115200]")
+    ] = None,
     core: Annotated[
         str | None,
         typer.Option(
@@ -91,13 +96,16 @@ def tune(
         ),
     ] = None,
     build_timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds for a candidate in another process.")
-    ] = 60,
+        float | None,
+        typer.Option(min=0.1, help="Seconds for a candidate to compile. [default: 60]"),
+    ] = None,
     cold_caches: Annotated[
         bool,
         typer.Option("--cold-caches", help="Flush a kernel's weights from the caches before runs."),
     ] = False,
-    seconds: Annotated[float, typer.Option(min=0, help="End the search after; 0: never.")] = 0,
+    seconds: Annotated[
+        float | None, typer.Option(min=0, help="End the search after. [default: never]")
+    ] = None,
     input_shapes: InputShapes = None,
     dim: Dims = None,
     bind: Bindings = None,
@@ -141,21 +149,27 @@ def tune(
     from slipway.tuning.tune import Budget
 
     model.stat()
+    searched = {"--trials": trials, "--seconds": seconds, "--report": report}
     elsewhere = {
-        "--builders": builders, "--core": core, "--database": database, "--report": report,
-        "--rpc-host": rpc_host, "--tracker": tracker, "--cold-caches": cold_caches or None,
+        **searched, "--builders": builders, "--build-timeout": build_timeout, "--core": core,
+        "--database": database, "--rpc-host": rpc_host, "--tracker": tracker,
+        "--cold-caches": cold_caches or None,
     }  # fmt: skip
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     records = output or Path(f"{model.stem}.records")
     if board is not None:
         from slipway.cli.tune_board import Cable, tune_on_board
 
-        without_effect("--board", "measures on a microcontroller", elsewhere)
-        cable = None if port is None else Cable(port, baud)
+        given = {**elsewhere, "--transfer": transfer}
+        without_effect("--board", "tries every kernel on a microcontroller", given)
+        if port is None and baud is not None:
+            raise OptionError("--baud needs --port: where the board is")
+        cable = None if port is None else Cable(port, baud or 115200)
         tune_on_board(model, board, records, options, as_json, cable)
         return
-    if port is not None:
-        raise OptionError("--port needs --board: the board that is there")
+    for name, value in (("--port", port), ("--baud", baud)):
+        if value is not None:
+            raise OptionError(f"{name} needs --board: the board that is there")
     runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout, core, cold_caches)
     if isinstance(runner, ModelledRunner | NodeRunner):
         target = runner.target if target == "llvm" else target
@@ -167,16 +181,16 @@ def tune(
         write_foretold(module, chosen, parameters, transfer, records, as_json)
         return
     if transfer is not None:
-        without_effect("--transfer", "searches nothing", {"--report": report})
+        without_effect("--transfer", "searches nothing", searched)
     known = Database(database or f"{model.stem}.tuning.sqlite")
-    with builder_of(builders, build_timeout) as builder:
+    with builder_of(builders, build_timeout or 60.0) as builder:
         if transfer is not None:
             read = SearchedModel(model.name, module, parameters, chosen)
             write_transferred(read, runner, Database(transfer), known, builder, records, as_json)
             return
         done = search(
             SearchedModel(model.name, module, parameters, chosen), runner, known,
-            Budget(trials, seconds=seconds), builder, records, report,
+            Budget(trials or 64, seconds=seconds or 0), builder, records, report,
         )  # fmt: skip
     print_search(done, known, records, as_json)
     if done.is_interrupted:
@@ -371,6 +385,7 @@ def runner_of(
         TrackerRunner,
     )
 
+    check_device_named(host, key, tracker, timeout)
     if core is not None:
         if host is not None or tracker is not None:
             raise OptionError("--core is a model here: leave --rpc-host and --tracker out")
