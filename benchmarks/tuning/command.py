@@ -3,6 +3,7 @@
     python -m benchmarks tuning [--seconds 120] [--only NAME ...] [--rounds 41] [--json FILE]
                                 [--database FILE] [--target TARGET] [--layouts-only]
                                 [--core cortex-a53] [--transfer FILE]
+    python -m benchmarks tuning --beside metaschedule --peer PYTHON [--population 512]
     python -m benchmarks tuning --sample 48 --core cortex-a53 --database FILE
     python -m benchmarks tuning --learned FILE
     python -m benchmarks tuning --few 64 --many 2000 --core cortex-a53 [--database FILE]
@@ -16,6 +17,11 @@ at the end.  One thread.  --sample measures candidates of sixty small layers dra
 --learned says how well trees rank those of a kernel that they have seen no trial of, and --few
 what so many trials of a search find beside the best of --many candidates.  With --core
 all is timed by the clock of a modelled core, without noise.
+
+--beside metaschedule gives MetaSchedule the same layers and seconds, and times its winners and
+onnxruntime in the same rounds.  --peer (or SLIPWAY_TVM_PYTHON) is the Python of an environment
+with apache-tvm==0.27.*, apache-tvm-ffi==0.1.14.post0, xgboost-cpu, psutil and cloudpickle; without
+one MetaSchedule is left out, and the output says so.
 """
 
 import argparse
@@ -28,6 +34,13 @@ from pathlib import Path
 
 os.environ["SLIPWAY_NUM_THREADS"] = "1"
 
+from benchmarks.tuning.beside import (
+    PEER,
+    MetaSchedule,
+    PeerError,
+    compare_beside,
+    print_beside,
+)
 from benchmarks.tuning.few import compare_few
 from benchmarks.tuning.layers import LAYERS, module_of, tasks_of
 from benchmarks.tuning.learned import print_learned, sample
@@ -109,6 +122,11 @@ def main():
     parser.add_argument("--learned", metavar="FILE", help="no search: what its trials teach")
     parser.add_argument("--few", type=int, metavar="N", help="trials, beside the best of --many")
     parser.add_argument("--many", type=int, metavar="N", default=2000, help="candidates for --few")
+    parser.add_argument("--beside", choices=["metaschedule"], help="searches as long, by another")
+    parser.add_argument(
+        "--peer", metavar="PYTHON", default=os.environ.get(PEER), help="of --beside"
+    )
+    parser.add_argument("--population", type=int, default=512, help="of MetaSchedule's search")
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
     if options.learned:
@@ -145,6 +163,10 @@ def main():
         else:
             search(layers, target, database, runner, options.seconds, options.layouts_only)
         searched = time.monotonic() - start
+        if options.beside:
+            found = (target, database, runner, options.rounds)
+            beside(layers, options, found, (len(database), searched), Path(folder))
+            return
         for name, layer in layers.items():
             milliseconds, ratio, wrong = compared(
                 layer, target, database, options.rounds, runner, Path(folder)
@@ -159,6 +181,30 @@ def main():
     print_table(rows, searched, trials)
     if options.json:
         Path(options.json).write_text(json.dumps({"seconds": searched, "rows": rows}, indent=1))
+
+
+def beside(layers, options, found, ours, folder):
+    """Have MetaSchedule search as long, and time the winners of both."""
+    searched, peer = {"slipway": ours}, None
+    if options.peer:
+        peer = MetaSchedule(options.peer)
+        try:
+            done = peer.search(layers, options.seconds, options.population)
+            searched["metaschedule"] = done["trials"], done["seconds"]
+        except PeerError as error:
+            print(f"MetaSchedule: {error}")
+            peer.close()
+            peer = None
+    else:
+        print(f"MetaSchedule skipped: name a Python that has apache-tvm by --peer or {PEER}")
+    try:
+        rows = compare_beside(layers, *found, peer, folder)
+    finally:
+        if peer is not None:
+            peer.close()
+    print_beside(rows, searched)
+    if options.json:
+        Path(options.json).write_text(json.dumps({"searched": searched, "rows": rows}, indent=1))
 
 
 def print_table(rows, searched, trials):

@@ -106,7 +106,15 @@ quantize DIGITS --calibration empty.npz
 validate DIGITS --dataset text.txt
 tune DIGITS --trials 0
 tune DIGITS --board mps2-an386 --builders 2
+tune DIGITS --board mps2-an386 --baud 9600
+tune DIGITS --board mps2-an386 --seconds 5
+tune DIGITS --board mps2-an386 --transfer x
+tune DIGITS --baud 9600
+tune DIGITS --rpc-key rpi4
+run ok.tar --timeout 5
 tune DIGITS --transfer missing --database x
+tune DIGITS --transfer missing --trials 4
+tune DIGITS --transfer missing --core cortex-a53 --seconds 5
 compare ok.tar
 nonsense
 run

@@ -30,9 +30,9 @@ class Device:
         pass
 
     def load_module(self, name):
-        def evaluator(function, device, number):
+        def evaluator(function, device, number, min_repeat_ms=0):
             def run(*arguments):
-                self.runs[function] += number
+                self.runs[function] += max(number, round(min_repeat_ms / SECONDS[function] / 1e3))
                 return SimpleNamespace(mean=SECONDS[function])
 
             return run
@@ -48,3 +48,16 @@ def test_what_is_far_slower_has_the_first_turns_alone():
     rounds = {functions[c]: len(seconds) for c, seconds in times.items()}
     assert rounds == {"quick": 9, "usual": 9, "slow": FIRST_ROUNDS}
     assert device.runs["slow"] == 1 + FIRST_ROUNDS
+
+
+def test_the_clock_is_read_while_the_device_works(monkeypatch):
+    """An idle core's governor holds it at a fraction of its clock, which is no throttling."""
+    device = Device()
+
+    def about(session):
+        is_busy = session.runs["quick"] * SECONDS["quick"] >= 0.05
+        return {"clock_mhz": "1800" if is_busy else "600", "clock_limit_mhz": "1800"}
+
+    monkeypatch.setattr("slipway.tuning.session.about_of", about)
+    session = MeasuringSession(device, [np.zeros(3)], [np.zeros(3)])
+    assert not session.condition(InLibrary(LIBRARY, "quick")).is_throttled

@@ -14,14 +14,9 @@ from slipway.toolchain.tempdir import tempdir
 def tracker_address(host: str | None, key: str, tracker: str | None) -> tuple[str, int] | None:
     """Return the address that --tracker names, None where another device is meant or none.
 
-    Raises OptionError for what cannot be read, and for options that would have no effect.
+    Raises OptionError for what cannot be read.
     """
     if tracker is None:
-        if key and host is None:
-            raise OptionError(
-                f"--rpc-key {key} names a device, and neither --tracker nor --rpc-host says where "
-                "to ask for it"
-            )
         return None
     if host is not None:
         raise OptionError(
@@ -33,6 +28,19 @@ def tracker_address(host: str | None, key: str, tracker: str | None) -> tuple[st
     if not key:
         raise OptionError("--tracker needs --rpc-key: the kind of device to ask for")
     return address, int(number)
+
+
+def check_device_named(
+    host: str | None, key: str, tracker: str | None, timeout: float | None
+) -> None:
+    """Raise OptionError for options of a device where none is named: this machine would be it."""
+    if host is not None or tracker is not None:
+        return
+    for name, is_given in (("--rpc-key", bool(key)), ("--timeout", timeout is not None)):
+        if is_given:
+            raise OptionError(
+                f"{name} needs --tracker HOST:PORT or --rpc-host: without one, this machine is it"
+            )
 
 
 class Connection:
@@ -55,6 +63,7 @@ class Connection:
         from slipway.deploy.device import request_device
         from slipway.rpc.client import CONNECT_TIMEOUT_S
 
+        check_device_named(host, key, tracker, timeout)
         self.remote: Any = None
         self.where = "this machine"
         address = tracker_address(host, key, tracker)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipway.cli import console
-from slipway.cli.connection import tracker_address
+from slipway.cli.connection import check_device_named, tracker_address
 from slipway.cli.exit_codes import OptionError
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import (
@@ -101,8 +101,9 @@ def tune(
         ),
     ] = None,
     build_timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds for a candidate in another process.")
-    ] = 60,
+        float | None,
+        typer.Option(min=0.1, help="Seconds for a candidate to compile. [default: 60]"),
+    ] = None,
     cold_caches: Annotated[
         bool,
         typer.Option("--cold-caches", help="Flush a kernel's weights from the caches before runs."),
@@ -153,9 +154,11 @@ def tune(
     from slipway.tuning.tune import Budget
 
     model.stat()
+    searched = {"--trials": trials, "--seconds": seconds, "--report": report}
     elsewhere = {
-        "--builders": builders, "--core": core, "--database": database, "--report": report,
-        "--rpc-host": rpc_host, "--tracker": tracker, "--cold-caches": cold_caches or None,
+        **searched, "--builders": builders, "--build-timeout": build_timeout, "--core": core,
+        "--database": database, "--rpc-host": rpc_host, "--tracker": tracker,
+        "--cold-caches": cold_caches or None,
     }  # fmt: skip
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     records = output or Path(f"{model.stem}.records")
@@ -164,22 +167,16 @@ def tune(
     if board is not None:
         from slipway.cli.tune_board import Cable, tune_on_board
 
-        without_effect("--board", "measures on a microcontroller", elsewhere)
-        limits = {"--trials": trials, "--seconds": seconds}
-        without_effect("--board", "tries every choice once", limits)
-        if baud is not None and port is None:
-            raise OptionError("--baud needs --port: the serial line of the board")
+        given = {**elsewhere, "--transfer": transfer}
+        without_effect("--board", "tries every kernel on a microcontroller", given)
+        if port is None and baud is not None:
+            raise OptionError("--baud needs --port: where the board is")
         cable = None if port is None else Cable(port, baud or BAUD)
         tune_on_board(model, board, records, options, as_json, cable)
         return
-    if port is not None or baud is not None:
-        given = "--baud" if port is None else "--port"
-        raise OptionError(f"{given} needs --board: the board that is there")
-    if transfer is not None:
-        without_effect(
-            "--transfer", "searches nothing",
-            {"--trials": trials, "--seconds": seconds, "--report": report},
-        )  # fmt: skip
+    for name, value in (("--port", port), ("--baud", baud)):
+        if value is not None:
+            raise OptionError(f"{name} needs --board: the board that is there")
     runner = runner_of(rpc_host, rpc_port, rpc_key, tracker, timeout, core, cold_caches)
     if isinstance(runner, ModelledRunner | NodeRunner):
         target = runner.target if target == "llvm" else target
@@ -190,8 +187,10 @@ def tune(
         without_effect("--transfer", "without a device measures nothing", elsewhere)
         write_foretold(module, chosen, parameters, transfer, records, as_json)
         return
+    if transfer is not None:
+        without_effect("--transfer", "searches nothing", searched)
     known = Database(database or f"{model.stem}.tuning.sqlite")
-    with builder_of(builders, build_timeout) as builder:
+    with builder_of(builders, build_timeout or 60.0) as builder:
         if transfer is not None:
             read = SearchedModel(model.name, module, parameters, chosen)
             write_transferred(read, runner, Database(transfer), known, builder, records, as_json)
@@ -393,6 +392,7 @@ def runner_of(
         TrackerRunner,
     )
 
+    check_device_named(host, key, tracker, timeout)
     if core is not None:
         if host is not None or tracker is not None:
             raise OptionError("--core is a model here: leave --rpc-host and --tracker out")

@@ -25,7 +25,7 @@ from slipway.rpc.client import RPCSession
 from slipway.runtime.devices import Device
 from slipway.target import Target
 from slipway.tuning.build import KernelJob, kernel_job
-from slipway.tuning.builders import Buildable, Builder, BuiltBatch
+from slipway.tuning.builders import Buildable, Builder, BuiltBatch, InLibrary
 from slipway.tuning.drift import Condition
 from slipway.tuning.runner import Runner
 from slipway.tuning.session import Array, MeasuringSession
@@ -154,6 +154,7 @@ class Bench:
         self.inputs = [random_array(t, i) for i, t in enumerate(subject.inputs())]
         self._sessions: list[MeasuringSession] = []
         self._wanted: list[Array] | None = None
+        self._reference: InLibrary | None = None
         self._number = 0
 
     def __enter__(self) -> Bench:
@@ -180,6 +181,7 @@ class Bench:
         built = self._built(batch, together)
         if default not in built.functions:
             raise SlipwayError(f"the default choice of {self.task}: {built.errors[default]}")
+        self._reference = built.functions[default]
         found = [Measured(c, kind="build", error=text) for c, text in built.errors.items()]
         shares = self._shares([c for c in built.functions if c != default], together)
         with ThreadPoolExecutor(len(shares)) as pool:
@@ -267,9 +269,14 @@ class Bench:
         return numeric_difference(results, self._wanted)
 
     def condition(self) -> Condition:
-        """Return what the first device says of its heat and clock; nothing where it is lost."""
+        """Return what the first device says of its heat and clock, the default running.
+
+        Nothing where it is lost, or nothing was measured.
+        """
+        if not self._sessions or self._reference is None:
+            return Condition()
         try:
-            return self._sessions[0].condition() if self._sessions else Condition()
+            return self._sessions[0].condition(self._reference)
         except RPCError:
             return Condition()
 

@@ -24,6 +24,7 @@ Array = np.ndarray[Any, Any]
 ROUND_S = 0.004  # a candidate's share of a round, in which it runs as often as it can
 COLD_RUNS = 50  # at most in a round, where caches are flushed before each: that takes time too
 FLUSH = "cache_flush_cpu_non_first_arg"  # of the device, by the classic name
+BUSY_MS = 100  # of work before a device is asked for its clock: governors look each 10 ms or so
 HOPELESS = 4.0  # times the fastest's time, in each of the first rounds: no more are spent
 FIRST_ROUNDS = 2
 
@@ -84,8 +85,15 @@ class MeasuringSession:
         self._loaded(function.path).get_function(function.name)(*self._arguments)
         return [a.numpy() for a in self._arguments[len(self._arguments) - self._outputs :]]
 
-    def condition(self) -> Condition:
-        """Return what the device says of its heat and clock."""
+    def condition(self, work: InLibrary) -> Condition:
+        """Return what the device says of its heat and clock while it works at a function.
+
+        An idle core's clock is low, and says nothing of what it can have.
+        """
+        library = self._loaded(work.path)
+        library.time_evaluator(work.name, self._device, number=1, min_repeat_ms=BUSY_MS)(
+            *self._arguments
+        )
         return Condition.of(about_of(self._session))
 
     def _loaded(self, path: Path) -> Any:
