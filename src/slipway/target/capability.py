@@ -129,5 +129,6 @@ def _processor(target: Target) -> Capability:
         single, double = has("f"), has("d")
         return Capability(target, bits, half, False, False, single, double)
     if table == "wasm":
-        return Capability(target, bits, "soft", True, True, False, False)
+        whole = 128 if has("simd128") else 0
+        return Capability(target, bits, "soft", True, True, False, False, wide_constant_bits=whole)
     return Capability(target, bits, "soft", False, False, False, False)
