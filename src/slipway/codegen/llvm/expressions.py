@@ -421,7 +421,7 @@ class ExpressionEmitter:
         if lanes == 1:
             if isinstance(node.value, (E.IntImm, E.FloatImm)):
                 splat = f"splat ({inner} {value})"
-                return self._wide_constant(node, ty, splat) or splat
+                return self._wide_constant(node, splat) or splat
             first = self.w.put(f"insertelement {ty} poison, {inner} {value}, i64 0")
             total = node.num_lanes
             return self.w.put(
@@ -430,11 +430,12 @@ class ExpressionEmitter:
         picks = [i % lanes for i in range(lanes * node.num_lanes)]
         return self._shuffle(inner, value, "poison", picks)
 
-    def _wide_constant(self, node: E.Broadcast, ty: str, splat: str) -> str:
-        """Return a repeated number as a load of the whole vector, where that is better; else "".
+    def _wide_constant(self, node: E.Broadcast, splat: str) -> str:
+        """Return a repeated number as a load of whole vectors, where that is better; else "".
 
         LLVM repeats what has 32 bits by an instruction of its own, which AVX2 cannot make part of
-        the one that computes.  A load of the vector is part of it; zero needs neither.
+        the one that computes.  A load of the vector is part of it; zero needs neither.  Engines of
+        WebAssembly make a constant anew in each round of a loop, with three instructions.
         """
         bits = dtypes.bits_of(node.value.dtype)
         whole = self.capability.wide_constant_bits
@@ -442,16 +443,21 @@ class ExpressionEmitter:
             whole
             and isinstance(node.value, E.FloatImm)
             and bits >= 32
-            and bits * node.num_lanes == whole
+            and bits * node.num_lanes % whole == 0
             and node.value.value != 0
         ):
             return ""
+        lanes = whole // bits
+        ty = f"<{lanes} x {self.ty(node.value.dtype)}>"
         number = re.sub(r"\W", "_", splat.split()[-1].rstrip(")"))
-        symbol = f"@slw.splat.{node.num_lanes}x{bits}.{number}"
+        symbol = f"@slw.splat.{lanes}x{bits}.{number}"
         self.helpers.add(
             f"{symbol} = internal externally_initialized constant {ty} {splat}, align {whole // 8}"
         )
-        return self.w.put(f"load {ty}, ptr {symbol}, align {whole // 8}, !invariant.load !{{}}")
+        loaded = self.w.put(f"load {ty}, ptr {symbol}, align {whole // 8}, !invariant.load !{{}}")
+        if lanes == node.num_lanes:
+            return loaded
+        return self._shuffle(ty, loaded, "poison", [i % lanes for i in range(node.num_lanes)])
 
     def _shuffle(self, ty: str, a: str, b: str, picks: Sequence[int]) -> str:
         mask = ", ".join(f"i32 {i}" for i in picks)
