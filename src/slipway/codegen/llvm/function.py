@@ -345,7 +345,7 @@ class FunctionEmitter(IntrinsicEmitter):
         self.w.branch_if(test, good, bad)
         self.w.start(bad)
         self._keep_failure("AssertionError", node.message.value)
-        self.w.do("ret i32 -2")
+        self.leave("-2")
         self.w.start(good)
         self.stmt(node.body)
 
@@ -410,7 +410,7 @@ class FunctionEmitter(IntrinsicEmitter):
         w.start(failed)
         text = f"{self.name}: no workspace memory for temporary {buffer.name}"
         self._keep_failure("MemoryError", text)
-        w.do("ret i32 -2")
+        self.leave("-2")
         w.start(good)
         self.pointers[id(buffer.data)] = memory
         self.aligned[id(buffer.data)] = 64
@@ -420,6 +420,12 @@ class FunctionEmitter(IntrinsicEmitter):
         self.release(memory, missing)
         if size is not None:
             self.arena_used -= size
+
+    def leave(self, status: str) -> None:
+        """Emit the return with this status, the memory that the function holds given back."""
+        for held in reversed(self.held):
+            self.release(*held)
+        self.w.do(f"ret i32 {status}")
 
     def release(self, memory: str, missing: str) -> None:
         """Give a temporary back to the runtime, unless `missing`: the runtime did not give it."""

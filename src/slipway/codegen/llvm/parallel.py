@@ -59,7 +59,7 @@ def emit_parallel(e: FunctionEmitter, node: S.For) -> None:
     bad, good = e.w.label("bad"), e.w.label("good")
     e.w.branch_if(e.w.put(f"icmp ne i32 {status}, 0"), bad, good)
     e.w.start(bad)
-    e.w.do(f"ret i32 {status}")
+    e.leave(status)
     e.w.start(good)
 
 
