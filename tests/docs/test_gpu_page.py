@@ -64,7 +64,7 @@ def test_strategies_have_the_operators_and_knobs_of_the_page():
 
 
 def test_drivers_are_opened_by_the_names_of_the_page():
-    opened = "".join(path.read_text(encoding="utf-8") for path in DRIVERS.glob("*_driver.c"))
+    opened = "".join(path.read_text(encoding="utf-8") for path in DRIVERS.rglob("*_driver.c"))
     table = [
         cells for cells in re.findall(r"^\| `(\w+).*?`(lib\w+\.so[.\d]*)`", PAGE, re.MULTILINE)
     ]

@@ -219,7 +219,8 @@ def compile_static(target: str, out: Path, *folders: str, extra: tuple[str, ...]
 
     No drivers of devices: no library can be opened there.
     """
-    sources = [str(path) for path in crt_sources(*folders) if path.parent.name != "drivers"]
+    drivers = CRT / "posix" / "devices" / "drivers"
+    sources = [str(path) for path in crt_sources(*folders) if drivers not in path.parents]
     flags = [*_SMALL, "-static", "-s", *_NOTHING_UNUSED, "-DSLW_STATIC"]
     flags += ["-I", str(include_path())]
     if target.startswith("arm-"):

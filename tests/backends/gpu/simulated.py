@@ -67,11 +67,11 @@ _CALLS = {name: ctypes.CFUNCTYPE(*types) for name, types in _FUNCTIONS.items()}
 
 
 class _Api(ctypes.Structure):
-    # It has no clock, and keeps no memory: the last four stay null.
+    # It has no clock, keeps no memory, and has one queue: the last five stay null.
     _fields_ = [
         ("name", ctypes.c_char_p),
         *_CALLS.items(),
-        *((name, ctypes.c_void_p) for name in ("launches", "mark", "between", "trim")),
+        *((name, ctypes.c_void_p) for name in ("launches", "mark", "between", "trim", "streams")),
     ]
 
 
