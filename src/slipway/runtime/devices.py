@@ -264,9 +264,10 @@ class Device(DeviceProperties):
         if self._has_driver():
             native_runtime().packed("device_sync")(self.device_type, self.device_id)
         if self.type_name in _ONLY_TEXT:
+            where = "but on a Mac" if self.type_name == "metal" else "yet"
             raise ExecutionError(
-                f"{self} is not a device that Slipway runs kernels on: the text of kernels for "
-                f'{self.type_name} (lib.imported_modules[0].get_source("'
+                f"{self} is not a device that Slipway runs kernels on {where}: the text of kernels "
+                f'for {self.type_name} (lib.imported_modules[0].get_source("'
                 f'{_ONLY_TEXT[self.type_name]}")) is for a program of '
                 "yours. Compile for opencl, vulkan, cuda or rocm to run them here."
             )

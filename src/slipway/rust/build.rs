@@ -9,11 +9,12 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const FOLDERS: [&str; 7] = [
+const FOLDERS: [&str; 8] = [
     "src",
     "posix",
     "posix/devices",
     "posix/devices/drivers",
+    "posix/devices/drivers/metal",
     "posix/devices/drivers/opencl",
     "posix/rpc",
     "classic",

@@ -243,6 +243,15 @@ def write_for_fake_cuda(module, folder):
     _compile(as_nvidias(module.get_source("ll")), "ll", Path(folder) / f"{name:016x}.so")
 
 
+def write_for_fake_metal(module, folder):
+    """Put a module's kernels where the framework of `fake_metal.cc` looks for those of its text."""
+    text = module.get_source("metal")
+    name = 14695981039346656037
+    for byte in text.encode():
+        name = (name ^ byte) * 1099511628211 % 2**64
+    _compile(text, "metal", Path(folder) / f"{name:016x}.so")
+
+
 def as_nvidias(text):
     """Return LLVM IR for AMD's GPUs as that for NVIDIA's, which `_object_of` reads."""
     if "amdgpu_kernel" not in text:

@@ -107,7 +107,7 @@ SLW_API const slw_device_api *slw_device_find(int32_t device_type);
 SLW_API slw_status slw_device_wait_all(void);
 
 /** Kernels that were launched on the devices with clocks. */
-#define SLW_DEVICE_CLOCKS 32
+#define SLW_DEVICE_CLOCKS 40
 typedef struct {
   uint64_t launches[SLW_DEVICE_CLOCKS];
 } slw_device_work;
