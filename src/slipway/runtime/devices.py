@@ -264,7 +264,7 @@ class Device(DeviceProperties):
         if self._has_driver():
             native_runtime().packed("device_sync")(self.device_type, self.device_id)
         if self.type_name in _ONLY_TEXT:
-            where = "but on a Mac" if self.type_name == "metal" else "yet"
+            where = "outside of a Mac" if self.type_name == "metal" else "yet"
             raise ExecutionError(
                 f"{self} is not a device that Slipway runs kernels on {where}: the text of kernels "
                 f'for {self.type_name} (lib.imported_modules[0].get_source("'
