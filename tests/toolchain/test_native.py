@@ -23,9 +23,8 @@ def test_musl_targets_of_triples():
 
 
 def test_the_host_runtime_is_small():
-    # 200 KB, classic C functions with checked pointers, four drivers (8 KB of which release what
-    # they made, and say what to do about failures), JSON
-    assert native.host_runtime().stat().st_size < 336_000
+    # 150 KB, classic C functions with checked pointers, four drivers, JSON; gcc 12: 302,592 bytes
+    assert native.host_runtime().stat().st_size < 306_000
 
 
 @pytest.mark.parametrize("locks", [True, False])

@@ -181,6 +181,8 @@ def tune(
     if isinstance(runner, ModelledRunner | NodeRunner):
         target = runner.target if target == "llvm" else target
     chosen = Target(target)
+    if cold_caches and chosen.kind.device_type != 1:
+        raise OptionError(f"--cold-caches flushes a processor's, and {chosen.kind.name} has none")
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
     if transfer is not None and not any((rpc_host, tracker, core)):

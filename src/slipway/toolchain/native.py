@@ -31,7 +31,9 @@ CRT = Path(__file__).resolve().parent.parent / "crt"
 # What the child that opens drivers takes of the runtime.
 _CORE = ("device", "error", "format", "object", "sha256")
 _NOTHING_UNUSED = ("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections")
-_C11 = ("-std=c11", "-D_GNU_SOURCE=", "-pthread")
+# Nothing unwinds through C: errors are returned, and tables for it were a sixth of the library.
+_NO_TABLES = ("-fno-unwind-tables", "-fno-asynchronous-unwind-tables")
+_C11 = ("-std=c11", "-D_GNU_SOURCE=", "-pthread", *_NO_TABLES)
 _OPTIMISE, _SMALL = ("-O2", *_C11), ("-Os", *_C11)
 _CHILD_FILE = "device_child_file.c"
 
@@ -221,7 +223,8 @@ def compile_static(target: str, out: Path, *folders: str, extra: tuple[str, ...]
 
     No drivers of devices: no library can be opened there.
     """
-    sources = [str(path) for path in crt_sources(*folders) if path.parent.name != "drivers"]
+    drivers = CRT / "posix" / "devices" / "drivers"
+    sources = [str(path) for path in crt_sources(*folders) if drivers not in path.parents]
     flags = [*_SMALL, "-static", "-s", *_NOTHING_UNUSED, "-DSLW_STATIC"]
     flags += ["-I", str(include_path())]
     if target.startswith("arm-"):
