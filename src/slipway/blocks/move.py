@@ -341,7 +341,8 @@ def cache_inplace(
     cache = _cache_of(buffer, scope)
     before = tree.fresh_name(root, cache.name)
     into = _copy(buffer, cache, before)
-    after = tree.fresh_name(S.seq((root, into)), cache.name)
+    body: Any = root
+    after = tree.fresh_name(S.seq((body, into)), cache.name)
     inside = tree.exchanged(top, block, tree.replace_buffer(block, buffer, cache))
     made = S.seq((into, inside, _copy(cache, buffer, after)))
     return tree.with_allocation(tree.exchanged(root, top, made), cache), [before, after]

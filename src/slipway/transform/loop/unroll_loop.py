@@ -192,7 +192,8 @@ class _Unroller:
                 return self.an.to_expr(self.an.substitute(linear, self.values))
         if isinstance(node, E.BinaryOp):
             a, b = self.expr(node.a), self.expr(node.b)
-            return node if a is node.a and b is node.b else type(node)(a, b)
+            make: Any = type(node)
+            return node if a is node.a and b is node.b else make(a, b)
         result = map_children(
             node, lambda child: self.expr(child) if isinstance(child, E.PrimExpr) else child
         )
