@@ -105,6 +105,10 @@ class ModelError(SlipwayError, ValueError):
     """A model file that cannot be read, or that uses what is not supported."""
 
 
+class MissingPackageError(ModelError, ToolchainError):
+    """A model that only a package can read or write that is not installed."""
+
+
 class OpenShapeError(ModelError):
     """A model that leaves sizes of its inputs open, which a compiled one must know.
 

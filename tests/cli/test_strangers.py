@@ -18,6 +18,8 @@ def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("strange")
     for name in ("bad.tflite", "bad.npz", "bad.npy"):
         (made / name).write_text("a text\n")
+    for name in ("model.pth", "model.keras", "model.pkl", "model.gguf"):
+        (made / name).write_bytes(b"PK\3\4")
     (made / "folder.onnx").mkdir()
     slipway.compile(DIGITS, quiet=True).save(made / "ok.tar")
     return made
@@ -35,6 +37,12 @@ def folder(tmp_path_factory):
         ("run ok.tar --rpc-host 127.0.0.1 --rpc-port 99999", "99999 is no port", "running there"),
         ("run ok.tar --rpc-host no.such.host.invalid", "slip of the pen", "running there"),
         ("fit DIGITS --board nucleo_l4r5zj", "Did you mean 'nucleo-l4r5zi'", ""),
+        ("compile model.pth", "torch.export.save(torch.export.export(", "Did you mean"),
+        ("check model.pth", "Name it with --model-format", "Did you mean"),
+        ("compile model.keras", "relay.frontend.from_keras(", "--model-format"),
+        ("report model.pkl", "skl2onnx.to_onnx(", "--model-format"),
+        ("compile model.gguf", "`slipway chat`", "--model-format"),
+        ("run model.pth", "run takes what was compiled of it", "ELF"),
         ("compile DIGITS --dim foo=3", "--dim: the model has no dimension 'foo'", ""),
         ("compile DIGITS --state a=b", "--state: the model has no input 'a'", ""),
         ("compile DIGITS -f taz", "--output-format taz: not one of mlf, tar", "--output "),

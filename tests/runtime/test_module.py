@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,21 @@ def test_error_of_a_kernel_keeps_class_and_words(kernels_library):
         module["fail"]()
     with pytest.raises(TypeError, match="takes 2 arguments"):
         module["add_one"](1)
+
+
+def test_kernel_that_fails_without_a_reason_ends_no_process(kernels_library):
+    """Called directly, timed or through another: tvm-ffi ends Python where no error is set."""
+    module = load_module(kernels_library)
+    register_func("tests.module.silent", module["silent"], override=True)
+    for call in (
+        module["silent"],
+        partial(module["call"], "tests.module.silent"),
+        module.time_evaluator("silent", cpu(0)),
+    ):
+        with pytest.raises(ExecutionError, match="failed without a reason"):
+            call(1)
+    with pytest.raises(ValueError, match="this kernel always fails"):
+        module["fail"]()
 
 
 def test_missing_function_lists_those_there_are(kernels_library):

@@ -14,7 +14,11 @@ from slipway.runtime.devices import Device
 from slipway.runtime.function_table import MAIN, FunctionTable
 from slipway.runtime.graph.input_values import call_kernel
 from slipway.runtime.libraries.library import FUNCTION_PREFIX, Library, fill_slots
-from slipway.runtime.libraries.native_library import native_runtime, tvm_ffi
+from slipway.runtime.libraries.native_library import (
+    native_runtime,
+    native_runtime_or_none,
+    tvm_ffi,
+)
 from slipway.runtime.packed_func import (
     PackedFunc,
     get_global_func,
@@ -226,7 +230,11 @@ class LibraryModule(Module):
             return None
         make = tvm_ffi().Function.__from_extern_c__
         needed = (self.library, self.imported_modules)  # the latter hold the kernels of a device
-        return KernelFunction(make(address, keep_alive_object=needed))
+        function = make(address, keep_alive_object=needed)
+        runtime = native_runtime_or_none()
+        if runtime is not None:  # it says so of code that fails and sets no error
+            function = runtime.packed("function")(address, function)
+        return KernelFunction(function)
 
     def _export(self, path: Path, linker: Any, options: Sequence[str] | None) -> Path:
         """Write a loaded library again; only a plain copy of its file is possible."""
