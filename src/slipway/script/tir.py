@@ -434,6 +434,8 @@ def _matrix_unit(name: str) -> Callable[..., E.PrimExpr]:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "bool":  # of this module it is Python's
+        return boolean
     if of_matrix_unit(name):
         return _matrix_unit(name)
     if _VECTORS.fullmatch(name):
