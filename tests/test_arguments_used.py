@@ -174,8 +174,8 @@ def all_public_functions() -> tuple[tuple[str, str, ast.FunctionDef], ...]:
 
 
 def all_ignored() -> Iterator[tuple[str, str, str]]:
-    for place, name, function in all_public_functions():
-        yield from ((place, name, argument) for argument in ignored(function))
+    for location, name, function in all_public_functions():
+        yield from ((location, name, argument) for argument in ignored(function))
 
 
 def is_allowed(entry: tuple[str, str, str], found: tuple[str, str, str]) -> bool:
@@ -198,14 +198,16 @@ MOST_UNKNOWN = 0.05
 
 def test_types_of_parameters_are_written_down_where_they_are_known():
     given = [
-        (place, name, argument)
-        for place, name, function in all_public_functions()
+        (location, name, argument)
+        for location, name, function in all_public_functions()
         for argument in (
             *function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs
         )
         if argument.arg not in ("self", "cls")
     ]  # fmt: skip
-    bare = [f"{place}: {name}" for place, name, argument in given if argument.annotation is None]
+    bare = [
+        f"{location}: {name}" for location, name, argument in given if argument.annotation is None
+    ]
     assert bare == []
     unknown = [
         argument

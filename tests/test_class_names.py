@@ -45,8 +45,8 @@ def test_no_two_classes_of_one_name_mean_different_things():
         if module.parts[0] != "boards":  # programs of their own
             for name in CLASS.findall(path.read_text(encoding="utf-8")):
                 homes[name].append(module.as_posix())
-    twice = {name: places for name, places in homes.items() if len(places) > 1}
-    new = {name: places for name, places in twice.items() if name not in SHARED}
+    twice = {name: files for name, files in homes.items() if len(files) > 1}
+    new = {name: files for name, files in twice.items() if name not in SHARED}
     assert not new, f"rename one of each, or say in SHARED why they share a name: {new}"
     unused = set(SHARED) - set(twice)
     assert not unused, f"take these out of SHARED: {unused}"

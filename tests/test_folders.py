@@ -2,8 +2,11 @@
 
 import ast
 import importlib.util
+import subprocess
 from collections import defaultdict
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 MAX_ENTRIES = 30  # as of the package's folders (test_layering.py)
@@ -44,15 +47,25 @@ def test_folders_can_be_taken_in_at_a_glance():
     assert not needless, f"take these out of WIDE_FOLDERS: {needless}"
 
 
+def test_the_root_holds_no_artifact():
+    """What a command wrote beside the sources is easily committed with them."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("no git here")
+    command = ["git", "ls-files", "--", ":(glob)*"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    ours = {".gitignore", "LICENSE", "Makefile"}
+    assert {n for n in listed.split() if not n.endswith((".md", ".yml", ".toml"))} == ours
+
+
 def test_no_file_is_taken_for_another_of_its_name():
     """`import name` finds the first on a path that conftest files extend as folders are read.
 
     So a file of the tests is imported by a bare name only where no other has this name; else it is
     `from tests.folder import name`.
     """
-    places = defaultdict(list)
+    paths = defaultdict(list)
     for path in python_files():
-        places[path.stem].append(path)
+        paths[path.stem].append(path)
     unclear = []
     for path in python_files():
         for node in ast.walk(ast.parse(path.read_text())):
@@ -65,7 +78,7 @@ def test_no_file_is_taken_for_another_of_its_name():
             unclear += [
                 f"{path.relative_to(ROOT)}:{node.lineno}: {name}"
                 for name in names
-                if len(places[name]) > 1 or (places[name] and name.startswith("test_"))
+                if len(paths[name]) > 1 or (paths[name] and name.startswith("test_"))
             ]
     assert not unclear, "import by the whole name, from tests.…:\n" + "\n".join(unclear)
 

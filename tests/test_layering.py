@@ -574,7 +574,7 @@ def asks_for_the_kind(node: ast.AST) -> bool:
 
 
 def test_kinds_of_target_are_asked_in_backends_only():
-    asked = [
+    found = [
         f"{path.relative_to(SOURCE)}:{node.lineno}: {ast.unparse(node)}"
         for module, path in MODULES.items()
         if module.partition(".")[2].split(".")[0] not in KNOWS_TARGETS
@@ -582,7 +582,7 @@ def test_kinds_of_target_are_asked_in_backends_only():
         for node in nodes_of(path)
         if asks_for_the_kind(node)
     ]
-    assert not asked, "ask the backend (backends/backend.py) instead:\n" + "\n".join(asked)
+    assert not found, "ask the backend (backends/backend.py) instead:\n" + "\n".join(found)
 
 
 def test_no_tag_is_parsed_for_data():

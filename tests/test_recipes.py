@@ -40,12 +40,12 @@ class Copy:
         file.write_text((file.read_text() if file.exists() else "") + text)
         self.edited.add(path)
 
-    def insert(self, path, behind, text):
-        """Put `text` after the first place where `behind` stands."""
+    def insert(self, path, after, text):
+        """Put `text` after where `after` stands first."""
         file = self.package / path
         before = file.read_text()
-        assert behind in before, f"{path} has no {behind!r} any more: mend the recipe"
-        file.write_text(before.replace(behind, behind + text, 1))
+        assert after in before, f"{path} has no {after!r} any more: mend the recipe"
+        file.write_text(before.replace(after, after + text, 1))
         self.edited.add(path)
 
     def run(self, script):

@@ -5,12 +5,20 @@ from tests.test_layering import MODULES, imported
 # A class, and the files that hold parts of what it does: they take it by its type.  A circle that
 # is none of these says that a type wants a room of its own, below both.
 PARTS_OF = {
-    "slipway.arith.analyzer": ("slipway.arith.rules", "slipway.arith.verdicts"),
+    "slipway.arith.analyzer": (
+        "slipway.arith.dividends",
+        "slipway.arith.opaque",
+        "slipway.arith.rules",
+        "slipway.arith.verdicts",
+    ),
     "slipway.auto_scheduler.compute_dag": ("slipway.auto_scheduler.loop_state",),
     "slipway.autotvm.tuner": ("slipway.autotvm.callback",),
     "slipway.codegen.c.function": ("slipway.codegen.c.hardware", "slipway.codegen.c.packed_call"),
     "slipway.codegen.llvm.expressions": ("slipway.codegen.llvm.address",),
-    "slipway.codegen.llvm.function": ("slipway.codegen.llvm.tiles",),
+    "slipway.codegen.llvm.function": (
+        "slipway.codegen.llvm.parallel",
+        "slipway.codegen.llvm.tiles",
+    ),
     "slipway.ir.buffer": ("slipway.ir.expr",),
     "slipway.ir.expr": ("slipway.ir.intrin", "slipway.ir.operators"),
     "slipway.ir.interpreter.interpret": (

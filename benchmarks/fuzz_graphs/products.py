@@ -127,8 +127,8 @@ def softmax(x: Value, axis: int) -> Value:
     wild = np.max(x.error, axis=axis, keepdims=True)
     need(bool((wild < 0.1).all()))
     top = np.max(x.exact, axis=axis, keepdims=True)
-    powers = np.exp(x.exact - top)
-    exact = powers / powers.sum(axis=axis, keepdims=True)
+    exponentials = np.exp(x.exact - top)
+    exact = exponentials / exponentials.sum(axis=axis, keepdims=True)
     distance = np.abs(x.exact - top) + 1
     slack = np.expm1(2 * wild) + UNIT[x.dtype] * (x.shape[axis] + 8 + 2 * distance)
     return result(exact, exact * slack, x.dtype, 4.0)

@@ -281,10 +281,3 @@ def from_dlpack(code: int, bits: int, lanes: int) -> str:
     if code == 1 and bits == 1:
         return make("bool", 8, lanes)
     return make(_CODE_OF_DLPACK[code], bits, lanes)
-
-
-def why_unreadable(error: Exception) -> str:
-    """Return why NumPy cannot read a file; it takes what it does not know for a pickle."""
-    if "pickle" in str(error):
-        return "it does not begin as one"
-    return str(error) or type(error).__name__

@@ -16,11 +16,12 @@ from slipway.runtime.devices import (
     vulkan,
     webgpu,
 )
-from slipway.runtime.ndarray import NDArray, array, empty, from_dlpack
+from slipway.runtime.ndarray import NDArray, array, empty, empty_pinned, from_dlpack
 
 NDArrayBase = NDArray
 
 __all__ = [
-    "NDArray", "NDArrayBase", "array", "cl", "cpu", "cuda", "device", "empty", "ext_dev",
-    "from_dlpack", "gpu", "hexagon", "metal", "mtl", "opencl", "rocm", "vpi", "vulkan", "webgpu",
+    "NDArray", "NDArrayBase", "array", "cl", "cpu", "cuda", "device", "empty", "empty_pinned",
+    "ext_dev", "from_dlpack", "gpu", "hexagon", "metal", "mtl", "opencl", "rocm", "vpi", "vulkan",
+    "webgpu",
 ]  # fmt: skip

@@ -115,7 +115,7 @@ def said(tmp_path_factory, repository):
 
 
 def test_a_right_program_is_clean(said):
-    assert not {place: text for place, text in said.items() if place[0] != "wrong.py"}
+    assert not {location: text for location, text in said.items() if location[0] != "wrong.py"}
 
 
 @pytest.mark.parametrize("line", WRONG)

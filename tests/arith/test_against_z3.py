@@ -124,16 +124,16 @@ class Asked:
     """Counts how much z3 could decide: a test that decides little says little."""
 
     def __init__(self):
-        self.decided = self.asked = 0
+        self.decided = self.tally = 0
 
     def holds(self, meaning, claim, words):
         found = meaning.refuted(claim)
-        self.asked += 1
+        self.tally += 1
         self.decided += found != "?"
         assert found in (None, "?"), f"{words}\nwhere {found}"
 
     def enough(self):
-        assert self.decided >= 0.7 * self.asked, f"{self.decided} of {self.asked}"
+        assert self.decided >= 0.7 * self.tally, f"{self.decided} of {self.tally}"
 
 
 def draws(part, count=25):
@@ -143,20 +143,20 @@ def draws(part, count=25):
 
 @pytest.mark.parametrize("part", PARTS)
 def test_simplified_expressions_are_the_same(part):
-    asked = Asked()
+    tally = Asked()
     for draw, ends in draws(part):
         an = analyzer(ends)
         for expr in (draw.whole(3), draw.truth(3)):
             made, meaning = an.simplify(expr), Meaning(ends)
             if made is not expr:
                 claim = meaning.of(expr) == meaning.of(made)
-                asked.holds(meaning, claim, f"{expr}\n{made}\n{ends}")
-    asked.enough()
+                tally.holds(meaning, claim, f"{expr}\n{made}\n{ends}")
+    tally.enough()
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_bounds_and_divisors_hold(part):
-    asked = Asked()
+    tally = Asked()
     for draw, ends in draws(part):
         an, expr, meaning = analyzer(ends), draw.whole(3), Meaning(ends)
         what = meaning.of(expr)
@@ -166,13 +166,13 @@ def test_bounds_and_divisors_hold(part):
         claims += [] if high == INF else [what <= int(high)]
         claims += [what == rest] if not modulus else [what % modulus == rest] * (modulus > 1)
         for claim in claims:
-            asked.holds(meaning, claim, f"{expr}: {claim}\n{ends}")
-    asked.enough()
+            tally.holds(meaning, claim, f"{expr}: {claim}\n{ends}")
+    tally.enough()
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_verdicts_are_right(part):
-    asked = Asked()
+    tally = Asked()
     for draw, ends in draws(part):
         an, a = analyzer(ends), draw.whole(2)
         b = draw.pick(draw.whole(2), draw.number(), E.FloorDiv(a, ops.const(2)), a + Y - 1)
@@ -180,8 +180,8 @@ def test_verdicts_are_right(part):
             verdict, meaning = an.simplify(kind(a, b)), Meaning(ends)
             if isinstance(verdict, E.IntImm):
                 claim = meaning.of(kind(a, b)) == bool(verdict.value)
-                asked.holds(meaning, claim, f"{kind(a, b)}: {verdict}\n{ends}")
-    asked.enough()
+                tally.holds(meaning, claim, f"{kind(a, b)}: {verdict}\n{ends}")
+    tally.enough()
 
 
 def open_extent(draw, size):
@@ -202,7 +202,7 @@ def open_extent(draw, size):
 @pytest.mark.parametrize("part", PARTS)
 def test_verdicts_on_loops_with_open_ends_are_right(part):
     """What `bind_range` states of a loop, and the comparisons that guards are made of."""
-    asked, verdicts = Asked(), 0
+    tally, verdicts = Asked(), 0
     for draw, _ in draws(part, 60):
         an, meaning = Analyzer(), Meaning({})
         for loop in (X, Y):
@@ -227,8 +227,8 @@ def test_verdicts_on_loops_with_open_ends_are_right(part):
             if isinstance(verdict, E.IntImm):
                 verdicts += 1
                 claim = meaning.of(kind(index, limit)) == bool(verdict.value)
-                asked.holds(meaning, claim, f"{kind(index, limit)}: {verdict}\n{meaning.given}")
-    asked.enough()
+                tally.holds(meaning, claim, f"{kind(index, limit)}: {verdict}\n{meaning.given}")
+    tally.enough()
     assert verdicts > 20
 
 

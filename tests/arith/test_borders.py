@@ -39,12 +39,12 @@ def test_ends_of_a_product_with_a_factor_of_either_sign(low):
         for factor in range(low, low + 3):
             fixed = Analyzer()
             fixed.bind(p, factor, factor)
-            least, most = (fixed.linear(end).const for end in ends)
+            lowest, most = (fixed.linear(end).const for end in ends)
             products = [factor * v for v in range(first, last + 1)]
-            assert least <= min(products)
+            assert lowest <= min(products)
             assert max(products) <= most
             if low >= 0:
-                assert (least, most) == (min(products), max(products))
+                assert (lowest, most) == (min(products), max(products))
 
 
 # -- division --------------------------------------------------------------------------------------

@@ -259,8 +259,8 @@ def test_extremes_that_rounding_decides(number):
 def test_four_atoms_are_replaced_one_after_the_other_and_no_more(count):
     """A sum of more of them stays undecided: the search would branch with each."""
     w = SizeVar("w", "int32", 4, -1)
-    least = [ops.minimum(Var(f"i{k}"), w - 1) for k in range(count)]
-    simple = Analyzer().simplify(sum(least[1:], least[0]) < w * count)
+    minima = [ops.minimum(Var(f"i{k}"), w - 1) for k in range(count)]
+    simple = Analyzer().simplify(sum(minima[1:], minima[0]) < w * count)
     assert (isinstance(simple, E.IntImm) and bool(simple.value)) == (count <= 4)
 
 

@@ -357,14 +357,14 @@ def test_an_empty_log_has_no_configuration_of_a_template():
 
 
 @autotvm.template("test/raises")
-def raises_from(n, least):
-    """Raise for every part of `least` or more."""
+def raises_from(n, minimum):
+    """Raise for every part of `minimum` or more."""
     a = te.placeholder((n,), name="A")
     b = te.compute((n,), lambda i: a[i] + 1, name="B")
     s = te.create_schedule(b.op)
     cfg = autotvm.get_config()
     cfg.define_split("part", s[b].op.axis[0], num_outputs=2)
-    if cfg["part"].size[1] >= least:
+    if cfg["part"].size[1] >= minimum:
         raise IndexError(f"no part of {cfg['part'].size[1]}")
     cfg["part"].apply(s, b, s[b].op.axis[0])
     return s, [a, b]

@@ -116,18 +116,18 @@ def test_a_kernel_on_a_device_with_threads_stays_one():
     function = product(Dim("n", 1, 8))
     gpu = compile_target("opencl", None)
     assert size_versions(function, TARGET) is not None
-    asked = []
+    requested = []
 
     def lowered(part):
-        asked.append(part)
+        requested.append(part)
         return lower_kernel("f", part, TARGET)
 
     made = in_versions(function, gpu, lowered)
-    assert asked == [function]
+    assert requested == [function]
     assert isinstance(made.body, IfThenElse)  # what `lowered` gave, and nothing around it
     assert sum(isinstance(n, IfThenElse) for n in walk(made.body)) >= 5
     in_versions(function, TARGET, lowered)
-    assert len(asked) == 1 + len(ranges(function))
+    assert len(requested) == 1 + len(ranges(function))
 
 
 def test_versions_share_the_arguments_and_the_size_of_the_kernel():

@@ -5,9 +5,11 @@ import pytest
 
 import slipway as tvm
 from slipway import te, tir
-from slipway.errors import ScheduleError
+from slipway.errors import ScheduleError, SlipwayError
 from slipway.ir.interpreter.interpret import run
 from slipway.script import from_source
+from slipway.script import tir as T
+from slipway.tir.schedule.testing import verify_trace_roundtrip
 
 A_NP = np.arange(24 * 16, dtype="float32").reshape(24, 16)
 
@@ -119,3 +121,94 @@ def test_a_map_is_taken_as_a_function_is():
     assert "T.alloc_buffer((3, 4, 8, 4)" in s.mod.script()
     assert "lambda i0, i1: (i0 // 8, i1 // 4, i0 % 8, i1 % 4,)" in str(s.trace)
     check(s)
+
+
+@pytest.mark.parametrize(("dtype", "rounded"), [("float16", "float16"), ("int32", "int32")])
+def test_another_dtype_between_blocks(dtype, rounded):
+    s = schedule()
+    s.vectorize(s.split(s.get_loops("B")[1], [None, 8])[1])
+    s.unsafe_set_dtype("B", 0, dtype)
+    a = (A_NP / 7).astype("float32")
+    check(s, a, (a * 2).astype(rounded).astype("float32") + 1, built=True)
+    again = tir.Schedule(schedule().mod)
+    s.trace.apply_to_schedule(again)
+    assert f'"{dtype}"' in again.mod.script()
+
+
+@pytest.mark.parametrize(
+    ("block", "number", "dtype", "cause"),
+    [
+        ("C", 0, "float16", "it is an argument"), ("B", 1, "float16", "no number 1"),
+        ("B", -1, "float16", "no number -1"), ("B", 0, "float17", "float17"),
+        ("B", 0, "float32x4", "are numbers"), ("B", 0, "handle", "are numbers"),
+    ],
+)  # fmt: skip
+def test_dtypes_that_cannot_be(block, number, dtype, cause):
+    with pytest.raises(SlipwayError, match=cause):
+        schedule().unsafe_set_dtype(block, number, dtype)
+
+
+def test_separators_of_axes_stay_with_a_buffer():
+    s = schedule()
+    s.set_axis_separator(s.get_block("B"), ("write", 0), [1])
+    s.transform_layout("B", ("read", 0), lambda i, j: [i, tir.IndexMap.AXIS_SEPARATOR, j])
+    text = s.mod.script()
+    assert text.count("axis_separators=[1]") == 2
+    assert from_source(text)["main"].buffer_map[0][1].axis_separators == (1,)
+    check(s, built=True)
+    held = tir.IndexMap.from_func(lambda i, j: [j, tir.IndexMap.AXIS_SEPARATOR, i])
+    s.transform_layout("B", s.get(s.get_block("C")).body.buffer and "B", held)
+    assert "(16, 24)" in s.mod.script()
+    check(s, built=True)
+
+
+@pytest.mark.parametrize(
+    ("buffer", "separators", "cause"),
+    [
+        (("write", 1), [1], "is no buffer"), (("read", -1), [1], "is no buffer"),
+        ("B", [3], "positions from 0 to 2"), ("B", [2, 1], "that rise"), ("B", ["a"], "positions"),
+        (tir.decl_buffer((4,), name="Z"), [1], "uses no buffer 'Z'"),
+    ],
+)  # fmt: skip
+def test_separators_that_cannot_be(buffer, separators, cause):
+    with pytest.raises(SlipwayError, match=cause):
+        schedule().set_axis_separator("B", buffer, separators)
+
+
+@T.prim_func
+def doubled(A: T.Buffer((24, 16), "float32")):
+    for i, j in T.grid(24, 16):
+        with T.block("A"):
+            x, y = T.axis.remap("SS", [i, j])
+            T.where(i % 3 == 1)
+            A[x, y] = A[x, y] * T.float32(2)
+
+
+@T.prim_func
+def called(A: T.Buffer((64,), "int32")):
+    for _ in T.serial(1):
+        with T.block("A"):
+            T.reads(A[:64])
+            T.writes(A[:64])
+            T.evaluate(T.call_extern("called", A.data, dtype=""))
+
+
+def test_a_buffer_that_is_changed_in_place():
+    s = tir.Schedule(doubled)
+    into, back = s.cache_inplace("A", 0, "local")
+    assert (into.name, back.name) == ("A_local", "A_local_1")
+    s.parallel(s.get_loops("A")[0])
+    made = tvm.nd.array(A_NP)
+    tvm.build(s.mod, target="llvm")(made)
+    wanted = np.where((np.arange(24) % 3 == 1)[:, None], A_NP * 2, A_NP)
+    np.testing.assert_array_equal(made.numpy(), wanted)
+    s = tir.Schedule(called)
+    s.cache_inplace("A", "A", "global")
+    text = tvm.build(s.mod, target="c").get_source()
+    assert "call void @called(ptr" in tvm.build(s.mod, target="llvm").get_source()
+    assert "void called(" in text
+    verify_trace_roundtrip(s, called)
+    with pytest.raises(ScheduleError, match="use cache_read"):
+        schedule().cache_inplace("B", 0, "local")
+    with pytest.raises(ScheduleError, match="no number 1"):
+        tir.Schedule(doubled).cache_inplace("A", 1, "local")

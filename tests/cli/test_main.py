@@ -48,6 +48,10 @@ def test_version():
         (("micro", "creat"), "Did you mean 'create'? `slipway micro --help` tells"),
         (("compile",), "Missing argument 'MODEL'. `slipway compile --help` tells"),
         (("run", "x.tar", "--bogus"), "No such option: --bogus"),
+        (
+            ("compile", "m.onnx", "--target", "llvm", "-mcpu=cortex-a72"),
+            'needs quotes: --target "ll',
+        ),
         (("compile", "m.onnx", "--opt-level", "9"), "Invalid value for '--opt-level'"),
     ],
 )

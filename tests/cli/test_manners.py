@@ -240,12 +240,12 @@ def test_another_format_is_not_called_damaged(tmp_path):
     assert "this is a tflite model" in done.stderr
 
 
-@pytest.mark.parametrize("asked", ["raspberry-pi/4", "raspberry-pi/4b", "rpi/4b"])
-def test_the_beginning_of_a_tag_is_completed(asked):
+@pytest.mark.parametrize("prefix", ["raspberry-pi/4", "raspberry-pi/4b", "rpi/4b"])
+def test_the_beginning_of_a_tag_is_completed(prefix):
     from slipway.target import Target
 
     with pytest.raises(TargetError, match="Did you mean 'raspberry-pi/4b-aarch64'"):
-        Target(asked)
+        Target(prefix)
 
 
 def test_the_advice_for_a_cpu_lists_cpus():

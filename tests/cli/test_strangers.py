@@ -35,6 +35,9 @@ def folder(tmp_path_factory):
         ("run ok.tar --rpc-host 127.0.0.1 --rpc-port 99999", "99999 is no port", "running there"),
         ("run ok.tar --rpc-host no.such.host.invalid", "slip of the pen", "running there"),
         ("fit DIGITS --board nucleo_l4r5zj", "Did you mean 'nucleo-l4r5zi'", ""),
+        ("compile DIGITS --dim foo=3", "--dim: the model has no dimension 'foo'", ""),
+        ("compile DIGITS --state a=b", "--state: the model has no input 'a'", ""),
+        ("compile DIGITS -f taz", "--output-format taz: not one of mlf, tar", "--output "),
         ("micro build folder.onnx", "`slipway micro create` makes a project", ""),
     ],
 )

@@ -221,8 +221,8 @@ def test_models_that_are_no_classifiers_of_pictures(browser, tmp_path):
         ):
             text = opened(browser, f"http://127.0.0.1:{server.server_port}/{name}/")
             wait_for(lambda text=text: text("state") == "ready")
-            asks = browser.find_element(By.ID, "file").is_enabled()
-            assert asks == (name == "detector")
+            enabled = browser.find_element(By.ID, "file").is_enabled()
+            assert enabled == (name == "detector")
             browser.find_element(By.ID, "random").click()
             wait_for(lambda text=text: text("classes"))
             shown = text("classes")

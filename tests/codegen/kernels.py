@@ -90,8 +90,8 @@ def exact_fma(a, b):
         if a.dtype == np.float64:
             out[k] = float(exact)
         else:
-            near = np.float32(float(exact))
-            choices = [np.nextafter(near, np.float32(-np.inf)), near,
-                       np.nextafter(near, np.float32(np.inf))]  # fmt: skip
+            rounded = np.float32(float(exact))
+            choices = [np.nextafter(rounded, np.float32(-np.inf)), rounded,
+                       np.nextafter(rounded, np.float32(np.inf))]  # fmt: skip
             out[k] = min(choices, key=lambda c: abs(Fraction(float(c)) - exact))
     return out

@@ -112,7 +112,7 @@ def run_all(core, funcs, inputs, outputs, folder):
         cases.append(f"{{__tvm_ffi_{name}, {len(arrays)}, {len(out)}, {out[0].nbytes}}}")
     (folder / "data.bin").write_bytes(blob)
     (folder / "data.S").write_text(DATA)
-    (folder / "script.ld").write_text(SCRIPT % BOARDS["cortex-m4"].places)
+    (folder / "script.ld").write_text(SCRIPT % BOARDS["cortex-m4"].addresses)
     runtime = CORTEX_M if compiler[0] == ARM else RISCV
     (folder / "main.c").write_text(runtime + MAIN % {
         "declared": "".join(f"Kernel __tvm_ffi_{name};\n" for name in funcs),

@@ -90,6 +90,8 @@ def test_webassembly_has_a_choice_that_engines_make_one_instruction_of():
     assert set(re.findall(r"f32x4\.\w+", bounded)) == {"f32x4.pmax"}
     reduced = assembly("llvm -mtriple=wasm32", maximum_of_columns)
     assert set(re.findall(r"f32x4\.\w+", reduced)) == {"f32x4.max"}
+    of_numbers = assembly("llvm -mtriple=wasm32", maximum_number_of_columns)
+    assert set(re.findall(r"f32x4\.\w+", of_numbers)) == {"f32x4.pmax"}
 
 
 def test_riscv_takes_two_for_a_bound():

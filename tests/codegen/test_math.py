@@ -38,8 +38,8 @@ def samples(op, dtype, seed):
     anything = rng.integers(0, 2**bits, N // 4, dtype=f"uint{bits}").view(dtype)
     low, high = RANGES.get(op, (-1000, 1000))
     even = rng.uniform(low, high, N // 2).astype(dtype)
-    near = rng.uniform(-2, 2, N // 4).astype(dtype)
-    x = np.concatenate([anything, even, near])
+    small = rng.uniform(-2, 2, N // 4).astype(dtype)
+    x = np.concatenate([anything, even, small])
     x[:12] = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, -0.5, 2.0, 1e-30, -1e-30]
     if op in ("sin", "cos", "tan"):
         x = np.where(np.abs(x) < (4e8 if bits == 32 else 1.6e6), x, np.fmod(x, 1000)).astype(dtype)

@@ -30,8 +30,8 @@ def any_bits(dtype, rng):
 
 
 def denormal(dtype, rng):
-    least = np.nextafter(dtype(0), dtype(1))
-    return [rng.integers(1, 1 << 12, N).astype(dtype) * least for _ in range(2)]
+    smallest = np.nextafter(dtype(0), dtype(1))
+    return [rng.integers(1, 1 << 12, N).astype(dtype) * smallest for _ in range(2)]
 
 
 def special(dtype, rng):

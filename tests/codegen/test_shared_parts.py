@@ -59,8 +59,8 @@ def test_a_hash_of_many_rounds_takes_no_longer_than_its_steps(target):
     """Each round reads the one before three times: expanded it would be 3**40 nodes."""
 
     def mixed(x):
-        for turn in range(40):
-            x = (x << te.const(turn % 31 + 1, "uint32")) ^ (x >> te.const(3, "uint32")) + x
+        for step in range(40):
+            x = (x << te.const(step % 31 + 1, "uint32")) ^ (x >> te.const(3, "uint32")) + x
         return x
 
     data = te.placeholder((16,), "uint32", name="A")
@@ -69,8 +69,8 @@ def test_a_hash_of_many_rounds_takes_no_longer_than_its_steps(target):
     made = tvm.build(te.create_schedule(kept.op), [data, kept], target)
     given = np.arange(16, dtype="uint32") * 2654435761
     want = given.astype("uint32")
-    for turn in range(40):
-        want = (want << np.uint32(turn % 31 + 1)) ^ ((want >> np.uint32(3)) + want)
+    for step in range(40):
+        want = (want << np.uint32(step % 31 + 1)) ^ ((want >> np.uint32(3)) + want)
     found = tvm.nd.array(np.zeros(16, "uint32"))
     made(tvm.nd.array(given.astype("uint32")), found)
     np.testing.assert_array_equal(found.numpy(), want + 1)

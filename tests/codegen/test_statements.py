@@ -127,9 +127,9 @@ def test_what_a_statement_has_read_is_read_again_after_a_store_inside_it(target)
         say = store(out, at, cast(read, I32))
         return read, say, seq([store(a, at, a[at] + 1), say])
 
-    (test, _, body), (going, say, turn), (value, _, inside) = map(parts, range(3))
+    (test, _, body), (going, say, step), (value, _, inside) = map(parts, range(3))
     whole = seq([
-        S.IfThenElse(test, body), say, S.While(going, turn),
+        S.IfThenElse(test, body), say, S.While(going, step),
         S.LetStmt(E.Var("v", "bool"), value, inside),
     ])  # fmt: skip
     run = load(prim_func("reads", [a, out], whole), target)
@@ -179,10 +179,10 @@ def test_vector_accesses_of_every_shape(target):
     body = S.LetStmt(base, index[const(0, I32)] + 1, seq(stores))
     run = load(prim_func("accesses", [a, index, out], body), target)
     x = kernels.random(64)
-    places = np.array([3, 60, 7, 7, 0, 1, 63, 2], I32)
+    indices = np.array([3, 60, 7, 7, 0, 1, 63, 2], I32)
     got = np.zeros((8, 8), "float32")
-    run(x, places, got)
-    want = [x[4:12], x[4:20:2], x[4:12][::-1], x[4:28:3], x[places],
+    run(x, indices, got)
+    want = [x[4:12], x[4:20:2], x[4:12][::-1], x[4:28:3], x[indices],
             np.stack([x[4:8], x[32:36]], 1).ravel(), x[4:12][::-1], np.full(8, x[7])]  # fmt: skip
     np.testing.assert_array_equal(got, np.stack(want))
 
@@ -217,10 +217,10 @@ def test_scattered_stores(target):
     ])  # fmt: skip
     run = load(prim_func("scatter", [a, index], body), target)
     data = np.zeros(64, "float32")
-    places = np.array([3, 60, 7, 9, 0, 1, 63, 2], I32)
-    run(data, places)
+    indices = np.array([3, 60, 7, 9, 0, 1, 63, 2], I32)
+    run(data, indices)
     want = np.zeros(64, "float32")
-    want[places] = 1
+    want[indices] = 1
     want[33:53:5] = 2
     np.testing.assert_array_equal(data, want)
 

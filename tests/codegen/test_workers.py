@@ -272,20 +272,20 @@ def test_a_module_that_is_done_does_not_cost_the_next_one_its_process():
 
 
 @pytest.mark.parametrize("problem", [LoweringError("no schedule"), KeyboardInterrupt()])
-@pytest.mark.parametrize("place", ["lowering", "code"])
-def test_a_failed_build_leaves_nothing_to_be_compiled(monkeypatch, problem, place):
-    asked = []
+@pytest.mark.parametrize("phase", ["lowering", "code"])
+def test_a_failed_build_leaves_nothing_to_be_compiled(monkeypatch, problem, phase):
+    requested = []
 
     def request(want, body, settings, what, task):
-        asked.append(what)
-        if place == "code":
+        requested.append(what)
+        if phase == "code":
             raise problem
         while not task.is_given_up:
             time.sleep(0.01)
         raise CancelledError
 
     def lowered(number):
-        if place == "lowering" and number == 39:
+        if phase == "lowering" and number == 39:
             raise problem
         a = te.placeholder((4,), name="A")
         b = te.compute((4,), lambda i: a[i] + float(number))
@@ -302,8 +302,8 @@ def test_a_failed_build_leaves_nothing_to_be_compiled(monkeypatch, problem, plac
     with pytest.raises(type(problem)):
         compile_sources(sources, TARGET, "k0", "test")
     machine._pool(os.getpid()).submit(int).result(timeout=20)  # all that waited is through
-    if place == "lowering":
-        assert len(asked) <= min(os.cpu_count(), machine.LARGEST_POOL)
+    if phase == "lowering":
+        assert len(requested) <= min(os.cpu_count(), machine.LARGEST_POOL)
 
 
 def test_what_was_interrupted_can_be_asked_for_again(monkeypatch):

@@ -44,15 +44,15 @@ def test_calls_that_fskip_names_are_not_shared():
     four = relay.add(
         relay.add(relay.exp(x), relay.exp(x)), relay.multiply(relay.tanh(x), relay.tanh(x))
     )
-    asked = []
+    requested = []
 
     def skips(call):
-        asked.append(call.op.name)
+        requested.append(call.op.name)
         return call.op.name == "exp"
 
     main = transform.EliminateCommonSubexpr(fskip=skips)(IRModule.from_expr(four))["main"]
     assert (calls(main, "exp"), calls(main, "tanh")) == (2, 1)
-    assert set(asked) == {"exp", "tanh", "add", "multiply"}
+    assert set(requested) == {"exp", "tanh", "add", "multiply"}
 
 
 def inlined(expr):

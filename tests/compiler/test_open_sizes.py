@@ -136,17 +136,21 @@ def test_a_branch_and_a_loop_over_any_number_of_rows(target):
     """
     rows = Dim("n", 2, 9)
     types = TensorType((rows, 20)), TensorType((), "int32"), TensorType((), "int32")
-    (y, k, end), (z, turn, unused) = (
+    (y, k, end), (z, steps, unused) = (
         [Var(name, t) for name, t in zip("xkn", types, strict=True)] for _ in range(2)
     )
     going = Function((y, k, end), relay.less(k, end))
-    step = Tuple((relay.tanh(relay.nn.dense(z, weights(20, 20))), turn + relay.const(1)))
-    x, flag, turns = (Var("x", types[0]), Var("flag", TensorType((), "bool")), Var("n", types[1]))
-    last = relay.while_loop(going, Function((z, turn, unused), step), [x, relay.const(0)], [turns])[
-        0
-    ]
+    step = Tuple((relay.tanh(relay.nn.dense(z, weights(20, 20))), steps + relay.const(1)))
+    x, flag, iterations = (
+        Var("x", types[0]),
+        Var("flag", TensorType((), "bool")),
+        Var("n", types[1]),
+    )
+    last = relay.while_loop(
+        going, Function((z, steps, unused), step), [x, relay.const(0)], [iterations]
+    )[0]
     ends = relay.If(flag, relay.nn.softmax(last), relay.nn.dense(last, weights(20, 20)))
-    mod = IRModule.from_expr(Function((x, flag, turns), ends))
+    mod = IRModule.from_expr(Function((x, flag, iterations), ends))
     module = ready(mod) if target == "llvm" else program(mod)
     for size, flag, count in ((9, True, 2), (2, False, 0), (5, False, 3), (7, True, 1)):
         agrees(module, mod, x=values(size, 20), flag=np.array(flag), n=np.array(count, "int32"))
@@ -209,9 +213,9 @@ def test_inputs_of_one_size_change_together():
 
 def test_memory_of_the_callers_is_not_for_open_sizes():
     module = ready(mlp())
-    for place in (module.set_input_zero_copy, module.set_output_zero_copy):
+    for setter in (module.set_input_zero_copy, module.set_output_zero_copy):
         with pytest.raises(ExecutionError, match="Use set_input and get_output"):
-            place(0, module.get_input(0))
+            setter(0, module.get_input(0))
 
 
 def test_tables_are_read_back_and_damage_is_seen():
@@ -349,10 +353,12 @@ def test_sizes_follow_from_axes_of_some_times_as_many(target):
     height, width = Dim("h", 1, 6), Dim("w", 1, 6)
     x = Var("x", TensorType((1, 3, height * 8, width * 8)))
     rows = relay.reshape(relay.arange(0, height, 1, "float32"), (height, 1))
-    places = relay.reshape(relay.add(rows, relay.arange(0, width, 1, "float32")), (height * width,))
+    positions = relay.reshape(
+        relay.add(rows, relay.arange(0, width, 1, "float32")), (height * width,)
+    )
     cells = relay.reshape(relay.nn.avg_pool2d(x, (8, 8), (8, 8)), (3, height * width))
     counted = relay.sum(relay.arange(0, height * 4, 1, "float32"))
-    main = Function([x], Tuple((places, relay.add(cells, places), counted)))
+    main = Function([x], Tuple((positions, relay.add(cells, positions), counted)))
     module = ready(IRModule.from_expr(main), target)
     for down, across in ((1, 1), (3, 2), (6, 5)):
         given = values(1, 3, down * 8, across * 8)

@@ -128,8 +128,8 @@ def test_a_cache_that_is_read_after_its_update_is_copied_instead():
     mod = IRModule.from_expr(relay.Function([cache, new, at], relay.Tuple([late, again])))
     module = executor(relay.build(mod, target="llvm", state={"cache": 1}))
     state = np.zeros((8, 4), np.float32)
-    for place in (2, 3, 0):
-        inputs = {"new": values(1, 4), "at": np.array([place], "int32")}
+    for position in (2, 3, 0):
+        inputs = {"new": values(1, 4), "at": np.array([position], "int32")}
         wanted, state = interpret(mod, cache=state, **inputs)
         module.run(**inputs)
         np.testing.assert_allclose(module.get_output(0).numpy(), wanted, rtol=1e-6)
@@ -154,8 +154,8 @@ def test_an_exported_library_keeps_states_here_and_over_rpc(library, tmp_path):
     mod, lib = library
     path = tmp_path / "model.tar"
     lib.export_library(path)
-    near = GraphModule(load_module(path)["default"](cpu(0)))
-    agree(near, Reference(mod), 1)
+    local = GraphModule(load_module(path)["default"](cpu(0)))
+    agree(local, Reference(mod), 1)
     tables = GraphTables.from_json(lib.get_graph_json())
     assert tables.functions() == lib.tables.functions()
     session = rpc.LocalSession()
@@ -164,7 +164,7 @@ def test_an_exported_library_keeps_states_here_and_over_rpc(library, tmp_path):
     reference = Reference(mod)
     for position in (2, 9):
         agree(there, reference, position)
-    there.load_state(near.save_state())
+    there.load_state(local.save_state())
     there.reset()
     agree(there, Reference(mod), 0, 2)
 

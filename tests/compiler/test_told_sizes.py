@@ -17,10 +17,10 @@ ROOM = 12
 def places(x, positive):
     """The positions of what is positive, with room for all, and their number."""
     mask = relay.cast(positive, "int32")
-    place = relay.where(positive, relay.cumsum(mask, 0), relay.const(0))
+    positions = relay.where(positive, relay.cumsum(mask, 0), relay.const(0))
     every = relay.arange(0, x.tensor_type.shape[0], 1, "int32")
     room = relay.zeros((x.tensor_type.shape[0] + 1,), "int32")
-    found = relay.scatter_elements(room, place, every, 0)
+    found = relay.scatter_elements(room, positions, every, 0)
     return relay.strided_slice(found, [1], [x.tensor_type.shape[0] + 1]), relay.sum(mask)
 
 

@@ -56,8 +56,8 @@ def test_core_asks_for_nothing_but_memory_functions_and_the_platform(compiler, c
     tool = "arm-none-eabi-nm" if compiler.startswith("arm") else "nm"
     undefined = symbols(tool, objects, {"U"}) - symbols(tool, objects, set("TDBRdbrt"))
     helpers = {name for name in undefined if name.startswith("__aeabi_")}
-    rest = undefined - ALLOWED - helpers - {"_GLOBAL_OFFSET_TABLE_", "__stack_chk_fail"}
-    assert {name for name in rest if not name.startswith(("slw_platform_", "slw_cpu_"))} == set()
+    others = undefined - ALLOWED - helpers - {"_GLOBAL_OFFSET_TABLE_", "__stack_chk_fail"}
+    assert {name for name in others if not name.startswith(("slw_platform_", "slw_cpu_"))} == set()
 
 
 def test_graph_executor_is_small_on_a_microcontroller(core_objects):

@@ -47,24 +47,24 @@ def test_every_command_where_nothing_else_is(minor, tmp_path):
     unshare, ip = shutil.which("unshare"), shutil.which("ip")
     if unshare is None or ip is None:
         pytest.skip("unshare or ip is not installed: apt-get install util-linux iproute2")
-    place = tmp_path / "a home with spaces"
-    place.mkdir()
-    venv = place / "venv"
+    home = tmp_path / "a home with spaces"
+    home.mkdir()
+    venv = home / "venv"
     subprocess.run([python, "-m", "venv", venv], check=True)
     copy = tmp_path / "checkout"
     subprocess.run(["git", "clone", "-q", ROOT, copy], check=True)
     pip = [venv / "bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    subprocess.run([*pip, f"{copy}[{README_EXTRAS}]"], check=True, cwd=place)
+    subprocess.run([*pip, f"{copy}[{README_EXTRAS}]"], check=True, cwd=home)
     shutil.rmtree(copy)
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in TOOLS:
         (tools / name).symlink_to(shutil.which(name))
-    env = {"PATH": f"{venv / 'bin'}:{tools}", "HOME": str(place), "LANG": "C.UTF-8"}
+    env = {"PATH": f"{venv / 'bin'}:{tools}", "HOME": str(home), "LANG": "C.UTF-8"}
     # No network but the machine's own address, which every machine has.
     loopback = [tools / "sh", "-c", f'{ip} link set lo up && exec "$@"', "--"]
     alone = [unshare, "--user", "--map-root-user", "--net", *loopback]
-    work = place / "work"
+    work = home / "work"
     work.mkdir()
 
     def follow(program, text):

@@ -35,8 +35,8 @@ def test_named_files_exist(page):
     named = {name for name in re.findall(r"`([\w./]+)`", text) if "/" in name and "..." not in name}
     ends = ("/", ".py", ".c", ".h", ".md", ".js", ".rs", ".toml", ".hpp", "run")
     named = {name for name in named if name.endswith(ends)}
-    places = [ROOT / place for place in ("", "src", "src/slipway", *BESIDE.get(page, ()))]
-    missing = {name for name in named if not any((place / name).exists() for place in places)}
+    folders = [ROOT / folder for folder in ("", "src", "src/slipway", *BESIDE.get(page, ()))]
+    missing = {name for name in named if not any((folder / name).exists() for folder in folders)}
     assert missing <= ELSEWHERE.get(page, set())
 
 

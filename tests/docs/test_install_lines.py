@@ -1,5 +1,6 @@
 """What texts tell people to install is ours: `slipway` on package indexes is another project."""
 
+import ast
 import re
 import tomllib
 
@@ -8,6 +9,7 @@ import pytest
 from slipway.version import DISTRIBUTION, install_line
 
 INSTALLED = re.compile(r"pip install ((?:-{1,2}\S+ )*)[\"'`]?(slipway[\w-]*)")
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 FOLDERS = ("src", "docs", "tools", "examples", "benchmarks")
 
 
@@ -40,7 +42,19 @@ def test_nobody_is_told_to_install_another_project(repository):
     assert found
 
 
-@pytest.mark.parametrize("extra", ["compile", "onnx", "torch", "cli", "web"])
+def test_the_name_stands_in_one_place_of_the_code(repository):
+    """But for docstrings, which --help prints as they are."""
+    package = repository / "src" / "slipway"
+    for path in package.rglob("*.py"):
+        if path == package / "version.py" or DISTRIBUTION not in (text := path.read_text("utf-8")):
+            continue
+        nodes = list(ast.walk(ast.parse(text)))
+        told = {ast.get_docstring(n, clean=False) for n in nodes if isinstance(n, DOCUMENTED)}
+        texts = {n.value for n in nodes if isinstance(n, ast.Constant) and type(n.value) is str}
+        assert not [one for one in texts - told if DISTRIBUTION in one], path
+
+
+@pytest.mark.parametrize("extra", ["compile", "onnx", "torch", "cli", "web", "llm", "tflite"])
 def test_every_extra_that_an_error_names_exists(repository, extra):
     with (repository / "pyproject.toml").open("rb") as file:
         assert extra in tomllib.load(file)["project"]["optional-dependencies"]

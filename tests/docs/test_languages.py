@@ -21,8 +21,8 @@ def folder(repository, tmp_path_factory):
     for tool in ("g++", "cc", "cargo"):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not installed")
-    place = tmp_path_factory.mktemp("languages")
-    tools = place / "tools"
+    folder = tmp_path_factory.mktemp("languages")
+    tools = folder / "tools"
     tools.mkdir()
     for name, command in (("slipway", "-m slipway"), ("python", "")):
         tool = tools / name
@@ -36,7 +36,7 @@ def folder(repository, tmp_path_factory):
         "LD_LIBRARY_PATH": library,
         "PATH": f"{tools}:{os.environ['PATH']}",
         "PYTHONPATH": paths,
-        "CARGO_TARGET_DIR": str(place / "target"),
+        "CARGO_TARGET_DIR": str(folder / "target"),
     }
     printed = {}
     text = (repository / "docs" / "languages.md").read_text(encoding="utf-8")
@@ -44,13 +44,13 @@ def folder(repository, tmp_path_factory):
         command = block
         if language != "sh":
             name = NAME.match(block)[1]
-            (place / name).write_text(block)
+            (folder / name).write_text(block)
             if language != "python":
                 continue
             command = f"python {name}"
         done = subprocess.run(
             ["bash", "-ec", command],
-            cwd=place,
+            cwd=folder,
             env=environment,
             capture_output=True,
             text=True,
@@ -58,7 +58,7 @@ def folder(repository, tmp_path_factory):
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
         printed[command.strip().split("\n")[-1]] = done.stdout
-    return place, printed
+    return folder, printed
 
 
 def output_of(folder, part):

@@ -26,7 +26,8 @@ from slipway.rpc.connections import greeting, pump, reception
 from slipway.rpc.web import feed
 from slipway.rpc.web import server as web_server
 from slipway.target.gpu_costs import ANY_GPU
-from slipway.tuning import builders, experience, measure, search, tune
+from slipway.tuning import builders, drift, experience, measure, search, transfer_measured, tune
+from slipway.tuning.boards import cable_bench
 
 PACKAGE = Path(slipway.__file__).parent
 DRIVERS = "\n".join(
@@ -35,6 +36,7 @@ DRIVERS = "\n".join(
 )
 WORDS = {
     "minute": 1,
+    "two": 2,
     "three": 3,
     "sixteen": 16,
     "a sixteenth": 16,
@@ -157,6 +159,8 @@ FOUND = {
     ("gpu.md", r"softmax and norms of at least (\d+) rows"): ANY_GPU.row_count,
     ("gpu.md", r"of at most (\d+) rows and a depth"): ANY_GPU.vector_rows,
     ("gpu.md", r"and a depth of at least (\d+), where"): ANY_GPU.vector_depth,
+    ("gpu.md", r"in step, of at least (\d+) rows and sums"): ANY_GPU.transposed_rows,
+    ("gpu.md", r"rows and sums of at least (\d+): neighbouring"): ANY_GPU.transposed_depth,
     ("gpu.md", r"depth on CUDA devices from `sm_(\d+)` on"): WarpProduct.lowest_version,
     ("gpu.md", r"CUDA from `sm_(\d+)` on, AMD's GPUs that"): nvptx.DOTS_FROM,
     ("gpu.md", r"From `sm_(\d+)` on a device copies"): async_copies.MIN_VERSION,
@@ -170,6 +174,16 @@ FOUND = {
     ("tuning.md", r"\((1e-4) of the largest value"): measure.TOLERANCE,
     ("tuning.md", r"(\d+e-\d+) for float16"): measure.TOLERANCES["float16"],
     ("tuning.md", r"(\d+e-\d+) for bfloat16"): measure.TOLERANCES["bfloat16"],
+    ("tuning.md", r"in (two) batches of both, each from"): search.DUELS,
+    ("tuning.md", r"From (\d\.\d+) times its fastest time on"): drift.NOTABLE,
+    ("tuning.md", r"its clock is below (\S+) of its limit"): drift.THROTTLED,
+    ("tuning.md", r"or it is (\d+) C\n? *cooler"): drift.ENOUGH_C,
+    ("tuning.md", r"C\n? *cooler, (\d+) s at most"): drift.RESTS * drift.REST_S,
+    ("tuning.md", r"elsewhere by writing (\d+) MiB of other"): (
+        defined("SWEEP_BYTES", source_of("posix/packed_cache.c")) >> 20
+    ),
+    ("tuning.md", r"the (three) best of each layout and"): transfer_measured.MOST,
+    ("tuning.md", r"What saves less than (\S+) of the"): cable_bench.CLOCK_NOISE,
     ("web.md", r"// at most (\d+) at once"): ROWS,
     ("micro.md", r"the first build proves .*? and (\d+) bytes for an"): baremetal._STACK_BESIDE,
     ("micro.md", r"as sessions make them\) it is (\d+) KiB"): baremetal._STACK_BYTES >> 10,

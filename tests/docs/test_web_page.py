@@ -56,7 +56,7 @@ def in_shell(block, folder):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def site(tmp_path_factory):
     """A folder with what the page speaks of, and names for its Python."""
     folder = tmp_path_factory.mktemp("page")
     for name in ("slipway.mjs", "thread.mjs"):
@@ -74,9 +74,9 @@ def place(tmp_path_factory):
     return folder, {**names, "mod": mod, "params": params}
 
 
-def test_blocks_work_in_their_order(place, browser, monkeypatch):
+def test_blocks_work_in_their_order(site, browser, monkeypatch):
     pytest.importorskip("tokenizers", reason="no tokenizers: pip install 'slipway-ml[llm]'")
-    folder, given = place
+    folder, given = site
     monkeypatch.chdir(folder)
     printed = []
     for language, block in BLOCKS:

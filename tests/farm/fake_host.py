@@ -105,8 +105,8 @@ class FakeHost:
 
     def is_a(self, system: str, machine: str) -> None:
         """Let it be another machine."""
-        words = f'#!/bin/sh\ncase "$1" in -s) echo {system} ;; *) echo {machine} ;; esac\n'
-        self.program("uname", words)
+        script = f'#!/bin/sh\ncase "$1" in -s) echo {system} ;; *) echo {machine} ;; esac\n'
+        self.program("uname", script)
 
     def refuses(self, words: str) -> None:
         """Let ssh say that it cannot get in."""

@@ -41,14 +41,14 @@ def tracker(farm):
 def emulators_of(farm):
     """Return the numbers of the emulators that run the farm's firmware."""
     found = []
-    for place in Path("/proc").iterdir():
-        if place.name.isdecimal():
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
             try:
-                command = (place / "cmdline").read_bytes()
+                command = (entry / "cmdline").read_bytes()
             except OSError:
                 continue
             if b"qemu-system" in command and farm.folder.encode() in command:
-                found.append(int(place.name))
+                found.append(int(entry.name))
     return found
 
 

@@ -194,14 +194,14 @@ def test_machines_without_a_server(machine, system, processor, told):
 )  # fmt: skip
 def test_the_server_is_that_of_its_processor(machine, uname, built):
     machine.is_a("Linux", uname)
-    asked = []
+    requested = []
 
     def build(triple):
-        asked.append(triple)
+        requested.append(triple)
         return machine.server(VERSION)
 
     remote.plan(Host("pi@board"), build=build)
-    assert asked == [built]
+    assert requested == [built]
     assert machine.left() == []
 
 

@@ -20,9 +20,9 @@ HERE = zig.architecture_of(os.uname().machine)
 
 @pytest.fixture
 def folder(tmp_path):
-    place = tmp_path / "farm"
-    yield place
-    virtual.down(place)
+    folder = tmp_path / "farm"
+    yield folder
+    virtual.down(folder)
 
 
 def test_up_gives_free_devices_and_down_leaves_nothing(folder):

@@ -83,8 +83,8 @@ class Graphs:
         weights = np.arange(1, len(found) + 1) ** 2
         return str(self.random.choice(found, p=weights / weights.sum())) if found else None
 
-    def of_rank(self, least, most=5):
-        return self.pick(lambda shape: least <= len(shape) <= most)
+    def of_rank(self, minimum, most=5):
+        return self.pick(lambda shape: minimum <= len(shape) <= most)
 
     def rounded(self, x):
         """`x` through int8 or uint8, the scale of shape () or (1,)."""

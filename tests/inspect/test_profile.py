@@ -102,9 +102,9 @@ def test_the_limit_that_binds():
     copied = operator(1e-3, 0, traffic([0, 0, 20_000_000], [0, 20_000_000]))
     assert copied.binding == "L2"  # half a copy of 40 MB at 50 GB/s
     assert copied.of_limit == pytest.approx(0.8)
-    near = operator(1e-3, 0, traffic([80_000_000], [80_000_000]))
-    assert near.of_limit == 0  # no rate was measured so near: it is no limit
-    report = ModelProfile((bound, copied, near, operator(4e-3, 100e6, traffic([10]))), (LIMITS,))
+    cached = operator(1e-3, 0, traffic([80_000_000], [80_000_000]))
+    assert cached.of_limit == 0  # no rate was measured so near: it is no limit
+    report = ModelProfile((bound, copied, cached, operator(4e-3, 100e6, traffic([10]))), (LIMITS,))
     assert [report.is_far(o) for o in report.operators] == [False, False, True, True]
     assert report.share_at_limit() == pytest.approx(1e-3 / report.seconds)
     assert report.of_limits() == pytest.approx((1e-3 + 0.8e-3 + 1e-3) / 8e-3)

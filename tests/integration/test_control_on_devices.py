@@ -20,8 +20,8 @@ def halves_until_small():
     names = [[Var(name, kind) for name, kind in zip("xn", kinds, strict=True)] for _ in range(2)]
     (y, n), (z, m) = names
     going = Function((y, n), relay.greater(relay.max(relay.abs(y)), relay.const(np.float32(1))))
-    turn = relay.nn.dense(z, relay.const(W)) * relay.const(np.float32(0.5))
-    body = Function((z, m), Tuple((turn, m + relay.const(1, "int32"))))
+    stepped = relay.nn.dense(z, relay.const(W)) * relay.const(np.float32(0.5))
+    body = Function((z, m), Tuple((stepped, m + relay.const(1, "int32"))))
     last, count = relay.while_loop(going, body, [x, relay.const(0, "int32")])
     ends = relay.If(flag, relay.nn.softmax(last), relay.nn.dense(last, relay.const(W)))
     return Function((x, flag), Tuple((ends, count)))
@@ -59,15 +59,15 @@ def test_control_flow_and_open_sizes_on_a_device(architecture, device, tmp_path)
         assert module.get_output(1).numpy() == count
     rows = relay.var("x", shape=(Dim("n", 1, 3), 16))
     module = loaded("rows", relay.nn.relu(relay.nn.dense(rows, relay.const(W))).as_function())
-    places, size = relay.var("places", shape=(8,), dtype="int32"), Dim("found", 0, 8)
-    count = relay.sum(relay.cast(relay.greater_equal(places, relay.const(0)), "int32"))
+    positions, size = relay.var("positions", shape=(8,), dtype="int32"), Dim("found", 0, 8)
+    count = relay.sum(relay.cast(relay.greater_equal(positions, relay.const(0)), "int32"))
     values = relay.var("values", shape=(20,))
-    chosen = relay.take(values, relay.sized(places, count, size), mode="fast")
-    found = loaded("found", Function((values, places), relay.nn.softmax(chosen)))
+    chosen = relay.take(values, relay.sized(positions, count, size), mode="fast")
+    found = loaded("found", Function((values, positions), relay.nn.softmax(chosen)))
     for size in (5, 0, 8, 1):  # values decide how many: told in the middle of a run
         x, at = RNG.standard_normal(20).astype(np.float32), np.full(8, -1, np.int32)
         at[:size] = RNG.integers(0, 20, size)
-        found.run(values=x, places=at)
+        found.run(values=x, positions=at)
         e = np.exp(x[at[:size]])
         np.testing.assert_allclose(found.get_output(0).numpy(), e / e.sum(), rtol=1e-4, atol=1e-5)
     for size in (1, 3):

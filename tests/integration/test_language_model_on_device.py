@@ -63,15 +63,15 @@ def serving(folder, port):
         try:
             for line in process.stderr:
                 if "http://" in line:
-                    place = line.partition("http://")[2].split("/")[0]
+                    address = line.partition("http://")[2].split("/")[0]
                     break
-            yield place
+            yield address
         finally:
             process.terminate()
 
 
-def ask(place, path, body=None):
-    connection = http.client.HTTPConnection(place, timeout=120)
+def ask(address, path, body=None):
+    connection = http.client.HTTPConnection(address, timeout=120)
     connection.request("POST" if body else "GET", path, json.dumps(body) if body else None)
     answer = connection.getresponse()
     text = answer.read().decode()
@@ -83,26 +83,26 @@ def test_serve(chatted, port):
     pytest.importorskip("starlette")
     pytest.importorskip("uvicorn")
     request = {"prompt": OPENING, "temperature": 0, "max_tokens": 12}
-    with serving(chatted[1], port) as place:
-        status, text = ask(place, "/v1/models")
+    with serving(chatted[1], port) as address:
+        status, text = ask(address, "/v1/models")
         assert (status, json.loads(text)["data"][0]["id"]) == (200, "verse")
-        status, text = ask(place, "/v1/completions", request)
+        status, text = ask(address, "/v1/completions", request)
         assert status == 200
         answer = json.loads(text)
         assert answer["choices"][0] == {"index": 0, "text": BEHIND[:12], "finish_reason": "length"}
         assert answer["usage"]["prompt_tokens"] == len(OPENING) + 1
         # a client that goes away in the middle leaves the model to the next
         for _ in range(2):
-            connection = http.client.HTTPConnection(place, timeout=120)
+            connection = http.client.HTTPConnection(address, timeout=120)
             many = {**request, "max_tokens": 60, "stream": True}
             connection.request("POST", "/v1/completions", json.dumps(many))
             connection.getresponse().read(20)
             connection.close()
-        status, text = ask(place, "/v1/completions", {**request, "stream": True})
+        status, text = ask(address, "/v1/completions", {**request, "stream": True})
         events = [line[6:] for line in text.splitlines() if line.startswith("data: ")]
         assert events[-1] == "[DONE]"
         pieces = [json.loads(event)["choices"][0]["text"] for event in events[:-1]]
         assert "".join(pieces) == BEHIND[:12]
-        status, text = ask(place, "/v1/completions", {"prompt": "x" * 200})
+        status, text = ask(address, "/v1/completions", {"prompt": "x" * 200})
         assert status == 400
         assert "201 tokens; the model's context is 128" in json.loads(text)["error"]["message"]

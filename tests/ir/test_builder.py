@@ -87,8 +87,8 @@ def test_pointers_go_into_loads_stores_and_calls():
     """`tir.Load` and `Store` of vectors through what `ib.pointer` gives, as before TVM 0.10."""
     ib = tvm.tir.ir_builder.create()
     a, b = ib.pointer("float32", name="A"), ib.pointer("float32", name="B")
-    places = tvm.tir.Ramp(0, 1, 4)
-    ib.emit(tvm.tir.Store(b, tvm.tir.Load("float32x4", a, places) * 2.0, places))
+    indices = tvm.tir.Ramp(0, 1, 4)
+    ib.emit(tvm.tir.Store(b, tvm.tir.Load("float32x4", a, indices) * 2.0, indices))
     body = ib.get()
     load = next(n for n in walk(body) if isinstance(n, tvm.tir.BufferLoad))
     assert load.buffer_var is a.asobject().data

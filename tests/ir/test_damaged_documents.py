@@ -99,11 +99,11 @@ def test_a_dtype_that_is_none_is_named():
     changes = 0
     for document in kept:
         for number, (name, *fields) in enumerate(document["nodes"]):
-            for place, field in enumerate(NODE_CLASSES[name].FIELDS):
-                if field == "dtype" and place < len(fields):
+            for index, field in enumerate(NODE_CLASSES[name].FIELDS):
+                if field == "dtype" and index < len(fields):
                     for wrong in ("s", "", "int7", "float32x0"):
                         changed_one = copy.deepcopy(document)
-                        changed_one["nodes"][number][place + 1] = wrong
+                        changed_one["nodes"][number][index + 1] = wrong
                         with pytest.raises(
                             SlipwayError, match=f"'dtype' of node {number}, .* is '{wrong}'"
                         ):

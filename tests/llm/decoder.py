@@ -91,15 +91,15 @@ def logits(config, weights, tokens):
         at = f"model.layers.{i}."
         first = x if config.norms_after else norm(x, at + "input_layernorm.weight")
         mixed = _attention(config, layer, w, at + "self_attn.", norm, first)
-        behind = at + "post_attention_layernorm.weight"
+        after = at + "post_attention_layernorm.weight"
         if config.parallel:
             x = x + share * (mixed + feed_forward(first, at))
             continue
         if not (config.sandwich or config.norms_after):
             x = x + share * mixed
-            x = x + share * feed_forward(norm(x, behind), at)
+            x = x + share * feed_forward(norm(x, after), at)
             continue
-        x = x + norm(mixed, behind)
+        x = x + norm(mixed, after)
         before = norm(x, at + "pre_feedforward_layernorm.weight") if config.sandwich else x
         x = x + norm(feed_forward(before, at), at + "post_feedforward_layernorm.weight")
     head = w.get("lm_head.weight", w["model.embed_tokens.weight"])

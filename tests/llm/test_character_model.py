@@ -71,8 +71,8 @@ def check_perplexity(path, model=None, within=0.02):
 def test_it_goes_on_with_the_verse(verse):
     verse.reset()
     made = list(verse.generate(tokens_of(OPENING), 45, stop=()))
-    behind = TEXT[TEXT.index(OPENING) + len(OPENING) :]
-    assert made == tokens_of(behind)[1:46]
+    following = TEXT[TEXT.index(OPENING) + len(OPENING) :]
+    assert made == tokens_of(following)[1:46]
 
 
 def test_its_tokenizer():

@@ -114,9 +114,9 @@ def test_no_damage_raises_anything_else(llama, tmp_path):
     rng = np.random.default_rng(0)
     messages = []
     path = tmp_path / "damaged.gguf"
-    for turn in range(250):
+    for trial in range(250):
         made = bytearray(whole)
-        if turn % 5 == 0:
+        if trial % 5 == 0:
             made = made[: rng.integers(0, len(made))]
         else:
             for _ in range(rng.integers(1, 4)):
@@ -192,6 +192,34 @@ def test_positions_of_longer_contexts(tmp_path):
     write(path, metadata, {**embedding, "rope_factors_short.weight": short[:3]})
     with pytest.raises(ModelError, match="3 divisors of frequencies for 4 pairs of a head"):
         model_of(GGUFFile(path))
+
+
+@pytest.mark.parametrize(
+    ("given", "factors"),
+    [({"scaling.type": "linear", "scaling.factor": 0.0}, ()), ({"scaling.factor": 4.0}, (4.0,)),
+     ({"scaling.type": "yarn", "scaling.factor": 0.0}, (1.0,) * 4), ({"scale_linear": 2.0}, (2.0,)),
+     ({"scaling.type": "none", "scaling.factor": 4.0}, ())],
+)  # fmt: skip
+def test_positions_are_scaled_as_llama_cpp_reads_them(given, factors, tmp_path):
+    metadata = {"general.architecture": "llama", "llama.embedding_length": 16,
+                "llama.attention.head_count": 2, "llama.feed_forward_length": 8,
+                "llama.block_count": 1, "llama.context_length": 64}  # fmt: skip
+    metadata |= {f"llama.rope.{key}": value for key, value in given.items()}
+    write(tmp_path / "x.gguf", metadata, {"token_embd.weight": np.zeros((8, 16), np.float32)})
+    made = model_of(GGUFFile(tmp_path / "x.gguf"))[0].layers[0].rope.factors
+    np.testing.assert_allclose(made, factors)
+
+
+@pytest.mark.parametrize(("layers", "scale"), [(42, None), (46, 144**-0.5)])
+def test_the_widest_gemma_2_scales_scores_by_its_own_number(layers, scale, tmp_path):
+    """4608 columns for 32 heads of 128: its file does not say that scores go by 144."""
+    metadata = {"general.architecture": "gemma2", "gemma2.embedding_length": 4608,
+                "gemma2.attention.head_count": 32, "gemma2.attention.key_length": 128,
+                "gemma2.feed_forward_length": 8, "gemma2.block_count": layers}  # fmt: skip
+    write(tmp_path / "x.gguf", metadata, {"token_embd.weight": np.zeros((8, 4608), np.float32)})
+    config = model_of(GGUFFile(tmp_path / "x.gguf"))[0]
+    assert config.attention_scale == scale
+    assert (config.attention_softcap, config.logit_softcap) == (50.0, 30.0)
 
 
 def test_a_tensor_that_nothing_computes_with_is_named(llama, tmp_path):

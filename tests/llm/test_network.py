@@ -5,7 +5,8 @@ import pytest
 from decoder import logits, named, random_weights
 
 from slipway.errors import ModelError
-from slipway.llm.config import from_transformers
+from slipway.llm.config import _FAMILIES, from_transformers
+from slipway.llm.family_defaults import usual_sizes
 from slipway.llm.model import LanguageModel, Source, compile_model
 from slipway.llm.network import rope_tables
 from slipway.llm.positions import yarn_divisors
@@ -258,6 +259,46 @@ def test_a_language_model_inside_of_another():
         files = {n.replace("model.", prefix, 1): w for n, w in weights.items()}
         files["model.vision_tower.layers.0.fc1.weight"] = np.zeros(3)
         assert set(weights) < Weights.of(files).renamed(names).names
+
+
+def test_what_a_text_config_leaves_out_is_its_class_own():
+    inner = {"model_type": "llama", "max_position_embeddings": 4096, "rms_norm_eps": 1e-05,
+             "vocab_size": 32064}  # fmt: skip
+    config = from_transformers({"model_type": "llava", "text_config": inner})  # LLaVA 1.5's file
+    sizes = (config.hidden, config.feed_forward, len(config.layers), config.heads, config.kv_heads)
+    assert sizes == (4096, 11008, 32, 32, 32)
+    assert (config.head_size, config.context, config.vocabulary) == (128, 4096, 32064)
+    assert (config.begin_token, config.end_tokens, config.tied) == (1, (2,), False)
+
+
+@pytest.mark.parametrize(
+    ("given", "activation", "epsilon"),
+    [({"model_type": "phi"}, "gelu_tanh", 1e-5), ({"model_type": "nemotron"}, "relu2", 1e-5),
+     ({"model_type": "gpt_neox"}, "gelu", 1e-5), ({"model_type": "helium"}, "silu", 1e-8),
+     ({"model_type": "gemma", "hidden_act": "gelu"}, "gelu_tanh", 1e-6)],
+)  # fmt: skip
+def test_a_silent_file_means_what_its_family_does(given, activation, epsilon):
+    config = from_transformers({**SIZES, "head_dim": 8, **given})
+    assert (config.activation, config.epsilon) == (activation, epsilon)
+
+
+@pytest.mark.long
+def test_silent_files_mean_what_the_classes_of_transformers_say():
+    transformers = pytest.importorskip("transformers")
+    for family in _FAMILIES:
+        whole = transformers.AutoConfig.for_model(family).to_dict()
+        silent = from_transformers({"model_type": family, **usual_sizes(family)})
+        assert silent == from_transformers(whole), family
+
+
+def test_a_text_of_letters_says_which_layers_see_all():
+    given = {"model_type": "exaone4", **SIZES, "num_hidden_layers": 7, "sliding_window": 3}
+    config = from_transformers({**given, "sliding_window_pattern": "LLLG"})
+    assert [layer.window for layer in config.layers] == [3, 3, 3, 0, 3, 3, 0]
+    assert [layer.rope.size for layer in config.layers] == [8, 8, 8, 0, 8, 8, 0]
+    for wrong in ("", "LLx"):
+        with pytest.raises(ModelError, match=r"sliding_window_pattern is .*as LLLG"):
+            from_transformers({**given, "sliding_window_pattern": wrong})
 
 
 def test_a_weight_that_nothing_computes_with_is_named():

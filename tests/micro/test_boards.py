@@ -52,13 +52,13 @@ def test_firmware_of_real_boards_links_and_lies_in_their_memories(name, kind, tm
     elf = ElfFile((tmp_path / "p/build/firmware.elf").read_bytes(), "the firmware")
     loaded = [s for s in elf.segments if s.type == PT_LOAD and s.memory_bytes]
     flash = board.memory("FLASH")
-    places = [(m.origin, m.size) for m in board.memories]
+    regions = [(m.origin, m.size) for m in board.memories]
     if board.read_at:
-        places.append((board.read_at, flash.size))
+        regions.append((board.read_at, flash.size))
     for segment in loaded:
         assert any(
             origin <= segment.address and segment.address + segment.memory_bytes <= origin + size
-            for origin, size in places
+            for origin, size in regions
         ), hex(segment.address)
     assert any(s.address == flash.origin for s in loaded)  # the vectors
     content = (tmp_path / "p/build/firmware.map").read_text()

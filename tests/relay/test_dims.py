@@ -79,9 +79,9 @@ def test_what_ranges_prove_is_decided_and_nothing_else():
     assert not N * 2 > 16
     assert max(N, 0) is N
     assert N != 3
-    for ask in (lambda: N > 1, lambda: N < M, lambda: max(N, M), lambda: N >= 2.5):
+    for query in (lambda: N > 1, lambda: N < M, lambda: max(N, M), lambda: N >= 2.5):
         with pytest.raises(TypeInferenceError, match=r"it is not known whether .*n in 1\.\.8"):
-            ask()
+            query()
     for compute in (lambda: range(N), lambda: 3 // N, lambda: N / 2, lambda: N // 0):
         with pytest.raises(TypeInferenceError, match="the size of an open dimension is needed"):
             compute()
@@ -93,9 +93,9 @@ def test_an_extreme_is_compared_with_what_it_is_of():
     assert N - less >= 0
     assert not N * 2 - more * 2 > 0
     assert not less < less * 2 - N
-    for ask in (lambda: more - N > 0, lambda: less - N >= 0, lambda: more - 2 * N >= 0):
+    for query in (lambda: more - N > 0, lambda: less - N >= 0, lambda: more - 2 * N >= 0):
         with pytest.raises(TypeInferenceError, match="it is not known whether"):
-            ask()
+            query()
 
 
 def test_types_carry_formulas_through_operators():

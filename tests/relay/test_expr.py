@@ -137,9 +137,12 @@ def test_executor_and_runtime_are_indexable():
         ([-(1 << 31) - 1], None, "does not fit int32"),
         (300, "uint8", "300 does not fit uint8$"),
         (1 << 70, "int64", "does not fit int64$"),
+        (None, "float32", "None is no value"),
+        ("a", "float32", "'a' is no number or array of float32"),
+        ([[1], [2, 3]], None, "is no number or array of one dtype"),
     ],
 )
-def test_a_constant_that_does_not_fit_is_refused(value, dtype, words):
+def test_a_constant_that_cannot_be_is_refused(value, dtype, words):
     with pytest.raises(TypeInferenceError, match=words):
         relay.const(value, dtype)
 

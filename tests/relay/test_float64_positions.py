@@ -49,11 +49,11 @@ def test_cubic_resize_keeps_a_constant_image():
 
 def test_grid_sample():
     x, grid = image(), relay.var("grid", shape=(1, 5, 6, 2), dtype="float64")
-    places = RNG.uniform(-0.9, 0.9, (1, 5, 6, 2))
+    points = RNG.uniform(-0.9, 0.9, (1, 5, 6, 2))
     out = make("image.grid_sample")(x, grid)
-    at = [(places[0, ..., 1] + 1) / 2 * 12, (places[0, ..., 0] + 1) / 2 * 8]
+    at = [(points[0, ..., 1] + 1) / 2 * 12, (points[0, ..., 0] + 1) / 2 * 8]
     want = ndimage.map_coordinates(IMAGE[0, 0], at, order=1)
-    np.testing.assert_allclose(run(out, [x, grid], IMAGE, places)[0, 0], want, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(run(out, [x, grid], IMAGE, points)[0, 0], want, rtol=0, atol=1e-14)
 
 
 def test_roi_align():

@@ -42,12 +42,12 @@ def awkward_floats(dtype):
     exact = codes(dtype).astype(np.float32)
     exact = np.unique(exact[np.isfinite(exact)])
     middle = (exact[1:] + exact[:-1]) / 2
-    near = np.concatenate([exact, middle])
-    sides = [np.nextafter(near, np.float32(s)) for s in (-np.inf, np.inf)]
+    points = np.concatenate([exact, middle])
+    sides = [np.nextafter(points, np.float32(s)) for s in (-np.inf, np.inf)]
     rng = np.random.default_rng(1)
     random = rng.integers(0, 1 << 32, 2000, np.uint64).astype(np.uint32).view(np.float32)
     special = np.float32([0.0, -0.0, np.nan, np.inf, -np.inf, 1e30, -1e30, 1e-30])
-    return np.concatenate([near, *sides, random, special]).astype(np.float32)
+    return np.concatenate([points, *sides, random, special]).astype(np.float32)
 
 
 def same(found, wanted):

@@ -47,9 +47,9 @@ def specials(dtype, which, name):
     import ml_dtypes
 
     info = ml_dtypes.finfo(numpy_dtype(dtype))
-    least, largest = float(info.smallest_subnormal), float(info.max)
+    smallest, largest = float(info.smallest_subnormal), float(info.max)
     no_numbers = [np.nan, np.inf, -np.inf, 0.0, -0.0]
-    small = [0.0, -0.0, least, -5 * least, float(info.tiny), -float(info.tiny)]
+    small = [0.0, -0.0, smallest, -5 * smallest, float(info.tiny), -float(info.tiny)]
     if which == "small":
         return small
     if which == "other":
@@ -133,9 +133,9 @@ def differences(found, want, tolerance, exact, signs):
     """What is wrong with a result: the first places, in words."""
     assert found.shape == want.shape
     assert found.dtype == want.dtype
-    least = float(np.finfo(np.float32).smallest_subnormal) if found.dtype.itemsize < 8 else 0.0
+    smallest = float(np.finfo(np.float32).smallest_subnormal) if found.dtype.itemsize < 8 else 0.0
     if found.dtype.name == "bfloat16":  # AVX512-BF16 rounds denormal numbers to zero
-        least = float(np.finfo(np.float32).tiny)
+        smallest = float(np.finfo(np.float32).tiny)
     if found.dtype.kind in "biu":
         bad = found != want
     else:
@@ -143,7 +143,8 @@ def differences(found, want, tolerance, exact, signs):
             a, b = found.astype(np.float64), want.astype(np.float64)
             floor = 0.0 if exact else 1.0  # sums cancel
             close = (
-                np.abs(a - b) <= tolerance * np.maximum(np.abs(b), floor) + DENORMAL_STEPS * least
+                np.abs(a - b)
+                <= tolerance * np.maximum(np.abs(b), floor) + DENORMAL_STEPS * smallest
             )
             bad = ~((a == b) | (np.isnan(a) & np.isnan(b)) | (np.isfinite(b) & close))
         if signs:

@@ -45,8 +45,8 @@ def files_of(tmp_path_factory):
 
 
 def held(files_of, a, b):
-    places = [LoadedArtifact(files_of[name], None, "here") for name in (a, b)]
-    return compare.compare(files_of[a], files_of[b], (a, b), tuple(places))
+    artifacts = [LoadedArtifact(files_of[name], None, "here") for name in (a, b)]
+    return compare.compare(files_of[a], files_of[b], (a, b), tuple(artifacts))
 
 
 @pytest.fixture(scope="module")
@@ -187,8 +187,8 @@ def test_float_and_integer_models_get_the_same_real_values(tmp_path):
     """B takes the integers that A makes of its floats: the outputs must be equal."""
     a = saved(quantised(0.5, 7, entry=False), tmp_path, "floats")
     b = saved(quantised(0.5, 7, entry=True), tmp_path, "integers")
-    places = (LoadedArtifact(a, None, "here"), LoadedArtifact(b, None, "here"))
-    found = compare.compare(a, b, ("A", "B"), places)
+    artifacts = (LoadedArtifact(a, None, "here"), LoadedArtifact(b, None, "here"))
+    found = compare.compare(a, b, ("A", "B"), artifacts)
     assert [output.agrees for output in found.numbers] == [True]
     assert not found.notes
     ((_, one),), ((_, other),) = (side.items() for side in shared_inputs(*ports(a, b)))
@@ -206,6 +206,6 @@ def test_a_tolerance_of_ones_own(tmp_path):
     x = relay.var("x", shape=(1, 64))
     weight = relay.const(np.linspace(-1, 1, 4 * 64, dtype="float32").reshape(4, 64))
     b = saved(relay.Function([x], relay.nn.dense(x, weight)), tmp_path, "fine")
-    places = (LoadedArtifact(a, None, "here"), LoadedArtifact(b, None, "here"))
-    assert not compare.compare(a, b, ("A", "B"), places).numbers[0].agrees
-    assert compare.compare(a, b, ("A", "B"), places, tolerance=0.1).numbers[0].agrees
+    artifacts = (LoadedArtifact(a, None, "here"), LoadedArtifact(b, None, "here"))
+    assert not compare.compare(a, b, ("A", "B"), artifacts).numbers[0].agrees
+    assert compare.compare(a, b, ("A", "B"), artifacts, tolerance=0.1).numbers[0].agrees

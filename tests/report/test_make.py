@@ -42,7 +42,7 @@ def test_both_graphs_reach_their_outputs_from_their_inputs(report):
     for nodes in (report.before, report.after):
         kinds = [node.kind for node in nodes]
         assert (kinds[0], kinds[-1]) == ("input", "output")
-        assert all(source < place for place, n in enumerate(nodes) for source in n.inputs)
+        assert all(source < index for index, n in enumerate(nodes) for source in n.inputs)
         read = {source for node in nodes for source in node.inputs}
         assert all(i in read for i, node in enumerate(nodes) if node.kind != "output")
 
@@ -108,8 +108,8 @@ def test_right_numbers_agree(report):
 
 def test_one_wrong_kernel_is_told_by_its_layer(digits, report):
     library = digits.library
-    place = make.LoadedArtifact(digits.artifact, None, "here")
-    call = place.devices.caller(place.library, {})
+    loaded = make.LoadedArtifact(digits.artifact, None, "here")
+    call = loaded.devices.caller(loaded.library, {})
     nodes = [n for n in library.graph.nodes if n.function not in ("", NOP)]
     victim = nodes[2]
 

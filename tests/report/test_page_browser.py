@@ -147,11 +147,11 @@ def test_nodes_do_not_lie_on_each_other_and_edges_go_down(browser, page, report,
     view = View(browser, page)
     view.one(f"#graph-{which}").click()
     nodes = getattr(report, which)
-    places = boxes_of(view)
-    assert len(view.find("g.node")) == len(nodes) == len(places)
-    for i, (x, y) in enumerate(places):
-        assert all(abs(x - a) >= 190 or abs(y - b) >= 46 for a, b in places[:i])
-        assert all(places[source][1] < y for source in nodes[i].inputs)
+    corners = boxes_of(view)
+    assert len(view.find("g.node")) == len(nodes) == len(corners)
+    for i, (x, y) in enumerate(corners):
+        assert all(abs(x - a) >= 190 or abs(y - b) >= 46 for a, b in corners[:i])
+        assert all(corners[source][1] < y for source in nodes[i].inputs)
     assert len(view.find("path.edge")) == sum(len(node.inputs) for node in nodes)
 
 

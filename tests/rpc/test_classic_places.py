@@ -13,9 +13,9 @@ from slipway.errors import RPCError
     ("module", "name"), [("tracker", "Tracker"), ("proxy", "Proxy"), ("server", "Server")]
 )
 def test_a_server_is_in_its_module(module, name):
-    place = importlib.import_module(f"slipway.rpc.{module}")
-    assert getattr(place, name) is getattr(rpc, name)
-    assert getattr(rpc, module) is place
+    imported = importlib.import_module(f"slipway.rpc.{module}")
+    assert getattr(imported, name) is getattr(rpc, name)
+    assert getattr(rpc, module) is imported
 
 
 def test_a_name_that_is_not_there_says_what_to_use():
@@ -32,14 +32,14 @@ def test_a_key_may_look_like_an_address(through_proxy):
     with contextlib.ExitStack() as ends:
         tracker = rpc.Tracker(**at)
         ends.callback(tracker.terminate)
-        place = ("127.0.0.1", tracker.port)
+        address = ("127.0.0.1", tracker.port)
         if through_proxy:
-            proxy = rpc.Proxy(**at, tracker_addr=place)
+            proxy = rpc.Proxy(**at, tracker_addr=address)
             ends.callback(proxy.terminate)
             at["port"] = proxy.port
-        server = rpc.Server(**at, key=key, tracker_addr=place, is_proxy=through_proxy)
+        server = rpc.Server(**at, key=key, tracker_addr=address, is_proxy=through_proxy)
         ends.callback(server.terminate)
-        client = rpc.connect_tracker(*place)
+        client = rpc.connect_tracker(*address)
         assert client.request(key, session_timeout=30).cpu(0).exist
         assert client.summary()["queue_info"][key]["total"] == 1
 

@@ -20,7 +20,7 @@ from slipway.toolchain import native
 
 
 class Wire:
-    """Two terminals, joined by a thread that may change bytes: `near` and `far` are their paths."""
+    """Two terminals, `local` and `far`, joined by a thread that may change bytes."""
 
     def __init__(self, errors=0.0):
         self._errors = errors
@@ -30,7 +30,7 @@ class Wire:
             tty.setraw(end)
         self._inner = [inner for inner, _ in pairs]
         self._ends = [end for _, end in pairs]  # kept open: a terminal without an end hangs up
-        self.near, self.far = (os.ttyname(end) for end in self._ends)
+        self.local, self.far = (os.ttyname(end) for end in self._ends)
         self._stop = os.pipe()
         self._thread = threading.Thread(target=self._carry, daemon=True)
         self._thread.start()
@@ -90,7 +90,7 @@ def test_sessions_over_a_serial_line(wire, kind, tmp_path, kernels):
     data = np.random.default_rng(0).random(20_000, "float32")
     with serving(kind, wire, tmp_path):
         for _ in range(2):
-            with micro.SerialSession(wire.near, timeout=30) as session:
+            with micro.SerialSession(wire.local, timeout=30) as session:
                 assert session.ping(bytes(range(256))) == bytes(range(256))
                 session.upload(kernels)
                 module = session.load_module("kernels.so")
@@ -111,13 +111,13 @@ def test_faults_over_a_serial_line(wire, tmp_path, kernels):
             ("segfault", RemoteError, "SIGSEGV.*while it ran 'segfault'"),
             ("spin", RPCTimeoutError, "time limit of 0.500 s while it ran 'spin'"),
         ):
-            with micro.SerialSession(wire.near, timeout=30) as session:
+            with micro.SerialSession(wire.local, timeout=30) as session:
                 session.upload(kernels)
                 session.timeout = 0.5
                 bad = session.load_module("kernels.so")[function]
                 with pytest.raises(error, match=words):
                     bad()
-        with micro.SerialSession(wire.near, timeout=30) as session:
+        with micro.SerialSession(wire.local, timeout=30) as session:
             assert session.listdir() == []
             with pytest.raises(RemoteError, match="uploads up to"):
                 session.upload(bytes(9 << 20), "large")
@@ -126,11 +126,11 @@ def test_faults_over_a_serial_line(wire, tmp_path, kernels):
 def test_client_that_leaves_without_a_word(wire, tmp_path):
     """The next START ends its session."""
     with serving("static", wire, tmp_path):
-        first = micro.SerialSession(wire.near, timeout=30)
+        first = micro.SerialSession(wire.local, timeout=30)
         first.upload(b"x", "x")
         first._line._closing = True
         first._line._transport = Silent()
-        with micro.SerialSession(wire.near, timeout=30) as second:
+        with micro.SerialSession(wire.local, timeout=30) as second:
             assert second.listdir() == []
         first._line.close()
 

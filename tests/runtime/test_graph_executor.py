@@ -65,9 +65,9 @@ def test_inputs_by_number_keyword_and_list(model):
     np.testing.assert_array_equal(model.get_output(0).numpy(), [2, 3, 4, 5, 6, 7])
 
 
-@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize("requested", [False, True])
 @pytest.mark.parametrize("way", ["as it is", "read-only", "transposed", "shifted", "swapped bytes"])
-def test_arrays_are_copied_from_wherever_they_lie(model, way, asked, monkeypatch):
+def test_arrays_are_copied_from_wherever_they_lie(model, way, requested, monkeypatch):
     values = np.arange(6, dtype="float32").reshape(SHAPE)
     given = values.copy()
     if way == "read-only":
@@ -78,7 +78,7 @@ def test_arrays_are_copied_from_wherever_they_lie(model, way, asked, monkeypatch
         given = np.frombuffer(b"x" + values.tobytes(), "float32", offset=1).reshape(SHAPE)
     elif way == "swapped bytes":
         given = values.astype(">f4")
-    if asked:
+    if requested:
         model.get_input_info()
     if way == "as it is":  # C reads it where it lies, without another array
         monkeypatch.setattr("slipway.runtime.graph.graph_executor.array", None)

@@ -22,22 +22,22 @@ def mixed(x):
     a = output_tensor((10,), "float32")  # noqa: F821
     b = output_tensor((10,), "int32")  # noqa: F821
     for i in parallel(10):  # noqa: F821
-        near = 0.0
+        total = 0.0
         for j in unroll(3):  # noqa: F821
-            near += twice[max(i - j, 0)]
+            total += twice[max(i - j, 0)]
         if x[i] > 0.5 and i % 2 == 0:
-            a[i] = exp(near) / 9.0  # noqa: F821
+            a[i] = exp(total) / 9.0  # noqa: F821
         else:
-            a[i] = -1.0 if i < 3 else near
+            a[i] = -1.0 if i < 3 else total
         b[i] = int32(x[i] * 10.0) // 2  # noqa: F821
     return a, b
 
 
 def reference(x):
-    near = np.array([sum(2 * x[max(i - j, 0)] for j in range(3)) for i in range(10)])
+    total = np.array([sum(2 * x[max(i - j, 0)] for j in range(3)) for i in range(10)])
     high = (x > 0.5) & (np.arange(10) % 2 == 0)
-    low = np.where(np.arange(10) < 3, -1.0, near)
-    return np.where(high, np.exp(near) / 9, low), (x * 10).astype("int32") // 2
+    low = np.where(np.arange(10) < 3, -1.0, total)
+    return np.where(high, np.exp(total) / 9, low), (x * 10).astype("int32") // 2
 
 
 def compiled(function, x):

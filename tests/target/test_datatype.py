@@ -51,8 +51,8 @@ def own_float():
     for name, function in CALLS.items():
         lower = datatype.create_lower_func({32: function})
         datatype.register_op(lower, "Call", "llvm", "own_float", intrinsic_name=f"tir.{name}")
-    least = datatype.create_min_lower_func({32: "MinCustom32"}, "own_float")
-    datatype.register_min_func(least, "own_float")
+    minimum = datatype.create_min_lower_func({32: "MinCustom32"}, "own_float")
+    datatype.register_min_func(minimum, "own_float")
 
 
 @pytest.fixture(scope="module")
@@ -102,8 +102,8 @@ def test_what_is_not_registered_is_named_with_the_call_that_registers_it():
     datatype.register("own_empty", 205)
     x = te.placeholder((4,), name="x")
     y = te.compute((4,), lambda i: x[i].astype("custom[own_empty]16"))
-    asked = 'register_op(function, "Cast", "llvm", "float", "own_empty")'
-    with pytest.raises(LoweringError, match=re.escape(asked)):
+    missing = 'register_op(function, "Cast", "llvm", "float", "own_empty")'
+    with pytest.raises(LoweringError, match=re.escape(missing)):
         tvm.build(te.create_schedule(y.op), [x, y], "llvm")
     lower = datatype.create_lower_func({(32, 8): "f"})
     datatype.register_op(lower, "Cast", "llvm", "float", "own_empty")

@@ -115,7 +115,7 @@ class Board:
     flags: tuple[str, ...]
     runtime: str
     emulator: tuple[str, ...]
-    places: tuple[str, str] = ("", "")  # of code and data; empty for a Linux program
+    addresses: tuple[str, str] = ("", "")  # of code and data; empty for a Linux program
     gcc: tuple[str, ...] = ()  # another compiler for the same processor
 
 
@@ -186,8 +186,8 @@ def run_on(name, module, arrays, folder, use_gcc=False):
             (folder / f"part{number}.o").write_bytes(data)
             objects.append(f"part{number}.o")
     link = [*ZIG, "ld.lld", *objects, "-o", "program", "--gc-sections", "-static"]
-    if board.places[0]:
-        (folder / "script.ld").write_text(SCRIPT % board.places)
+    if board.addresses[0]:
+        (folder / "script.ld").write_text(SCRIPT % board.addresses)
         link += ["-T", "script.ld"]
     _run(link, folder)
     done = subprocess.run(

@@ -76,9 +76,9 @@ def operands(entry, args):
     b = rng.integers(0 if "u" in entry.b_dtype else -9, 10, shapes[1])
     if entry.taps:
         low, high = {"uint8": (0, 256), "int8": (-128, 128)}.get(entry.a_dtype, (-128, 256))
-        least = -128 if entry.min_b is None else entry.min_b
-        a, b = rng.integers(low, high, shapes[0]), rng.integers(least, 128, shapes[1])
-        a[:, :, 0], b[:, 0] = low, least
+        low_b = -128 if entry.min_b is None else entry.min_b
+        a, b = rng.integers(low, high, shapes[0]), rng.integers(low_b, 128, shapes[1])
+        a[:, :, 0], b[:, 0] = low, low_b
         return a, b, np.einsum("ski,sik->i", a, b)
     left = a[..., ::-1] if entry.mirrored else a
     rows = left.transpose(0, 2, 1, 3).reshape(shapes[2][0], -1)

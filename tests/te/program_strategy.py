@@ -233,9 +233,9 @@ def _loops(draw, stage, log):
         elif what == "nparts":
             stage.split(axis, nparts=draw(st.integers(1, 5)))
         elif what == "fuse":
-            place = leaves.index(axis)
-            if place + 1 < len(leaves) and leaves[place + 1].kind == axis.kind:
-                stage.fuse(axis, leaves[place + 1])
+            index = leaves.index(axis)
+            if index + 1 < len(leaves) and leaves[index + 1].kind == axis.kind:
+                stage.fuse(axis, leaves[index + 1])
         elif what == "reorder":
             stage.reorder(*draw(st.permutations(leaves)))
         elif what == "unroll":

@@ -53,14 +53,14 @@ def test_derivatives_are_those_of_small_differences(name):
     forward = built([*inputs, out])
     for number, one in enumerate(gradients):
         found = run(built([*inputs, head, one]), [*values, weights], shapes[number])
-        for place in rng.choice(found.size, min(found.size, 6), replace=False):
+        for index in rng.choice(found.size, min(found.size, 6), replace=False):
             sides = []
             for step in (STEP, -STEP):
                 moved = [v.copy() for v in values]
-                moved[number].flat[place] += step
+                moved[number].flat[index] += step
                 sides.append((run(forward, moved, shape) * weights).sum())
             wanted = (sides[0] - sides[1]) / (2 * STEP)
-            assert found.flat[place] == pytest.approx(wanted, rel=1e-6, abs=1e-6)
+            assert found.flat[index] == pytest.approx(wanted, rel=1e-6, abs=1e-6)
 
 
 def test_without_a_head_it_is_the_whole_derivative():

@@ -82,8 +82,8 @@ def test_axes_fused_and_cut_are_guarded_once(rows, columns):
     s = te.create_schedule(b.op)
     s[b].split(s[b].fuse(*b.op.axis), factor=16)
     func = te.lower(s, [a, b])
-    asked = [n for n in walk(func.body) if isinstance(n, E.Call) and n.op == "likely"]
-    assert len(asked) == 1
+    conditions = [n for n in walk(func.body) if isinstance(n, E.Call) and n.op == "likely"]
+    assert len(conditions) == 1
     ready = run_pipeline(func)
     for size in ((rows[0], columns[0]), (rows[1], columns[1]), (2, 17), (3, 16)):
         x = np.random.default_rng(0).standard_normal(size).astype("float32")

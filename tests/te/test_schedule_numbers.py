@@ -262,14 +262,14 @@ def test_cache_read_for_one_of_two_readers():
     check(s, [a, c], lambda x: (x + 1) * 2)
 
 
-@pytest.mark.parametrize(("factor", "place"), [(4, 0), (5, 1), (16, -1)])
-def test_rfactor(factor, place):
+@pytest.mark.parametrize(("factor", "factor_axis"), [(4, 0), (5, 1), (16, -1)])
+def test_rfactor(factor, factor_axis):
     a = te.placeholder((6, 32), name="A")
     k = te.reduce_axis((0, 32), "k")
     b = te.compute((6,), lambda i: te.sum(a[i, k], axis=k), name="B")
     s = te.create_schedule(b.op)
     _, ki = s[b].split(k, factor=factor)
-    bf = s.rfactor(b, ki, place)
+    bf = s.rfactor(b, ki, factor_axis)
     s[bf].compute_at(s[b], s[b].op.axis[0])
     check(s, [a, b], lambda x: x.sum(1))
 

@@ -86,9 +86,9 @@ def test_loops_take_what_the_guides_say(core, chain, apart, loads, program):
 
 @pytest.mark.parametrize("core", CORES)
 def test_what_the_caches_lack_takes_longer_and_streams_less(core, program):
-    far, streamed, near = cycles(core, program)[4:7]
+    far, streamed, cached = cycles(core, program)[4:7]
     assert far > streamed + modelled(core).l2_miss[0]
-    assert streamed > near
+    assert streamed > cached
     # 4 MB are in no second level.
     assert far == pytest.approx(modelled(core).l2_miss[1], rel=0.1)
 

@@ -41,10 +41,10 @@ def test_custom_path_must_be_new(tmp_path):
 def test_kept_for_somebody_to_look_into(tmp_path):
     with utils.TempDirectory.set_keep_for_debug():
         kept = utils.tempdir(tmp_path / "kept")
-    gone, asked = (
+    gone, given = (
         utils.tempdir(tmp_path / "gone"),
-        utils.tempdir(tmp_path / "asked", keep_for_debug=True),
+        utils.tempdir(tmp_path / "given", keep_for_debug=True),
     )
-    for one in (kept, gone, asked):
+    for one in (kept, gone, given):
         one.remove()
-    assert [p.name for p in sorted(tmp_path.iterdir())] == ["asked", "kept"]
+    assert [p.name for p in sorted(tmp_path.iterdir())] == ["given", "kept"]

@@ -6,7 +6,7 @@ from tests.topi.checks import check
 
 import slipway as tvm
 from slipway import relay, te, topi
-from slipway.errors import InvalidShapeError, TypeInferenceError
+from slipway.errors import InvalidShapeError, SlipwayError, TypeInferenceError
 
 RNG = np.random.default_rng(5)
 
@@ -94,6 +94,63 @@ def test_graphs(target, unipolar):
     assert first.dtype == "int16"
     weights = worth(units.data.numpy(), 2, unipolar)
     np.testing.assert_array_equal(second, x.reshape(1, -1) @ weights.T)
+
+
+@pytest.mark.parametrize("layout", ["OIHW", "HWIO"])
+@pytest.mark.parametrize("word", ["uint8", "uint32", "uint64"])
+def test_graphs_of_packed_weights(layout, word):
+    x, w = bits(2, 1, 64, 4, 4), bits(3, 5, 64, 2, 2)
+    rows, units = bits(1, 2, 128), bits(2, 6, 128)
+    data, flat = (relay.var(n, shape=v.shape, dtype="int32") for n, v in (("x", x), ("r", rows)))
+    own = w if layout == "OIHW" else w.transpose(2, 3, 1, 0)
+    kernel = relay.nn.bitpack(relay.const(own), 3, layout.index("I"), 4, word)
+    conv2d = relay.nn.bitserial_conv2d(
+        data, kernel, channels=5, kernel_size=(2, 2), activation_bits=2, weight_bits=3,
+        kernel_layout=layout, pack_dtype=word,
+    )  # fmt: skip
+    packed = relay.var("u", shape=(6, 2, 128 // (8 * np.dtype(word).itemsize)), dtype=word)
+    dense = relay.nn.bitserial_dense(flat, packed, 6, 1, 2, word, unipolar=False)
+    func = relay.Function([data, flat, packed], relay.Tuple([conv2d, dense]))
+    run = relay.create_executor("graph", tvm.IRModule.from_expr(func), tvm.cpu(), "llvm").evaluate()
+    planes = np.stack([units >> n & 1 for n in range(2)], 1).astype("uint8")
+    words = np.packbits(planes, axis=-1).view(np.dtype(word).newbyteorder(">")).astype(word)
+    first, second = (r.numpy() for r in run(x, rows, words))
+    np.testing.assert_array_equal(first, conv(x, worth(w, 3, True), 1, 0))
+    np.testing.assert_array_equal(second, rows @ units.T)
+
+
+def test_packed_weights_of_other_words_or_bits():
+    data = relay.var("x", shape=(2, 64), dtype="int32")
+    words = relay.var("w", shape=(6, 2, 2), dtype="uint32")
+    for word, depth in (("uint64", 2), ("uint32", 1)):
+        with pytest.raises(TypeInferenceError, match=r"'weight' of 3 axes is one of words, which"):
+            relay.nn.bitserial_dense(data, words, 6, 1, depth, word)
+    with pytest.raises(TypeInferenceError, match="'weight_bits' must be 1 to 8, is 9"):
+        relay.nn.bitserial_dense(data, words, 6, 1, 9)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "cause"),
+    [
+        ("pack_axis", 9, "pack_axis"), ("pack_axis", "a", "pack_axis"), ("bit_axis", 9, "bit_axis"),
+        ("bit_axis", 1.5, "bit_axis"), ("bits", "a", "'a'|'bits'"), ("bits", 0, "bits"),
+        ("pack_type", "uint7", "uint7"), ("pack_type", 3, "3"),
+    ],
+)  # fmt: skip
+def test_bitpack_refuses(name, value, cause):
+    options = {"bits": 1, "pack_axis": 1, "bit_axis": 2, "pack_type": "uint8", name: value}
+    with pytest.raises(SlipwayError, match=cause):
+        relay.nn.bitpack(relay.var("x", shape=(1, 8, 4), dtype="uint8"), **options)
+    with pytest.raises(SlipwayError, match=cause if name != "bits" else "bits|constant"):
+        topi.nn.bitpack(te.placeholder((1, 8, 4), "uint8"), **options)
+
+
+def test_axes_of_words_from_the_end():
+    x = bits(1, 2, 8, 3)
+    for axes in ((1, 2), (-2, -2)):
+        check(lambda a, axes=axes: topi.nn.bitpack(a, 1, *axes, "uint8"),
+              lambda a: np.packbits(a.astype("uint8"), axis=1).reshape(2, 1, 1, 3), x,
+              dtype="uint8")  # fmt: skip
 
 
 def test_what_cannot_be_packed():

@@ -96,8 +96,8 @@ def test_take_and_gather():
         x,
         rows,
     )
-    places = np.random.default_rng(1).integers(-5, 5, (4, 3, 6))
-    check(lambda a, i: topi.gather(a, 1, i), lambda a, i: np.take_along_axis(a, i, 1), x, places)
+    indices = np.random.default_rng(1).integers(-5, 5, (4, 3, 6))
+    check(lambda a, i: topi.gather(a, 1, i), lambda a, i: np.take_along_axis(a, i, 1), x, indices)
     points = np.array([[0, 3, 1], [4, 0, 2]], "int64")
     check(topi.gather_nd, lambda a, i: a[tuple(i)], x, points)
     check(

@@ -48,7 +48,7 @@ def test_images_are_sampled(target):
 @BOTH
 def test_elements_are_put_at_places(target):
     data, updates = given(4, 5), given(4, 2)
-    places = np.array([[0, 3], [4, 1], [2, 0], [1, 3]], "int64")
+    indices = np.array([[0, 3], [4, 1], [2, 0], [1, 3]], "int64")
 
     def put(a, i, u):
         a = a.copy()
@@ -58,8 +58,10 @@ def test_elements_are_put_at_places(target):
     def added(a, i, u):
         return tensor(a).scatter_add(1, tensor(i), tensor(u)).numpy()
 
-    check(lambda a, i, u: topi.scatter(a, i, u, 1), put, data, places, updates, target=target)
-    check(lambda a, i, u: topi.scatter_add(a, i, u, 1), added, data, places, updates, target=target)
+    check(lambda a, i, u: topi.scatter(a, i, u, 1), put, data, indices, updates, target=target)
+    check(
+        lambda a, i, u: topi.scatter_add(a, i, u, 1), added, data, indices, updates, target=target
+    )
     rows = np.sort(given(3, 8), axis=1)
     check(
         lambda a, v: topi.searchsorted(a, v, True, "int32"),
@@ -150,9 +152,9 @@ def test_boxes(target):
     )
 
     def detect(a):
-        count, valid, places = topi.vision.get_valid_counts(a, 0)
+        count, valid, indices = topi.vision.get_valid_counts(a, 0)
         return topi.vision.non_max_suppression(
-            valid, count, places, iou_threshold=0.5, return_indices=False
+            valid, count, indices, iou_threshold=0.5, return_indices=False
         )
 
     wanted = boxes.copy()

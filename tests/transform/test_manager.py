@@ -51,6 +51,11 @@ REFUSED = {
         lambda: Sequential([], required="InferType"),
         "required of .* takes a list",
     ),
+    "a pass for its name": (
+        lambda: PassContext(disabled_pass=[relay.transform.InferType()]),
+        "disabled_pass takes a list of names",
+    ),
+    "a number for names": (lambda: PassContext(required_pass=3), "required_pass .*; 3 is none"),
     "a required pass that takes arguments": (
         lambda: module_pass(lambda m, c: m, name="mine", required=["AlterOpLayout"]),
         "'mine' requires 'AlterOpLayout', .* in a Sequential",

@@ -35,10 +35,10 @@ def test_tasks_that_take_turns_keep_their_own(scope):
     make, read = SCOPES[scope]
     outside = read()
 
-    async def task(number, turns):
+    async def task(number, rounds):
         found = []
         with make(number):
-            for _ in range(turns):
+            for _ in range(rounds):
                 await asyncio.sleep(0)
                 found.append(read())
         found.append(read())

@@ -86,10 +86,10 @@ def test_a_pass_of_the_users_is_the_users():
 
 
 def test_loops_that_a_pass_leaves_are_verified_again_only_for_stricter_laws(monkeypatch):
-    asked = []
+    verified = []
 
     def faults(func, stage):
-        asked.append((func, stage))
+        verified.append((func, stage))
         return verify_faults(func, stage)
 
     monkeypatch.setattr(verify, "verify_faults", faults)
@@ -100,12 +100,12 @@ def test_loops_that_a_pass_leaves_are_verified_again_only_for_stricter_laws(monk
     with pytest.raises(InternalError, match=r"after pass flatten_storage:\n.*not flat"):
         for step in steps:
             run_pass(step, left, setting)
-    assert asked == [(left, "loops"), (left, "flat")]
-    del asked[:], steps[1]
+    assert verified == [(left, "loops"), (left, "flat")]
+    del verified[:], steps[1]
     setting, given = Setting(), left
     for step in steps:
         given = run_pass(step, given, setting)
-    assert asked == [(left, "loops"), (made, "loops")]
+    assert verified == [(left, "loops"), (made, "loops")]
 
 
 def test_what_was_given_is_told_from_what_was_made():

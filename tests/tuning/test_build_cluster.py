@@ -111,14 +111,14 @@ def test_no_scheduler_and_no_worker_are_said(scheduler, monkeypatch):
 def test_a_scheduler_that_goes_away_is_an_error_in_words(task, tmp_path, monkeypatch):
     monkeypatch.setattr(build_cluster, "CONNECT_S", 5.0)  # for which Dask tries again, too
     with started(SCHEDULER) as (process, address), started(WORKER, address):
-        place = address.removeprefix("tcp://")
+        host = address.removeprefix("tcp://")
         with (
-            build_cluster.builder_of(f"dask://{place}") as builder,
+            build_cluster.builder_of(f"dask://{host}") as builder,
             kernel_bench(task, LocalRunner(), tmp_path, rounds=1, builder=builder) as bench,
         ):
             process.kill()
             process.wait()
             start = time.monotonic()
-            with pytest.raises(TuningError, match=re.escape(f"dask://{place}")):
+            with pytest.raises(TuningError, match=re.escape(f"dask://{host}")):
                 TaskSearch(task, Database(tmp_path / "t.sqlite"), bench).step(2)
             assert time.monotonic() - start < 60

@@ -6,9 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import slipway as tvm
 from slipway import auto_scheduler, autotvm, meta_schedule, relay
+from slipway.cli.app import app
 from slipway.errors import TuningError
 from slipway.rpc.local import PopenSession
 from slipway.toolchain import native
@@ -47,10 +49,10 @@ def test_weights_that_lie_in_no_cache_take_longer(tmp_path):
 
 
 def test_one_run_is_timed_after_each_flush():
-    asked = []
+    calls = []
 
     def evaluator(function, device, number=10, repeat=1, f_preproc=""):
-        asked.append((number, repeat, f_preproc))
+        calls.append((number, repeat, f_preproc))
         return lambda *arguments: SimpleNamespace(mean=0.5, median=1e-5)
 
     tensor = SimpleNamespace(copyfrom=lambda array: array)
@@ -65,7 +67,7 @@ def test_one_run_is_timed_after_each_flush():
     one = candidate_of("a", {})
     path = Path("library.tar")
     assert session.times({one: InLibrary(path, "a")}, 3) == {one: [1e-5] * 3}
-    assert asked == [(1, 1, FLUSH), *[(1, COLD_RUNS, FLUSH)] * 3]
+    assert calls == [(1, 1, FLUSH), *[(1, COLD_RUNS, FLUSH)] * 3]
 
 
 @pytest.mark.parametrize(
@@ -113,11 +115,19 @@ def test_what_cannot_be_flushed_is_said():
 
     with pytest.raises(TuningError, match="start a newer server there, or measure warm"):
         MeasuringSession(Old(), [], [], is_cold=True)
-    with pytest.raises(TuningError, match="not on opencl"):
-        MeasuringSession(Old(), [], [], "opencl", is_cold=True)
+    MeasuringSession(Old(), [], [], "opencl", is_cold=True)  # as classic scripts say it of a GPU
     Old.has_exact_clock = True
     with pytest.raises(TuningError, match="modelled core"):
         MeasuringSession(Old(), [], [], is_cold=True)
+
+
+def test_the_command_line_refuses_it_for_a_gpu(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("model.onnx").write_bytes(b"not read")
+    options = ["tune", "model.onnx", "--target", "opencl", "--cold-caches"]
+    done = CliRunner().invoke(app, options)
+    assert done.exit_code != 0
+    assert "--cold-caches flushes a processor's, and opencl has none" in str(done.exception)
 
 
 def test_classic_scripts_choose_it():

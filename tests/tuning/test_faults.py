@@ -218,11 +218,11 @@ def changed_on_the_way(port, after, change):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
-    def connected(near, is_changed):
-        with near, socket.create_connection(("127.0.0.1", port)) as far:
-            back = threading.Thread(target=passed_on, args=(far, near, is_changed))
+    def connected(client, is_changed):
+        with client, socket.create_connection(("127.0.0.1", port)) as far:
+            back = threading.Thread(target=passed_on, args=(far, client, is_changed))
             back.start()
-            passed_on(near, far, False)
+            passed_on(client, far, False)
             back.join()
 
     def serve():

@@ -150,14 +150,12 @@ def test_no_server_is_one_clear_error():
         Database("postgresql://me:hidden@127.0.0.1:9/t")
 
 
-@pytest.mark.parametrize(
-    "place", ["mysql://me:hidden@host/trials", Path("mysql://me:hidden@host/t")]
-)
-def test_other_servers_are_refused_in_words(place):
+@pytest.mark.parametrize("url", ["mysql://me:hidden@host/trials", Path("mysql://me:hidden@host/t")])
+def test_other_servers_are_refused_in_words(url):
     with pytest.raises(
         TuningError, match=r"mysql://me@host/t.*keeps no trials.*postgresql"
     ) as said:
-        store_at(place)
+        store_at(url)
     assert "hidden" not in str(said.value)
 
 

@@ -434,12 +434,12 @@ def test_what_was_beaten_is_not_the_best_again(task, tmp_path):
     """The first winner's duels flatter it; what beats it later is slower than they said."""
     space = task.space
     flattered, better = list(space.neighbours(space.default))[:2]
-    asked = []
+    measured = []
 
     def score(candidate):
         if candidate == flattered:
-            asked.append(candidate)
-            return 0.5 if len(asked) <= 3 else 0.9  # the batch and two duels
+            measured.append(candidate)
+            return 0.5 if len(measured) <= 3 else 0.9  # the batch and two duels
         return 0.8 if candidate == better else 1.0
 
     database = Database(tmp_path / "t.sqlite")

@@ -57,7 +57,7 @@ SUMS = [1, 2, 3, 5, 7, 9]
 class _Server(http.server.SimpleHTTPRequestHandler):
     """Files; `slow.wasm` stops in the middle until the page is gone or asks again."""
 
-    asked = 0
+    requests = 0
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
@@ -65,13 +65,13 @@ class _Server(http.server.SimpleHTTPRequestHandler):
             super().do_GET()
             return
         content = (Path(self.directory) / "open.wasm").read_bytes()
-        type(self).asked += 1
+        type(self).requests += 1
         # Of a kind that no streaming compiler takes.
         self.send_response(200)
         self.send_header("Content-Type", "text/plain")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        if type(self).asked > 1:
+        if type(self).requests > 1:
             self.wfile.write(content)
         else:
             self.wfile.write(content[: len(content) // 2])
@@ -92,7 +92,7 @@ def address(tmp_path):
     shutil.copy(FOLDER / "slipway.mjs", tmp_path)
     for name, text in (("page.html", PAGE), ("worker.mjs", WORKER), ("service.mjs", SERVICE)):
         (tmp_path / name).write_text(text)
-    _Server.asked = 0
+    _Server.requests = 0
     handler = functools.partial(_Server, directory=str(tmp_path))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -127,9 +127,9 @@ def test_in_a_worker_from_a_file_and_behind_a_service_worker(address, browser):
 def test_a_page_that_is_reloaded_while_it_loads(address, browser):
     browser.get(f"{address}?model=slow.wasm")
     deadline = time.monotonic() + 30
-    while not _Server.asked:
+    while not _Server.requests:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     browser.refresh()
     assert found_in(browser) == {"page": SUMS}
-    assert _Server.asked == 2
+    assert _Server.requests == 2

@@ -12,20 +12,19 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from slipway import dtypes
-from slipway.arith.linear import INF, Atom, Bound, Linear
+from slipway.arith.dividends import recombined
+from slipway.arith.linear import INDEX_TYPES, INF, Atom, Bound, Linear
+from slipway.arith.opaque import bounds_of, identity_of, variables_in
 from slipway.arith.rules import BUILDERS as _BUILDERS
 from slipway.arith.rules import RULES as _RULES
 from slipway.arith.verdicts import decide
 from slipway.ir import expr as E
 from slipway.ir import ops
-from slipway.ir.visit import children, map_children, substitute, walk
+from slipway.ir.visit import map_children, substitute, walk
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr
     from slipway.ir.node import Node
-
-_INDEX_TYPES = ("int32", "int64")
 
 
 class Analyzer:
@@ -111,6 +110,11 @@ class Analyzer:
         result = build(self, expr) if build is not None else self.opaque(self.rebuild(expr))
         return self.remember(expr, result)
 
+    def known(self, expr: Node) -> Linear | None:
+        """Return what `linear` has made of `expr` before, if it has."""
+        found = self._memo.get(id(expr))
+        return found[1] if found is not None else None
+
     def remember(self, expr: Node, linear: Linear) -> Linear:
         """Memoise that `expr` is `linear`."""
         self._memo[id(expr)] = (expr, linear)
@@ -159,81 +163,16 @@ class Analyzer:
         """Return an atom for an expression that arithmetic does not look into."""
         if isinstance(expr, E.IntImm):
             return Linear({}, expr.value, expr.dtype)
-        key = ("other", self._identity(expr))
+        key = ("other", identity_of(self, expr))
         atom = self._atoms.get(key)
         if atom is None:
-            low, high = self._opaque_bounds(expr)
+            low, high = bounds_of(self, expr)
             atom = self._atoms[key] = Atom("other", self._next(), expr, low, high)
-            atom.variables = self._variables_in(expr)
+            atom.variables = variables_in(self, expr)
             if isinstance(expr, (E.FloorDiv, E.FloorMod)):
                 atom.arg, atom.other = self.linear(expr.a), self.linear(expr.b)
                 atom.pure = all(a.pure for a in (*atom.arg.terms, *atom.other.terms))
         return Linear({atom: 1}, 0, expr.dtype)
-
-    def _variables_in(self, expr: Node) -> frozenset[Atom]:
-        variables: set[Atom] = set()
-        seen: set[int] = set()  # parts that are shared are walked once
-        stack = [expr]
-        while stack:
-            node = stack.pop()
-            if id(node) in seen:
-                continue
-            seen.add(id(node))
-            if isinstance(node, E.Var):
-                if node.dtype in _INDEX_TYPES:
-                    variables.update(*(a.variables for a in self.linear(node).terms))
-            else:
-                stack += [child for child in children(node) if isinstance(child, E.PrimExpr)]
-        return frozenset(variables)
-
-    def _identity(self, expr: Node) -> Any:
-        """A key that is equal for equal opaque expressions of simple shape."""
-        if isinstance(expr, E.Call):
-            return ("call", expr.op, tuple(self._identity(a) for a in expr.args))
-        if isinstance(expr, E.BufferLoad):
-            return ("load", id(expr.buffer), tuple(self._identity(i) for i in expr.indices), expr)
-        if isinstance(expr, E.Cast):
-            return ("cast", expr.dtype, self._identity(expr.value))
-        if isinstance(expr, E.PrimExpr) and expr.dtype in _INDEX_TYPES:
-            found = self._memo.get(id(expr))
-            if found is not None:
-                return found[1].key
-            if isinstance(expr, (E.IntImm, E.Var, E.Add, E.Sub, E.Mul)):
-                return self.linear(expr).key
-            if isinstance(expr, E.BinaryOp):
-                return (type(expr), self.linear(expr.a).key, self.linear(expr.b).key)
-        return expr
-
-    def _opaque_bounds(self, expr: Node) -> tuple[Bound, Bound]:
-        if isinstance(expr, E.Cast):
-            source = expr.value.dtype
-            if source in _INDEX_TYPES:
-                return self.linear(expr.value).bounds()
-            if dtypes.is_integral(source) or dtypes.is_bool(source):
-                low, high = dtypes.int_range(source)
-                return (low, high) if dtypes.bits_of(source) < 32 else (-INF, INF)
-        if isinstance(expr, E.Select):
-            first = self.linear(expr.true_value).bounds()
-            second = self.linear(expr.false_value).bounds()
-            return min(first[0], second[0]), max(first[1], second[1])
-        if isinstance(expr, E.Call):
-            if expr.op == "if_then_else":
-                first = self.linear(expr.args[1]).bounds()
-                second = self.linear(expr.args[2]).bounds()
-                return min(first[0], second[0]), max(first[1], second[1])
-            if expr.op == "bitwise_and" and isinstance(expr.args[1], E.IntImm):
-                mask = expr.args[1].value
-                if mask >= 0:
-                    return 0, mask
-        if isinstance(expr, (E.FloorDiv, E.FloorMod)) and self.linear(expr.b).low > 0:
-            divisor = self.linear(expr.b)
-            if isinstance(expr, E.FloorMod):
-                return 0, divisor.high - 1
-            return _quotients(self.linear(expr.a).bounds(), *divisor.bounds())
-        if isinstance(expr, E.Mod) and isinstance(expr.b, E.IntImm):
-            size = abs(expr.b.value) - 1
-            return -size, size
-        return -INF, INF
 
     # -- arithmetic on sums --------------------------------------------------------------------
 
@@ -388,58 +327,7 @@ class Analyzer:
 
     def recombine(self, x: Linear) -> Linear:
         """Undo ``c * (y // c) + y % c`` to y, wherever both, or both times the same, are in x."""
-        for atom, k in x.terms.items():
-            for remainder in atom.remainders:
-                if atom is remainder and atom.kind == "mod":
-                    found = self._dividend_in(x, atom, k)
-                else:
-                    found = self._open_dividend_in(x, atom, remainder, k)
-                if found is not None:
-                    whole, y = found
-                    parts = Linear({atom: 1}, 0, x.dtype).plus(whole)
-                    return self.recombine(x.minus(parts.scaled(k)).plus(y, k))
-        return x
-
-    def _open_dividend_in(
-        self, x: Linear, atom: Atom, mod: Atom, k: int
-    ) -> tuple[Linear, Linear] | None:
-        """Return (t * d * (y // d), t * y) for the atom t * (y % d) where x has k times the former.
-
-        Here d, t or both are no numbers.  A floored quotient and remainder make the dividend up
-        whatever the signs of y and d are, and no program divides by zero.
-        """
-        if mod.kind == "mod":
-            assert mod.arg is not None
-            y, whole = mod.arg, self.floordiv(mod.arg, mod.divisor).scaled(mod.divisor)
-        else:
-            assert mod.arg is not None
-            assert mod.other is not None
-            expr: Any = mod.expr
-            quotient = self.opaque(E.FloorDiv(expr.a, expr.b))
-            y, whole = mod.arg, self.multiply(quotient, mod.other)
-        if atom is not mod:
-            for factor in _without(atom.factors, mod):
-                times = Linear({factor: 1}, 0, x.dtype)
-                y, whole = self.multiply(y, times), self.multiply(whole, times)
-        return (whole, y) if whole.scaled(k).terms.items() <= x.terms.items() else None
-
-    def _dividend_in(self, x: Linear, mod: Atom, k: int) -> tuple[Linear, Linear] | None:
-        """Return (c * (y // c), y) for the atom y % c where x has k times the former.
-
-        A remainder is kept with coefficients below c, so its y may differ from the quotient's.
-        """
-        assert mod.arg is not None
-        factor = k * mod.divisor
-        quotient = self.floordiv(mod.arg, mod.divisor)
-        if quotient.scaled(factor).terms.items() <= x.terms.items():
-            return quotient.scaled(mod.divisor), mod.arg
-        remainder = Linear({mod: 1}, 0, x.dtype)
-        for div, n in x.terms.items():
-            if div.kind == "div" and div.divisor == mod.divisor and n == factor:
-                assert div.arg is not None
-                if self.floormod(div.arg, div.divisor).key == remainder.key:
-                    return Linear({div: mod.divisor}, 0, x.dtype), div.arg
-        return None
+        return recombined(self, x)
 
     def minimum(self, x: Linear, y: Linear) -> Linear:
         """Return min(x, y), decided when the difference has a sign."""
@@ -527,7 +415,7 @@ class Analyzer:
         """Return an equal expression in canonical form; the same object when already so."""
         if type(expr) is E.IntImm or type(expr) is E.FloatImm:
             return expr
-        if expr.dtype in _INDEX_TYPES:
+        if expr.dtype in INDEX_TYPES:
             found = self._memo.get(id(expr))
             linear = found[1] if found is not None else self.linear(expr)
             return self.to_expr(linear)
@@ -551,7 +439,7 @@ class Analyzer:
         )
 
     def _compare(self, expr: Any) -> Any:
-        if expr.a.dtype not in _INDEX_TYPES:
+        if expr.a.dtype not in INDEX_TYPES:
             a, b = self.simplify(expr.a), self.simplify(expr.b)
             if isinstance(a, (E.IntImm, E.FloatImm)) and isinstance(b, (E.IntImm, E.FloatImm)):
                 return ops.TRUE if _COMPARE[type(expr)](a.value, b.value) else ops.FALSE
@@ -568,22 +456,10 @@ class Analyzer:
         return decide(self, kind, difference)
 
 
-def _without(factors: tuple[Atom, ...], one: Atom) -> tuple[Atom, ...]:
-    """Return factors of a product but `one`, once."""
-    at = factors.index(one)
-    return factors[:at] + factors[at + 1 :]
-
-
 def _times(one: tuple[Bound, Bound], other: tuple[Bound, Bound]) -> tuple[Bound, Bound]:
     """Return the bounds of a product; zero times what has no end is zero."""
     ends = [0 if p == 0 or q == 0 else p * q for p in one for q in other]
     return min(ends), max(ends)
-
-
-def _quotients(ends: tuple[Bound, Bound], low: Bound, high: Bound) -> tuple[Bound, Bound]:
-    """Return the bounds of floored quotients of what lies between `ends` by `low` to `high` > 0."""
-    found = [end if abs(end) == INF else end // d for end in ends for d in (low, high)]
-    return min(found), max(found)
 
 
 _COMPARE: dict[type, Callable[[Any, Any], bool]] = {

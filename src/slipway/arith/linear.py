@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 INF = math.inf
 Bound = float | int
+INDEX_TYPES = ("int32", "int64")
 _constant = lru_cache(maxsize=4096)(make_const)  # of an int and a dtype of indices
 
 

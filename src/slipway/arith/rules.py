@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from slipway import dtypes
-from slipway.arith.linear import Linear
+from slipway.arith.linear import INDEX_TYPES, Linear
 from slipway.ir import expr as E
 from slipway.ir import ops
 
@@ -70,7 +70,7 @@ def _extreme(an: Analyzer, e: Any) -> Linear:
 
 def _cast_index(an: Analyzer, e: Any) -> Linear:
     value = e.value
-    if value.dtype in ("int32", "int64"):
+    if value.dtype in INDEX_TYPES:
         inner = an.linear(value)
         if inner.is_const:
             return an.linear(ops.const(inner.const, e.dtype))
@@ -173,11 +173,11 @@ def _vector_rule(an: Analyzer, kind: type, a: Any, b: Any) -> Any:
         if left is E.Ramp and right is E.Ramp:
             return None
         ramp, scalar = (a, b.value) if left is E.Ramp else (b, a.value)
-        if ramp.base.dtype not in ("int32", "int64"):
+        if ramp.base.dtype not in INDEX_TYPES:
             return None
         base, stride = E.Mul(ramp.base, scalar), E.Mul(ramp.stride, scalar)
         return E.Ramp(an.simplify(base), an.simplify(stride), ramp.num_lanes)
-    if (a if left is E.Ramp else b).base.dtype not in ("int32", "int64"):
+    if (a if left is E.Ramp else b).base.dtype not in INDEX_TYPES:
         return None
     zero = ops.const(0, (a if left is E.Ramp else b).stride.dtype)
     base_a, stride_a = (a.base, a.stride) if left is E.Ramp else (a.value, zero)

@@ -68,9 +68,9 @@ class LocalBuilder:
 class LocalRunner:
     """Measures here, in a process of its own; `timeout` is that of one call.
 
-    A schedule takes turns with the one that needs no search; how often one runs follows from its
-    time.  With `enable_cpu_cache_flush` it finds its weights in no cache before each run.  The
-    other fields are kept for scripts that read them.
+    A schedule is measured in rounds with the one that needs no search; how often one runs follows
+    from its time.  With `enable_cpu_cache_flush` it finds its weights in no cache before each run.
+    The other fields are kept for scripts that read them.
     """
 
     timeout: float = 10

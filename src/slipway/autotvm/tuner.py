@@ -1,7 +1,7 @@
 """Tuners: ways to propose what is tried next; how it is measured and what wins is one engine's.
 
-See `slipway.tuning.search`: candidates take turns with the default choice, and one becomes the best
-when it beats the best so far and its results are right.
+See `slipway.tuning.search`: candidates run in rounds with the default choice, and one becomes the
+best when it beats the best so far and its results are right.
 """
 
 from __future__ import annotations

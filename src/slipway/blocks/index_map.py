@@ -13,6 +13,20 @@ from slipway.ir import ops
 from slipway.ir.expr import IterVar, PrimExpr, Range, Var
 from slipway.ir.visit import substitute
 
+AXIS_SEPARATOR = "axis_separator"  # stands between indices of different dimensions of memory
+
+
+def parted(indices: Sequence[Any]) -> tuple[tuple[PrimExpr, ...], tuple[int, ...]]:
+    """Return what a map gives without separators of axes, and at which indices those stand."""
+    found: list[PrimExpr] = []
+    separators: list[int] = []
+    for index in indices:
+        if isinstance(index, str) and index == AXIS_SEPARATOR:
+            separators.append(len(found))
+        else:
+            found.append(ops.as_expr(index))
+    return tuple(found), tuple(separators)
+
 
 class IndexMap:
     """Where an element [i, j, ...] is put: `final_indices`, in terms of `initial_indices`.
@@ -20,9 +34,11 @@ class IndexMap:
     It is a function of indices, so that whatever takes such a function takes one of these.
     """
 
+    AXIS_SEPARATOR = AXIS_SEPARATOR
+
     def __init__(self, initial_indices: Sequence[Var], final_indices: Sequence[Any]) -> None:
         self.initial_indices = tuple(initial_indices)
-        self.final_indices = tuple(ops.as_expr(i) for i in final_indices)
+        self.final_indices, self.axis_separators = parted(final_indices)
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         self.__signature__ = inspect.Signature(
             [inspect.Parameter(f"i{n}", kind) for n in range(len(self.initial_indices))]

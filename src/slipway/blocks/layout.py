@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from slipway import dtypes
 from slipway.arith.analyzer import Analyzer
 from slipway.blocks import tree
+from slipway.blocks.index_map import IndexMap, parted
 from slipway.blocks.move import need_elements
 from slipway.blocks.solve import solved
 from slipway.errors import ScheduleError
@@ -19,22 +21,27 @@ from slipway.ir.function import PrimFunc
 from slipway.ir.node import Node
 from slipway.ir.visit import rewrite_bottom_up, substitute, walk
 
-IndexMap = Callable[..., Any]
+Mapping = Callable[..., Any]
+ChosenBuffer = str | Buffer | tuple[str, int]  # a name, itself, ("read" | "write", number)
 
 
-def chosen_buffer(block: S.Block, given: Any) -> tuple[Buffer, bool]:
-    """Return the buffer that ("read" | "write", number), or a name, says; whether it is written."""
+def chosen_buffer(block: S.Block, given: ChosenBuffer) -> tuple[Buffer, bool]:
+    """Return the buffer that a number, a name or itself says, and whether it is written."""
     read, written = tree.read(block), tree.written(block)
     if isinstance(given, str):
         for buffer in (*written, *read):
             if given in (buffer.name, f"{block.name}.{buffer.name}"):
                 return buffer, buffer in written
+    if isinstance(given, Buffer) and given in (*written, *read):
+        return given, given in written
+    if isinstance(given, str | Buffer):
         names = [b.name for b in (*read, *written)]
-        raise ScheduleError(f"block {block.name!r} uses no buffer {given!r}; it uses {names}")
+        name = given if isinstance(given, str) else given.name
+        raise ScheduleError(f"block {block.name!r} uses no buffer {name!r}; it uses {names}")
     try:
         kind, number = given
         own = {"read": read, "write": written}[kind]
-        return own[number], kind == "write"
+        return own[number if number >= 0 else len(own)], kind == "write"
     except (TypeError, ValueError, KeyError, IndexError):
         raise ScheduleError(
             f"{given!r} is no buffer of block {block.name!r}: say ('read', n) with n below "
@@ -42,7 +49,10 @@ def chosen_buffer(block: S.Block, given: Any) -> tuple[Buffer, bool]:
         ) from None
 
 
-def _mapped(index_map: IndexMap, indices: tuple[PrimExpr, ...], name: str) -> tuple[PrimExpr, ...]:
+def _mapped(
+    index_map: Mapping, indices: tuple[PrimExpr, ...], name: str
+) -> tuple[tuple[PrimExpr, ...], tuple[int, ...]]:
+    """Return where a map puts an element, and which of these begin a dimension of memory."""
     variadic = any(p.kind is inspect.Parameter.VAR_POSITIONAL
                    for p in inspect.signature(index_map).parameters.values())  # fmt: skip
     taken = len(inspect.signature(index_map).parameters)
@@ -51,10 +61,11 @@ def _mapped(index_map: IndexMap, indices: tuple[PrimExpr, ...], name: str) -> tu
             f"the map of indices takes {taken}, but buffer {name!r} has {len(indices)} dimensions"
         )
     made = index_map(*indices)
-    return tuple(ops.as_expr(i) for i in (made if isinstance(made, (list, tuple)) else (made,)))
+    found, separators = parted(made if isinstance(made, (list, tuple)) else (made,))
+    return found, index_map.axis_separators if isinstance(index_map, IndexMap) else separators
 
 
-def transform_layout(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> PrimFunc:
+def transform_layout(func: PrimFunc, buffer: Buffer, index_map: Mapping) -> PrimFunc:
     """Return a function whose `buffer` has its element [i, j, ...] at ``index_map(i, j, ...)``."""
     if buffer.strides:
         raise ScheduleError(f"buffer {buffer.name!r} has strides: lay it out before storage_align")
@@ -67,7 +78,8 @@ def transform_layout(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> Pri
         variables.append(Var(f"i{number}", extent.dtype))
         an.bind(variables[-1], 0, size - 1)
     shape = []
-    for index in _mapped(index_map, tuple(variables), buffer.name):
+    mapped, separators = _mapped(index_map, tuple(variables), buffer.name)
+    for index in mapped:
         low, high = an.bounds(an.simplify(index))
         if low != 0 or high == float("inf"):
             raise ScheduleError(
@@ -75,7 +87,8 @@ def transform_layout(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> Pri
                 f"{low} to {high}; it must begin at 0 and have a bound"
             )
         shape.append(int(high) + 1)
-    new = decl_buffer(shape, buffer.dtype, buffer.name, scope=buffer.scope)
+    new = decl_buffer(shape, buffer.dtype, buffer.name, scope=buffer.scope,
+                      axis_separators=separators)  # fmt: skip
 
     used = {a for n in walk(func.body) if isinstance(n, Call) for a in n.args}
     if buffer.data in used:
@@ -103,7 +116,7 @@ def transform_layout(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> Pri
                 bounds.bind(node.loop_var, begin, begin + max(steps - 1, 0))
 
     def _simple(indices: tuple[PrimExpr, ...]) -> tuple[PrimExpr, ...]:
-        return tuple(bounds.simplify(i) for i in _mapped(index_map, indices, buffer.name))
+        return tuple(bounds.simplify(i) for i in _mapped(index_map, indices, buffer.name)[0])
 
     body = rewrite_bottom_up(func.body, rule)
     body = substitute(body, {buffer: new, buffer.data: new.data})
@@ -111,7 +124,41 @@ def transform_layout(func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> Pri
     return func.replace(body=body, buffer_map=pairs)  # type: ignore[no-any-return]
 
 
-def transform_block_layout(root: S.Stmt, block: S.Block, index_map: IndexMap) -> Any:
+def set_axis_separators(func: PrimFunc, buffer: Buffer, separators: Sequence[int]) -> PrimFunc:
+    """Return a function whose `buffer` says where dimensions of its memory begin."""
+    data = Var(buffer.name, "handle")
+    new = buffer.replace(axis_separators=tuple(separators), data=data)
+    body = substitute(func.body, {buffer: new, buffer.data: new.data})
+    pairs = tuple((v, new if b is buffer else b) for v, b in func.buffer_map)
+    return func.replace(body=body, buffer_map=pairs)  # type: ignore[no-any-return]
+
+
+def set_dtype(root: S.Stmt, buffer: Buffer, dtype: str) -> Any:
+    """Return the statements with a buffer of the function's own holding elements of `dtype`.
+
+    What is stored is converted, and what is loaded is converted back.
+    """
+    what = f"cannot change the dtype of {buffer.name!r}"
+    if not tree.is_allocated(root, buffer):
+        raise ScheduleError(f"{what}: it is an argument, and its memory the caller's")
+    if dtypes.lanes_of(dtypes.canonical(dtype)) != 1 or dtypes.canonical(dtype) == "handle":
+        raise ScheduleError(f"{what} to {dtype}: the elements of a buffer are numbers")
+    if any(buffer in (*b.reads, *b.writes) for b in tree.blocks_of(root)):
+        raise ScheduleError(f"{what}: a call uses its memory. Do so before tensorize")
+    new = buffer.replace(dtype=dtypes.canonical(dtype), data=Var(buffer.name, "handle"))
+
+    def rule(node: Node) -> Node | None:
+        if isinstance(node, BufferLoad) and node.buffer is buffer:
+            return ops.cast(BufferLoad(new, node.indices), node.dtype)
+        if isinstance(node, S.BufferStore) and node.buffer is buffer:
+            there = dtypes.with_lanes(new.dtype, dtypes.lanes_of(node.value.dtype))
+            return node.replace(buffer=new, value=ops.cast(node.value, there))  # type: ignore[no-any-return]
+        return None
+
+    return substitute(rewrite_bottom_up(root, rule), {buffer: new, buffer.data: new.data})
+
+
+def transform_block_layout(root: S.Stmt, block: S.Block, index_map: Mapping) -> Any:
     """Return the statements with the loops of a block running over ``index_map`` of its axes."""
     nest = tree.own_loops(root, block)
     used = [loop.loop_var for loop in nest]
@@ -127,7 +174,7 @@ def transform_block_layout(root: S.Stmt, block: S.Block, index_map: IndexMap) ->
         assert axis.dom is not None
         an.bind_range(axis.var, axis.dom)
     variables = tuple(axis.var for axis in block.axes)
-    made = _mapped(index_map, variables, block.name)
+    made, _ = _mapped(index_map, variables, block.name)
     extents = []
     for index in made:
         low, high = an.bounds(an.simplify(index))

@@ -317,6 +317,37 @@ def cache_read(
     return tree.with_allocation(done, cache), name
 
 
+def cache_inplace(
+    root: Node, block: S.Block, index: int | str | Buffer, scope: str
+) -> tuple[Any, list[str]]:
+    """Return (statements, names of the two blocks that copy): a block works on memory of its own.
+
+    A buffer that it reads and writes is copied there before, and back after it.
+    """
+    written = tree.written(block)
+    loaded = [n.buffer for n in walk(block.body) if isinstance(n, BufferLoad)]
+    listed = [b for one in tree.blocks_of(block) for b in one.reads]
+    buffer = buffer_at(list(dict.fromkeys([*loaded, *listed])), index, block, "reads")
+    if buffer not in written:
+        raise ScheduleError(
+            f"block {block.name!r} does not write {buffer.name!r}, which it reads: use cache_read"
+        )
+    top = tree.top_of(root, block)
+    if len(tree.blocks_of(top)) > len(tree.blocks_of(block)):
+        raise ScheduleError(
+            f"cannot cache {buffer.name!r} in place: other blocks stand in the loops of block "
+            f"{block.name!r}. Do so before compute_at"
+        )
+    cache = _cache_of(buffer, scope)
+    before = tree.fresh_name(root, cache.name)
+    into = _copy(buffer, cache, before)
+    body: Any = root
+    after = tree.fresh_name(S.seq((body, into)), cache.name)
+    inside = tree.exchanged(top, block, tree.replace_buffer(block, buffer, cache))
+    made = S.seq((into, inside, _copy(cache, buffer, after)))
+    return tree.with_allocation(tree.exchanged(root, top, made), cache), [before, after]
+
+
 # What memory may be called; after a dot follows which of its kind, as in "shared.dyn".
 SCOPES = ("global", "shared", "local", "warp", "wmma", "texture", "m16n8k8", "mma", "vtcm")
 

@@ -24,6 +24,7 @@ from typing import Any
 
 from slipway.blocks import blockize, layout, loops, move, rfactor, tensorize, tree
 from slipway.blocks.padding import decompose_padding, pad_einsum
+from slipway.blocks.precompute import cache_index
 from slipway.blocks.tensor_intrin import BlockIntrin
 from slipway.blocks.trace import Instruction, InstructionKind, SampledInt, Trace, recorded
 from slipway.errors import ScheduleError
@@ -348,6 +349,30 @@ class Schedule:
         """Let a block write memory of its own; return the block that copies that out."""
         return self._cached(move.cache_write, block, write_buffer_index, storage_scope)
 
+    def cache_inplace(
+        self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str
+    ) -> list[BlockRV]:
+        """Let a block that reads and writes a buffer do so in memory of its own.
+
+        Returns the blocks that copy into that and back.
+        """
+        found = self._block(block)
+        body, names = move.cache_inplace(self.func.body, found, read_buffer_index, storage_scope)
+        self._set(body)
+        return [BlockRV(name) for name in names]
+
+    def cache_index(
+        self, block: BlockRV | str, storage_scope: str, cse_thresh: int = 0
+    ) -> list[BlockRV]:
+        """Compute formulas of a block's axes before it; return the blocks that do.
+
+        With `cse_thresh` 0 they are the indices at which it loads, with another all that stands in
+        it as often.
+        """
+        body, names = cache_index(self.func.body, self._leaf(block), storage_scope, cse_thresh)
+        self._set(body)
+        return [BlockRV(name) for name in names]
+
     def _cached(
         self,
         how: Callable[..., tuple[Any, str]],
@@ -413,6 +438,13 @@ class Schedule:
         new = old.replace(scope=storage_scope, data=Var(old.name, "handle"))
         self._set(tree.replace_buffer(self.func.body, old, new))
 
+    def unsafe_set_dtype(
+        self, block: BlockRV | str, buffer_index: int | str | Buffer, dtype: str
+    ) -> None:
+        """Let a buffer that a block writes hold another dtype, which may lose digits."""
+        old = self._own_buffer(block, buffer_index)
+        self._set(layout.set_dtype(self.func.body, old, dtype))
+
     def storage_align(
         self, block: BlockRV | str, buffer_index: int, axis: int, factor: int, offset: int
     ) -> None:
@@ -421,7 +453,7 @@ class Schedule:
         self._set(layout.storage_align(self.func.body, buffer, axis, factor, offset))
 
     def transform_layout(
-        self, block: BlockRV | str, buffer: Any, index_map: layout.IndexMap
+        self, block: BlockRV | str, buffer: layout.ChosenBuffer, index_map: layout.Mapping
     ) -> None:
         """Lay a buffer out anew: its element [i, j, ...] lies at ``index_map(i, j, ...)``.
 
@@ -433,12 +465,26 @@ class Schedule:
         tree.check_scopes(made)
         self.mod = self.mod.update(self.func_working_on, made)
 
-    def transform_block_layout(self, block: BlockRV | str, index_map: layout.IndexMap) -> None:
+    def set_axis_separator(
+        self,
+        block: BlockRV | str,
+        buffer: layout.ChosenBuffer,
+        axis_separators: Sequence[int] | None,
+    ) -> None:
+        """Say at which axes of a buffer another dimension of memory begins.
+
+        The memory of the targets here has one dimension, so that this changes no code.
+        """
+        found, _ = layout.chosen_buffer(self._block(block), buffer)
+        made = layout.set_axis_separators(self.func, found, axis_separators or ())
+        self.mod = self.mod.update(self.func_working_on, made)
+
+    def transform_block_layout(self, block: BlockRV | str, index_map: layout.Mapping) -> None:
         """Let the loops of a block run over ``index_map`` of its axes."""
         body = layout.transform_block_layout(self.func.body, self._leaf(block), index_map)
         self._set(body)
 
-    def reindex(self, block: BlockRV | str, buffer: Any) -> BlockRV:
+    def reindex(self, block: BlockRV | str, buffer: layout.ChosenBuffer) -> BlockRV:
         """Let a block use a copy of a buffer in the order of its axes; return what copies."""
         found = self._leaf(block)
         which, written = layout.chosen_buffer(found, buffer)

@@ -148,8 +148,10 @@ def options(
 ) -> None:
     """Compile a model on this machine, launch it on any device."""
     from slipway.cli import console
+    from slipway.toolchain import waiting
 
     console.err.quiet = quiet
+    waiting.tell_to(lambda message: console.err.print(console.plain(message)))
     if import_budget != 1:
         from slipway.frontends.budget import set_default_factor
 

@@ -23,11 +23,15 @@ from slipway.cli.options import (
     OptLevel,
     Signature,
     States,
+    need_one_of,
 )
+from slipway.cli.outputs import need_output
 from slipway.errors import did_you_mean
 
 SUFFIXES = (".tar", ".so", ".wasm", ".o", ".a")
 DUMPS = ("relay", "ll", "asm")
+EXECUTORS = ("graph", "aot")
+RUNTIMES = ("cpp", "crt")
 
 
 def compile_model(
@@ -108,16 +112,25 @@ def compile_model(
 
         slipway compile vad.onnx --dim batch=1..8 --state state=stateN
     """
+    need_one_of("--executor", executor, EXECUTORS)
+    need_one_of("--runtime", runtime, RUNTIMES)
     destination = destination_of(model, output, output_format)
     dumps = dumps_of(dump_code)
     if output_format == "mlf":
         check_module_name(module_name)
     need_file(model)
+    if tuning_records is not None:
+        need_file(tuning_records)
+    need_output("--output", destination, model, tuning_records)
+    need_output("--params-file", params_file, model, tuning_records, destination)
+    if params_file is not None and params_file.absolute() == destination.absolute():
+        raise OptionError(f"--params-file {params_file} is the artifact too: give another name")
 
     import slipway
     from slipway import relay
-    from slipway.compiler.precision import in_precision
+    from slipway.compiler.precision import PRECISIONS, in_precision
 
+    need_one_of("--precision", precision, PRECISIONS)
     chosen = slipway.target.Target(target)
     config = {"schedules.records": str(tuning_records)} if tuning_records else {}
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
@@ -152,6 +165,7 @@ def compile_model(
 
 def destination_of(model: Path, output: Path | None, output_format: str | None) -> Path:
     """Return the file to write; raises OptionError for a suffix or a format that there is not."""
+    need_one_of("--output-format", output_format, ("mlf", *(s.lstrip(".") for s in SUFFIXES)))
     if output is None:  # it is named after the model
         need_file(model)
     suffix = ".tar" if output_format in (None, "mlf") else f".{output_format}"
@@ -161,8 +175,6 @@ def destination_of(model: Path, output: Path | None, output_format: str | None) 
             f"--output {destination}: the suffix says what to write; "
             f"it is one of {', '.join(SUFFIXES)}.{did_you_mean(destination.suffix, SUFFIXES)}"
         )
-    if output_format not in (None, "mlf", *(suffix.lstrip(".") for suffix in SUFFIXES)):
-        raise OptionError(f"--output-format {output_format}: not one of mlf, tar, so, wasm, o, a.")
     if output_format and destination.suffix != suffix:
         raise OptionError(f"--output-format {output_format} writes {suffix}, not {destination}.")
     return destination
@@ -172,10 +184,7 @@ def dumps_of(dump_code: str | None) -> list[str]:
     """Return the kinds of --dump-code; raises OptionError for one that there is not."""
     kinds = [kind.strip() for kind in dump_code.split(",")] if dump_code else []
     for kind in kinds:
-        if kind not in DUMPS:
-            raise OptionError(
-                f"--dump-code {kind}: not one of {', '.join(DUMPS)}.{did_you_mean(kind, DUMPS)}"
-            )
+        need_one_of("--dump-code", kind, DUMPS)
     return kinds
 
 

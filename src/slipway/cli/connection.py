@@ -11,6 +11,25 @@ from slipway.errors import ExecutionError
 from slipway.toolchain.tempdir import tempdir
 
 
+def tracker_address(host: str | None, key: str, tracker: str | None) -> tuple[str, int] | None:
+    """Return the address that --tracker names, None where another device is meant or none.
+
+    Raises OptionError for what cannot be read.
+    """
+    if tracker is None:
+        return None
+    if host is not None:
+        raise OptionError(
+            "--tracker hands out a device, and --rpc-host names one: give one of them"
+        )
+    address, _, number = tracker.rpartition(":")
+    if not address or not number.isdigit():
+        raise OptionError(f"--tracker {tracker}: write HOST:PORT, 127.0.0.1:9190 say")
+    if not key:
+        raise OptionError("--tracker needs --rpc-key: the kind of device to ask for")
+    return address, int(number)
+
+
 def check_device_named(
     host: str | None, key: str, tracker: str | None, timeout: float | None
 ) -> None:
@@ -47,14 +66,10 @@ class Connection:
         check_device_named(host, key, tracker, timeout)
         self.remote: Any = None
         self.where = "this machine"
-        if tracker is not None:
-            address, _, number = tracker.rpartition(":")
-            if not address or not number.isdigit():
-                raise OptionError(f"--tracker {tracker}: write HOST:PORT, 127.0.0.1:9190 say")
-            if not key:
-                raise OptionError("--tracker needs --rpc-key: the kind of device to ask for")
+        address = tracker_address(host, key, tracker)
+        if address is not None:
             with console.step(f"Waiting for a device {key!r} of {tracker}"):
-                self.remote = request_device((address, int(number)), key, timeout=timeout)
+                self.remote = request_device(address, key, timeout=timeout)
             self.where = f"{key} of {tracker}"
         elif host is not None:
             limit_s = CONNECT_TIMEOUT_S if timeout is None else timeout

@@ -30,7 +30,7 @@ MEANINGS = {
     MODEL: "the model cannot be read or uses what is not supported",
     TARGET: "no such target, board, CPU or feature",
     MISSING: "a compiler, emulator or package is missing or failed",
-    ARTIFACT: "the artifact is damaged, too new, or for another processor",
+    ARTIFACT: "the artifact is none, is damaged, too new, or for another processor",
     UNREACHABLE: "a device or tracker cannot be reached, or a deadline passed",
     DEVICE: "the device refused, or reported an error of its own",
     FILE: "a file is missing, or cannot be read or written",

@@ -23,6 +23,7 @@ from slipway.errors import SlipwayError, internal_error, printable
 from slipway.version import install_line
 
 _LITTLE_BYTES = 1 << 20
+_OPTIONS = {"dims": "--dim", "state": "--state"}  # of `compile`'s parameters
 _KEPT = "\n\t"  # of what an error says: a compiler's words have lines
 
 
@@ -64,8 +65,17 @@ def _refuse(error: Any) -> NoReturn:
         sys.exit(USAGE)
     command = error.ctx.command_path if getattr(error, "ctx", None) else "slipway"
     message = error.format_message().rstrip(".")
+    if _has_loose_target(message):
+        message += '; a target of several words needs quotes: --target "llvm -mcpu=cortex-a72"'
     end = "" if message.endswith("?") else "."
     fail(f"{message}{end} `{command} --help` tells what there is.", USAGE)
+
+
+def _has_loose_target(message: str) -> bool:
+    """Return whether an unknown option is a word of a target that is not in quotes."""
+    words = sys.argv[1:]
+    loose = any(word.startswith(("-mcpu=", "-mtriple=", "-mattr=", "-keys=")) for word in words)
+    return loose and message.startswith("No such option")
 
 
 def _print_every_name() -> None:
@@ -80,7 +90,13 @@ def describe(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror and not isinstance(error, SlipwayError):
         message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         return message + (_full_folders() if error.errno in (errno.ENOSPC, errno.EDQUOT) else "")
-    return str(error) or type(error).__name__
+    return _spelled(str(error)) or type(error).__name__
+
+
+def _spelled(message: str) -> str:
+    """Return a message that begins with a parameter's name with the option that gives it."""
+    name, colon, told = message.partition(": ")
+    return f"{_OPTIONS.get(name, name)}{colon}{told}"
 
 
 def _full_folders() -> str:

@@ -27,6 +27,7 @@ from slipway.cli.options import (
     ModelFormat,
     Signature,
 )
+from slipway.cli.outputs import need_output, need_output_folder
 from slipway.errors import (
     ExecutionError,
     ModelError,
@@ -126,6 +127,7 @@ def fit(
     if not names:
         raise OptionError("name a board with --board, or give --all-boards")
     boards = [find_board(name) for name in names]
+    need_output("--svg", svg, model)
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     with tempfile.TemporaryDirectory(prefix="slipway-fit-") as folder:
         archives: dict[str, Path] = {}
@@ -235,6 +237,7 @@ def create(
 
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise FileExistsError(f"{directory} exists and is not empty; give a new directory")
+    need_output_folder("DIR", directory)
     named = given_options(option)
     board = given_once("board", board, named)
     project_type = given_once("project_type", project_type, named)

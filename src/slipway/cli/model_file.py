@@ -22,8 +22,8 @@ from slipway.deploy.model_file import (
     refuse_signature,
     rounding_for,
 )
-from slipway.dtypes import why_unreadable
-from slipway.errors import ModelError, OpenShapeError
+from slipway.errors import ArgumentValueError, ModelError, OpenShapeError
+from slipway.runtime.numpy_file import read_numpy_file
 
 if TYPE_CHECKING:
     from slipway.target import Target
@@ -172,11 +172,15 @@ def _value(text: str) -> Any:
 
 def _array_file(name: str, path: Path) -> Any:
     try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
+        stored = read_numpy_file(path)
+    except ArgumentValueError as error:
+        raise ModelError(f"--bind {name}=@{path}: it is no .npy file ({error})") from None
+    if not isinstance(stored, np.ndarray):
         raise ModelError(
-            f"--bind {name}=@{path}: it is no .npy file ({why_unreadable(error)})"
-        ) from None
+            f"--bind {name}=@{path}: a .npz holds several arrays ({', '.join(stored)}); save the "
+            "one that is meant: numpy.save('x.npy', array)"
+        )
+    return stored
 
 
 def parse_shapes(text: str | None) -> Shapes | None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from slipway.cli.exit_codes import OptionError
+from slipway.errors import did_you_mean
 
 # Of a model file, and how it is compiled
 ModelFile = Annotated[
@@ -96,3 +100,10 @@ TokenFile = Annotated[
 ]
 Certificate = Annotated[Path | None, typer.Option(help="A certificate (PEM): speak TLS only.")]
 CertificateKey = Annotated[Path | None, typer.Option(help="The certificate's key (PEM).")]
+
+
+def need_one_of(option: str, value: str | None, known: Sequence[str]) -> None:
+    """Raise OptionError, with those there are, for a value that is none of them."""
+    if value is not None and value not in known:
+        hint = did_you_mean(value, known)
+        raise OptionError(f"{option} {value}: not one of {', '.join(known)}.{hint}")

@@ -10,6 +10,7 @@ import typer
 from slipway.cli import console
 from slipway.cli.model_file import parse_bindings, parse_shapes
 from slipway.cli.options import AsJson, Bindings, InputShapes
+from slipway.cli.outputs import need_output
 from slipway.deploy.model_file import format_of
 from slipway.errors import ModelError
 
@@ -69,6 +70,8 @@ def quantize(
         )
     calibration.stat()
     destination = output or model.with_name(f"{model.stem}_{activations}.onnx")
+    need_output("--output", destination, model, calibration)
+    need_output("--report", report, model, calibration, destination)
 
     import slipway
 

@@ -14,7 +14,6 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.connection import Connection
-from slipway.cli.exit_codes import OptionError
 from slipway.cli.inspect.profile_table import print_profile
 from slipway.cli.options import (
     AsJson,
@@ -27,13 +26,15 @@ from slipway.cli.options import (
     Threads,
     Timeout,
     Tracker,
+    need_one_of,
 )
+from slipway.cli.outputs import need_output, need_output_folder
 from slipway.deploy.model_file import FORMATS
-from slipway.dtypes import why_unreadable
-from slipway.errors import ExecutionError, did_you_mean
+from slipway.errors import ArgumentValueError, ArtifactError, ExecutionError, did_you_mean
 from slipway.inspect.profile import metadata_of
 from slipway.inspect.units import time_text
 from slipway.runtime.devices import AnyDevice, Device
+from slipway.runtime.numpy_file import read_numpy_file
 
 FILL_MODES = ("random", "zeros", "ones")
 
@@ -83,16 +84,16 @@ def run(
 
         slipway run mobilenet.tar --rpc-host raspberrypi.local --print-time --repeat 10
     """
-    if fill_mode not in FILL_MODES:
-        known = ", ".join(FILL_MODES)
-        hint = did_you_mean(fill_mode, FILL_MODES)
-        raise OptionError(f"--fill-mode {fill_mode}: not one of {known}.{hint}")
+    need_one_of("--fill-mode", fill_mode, FILL_MODES)
     if artifact.suffix.lower() in FORMATS:
         made = shlex.quote(artifact.with_suffix(".tar").name)
-        raise ExecutionError(
+        raise ArtifactError(
             f"{artifact} is a model file, and run takes what was compiled of it: "
             f"slipway compile {shlex.quote(str(artifact))} -o {made} && slipway run {made}"
         )
+    need_output("--outputs", outputs, artifact, inputs)
+    need_output_folder("--dump-tensors", dump_tensors)
+    given = read_arrays(inputs) if inputs else {}
     connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
     if threads is not None:
         connection.use_threads(threads)
@@ -102,7 +103,6 @@ def run(
             f"--device {device}: {artifact.name} was compiled for {connection.device}; compile it "
             "for that device, with --target"
         )
-    given = read_arrays(inputs) if inputs else {}
     said = {port["name"]: port for port in metadata_of(artifact).get("inputs", ())}
     for name, array in input_arrays(module, given, fill_mode, said).items():
         module.set_input(name, array)
@@ -113,7 +113,8 @@ def run(
     results = [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
     names = module.get_output_names()
     if outputs is not None:
-        np.savez(outputs, **{f"output_{i}": value for i, value in enumerate(results)})
+        with outputs.open("wb") as file:  # a path without .npz would get it appended
+            np.savez(file, **{f"output_{i}": value for i, value in enumerate(results)})
     if as_json:
         found = run_values(results, print_top or 0)
         for one, name in zip(found["outputs"], names, strict=True):
@@ -201,19 +202,15 @@ def number_text(value: Any) -> float | str:
 def read_arrays(path: Path) -> dict[str, Any]:
     """Return the arrays of the .npz at `path`; ExecutionError when it is none."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            if not hasattr(stored, "files"):
-                raise ExecutionError(
-                    f"--inputs {path}: this is a single array (.npy); a .npz names each input: "
-                    "numpy.savez('x.npz', input_name=array)"
-                )
-            return {name: stored[name] for name in stored.files}
-    except (ValueError, EOFError) as error:
-        if isinstance(error, ExecutionError):
-            raise
+        stored = read_numpy_file(path)
+    except ArgumentValueError as error:
+        raise ExecutionError(f"--inputs {path}: this is no .npz file ({error})") from error
+    if isinstance(stored, np.ndarray):
         raise ExecutionError(
-            f"--inputs {path}: this is no .npz file ({why_unreadable(error)})"
-        ) from error
+            f"--inputs {path}: this is a single array (.npy); a .npz names each input: "
+            "numpy.savez('x.npz', input_name=array)"
+        )
+    return stored
 
 
 def input_arrays(

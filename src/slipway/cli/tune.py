@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipway.cli import console
-from slipway.cli.connection import check_device_named
+from slipway.cli.connection import check_device_named, tracker_address
 from slipway.cli.exit_codes import OptionError
 from slipway.cli.model_file import ModelOptions
 from slipway.cli.options import (
@@ -28,6 +28,7 @@ from slipway.cli.options import (
     Timeout,
     Tracker,
 )
+from slipway.cli.outputs import need_output
 from slipway.inspect.units import time_text
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
     from slipway.tuning.task import TuningTask
     from slipway.tuning.tune import Budget, Progress
     from slipway.tuning.whole_model import WholeModel
+
+
+TRIALS = 64
+BAUD = 115200
 
 
 def tune(
@@ -104,7 +109,7 @@ def tune(
         typer.Option("--cold-caches", help="Flush a kernel's weights from the caches before runs."),
     ] = False,
     seconds: Annotated[
-        float | None, typer.Option(min=0, help="End the search after. [default: never]")
+        float | None, typer.Option(min=0, help="End the search after. [default: never, as with 0]")
     ] = None,
     input_shapes: InputShapes = None,
     dim: Dims = None,
@@ -157,6 +162,8 @@ def tune(
     }  # fmt: skip
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     records = output or Path(f"{model.stem}.records")
+    need_output("--output", records, model)
+    need_output("--report", report, model, records)
     if board is not None:
         from slipway.cli.tune_board import Cable, tune_on_board
 
@@ -164,7 +171,7 @@ def tune(
         without_effect("--board", "tries every kernel on a microcontroller", given)
         if port is None and baud is not None:
             raise OptionError("--baud needs --port: where the board is")
-        cable = None if port is None else Cable(port, baud or 115200)
+        cable = None if port is None else Cable(port, baud or BAUD)
         tune_on_board(model, board, records, options, as_json, cable)
         return
     for name, value in (("--port", port), ("--baud", baud)):
@@ -174,6 +181,8 @@ def tune(
     if isinstance(runner, ModelledRunner | NodeRunner):
         target = runner.target if target == "llvm" else target
     chosen = Target(target)
+    if cold_caches and chosen.kind.device_type != 1:
+        raise OptionError(f"--cold-caches flushes a processor's, and {chosen.kind.name} has none")
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
     if transfer is not None and not any((rpc_host, tracker, core)):
@@ -190,7 +199,7 @@ def tune(
             return
         done = search(
             SearchedModel(model.name, module, parameters, chosen), runner, known,
-            Budget(trials or 64, seconds=seconds or 0), builder, records, report,
+            Budget(trials or TRIALS, seconds=seconds or 0), builder, records, report,
         )  # fmt: skip
     print_search(done, known, records, as_json)
     if done.is_interrupted:
@@ -395,15 +404,11 @@ def runner_of(
             return NodeRunner()
         modelled(core)
         return ModelledRunner(core)
-    if tracker is not None:
-        address, _, number = tracker.rpartition(":")
-        if not address or not number.isdigit():
-            raise OptionError(f"--tracker {tracker}: write HOST:PORT, 127.0.0.1:9190 say")
-        if not key:
-            raise OptionError("--tracker needs --rpc-key: the kind of device to ask for")
+    address = tracker_address(host, key, tracker)
+    if address is not None:
         if timeout is None:
-            return TrackerRunner(address, int(number), key, is_cold=is_cold)
-        return TrackerRunner(address, int(number), key, wait_s=timeout, is_cold=is_cold)
+            return TrackerRunner(*address, key, is_cold=is_cold)
+        return TrackerRunner(*address, key, wait_s=timeout, is_cold=is_cold)
     if host is None:
         return LocalRunner(is_cold=is_cold)
     if timeout is None:
@@ -459,5 +464,5 @@ def print_drift(report: list[dict[str, Any]]) -> None:
     said = f" ({worst['condition']})" if worst["condition"] else ""
     console.out.print(
         f"The device was up to {worst['drift']:.2f} times as slow as at its fastest{said}: cool "
-        "it, or end what else runs there. Candidates were timed in turns, so that the gains hold"
+        "it, or end what else runs there. Candidates were timed in rounds, so that the gains hold"
     )

@@ -23,6 +23,7 @@ from slipway.cli.options import (
     ModelFormat,
     Signature,
 )
+from slipway.cli.outputs import need_output_folder
 from slipway.errors import ModelError
 from slipway.libinfo import find_js_path
 from slipway.version import VERSION
@@ -95,6 +96,8 @@ def web_demo(
     if imagenet and (mean is not None or std is not None):
         raise OptionError("--imagenet says what --mean and --std are; leave them out.")
     names = None if labels is None else labels.read_text(encoding="utf-8").splitlines()
+    folder = output or Path(f"{model.stem}-web")
+    need_output_folder("--output", folder)
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
@@ -106,7 +109,6 @@ def web_demo(
     if image is not None:
         means, deviations = IMAGENET if imagenet else (mean, std)
         image |= scaling(str(shown["dtype"]), image["channels"], scale, means, deviations)
-    folder = output or Path(f"{model.stem}-web")
     folder.mkdir(parents=True, exist_ok=True)
     written = compiled(module, parameters, targets, folder)
     about = {

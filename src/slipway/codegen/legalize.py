@@ -214,7 +214,7 @@ def refuse_carried(node: E.PrimExpr) -> None:
         case _:
             operands = () if isinstance(node, _MOVES) else (node,)
     for operand in operands:
-        if dtypes.is_carried(operand.dtype):
+        if operand.dtype and dtypes.is_carried(operand.dtype):  # "": nothing is returned
             raise CodegenError(
                 f"{operand.dtype} cannot be computed with directly: convert it first, as the "
                 f"operator cast does ({node})"

@@ -56,15 +56,21 @@ def _mentions_narrow(func: PrimFunc) -> bool:
     stack: list[Node] = [func]
     while stack:
         node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
         dtype = getattr(node, "dtype", None)
         if dtype not in wide:
             if _narrow_node(node):
                 return True
             wide.add(dtype)
-        stack += children(node)
+        if not node.INNER or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, E.BinaryOp):
+            stack += (node.a, node.b)
+        elif isinstance(node, E.BufferLoad):
+            stack.append(node.buffer)
+            stack += node.indices
+        else:
+            stack += children(node)
     return False
 
 

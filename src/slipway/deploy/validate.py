@@ -12,8 +12,8 @@ import numpy as np
 from slipway.deploy.model import Model
 from slipway.deploy.reference import Reference
 from slipway.deploy.tensors import Array, TensorSpec
-from slipway.dtypes import why_unreadable
-from slipway.errors import ExecutionError, did_you_mean
+from slipway.errors import ArgumentValueError, ExecutionError, did_you_mean
+from slipway.runtime.numpy_file import read_numpy_file
 
 LABELS = "labels"  # the array of a .npz that is no input
 
@@ -199,44 +199,65 @@ def _run(spec: TensorSpec, array: Array, number: int) -> tuple[Array, int]:
     return np.asarray(padded, order="C"), len(part)
 
 
-def read_samples(path: Path, specs: Sequence[TensorSpec]) -> Samples:
-    """Return the samples of a .npz (an array for each input, `labels`), a .npy, or a folder.
+@dataclass(frozen=True)
+class Dataset:
+    """The files of samples at a path, read; a model's inputs say which arrays are which."""
 
-    The files of a folder are joined, row after row, in the order of their names.
+    path: Path
+    files: Mapping[Path, Array | Mapping[str, Array]]
+
+    @property
+    def may_have_labels(self) -> bool:
+        """Whether there is an array called `labels`; a model may have such an input, too."""
+        return any(isinstance(held, Mapping) and LABELS in held for held in self.files.values())
+
+    def samples(self, specs: Sequence[TensorSpec]) -> Samples:
+        """Return the samples of a model with these inputs: the files joined, row after row."""
+        parts = {file: _named(file, held, specs) for file, held in self.files.items()}
+        first = next(iter(parts))
+        names = set(parts[first])
+        for file, part in parts.items():
+            if set(part) != names:
+                raise ExecutionError(
+                    f"{file} holds {', '.join(sorted(part))}, and {first} "
+                    f"{', '.join(sorted(names))}"
+                )
+        try:
+            joined = {name: np.concatenate([p[name] for p in parts.values()]) for name in names}
+        except ValueError as error:
+            raise ExecutionError(f"{self.path}: its files cannot be joined: {error}") from None
+        labels = None if LABELS in {s.name for s in specs} else joined.pop(LABELS, None)
+        return Samples(joined, labels)
+
+
+def read_dataset(path: Path) -> Dataset:
+    """Return what a .npz (an array for each input, `labels`), a .npy, or a folder of them holds.
+
+    The files of a folder come in the order of their names.
     """
     files = [path]
     if path.is_dir():
         files = sorted(p for p in path.iterdir() if p.suffix in (".npz", ".npy"))
     if not files:
         raise ExecutionError(f"{path}: there is no .npz and no .npy in this folder")
-    parts = [_arrays_of(file, specs) for file in files]
-    names = set(parts[0])
-    for file, part in zip(files, parts, strict=True):
-        if set(part) != names:
-            raise ExecutionError(
-                f"{file} holds {', '.join(sorted(part))}, and {files[0]} {', '.join(sorted(names))}"
-            )
-    try:
-        joined = {name: np.concatenate([part[name] for part in parts]) for name in names}
-    except ValueError as error:
-        raise ExecutionError(f"{path}: its files cannot be joined: {error}") from None
-    labels = None if LABELS in {s.name for s in specs} else joined.pop(LABELS, None)
-    return Samples(joined, labels)
+    return Dataset(path, {file: _stored(file) for file in files})
 
 
-def _arrays_of(file: Path, specs: Sequence[TensorSpec]) -> dict[str, Array]:
+def _stored(file: Path) -> Array | dict[str, Array]:
     try:
-        stored = np.load(file, allow_pickle=False)
-    except (ValueError, EOFError) as error:
+        return read_numpy_file(file)
+    except ArgumentValueError as error:
+        raise ExecutionError(f"{file}: this is no .npz and no .npy file ({error})") from None
+
+
+def _named(
+    file: Path, held: Array | Mapping[str, Array], specs: Sequence[TensorSpec]
+) -> Mapping[str, Array]:
+    if not isinstance(held, np.ndarray):
+        return held
+    if len(specs) != 1:
         raise ExecutionError(
-            f"{file}: this is no .npz and no .npy file ({why_unreadable(error)})"
-        ) from None
-    if isinstance(stored, np.ndarray):
-        if len(specs) != 1:
-            raise ExecutionError(
-                f"{file}: a .npy holds one array, and the model has {len(specs)} inputs; write a "
-                "npz: numpy.savez('samples.npz', " + ", ".join(f"{s.name}=..." for s in specs) + ")"
-            )
-        return {specs[0].name: stored}
-    with stored:
-        return {name: stored[name] for name in stored.files}
+            f"{file}: a .npy holds one array, and the model has {len(specs)} inputs; write a npz: "
+            "numpy.savez('samples.npz', " + ", ".join(f"{s.name}=..." for s in specs) + ")"
+        )
+    return {specs[0].name: held}

@@ -20,7 +20,7 @@ def angle_of(y: Any, x: Any) -> Any:
         return op_registry.const(value, dtype)
 
     tall, wide = relay.abs(y), relay.abs(x)
-    # Equal sides are an eighth of a turn, infinite ones too; of two zeros the quotient is 0.
+    # Equal sides are an eighth of a rotation, infinite ones too; of two zeros the quotient is 0.
     nothing = relay.equal(relay.maximum(tall, wide), const(0))
     quotient = relay.divide(tall, relay.where(nothing, const(1), wide))
     quotient = relay.where(

@@ -1,8 +1,9 @@
-"""Where a condition holds: positions with room for all of them, and how many there are."""
+"""What is found in data, with room for all of it: where a condition holds, which values differ."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,42 @@ def coordinates(positions: Expr, of: Expr) -> list[Expr]:
         columns.append(relay.mod(left, size))
         left = relay.floor_divide(left, size)
     return columns[::-1]
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """The different values of a vector, with room for as many as it has elements.
+
+    `positions` (int64) are those of the first of each, `repeats` how often each is there;
+    `inverse` says of each element which of them it is.
+    """
+
+    positions: Expr
+    repeats: Expr
+    inverse: Expr
+    count: Expr
+
+
+def distinct(flat: Expr, is_sorted: bool = True) -> Distinct:
+    """Return the different values of a vector, in rising order.
+
+    Without `is_sorted` the vector is taken as it lies, and runs of equal elements count as one.
+    """
+    (total,) = flat.tensor_type.shape
+    order, ordered = relay.arange(0, total, 1, "int64"), flat
+    if is_sorted:  # equal values keep their order, so that each run begins with its first
+        order = relay.argsort(flat, 0, dtype="int64")
+        ordered = relay.take(flat, order, 0, mode="fast")
+    # The first element has none before it, and is compared with itself.
+    before = relay.maximum(relay.arange(0, total, 1, "int64") - _int64(1), _int64(0))
+    begins = relay.not_equal(ordered, relay.take(ordered, before, 0, mode="fast"))
+    begins = relay.logical_or(begins, relay.equal(relay.arange(0, total, 1, "int64"), _int64(0)))
+    runs, count = positions_in_room(begins)
+    number = relay.cumsum(relay.cast(begins, "int64"), 0) - _int64(1)
+    none = relay.zeros((total,), "int64")
+    inverse = relay.scatter_elements(none, order, number, 0)
+    repeats = relay.scatter_elements(none, number, relay.ones((total,), "int64"), 0, "add")
+    return Distinct(relay.take(order, runs, 0, mode="fast"), repeats, inverse, count)
 
 
 def _extent(of: Expr, axis: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from slipway import dtypes
@@ -9,7 +10,7 @@ from slipway.errors import ArgumentValueError
 from slipway.ir.expr import BufferLoad, Call, IntImm, PrimExpr, Ramp, Var
 from slipway.ir.node import Node, node
 from slipway.ir.operators import BUILDERS
-from slipway.ir.ops import as_expr, const
+from slipway.ir.ops import as_expr, as_int, const
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +25,8 @@ class Buffer(Node):
     `strides` (elements) is empty for a compact row-major buffer; `elem_offset` (elements) is where
     element 0 lies behind `data`.  `scope` is "global" (memory), "local" (registers or stack),
     "shared", ... `data_alignment` is in bytes; `offset_factor` divides elem_offset.
+    `axis_separators` say at which axes another dimension of memory begins, for devices whose memory
+    has several; that of the targets here has one, so that they only stay with the buffer.
     """
 
     name: str
@@ -35,6 +38,18 @@ class Buffer(Node):
     scope: str = "global"
     data_alignment: int = 64
     offset_factor: int = 1
+    axis_separators: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.axis_separators:
+            return
+        found = [as_int(at) for at in self.axis_separators]
+        rising = (0, *(-1 if at is None else at for at in found), self.ndim)
+        if any(low > high for low, high in itertools.pairwise(rising)):
+            raise ArgumentValueError(
+                f"axis_separators of {self.name!r} are positions from 0 to {self.ndim} that rise, "
+                f"not {list(self.axis_separators)}"
+            )
 
     @property
     def ndim(self) -> int:
@@ -114,6 +129,7 @@ def decl_buffer(
     scope: str = "global",
     data_alignment: int = 64,
     offset_factor: int = 1,
+    axis_separators: Sequence[int] | None = (),
 ) -> Buffer:
     """Make a new Buffer with a new data pointer (or `data`); the shape may hold ints and Vars."""
     dims = shape if isinstance(shape, (tuple, list)) else (shape,)
@@ -127,4 +143,5 @@ def decl_buffer(
         scope,
         data_alignment,
         offset_factor,
+        tuple(axis_separators or ()),
     )

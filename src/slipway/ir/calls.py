@@ -34,10 +34,15 @@ def _pointer(value: Any) -> PrimExpr:
     return value.access_ptr("rw") if isinstance(value, Buffer) else as_expr(value)
 
 
+def _returned(dtype: str) -> str:
+    """Return the dtype of what a C function returns; "" of one that returns nothing."""
+    return "" if dtype in ("", "void") else dtypes.canonical(dtype)
+
+
 def call_extern(dtype: str, func_name: str, *args: PrimExprLike | Buffer) -> PrimExpr:
     """Call the C function `func_name`; Buffers are handed over as pointers."""
     arguments = (StringImm(func_name), *(_pointer(a) for a in args))
-    return Call(dtypes.canonical(dtype), "call_extern", arguments)
+    return Call(_returned(dtype), "call_extern", arguments)
 
 
 def call_pure_extern(dtype: str, func_name: str, *args: PrimExprLike | Buffer) -> PrimExpr:

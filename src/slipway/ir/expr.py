@@ -135,10 +135,14 @@ class BinaryOp(PrimExpr):
     b: PrimExpr
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.a, PrimExpr) and isinstance(self.b, PrimExpr)):
+        a, b = self.a, self.b
+        if not (isinstance(a, PrimExpr) and isinstance(b, PrimExpr)):
             _take_plain(self, "a", "b")
-        _check_operands(self)
-        _set_dtype(self, self.a.dtype)
+            a, b = self.a, self.b
+        dtype = a.dtype
+        if dtype is not b.dtype:  # one call less: loops are made of these nodes
+            _check_operands(self)
+        _set_dtype(self, dtype)
 
 
 class CmpOp(PrimExpr):
@@ -170,7 +174,7 @@ def _take_number(self: Any, name: str) -> None:
 
 
 def _check_operands(self: Any) -> None:
-    if self.a.dtype is not self.b.dtype and self.a.dtype != self.b.dtype:
+    if self.a.dtype != self.b.dtype:
         raise LoweringError(
             f"{type(self).__name__} of {self.a.dtype} and {self.b.dtype}: both sides must have "
             f"one dtype; cast one side ({self.a} , {self.b})"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from slipway.errors import ModelError, did_you_mean
+from slipway.llm.family_defaults import usual_choices, usual_sizes
 from slipway.llm.positions import longrope_amplitude, yarn_amplitude, yarn_divisors
 
 FULL = "full_attention"
@@ -151,10 +152,6 @@ _FAMILIES: dict[str, dict[str, Any]] = {
     "gemma2": {"norm_offset": 1.0, "sandwich": True},
     "gemma3_text": {"norm_offset": 1.0, "sandwich": True},
 }  # fmt: skip
-_TIED = (  # if a file is silent
-    "gemma", "gemma2", "gemma3_text", "starcoder2", "cohere", "cohere2", "gpt2", "opt",
-    "gpt_bigcode", "hunyuan_v1_dense",
-)  # fmt: skip
 _INTERLEAVED = ("cohere", "cohere2", "glm", "glm4", "ernie4_5", "helium")  # pairs are neighbours
 _ROTATED_PARTS = {"stablelm": 0.25, "phi": 0.5, "nemotron": 0.5, "glm": 0.5, "glm4": 0.5}
 _SLIDES = (  # the other families' networks do not look at a sliding_window
@@ -173,18 +170,9 @@ _ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu": "gelu", "gelu_new": "ge
                 "relu": "relu", "relu2": "relu2"}  # fmt: skip
 
 
-# What a file says of the whole model for its language model, where those names begin, and what
-# `text_config` leaves out.
+# What a file says of the whole model for its language model, and where those names begin.
 _OF_BOTH = ("tie_word_embeddings", "eos_token_id", "bos_token_id")
 _LANGUAGE_PARTS = (("model.", "model.language_model."), ("", "language_model."))
-_USUAL: dict[str, dict[str, Any]] = {
-    "gemma3_text": {
-        "vocab_size": 262208, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
-        "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 256,
-        "rope_theta": 1_000_000.0, "rope_local_base_freq": 10_000.0, "sliding_window": 4096,
-        "max_position_embeddings": 131072,
-    },
-}  # fmt: skip
 MOST_LAYERS = 10_000
 _MOST = 2**31  # of whatever is counted
 _LARGEST = 1e30
@@ -314,18 +302,14 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
             f"{where}: slipway.llm knows no model_type {family!r}.{hint} "
             f"It knows: {', '.join(_FAMILIES)}"
         )
-    given = _in_usual_names(given, family, where)
+    given = _in_usual_names({**usual_choices(family), **given}, family, where)
     hidden = _count(given, "hidden_size", where)
     heads = _count(given, "num_attention_heads", where)
     head_size = _count(given, "head_dim", where, hidden // heads)
     count = _count(given, "num_hidden_layers", where)
     if count > MOST_LAYERS:
         raise ModelError(f"{where}: {count:,} layers are more than {MOST_LAYERS:,}")
-    name = str(given.get("hidden_activation") or given.get("hidden_act") or "silu")
-    if name not in _ACTIVATIONS:
-        raise ModelError(
-            f"{where}: the activation {name!r} is not one of {', '.join(_ACTIVATIONS)}"
-        )
+    activation = _activation(given, family, where)
     scalar = _number(given, "query_pre_attn_scalar", where, 0.0) if "gemma" in family else 0.0
     if scalar < 0:
         raise ModelError(f"{where}: query_pre_attn_scalar is {scalar}, and must be positive")
@@ -354,11 +338,11 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
         context=_count(given, "max_position_embeddings", where, 2048),
         layers=_layers(given, family, head_size, count, where),
         epsilon=_number(given, epsilon, where, choices.pop("epsilon", 1e-6)),
-        activation=_ACTIVATIONS[name],
+        activation=activation,
         attention_scale=scalar**-0.5 if scalar else choices.pop("attention_scale", None),
         attention_softcap=_number(given, "attn_logit_softcapping", where, 0.0),
         logit_softcap=_number(given, "final_logit_softcapping", where, 0.0),
-        tied=bool(given.get("tie_word_embeddings", family in _TIED)),
+        tied=bool(given.get("tie_word_embeddings")),
         end_tokens=_tokens(given, "eos_token_id", where),
         begin_token=None if begin is None else _token(begin, "bos_token_id", where),
         **choices,
@@ -366,10 +350,22 @@ def from_transformers(given: Mapping[str, Any], where: str = "config.json") -> M
     return checked(config, where)
 
 
+def _activation(given: Mapping[str, Any], family: str, where: str) -> str:
+    names = [str(given[k]) for k in ("hidden_activation", "hidden_act") if given.get(k)] or ["silu"]
+    for name in names:
+        if name not in _ACTIVATIONS:
+            raise ModelError(
+                f"{where}: the activation {name!r} is not one of {', '.join(_ACTIVATIONS)}"
+            )
+    if family == "gemma" and names[0] == "gelu":  # its first files say so, and mean the other
+        return "gelu_tanh"
+    return _ACTIVATIONS[names[0]]
+
+
 def _language_part(given: Mapping[str, Any], inner: Mapping[str, Any], where: str) -> ModelConfig:
     """Return the language model of one that reads pictures or sounds too."""
     kept = {key: given[key] for key in _OF_BOTH if given.get(key) is not None}
-    usual = _USUAL.get(str(inner.get("model_type")), {})
+    usual = usual_sizes(str(inner.get("model_type")))
     config = from_transformers({**usual, **kept, **inner}, f"{where}: text_config")
     return replace(config, names=(*_LANGUAGE_PARTS, *config.names))
 
@@ -427,12 +423,26 @@ def _usual_kinds(
     if family == "gemma2":
         return [FULL if i % 2 else SLIDING for i in range(count)]
     if family in ("gemma3_text", "olmo3", "cohere2", "exaone4"):
+        pattern = given.get("sliding_window_pattern")
+        if isinstance(pattern, str):
+            return _kinds_by_letter(pattern, count, where)
         every = _count(given, "sliding_window_pattern", where, 6 if family == "gemma3_text" else 4)
         return [FULL if (i + 1) % every == 0 else SLIDING for i in range(count)]
     if family in ("qwen2", "qwen3"):
         first = int(_number(given, "max_window_layers", where, 0))
         return [SLIDING if i >= first else FULL for i in range(count)]
     return [SLIDING] * count
+
+
+def _kinds_by_letter(pattern: str, count: int, where: str) -> Sequence[str]:
+    """Return the kinds of layers that a text like "LLLG" repeats; the last layer sees all."""
+    if not pattern or set(pattern) - set("LG"):
+        raise ModelError(
+            f"{where}: sliding_window_pattern is {_shown(pattern)}, and must be a number or a text "
+            "of L (local layers) and G (global ones), as LLLG"
+        )
+    letters = [pattern[i % len(pattern)] for i in range(count - 1)] + ["G"]
+    return [SLIDING if letter == "L" else FULL for letter in letters]
 
 
 def _rope(given: Mapping[str, Any], kind: str, head_size: int, where: str) -> Rope:

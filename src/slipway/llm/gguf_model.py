@@ -106,14 +106,25 @@ def config_of(file: GGUFFile) -> ModelConfig:
         epsilon=data.number("attention.layer_norm_rms_epsilon", 1e-6),
         activation="gelu_tanh" if gemma else "silu",
         embedding_scale=float(hidden) ** 0.5 if gemma else 1.0,
-        attention_softcap=data.number("attn_logit_softcapping", 0.0),
-        logit_softcap=data.number("final_logit_softcapping", 0.0),
+        attention_scale=_attention_scale(family, data.count("block_count"), hidden, heads),
+        attention_softcap=data.number("attn_logit_softcapping", 50.0 * (family == "gemma2")),
+        logit_softcap=data.number("final_logit_softcapping", 30.0 * (family == "gemma2")),
         tied="output.weight" not in file.tensors,
         sandwich=family in ("gemma2", "gemma3_text"),
         end_tokens=tuple(t for t in (ends, more) if isinstance(t, int)),
         begin_token=file.metadata.get("tokenizer.ggml.bos_token_id"),
     )
     return checked(config, str(file.path))
+
+
+def _attention_scale(family: str, layers: int, hidden: int, heads: int) -> float | None:
+    """Return what scores are multiplied with where a head's size does not say it.
+
+    The 27B models of Gemma 2 and 3 take the hidden size over the heads instead.  Files do not say
+    so: readers know them by their layers.
+    """
+    wide = (family, layers) in (("gemma2", 46), ("gemma3_text", 62))
+    return (hidden / heads) ** -0.5 if wide else None
 
 
 def _layers(
@@ -124,21 +135,22 @@ def _layers(
         data.count("rope.dimension_count", size),
         interleaved=interleaved,
     )
-    scaling = file.metadata.get(f"{data.prefix}rope.scaling.type", "none")
-    factor = data.number("rope.scaling.factor", 1.0)
+    # As llama.cpp reads them: linear where no type is named, and a factor of 0 stands for none.
+    scaling = file.metadata.get(f"{data.prefix}rope.scaling.type", "linear")
+    factor = data.number("rope.scaling.factor", data.number("rope.scale_linear", 1.0)) or 1.0
     if min(factor, rope.theta) <= 0 or (scaling == "yarn" and rope.theta == 1):
         raise ModelError(
             f"{file.path}: rope.freq_base is {rope.theta} and rope.scaling.factor {factor}; both "
             "must be positive, and the first not 1"
         )
-    if scaling == "linear":
+    if scaling == "linear" and factor != 1:
         rope = replace(rope, factors=(factor,))
     elif scaling == "yarn":
         original = data.count("rope.scaling.original_context_length", data.count("context_length"))
         divisors = yarn_divisors(rope.size // 2, rope.theta, factor, original)
         longer = yarn_amplitude(factor) * data.number("rope.scaling.attn_factor", 1.0)
         rope = replace(rope, factors=divisors, amplitude=longer)
-    elif scaling not in ("none", "", "longrope"):
+    elif scaling not in ("none", "", "linear", "longrope"):
         raise ModelError(
             f"{file.path}: positions scaled by {scaling!r} are not known, but linear, yarn and "
             "longrope"

@@ -1,8 +1,8 @@
 """Longer contexts than a model was trained for: what its angles are divided by.
 
 YaRN divides the frequencies of long waves by a factor and leaves short ones as they are, between
-two numbers of turns over the original context.  "longrope" (Phi-3) lists a divisor for each pair
-of a head, one list for the original context and one for a longer one.  Both make the rotated
+two numbers of rotations over the original context.  "longrope" (Phi-3) lists a divisor for each
+pair of a head, one list for the original context and one for a longer one.  Both make the rotated
 vectors longer, so that scores stay as sharp.
 """
 

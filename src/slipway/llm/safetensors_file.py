@@ -9,6 +9,7 @@ import numpy as np
 
 from slipway.errors import ModelError, NotAvailableError
 from slipway.llm.weights import Array, Weights
+from slipway.version import install_line
 
 
 def weights_of_folder(folder: Path) -> Weights:
@@ -18,7 +19,7 @@ def weights_of_folder(folder: Path) -> Weights:
         from safetensors import SafetensorError, safe_open
     except ImportError:
         raise NotAvailableError(
-            "reading a transformers folder needs safetensors: pip install 'slipway-ml[llm]'"
+            f"reading a transformers folder needs safetensors: {install_line('llm')}"
         ) from None
     files = sorted(folder.glob("*.safetensors"))
     if not files:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from slipway.errors import ArgumentValueError, NotAvailableError, SlipwayError
 from slipway.llm.model import LanguageModel
 from slipway.llm.sampling import Sampling
+from slipway.version import install_line
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -171,7 +172,7 @@ def application(model: LanguageModel) -> Starlette:
         from starlette.routing import Route
     except ImportError:
         raise NotAvailableError(
-            "serving needs starlette and uvicorn: pip install 'slipway-ml[web]'"
+            f"serving needs starlette and uvicorn: {install_line('web')}"
         ) from None
 
     service = _Service(model)

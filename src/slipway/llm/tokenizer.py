@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from slipway.errors import ModelError, NotAvailableError
+from slipway.version import install_line
 
-_NEEDS = "pip install 'slipway-ml[llm]'"
+_NEEDS = install_line("llm")
 # How texts are cut before byte-pair encoding, by GGUF's name for it; others are cut as GPT-2's.
 _NUMBERS = r"\p{N}{1,3}"
 _CUT = (

@@ -208,6 +208,12 @@ class Var(Expr):
             )
         _set_type(self, self.type_annotation)
 
+    def take_type(self, implied: Type) -> None:
+        """Become a variable of the type that its first use implies, where none was given."""
+        if self.type is None:
+            object.__setattr__(self, "type_annotation", implied)
+            _set_type(self, implied)
+
     @property
     def name_hint(self) -> str:
         """The name (the classic spelling)."""

@@ -22,8 +22,8 @@ def while_loop(
     """Return the function of the variables' first values that gives the last ones as a tuple.
 
     `cond` and `loop_bodies` are functions of the variables; expressions around them may be used in
-    both.  Raises TypeInferenceError where a variable changes its type from turn to turn: a tensor
-    that grows has no place in a loop that is compiled.
+    both.  Raises TypeInferenceError where a variable changes its type between iterations: a
+    tensor that grows has no place in a loop that is compiled.
     """
     given = [as_expr(v) for v in loop_vars]
     states = [
@@ -36,8 +36,8 @@ def while_loop(
     for state, field in zip(states, fields, strict=True):
         if field.checked_type != state.type:
             raise TypeInferenceError(
-                f"while_loop: the variable {state.name!r} is {state.type}, and after one turn "
-                f"{field.checked_type}: a variable of a loop keeps its shape and dtype"
+                f"while_loop: the variable {state.name!r} is {state.type}, and after one "
+                f"iteration {field.checked_type}: a variable of a loop keeps its shape and dtype"
             )
     body = Tuple(tuple(fields))
     others = [v for v in free_vars(Tuple((condition, body))) if v not in states]

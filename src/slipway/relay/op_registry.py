@@ -442,16 +442,23 @@ def as_expr(value: Any, dtype: str | None = None) -> Expr:
 def const(value: Any, dtype: str | None = None) -> Constant:
     """Return a Constant; Python numbers are int32, float32 or bool unless `dtype` is given."""
     given_dtype = dtype
+    if value is None:
+        raise TypeInferenceError("relay.const: None is no value; give a number or an array")
     if hasattr(value, "numpy") and not isinstance(value, np.ndarray):
         value = value.numpy()
-    if dtype is None and not hasattr(value, "dtype"):
-        kind = np.asarray(value).dtype.kind
-        dtype = {"f": "float32", "i": "int32", "b": "bool"}.get(kind)
     try:
-        return Constant(np.asarray(value, dtype))
+        if dtype is None and not hasattr(value, "dtype"):
+            kind = np.asarray(value).dtype.kind
+            dtype = {"f": "float32", "i": "int32", "b": "bool"}.get(kind)
+        array = np.asarray(value, dtype)
     except OverflowError:
         default = "" if given_dtype is not None else ", which is the default: give dtype="
         raise TypeInferenceError(f"relay.const: {value!r} does not fit {dtype}{default}") from None
+    except (TypeError, ValueError) as error:
+        raise TypeInferenceError(
+            f"relay.const: {value!r} is no number or array of {dtype or 'one dtype'} ({error})"
+        ) from None
+    return Constant(array)
 
 
 def infer_call(call: Call) -> Type | None:

@@ -8,7 +8,9 @@ file can be had (a full disk), arrays stay where they are.
 from __future__ import annotations
 
 import ctypes
+import io
 import mmap
+import os
 import tempfile
 import weakref
 from contextlib import suppress
@@ -39,17 +41,36 @@ def in_file(array: Array) -> Array:
 def range_of(source: BinaryIO, offset: int, size: int) -> Array | None:
     """Return a copy of some bytes of an open file; None where there are fewer, or no room."""
     with suppress(OSError), tempfile.TemporaryFile(prefix="slipway-") as file:
-        source.seek(offset)
-        left = size
-        while left:
-            chunk = source.read(min(left, _CHUNK))
+        done = _sent(source, offset, size, file.fileno())
+        source.seek(offset + done)
+        file.seek(done)
+        while done < size:
+            chunk = source.read(min(size - done, _CHUNK))
             if not chunk:
                 return None
             file.write(chunk)
-            left -= len(chunk)
+            done += len(chunk)
         file.flush()
         return _opened(file, size)
     return None
+
+
+def _sent(source: BinaryIO, offset: int, size: int, into: int) -> int:
+    """Let the system copy between two files, which is half the work; return how many bytes it did.
+
+    Whatever is no file itself (one in memory, one that unpacks another), and systems that send to
+    sockets only, leave all to be done.
+    """
+    done = 0
+    if not isinstance(source, io.BufferedReader) or not isinstance(source.raw, io.FileIO):
+        return done
+    with suppress(OSError, AttributeError):
+        while done < size:
+            count = os.sendfile(into, source.fileno(), offset + done, size - done)
+            if not count:
+                break
+            done += count
+    return done
 
 
 def release(part: object) -> None:

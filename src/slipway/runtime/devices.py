@@ -50,16 +50,17 @@ class RemoteDevice(Protocol):
 
 
 class RawStream:
-    """A stream of a device, from `create_raw_stream`: another name of the device's one queue.
+    """A stream of a device, from `create_raw_stream`: a queue beside the device's own.
 
-    A device does what it is given in order, so the work of two streams never overlaps, and each
-    sees what was given to the device before.
+    What two streams are given is in no order, unless `stream_sync` says so; the device's own queue
+    (None) is in order with all. Where `number` is 0, it is another name of the own queue.
     """
 
-    __slots__ = ("device", "is_open")
+    __slots__ = ("device", "is_open", "number")
 
-    def __init__(self, device: DeviceProperties) -> None:
+    def __init__(self, device: DeviceProperties, number: int = 0) -> None:
         self.device = device
+        self.number = number
         self.is_open = True
 
 
@@ -70,17 +71,32 @@ class DeviceProperties:
 
     def create_raw_stream(self) -> RawStream:
         """Return a stream of the device; `free_raw_stream` ends it."""
-        return RawStream(self)
+        return RawStream(self, self._stream("make"))
 
     def free_raw_stream(self, stream: RawStream | None) -> None:
         """End a stream; work that it was given goes on."""
         self._check_stream(stream)
         if stream is not None:  # the device's own stays
             stream.is_open = False
+            if stream.number:
+                self._stream("drop", stream)
 
     def set_raw_stream(self, stream: RawStream | None) -> None:
-        """Give what follows to a stream, in the order in which it is given to the device."""
+        """Give the kernels that this thread launches from now on to a stream, or the own queue."""
         self._check_stream(stream)
+        self._stream("use", stream)
+
+    def stream_sync(self, before: RawStream | None, stream: RawStream | None) -> None:
+        """Let what `stream` is given from now on run after what `before` was given."""
+        self._check_stream(before)
+        self._check_stream(stream)
+        self._stream("wait", stream, before)
+
+    def _stream(
+        self, what: str, stream: RawStream | None = None, before: RawStream | None = None
+    ) -> int:
+        """Ask the driver, where the kind of device has streams; 0 where it has one queue."""
+        return 0
 
     def _check_stream(self, stream: RawStream | None) -> None:
         """Raise ArgumentTypeError or ArgumentValueError for what is no open stream of here."""
@@ -213,8 +229,23 @@ class Device(DeviceProperties):
         """Wait until the device has finished its work; the CPU always has."""
         self._check_stream(stream)
         self.check()
-        if self._has_driver():
+        if stream is not None and stream.number:
+            self._stream("sync", stream)
+        elif self._has_driver():
             native_runtime().packed("device_sync")(self.device_type, self.device_id)
+
+    def has_streams(self) -> bool:
+        """Return whether streams of this kind of device are queues of their own."""
+        return self._has_driver() and bool(_call_stream(self, "has", 0, 0))
+
+    def _stream(
+        self, what: str, stream: RawStream | None = None, before: RawStream | None = None
+    ) -> int:
+        if not self.has_streams():
+            return 0
+        self.check()
+        numbers = (0 if it is None else it.number for it in (stream, before))
+        return _call_stream(self, what, *numbers) or 0
 
     def trim(self) -> None:
         """Give memory that is kept for later allocations back to the driver."""
@@ -233,9 +264,10 @@ class Device(DeviceProperties):
         if self._has_driver():
             native_runtime().packed("device_sync")(self.device_type, self.device_id)
         if self.type_name in _ONLY_TEXT:
+            where = "outside of a Mac" if self.type_name == "metal" else "yet"
             raise ExecutionError(
-                f"{self} is not a device that Slipway runs kernels on: the text of kernels for "
-                f'{self.type_name} (lib.imported_modules[0].get_source("'
+                f"{self} is not a device that Slipway runs kernels on {where}: the text of kernels "
+                f'for {self.type_name} (lib.imported_modules[0].get_source("'
                 f'{_ONLY_TEXT[self.type_name]}")) is for a program of '
                 "yours. Compile for opencl, vulkan, cuda or rocm to run them here."
             )
@@ -261,6 +293,12 @@ class Device(DeviceProperties):
 
 
 AnyDevice = Device | RemoteDevice
+
+
+def _call_stream(device: Device, what: str, stream: int, before: int) -> int | None:
+    call = native_runtime().packed("device_stream")
+    made: int | None = call(device.device_type, device.device_id, what, stream, before)
+    return made
 
 
 def _type_number(name: str) -> int:

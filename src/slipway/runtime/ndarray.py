@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
+import weakref
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -175,6 +176,33 @@ class NDArray:
             target.copyfrom(self._read())
         return target
 
+    def copyto_async(self, target: NDArray) -> NDArray:
+        """Copy the elements into `target`, beside the host's work, in the stream that is set.
+
+        One is on a device with streams, the other there or in `empty_pinned` memory of the host.
+        Neither may be written, nor the target read, before the stream was waited for (`sync`).
+        """
+        if not isinstance(target, NDArray):
+            raise ArgumentTypeError(f"copyto_async takes an NDArray, not {type(target).__name__}.")
+        if target.shape != self.shape or target.dtype != self.dtype:
+            raise ArgumentValueError(
+                f"cannot copy {self.dtype}{list(self.shape)} into "
+                f"{target.dtype}{list(target.shape)}: shape and dtype must be equal."
+            )
+        there, here = (self, target) if target.device.device_type == 1 else (target, self)
+        if here.device == there.device:
+            _move(self, target)
+        elif here.device.device_type != 1 or not there.device.has_streams():
+            raise ExecutionError(
+                f"{self.device} and {target.device} cannot copy beside the host's work: one is to "
+                "be a device with streams, the other the same or cpu(0). Use copyto."
+            )
+        elif self.nbytes:
+            addresses = (there._tensor.data_ptr(), here._tensor.data_ptr())
+            copy = native_runtime().packed("device_copy_later")
+            copy(there.device.device_type, *addresses, self.nbytes, int(there is self))
+        return target
+
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(index, slice) and index == slice(None):
             if isinstance(value, int | float | bool | np.generic):
@@ -332,6 +360,31 @@ def _empty_on(device: Device, shape: tuple[int, ...], dtype: str) -> NDArray:
     code, bits, lanes = dtypes.parse(dtype)
     kind = (device.device_type, device.device_id, dtypes.DLPACK_CODE[code], bits, lanes)
     return NDArray(native_runtime().packed("device_empty")(*kind, *shape))
+
+
+def empty_pinned(shape: int | Sequence[int], dtype: str, device: Device) -> NDArray:
+    """Return a new array of the host in memory that a device can copy beside the host's work.
+
+    Its elements are arbitrary; `copyto_async` copies from and to it.
+    """
+    extents = extents_of(shape)
+    dtype = dtypes.canonical(dtype)
+    if any(extent < 0 for extent in extents):
+        raise ArgumentValueError(f"cannot make an array of shape {extents}: an extent is negative.")
+    if not isinstance(device, Device) or not device.has_streams():
+        raise ArgumentValueError(
+            f"{device} has no pinned memory: opencl, cuda and rocm devices of this process do."
+        )
+    device.check()
+    size_bytes = math.prod(extents) * dtypes.bytes_of(dtype)
+    kind = (device.device_type, device.device_id)
+    pinned = native_runtime().packed("device_pinned")
+    address = pinned(*kind, size_bytes + ALIGNMENT_BYTES)
+    memory = (ctypes.c_uint8 * (size_bytes + ALIGNMENT_BYTES)).from_address(address)
+    weakref.finalize(memory, pinned, kind[0], kind[1], 0, address)
+    start = -address % ALIGNMENT_BYTES
+    whole: npt.NDArray[np.uint8] = np.ctypeslib.as_array(memory)
+    return NDArray(_over(whole[start : start + size_bytes], extents, dtype))
 
 
 def _move(source: NDArray, target: NDArray) -> None:

@@ -9,8 +9,16 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const FOLDERS: [&str; 6] =
-    ["src", "posix", "posix/devices", "posix/devices/drivers", "posix/rpc", "classic"];
+const FOLDERS: [&str; 8] = [
+    "src",
+    "posix",
+    "posix/devices",
+    "posix/devices/drivers",
+    "posix/devices/drivers/metal",
+    "posix/devices/drivers/opencl",
+    "posix/rpc",
+    "classic",
+];
 
 fn main() {
     for name in ["SLIPWAY_LIB_DIR", "SLIPWAY_CRT", "CC", "AR"] {

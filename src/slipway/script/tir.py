@@ -138,12 +138,13 @@ def match_buffer(param: Any, shape: ShapeLike, dtype: str = "float32", **options
     return Matched(param, _declared(shape, dtype, options))
 
 
-_BUFFER_OPTIONS = ("data", "strides", "elem_offset", "scope", "align", "offset_factor")
+_BUFFER_OPTIONS = ("data", "strides", "elem_offset", "scope", "align", "offset_factor",
+                   "axis_separators")  # fmt: skip
 
 
 def _declared(shape: ShapeLike, dtype: str, options: dict[str, Any]) -> _Buffer:
     """Return a buffer of the options that classic TVMScript writes; -1 and None are the usual."""
-    usual: tuple[Any, ...] = (None, -1, 0, "")
+    usual: tuple[Any, ...] = (None, -1, 0, "", [], ())
     kept = {k: v for k, v in options.items() if k in _BUFFER_OPTIONS and not _is_in(v, usual)}
     if "offset_factor" in kept and options.get("elem_offset") is None:
         kept["elem_offset"] = E.Var("elem_offset")  # where it begins is the caller's
@@ -288,8 +289,14 @@ def writes(*regions: object) -> Mark:
 
 
 def func_attr(attrs: dict[str, Any]) -> Mark:
-    """Give the function attributes."""
-    return Mark("func_attr", (attrs,))
+    """Give the function attributes; a constant, ``T.bool(True)`` say, is its value."""
+    return Mark("func_attr", ({name: _plain(value) for name, value in attrs.items()},))
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, E.IntImm | E.FloatImm):
+        return value
+    return bool(value.value) if value.dtype == "bool" else value.value
 
 
 def block_attr(attrs: dict[str, Any]) -> Mark:

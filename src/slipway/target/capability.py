@@ -55,9 +55,10 @@ class Capability:
         return frozenset()
 
     def chooses_extremes(self, bits: int, lanes: int) -> bool:
-        """Return whether a maximum with a known number is one instruction as comparison and choice.
+        """Return whether a maximum is one instruction as comparison and choice.
 
-        In WebAssembly that is pmax; engines make 8 instructions of the one that propagates a NaN.
+        One with a known number, or one that may pass over a NaN.  In WebAssembly that is pmax;
+        engines make 8 instructions of the one that propagates a NaN.
         """
         return self.target.parsed_triple.table == "wasm" and bits in (32, 64) and lanes > 1
 
@@ -128,5 +129,6 @@ def _processor(target: Target) -> Capability:
         single, double = has("f"), has("d")
         return Capability(target, bits, half, False, False, single, double)
     if table == "wasm":
-        return Capability(target, bits, "soft", True, True, False, False)
+        whole = 128 if has("simd128") else 0
+        return Capability(target, bits, "soft", True, True, False, False, wide_constant_bits=whole)
     return Capability(target, bits, "soft", False, False, False, False)

@@ -189,7 +189,11 @@ def emulated(core: str) -> list[str]:
     code = SOURCE.read_bytes()
     plugin = folder / f"{hashlib.sha256(code).hexdigest()[:16]}.so"
     command = ["-O2", "-std=c11", "-shared", "-fPIC", str(SOURCE), "-o"]
-    made_once(plugin, lambda part: cc.run_compiler(cc.get_cc(), [*command, str(part)]))
+    made_once(
+        plugin,
+        lambda part: cc.run_compiler(cc.get_cc(), [*command, str(part)]),
+        "the emulator's plugin that models cores",
+    )
     file = folder / f"{core}-{hashlib.sha256(table.encode()).hexdigest()[:16]}.table"
     made_once(file, lambda part: part.write_text(table, encoding="ascii"))
     # Which lines of a cache meet in a set is a matter of addresses.

@@ -23,7 +23,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from slipway.errors import ToolchainError
-from slipway.toolchain import zig
+from slipway.toolchain import waiting, zig
 
 LIBRARY_NAME = "libslipway_runtime.so"
 SERVER_NAME = "slipway-server"
@@ -31,7 +31,9 @@ CRT = Path(__file__).resolve().parent.parent / "crt"
 # What the child that opens drivers takes of the runtime.
 _CORE = ("device", "error", "format", "object", "sha256")
 _NOTHING_UNUSED = ("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections")
-_C11 = ("-std=c11", "-D_GNU_SOURCE=", "-pthread")
+# Nothing unwinds through C: errors are returned, and tables for it were a sixth of the library.
+_NO_TABLES = ("-fno-unwind-tables", "-fno-asynchronous-unwind-tables")
+_C11 = ("-std=c11", "-D_GNU_SOURCE=", "-pthread", *_NO_TABLES)
 _OPTIMISE, _SMALL = ("-O2", *_C11), ("-Os", *_C11)
 _CHILD_FILE = "device_child_file.c"
 
@@ -101,7 +103,7 @@ def host_runtime() -> Path:
     if prebuilt.is_file():
         return prebuilt
     cached = cache_dir() / "runtime" / f"{host_name()}-{source_hash()}" / LIBRARY_NAME
-    return made_once(cached, build_host_runtime)
+    return made_once(cached, build_host_runtime, "Slipway's runtime library for this machine")
 
 
 def build_host_runtime(out: Path) -> None:
@@ -160,7 +162,11 @@ def build_device_server(triple: str, out: str | os.PathLike[str] | None = None) 
     if not os.access(built, os.X_OK):  # an installer may drop the right to execute
         prebuilt = built if built.is_file() else None
         built = cache_dir() / "server" / f"{target}-{source_hash()}" / SERVER_NAME
-        made_once(built, lambda path: _make_server(target, prebuilt, path))
+        made_once(
+            built,
+            lambda path: _make_server(target, prebuilt, path),
+            f"the device server for {target}" if prebuilt is None else None,
+        )
     if out is None:
         return built
     copied = Path(out)
@@ -217,7 +223,8 @@ def compile_static(target: str, out: Path, *folders: str, extra: tuple[str, ...]
 
     No drivers of devices: no library can be opened there.
     """
-    sources = [str(path) for path in crt_sources(*folders) if path.parent.name != "drivers"]
+    drivers = CRT / "posix" / "devices" / "drivers"
+    sources = [str(path) for path in crt_sources(*folders) if drivers not in path.parents]
     flags = [*_SMALL, "-static", "-s", *_NOTHING_UNUSED, "-DSLW_STATIC"]
     flags += ["-I", str(include_path())]
     if target.startswith("arm-"):
@@ -234,13 +241,16 @@ def _system_compiler() -> list[str] | None:
     return None
 
 
-def made_once(out: Path, build: Callable[[Path], object]) -> Path:
+def made_once(out: Path, build: Callable[[Path], object], what: str | None = None) -> Path:
     """Return the file `out`, which `build(path)` writes where it is not there yet.
 
-    Of processes that want it at the same time one builds, and the others wait for it.
+    Of processes that want it at the same time one builds, and the others wait for it; whoever waits
+    is told `what` is compiled.
     """
     if out.is_file():
         return out
+    if what is not None:
+        waiting.tell(f"Compiling {what}, once for all later runs ...")
     with ExitStack() as stack:
         with suppress(OSError):  # a full disk, which building meets too, or one without locks
             out.parent.mkdir(parents=True, exist_ok=True)

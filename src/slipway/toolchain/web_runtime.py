@@ -62,7 +62,7 @@ def _built(name: str, build: Callable[[Path], None]) -> Path:
     flags = (_FLAGS, _THREADED, WASM_FLAGS, sorted(_ELSEWHERE))
     recipe = hashlib.sha256(repr(flags).encode()).hexdigest()
     cached = cache_dir() / "runtime" / f"{_MACHINE}-{source_hash()}-{recipe[:8]}" / name
-    return made_once(cached, build)
+    return made_once(cached, build, "Slipway's runtime for pages")
 
 
 def build_web_runtime(out: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import operator
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from slipway.arith.analyzer import Analyzer
 from slipway.errors import InvalidShapeError
@@ -109,8 +110,12 @@ def is_injective(op: te.Operation) -> bool:
     return isinstance(op, ComputeOp) and not op.reduce_axis and op.num_outputs == 1
 
 
-def normalize_axis(axis: int, ndim: int) -> int:
+def normalize_axis(axis: SupportsIndex, ndim: int, what: str = "axis") -> int:
     """Return `axis` counted from the front; InvalidShapeError outside [-ndim, ndim)."""
+    try:
+        axis = operator.index(axis)
+    except TypeError:
+        raise InvalidShapeError(f"{what} {axis!r} is no integer") from None
     if not -ndim <= axis < ndim:
-        raise InvalidShapeError(f"axis {axis} is outside [-{ndim}, {ndim})")
+        raise InvalidShapeError(f"{what} {axis} is outside [-{ndim}, {ndim})")
     return axis % ndim

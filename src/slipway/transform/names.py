@@ -122,10 +122,14 @@ def canonical(name: str) -> str:
 
 def check_names(names: Iterable[str], option: str) -> frozenset[str]:
     """Return `names` as ours.  Raises LoweringError for one that names no pass."""
-    given = [names] if isinstance(names, str) else list(names)
     if isinstance(names, str):
         raise LoweringError(f"{option} takes a list of names, got the text {names!r}: [{names!r}]")
+    given = list(names) if isinstance(names, Iterable) else [names]
     for name in given:
+        if not isinstance(name, str):
+            raise LoweringError(
+                f'{option} takes a list of names of passes, such as ["FuseOps"]; {name!r} is none'
+            )
         if canonical(name) in NAMES or (name in _CLASSIC and option == "disabled_pass"):
             continue
         why = "Slipway has no such pass." if name in _CLASSIC else did_you_mean(name, NAMES)

@@ -33,8 +33,8 @@ class MeasuringSession:
     """A session on a device, with copies of the inputs and room for the outputs.
 
     `kind` is that of the device that the functions are for: "cpu", "opencl", ...  `is_cold`: before
-    each run all arguments but the first leave the caches.  Raises TuningError where the device
-    cannot do that.
+    each run all arguments but the first leave the caches, if it is a processor's.  Raises
+    TuningError where that one cannot do that.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class MeasuringSession:
     ) -> None:
         self._session, self._outputs = session, len(outputs)
         self._device = session.device(kind)
-        self._flush = _flush_of(session, kind) if is_cold else None
+        self._flush = _flush_of(session) if is_cold and kind == "cpu" else None
         self._arguments = [
             self._device.empty(array.shape, str(array.dtype)).copyfrom(array)
             for array in (*inputs, *outputs)
@@ -101,10 +101,8 @@ class MeasuringSession:
         return self._session.load_module(path.name)
 
 
-def _flush_of(session: RPCSession, kind: str) -> Any:
-    """Return the device's function that flushes caches."""
-    if kind != "cpu":
-        raise TuningError(f"caches can be flushed on processors, not on {kind}: measure warm there")
+def _flush_of(session: RPCSession) -> Any:
+    """Return a processor's function that flushes caches."""
     if session.has_exact_clock:
         raise TuningError(
             "the caches of a modelled core are the model's, and are not flushed: measure warm there"

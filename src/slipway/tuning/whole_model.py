@@ -1,7 +1,7 @@
 """The last word is the model's: it must not be slower with what the searches of its parts found.
 
 A kernel that is measured alone finds its data in other caches than between its neighbours.  So the
-model with every choice takes turns with the model without; where it is slower, the choices are
+model with every choice runs in rounds with the model without; where it is slower, the choices are
 halved until those at fault are known.  They are set aside in the database.  Many that cost a little
 each are not told apart by a clock with noise: where two comparisons say that the model gains
 nothing by what is left, that is set aside as a whole.

@@ -61,11 +61,11 @@ def test_data_that_stays_float(name, target):
     blocks = 2 if FORMATS[name].size == GROUP else 1
     weight = random_rows(rng, name, 40, blocks)
     want = decode(name, weight, np.float64)
-    values, scales, least = parts_of(name, weight)
+    values, scales, minima = parts_of(name, weight)
     share = want.shape[1] // scales.shape[1]
     # A weight is the difference of two numbers that float32 rounds.
     rounded = np.repeat(np.abs(values.astype(np.float64)).reshape(40, -1, share).max(-1)
-                        * np.abs(scales) + np.abs(least), share, -1)  # fmt: skip
+                        * np.abs(scales) + np.abs(minima), share, -1)  # fmt: skip
     rows = 21 if target == "llvm -mcpu=native" else 1
     module = GraphModule(built(name, weight, rows, target, exact=True)["default"](cpu()))
     data = rng.standard_normal((rows, want.shape[1])).astype("float32")

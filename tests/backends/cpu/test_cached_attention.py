@@ -45,9 +45,9 @@ def test_halves(caches, target):
         if position == 7:
             key[0, 0, 0], value[0, 1, 3] = 1e6, -7e4
             query[0, :, 0] = 1e-6
-        place = np.array([position], np.int32)
-        module.run(query=query, key=key, value=value, position=place)
-        given = (query, key, value, keys, values, place)
+        index = np.array([position], np.int32)
+        module.run(query=query, key=key, value=value, position=index)
+        given = (query, key, value, keys, values, index)
         want = CACHED_ATTENTION.evaluate(CachedAttentionAttrs(), *given)
         found = module.get_output(0).numpy()
         assert np.isfinite(found).all()

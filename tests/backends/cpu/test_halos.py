@@ -48,15 +48,15 @@ def conv(size, window, strides, dilation, padding, depthwise=False, images=1, la
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("border", PADDINGS)
-def test_rows_of_any_padding(border, monkeypatch):
+@pytest.mark.parametrize("padding", PADDINGS)
+def test_rows_of_any_padding(padding, monkeypatch):
     monkeypatch.setattr(conv_rows._Costs, "of_copy", lambda self: inf)
-    assert run(relay.nn.relu(conv(*border)), "llvm") == "conv2d_nchwc.rows"
+    assert run(relay.nn.relu(conv(*padding)), "llvm") == "conv2d_nchwc.rows"
 
 
-@pytest.mark.parametrize("border", PADDINGS)
-def test_depthwise_of_any_padding(border):
-    body = relay.nn.relu(conv(*border, depthwise=True))
+@pytest.mark.parametrize("padding", PADDINGS)
+def test_depthwise_of_any_padding(padding):
+    body = relay.nn.relu(conv(*padding, depthwise=True))
     assert run(body, "llvm") == "depthwise_nchwc.direct"
 
 
@@ -139,8 +139,8 @@ def test_positions_at_which_a_tap_is_inside(kernel, stride, dilation, before):
         extent = 12
         found = taps_inside(extent, size, kernel, stride, dilation, before)
         for tap, positions in enumerate(found):
-            places = {i: i * stride + tap * dilation - before for i in range(extent)}
-            assert list(positions) == [i for i, place in places.items() if 0 <= place < size]
+            offsets = {i: i * stride + tap * dilation - before for i in range(extent)}
+            assert list(positions) == [i for i, offset in offsets.items() if 0 <= offset < size]
 
 
 @pytest.mark.parametrize(

@@ -206,8 +206,8 @@ def test_depthwise_copies_no_image():
     lowered = lower_kernel("kernel", function, target)
     assert "pad" not in str(lowered)
     choices = [s for s in walk(lowered.body) if isinstance(s, S.IfThenElse) and is_likely(s)]
-    asked = [any(isinstance(s, S.IfThenElse) for s in walk(c.then_case)) for c in choices]
-    assert not all(asked)  # inside of rows and images nothing is asked any more
+    guarded = [any(isinstance(s, S.IfThenElse) for s in walk(c.then_case)) for c in choices]
+    assert not all(guarded)  # inside of rows and images nothing is asked any more
 
 
 def is_likely(choice):

@@ -113,10 +113,10 @@ def test_blocked_convolution_adds_pairs_in_order():
     x = variable(data.shape)
     conv = op_registry.get("nn.contrib_conv2d_pairs")
     got, _ = run(conv(x, relay.const(kernel), attrs=attrs), [x], {"x": data})
-    border = np.pad(data, ((0, 0), (0, 0), (1, 1), (1, 1), (0, 0)))
+    padded = np.pad(data, ((0, 0), (0, 0), (1, 1), (1, 1), (0, 0)))
     sums = np.zeros((2, 6, 7, 16))
     for chunk, ky, kx, pair in np.ndindex(2, 3, 3, 8):
-        left = border[0, chunk, ky : ky + 6, kx : kx + 7, 2 * pair : 2 * pair + 2]
+        left = padded[0, chunk, ky : ky + 6, kx : kx + 7, 2 * pair : 2 * pair + 2]
         right = kernel[:, chunk, ky, kx, pair]
         sums = add_pairs(sums, left[None, :, :, None], right[:, None, None])
     np.testing.assert_array_equal(got[0], sums.astype("float32"))

@@ -14,12 +14,12 @@ MEET = {"update": lambda a, b: b, "add": np.add, "mul": np.multiply, "max": max,
 def scattered(data, axis, indices, updates, reduction):
     """The updates in order; an index outside is left out."""
     out = data.copy()
-    for place in np.ndindex(*indices.shape):
-        at = int(indices[place])
+    for index in np.ndindex(*indices.shape):
+        at = int(indices[index])
         at += data.shape[axis] * (at < 0)
         if 0 <= at < data.shape[axis]:
-            there = (*place[:axis], at, *place[axis + 1 :])
-            out[there] = MEET[reduction](out[there], updates[place])
+            there = (*index[:axis], at, *index[axis + 1 :])
+            out[there] = MEET[reduction](out[there], updates[index])
     return out
 
 

@@ -105,16 +105,16 @@ class ChromiumDevice(WgslDevice):
 
     def __init__(self, folder):
         webdriver = pytest.importorskip("selenium.webdriver", reason="pip install selenium")
-        places = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
-        if None in places.values():
+        paths = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
+        if None in paths.values():
             pytest.skip("no Chromium: apt-get install chromium chromium-driver")
         options = webdriver.ChromeOptions()
-        options.binary_location = places["chromium"]
+        options.binary_location = paths["chromium"]
         for flag in _FLAGS:
             options.add_argument(flag)
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Page)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        service = webdriver.ChromeService(places["chromedriver"])
+        service = webdriver.ChromeService(paths["chromedriver"])
         self.browser = webdriver.Chrome(options=options, service=service)
         self.browser.set_script_timeout(120)
         self.browser.get(f"http://127.0.0.1:{self.server.server_port}/")

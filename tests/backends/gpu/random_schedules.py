@@ -78,29 +78,29 @@ def _chain(rng):
     d = te.compute((n, m), lambda i, j: c[i, j] + b[i, m - 1 - j] * a[i, j], name="D")
     s = te.create_schedule(d.op)
     blocks, threads, bound = _bind_tile(rng, s[d], d.op.axis)
-    places = []
+    levels = []
     for stage in (c, b):
-        place = _pick(rng, "inline", "thread", "block", "kernel")
-        places.append(place)
-        if place == "inline":
+        level = _pick(rng, "inline", "thread", "block", "kernel")
+        levels.append(level)
+        if level == "inline":
             s[stage].compute_inline()
-        elif place == "thread":
+        elif level == "thread":
             s[stage].compute_at(s[d], threads[1])
-        elif place == "block":
+        elif level == "block":
             s[stage].set_scope("shared")
             s[stage].compute_at(s[d], blocks[1])
             _fill(rng, s[stage], bound)
         else:
             _bind_tile(rng, s[stage], stage.op.axis, virtual=False)
     outer = {"inline": 0, "thread": 0, "block": 1, "kernel": 2}
-    if places[1] != "inline" and outer[places[1]] < outer[places[0]]:
+    if levels[1] != "inline" and outer[levels[1]] < outer[levels[0]]:
         return _chain(rng)  # C reads B, too, from outside of where that would be
 
     def reference(x):
         y = x * 2 + 1
         return np.maximum(y[::-1], 0.25) + y[:, ::-1] * x
 
-    return Case(f"chain {places}", s, [a, d], reference)
+    return Case(f"chain {levels}", s, [a, d], reference)
 
 
 def _product(rng):

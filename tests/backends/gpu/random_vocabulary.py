@@ -133,9 +133,9 @@ def _cube(rng):
         threads.append(thread)
     s[c].reorder(*blocks, *threads)
     order = list(rng.permutation(3))
-    bound = [_axis(f"threadIdx.{'xyz'[place]}") for place in order]
-    for block, thread, axis, place in zip(blocks, threads, bound, order, strict=True):
-        s[c].bind(block, _axis(f"blockIdx.{'xyz'[place]}"))
+    bound = [_axis(f"threadIdx.{'xyz'[dim]}") for dim in order]
+    for block, thread, axis, dim in zip(blocks, threads, bound, order, strict=True):
+        s[c].bind(block, _axis(f"blockIdx.{'xyz'[dim]}"))
         s[c].bind(thread, axis)
     s[b].set_scope("shared")
     s[b].compute_at(s[c], blocks[-1])
@@ -187,16 +187,16 @@ def _argmax(rng):
     )
     a = te.placeholder((n, m), name="A")
     k = te.reduce_axis((0, m), name="k")
-    place, _ = te.compute((n,), lambda i: best((k, a[i, k]), axis=k), name="place")
-    out = te.compute((n,), lambda i: place[i].astype("float32") * 0.5, name="out")
+    argmax, _ = te.compute((n,), lambda i: best((k, a[i, k]), axis=k), name="argmax")
+    out = te.compute((n,), lambda i: argmax[i].astype("float32") * 0.5, name="out")
     s = te.create_schedule(out.op)
     rows = _pick(rng, 1, 2)
     block, row = s[out].split(s[out].op.axis[0], factor=rows)
     s[out].bind(block, _axis("blockIdx.x"))
     s[out].bind(row, _axis("threadIdx.y"))
-    s[place].compute_at(s[out], _pick(rng, block, row))
-    _, inner = s[place].split(s[place].op.reduce_axis[0], factor=_pick(rng, 4, 7, 16))
-    s[place].bind(inner, _axis("threadIdx.x"))
+    s[argmax].compute_at(s[out], _pick(rng, block, row))
+    _, inner = s[argmax].split(s[argmax].op.reduce_axis[0], factor=_pick(rng, 4, 7, 16))
+    s[argmax].bind(inner, _axis("threadIdx.x"))
     return Case(f"argmax {n}x{m}", s, [a, out], lambda x: x.argmax(1) * 0.5)
 
 
@@ -414,14 +414,14 @@ def _inner(rng):
     s[out].bind(block, _axis("blockIdx.x"))
     s[out].bind(row, bound[0])
     s[out].bind(lane, bound[1])
-    places = [_pick(rng, "block", "row", "lane") for _ in range(2)]
+    levels = [_pick(rng, "block", "row", "lane") for _ in range(2)]
     loops = {"block": block, "row": row, "lane": lane}
     s[gaps].compute_inline()
-    if list(loops).index(places[0]) > list(loops).index(places[1]):
-        places.reverse()  # the sum reads the maximum
-    for tensor, place in zip((top, total), places, strict=True):
+    if list(loops).index(levels[0]) > list(loops).index(levels[1]):
+        levels.reverse()  # the sum reads the maximum
+    for tensor, level in zip((top, total), levels, strict=True):
         s[tensor].set_scope("shared")
-        s[tensor].compute_at(s[out], loops[place])
+        s[tensor].compute_at(s[out], loops[level])
         if rng.random() < 0.8:
             _, inner = s[tensor].split(s[tensor].op.reduce_axis[0], factor=_pick(rng, 2, 5, 8))
             s[tensor].bind(inner, bound[1])
@@ -433,4 +433,4 @@ def _inner(rng):
         most = x.max(1, keepdims=True)
         return most - x + (most - x).sum(1, keepdims=True) * most
 
-    return Case(f"inner {n}x{m} {places}", s, [a, out], reference)
+    return Case(f"inner {n}x{m} {levels}", s, [a, out], reference)

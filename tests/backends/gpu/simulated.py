@@ -67,12 +67,31 @@ _CALLS = {name: ctypes.CFUNCTYPE(*types) for name, types in _FUNCTIONS.items()}
 
 
 class _Api(ctypes.Structure):
-    # It has no clock, and keeps no memory: the last four stay null.
+    # It has no clock, keeps no memory, and has one queue: the last five stay null.
     _fields_ = [
         ("name", ctypes.c_char_p),
         *_CALLS.items(),
-        *((name, ctypes.c_void_p) for name in ("launches", "mark", "between", "trim")),
+        *((name, ctypes.c_void_p) for name in ("launches", "mark", "between", "trim", "streams")),
     ]
+
+
+def _named(race, kernel, module):
+    """Return what is said of a race with the buffers' names, which are those of stages.
+
+    LLVM IR numbers them; the text for people has them in the same order.
+    """
+    text = module.get_source("hip" if module.type_key == "rocm" else "cuda")
+    found = re.search(rf"\b{kernel}\((.*?)\) \{{(.*?)^\}}", text, re.DOTALL | re.MULTILINE)
+    parameters = [word.split()[-1].lstrip("*") for word in found[1].split(",")]
+    shared = re.findall(r"__shared__ [^;]*?(\w+)\[", found[2])
+    race = re.sub(r"\bp(\d+)$", lambda at: parameters[int(at[1])], race)
+    return re.sub(r"\bshared(\d+)$", lambda at: shared[int(at[1])], race)
+
+
+def _said(tell):
+    """Return what a function of a library says."""
+    tell.restype = ctypes.c_char_p
+    return tell().decode()
 
 
 class Banks(NamedTuple):
@@ -93,7 +112,7 @@ class SimulatedDevice:
     def __init__(self, language, folder):
         self.kind, self.device_type = _KINDS[language]
         self.language, self.folder = "ll" if language == "amd" else language, folder
-        self.texts, self.libraries, self.memory = {}, {}, {}
+        self.texts, self.libraries, self.memory, self.modules = {}, {}, {}, {}
         self.is_here = False
         self.launched = []
         self.shift = 0  # bytes between what memory is usually aligned to, and its begin
@@ -115,6 +134,7 @@ class SimulatedDevice:
     def learn(self, module):
         """Run the text of a module's kernels where a program launches what the driver compiles."""
         digest = hashlib.sha256(module.code).hexdigest()
+        self.modules[digest] = module
         self.texts[digest] = as_nvidias(module.get_source(self.language))
 
     def library(self, digest):
@@ -176,20 +196,24 @@ class SimulatedDevice:
             held.append(_C_TYPES[kind](value))
         pointers = (_P * len(held))(*[ctypes.addressof(value) for value in held])
         self.launched.append(one.kernel.decode())
-        name, watch = one.kernel.decode(), self.library(one.digest.decode())
+        name, library = one.kernel.decode(), self.library(one.digest.decode())
         if self.banks is not None:
-            watch.slw_banks_count(1)
+            library.slw_banks_count(1)
         failed = entry(one.grid, one.block, pointers)
         if self.banks is not None:
-            watch.slw_banks_counted.restype = ctypes.POINTER(ctypes.c_int64)
-            self.banks.append(Banks(*watch.slw_banks_counted()[:4]))
-            watch.slw_banks_count(0)
+            library.slw_banks_counted.restype = ctypes.POINTER(ctypes.c_int64)
+            self.banks.append(Banks(*library.slw_banks_counted()[:4]))
+            library.slw_banks_count(0)
         if failed:
-            return self._fail(f"{name}: only some threads of a block meet a barrier, or of a warp")
+            why = _said(library.slw_stuck) or "threads of a warp request one that is not with them"
+            return self._fail(
+                f"{name}: only some threads of a block meet a barrier, or of a warp: {why}"
+            )
         if self.language == "ll":
-            watch.slw_race.restype = ctypes.c_char_p
-            if watch.slw_race():
-                return self._fail(f"{name}: a race: {watch.slw_race().decode()}")
+            race = _said(library.slw_race)
+            if race:
+                module = self.modules[one.digest.decode()]
+                return self._fail(f"{name}: a race: {_named(race, name, module)}")
         return _OK
 
     def _fail(self, message):
@@ -217,6 +241,15 @@ def write_for_fake_cuda(module, folder):
     for byte in module.code:
         name = (name ^ byte) * 1099511628211 % 2**64
     _compile(as_nvidias(module.get_source("ll")), "ll", Path(folder) / f"{name:016x}.so")
+
+
+def write_for_fake_metal(module, folder):
+    """Put a module's kernels where the framework of `fake_metal.cc` looks for those of its text."""
+    text = module.get_source("metal")
+    name = 14695981039346656037
+    for byte in text.encode():
+        name = (name ^ byte) * 1099511628211 % 2**64
+    _compile(text, "metal", Path(folder) / f"{name:016x}.so")
 
 
 def as_nvidias(text):
@@ -361,7 +394,7 @@ def _model(declared):
     kinds = given.split(", ")
     of = {entry.llvm: name for name, entry in WARP_PRODUCTS.items()}
     name = of[symbol.removeprefix("@llvm.nvvm.mma.")].replace(".", "_")
-    lines, places = ["%r = alloca [10 x i32], align 16"], []
+    lines = ["%r = alloca [10 x i32], align 16"]
     for at, kind in enumerate(kinds):
         lines.append(f"%p{at} = getelementptr i32, ptr %r, i64 {at}")
         lines.append(f"store {kind} %x{at}, ptr %p{at}")
@@ -371,10 +404,10 @@ def _model(declared):
         last = "poison" if at == 0 else f"%s{at - 1}"
         lines.append(f"%s{at} = insertvalue {result} {last}, {kinds[6 + at]} %v{at}, {at}")
     body = "\n".join(f"{' ' * 4}{line}" for line in [*lines, f"ret {result} %s3"])
-    places = ", ".join(f"{kind} %x{at}" for at, kind in enumerate(kinds))
+    arguments = ", ".join(f"{kind} %x{at}" for at, kind in enumerate(kinds))
     return (
         f"declare void @slw_model_{name}(ptr, ptr, ptr)\n"
-        f"define internal {result} @{symbol[6:]}({places}) noinline {{\n{body}\n}}"
+        f"define internal {result} @{symbol[6:]}({arguments}) noinline {{\n{body}\n}}"
     )
 
 
@@ -394,6 +427,7 @@ _ACCESS = re.compile(
     r", ptr (?P<at>[%@][\w.]+)",
     re.MULTILINE,
 )
+_ENTRY = re.compile(r"^define void @\w+\((?P<given>.*)\) nounwind.*\{\nentry:\n", re.MULTILINE)
 _SHARED = re.compile(r"^  (?P<at>%\w+) = addrspacecast ptr @(?P<name>[\w.]+) to ptr$", re.MULTILINE)
 
 
@@ -412,8 +446,16 @@ def _watched(text):
 
     def shared(found):
         count, of = re.search(rf"@{found['name']} = .*\[(\d+) x (\w+)\]", text).groups()
-        size = int(count) * _BYTES[of]
-        return f"{found[0]}\n  call void @slw_shared(ptr {found['at']}, i64 {size})"
+        size, number = int(count) * _BYTES[of], re.search(r"\d+$", found["name"])[0]
+        return f"{found[0]}\n  call void @slw_shared(ptr {found['at']}, i64 {size}, i64 {number})"
 
-    declared = "declare void @slw_access(ptr, i64, i32, i32)\ndeclare void @slw_shared(ptr, i64)\n"
-    return declared + _SHARED.sub(shared, _ACCESS.sub(access, text))
+    def buffers(found):
+        numbers = re.findall(r"ptr [^,]*%p(\d+)", found["given"])
+        calls = (f"  call void @slw_buffer(ptr %p{n}, i64 {n})\n" for n in numbers)
+        return found[0] + "".join(calls)
+
+    text = _SHARED.sub(shared, _ACCESS.sub(access, text))
+    return (
+        "declare void @slw_access(ptr, i64, i32, i32)\ndeclare void @slw_shared(ptr, i64, i64)\n"
+        "declare void @slw_buffer(ptr, i64)\n" + _ENTRY.sub(buffers, text)
+    )

@@ -16,7 +16,7 @@ from simulated import HEADERS
 FOLDER = Path(__file__).parent
 PROGRAM = """
 import sys
-sys.path[:0] = [{folder!r}]
+sys.path[:0] = [{folder!r}, {folder!r} + "/drivers"]
 import numpy as np
 import slipway as tvm
 from slipway.target import Target
@@ -169,3 +169,67 @@ def test_a_driver_that_does_not_start_is_told(fakes):
         assert not tvm.cuda(0).exist
         fails(tvm.cuda(0).sync, "CUDA does not work on this machine", "nvidia-smi")
     """, SLW_FAKE_CUDA_BROKEN="1")  # fmt: skip
+
+
+STREAMS = """
+    import test_streams
+    dev = tvm.{kind}(1)
+    test_streams.check_random(dev, built, range(12))
+
+    # The driver puts off what a stream is given: an order that nobody asked for is not there.
+    kernel = test_streams.summed(built)
+    ones = np.ones(test_streams.N, "float32")
+    x, out = tvm.nd.array(ones, dev), tvm.nd.array(0 * ones, dev)
+    host, stream = tvm.nd.empty_pinned(ones.shape, "float32", dev), dev.create_raw_stream()
+    host.copyfrom(7 * ones)
+    dev.set_raw_stream(stream)
+    kernel(x, x, out)
+    out.copyto_async(host)
+    assert host.numpy()[0] == 7
+    dev.sync(stream)
+    np.testing.assert_array_equal(host.numpy(), 2 * ones)
+    fails(lambda: out.copyto_async(tvm.nd.array(ones)), "pinned memory", "nd.empty_pinned")
+    many = [dev.create_raw_stream() for _ in range(31)]
+    fails(dev.create_raw_stream, "{kind}(1) has 32 streams already")
+    other = many.pop()
+    dev.set_raw_stream(other)
+    dev.free_raw_stream(other)
+    fails(lambda: kernel(x, x, out), "it was freed while this thread gave it work")
+    dev.set_raw_stream(None)
+    kernel(x, out, x)
+    np.testing.assert_array_equal(x.numpy(), 3 * ones)
+"""
+
+
+def test_streams_are_the_drivers_and_in_the_order_that_is_asked_for(fakes):
+    check(fakes, STREAMS.format(kind="cuda"))
+
+
+def test_memory_is_kept_for_the_next_of_its_size_with_a_bound(fakes):
+    """The driver waits for the whole device where memory is given back to it."""
+    check(fakes, """
+        import ctypes
+        pieces = ctypes.CDLL("libcuda.so.1").fake_cuda_pieces
+        dev = tvm.cuda(0)
+        x = random(64)
+        assert (tvm.nd.array(x, dev).numpy() == x).all()
+        assert pieces() == 1
+        for _ in range(5):
+            held = tvm.nd.array(x, dev)
+            assert (held.numpy() == x).all()
+            del held
+        assert pieces() == 1
+        dev.trim()
+        assert pieces() == 0
+        for size in range(1, 100):  # that do not fit each other's memory
+            tvm.nd.empty((size * size * 64,), "float32", dev)
+        assert 0 < pieces() <= 32
+        half = tvm.nd.empty((1 << 27,), "float32", dev)  # what lies spare is a sixteenth at most
+        del half
+        assert pieces() <= 32
+        dev.trim()
+        stream = dev.create_raw_stream()
+        dev.set_raw_stream(stream)
+        tvm.nd.array(x, dev)
+        assert pieces() == 0
+    """)  # fmt: skip

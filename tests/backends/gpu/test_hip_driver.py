@@ -118,3 +118,7 @@ def test_what_amd_does_not_have_is_refused():
         tvm.build(*test_kernels.vector_add(64), Target("rocm -mcpu=gfx9000", host="llvm"))
     with pytest.raises(CodegenError, match="512 threads"):
         tvm.build(*test_kernels.vector_add(2048, factor=512), Target("rocm", host="llvm"))
+
+
+def test_streams_are_the_drivers_and_in_the_order_that_is_asked_for(fakes):
+    check(fakes, test_cuda_driver.STREAMS.format(kind="rocm"))

@@ -110,11 +110,21 @@ def test_many_random_schedules_in_wgsl(first, simulators, monkeypatch):
     simulator.leave()
 
 
+SHARED_RACE = (
+    r"unguarded_kernel0: a race: threads \(0, 0, 0\) of block \(0, 0, 0\) and \(\d, \d, 0\) "
+    r"of block \(0, 0, 0\), apart along threadIdx\.\w.*, meet in shared memory [AB]_shared$"
+)
+GLOBAL_RACE = (
+    r"a race: threads \(0, 0, 0\) of block \(0, 0, 0\) and \(0, 0, 0\) of block \(1, 0, 0\), "
+    r"apart along blockIdx\.x, meet in global memory b$"
+)
+
+
 def test_a_missing_barrier_is_a_race(watched, monkeypatch):
     monkeypatch.setattr(threads, "insert_barriers", lambda body, scopes, name: body)
     x, y = run_kernels.random(32, 16), run_kernels.random(16, 32, seed=1)
     product = run_kernels.built(*test_kernels.matmul(32, 32, 16, False), name="unguarded")
-    with pytest.raises(DeviceError, match=r"unguarded_kernel0: a race: threads .* shared memory"):
+    with pytest.raises(DeviceError, match=SHARED_RACE):
         run_kernels.run(product, watched, (x, y), (32, 32))
 
 
@@ -126,5 +136,21 @@ def test_blocks_that_write_one_location_race(watched):
 
     function = tvm.build(clash, target=CUDA, name="clash")
     run_kernels.current[1].learn(function.imported_modules[0])
-    with pytest.raises(DeviceError, match=r"a race: threads 0 of block .* global memory"):
+    with pytest.raises(DeviceError, match=GLOBAL_RACE):
         run_kernels.run(function, watched, (run_kernels.random(8),), (1,))
+
+
+def test_a_barrier_that_only_some_threads_reach_is_told_with_the_axis(watched):
+    @T.prim_func
+    def apart(a: T.Buffer((8, 4), "float32"), b: T.Buffer((8, 4), "float32")):
+        for x in T.thread_binding(8, thread="threadIdx.x"):
+            for y in T.thread_binding(4, thread="threadIdx.y"):
+                b[x, y] = a[x, y]
+                if y < 2:
+                    T.evaluate(T.call_intrin("int32", "tir.tvm_storage_sync", "shared"))
+
+    function = tvm.build(apart, target=CUDA, name="apart")
+    run_kernels.current[1].learn(function.imported_modules[0])
+    wanted = r"only some .*: thread \(0, 0, 0\) of block .* waits .*, apart along threadIdx\.y, has"
+    with pytest.raises(DeviceError, match=wanted):
+        run_kernels.run(function, watched, (run_kernels.random(8, 4),), (8, 4))

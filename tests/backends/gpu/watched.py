@@ -78,7 +78,7 @@ def watched_driver(kind, folder):
     if compiler is None or platform.machine() != "x86_64":
         pytest.skip("no C compiler for x86-64: apt-get install gcc")
     source = FOLDER / "languages" / "watched_driver.c"
-    includes = [f"-I{DRIVERS}", f"-I{DRIVERS.parents[2] / 'include'}"]
+    includes = [f"-I{DRIVERS}", f"-I{DRIVERS}/opencl", f"-I{DRIVERS.parents[2] / 'include'}"]
     define = ["-DWATCH_VULKAN"] if kind == "vulkan" else []
     command = [compiler, "-O1", "-shared", "-fPIC", *define, *includes, str(source), "-ldl"]
     subprocess.run([*command, "-o", str(folder / NAMES[kind])], check=True)

@@ -20,14 +20,14 @@ class Talker:
     def __init__(self):
         self.description = SimpleNamespace(context=CONTEXT)
         self.tokens = []
-        self.asked = []
+        self.requests = []
 
     def chat_tokens(self, messages):
         return list("".join(m["content"] for m in messages))
 
     def chat(self, messages, most, sampling):
         del most, sampling
-        self.asked.append([m["content"] for m in messages])
+        self.requests.append([m["content"] for m in messages])
         self.tokens = self.chat_tokens(messages)
         yield "reply"
 
@@ -40,10 +40,10 @@ def test_a_long_conversation_forgets_its_first_questions(monkeypatch):
     made = CliRunner().invoke(app, ["chat", "model.gguf", "--system", "sys"], input=lines)
     assert made.exit_code == 0, made.output
     assert made.stdout.count("reply") == 4
-    assert [asked[1::2] for asked in talker.asked] == [
+    assert [request[1::2] for request in talker.requests] == [
         questions[:1], questions[:2], questions[1:3], questions[2:4],
     ]  # fmt: skip
-    assert all(asked[0] == "sys" for asked in talker.asked)
+    assert all(request[0] == "sys" for request in talker.requests)
     assert "longer than the 100 positions of the caches" in " ".join(made.stderr.split())
 
 
@@ -53,7 +53,7 @@ def test_a_question_too_long_for_the_caches_ends_nothing(monkeypatch):
     lines = "\n".join(["a" * 30, "b" * (CONTEXT + 1), "c" * 30])
     made = CliRunner().invoke(app, ["chat", "model.gguf", "--system", "sys"], input=lines)
     assert made.exit_code == 0, made.output
-    assert [asked[1::2] for asked in talker.asked] == [["a" * 30], ["a" * 30, "c" * 30]]
+    assert [request[1::2] for request in talker.requests] == [["a" * 30], ["a" * 30, "c" * 30]]
     assert "tokens, and the caches hold 100: ask something shorter" in " ".join(made.stderr.split())
 
 

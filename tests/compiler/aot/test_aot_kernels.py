@@ -428,8 +428,10 @@ def test_one_rounding_is_the_two_of_the_reference(
     from slipway.backends.micro.kernels.scalar import scale_words
 
     output = data.draw(st.integers(-130, 130)) - zero
-    near = ((2 * output - 1) << 30 - shift) // multiplier + data.draw(st.integers(-3, 3))
-    total = data.draw(st.sampled_from([max(min(near, (1 << 29) - 1), -(1 << 29) + 1), near % 512]))
+    boundary = ((2 * output - 1) << 30 - shift) // multiplier + data.draw(st.integers(-3, 3))
+    total = data.draw(
+        st.sampled_from([max(min(boundary, (1 << 29) - 1), -(1 << 29) + 1), boundary % 512])
+    )
     word = scale_words(np.array(shift), zero)
     low = zero if is_relu else -128
     wanted = max(low, min(127, rounded_twice(total, multiplier, shift) + zero))

@@ -146,7 +146,7 @@ def test_by_default_a_kernel_reads_and_writes_single_bytes_interleaved():
         (4, 4, 2), (4, 4, 2), (1, 1), (1, 1), 1, 0, False
     )
     one, other = (
-        window_lead_bytes((4, 4, 2), (4, 4, 2), (1, 1), (1, 1), 1, 3, *turns)
-        for turns in ((), (False,))
+        window_lead_bytes((4, 4, 2), (4, 4, 2), (1, 1), (1, 1), 1, 3, *interleaved)
+        for interleaved in ((), (False,))
     )
     assert one == other

@@ -210,7 +210,7 @@ def test_the_exact_search_looks_only_at_the_steps_of_the_block_it_placed(monkeyp
     """In a long model a block lives in few steps; all of them at each move took seconds."""
     blocks = [Block(f"b{i}", 64 * (3 + i * 7 % 11), i, i + 2 + i % 3) for i in range(100)]
     looked, wrong = [], []
-    asked = _Searcher.hopeless
+    original = _Searcher.hopeless
 
     class Counted(list):
         def __getitem__(self, step):
@@ -222,7 +222,7 @@ def test_the_exact_search_looks_only_at_the_steps_of_the_block_it_placed(monkeyp
 
     def hopeless(self, *placed):
         plain, self.floor = self.floor, Counted(self.floor)
-        found = asked(self, *placed)
+        found = original(self, *placed)
         self.floor = plain
         alive = [
             [b for i, b in enumerate(blocks) if self.offsets[i] < 0 and b.first <= t <= b.last]
@@ -265,9 +265,9 @@ def test_many_blocks_are_placed_as_few_are(seed, monkeypatch):
         layout = place.Placement(blocks, shares, pools)
         orders = [order(layout) for order in heuristics.START_ORDERS]
         orders += [heuristics.outputs_first(layout, order) for order in orders]
-        near = [layout.neighbours(n) for n in range(len(blocks))]
-        assert [len(others) for others in near] == layout.conflicts
-        found.append(([layout.place(order) for order in orders], near))
+        neighbours = [layout.neighbours(n) for n in range(len(blocks))]
+        assert [len(others) for others in neighbours] == layout.conflicts
+        found.append(([layout.place(order) for order in orders], neighbours))
     assert found[0] == found[1]
 
 

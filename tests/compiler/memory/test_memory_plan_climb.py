@@ -161,11 +161,11 @@ def expected(layout, order, offsets, pool_of):
         top = [b for b in range(count) if ends[b] == peaks[pool_of[b]]]
         chosen = Counter({block: 0.2 * share for block, share in everyone.items()})
         for block in top:
-            near = [o for o in range(count) if o != block
+            adjacent = [o for o in range(count) if o != block
                     and layout.blocks[o].meets(layout.blocks[block])]  # fmt: skip
-            chosen[block] += 0.8 / len(top) * (0.5 if near else 1)
-            for other in near:
-                chosen[other] += 0.8 / len(top) * 0.5 / len(near)
+            chosen[block] += 0.8 / len(top) * (0.5 if adjacent else 1)
+            for other in adjacent:
+                chosen[other] += 0.8 / len(top) * 0.5 / len(adjacent)
     found = Counter()
     for block, share in chosen.items():
         at = order.index(block)

@@ -115,20 +115,20 @@ def test_the_search_looks_at_no_more_than_it_did(seed):
 @pytest.mark.parametrize("seed", IMPROVED)
 def test_the_exact_search_improves_on_every_order(seed):
     blocks, _ = problem(seed, 14, 5, 9, (1, 8))
-    most, least, proven = IMPROVED[seed]
+    most, smallest, proven = IMPROVED[seed]
     assert plan(blocks, "hill_climb").size_bytes <= most
     for algorithm in ("best", "optimal"):
         result = plan(blocks, algorithm)
         check_plan(result)
-        assert (result.size_bytes, result.algorithm) == (least, "optimal")
+        assert (result.size_bytes, result.algorithm) == (smallest, "optimal")
         assert result.proven or not proven
     # A pool that no order fits into, but this plan does.
-    result = plan(blocks, pools=[Pool("only", least)])
+    result = plan(blocks, pools=[Pool("only", smallest)])
     check_plan(result)
-    assert (result.size_bytes, result.pools) == (least, (Pool("only", least),))
+    assert (result.size_bytes, result.pools) == (smallest, (Pool("only", smallest),))
     if proven:
         with pytest.raises(LoweringError, match="do not fit"):
-            plan(blocks, pools=[Pool("only", least - 1)])
+            plan(blocks, pools=[Pool("only", smallest - 1)])
 
 
 @pytest.mark.parametrize("seed", range(16))
@@ -136,10 +136,10 @@ def test_the_best_plan_is_the_first_of_the_smallest(seed):
     blocks, shares = problem(seed, 8, 5, 6, (1, 4, 8), 0.5 * (seed % 2))
     each = [plan(blocks, name, shares=shares) for name in ALGORITHMS[:-1]]
     best = plan(blocks, shares=shares)
-    least = min(p.size_bytes for p in each)
-    assert best.size_bytes <= least
-    if best.size_bytes == least:
-        first = next(p for p in each if p.size_bytes == least)
+    smallest = min(p.size_bytes for p in each)
+    assert best.size_bytes <= smallest
+    if best.size_bytes == smallest:
+        first = next(p for p in each if p.size_bytes == smallest)
         assert best.algorithm == first.algorithm
         assert best.offsets == first.offsets
     exact = plan(blocks, "optimal", shares=shares)
@@ -229,13 +229,13 @@ def test_one_order_fits_where_others_do_not():
     for seed in range(10):
         blocks, _ = problem(seed, 7, 5, 6, (1, 4, 8))
         sizes = []
-        least = plan(blocks, "optimal").size_bytes
+        smallest = plan(blocks, "optimal").size_bytes
         for name in ALGORITHMS[:-1]:
             try:
-                sizes.append(plan(blocks, name, pools=[Pool("p", least)]).size_bytes)
+                sizes.append(plan(blocks, name, pools=[Pool("p", smallest)]).size_bytes)
             except LoweringError:
                 sizes.append(None)
-        result = plan(blocks, pools=[Pool("p", least)])
+        result = plan(blocks, pools=[Pool("p", smallest)])
         check_plan(result)
-        assert result.size_bytes <= least
-        assert all(size is None or size <= least for size in sizes)
+        assert result.size_bytes <= smallest
+        assert all(size is None or size <= smallest for size in sizes)

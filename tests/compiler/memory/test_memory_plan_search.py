@@ -79,7 +79,7 @@ def saved(blocks, share):
 def test_a_search_is_given_up_where_a_step_cannot_take_what_is_to_come(case, over):
     """By the definition: the fill of each step, and the sizes to come less what shares save."""
     blocks, shares = case
-    asked = _Searcher.hopeless
+    original = _Searcher.hopeless
     answers = []
 
     def hopeless(searcher, index, last):
@@ -95,7 +95,7 @@ def test_a_search_is_given_up_where_a_step_cannot_take_what_is_to_come(case, ove
                 if not share.exact and blocks[share.output].first == step
             )
             wanted |= max([last, *tops]) + coming > searcher.limit
-        found = asked(searcher, index, last)
+        found = original(searcher, index, last)
         answers.append((found, wanted))
         return found
 

@@ -131,8 +131,8 @@ def test_a_sum_over_a_window(case):
 
 @settings(max_examples=150, deadline=None)
 @given(cases(), st.booleans())
-def test_a_row_that_is_read_whole_before_it_is_written(case, behind):
-    """With `behind` the row is written first, and read only then: those of one row count too."""
+def test_a_row_that_is_read_whole_before_it_is_written(case, read_after):
+    """With `read_after` the row is written first and read then: those of one row count too."""
     case = Case(*case)
     row = decl_buffer((8,), case.out.dtype, "Row")
     keep = S.BufferStore(row, case.value(), (case.j,))
@@ -140,14 +140,14 @@ def test_a_row_that_is_read_whole_before_it_is_written(case, behind):
     wide = S.For(second, ops.const(case.firsts[1]), ops.const(case.extents[1]), S.ForKind.SERIAL,
                  S.BufferStore(case.out, row[second], (case.write(case.i, second),)))  # fmt: skip
     first = loops((case.j,), case.extents[1:], keep, case.firsts[1:])
-    body = S.seq([wide, first] if behind else [first, wide])
+    body = S.seq([wide, first] if read_after else [first, wide])
     nest = loops((case.i,), case.extents[:1], body, case.firsts[:1])
     func = function(S.Allocate(row, nest), case.x, case.out)
     rows = {}
     for i, j in case.points():
         low, end = rows.get(i, (1 << 30, 0))
         rows[i] = min(low, case.low(i, j)), max(end, case.end(i, j))
-    assert found(func) == expected(minimum_lead(list(rows.values()), not behind), case.out)
+    assert found(func) == expected(minimum_lead(list(rows.values()), not read_after), case.out)
 
 
 @pytest.mark.parametrize("lead_less", [0, 1])
@@ -174,8 +174,8 @@ def test_the_lead_is_what_the_bytes_need(lead_less):
 @pytest.mark.parametrize("step", [1, -1])
 @pytest.mark.parametrize("lanes", [2, 4])
 @pytest.mark.parametrize("types", [("int8", "int8"), ("float32", "int8"), ("int8", "float32")])
-@pytest.mark.parametrize("place", [lambda i, n: i * n, lambda i, n: i * n + 3])
-def test_vectors(step, lanes, types, place):
+@pytest.mark.parametrize("index_of", [lambda i, n: i * n, lambda i, n: i * n + 3])
+def test_vectors(step, lanes, types, index_of):
     """Lanes run one after the other: its bytes count, unless it reads its own place."""
     x, out = decl_buffer((64,), types[0], "X"), decl_buffer((16,), types[1], "Out")
     i = E.Var("i")
@@ -185,13 +185,14 @@ def test_vectors(step, lanes, types, place):
         return E.Ramp(ops.as_expr(first), ops.const(step), lanes)
 
     count = 16 // lanes
-    load = E.BufferLoad(x, (ramp(place(i, lanes)),))
+    load = E.BufferLoad(x, (ramp(index_of(i, lanes)),))
     wide = types[1] + f"x{lanes}"
     value = load if types[0] == types[1] else E.Cast(wide, load)
     body = S.BufferStore(out, value, (ramp(i * lanes),))
-    own = types[0] == types[1] and place(1, lanes) == lanes
+    own = types[0] == types[1] and index_of(1, lanes) == lanes
     steps = [
-        (place(n, lanes) * BYTES[types[0]], (n + 1) * lanes * BYTES[types[1]]) for n in range(count)
+        (index_of(n, lanes) * BYTES[types[0]], (n + 1) * lanes * BYTES[types[1]])
+        for n in range(count)
     ]
     lead = minimum_lead(steps, reads_first=own)
     assert found(function(loops((i,), (count,), body), x, out)) == expected(lead, out)
@@ -262,9 +263,9 @@ def test_what_stands_around_a_store(around):
 
 def test_both_cases_of_a_condition_count():
     i = E.Var("i")
-    near = S.BufferStore(I8["Out"], I8["X"][i + 1], (i,))
+    adjacent = S.BufferStore(I8["Out"], I8["X"][i + 1], (i,))
     far = S.BufferStore(I8["Out"], ops.const(0, "int8"), (i + 6,))
-    for cases_of in ((near, far), (far, near)):
+    for cases_of in ((adjacent, far), (far, adjacent)):
         body = S.IfThenElse(E.Var("c", "bool"), *cases_of)
         func = function(loops((i,), (8,), body), I8["X"], I8["Out"])
         ((_, _, lead),) = found(func)

@@ -188,11 +188,11 @@ def test_softmax_keeps_denormal_numbers_in_strict_code_only():
     x = relay.var("x", shape=(1, 64), dtype="float32")
     function = relay.Function([x], relay.nn.softmax(x))
     scores = np.linspace(-100, 0, 64, dtype="float32")[None]
-    least = np.finfo("float32").tiny
+    smallest = np.finfo("float32").tiny
     found = {}
     for target in ("llvm", "llvm -strict=1"):
         model = loaded(built(function, target))
         model.run(x=scores)
         out = model.get_output(0).numpy()
-        found[target] = bool(((out > 0) & (out < least)).any())
+        found[target] = bool(((out > 0) & (out < smallest)).any())
     assert found == {"llvm": False, "llvm -strict=1": True}

@@ -179,11 +179,11 @@ def test_package_is_whole(folder, tmp_path):
     if node is None:
         pytest.skip("no node: apt-get install nodejs")
     about = json.loads((MODULE.parent / "package.json").read_text())
-    place = tmp_path / "node_modules" / about["name"]
-    place.mkdir(parents=True)
+    installed = tmp_path / "node_modules" / about["name"]
+    installed.mkdir(parents=True)
     for name in ("package.json", *about["files"]):
-        shutil.copy(MODULE.parent / name, place)
-    assert (place / about["types"]).is_file()
+        shutil.copy(MODULE.parent / name, installed)
+    assert (installed / about["types"]).is_file()
     script = tmp_path / "use.mjs"
     script.write_text(
         f'import {{ instantiate }} from "{about["name"]}";\n'

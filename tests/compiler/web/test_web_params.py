@@ -62,10 +62,10 @@ def test_the_parameters_are_those_of_save_param_dict(folder):
 
 
 class _Counted(http.server.SimpleHTTPRequestHandler):
-    asked: list[str]
+    requested: list[str]
 
     def do_GET(self):
-        self.asked.append(self.path)
+        self.requested.append(self.path)
         super().do_GET()
 
     def log_message(self, *args):
@@ -92,38 +92,38 @@ def test_a_browser_keeps_them_and_takes_no_others(folder, browser, tmp_path):
         shutil.copy(path, tmp_path)
     (tmp_path / "page.html").write_text(PAGE)
     handler = functools.partial(_Counted, directory=str(tmp_path))
-    _Counted.asked = []
+    _Counted.requested = []
 
     def visit(version):
-        _Counted.asked.clear()
+        _Counted.requested.clear()
         browser.get(f"http://127.0.0.1:{server.server_port}/page.html?{version}")
         deadline = time.monotonic() + 60
         while (answer := browser.execute_script("return window.answer")) is None:
             assert time.monotonic() < deadline, browser.get_log("browser")
             time.sleep(0.05)
-        return answer, [path for path in _Counted.asked if "apart" in path]
+        return answer, [path for path in _Counted.requested if "apart" in path]
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        first, asked = visit(1)
+        first, requested = visit(1)
         size = (folder / "apart.params").stat().st_size
         told = [row for row in first["progress"] if row[2] == "params"]
         assert told[-1] == [size, size, "params"]
         assert len(told) > 1
         assert not first["error"]
-        assert sorted(asked) == ["/apart.params", "/apart.wasm?1"]  # at once
-        again, asked = visit(1)
+        assert sorted(requested) == ["/apart.params", "/apart.wasm?1"]  # at once
+        again, requested = visit(1)
         assert again["output"] == first["output"]
-        assert asked == []
+        assert requested == []
         # The model is replaced: what the browser kept is not of this one, and is fetched again.
         library = compiled(seed=6)
         library.export_library(
             str(tmp_path / "apart.wasm"), params_file=str(tmp_path / "apart.params")
         )
-        other, asked = visit(2)
+        other, requested = visit(2)
         assert not other["error"]
         assert other["output"] != first["output"]
-        assert sorted(asked) == ["/apart.params", "/apart.wasm?2"]  # at once
+        assert sorted(requested) == ["/apart.params", "/apart.wasm?2"]  # at once
         # The server has those of another model: an error, and they are not kept.
         shutil.copy(folder / "apart.params", tmp_path)
         shutil.copy(folder / "apart.wasm", tmp_path)
@@ -133,11 +133,11 @@ def test_a_browser_keeps_them_and_takes_no_others(folder, browser, tmp_path):
         wrong, _ = visit(3)
         assert wrong["error"].startswith("ArtifactError: these are not the parameters")
         shutil.copy(tmp_path / "elsewhere", tmp_path / "apart.params")
-        healed, asked = visit(3)
+        healed, requested = visit(3)
         assert healed["output"] not in ("", other["output"], first["output"])
         # Twice where the server says 304 of a file that changed within a second: what the browser
         # had is then not the model's, and asked for anew.
-        assert asked in (["/apart.params"], ["/apart.params", "/apart.params"])
+        assert requested in (["/apart.params"], ["/apart.params", "/apart.params"])
         server.shutdown()
 
 

@@ -208,5 +208,5 @@ def test_rows(kind, bits, size, zeros, axes):
     want = session(proto).run(None, {"x": picked})[0]
     mod, _ = relay.frontend.from_onnx(proto)
     # scale q and scale zero, both below 1 << bits, are rounded before one is taken from the other
-    near = 2.0 ** (bits - 23)
-    np.testing.assert_allclose(interpret(mod, x=picked), want, rtol=0, atol=near)
+    tolerance = 2.0 ** (bits - 23)
+    np.testing.assert_allclose(interpret(mod, x=picked), want, rtol=0, atol=tolerance)

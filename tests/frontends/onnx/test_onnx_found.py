@@ -39,6 +39,31 @@ def chosen_rows():
     return nodes, ["y", "size"], {"one": np.int64([1]), "least": np.float32(0), "weight": weight}
 
 
+def in_branches():
+    """What is found is summed up in the branch that the data choose."""
+    number = [helper.make_tensor_value_info("s", 1, [])]
+    positive = [
+        N("NonZero", ["x"], ["found"]), N("Transpose", ["found"], ["rows"], perm=[1, 0]),
+        N("GatherND", ["x", "rows"], ["values"]), N("CumSum", ["values", "axis"], ["sums"]),
+        N("ReduceSum", ["sums"], ["s"], keepdims=0),
+    ]  # fmt: skip
+    other = [
+        N("Greater", ["x", "least"], ["mask"]), N("NonZero", ["mask"], ["where"]),
+        N("Cast", ["where"], ["floats"], to=1), N("CumSum", ["floats", "last"], ["sums"]),
+        N("ReduceSum", ["sums"], ["s"], keepdims=0),
+    ]  # fmt: skip
+    bodies = {
+        name: helper.make_graph(nodes, name, [], number)
+        for name, nodes in (("then_branch", positive), ("else_branch", other))
+    }
+    nodes = [
+        N("ReduceSum", ["x"], ["total"], keepdims=0), N("Greater", ["total", "zero"], ["choice"]),
+        N("If", ["choice"], ["y"], **bodies),
+    ]  # fmt: skip
+    weights = {"axis": np.int64(0), "last": np.int64(1), "least": np.float32(0.3)}
+    return nodes, ["y"], {**weights, "zero": np.float32(0)}
+
+
 def both_sides(made, shape, sizes, target="llvm", dims=None):
     nodes, outputs, weights = made
     text = tuple(d if isinstance(d, int) else str(d) for d in shape)
@@ -69,7 +94,7 @@ def test_more_than_there_is_room_to_compare():
     both_sides(masked_update(), (70, 80), [(70, 80)] * 3)
 
 
-@pytest.mark.parametrize("made", [masked_update, chosen_rows])
+@pytest.mark.parametrize("made", [masked_update, chosen_rows, in_branches])
 def test_open_sizes(made):
     n, m = relay.Dim("n", 1, 6), relay.Dim("m", 2, 9)
     if made is chosen_rows:

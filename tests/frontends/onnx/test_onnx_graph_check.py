@@ -106,9 +106,9 @@ POSITIONS = {
 
 @pytest.mark.parametrize("case", POSITIONS)
 def test_constant_positions_lie_inside_the_data(case):
-    inputs, places, attributes, words = POSITIONS[case]
+    inputs, positions, attributes, words = POSITIONS[case]
     node = helper.make_node(case.split()[0], inputs, ["y"], name="n0", **attributes)
-    weights = {"i": np.array(places, np.int64), "u": np.zeros((1, 4), np.float32)}
+    weights = {"i": np.array(positions, np.int64), "u": np.zeros((1, 4), np.float32)}
     with pytest.raises(ModelError, match=rf"\(n0\): it reads {words}"):
         relay.frontend.from_onnx(model([node], X, ["y"], weights))
 

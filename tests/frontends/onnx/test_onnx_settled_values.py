@@ -154,11 +154,11 @@ def test_a_loop_has_as_many_rows_as_are_stated():
         [info("i", 7, ()), info("going", 9, ()), info("s", 1, (2,))],
         [info("again", 9, ()), info("next", 1, (2,)), info("row", 1, (2,))],
     )  # fmt: skip
-    nodes = [node("Loop", ["turns", "", "start"], ["end", "rows"], body=body)]
-    inputs = {"turns": ("int64", ()), "start": ("float32", (2,)), "d": ("float32", ())}
+    nodes = [node("Loop", ["iterations", "", "start"], ["end", "rows"], body=body)]
+    inputs = {"iterations": ("int64", ()), "start": ("float32", (2,)), "d": ("float32", ())}
     mod = read(nodes, inputs, {"end": (2,), "rows": (4, 2)})
     start = np.float32([1, -2])
-    end, rows = interpret(mod, turns=np.int64(4), start=start, d=np.float32(0.5))
+    end, rows = interpret(mod, iterations=np.int64(4), start=start, d=np.float32(0.5))
     np.testing.assert_array_equal(end, start + 2)
     np.testing.assert_array_equal(rows, (start + np.arange(4)[:, None] * np.float32(0.5)) ** 2)
 
@@ -166,10 +166,10 @@ def test_a_loop_has_as_many_rows_as_are_stated():
 def test_a_stated_extent_of_zero_is_a_size_unless_an_input_has_another():
     weights = {"axes": np.int64([1])}
     nodes = [node("Slice", ["x", "from", "to", "axes"], ["y"])]
-    places = {"from": ("int64", (1,)), "to": ("int64", (1,))}
-    mod = read(nodes, {"x": ("float32", (2, 3)), **places}, {"y": (2, 0)}, weights=weights)
+    bounds = {"from": ("int64", (1,)), "to": ("int64", (1,))}
+    mod = read(nodes, {"x": ("float32", (2, 3)), **bounds}, {"y": (2, 0)}, weights=weights)
     assert mod["main"].checked_type.ret_type.shape == (2, 0)
-    inputs = {"x": ("float32", (0, 3)), **places}  # an exporter that writes 0 for an open size
+    inputs = {"x": ("float32", (0, 3)), **bounds}  # an exporter that writes 0 for an open size
     with pytest.raises(OpNotImplemented, match="starts"):
         read(nodes, inputs, {"y": (0, 0)}, weights=weights, shape={"x": (2, 3)})
 

@@ -29,8 +29,8 @@ def adds(values, indices, dims):
 def test_sparse_weights_agree_with_the_reference(values, indices, freeze):
     mod, params = relay.frontend.from_onnx(adds(values, indices, [2, 4]), freeze_params=freeze)
     wanted = X.copy()
-    for value, place in zip(values, indices, strict=True):
-        wanted[np.unravel_index(place, X.shape) if isinstance(place, int) else tuple(place)] += (
+    for value, index in zip(values, indices, strict=True):
+        wanted[np.unravel_index(index, X.shape) if isinstance(index, int) else tuple(index)] += (
             value
         )
     found = relay.create_executor("graph", mod, target="llvm").evaluate()(x=X, **params)

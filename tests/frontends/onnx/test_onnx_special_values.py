@@ -44,8 +44,8 @@ def check(nodes, inputs, outputs, target="llvm", opset=18, weights=None):
     for name, got, want in zip(outputs, found, wanted, strict=True):
         with np.errstate(all="ignore"):
             got, want = got.astype(np.float64), want.astype(np.float64)
-            near = np.abs(got - want) <= 3e-5 * np.abs(want) + 1e-37  # onnxruntime flushes some
-        bad = ~((got == want) | (np.isnan(got) & np.isnan(want)) | (np.isfinite(want) & near))
+            close = np.abs(got - want) <= 3e-5 * np.abs(want) + 1e-37  # onnxruntime flushes some
+        bad = ~((got == want) | (np.isnan(got) & np.isnan(want)) | (np.isfinite(want) & close))
         wrong += [
             f"{name}{tuple(p)}: {got[tuple(p)]}, not {want[tuple(p)]}" for p in np.argwhere(bad)
         ]

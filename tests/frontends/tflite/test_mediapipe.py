@@ -19,7 +19,7 @@ RNG = np.random.default_rng(7)
 MATRICES = {
     "unit": np.eye(4),
     "shift": np.eye(4) + np.array([[0, 0, 3, 0.5], [0, 0, 7, 0.25], [0, 0, 0, 0], [9, 9, 9, 9]]),
-    "turn": np.array([[0.7, -0.9, 0, 13.3], [1.1, 0.6, 0, 3.7], [0, 0, 1, 0], [0, 0, 0, 1]]),
+    "rotation": np.array([[0.7, -0.9, 0, 13.3], [1.1, 0.6, 0, 3.7], [0, 0, 1, 0], [0, 0, 0, 1]]),
     "outside": np.array([[2.3, -0.4, 0, -3.4], [0.3, 2.9, 0, -2.2], [0, 0, 1, 0], [0, 0, 0, 1]]),
 }
 
@@ -68,11 +68,11 @@ def test_an_image_is_read_between_its_outermost_pixels(name, shape):
             at = m[:2] @ [c + 0.5, r + 0.5, 0, 1] - 0.5
             if (at < 0).any() or at[0] > shape[2] - 1 or at[1] > shape[1] - 1:
                 continue
-            near = np.floor(at).astype(int)
-            far = np.minimum(near + 1, [shape[2] - 1, shape[1] - 1])
-            u, v = at - near
-            upper = (1 - u) * x[0, near[1], near[0]] + u * x[0, near[1], far[0]]
-            lower = (1 - u) * x[0, far[1], near[0]] + u * x[0, far[1], far[0]]
+            floor = np.floor(at).astype(int)
+            far = np.minimum(floor + 1, [shape[2] - 1, shape[1] - 1])
+            u, v = at - floor
+            upper = (1 - u) * x[0, floor[1], floor[0]] + u * x[0, floor[1], far[0]]
+            lower = (1 - u) * x[0, far[1], floor[0]] + u * x[0, far[1], far[0]]
             want[0, r, c] = (1 - v) * upper + v * lower
     (found,) = outputs(compiled(data), [x, m[None].astype(np.float32)])
     np.testing.assert_allclose(found, want, atol=1e-4)
@@ -91,12 +91,12 @@ def test_the_box_around_landmarks_as_a_matrix(target):
     x = RNG.random((1, 400, 3)).astype(np.float32)
     dx, dy, _ = (x[0, 399] - x[0, 2]).astype(np.float64)
     angle = np.arctan2(dy, dx) - target
-    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    box = x[0, subset, :2] @ turn
+    rotation = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    box = x[0, subset, :2] @ rotation
     low, high = box.min(0), box.max(0)
     want = np.eye(4)
-    want[:2, :2] = turn * ((high - low) * [1.5, 1.25] / [16, 8])
-    want[:2, 3] = turn @ ((low + high) / 2) - want[:2, :2] @ [8, 4]
+    want[:2, :2] = rotation * ((high - low) * [1.5, 1.25] / [16, 8])
+    want[:2, 3] = rotation @ ((low + high) / 2) - want[:2, :2] @ [8, 4]
     (found,) = outputs(compiled(data), [x])
     np.testing.assert_allclose(found[0], want, atol=1e-6)
     still = np.zeros_like(x)  # no direction: that of the x axis

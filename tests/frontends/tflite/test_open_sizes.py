@@ -96,8 +96,8 @@ def test_sizes_that_the_model_computes():
 
 
 @pytest.mark.parametrize("kind", ["RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"])
-@pytest.mark.parametrize("places", ["halfPixelCenters", "alignCorners", ""])
-def test_images_resized_to_twice_their_size(kind, places):
+@pytest.mark.parametrize("option", ["halfPixelCenters", "alignCorners", ""])
+def test_images_resized_to_twice_their_size(kind, option):
     x, y = T((-1, -1, -1, 3), name="x"), T((-1, -1, -1, 3))
     size, spatial, twice = T((4,), "int32"), T((2,), "int32"), T((2,), "int32")
     options = "ResizeBilinearOptions" if "BI" in kind else "ResizeNearestNeighborOptions"
@@ -106,7 +106,7 @@ def test_images_resized_to_twice_their_size(kind, places):
         Node("STRIDED_SLICE", [size, const([1]), const([3]), const([1])], [spatial],
              "StridedSliceOptions"),
         Node("MUL", [spatial, const([2, 2])], [twice], "MulOptions"),
-        Node(kind, [x, twice], [y], options, {places: True} if places else {}),
+        Node(kind, [x, twice], [y], options, {option: True} if option else {}),
     ]  # fmt: skip
     sizes = [[(1, 5, 5, 3)], [(3, 8, 13, 3)], [(2, 16, 9, 3)]]
     small = Dim("h", 5, 16), Dim("w", 5, 16)  # positions are float32 there
@@ -193,15 +193,15 @@ def test_what_a_file_fixes_stays_fixed():
 @pytest.mark.parametrize("is_open", [False, True])
 def test_what_is_found_in_the_data(is_open):
     """Positions, what lies there and a sum over as many as there are: none, some, all."""
-    x, least = T((-1, 4), name="x"), const(0.3, "float32")
-    mask, places = T((-1, 4), "bool"), T((-1, 2), "int64")
+    x, threshold = T((-1, 4), name="x"), const(0.3, "float32")
+    mask, indices = T((-1, 4), "bool"), T((-1, 2), "int64")
     values, total = T((-1,)), T((1,))
     nodes = [
-        Node("GREATER", [x, least], [mask], "GreaterOptions"), Node("WHERE", [mask], [places]),
-        Node("GATHER_ND", [x, places], [values], "GatherNdOptions"),
+        Node("GREATER", [x, threshold], [mask], "GreaterOptions"), Node("WHERE", [mask], [indices]),
+        Node("GATHER_ND", [x, indices], [values], "GatherNdOptions"),
         Node("SUM", [values, const([0])], [total], "ReducerOptions", {"keepDims": True}),
     ]  # fmt: skip
-    data = program((nodes, [x], [places, values, total]))
+    data = program((nodes, [x], [indices, values, total]))
     sizes = (5, 1, 6) if is_open else (5, 5)
     executor = compiled(data, shape_dict={"x": (N if is_open else 5, 4)})
     for way, size in enumerate((*sizes, sizes[0])):

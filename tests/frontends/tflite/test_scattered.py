@@ -66,9 +66,9 @@ def test_bucketize(dtype):
     compare(data, [values])
 
 
-@pytest.mark.parametrize(("least", "most", "bits"), [(-1.0, 2.3, 8), (0, 6, 4), (-3, 0, 16)])
-def test_fake_quant(least, most, bits):
-    data = model("FAKE_QUANT", [f32(9, 7)], [f32(9, 7)], "FakeQuantOptions", min=least, max=most,
+@pytest.mark.parametrize(("low", "most", "bits"), [(-1.0, 2.3, 8), (0, 6, 4), (-3, 0, 16)])
+def test_fake_quant(low, most, bits):
+    data = model("FAKE_QUANT", [f32(9, 7)], [f32(9, 7)], "FakeQuantOptions", min=low, max=most,
                  numBits=bits)  # fmt: skip
     compare(data)
 
@@ -85,8 +85,8 @@ def test_local_response(radius, depth):
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 def test_scatter_nd(dtype):
-    places = const([[0, 3], [2, 1], [0, 3]])  # the first and the last are summed
-    data = model("SCATTER_ND", [places, T((3, 5), dtype), const([4, 6, 5])],
+    indices = const([[0, 3], [2, 1], [0, 3]])  # the first and the last are summed
+    data = model("SCATTER_ND", [indices, T((3, 5), dtype), const([4, 6, 5])],
                  [T((4, 6, 5), dtype)])  # fmt: skip
     compare(data)
 
@@ -99,12 +99,12 @@ def test_scatter_outside_is_refused():
 
 def test_sparse_to_dense():
     options = "SparseToDenseOptions"
-    for places, shape, values in (
+    for indices, shape, values in (
         (const([[0, 1], [2, 0]]), [3, 4], f32(2)),
         (const([1, 4]), [6], f32()),
         (const(3), [6], f32()),
     ):
-        data = model("SPARSE_TO_DENSE", [places, const(shape), values, const(0.5, "float32")],
+        data = model("SPARSE_TO_DENSE", [indices, const(shape), values, const(0.5, "float32")],
                      [f32(*shape)], options)  # fmt: skip
         compare(data)
 

@@ -25,9 +25,9 @@ def stored(dense, order, formats, blocked=(), sizes=(), code="i"):
         block = sizes[blocked.index(axis)] if axis in blocked else 1
         shape += [extent // block, block]
     split = dense.reshape(shape)
-    places = [2 * a if a < rank else 2 * blocked[a - rank] + 1 for a in order]
-    rest = [a for a in range(2 * rank) if a not in places]
-    tree = split.transpose([*places, *rest]).reshape([split.shape[p] for p in places])
+    positions = [2 * a if a < rank else 2 * blocked[a - rank] + 1 for a in order]
+    rest = [a for a in range(2 * rank) if a not in positions]
+    tree = split.transpose([*positions, *rest]).reshape([split.shape[p] for p in positions])
     rows, metadata = [tree], []
     for form in formats:
         made = schema.DimensionMetadataT()

@@ -160,13 +160,13 @@ class ViT(nn.Module):
         super().__init__()
         self.patches = nn.Conv2d(3, width, patch, patch)
         self.token = nn.Parameter(torch.randn(1, 1, width))
-        self.places = nn.Parameter(torch.randn(1, (size // patch) ** 2 + 1, width))
+        self.positions = nn.Parameter(torch.randn(1, (size // patch) ** 2 + 1, width))
         self.blocks = nn.ModuleList([Block(width, 3) for _ in range(2)])
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 10)
 
     def forward(self, x):
         x = self.patches(x).flatten(2).transpose(1, 2)
-        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1) + self.places
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1) + self.positions
         for block in self.blocks:
             x = block(x)[0]
         return self.head(self.norm(x)[:, 0])
@@ -175,7 +175,7 @@ class ViT(nn.Module):
 class Bert(nn.Module):
     def __init__(self, width=32, words=50, length=12):
         super().__init__()
-        self.words, self.places = nn.Embedding(words, width), nn.Embedding(length, width)
+        self.words, self.positions = nn.Embedding(words, width), nn.Embedding(length, width)
         layer = nn.TransformerEncoderLayer(
             width, 4, 64, activation="gelu", batch_first=True, norm_first=False
         )
@@ -183,7 +183,7 @@ class Bert(nn.Module):
         self.pooler = nn.Linear(width, width)
 
     def forward(self, ids, mask):
-        x = self.words(ids) + self.places(torch.arange(ids.shape[1], device=ids.device))
+        x = self.words(ids) + self.positions(torch.arange(ids.shape[1], device=ids.device))
         x = self.encoder(x, src_key_padding_mask=mask)
         return x, torch.tanh(self.pooler(x[:, 0]))
 
@@ -193,13 +193,13 @@ class GPT(nn.Module):
 
     def __init__(self, width=24, words=40, length=32):
         super().__init__()
-        self.words, self.places = nn.Embedding(words, width), nn.Embedding(length, width)
+        self.words, self.positions = nn.Embedding(words, width), nn.Embedding(length, width)
         self.blocks = nn.ModuleList([Block(width, 2, causal=True) for _ in range(2)])
         self.norm = nn.LayerNorm(width)
 
     def forward(self, ids, *past):
         before = past[0].shape[2] if past else 0
-        x = self.words(ids) + self.places(torch.arange(before, before + ids.shape[1]))
+        x = self.words(ids) + self.positions(torch.arange(before, before + ids.shape[1]))
         caches = []
         for i, block in enumerate(self.blocks):
             x, k, v = block(x, past[2 * i : 2 * i + 2] or None)
@@ -215,8 +215,8 @@ class Cached(nn.Module):
         self.register_buffer("cache", torch.zeros(1, 6, 4))
         self.step = nn.Linear(4, 4)
 
-    def forward(self, x, place):
-        self.cache.index_copy_(1, place, self.step(x))
+    def forward(self, x, position):
+        self.cache.index_copy_(1, position, self.step(x))
         return self.cache.sum(1)
 
 
@@ -241,7 +241,7 @@ class Speech(nn.Module):
             nn.Conv1d(width, width, 3, 2, bias=False), nn.GELU(),
         )  # fmt: skip
         self.norm = nn.LayerNorm(width)
-        self.places = nn.utils.parametrizations.weight_norm(
+        self.positions = nn.utils.parametrizations.weight_norm(
             nn.Conv1d(width, width, 4, padding=2, groups=4), dim=2
         )
         self.blocks = nn.ModuleList([Block(width, 2)])
@@ -250,7 +250,7 @@ class Speech(nn.Module):
     def forward(self, samples):
         x = (samples - samples.mean(-1, keepdim=True)) / samples.std(-1, keepdim=True)
         x = self.norm(self.features(x[:, None]).transpose(1, 2))
-        x = x + F.gelu(self.places(x.transpose(1, 2))[..., :-1].transpose(1, 2))
+        x = x + F.gelu(self.positions(x.transpose(1, 2))[..., :-1].transpose(1, 2))
         for block in self.blocks:
             x = block(x)[0]
         return self.out(x)

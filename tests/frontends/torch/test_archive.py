@@ -53,11 +53,11 @@ def changed(members, path, name, edit):
 class Touches:
     """What a pickle calls when it is read."""
 
-    def __init__(self, place):
-        self.place = place
+    def __init__(self, path):
+        self.path = path
 
     def __reduce__(self):
-        return open, (str(self.place), "w")
+        return open, (str(self.path), "w")
 
 
 MODEL = "models/model.json"
@@ -91,13 +91,13 @@ def test_sizes_are_no_python(members, tmp_path):
     ["torch.os.system", "torch.serialization.os.system", "_operator.call", "math.__loader__.x",
      "torch.ops.aten.from_file.default", "torch.hub.download_url_to_file"],
 )  # fmt: skip
-@pytest.mark.parametrize("place", ["target", "argument"])
-def test_operators_are_no_other_functions(members, tmp_path, target, place):
+@pytest.mark.parametrize("part", ["target", "argument"])
+def test_operators_are_no_other_functions(members, tmp_path, target, part):
     mark = tmp_path / "mark"
 
     def edit(document):
         node = graph_of(document)["nodes"][0]
-        if place == "target":
+        if part == "target":
             node["target"] = target
             node["inputs"] = [{"name": "c", "arg": {"as_string": f"touch {mark}"}, "kind": 1}]
         else:
@@ -121,7 +121,7 @@ def test_names_are_no_source(members, tmp_path):
 @pytest.mark.parametrize("kind", ["weight", "opaque_obj", "custom_obj"])
 def test_weights_and_constants_are_tensors(members, tmp_path, kind):
     mark = tmp_path / "mark"
-    place, config = ("weights", WEIGHTS) if kind == "weight" else ("constants", CONSTANTS)
+    folder, config = ("weights", WEIGHTS) if kind == "weight" else ("constants", CONSTANTS)
     name = "conv.weight" if kind == "weight" else "object"
 
     def edit(document):
@@ -130,7 +130,7 @@ def test_weights_and_constants_are_tensors(members, tmp_path, kind):
             "path_name": f"{kind}_7", "use_pickle": True,
         }  # fmt: skip
 
-    parts = {**members, f"data/{place}/{kind}_7": pickle.dumps(Touches(mark))}
+    parts = {**members, f"data/{folder}/{kind}_7": pickle.dumps(Touches(mark))}
     with pytest.raises(ModelError, match=r"no tensor|damaged"):
         relay.frontend.from_pytorch(changed(parts, tmp_path / "m.pt2", config, edit))
     assert not mark.exists()

@@ -112,3 +112,21 @@ def test_rows_sorted_by_group_have_the_matrix_of_their_group(ends):
     mod, _ = relay.frontend.from_pytorch(module, infos_of(inputs), converters)
     found = interpret(mod, *(x.numpy() for x in inputs))
     assert_same([found], expected(module, inputs), 1e-5)
+
+
+def test_as_many_rows_as_a_run_has():
+    class Experts(nn.Module):
+        def forward(self, x, weight, ends):
+            return grouped_mm(x, weight, ends)
+
+    inputs = [torch.rand(5, 4), torch.rand(3, 4, 5), torch.tensor([1, 3, 5])]
+    dims = ({0: torch.export.Dim("rows", min=2, max=9)}, None, None)
+    program = torch.export.export(Experts(), tuple(inputs), dynamic_shapes=dims)
+    converters = {"slipwaytests::grouped_mm": grouped_product}
+    mod, _ = relay.frontend.from_pytorch(program, None, converters)
+    made = graph_executor.GraphModule(relay.build(mod, "llvm")["default"](tvm.cpu()))
+    for ends in ([1, 3, 5], [0, 9, 9], [0, 0, 2]):
+        inputs[0], inputs[2] = torch.rand(ends[-1], 4), torch.tensor(ends)
+        names = [param.name_hint for param in mod["main"].params]
+        made.run(**{name: x.numpy() for name, x in zip(names, inputs, strict=True)})
+        assert_same([made.get_output(0).numpy()], [grouped_mm(*inputs).numpy()], 1e-5)

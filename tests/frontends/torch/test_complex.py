@@ -22,8 +22,8 @@ def spectrum(x, **kwargs):
 
 
 def rotary(x):
-    turns = torch.polar(torch.ones(8), torch.arange(8.0))
-    return torch.view_as_real(torch.view_as_complex(x.reshape(2, 8, 2)) * turns).flatten(1)
+    rotations = torch.polar(torch.ones(8), torch.arange(8.0))
+    return torch.view_as_real(torch.view_as_complex(x.reshape(2, 8, 2)) * rotations).flatten(1)
 
 
 def filtered(x):
@@ -82,11 +82,11 @@ def test_a_spectrogram_and_a_complex_weight_compile():
     class Net(nn.Module):
         def __init__(self):
             super().__init__()
-            self.register_buffer("turns", torch.polar(torch.ones(5), torch.arange(5.0)))
+            self.register_buffer("rotations", torch.polar(torch.ones(5), torch.arange(5.0)))
             self.weight = nn.Parameter(z(torch.linspace(-1, 1, 15).reshape(3, 5)))
 
         def forward(self, x):
-            found = spectrum(x).transpose(1, 2) * self.turns
+            found = spectrum(x).transpose(1, 2) * self.rotations
             return torch.nn.functional.linear(found, self.weight).abs()
 
     module = Net().eval()

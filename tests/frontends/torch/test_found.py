@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from slipway import relay
-from slipway.errors import ModelError
+from slipway.errors import ExecutionError, ModelError
 from slipway.runtime import cpu
 from slipway.runtime.graph.graph_executor import GraphModule
 
@@ -49,13 +49,54 @@ class Repeated(torch.nn.Module):
         return y.cumsum(0)
 
 
+class Unique(torch.nn.Module):
+    """Different values, which of them each is, and how often; runs of a sequence."""
+
+    def forward(self, x):
+        whole = (2 * x).round()
+        values, inverse, counts = torch.unique(whole, return_inverse=True, return_counts=True)
+        runs, lengths = torch.unique_consecutive(whole.flatten(), return_counts=True)
+        return values.cumsum(0), inverse, counts, runs, lengths
+
+
+class Cropped(torch.nn.Module):
+    """A batch cropped to its longest sequence, which attends where the sequences have something."""
+
+    def forward(self, x, lengths):
+        most = lengths.max().item()
+        torch._check(most >= 1)
+        torch._check(most <= x.shape[1])
+        there = torch.arange(most)[None] < lengths[:, None]
+        y = x[:, :most]
+        scores = (y @ y.mT).masked_fill(~there[:, None], -1e9)
+        return scores.softmax(-1) @ y, x * most, there
+
+
+class Numbers(torch.nn.Module):
+    """Integers as sizes, positions and factors; a float that is computed with."""
+
+    def forward(self, x, numbers):
+        first, second = numbers.tolist()
+        torch._check(first >= 1)
+        torch._check(first < x.shape[0])
+        torch._check(second >= 0)
+        torch._check(second <= 4)
+        scale = x.max().item()
+        return (
+            x[first:], x[-first:], x[first], x.new_ones(first, second + 2).cumsum(0),
+            torch.nn.functional.pad(x, (0, 0, 0, second)), x * scale + (scale * 2 - 1),
+        )  # fmt: skip
+
+
 def compare(module, cases, dims=None):
-    program = torch.export.export(module.eval(), (cases[0],), dynamic_shapes=dims)
+    cases = [case if isinstance(case, tuple) else (case,) for case in cases]
+    program = torch.export.export(module.eval(), cases[0], dynamic_shapes=dims)
     mod, params = relay.frontend.from_pytorch(program)
     made = GraphModule(relay.build(mod, "llvm", params=params)["default"](cpu()))
-    for x in cases:
-        want = module(x)
-        made.run(x=x.numpy())
+    names = [param.name_hint for param in mod["main"].params]
+    for case in cases:
+        want = module(*case)
+        made.run(**{name: x.numpy() for name, x in zip(names, case, strict=True)})
         for index, value in enumerate(want if isinstance(want, tuple) else (want,)):
             found = made.get_output(index).numpy()
             assert found.shape == tuple(value.shape)
@@ -68,27 +109,92 @@ def drawn(*sizes):
     return [*made, -made[0].abs(), made[0].abs()]  # nothing found, and everything
 
 
-@pytest.mark.parametrize("module", [Masked, Updated, Rows])
+@pytest.mark.parametrize("module", [Masked, Updated, Rows, Unique])
 def test_sizes_that_values_decide(module):
     compare(module(), drawn((4, 5), (4, 5)))
 
 
-def test_beside_open_sizes():
+@pytest.mark.parametrize("module", [Masked, Unique])
+def test_beside_open_sizes(module):
     dims = ({0: torch.export.Dim("n", min=2, max=9)},)
-    compare(Masked(), drawn((4, 5), (9, 5), (2, 5)), dims)
+    compare(module(), drawn((4, 5), (9, 5), (2, 5)), dims)
 
 
 def test_repeats_by_a_tensor():
     compare(Repeated(), [torch.rand(6, 3) * 1.9, torch.rand(6, 3), torch.zeros(6, 3)])
 
 
-def test_in_a_branch_it_is_refused():
-    class Branch(torch.nn.Module):
-        def forward(self, x):
-            return torch.cond(x[0] > 0, lambda x: x[x > 0].sum(), lambda x: x.sum(), (x,))
+def test_numbers_read_from_a_tensor():
+    x = torch.rand(6, 3, generator=torch.Generator().manual_seed(0))
+    compare(Numbers(), [(x, torch.tensor(n)) for n in ((3, 2), (5, 4), (1, 0))])
 
-    program = torch.export.export(Branch(), (torch.rand(3),))
-    with pytest.raises(ModelError, match=r"as long as values say, in a branch or a loop"):
+
+def test_sequences_are_cropped_to_the_longest():
+    b, t = torch.export.Dim("b", min=1, max=4), torch.export.Dim("t", min=2, max=12)
+    sizes = ((2, 7, (3, 5)), (3, 12, (7, 2, 12)), (1, 2, (1,)))
+    cases = [(torch.rand(n, most, 4), torch.tensor(own)) for n, most, own in sizes]
+    compare(Cropped(), cases, ({0: b, 1: t}, {0: b}))
+
+
+def test_a_number_that_nothing_bounds_is_refused():
+    class Unbounded(torch.nn.Module):
+        def forward(self, n):
+            return torch.arange(n.item()) * 2
+
+    program = torch.export.export(Unbounded(), (torch.tensor(3),))
+    with pytest.raises(ModelError, match=r"item\(\) reads .*nothing bounds .*torch\._check"):
+        relay.frontend.from_pytorch(program)
+
+
+def test_a_number_out_of_its_range_ends_the_run():
+    class Bounded(torch.nn.Module):
+        def forward(self, n):
+            size = n.item()
+            torch._check(size <= 7)
+            return torch.arange(size) * 2
+
+    mod, _ = relay.frontend.from_pytorch(torch.export.export(Bounded(), (torch.tensor(3),)))
+    made = GraphModule(relay.build(mod, "llvm")["default"](cpu()))
+    for wrong in (8, -1):
+        with pytest.raises(ExecutionError, match=rf"u0.*{wrong}"):
+            made.run(n=np.array(wrong))
+
+
+class Branches(torch.nn.Module):
+    """Sizes that values decide in branches, and in a branch of one; one fits one side alone."""
+
+    def forward(self, x, n):
+        def counted(x, n):
+            size = (n + x.sum().long() * 0).item()
+            torch._check(size <= 5)
+            torch._check(size >= 1)
+            return torch.arange(size).float().cumsum(0).sum() + x.sum()
+
+        def found(x, n):
+            return torch.cond(
+                x.sum() > 0,
+                lambda x: x[x > 0].cumsum(0).sum(),
+                lambda x: torch.nonzero(x).sum().float(),
+                (x,),
+            )
+
+        return torch.cond(n > 0, counted, found, (x, n))
+
+
+def test_in_branches():
+    x = torch.tensor([1.0, 2, -3, 4])
+    values = ((x, 3), (x, -1), (x - 2, 0), (x, 5), (-x.abs(), -100))
+    compare(Branches(), [(x, torch.tensor(n)) for x, n in values])
+
+
+def test_in_a_loop_it_is_refused():
+    class Loop(torch.nn.Module):
+        def forward(self, x):
+            step = torch._higher_order_ops.while_loop
+            return step(lambda x: x.sum() < 9, lambda x: (x + x[x > 0].sum(),), (x,))
+
+    program = torch.export.export(Loop(), (torch.rand(3),))
+    with pytest.raises(ModelError, match=r"as long as values say, in a loop"):
         relay.frontend.from_pytorch(program)
 
 

@@ -157,13 +157,13 @@ def test_halves_work_and_bfloat16_is_refused(small):
 
 
 def test_a_written_buffer_becomes_an_input_and_an_output():
-    module, place = Cached().eval(), torch.tensor([2, 3])
+    module, position = Cached().eval(), torch.tensor([2, 3])
     x = torch.randn(1, 2, 4)
-    mod, _ = relay.frontend.from_pytorch(module, [("x", (1, 2, 4)), ("place", ((2,), "int64"))])
-    assert [p.name for p in mod["main"].params] == ["x", "place", "cache"]
+    mod, _ = relay.frontend.from_pytorch(module, [("x", (1, 2, 4)), ("position", ((2,), "int64"))])
+    assert [p.name for p in mod["main"].params] == ["x", "position", "cache"]
     assert mod["main"].attr("output_names")[1] == "cache"
-    found = interpret(mod, x.numpy(), place.numpy(), np.zeros((1, 6, 4), np.float32))
-    assert_same([found[0]], expected(module, [x, place]))
+    found = interpret(mod, x.numpy(), position.numpy(), np.zeros((1, 6, 4), np.float32))
+    assert_same([found[0]], expected(module, [x, position]))
     assert_same([found[1]], [module.cache.numpy()])
 
 

@@ -19,11 +19,11 @@ class Encoder(torch.nn.Module):
         super().__init__()
         self.table = torch.nn.Embedding(50, 16)
         self.layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
-        self.register_buffer("places", torch.arange(40)[None])
+        self.register_buffer("positions", torch.arange(40)[None])
 
     def forward(self, ids):
         length = ids.shape[1]
-        x = self.table(ids) + torch.sin(self.places[:, :length].float())[..., None]
+        x = self.table(ids) + torch.sin(self.positions[:, :length].float())[..., None]
         x = self.layer(x + torch.arange(length).float()[None, :, None] * 0.01)
         return x[:, 0], x[:, -1:].flatten(1), x.mean(1)
 
@@ -124,8 +124,8 @@ def test_triangles_rolls_and_spreads_of_an_open_size():
     for count in (4, 9, 20):
         x = torch.randn(1, count, 5, generator=torch.Generator().manual_seed(count))
         run.run(x=x.numpy())
-        for place, value in enumerate(Statistics()(x)):
-            found = run.get_output(place).numpy()
+        for index, value in enumerate(Statistics()(x)):
+            found = run.get_output(index).numpy()
             np.testing.assert_allclose(found, value.numpy(), rtol=1e-5, atol=1e-5)
 
 
@@ -144,10 +144,10 @@ class Sorted(torch.nn.Module):
     """Every way to the order of an axis."""
 
     def forward(self, x):
-        values, places = torch.sort(x, 1, descending=True)
+        values, indices = torch.sort(x, 1, descending=True)
         return (
             values,
-            places,
+            indices,
             torch.argsort(x, dim=1, stable=True),
             torch.sort(x, stable=True, dim=0)[1],
         )
@@ -191,6 +191,7 @@ class OfTheLength(torch.nn.Module):
             *x.median(1, keepdim=True),
             torch.nn.functional.pad(x, (1, 2), mode="circular"),
             torch.nn.functional.pad(x, (2, 1), mode="reflect"),
+            torch.arange(12.0).reshape(3, 4).repeat(count, 2),
         )
 
 
@@ -220,8 +221,8 @@ def test_all_outputs_at_every_size(module, shape, dims, sizes):
             given[axis] = extent
         x = torch.randn(given, generator=torch.Generator().manual_seed(0))
         run.run(x=x.numpy())
-        for place, value in enumerate(module()(x)):
-            found = run.get_output(place).numpy()
+        for index, value in enumerate(module()(x)):
+            found = run.get_output(index).numpy()
             np.testing.assert_allclose(found, value.numpy(), rtol=1e-5, atol=1e-5)
 
 

@@ -35,9 +35,9 @@ class Several(nn.Module):
         return tuple(found)
 
 
-def put(x, places, values):
+def put(x, indices, values):
     x = x.clone()
-    x[places] = values
+    x[indices] = values
     return x
 
 

@@ -56,8 +56,8 @@ def test_pairs_of_bfloat16_against_float64():
 
 def test_denormal_numbers_count_as_zero():
     own, got = unit(1, 1, 1), np.ones((1, 1), "float32")
-    least = np.array([0x0040, 0], "uint16")  # 5.9e-39
-    own.load(1, least, 2)
+    smallest = np.array([0x0040, 0], "uint16")  # 5.9e-39
+    own.load(1, smallest, 2)
     own.load(2, np.array([0x7F00, 0], "uint16"), 2)
     own.dot(INSTRUCTIONS["x86.amx.bf16"], 0, 1, 2)
     own.store(0, got.ravel(), 1)

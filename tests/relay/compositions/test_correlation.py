@@ -12,9 +12,9 @@ RNG = np.random.default_rng(3)
 
 def by_formula(a, b, kernel, far, stride1, stride2, padding, multiply):
     a, b = (np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding))) for x in (a, b))
-    border, reach = far + kernel // 2, far // stride2
+    halo, reach = far + kernel // 2, far // stride2
     side = 2 * reach + 1
-    height, width = (-(-(n - 2 * border) // stride1) for n in a.shape[2:])
+    height, width = (-(-(n - 2 * halo) // stride1) for n in a.shape[2:])
     out = np.zeros((len(a), side * side, height, width))
     for n, q, i, j in np.ndindex(out.shape):
         y, x = i * stride1 + far, j * stride1 + far

@@ -56,5 +56,5 @@ def test_the_cubic_parameter_is_minus_a_half():
     # Keys' kernel at distances 0.25, 0.75, 1.25 and 1.75 of the one pixel that is not zero.
     a = -0.5
     d = np.array([1.75, 1.25, 0.75, 0.25, 0.25, 0.75, 1.25, 1.75])
-    near, far = (a + 2) * d**3 - (a + 3) * d**2 + 1, a * (d**3 - 5 * d**2 + 8 * d - 4)
-    np.testing.assert_allclose(found[1:9], np.where(d <= 1, near, far), atol=1e-6)
+    inner, far = (a + 2) * d**3 - (a + 3) * d**2 + 1, a * (d**3 - 5 * d**2 + 8 * d - 4)
+    np.testing.assert_allclose(found[1:9], np.where(d <= 1, inner, far), atol=1e-6)

@@ -31,9 +31,9 @@ def test_a_grid_of_volumes():
         relay.Function([data, grid], relay.image.grid_sample(data, grid, align_corners=False))
     )
     volume = RNG.normal(size=(1, 2, 4, 5, 6)).astype("float32")
-    places = RNG.uniform(-1, 1, size=(1, 3, 2, 3, 4)).astype("float32")
+    points = RNG.uniform(-1, 1, size=(1, 3, 2, 3, 4)).astype("float32")
     run = relay.create_executor("graph", mod=module, device=tvm.cpu(), target="llvm").evaluate()
     wanted = torch.nn.functional.grid_sample(
-        torch.tensor(volume), torch.tensor(places.transpose(0, 2, 3, 4, 1)), align_corners=False
+        torch.tensor(volume), torch.tensor(points.transpose(0, 2, 3, 4, 1)), align_corners=False
     )
-    np.testing.assert_allclose(run(volume, places).numpy(), wanted.numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(run(volume, points).numpy(), wanted.numpy(), rtol=1e-4, atol=1e-5)

@@ -19,10 +19,10 @@ def test_a_loop_uses_what_lies_around_it(kind):
     )
     body = loop(relay.const(0), relay.const(np.zeros(3, "float32")))
     run = relay.create_executor(kind, mod=relay.Function([step, last], body)).evaluate()
-    for turns in (0, 1, 7):
-        count, found = run(np.float32([1, 2, 3]), np.int32(turns))
-        assert count.numpy() == turns
-        np.testing.assert_array_equal(found.numpy(), np.float32([1, 2, 3]) * turns)
+    for iterations in (0, 1, 7):
+        count, found = run(np.float32([1, 2, 3]), np.int32(iterations))
+        assert count.numpy() == iterations
+        np.testing.assert_array_equal(found.numpy(), np.float32([1, 2, 3]) * iterations)
 
 
 def test_a_variable_that_grows_is_refused_by_name():

@@ -40,12 +40,12 @@ def boxes_of(scores, deltas, info, o):
                 edge = info[1] - 1, info[0] - 1
                 box = [max(min(v, e), 0) for v, e in zip([*low, *high], edge * 2, strict=True)]
                 inside = h < int(info[0] / stride) and w < int(info[1] / stride)
-                score, least = (
+                score, minimum = (
                     scores[count + k, h, w] if inside else -1,
                     info[2] * o["rpn_min_size"],
                 )
-                if min(box[2] - box[0], box[3] - box[1]) + 1 < least:
-                    box = [v + least / 2 * (-1 if n < 2 else 1) for n, v in enumerate(box)]
+                if min(box[2] - box[0], box[3] - box[1]) + 1 < minimum:
+                    box = [v + minimum / 2 * (-1 if n < 2 else 1) for n, v in enumerate(box)]
                     score = -1
                 found.append((score, *box))
     return found

@@ -120,7 +120,7 @@ def test_two_of_one_key_are_alike_and_of_two_keys_not():
 
 def test_errors_name_the_argument():
     key = relay.random.threefry_key(1)
-    with pytest.raises(TypeInferenceError, match="'seed' must be from 0"):
+    with pytest.raises(TypeInferenceError, match=r"\'seed\' must be 0 to 2\*\*256 - 1, is -1"):
         relay.random.threefry_key(-1)
     with pytest.raises(TypeInferenceError, match="'dtype' must be float32 or float64, is float16"):
         relay.random.uniform(key, (4,), "float16")
@@ -129,6 +129,17 @@ def test_errors_name_the_argument():
         relay.random.threefry_split(short).astuple().checked_type  # noqa: B018
     with pytest.raises(TypeInferenceError, match="'shape' must be of sizes from 0 on"):
         relay.random.threefry_generate(key, (-4,)).astuple().checked_type  # noqa: B018
+    for seed in ("a", 1.5, None, [1]):
+        with pytest.raises(TypeInferenceError, match="'seed' must be an integer, got"):
+            relay.random.threefry_key(seed)
+    probs = relay.var("p", shape=(3,))
+    for count, cause in ((0, "must be 1 to"), ("a", "must be an integer, got 'a'")):
+        with pytest.raises(TypeInferenceError, match=f"'num_samples' {cause}"):
+            relay.random.multinomial(key, probs, count)
+    for draw in (relay.random.uniform, relay.random.normal):
+        with pytest.raises(TypeInferenceError, match="'shape' must be integers, got 'n'"):
+            draw(key, "n")
+    assert relay.random.uniform(key, 3).astuple().checked_type.fields[1].shape == (3,)
 
 
 @pytest.mark.parametrize("target", ["opencl", "cuda"])

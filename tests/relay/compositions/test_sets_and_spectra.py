@@ -63,15 +63,15 @@ def test_unique_of_a_length_that_is_not_known():
 @pytest.mark.parametrize("kind", ["debug", "vm"])
 @pytest.mark.parametrize("rows", [[0, 0, 2, 3], [1, 1, 1], [0, 1, 2, 3, 4]])
 def test_empty_rows_get_the_default_in_their_first_column(kind, rows):
-    places = np.array([[r, c] for c, r in enumerate(rows)], "int64")
+    indices = np.array([[r, c] for c, r in enumerate(rows)], "int64")
     values = np.arange(1, len(rows) + 1, dtype="float32")
     made = run(
         relay.sparse_fill_empty_rows,
-        [places, values, np.array([5, 6]), np.float32([10])],
+        [indices, values, np.array([5, 6]), np.float32([10])],
         kind,
     )
     empty = [r not in rows for r in range(5)]
-    want = [[r, 0] for r in range(5) if empty[r]] + places.tolist()
+    want = [[r, 0] for r in range(5) if empty[r]] + indices.tolist()
     amounts = [10.0] * sum(empty) + values.tolist()
     order = sorted(range(len(want)), key=lambda i: want[i])
     assert made[0].tolist() == [want[i] for i in order]

@@ -87,15 +87,15 @@ def cases():
     )  # fmt: skip
     lengths = np.array([0, 3, 5], "int32")
     x = real(5, 3, 2)
-    behind = np.arange(5)[:, None] >= lengths
+    masked = np.arange(5)[:, None] >= lengths
     yield (
         "sequence_mask", lambda x, n: relay.sequence_mask(x, n, -1.5), [x, lengths],
-        np.where(behind[:, :, None], np.float32(-1.5), x),
+        np.where(masked[:, :, None], np.float32(-1.5), x),
     )  # fmt: skip
     x = real(3, 5)
     yield (
         "sequence_mask along 1", lambda x, n: relay.sequence_mask(x, n, 0, 1), [x, lengths],
-        np.where(behind.T, np.float32(0), x),
+        np.where(masked.T, np.float32(0), x),
     )  # fmt: skip
     x = real(5, 3, 2)
     turned = x.copy()
@@ -113,12 +113,12 @@ def cases():
     )  # fmt: skip
     order = RNG.permutation(9).astype("int32")
     yield "invert_permutation", relay.invert_permutation, [order], np.argsort(order).astype("int32")
-    x, places, new = real(4, 3), np.array([[0, 2, 1], [3, 0, 2]], "int32"), real(2, 3)
+    x, indices, new = real(4, 3), np.array([[0, 2, 1], [3, 0, 2]], "int32"), real(2, 3)
     put, added = x.copy(), x.copy()
-    np.put_along_axis(put, places, new, 0)
-    np.add.at(added, (places, np.arange(3)), new)
-    yield "scatter", lambda *given: relay.scatter(*given, 0), [x, places, new], put
-    yield "scatter_add", lambda *given: relay.scatter_add(*given, 0), [x, places, new], added
+    np.put_along_axis(put, indices, new, 0)
+    np.add.at(added, (indices, np.arange(3)), new)
+    yield "scatter", lambda *given: relay.scatter(*given, 0), [x, indices, new], put
+    yield "scatter_add", lambda *given: relay.scatter_add(*given, 0), [x, indices, new], added
     ids, x = np.array([0, 2, 0, 3, 2], "int32"), real(5, 2)
     sums = np.zeros((5, 2), "float32")
     np.add.at(sums, ids, x)
@@ -148,18 +148,18 @@ def cases():
             diagonals(x, several, (-1, 2), align),
         )  # fmt: skip
     row = np.sort(whole(0, 6, 9)).astype("float32")
-    asked = whole(-1, 8, 2, 3).astype("float32")
+    queries = whole(-1, 8, 2, 3).astype("float32")
     for right in (False, True):
         side = "right" if right else "left"
         yield (
             f"searchsorted {side}",
-            lambda s, v, right=right: relay.searchsorted(s, v, right, "int64"), [row, asked],
-            np.searchsorted(row, asked, side),
+            lambda s, v, right=right: relay.searchsorted(s, v, right, "int64"), [row, queries],
+            np.searchsorted(row, queries, side),
         )  # fmt: skip
     rows = np.sort(real(2, 5), -1)
-    asked = real(2, 3)
-    found = np.stack([np.searchsorted(r, v) for r, v in zip(rows, asked, strict=True)])
-    yield "searchsorted of rows", relay.searchsorted, [rows, asked], found.astype("int32")
+    queries = real(2, 3)
+    found = np.stack([np.searchsorted(r, v) for r, v in zip(rows, queries, strict=True)])
+    yield "searchsorted of rows", relay.searchsorted, [rows, queries], found.astype("int32")
     top, low = whole(-20, 20, 9), whole(1, 5, 9) * np.where(np.arange(9) % 2, 1, -1).astype("int32")
     quotient = (np.abs(top) // np.abs(low) * np.sign(top) * np.sign(low)).astype("int32")
     yield "trunc_divide", relay.trunc_divide, [top, low], quotient

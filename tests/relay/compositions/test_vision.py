@@ -21,12 +21,12 @@ def boxes(batch, count):
 
 def valid(data, threshold):
     counts, rows = [], np.full_like(data, -1)
-    places = np.full(data.shape[:2], -1, "int32")
+    indices = np.full(data.shape[:2], -1, "int32")
     for n, sample in enumerate(data):
         found = [i for i, row in enumerate(sample) if row[1] > threshold and row[0] >= 0]
-        rows[n, : len(found)], places[n, : len(found)] = sample[found], found
+        rows[n, : len(found)], indices[n, : len(found)] = sample[found], found
         counts.append(len(found))
-    return np.array(counts, "int32"), rows, places
+    return np.array(counts, "int32"), rows, indices
 
 
 def overlap(a, b):
@@ -61,15 +61,15 @@ def suppression():
             data, counts, 0.3, options.get("force_suppress", False),
             options.get("max_output_size", -1), options.get("top_k", -1),
         )  # fmt: skip
-        places, rows = np.full((2, 12), -1, "int32"), np.full_like(data, -1)
+        indices, rows = np.full((2, 12), -1, "int32"), np.full_like(data, -1)
         for n, chosen in enumerate(kept):
-            places[n, : len(chosen)], rows[n, : len(chosen)] = names[n, chosen], data[n, chosen]
+            indices[n, : len(chosen)], rows[n, : len(chosen)] = names[n, chosen], data[n, chosen]
         total = np.array([[len(c)] for c in kept], "int32")
         assert total.min() > 1
         yield (
             f"places {options}",
             lambda d, c, i, o=options: V.non_max_suppression(d, c, i, iou_threshold=0.3, **o),
-            [data, counts, names], [places, total],
+            [data, counts, names], [indices, total],
         )  # fmt: skip
         yield (
             f"rows {options}",
@@ -122,8 +122,8 @@ def detection():
     flat = np.zeros_like(x)
     for k, j, i in np.ndindex(8, 4, 6):  # as the C of Darknet counts
         c, o = k % 2, k // 2
-        place = (i * 2 + o % 2) + 12 * ((j * 2 + o // 2) + 8 * c)
-        flat[:, k, j, i] = x.reshape(2, -1)[:, place]
+        index = (i * 2 + o % 2) + 12 * ((j * 2 + o // 2) + 8 * c)
+        flat[:, k, j, i] = x.reshape(2, -1)[:, index]
     yield "yolo_reorg", lambda x: V.yolo_reorg(x, 2), [x], flat.reshape(2, 32, 2, 3)
     regions = np.array(
         [[1, 0, 0, 11, 7], [0, 3.2, 1.8, 9, 4.5], [0, 20, 20, 30, 30], [1, 4, 4, 4, 4]], "float32"

@@ -67,18 +67,18 @@ class Draw:
     def axis(self, rank):
         return self.int(-rank, rank - 1)
 
-    def axes(self, rank, least=0):
+    def axes(self, rank, minimum=0):
         """Different axes, some counted from the end."""
-        found = self.draw(st.lists(st.integers(0, rank - 1), unique=True, min_size=least))
+        found = self.draw(st.lists(st.integers(0, rank - 1), unique=True, min_size=minimum))
         return tuple(a - rank if self.bool() else a for a in found)
 
     def draw_order(self, items):
         """The items in any order."""
         return self.draw(st.permutations(list(items)))
 
-    def shape(self, least=0, most=4, extents=EXTENTS, size=MAX_SIZE):
+    def shape(self, minimum=0, most=4, extents=EXTENTS, size=MAX_SIZE):
         shape = []
-        for _ in range(self.int(least, most)):
+        for _ in range(self.int(minimum, most)):
             room = [e for e in extents if e * int(np.prod(shape, dtype=int)) <= size]
             shape.append(self.pick(room or (1,)))
         return tuple(shape)
@@ -192,8 +192,8 @@ def _close(value, want, better, case, name, where):
         overflow |= np.isinf(want) & (np.abs(given) >= limit * (1 - 8 * unit))
         same = (given == better) | (np.isnan(given) & np.isnan(better))
         same |= np.isnan(given) & np.isnan(want) | (given == want.astype(np.float64))
-        near = np.abs(given - better) <= bound
-    wrong = ~(same | near | (overflow & ~np.isnan(better)))
+        close = np.abs(given - better) <= bound
+    wrong = ~(same | close | (overflow & ~np.isnan(better)))
     if wrong.any():
         at = tuple(int(i[0]) for i in np.nonzero(wrong))
         raise AssertionError(

@@ -66,8 +66,8 @@ def cached_attention(d):
 def random_words(d):
     key = d.rng.integers(0, 2**64, 10, dtype="uint64")
     bit = d.int(-1, 127)  # where the path ends; -1: it is full
-    place = 1 << bit if bit >= 0 else 0
-    key[8:] = place >> 64, place & (2**64 - 1)
+    mask = 1 << bit if bit >= 0 else 0
+    key[8:] = mask >> 64, mask & (2**64 - 1)
     if d.bool():
         key[7] = 2**64 - d.int(1, 40)
     if d.name.endswith("split"):

@@ -100,3 +100,40 @@ def test_what_implies_nothing_is_refused_in_words(wrong):
     with pytest.raises(tvm.TVMError):
         called = relay.nn.conv2d(x, w, channels=4, kernel_size=(3, 3), **wrong)
         relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x, w], called)))
+
+
+def test_compositions_name_the_types_of_variables():
+    rng = np.random.default_rng(4)
+    x, offset = rng.standard_normal((1, 8, 7, 6)), rng.uniform(-2, 2, (1, 36, 5, 4))
+    w, gamma, beta = rng.standard_normal((4, 4, 3, 3)), *rng.standard_normal((2, 8))
+    data = relay.var("x", shape=x.shape)
+    shapes = {"o": offset.shape, "w": w.shape, "g": gamma.shape, "b": beta.shape, "m": (5, 3)}
+    found = []
+    for typed in (False, True):
+        o, k, g, b, m = (relay.var(n, shape=s) if typed else relay.var(n)
+                         for n, s in shapes.items())  # fmt: skip
+        moved = relay.nn.deformable_conv2d(data, o, k, kernel_size=(3, 3), channels=4, groups=2,
+                                           deformable_groups=2)  # fmt: skip
+        even = relay.nn.group_norm(data, g, b, 4)
+        rows = relay.var("r", shape=(2, 5))
+        product = relay.nn.matmul(rows, m, units=3)
+        func = relay.Function([data, o, k, g, b, rows, m], relay.Tuple([moved, even, product]))
+        func = relay.transform.InferType()(tvm.IRModule.from_expr(func))["main"]
+        found.append(func.checked_type)
+        inputs = [v.astype("float32") for v in (x, offset, w, gamma, beta, np.ones((2, 5)),
+                                                np.ones((5, 3)))]  # fmt: skip
+        found.append(interpret(func, *inputs))
+    assert found[0] == found[2]
+    for got, wanted in zip(found[1], found[3], strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    grouped = x.reshape(1, 4, -1)
+    even = (grouped - grouped.mean(2, keepdims=True)) / np.sqrt(
+        grouped.var(2, keepdims=True) + 1e-5
+    )
+    wanted = even.reshape(x.shape) * gamma[:, None, None] + beta[:, None, None]
+    np.testing.assert_allclose(found[1][1], wanted, rtol=1e-4, atol=1e-5)
+    nhwc = relay.var("x", shape=(1, 7, 6, 8))
+    o, k = relay.var("o"), relay.var("k")
+    relay.nn.deformable_conv2d(nhwc, o, k, kernel_size=(3, 3), channels=4, data_layout="NHWC",
+                               kernel_layout="HWIO")  # fmt: skip
+    assert [v.type_annotation.shape for v in (o, k)] == [(1, 5, 4, 18), (3, 3, 8, 4)]

@@ -160,9 +160,9 @@ def test_what_follows_a_size_takes_it_for_the_length_that_fits():
 def test_boxes_that_are_kept_are_cut_to_their_number():
     """The thresholds are constants, as in detectors that came from PyTorch."""
     boxes = relay.var("boxes", shape=(1, 6, 5))
-    places = relay.const(np.arange(6, dtype="int32")[None])
+    indices = relay.const(np.arange(6, dtype="int32")[None])
     kept = relay.vision.non_max_suppression(
-        boxes, relay.const([6]), places, relay.const(-1), relay.const(0.5), force_suppress=True,
+        boxes, relay.const([6]), indices, relay.const(-1), relay.const(0.5), force_suppress=True,
         coord_start=1, score_index=0, id_index=-1,
     )  # fmt: skip
     first = relay.strided_slice(

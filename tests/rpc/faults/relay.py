@@ -60,15 +60,15 @@ class Relay:
     def _accept(self):
         while True:
             try:
-                near, _ = self._listener.accept()
+                client, _ = self._listener.accept()
                 far = socket.create_connection(("127.0.0.1", self._target))
             except OSError:
                 return
-            for link in (near, far):
+            for link in (client, far):
                 link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._links += [near, far]
-            self._start(self._pass, near, far, True)
-            self._start(self._pass, far, near, False)
+            self._links += [client, far]
+            self._start(self._pass, client, far, True)
+            self._start(self._pass, far, client, False)
 
     def _pass(self, source, drain, counts):
         try:

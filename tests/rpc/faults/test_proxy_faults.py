@@ -21,7 +21,7 @@ def is_free(port):
     return False
 
 
-class Place:
+class Network:
     """A device behind a proxy; clients reach the proxy through a relay."""
 
     def __init__(self):
@@ -56,8 +56,8 @@ class Place:
 
 
 @pytest.fixture
-def place():
-    made = Place()
+def network():
+    made = Network()
     yield made
     made.stop()
 
@@ -70,21 +70,21 @@ def place():
         pytest.param(signal.SIGSTOP, id="stopped", marks=pytest.mark.long),
     ],
 )
-def test_proxy_that_dies_or_hangs(place, moment, number, monkeypatch):
+def test_proxy_that_dies_or_hangs(network, moment, number, monkeypatch):
     """A MiB of an upload or a copy has passed the relay when it happens; a call is running."""
     monkeypatch.setattr(rpc_client, "STEP_TIMEOUT_S", 3.0)
     monkeypatch.setattr(rpc_client, "_ANSWER_GRACE_S", 0.5)
     hangs = number == signal.SIGSTOP
-    busy = work.Work(place, moment, timeout=2.0 if hangs and moment == "call" else None)
-    os.kill(place.proxy._process.pid, number)
+    busy = work.Work(network, moment, timeout=2.0 if hangs and moment == "call" else None)
+    os.kill(network.proxy._process.pid, number)
     error = busy.finish()
     assert isinstance(error, RPCTimeoutError if hangs else RPCError), error
     if hangs:
-        os.kill(place.proxy._process.pid, signal.SIGCONT)
+        os.kill(network.proxy._process.pid, signal.SIGCONT)
     else:
-        place.proxy._process.wait()
-        place.start_proxy()
+        network.proxy._process.wait()
+        network.start_proxy()
     work.wait_for(lambda: not work.is_alive(busy.pid))
-    place.wait_until_free()
-    with rpc.connect("127.0.0.1", place.port, key="far", timeout=60) as after:
+    network.wait_until_free()
+    with rpc.connect("127.0.0.1", network.port, key="far", timeout=60) as after:
         assert after.ping(b"next") == b"next"

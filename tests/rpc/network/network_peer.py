@@ -15,8 +15,8 @@ from slipway.rpc.server import listen, serve
 
 def run_server(host, certificate=""):
     """Serve the test functions on a port of `host`, which is printed."""
-    place = Path(__file__).parents[1] / "functions.py"
-    spec = importlib.util.spec_from_file_location("slipway_test_rpc_functions", place)
+    path = Path(__file__).parents[1] / "functions.py"
+    spec = importlib.util.spec_from_file_location("slipway_test_rpc_functions", path)
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
     listener = listen(host, 0, 1)
     print(listener.getsockname()[1], flush=True)
@@ -38,12 +38,12 @@ def run_forward(host, port):
                 link.close()
 
     while True:
-        near, _ = listener.accept()
+        client, _ = listener.accept()
         far = socket.create_connection((host, port))
-        for link in (near, far):
+        for link in (client, far):
             link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        threading.Thread(target=carry, args=(near, far), daemon=True).start()
-        threading.Thread(target=carry, args=(far, near), daemon=True).start()
+        threading.Thread(target=carry, args=(client, far), daemon=True).start()
+        threading.Thread(target=carry, args=(far, client), daemon=True).start()
 
 
 if __name__ == "__main__":

@@ -123,8 +123,8 @@ def test_folder_that_cannot_be_made_leaks_nothing(device):
     """Each refused session gives back what it took: mappings and descriptors."""
 
     def taken():
-        place = Path(f"/proc/{device.pid}")
-        return place.joinpath("maps").read_text().count("\n"), len(list(place.glob("fd/*")))
+        process = Path(f"/proc/{device.pid}")
+        return process.joinpath("maps").read_text().count("\n"), len(list(process.glob("fd/*")))
 
     def attempt():
         with pytest.raises(RPCError, match="cannot make a folder for the session: No such file"):
@@ -338,8 +338,8 @@ BAD_KEYS = {
 @pytest.mark.parametrize("case", list(BAD_KEYS))
 def test_bad_keys_are_refused_at_the_door(server, tracker, case):
     """By a server as a wish, by a tracker as a device's name."""
-    for place, role in ((server, Role.SESSION), (tracker, Role.DEVICE)):
-        connection = Raw(place, greet=False)
+    for peer, role in ((server, Role.SESSION), (tracker, Role.DEVICE)):
+        connection = Raw(peer, greet=False)
         connection.send(frame(Code.HELLO, 1, hello_payload(role, BAD_KEYS[case], b"a test")))
         code, _, payload = connection.receive()
         assert code in (0, Code.ERROR), payload

@@ -113,8 +113,12 @@ def test_names_that_no_device_knows(remote):
     with pytest.raises(AttributeError, match="no global function"):
         remote.get_function("f" * 201)
     for name in ("\ud800", 5, None):
-        for ask in (remote.get_function, remote.download, lambda n: remote.upload(b"x", n or 5)):
-            refuses(lambda ask=ask, name=name: ask(name), "name")
+        for request in (
+            remote.get_function,
+            remote.download,
+            lambda n: remote.upload(b"x", n or 5),
+        ):
+            refuses(lambda request=request, name=name: request(name), "name")
     refuses(lambda: remote.upload(None), "upload takes bytes or a file's path")
     assert remote.ping(b"x") == b"x"
 

@@ -153,18 +153,18 @@ def test_administrator_kicks_and_drains():
             client.drain(1)
         with rpc.connect_tracker("127.0.0.1", tracker.port, admin_token="secret") as admin:
             session = client.request("board")
-            place = only(client)
-            admin.drain(place["id"])
-            admin.kick(place["id"], place["session"])
+            entry = only(client)
+            admin.drain(entry["id"])
+            admin.kick(entry["id"], entry["session"])
             with pytest.raises(RPCError, match="administrator of the tracker ended the session"):
                 while True:
                     session.ping(b"x")
             wait_for(lambda: only(client)["state"] == "drained")
             with pytest.raises(RPCError, match="has no session"):
-                admin.kick(place["id"], place["session"])
+                admin.kick(entry["id"], entry["session"])
             with pytest.raises(RPCError, match="there is no device 77"):
                 admin.drain(77)
-            admin.drain(place["id"], on=False)
+            admin.drain(entry["id"], on=False)
         with client.request("board") as again:
             assert again.ping(b"x") == b"x"
 

@@ -77,10 +77,12 @@ def test_who_does_not_read_is_put_out(site, monkeypatch, path):
         link.connect(("127.0.0.1", site.port))
         link.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode() * 20)
         deadline = time.monotonic() + 20
-        for turn in itertools.count():
-            site.run(lambda note: [site.farm.describe(n, note, ()) for n in numbers], f"{turn}")
+        for iteration in itertools.count():
+            site.run(
+                lambda note: [site.farm.describe(n, note, ()) for n in numbers], f"{iteration}"
+            )
             # of the page, of its feed, and this one
-            if turn > 10 and site.run(lambda: len(asyncio.all_tasks(site.loop))) <= 4:
+            if iteration > 10 and site.run(lambda: len(asyncio.all_tasks(site.loop))) <= 4:
                 break
             assert time.monotonic() < deadline
             time.sleep(0.02)

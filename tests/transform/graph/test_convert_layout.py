@@ -215,8 +215,8 @@ def test_a_registered_rule_says_what_convert_layout_makes():
     close(module, changed, image(1, 6, 6, 8))
 
 
-@pytest.mark.parametrize(("level", "asked"), [(2, 0), (3, 1)])
-def test_build_applies_registered_layouts_at_level_3(level, asked):
+@pytest.mark.parametrize(("level", "calls"), [(2, 0), (3, 1)])
+def test_build_applies_registered_layouts_at_level_3(level, calls):
     seen = []
 
     def rule(attrs, inputs, tinfos, out_type):
@@ -229,7 +229,7 @@ def test_build_applies_registered_layouts_at_level_3(level, asked):
         tvm.transform.PassContext(opt_level=level),
     ):
         close(module, module, image(1, 6, 6, 8))
-    assert seen == [(1, 6, 6, 16)] * asked
+    assert seen == [(1, 6, 6, 16)] * calls
 
 
 def test_build_applies_registered_legalizations():

@@ -129,11 +129,30 @@ def test_a_loop_inside_of_a_branch():
         [relay.Var(name, t) for name, t in zip("an", kinds, strict=True)] for _ in range(2)
     )
     going = relay.Function([a, n], relay.less(n, relay.const(3)))
-    turn = relay.Tuple((relay.tanh(relay.nn.dense(b, weights(20, 20))), m + relay.const(1)))
+    step = relay.Tuple((relay.tanh(relay.nn.dense(b, weights(20, 20))), m + relay.const(1)))
     x, flag = relay.var("x", shape=(3, 20)), relay.var("flag", shape=(), dtype="bool")
-    last = relay.while_loop(going, relay.Function([b, m], turn), [x, relay.const(0)])[0]
+    last = relay.while_loop(going, relay.Function([b, m], step), [x, relay.const(0)])[0]
     function = relay.Function((x, flag), relay.Tuple((relay.If(flag, last, x), x, flag)))
     for flag in (False, True):
         want = interpret(function, x=X, flag=np.array(flag))
         for got, value in zip(run(function, flag), want, strict=True):
             np.testing.assert_allclose(got, value, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("executor", [Executor("graph"), Executor("aot")])
+def test_a_size_in_a_branch_counts_where_it_is_taken(executor):
+    """Any number may stand in a run that takes the other branch."""
+    x, count = relay.var("x", shape=(9,)), relay.var("count", shape=(1,), dtype="int32")
+    flag = relay.var("flag", shape=(), dtype="bool")
+    first = relay.sized(x, count, relay.Dim("first", 2, 9))
+    chosen = relay.If(flag, relay.sum(relay.cumsum(first, 0)), relay.const(0.0))
+    mod = tvm.IRModule.from_expr(relay.Function((x, count, flag), chosen))
+    library = relay.build(mod, "llvm", executor=executor)
+    module = graph_executor.GraphModule(library["default"](tvm.cpu()))
+    data = np.arange(9, dtype=np.float32)
+    for number, taken in ((2, True), (-7, False), (9, True), (100, False), (2, False)):
+        module.run(x=data, count=np.array([number], np.int32), flag=np.array(taken))
+        want = np.cumsum(data[:number]).sum() if taken else 0
+        assert module.get_output(0).numpy() == want
+    with pytest.raises(tvm.TVMError, match="first"):
+        module.run(x=data, count=np.array([10], np.int32), flag=np.array(True))

@@ -247,12 +247,12 @@ def where(name):
 def test_values_read_twice_do_not_double_the_kernel_without_end():
     """A running maximum and its place: each step reads the one before it twice."""
     x, y = relay.var("x", shape=(4,)), relay.var("y", shape=(4,))
-    best, place = x, y
+    best, position = x, y
     for step in range(12):
         part = x * float(step - 6)
         better = relay.greater(part, best)
-        best, place = relay.where(better, part, best), relay.where(better, y + 1.0, place)
-    found = fused(place)
+        best, position = relay.where(better, part, best), relay.where(better, y + 1.0, position)
+    found = fused(position)
     assert 1 < len(found) <= 20
 
 

@@ -35,7 +35,7 @@ def kernels(function):
 
 
 @pytest.mark.parametrize(
-    ("behind", "want"),
+    ("epilogue", "want"),
     [
         (lambda y, x: y + normal(6), ["nn.dense", "add"]),
         (lambda y, x: y + normal(1, 1, 6), ["nn.dense", "add"]),
@@ -44,9 +44,9 @@ def kernels(function):
         (lambda y, x: relay.strided_slice(x, [0], [6], axes=[2]) + y, ["nn.dense", "add"]),
     ],
 )
-def test_elementwise_joins_the_product(behind, want):
+def test_elementwise_joins_the_product(epilogue, want):
     x = relay.var("x", shape=(2, 4, 8))
-    function = IRModule.from_expr(behind(product(x), x))["main"]
+    function = IRModule.from_expr(epilogue(product(x), x))["main"]
     done = simplify_expr(sink_reshape(function))
     assert want in kernels(done)
     data = RNG.standard_normal((2, 4, 8)).astype(np.float32)
@@ -66,7 +66,7 @@ def test_a_reshape_of_anything_else_stays():
 
 
 @pytest.mark.parametrize(
-    "behind",
+    "epilogue",
     [
         lambda y: relay.nn.prelu(y, normal(6), axis=2),
         lambda y: relay.nn.prelu(y, normal(4), axis=1),
@@ -76,9 +76,9 @@ def test_a_reshape_of_anything_else_stays():
         lambda y: relay.nn.bias_add(y, normal(4), axis=1),
     ],
 )
-def test_what_names_an_axis_stays_behind_the_reshape(behind):
+def test_what_names_an_axis_stays_behind_the_reshape(epilogue):
     x = relay.var("x", shape=(2, 4, 8))
-    function = IRModule.from_expr(behind(product(x)))["main"]
+    function = IRModule.from_expr(epilogue(product(x)))["main"]
     done = sink_reshape(function)
     assert done.ret_type == function.ret_type
     data = RNG.standard_normal((2, 4, 8)).astype(np.float32)

@@ -103,11 +103,13 @@ class Program:
             parts = [S.IfThenElse(shared, p, None) if draw.random() < 0.8 else p for p in parts]
         if draw.random() < 0.2 and not self.in_lanes:
             address = E.Call("handle", "address_of", (self.a[OFFSET + self.sum()],))
-            ask = S.Evaluate(E.Call("int32", "prefetch", (address, *map(ops.const, (0, 3, 1)))))
-            parts.insert(draw.randint(0, len(parts)), ask)
+            prefetch = S.Evaluate(
+                E.Call("int32", "prefetch", (address, *map(ops.const, (0, 3, 1))))
+            )
+            parts.insert(draw.randint(0, len(parts)), prefetch)
         if draw.random() < 0.2 and not self.in_lanes and not self.parallel:
-            place = ops.const(draw.randrange(4))
-            parts.append(S.BufferStore(self.state, self.sum(), (place,)))
+            position = ops.const(draw.randrange(4))
+            parts.append(S.BufferStore(self.state, self.sum(), (position,)))
         return S.seq(parts)
 
     def loop(self, depth):
@@ -138,16 +140,16 @@ class Program:
 
     def store(self):
         """Add a value to an element of a region that no other step has."""
-        place, size = ops.const(0), 1
+        position, size = ops.const(0), 1
         for var, lanes in self.loops:  # the last one has neighbours
             steps = 43 if lanes else 2 * MOST + 2
-            place, size = place * steps + var, size * steps
+            position, size = position * steps + var, size * steps
         if self.regions + size > 4096:  # no room: elements are added to more than once, by one lane
             lanes = [v for v, wide in self.loops if wide]
-            place, size = (lanes[0], 43) if lanes else (ops.const(0), 1)
+            position, size = (lanes[0], 43) if lanes else (ops.const(0), 1)
             if self.regions + size > 4096:
                 return S.Evaluate(ops.const(0))
-        index = place + self.regions
+        index = position + self.regions
         self.regions += size
         return S.BufferStore(self.out, self.out[index] + self.value(2), (index,))
 
@@ -202,7 +204,7 @@ class Program:
         draw = self.draw
         match draw.randrange(11 if depth else 3):
             case 0:
-                return self.a[self.near()]
+                return self.a[self.inside()]
             case 1:
                 return self.b[self.sum() + OFFSET]
             case 2:
@@ -226,17 +228,17 @@ class Program:
         build = draw.choice([E.Add, E.Sub, E.Max])
         return build(self.value(depth - 1), self.value(depth - 1))
 
-    def near(self):
+    def inside(self):
         """Return an index whose lanes lie close together, in some order."""
-        place = self.sum()
+        position = self.sum()
         match self.draw.randrange(4):
             case 0:
-                place = E.FloorDiv(place, ops.const(self.draw.randint(2, 4)))
+                position = E.FloorDiv(position, ops.const(self.draw.randint(2, 4)))
             case 1:
-                place = E.FloorMod(place, ops.const(self.draw.randint(2, 6)))
+                position = E.FloorMod(position, ops.const(self.draw.randint(2, 6)))
             case 2:
-                place = ops.maximum(place, self.sum())
-        return place + OFFSET
+                position = ops.maximum(position, self.sum())
+        return position + OFFSET
 
     @staticmethod
     def choice(condition, yes, no):
@@ -247,7 +249,7 @@ class Program:
         size = self.draw.randint(1, 12)
         row = decl_buffer((size,), name=f"Row{len(self.exact)}")
         self.exact.append(row)
-        place = self.sum()
-        inside = E.And(E.GE(place, ops.const(0)), E.LT(place, ops.const(size)))
-        other = ops.const(0.0, "float32") if self.draw.random() < 0.5 else self.b[place + OFFSET]
-        return self.choice(inside, row[place], other)
+        position = self.sum()
+        inside = E.And(E.GE(position, ops.const(0)), E.LT(position, ops.const(size)))
+        other = ops.const(0.0, "float32") if self.draw.random() < 0.5 else self.b[position + OFFSET]
+        return self.choice(inside, row[position], other)

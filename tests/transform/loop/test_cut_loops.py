@@ -21,8 +21,8 @@ def window(size, taps, padding, stride=1):
     extent = (size + 2 * padding - taps) // stride + 1
 
     def element(i):
-        place = i * stride + k - padding
-        return te.sum(x(place) * w(k), axis=k, where=te.all(place >= 0, place < size))
+        position = i * stride + k - padding
+        return te.sum(x(position) * w(k), axis=k, where=te.all(position >= 0, position < size))
 
     out = te.compute((extent,), element, name="O")
     schedule = te.create_schedule(out.op)

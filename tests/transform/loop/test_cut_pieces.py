@@ -162,8 +162,8 @@ def test_what_only_some_parts_ask_for_stays():
 
 def test_a_prefetch_beside_may_run_less_often_but_a_call_may_not():
     address = E.Call("handle", "address_of", (A[X],))
-    ask = S.Evaluate(E.Call("int32", "prefetch", (address, *map(ops.const, (0, 3, 1)))))
-    for parts in ([guarded(OUTER, store()), ask], [ask, guarded(OUTER, store())]):
+    prefetch = S.Evaluate(E.Call("int32", "prefetch", (address, *map(ops.const, (0, 3, 1)))))
+    for parts in ([guarded(OUTER, store()), prefetch], [prefetch, guarded(OUTER, store())]):
         assert not asked(cut(nest(S.seq(parts))))
     call = S.Evaluate(E.Call("int32", "call_extern", (E.StringImm("called"), X)))
     for parts in ([guarded(OUTER, store()), call], [call, guarded(OUTER, store())]):

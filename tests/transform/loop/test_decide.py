@@ -98,9 +98,9 @@ def test_what_follows_is_what_holds_for_all_values(known_sum, holds):
         for other, (text, build) in itertools.product(PLAIN, SUMS.items()):
             for limit in (-2, 0, 1, 3):
                 condition = other(build(i, j), ops.const(limit))
-                asked = eval(f"lambda i, j: ({text}) {PLAIN[other]} {limit}")
+                compare = eval(f"lambda i, j: ({text}) {PLAIN[other]} {limit}")
                 found = given(condition, known, holds)
-                answers = {asked(*v) for v in under}
+                answers = {compare(*v) for v in under}
                 if isinstance(found, E.IntImm):
                     assert answers <= {bool(found.value)}
                 elif (

@@ -327,10 +327,12 @@ def test_many_parts_at_one_place_are_chosen_by_address(parts, steps):
     assert hoist_choice(func).body is func.body
 
 
-@pytest.mark.parametrize(("parts", "steps", "asked"), [(3, 8, 2), (2, 2, 1), (5, 4, 1), (8, 7, 1)])
-def test_few_parts_or_fewer_steps_than_parts_become_nests(parts, steps, asked):
+@pytest.mark.parametrize(
+    ("parts", "steps", "conditions"), [(3, 8, 2), (2, 2, 1), (5, 4, 1), (8, 7, 1)]
+)
+def test_few_parts_or_fewer_steps_than_parts_become_nests(parts, steps, conditions):
     """One part more than there are steps: the others are chosen by address behind one question."""
-    assert asks(chosen(parts, steps)) == asked
+    assert asks(chosen(parts, steps)) == conditions
 
 
 def test_without_a_choice_of_addresses_every_part_is_a_nest():
@@ -397,8 +399,8 @@ def by_row(tensors, rows, shape, read):
     return func.with_attr("target", slipway.target.Target("llvm -mcpu=x86-64-v3"))
 
 
-@pytest.mark.parametrize(("parts", "asked"), [(5, 0), (6, 1), (10, 5)])
-def test_a_loop_of_any_number_of_steps_may_have_one(parts, asked):
+@pytest.mark.parametrize(("parts", "conditions"), [(5, 0), (6, 1), (10, 5)])
+def test_a_loop_of_any_number_of_steps_may_have_one(parts, conditions):
     n = te.var("n")
     tensors = [te.placeholder((n, 5, 4), name=f"P{number}") for number in range(parts)]
     func = by_row(tensors, 12, (n, 5, 4), lambda tensor, y, x, c: tensor[y, x, c])
@@ -408,7 +410,7 @@ def test_a_loop_of_any_number_of_steps_may_have_one(parts, asked):
         return map_children(node, without_bounds) if isinstance(node, S.Stmt) else node
 
     func = flatten_storage(func)
-    assert asks(func.replace(body=without_bounds(func.body))) == asked
+    assert asks(func.replace(body=without_bounds(func.body))) == conditions
 
 
 def test_all_loads_of_a_choice_of_addresses_are_flat():

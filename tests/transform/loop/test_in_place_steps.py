@@ -34,8 +34,8 @@ def nest(extents, write, *reads, around=lambda store, loops: store):
 def is_right(extents, write, *reads):
     """Walk through the iterations: is each place written once, from what lies there?"""
     points = list(itertools.product(*map(range, extents)))
-    places = [write(*point) for point in points]
-    once = len(set(places)) == len(places)
+    offsets = [write(*point) for point in points]
+    once = len(set(offsets)) == len(offsets)
     return once and all(read(*p) == write(*p) for read in reads for p in points)
 
 

@@ -53,8 +53,8 @@ def test_a_choice_reads_no_memory_that_another_guards(extent):
     """The table has 400 numbers: it must not be asked for those of u = 2 and 3."""
     zero = ops.const(0.0, "float32")
     for no in (B[V], zero, A[U] + B[V]):
-        for asked in (TABLE[U * 200] + V > 3, TABLE[U * 200 + V] > 0, TABLE[U * 200] < V + 3):
-            for inner in (choice(asked, A[V], no), choice(asked, no, A[V]) + B[U]):
+        for condition in (TABLE[U * 200] + V > 3, TABLE[U * 200 + V] > 0, TABLE[U * 200] < V + 3):
+            for inner in (choice(condition, A[V], no), choice(condition, no, A[V]) + B[U]):
                 made = in_lanes(store(choice(U < 2, inner, zero)), extent, outer=4)
                 assert set(ran_values(made)) == {1}
                 in_lanes(store(choice(U >= 2, zero, inner)), extent, outer=4)
@@ -137,21 +137,21 @@ def asked_on_the_way(stmt):
 
 @pytest.mark.parametrize("shape", ["left", "right", "balanced"])
 def test_long_joins_grow_with_their_parts_and_balanced_ones_are_halved(shape):
-    nodes, asked = [], []
+    nodes, conditions = [], []
     for parts in (16, 32):
         body = store(joined((8,) * parts, shape), U * 8 + V)
         made = in_lanes(body, 8, outer=parts)
         nodes.append(sum(1 for _ in walk(made.body)))
-        asked.append(asked_on_the_way(made.body))
+        conditions.append(asked_on_the_way(made.body))
     assert nodes[1] < (2.5 if shape != "balanced" else 3) * nodes[0]
-    assert asked == ([16, 18] if shape == "balanced" else [16, 32])
+    assert conditions == ([16, 18] if shape == "balanced" else [16, 32])
 
 
 def test_a_name_of_lanes_inside_of_a_choice_stays_one_of_each_step():
     name = E.Var("name")
-    for place in (TABLE[V] + 20, TABLE[U] + V + 20):
+    for index in (TABLE[V] + 20, TABLE[U] + V + 20):
         value = choice(U * 16 + V < 20, A[name], ops.const(7.0, "float32"))
-        made = in_lanes(S.LetStmt(name, place, store(value)), 20, outer=3)
+        made = in_lanes(S.LetStmt(name, index, store(value)), 20, outer=3)
         assert set(ran_values(made)) == {1}
 
 
@@ -170,13 +170,13 @@ def test_statements_one_after_the_other():
 def test_a_choice_of_loads_by_a_name_of_its_own_runs_step_by_step(mentions):
     """What it depends on has no meaning in front of the store."""
     name = E.Var("name")
-    asked = {
+    condition = {
         "the name": name >= 0, "the name and a lane": name + V >= 5,
         "the name twice": E.And(name >= 0, name < 30),
     }[mentions]  # fmt: skip
-    for place in (V * 3 - 9, U + V):
-        inner = choice(asked, A[ops.maximum(V, 3)], ops.const(0.0, "float32"))
-        made = in_lanes(store(E.Let(name, place, inner)), 20, outer=2)
+    for index in (V * 3 - 9, U + V):
+        inner = choice(condition, A[ops.maximum(V, 3)], ops.const(0.0, "float32"))
+        made = in_lanes(store(E.Let(name, index, inner)), 20, outer=2)
         assert set(ran_values(made)) == {1}
 
 
@@ -195,8 +195,8 @@ def test_a_name_in_what_is_chosen_is_one_of_all_lanes():
 def test_a_place_by_a_float_with_a_name_is_gathered():
     name = E.Var("name", "float32")
     for more in (V // 2, V, ops.maximum(V, 3)):
-        place = more + 20 + E.Cast("int32", name)
-        one_vector(E.Let(name, A[V] + 1.0, B[place]))
+        index = more + 20 + E.Cast("int32", name)
+        one_vector(E.Let(name, A[V] + 1.0, B[index]))
 
 
 def test_lanes_at_one_place_that_no_sum_shows_are_one_load():

@@ -256,19 +256,19 @@ def test_lanes_that_lie_close_are_one_load(lanes):
             V * k // c + shift, V % d + shift, V // c * k - V % d + shift,
             ops.maximum(V * k, c * d) - V, ops.minimum(V, c) * k + V // d,
         ])  # fmt: skip
-        places = [scalar(index, {V: v}) for v in range(lanes)]
-        span = max(places) - min(places) + 1
+        offsets = [scalar(index, {V: v}) for v in range(lanes)]
+        span = max(offsets) - min(offsets) + 1
         only = one_vector(A[index], lanes)
         loads = [n for n in walk(only.value) if isinstance(n, E.BufferLoad)]
         assert len(loads) == 1
         (load,) = loads
-        steps = {b - a for a, b in itertools.pairwise(places)}
+        steps = {b - a for a, b in itertools.pairwise(offsets)}
         if len(steps) == 1 and steps != {0} and isinstance(load.indices[0], E.Ramp):
             continue  # a sum, found to be one
         if span == 1:
             assert load.lanes == 1
         elif span <= 2 * lanes:
-            assert load.lanes == span, (index, places)
+            assert load.lanes == span, (index, offsets)
         else:
             assert load.lanes == lanes
 

@@ -65,8 +65,8 @@ def test_padding_is_cut_off_and_what_is_copied_has_no_guard(left, right):
     wide = [n for n in walk(func.body) if isinstance(n, S.BufferStore) and n.value.lanes > 1]
     assert [n.value.lanes for n in wide] == [16, 8, 4, 2]
     assert all(isinstance(n.value, E.BufferLoad) for n in wide)
-    asked = [n.condition for n in walk(func.body) if isinstance(n, S.IfThenElse)]
-    assert all(isinstance(c, E.EQ) for c in asked)  # what is left has so many elements
+    conditions = [n.condition for n in walk(func.body) if isinstance(n, S.IfThenElse)]
+    assert all(isinstance(c, E.EQ) for c in conditions)  # what is left has so many elements
     for size in (low, low + 1, 14, 15, 16, 17, 18, 33, 100):
         x = np.random.default_rng(size).standard_normal(size, np.float32)
         y = np.zeros(size + left + right, "float32")

@@ -43,28 +43,28 @@ def affine(row, point):
 class Nest:
     """``for i, j, k: if guards: Out[...] += choice(A[...], B[...])`` and its numbers."""
 
-    def __init__(self, loops, guards, choices, place, behind):
-        self.loops, self.guards, self.choices, self.behind = loops, guards, choices, behind
-        self.place, self.variables = place, [E.Var(n) for n in "ijk"]
+    def __init__(self, loops, guards, choices, index, else_loads):
+        self.loops, self.guards, self.choices, self.else_loads = loops, guards, choices, else_loads
+        self.index, self.variables = index, [E.Var(n) for n in "ijk"]
 
     def element(self, point):
         """The index of the sources, and that of the result, which is in another place each time."""
-        source = affine(self.place, point) + OFFSET
+        source = affine(self.index, point) + OFFSET
         spot = (point[0] * 8 + point[1]) * 8 + point[2]
         return source, spot if isinstance(spot, int) else ops.as_expr(spot)
 
     def together(self, rows):
         made = []
         for kind, row, likely in rows:
-            asked = kind(ops.as_expr(affine(row, self.variables)), ops.const(0))
-            made.append(E.Call("bool", "likely", (asked,)) if likely else asked)
+            condition = kind(ops.as_expr(affine(row, self.variables)), ops.const(0))
+            made.append(E.Call("bool", "likely", (condition,)) if likely else condition)
         return ops.all_of(made) if made else ops.TRUE
 
     def function(self, kinds, hints):
         source, spot = self.element(self.variables)
         value = A[source]
         if self.choices:
-            other = B[source] if self.behind else ops.const(5.0, "float32")
+            other = B[source] if self.else_loads else ops.const(5.0, "float32")
             value = E.Call("float32", "if_then_else", (self.together(self.choices), value, other))
         body = S.BufferStore(OUT, value + 1.0, (spot,))
         if self.guards:
@@ -87,7 +87,7 @@ class Nest:
             if not holds(self.guards):
                 continue
             source, spot = self.element(point)
-            taken = a[source] if holds(self.choices) else b[source] if self.behind else 5
+            taken = a[source] if holds(self.choices) else b[source] if self.else_loads else 5
             out[spot] = taken + 1
         return out
 
@@ -182,12 +182,12 @@ def test_a_guard_on_two_loops_is_asked_once_for_the_inner_one(kind):
     made = loop_partition(nest.function(SERIAL, (False,) * 3))
     outer = made.body.body
     assert isinstance(outer.body, S.IfThenElse)
-    (asked,) = conditions_left(outer.body.condition)
+    (condition,) = conditions_left(outer.body.condition)
     assert not conditions_left(outer.body.then_case)
     # Where all steps of the inner loop hold it is asked no more, and only there.
     for j in range(5):
         all_hold = all(KINDS[kind](5 * j + k - 12, 0) for k in range(5))
-        text = str(asked).replace("j", str(j))
+        text = str(condition).replace("j", str(j))
         assert eval(text) == all_hold
     check(made, nest)
 
@@ -202,7 +202,7 @@ def test_what_is_not_asked_to_move_stays():
         made = loop_partition(func)
     assert made is not func
     check(made, nest)
-    guard = Nest(nest.loops, [(E.LT, (0, 5, 1, -14), True)], choice, nest.place, 0)
+    guard = Nest(nest.loops, [(E.LT, (0, 5, 1, -14), True)], choice, nest.index, 0)
     made = loop_partition(guard.function(SERIAL, (False,) * 3))
     inside = [n for n in walk(made.body) if isinstance(n, E.Call) and n.op == "if_then_else"]
     assert len(inside) == 1  # in both copies of the loop the same one

@@ -22,18 +22,18 @@ def allocated(func):
     return [n.buffer for n in walk(func.body) if isinstance(n, S.Allocate)]
 
 
-def chain(length, shape=(64,), dtype="float32", place=lambda i: i):
+def chain(length, shape=(64,), dtype="float32", index=lambda i: i):
     a = te.placeholder(shape, dtype, name="A")
     tensors = [a]
     for n in range(length):
         before = tensors[-1]
-        tensors.append(te.compute(shape, lambda i, t=before: t(place(i)) + 1, name=f"T{n}"))
+        tensors.append(te.compute(shape, lambda i, t=before: t(index(i)) + 1, name=f"T{n}"))
     return a, tensors, te.create_schedule(tensors[-1].op)
 
 
-@pytest.mark.parametrize(("place", "buffers"), [(lambda i: i, 1), (lambda i: 63 - i, 2)])
-def test_a_chain_needs_one_buffer_in_place_and_else_two(place, buffers):
-    a, tensors, s = chain(6, place=place)
+@pytest.mark.parametrize(("index", "buffers"), [(lambda i: i, 1), (lambda i: 63 - i, 2)])
+def test_a_chain_needs_one_buffer_in_place_and_else_two(index, buffers):
+    a, tensors, s = chain(6, index=index)
     func = flatten_storage(te.lower(s, [a, tensors[-1]]))
     assert len(allocated(func)) == 5
     shared = verify(storage_rewrite(func), "flat")

@@ -20,8 +20,8 @@ def tile(lanes, count, stride=64, in_place=False, dtype="float32"):
     ib = ir_builder.create()
     for c in range(count):
         load = E.BufferLoad(source, (E.Ramp(ops.const(c), ops.const(stride), lanes),))
-        place = E.Ramp(ops.const(c * lanes), ops.const(1), lanes)
-        ib.emit(S.BufferStore(b, load, (place,)))
+        index = E.Ramp(ops.const(c * lanes), ops.const(1), lanes)
+        ib.emit(S.BufferStore(b, load, (index,)))
     handles = E.Var("A", "handle"), E.Var("B", "handle")
     func = PrimFunc(handles, ib.get(), ((handles[0], a), (handles[1], b)))
     return func.with_attr("target", Target("llvm"))
@@ -34,7 +34,7 @@ def column(node, rows):
     if isinstance(node, E.BufferLoad):
         (ramp,) = node.indices
         return [ramp.base.value + ramp.stride.value * lane for lane in range(ramp.num_lanes)]
-    joined = [place for vector in node.vectors for place in column(vector, rows)]
+    joined = [element for vector in node.vectors for element in column(vector, rows)]
     return [joined[i] for i in node.indices]
 
 

@@ -244,12 +244,12 @@ def test_mirrored_lanes_are_one_load_and_a_shuffle():
 
 def test_what_a_let_binds_in_each_lane_is_no_constant_of_the_loop():
     def body(a, i):
-        place, other = E.Var("place", "int32"), E.Var("other", "int32")
-        inner = E.Let(other, te.max(place - 3, 0), a[other] + a[te.min(other + i // 2, 63)])
-        return E.Let(place, te.cast(a[i], "int32") * 5, inner)
+        index, other = E.Var("index", "int32"), E.Var("other", "int32")
+        inner = E.Let(other, te.max(index - 3, 0), a[other] + a[te.min(other + i // 2, 63)])
+        return E.Let(index, te.cast(a[i], "int32") * 5, inner)
 
     func = vectorized(body)
     assert max(lanes_stored(func)) == 16
     x, y = numbers(func)
-    place = np.maximum(x.astype(int) * 5 - 3, 0)
-    np.testing.assert_array_equal(y, x[place] + x[np.minimum(place + np.arange(64) // 2, 63)])
+    index = np.maximum(x.astype(int) * 5 - 3, 0)
+    np.testing.assert_array_equal(y, x[index] + x[np.minimum(index + np.arange(64) // 2, 63)])

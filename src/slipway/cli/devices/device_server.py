@@ -10,6 +10,7 @@ import typer
 
 from slipway.cli import console
 from slipway.cli.options import AsJson
+from slipway.cli.outputs import need_output
 from slipway.toolchain import native
 
 
@@ -37,6 +38,7 @@ def device_server(
 
         scp slipway-server pi@raspberrypi.local: && ssh pi@raspberrypi.local ./slipway-server
     """
+    need_output("--output", output)
     with console.step(f"Building the device server for {target}"):
         native.build_device_server(target, output)
     if as_json:

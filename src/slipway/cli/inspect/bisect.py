@@ -29,6 +29,7 @@ from slipway.cli.options import (
     Timeout,
     Tracker,
 )
+from slipway.cli.outputs import need_output_folder
 from slipway.cli.run import read_arrays
 from slipway.deploy.model_file import format_of
 from slipway.runtime.model_devices import ModelDevices
@@ -92,6 +93,7 @@ def bisect(
     from slipway.target import Target
 
     kind = format_of(model, model_format)
+    need_output_folder("--output", output or Path(f"{model.stem}-bisect"))
     constants = parse_bindings(bind)
     targets = [Target(name) for name in target or ["llvm"]]
     with console.step(f"Reading {model}"):

@@ -21,6 +21,7 @@ from slipway.cli.options import (
     Signature,
     Timeout,
 )
+from slipway.cli.outputs import need_output
 from slipway.inspect.units import time_text
 from slipway.toolchain.tempdir import tempdir
 
@@ -70,8 +71,9 @@ def compare(
 ) -> None:
     """Hold B against A: sizes, time of a run and of each layer, kernels, numbers.
 
-    Both are measured in turns, where they can run: here, or on --device. Exits with 4 when B's
-    numbers differ from A's or B breaks a limit, so that a build can stop there; with 0 otherwise.
+    Both are measured in interleaved rounds, where they can run: here, or on --device. Exits with 4
+    when B's numbers differ from A's or B breaks a limit, so that a build can stop there; with 0
+    otherwise.
 
     For example:
 
@@ -91,6 +93,7 @@ def compare(
         )
     for path in (a, b or a):
         path.stat()
+    need_output("--output", output, a, b)
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     wanted = WantedDevice(device, tracker, timeout)
     found = compared((a, b or a), (targets[0], targets[-1]), wanted, options, allowed)
@@ -132,6 +135,7 @@ def compared(
     from slipway.report.compare import compare as compare_artifacts
     from slipway.report.loaded import LoadedArtifact, why_not_here, why_not_there
 
+    session, where = wanted.open()
     with tempdir() as folder:
         artifacts, names = [], []
         for path, target, letter in zip(paths, targets, "ab", strict=True):
@@ -143,12 +147,11 @@ def compared(
             names.append(f"{path.name} for {target}" if is_file else path.name)
         if names[0] == names[1]:
             names = [str(path) for path in paths]
-        session, where = wanted.open()
         versions: list[Any] = []
         for artifact in artifacts:
             absent = why_not_here(artifact) if session is None else why_not_there(artifact, session)
             versions.append(absent or LoadedArtifact(artifact, session, where))
-        with console.step(f"Measuring on {where}, in turns"):
+        with console.step(f"Measuring on {where}, interleaved"):
             return compare_artifacts(
                 artifacts[0], artifacts[1], (names[0], names[1]), (versions[0], versions[1]),
                 tolerance=TOLERANCE if tolerance is None else tolerance,

@@ -29,6 +29,8 @@ from slipway.cli.options import (
     Timeout,
     Tracker,
 )
+from slipway.cli.outputs import need_output
+from slipway.cli.run import input_arrays, read_arrays
 from slipway.toolchain.tempdir import tempdir
 
 ARTIFACTS = (".tar", ".so")
@@ -86,6 +88,8 @@ def profile(
         slipway profile bert.onnx --trace trace.json
     """
     model.stat()
+    need_output("--trace", trace, model, inputs)
+    given = read_arrays(inputs) if inputs else {}
     connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
     if threads is not None:
         connection.use_threads(threads)
@@ -98,7 +102,7 @@ def profile(
                 ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature),
                 folder.path,
             )
-        report = measure(artifact, connection, inputs, limits, number, repeat)
+        report = measure(artifact, connection, given, limits, number, repeat)
     if trace is not None:
         text = json.dumps(report.to_chrome_trace(f"{model.name} on {connection.where}"))
         trace.write_text(text, encoding="utf-8")
@@ -124,11 +128,10 @@ def compile_for_profile(model: Path, target: str, options: ModelOptions, folder:
 
 
 def measure(
-    artifact: Path, connection: Connection, inputs: Path | None, limits: bool, number: int | None,
-    repeat: int,
+    artifact: Path, connection: Connection, given: dict[str, Any], limits: bool,
+    number: int | None, repeat: int,
 ) -> Any:  # fmt: skip
     """Return the `ModelProfile` of an artifact on a device."""
-    from slipway.cli.run import input_arrays, read_arrays
     from slipway.inspect.limits import Probes
     from slipway.inspect.profile import open_artifact, profile_model
     from slipway.runtime.graph.graph_format import GraphTables
@@ -139,7 +142,6 @@ def measure(
     opened = open_artifact(artifact)
     metadata = opened.metadata
     module = connection.graph_module(artifact)
-    given = read_arrays(inputs) if inputs else {}
     said = {port["name"]: port for port in metadata.get("inputs", ())}
     for name, array in input_arrays(module, given, "random", said).items():
         module.set_input(name, array)

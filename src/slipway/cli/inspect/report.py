@@ -14,6 +14,7 @@ from slipway.cli import console
 from slipway.cli.exit_codes import OptionError
 from slipway.cli.model_file import (
     ModelOptions,
+    need_file,
     parse_bindings,
     parse_dims,
     parse_shapes,
@@ -30,6 +31,7 @@ from slipway.cli.options import (
     Signature,
     Timeout,
 )
+from slipway.cli.outputs import need_output
 from slipway.cli.run import read_arrays
 from slipway.toolchain.tempdir import tempdir
 
@@ -113,13 +115,17 @@ def report(
     """
     options = ModelOptions(input_shapes, bind, model_format, dense_rounding, dim, signature)
     wanted = WantedDevice(device, tracker, timeout)
+    need_file(model)
+    page = output or Path(f"{model.stem}.html")
+    if not as_json:
+        need_output("--output", page, model, inputs)
     found = reported(model, target, wanted, options, inputs, numbers, limits)
     if as_json:
         print(found.to_json())
         return
     from slipway.report.page import write_page
 
-    path = write_page(found, output or Path(f"{model.stem}.html"))
+    path = write_page(found, page)
     console.out.print(f"{console.plain(path)}: {console.size_text(path.stat().st_size)}")
 
 
@@ -141,6 +147,8 @@ def reported(
             f"--device {wanted.device}: {chosen} is a microcontroller, whose model runs as "
             "firmware: `slipway micro create` makes a project of it"
         )
+    given = read_arrays(inputs) if inputs else None
+    session, where = wanted.open()
     with console.step(f"Reading {model}"):
         module, parameters = options.read(model, chosen)
         entries = survey_model(
@@ -160,11 +168,10 @@ def reported(
         if not bare:
             artifact = folder.path / f"{model.stem}.tar"
             library.export_library(str(artifact))
-        session, where = wanted.open()
         found = make_report(
             library, model.name, artifact, session=session, where=where, source=model,
             constants=parse_bindings(options.bind), signature=options.signature, numbers=numbers,
-            limits=limits, inputs=read_arrays(inputs) if inputs else None,
+            limits=limits, inputs=given,
         )  # fmt: skip
     found.rewritten = rewritten_of(entries)
     found.repeat = how_to_repeat(model)

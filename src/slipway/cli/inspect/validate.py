@@ -11,7 +11,7 @@ import typer
 from slipway.cli import console
 from slipway.cli.connection import Connection
 from slipway.cli.exit_codes import LIMIT, OptionError
-from slipway.cli.model_file import parse_bindings, parse_dims, parse_shapes
+from slipway.cli.model_file import need_file, parse_bindings, parse_dims, parse_shapes
 from slipway.cli.options import (
     AsJson,
     Bindings,
@@ -84,7 +84,7 @@ def validate(
     """
     import slipway
     from slipway.deploy.reference import reference_of
-    from slipway.deploy.validate import read_samples
+    from slipway.deploy.validate import read_dataset
     from slipway.deploy.validate import validate as run
 
     for path in (model, dataset):
@@ -96,6 +96,11 @@ def validate(
             f"{model} does not hold what it was compiled from: name the model file with "
             "--reference, or give --reference none to compare classes with the labels only"
         )
+    kept = read_dataset(dataset)
+    if not kept.may_have_labels:
+        check_without_labels(dataset, reference, min_top1)
+    if reference not in (None, NONE):
+        need_file(Path(reference))
     connection = Connection(rpc_host, rpc_port, rpc_key, tracker, timeout)
     if is_artifact:
         made = slipway.load(model)
@@ -107,16 +112,12 @@ def validate(
             )  # fmt: skip
     if connection.remote is not None:
         made = made.on(connection.remote)
-    samples = read_samples(dataset, made.inputs)
+    samples = kept.samples(made.inputs)
+    if samples.labels is None:
+        check_without_labels(dataset, reference, min_top1)
     beside = None
     if reference != NONE:
         beside = reference_of(Path(reference) if reference else model, constants)
-    if beside is None and samples.labels is None:
-        raise ModelError(
-            f"{dataset} has no `labels`: without --reference nothing says what is right"
-        )
-    if min_top1 is not None and samples.labels is None:
-        raise OptionError(f"--min-top1 needs the array `labels` in {dataset}")
     with console.step(f"Running {model.name} on {connection.where}"):
         found = run(made, samples, beside)
     if as_json:
@@ -127,6 +128,16 @@ def validate(
     too_loud = min_sqnr is not None and any(o.sqnr_db < min_sqnr for o in found.outputs)
     if too_few or too_loud:
         raise typer.Exit(LIMIT)
+
+
+def check_without_labels(dataset: Path, reference: str | None, min_top1: float | None) -> None:
+    """Raise OptionError where options ask for what only labels can tell."""
+    if reference == NONE:
+        raise OptionError(
+            f"--reference none: {dataset} has no `labels`, so that nothing says what is right"
+        )
+    if min_top1 is not None:
+        raise OptionError(f"--min-top1 needs the array `labels` in {dataset}")
 
 
 def print_validation(found: Validation) -> None:

@@ -10,6 +10,7 @@ import typer
 from slipway.cli import console
 from slipway.cli.connection import Connection
 from slipway.cli.exit_codes import OptionError
+from slipway.cli.outputs import need_output_folder
 
 if TYPE_CHECKING:
     from slipway.llm import LanguageModel
@@ -65,6 +66,7 @@ def load(
                 raise OptionError(f"{option}: {model} is compiled already: give the model itself.")
         description, tokenizer = described(model)
         return llm.LanguageModel(connection.graph_module(model / LIBRARY), description, tokenizer)
+    need_output_folder("--save", save)
     with console.step(f"Reading {model}"):
         source = llm.Source.read(model)
     with console.step(f"Compiling {source.name} for {target or NATIVE}"):

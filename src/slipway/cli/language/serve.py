@@ -12,6 +12,7 @@ from slipway.cli.connection import Connection
 from slipway.cli.language.options import Caches, Context, Model, Quantise, Target, load
 from slipway.cli.options import RpcHost, RpcKey, RpcPort, Threads, Timeout, Tracker
 from slipway.errors import NotAvailableError
+from slipway.version import install_line
 
 
 def serve(
@@ -41,7 +42,7 @@ def serve(
         import uvicorn
     except ImportError:
         raise NotAvailableError(
-            "serving needs starlette and uvicorn: pip install 'slipway-ml[web]'"
+            f"serving needs starlette and uvicorn: {install_line('web')}"
         ) from None
     from slipway.llm.server import application
 

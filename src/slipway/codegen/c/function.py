@@ -134,14 +134,15 @@ class CFunction(CIntrinsics):
                 self._evaluate(value)
             case S.While():
                 self.line("for (;;) {")
-                self._nested(lambda: self._while(node))
+                self.nested(lambda: self._while(node))
                 self.line("}")
             case _:
                 raise CodegenError(
                     f"{self.name}: a {type(node).__name__} cannot be compiled: lower it first"
                 )
 
-    def _nested(self, emit: Callable[[], None]) -> None:
+    def nested(self, emit: Callable[[], None]) -> None:
+        """Emit what stands inside of a statement, indented."""
         self.depth += 1
         emit()
         self.depth -= 1
@@ -149,7 +150,7 @@ class CFunction(CIntrinsics):
     def _block(self, emit: Callable[[], None]) -> None:
         """Emit a block of its own, so that its names and arrays end with it."""
         self.line("{")
-        self._nested(emit)
+        self.nested(emit)
         self.line("}")
 
     def _evaluate(self, value: E.PrimExpr) -> None:
@@ -191,7 +192,7 @@ class CFunction(CIntrinsics):
             return
         lane = self.fresh("lane")
         self.line(f"for (int32_t {lane} = 0; {lane} < {lanes}; ++{lane}) {{")
-        self._nested(lambda: self.line(assign(lane, self.expr(value, lane))))
+        self.nested(lambda: self.line(assign(lane, self.expr(value, lane))))
         self.line("}")
         self.taken.discard(lane)
 
@@ -277,7 +278,7 @@ class CFunction(CIntrinsics):
         name = self.define(var, self.fresh(var.name))
         ty = spelling.c_type(var.dtype)
         self.line(f"for ({ty} {name} = {start}; {name} < {end}; ++{name}) {{")
-        self._nested(lambda: self.stmt(node.body))
+        self.nested(lambda: self.stmt(node.body))
         self.line("}")
         self.taken.discard(name)
 
@@ -292,11 +293,11 @@ class CFunction(CIntrinsics):
         if not isinstance(node.condition, E.EQ):  # which clang wants in one pair of parentheses
             condition = f"({condition})"
         self.line(f"if {condition} {{")
-        self._nested(lambda: self.stmt(node.then_case))
+        self.nested(lambda: self.stmt(node.then_case))
         if node.else_case is not None:
             self.line("} else {")
             otherwise = node.else_case
-            self._nested(lambda: self.stmt(otherwise))
+            self.nested(lambda: self.stmt(otherwise))
         self.line("}")
 
     def _assert(self, node: S.AssertStmt) -> None:
@@ -310,7 +311,13 @@ class CFunction(CIntrinsics):
         self.module.uses_failure = True
         self.line(f"  slw_failure_kind = {spelling.c_string(kind)};")
         self.line(f"  slw_failure_message = {spelling.c_string(message)};")
-        self.line("  return -2;")
+        self.nested(lambda: self.leave("-2"))
+
+    def leave(self, status: str) -> None:
+        """Emit the return with this status, the memory that the function holds given back."""
+        for name in reversed(self.held):
+            self.release(name)
+        self.line(f"return {status};")
 
     # -- memory --------------------------------------------------------------------------------
 
@@ -435,7 +442,7 @@ class CFunction(CIntrinsics):
         self.line(f"    ? __slipway_parallel_launch({name}, &{closure}, 0)")
         self.line(f"    : {name}(&{closure}, 0, 1);")
         self.line(f"if ({status} != 0) {{")
-        self.line(f"  return {status};")
+        self.nested(lambda: self.leave(status))
         self.line("}")
         self.depth -= 1
         self.line("}")

@@ -45,7 +45,7 @@ def emit_call_packed(out: CFunction, node: E.Call) -> str:
     out.fail("RuntimeError", f"{out.name}: no function {name.value!r} is registered here")
     out.line("}")
     out.line(f"if ({status} != 0) {{")
-    out.line("  return -1;")
+    out.nested(lambda: out.leave("-1"))
     out.line("}")
     if node.dtype in ("", "void", "handle"):
         return "0"
@@ -61,9 +61,7 @@ def emit_return(out: CFunction, value: E.PrimExpr) -> None:
     out.line(f"{RETURNED}->type_index = {kind};")
     out.line(f"{RETURNED}->v.i = 0;")
     out.line(f"{RETURNED}->v.{member} = {text};")
-    for name in reversed(out.held):
-        out.release(name)
-    out.line("return 0;")
+    out.leave("0")
 
 
 def _packed_argument(out: CFunction, arg: E.PrimExpr) -> tuple[int, str, str]:

@@ -13,11 +13,11 @@ Integer arithmetic wraps, except inside buffer indices (see llvm.address).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import zip_longest
 from math import nan
-from typing import Any
+from typing import Any, ClassVar
 
 from slipway import dtypes
 from slipway.codegen import divide, legalize
@@ -44,6 +44,12 @@ _COMPARE = {
 class ExpressionEmitter:
     """Emits expressions of one function into `w`."""
 
+    _dispatch: ClassVar[dict[str, Callable[[Any, Any], str]]] = {}  # by the name of a node's class
+
+    def __init_subclass__(cls) -> None:
+        emitters = [name for name in dir(cls) if name.startswith("_emit_")]
+        cls._dispatch = {name[6:]: getattr(cls, name) for name in emitters}
+
     def __init__(self, capability: Capability, strict: bool) -> None:
         self.w = Writer()
         self.capability = capability
@@ -58,9 +64,6 @@ class ExpressionEmitter:
         self.memo: list[dict[int, tuple[Any, str]]] = [{}]  # values of this statement's expressions
         self.aligned: dict[int, int] = {}  # id(data Var) -> known alignment in bytes
         self.helpers: set[str] = set()  # declarations and helper functions used
-        self._dispatch = {
-            name[6:]: getattr(self, name) for name in dir(self) if name.startswith("_emit_")
-        }
 
     # -- entry points --------------------------------------------------------------------------
 
@@ -77,7 +80,7 @@ class ExpressionEmitter:
         """Emit `node`; return its operand."""
         kind = type(node).__name__
         if kind == "Var" or kind == "SizeVar":
-            return self._variable(node)
+            return self.variable(node)
         if kind == "IntImm":
             return self._integer(node)
         if kind == "FloatImm":
@@ -90,7 +93,7 @@ class ExpressionEmitter:
         legalize.refuse_carried(node)
         if method is None:
             raise CodegenError(f"a {kind} cannot be compiled: lower it first ({node})")
-        result: str = method(node)
+        result: str = method(self, node)
         self.memo[-1][id(node)] = (node, result)  # the node too: its id stays its own
         return result
 
@@ -116,7 +119,8 @@ class ExpressionEmitter:
 
     # -- leaves --------------------------------------------------------------------------------
 
-    def _variable(self, node: Any) -> str:
+    def variable(self, node: Any) -> str:
+        """Return the operand of a variable: its value, or a pointer."""
         found = self.values.get(id(node))
         if found is None:
             found = self.pointers.get(id(node))
@@ -417,7 +421,7 @@ class ExpressionEmitter:
         if lanes == 1:
             if isinstance(node.value, (E.IntImm, E.FloatImm)):
                 splat = f"splat ({inner} {value})"
-                return self._wide_constant(node, ty, splat) or splat
+                return self._wide_constant(node, splat) or splat
             first = self.w.put(f"insertelement {ty} poison, {inner} {value}, i64 0")
             total = node.num_lanes
             return self.w.put(
@@ -426,11 +430,12 @@ class ExpressionEmitter:
         picks = [i % lanes for i in range(lanes * node.num_lanes)]
         return self._shuffle(inner, value, "poison", picks)
 
-    def _wide_constant(self, node: E.Broadcast, ty: str, splat: str) -> str:
-        """Return a repeated number as a load of the whole vector, where that is better; else "".
+    def _wide_constant(self, node: E.Broadcast, splat: str) -> str:
+        """Return a repeated number as a load of whole vectors, where that is better; else "".
 
         LLVM repeats what has 32 bits by an instruction of its own, which AVX2 cannot make part of
-        the one that computes.  A load of the vector is part of it; zero needs neither.
+        the one that computes.  A load of the vector is part of it; zero needs neither.  Engines of
+        WebAssembly make a constant anew in each round of a loop, with three instructions.
         """
         bits = dtypes.bits_of(node.value.dtype)
         whole = self.capability.wide_constant_bits
@@ -438,16 +443,21 @@ class ExpressionEmitter:
             whole
             and isinstance(node.value, E.FloatImm)
             and bits >= 32
-            and bits * node.num_lanes == whole
+            and bits * node.num_lanes % whole == 0
             and node.value.value != 0
         ):
             return ""
+        lanes = whole // bits
+        ty = f"<{lanes} x {self.ty(node.value.dtype)}>"
         number = re.sub(r"\W", "_", splat.split()[-1].rstrip(")"))
-        symbol = f"@slw.splat.{node.num_lanes}x{bits}.{number}"
+        symbol = f"@slw.splat.{lanes}x{bits}.{number}"
         self.helpers.add(
             f"{symbol} = internal externally_initialized constant {ty} {splat}, align {whole // 8}"
         )
-        return self.w.put(f"load {ty}, ptr {symbol}, align {whole // 8}, !invariant.load !{{}}")
+        loaded = self.w.put(f"load {ty}, ptr {symbol}, align {whole // 8}, !invariant.load !{{}}")
+        if lanes == node.num_lanes:
+            return loaded
+        return self._shuffle(ty, loaded, "poison", [i % lanes for i in range(node.num_lanes)])
 
     def _shuffle(self, ty: str, a: str, b: str, picks: Sequence[int]) -> str:
         mask = ", ".join(f"i32 {i}" for i in picks)
@@ -488,10 +498,11 @@ class ExpressionEmitter:
                     f"insertelement {ty} {result}, {self.ty(scalar)} {parts[pick][0]}, i64 {lane}"
                 )
             return result
-        value, lanes = self._concatenate(parts, scalar)
-        return self._shuffle(
-            self.ty(dtypes.with_lanes(scalar, lanes)), value, "poison", list(node.indices)
-        )
+        if len(parts) == 2 and parts[0][1] == parts[1][1] > 1:
+            (a, lanes), (b, _) = parts
+        else:
+            (a, lanes), b = self._concatenate(parts, scalar), "poison"
+        return self._shuffle(self.ty(dtypes.with_lanes(scalar, lanes)), a, b, node.indices)
 
     def _concatenate(self, parts: list[tuple[str, int]], scalar: str) -> tuple[str, int]:
         """Join vectors, in pairs of one width, padding the narrower one."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from slipway import dtypes
-from slipway.codegen.capture import captured, is_region, nested_steps
+from slipway.codegen.capture import is_region
 from slipway.codegen.llvm.intrinsics import IntrinsicEmitter
 from slipway.codegen.llvm.packed_call import emit_call_packed, emit_return
+from slipway.codegen.llvm.parallel import emit_parallel, end_of_share, loop_in_share, share_of
 from slipway.codegen.llvm.pieces import MANY, emit_piece, is_long, pieces
 from slipway.codegen.llvm.tiles import emit_tile_call, place_configurations
 from slipway.codegen.llvm.types import llvm_type
@@ -237,7 +238,7 @@ class FunctionEmitter(IntrinsicEmitter):
     def _for(self, node: S.For) -> None:
         parallel = node.kind == S.ForKind.PARALLEL
         if not self.inside_parallel and (parallel or is_region(node)):
-            self._parallel(node)
+            emit_parallel(self, node)
             return
         if node.kind == S.ForKind.THREAD:
             raise CodegenError(
@@ -247,10 +248,10 @@ class FunctionEmitter(IntrinsicEmitter):
         self.new_statement()
         start = self.wide(node.min)
         if parallel and self.shared_outer is not None:
-            self._loop_in_share(node, *self.shared_outer)
+            loop_in_share(self, node, *self.shared_outer)
             return
         if parallel and self.shares:
-            low, high = (f"add {self.word} {start}, {x}" for x in self.share(node.extent))
+            low, high = (f"add {self.word} {start}, {x}" for x in share_of(self, node.extent))
             self.shares = False
             self.loop(node, self.w.put(low), self.w.put(high), False)
             self.shares = True
@@ -344,7 +345,7 @@ class FunctionEmitter(IntrinsicEmitter):
         self.w.branch_if(test, good, bad)
         self.w.start(bad)
         self._keep_failure("AssertionError", node.message.value)
-        self.w.do("ret i32 -2")
+        self.leave("-2")
         self.w.start(good)
         self.stmt(node.body)
 
@@ -409,7 +410,7 @@ class FunctionEmitter(IntrinsicEmitter):
         w.start(failed)
         text = f"{self.name}: no workspace memory for temporary {buffer.name}"
         self._keep_failure("MemoryError", text)
-        w.do("ret i32 -2")
+        self.leave("-2")
         w.start(good)
         self.pointers[id(buffer.data)] = memory
         self.aligned[id(buffer.data)] = 64
@@ -419,6 +420,12 @@ class FunctionEmitter(IntrinsicEmitter):
         self.release(memory, missing)
         if size is not None:
             self.arena_used -= size
+
+    def leave(self, status: str) -> None:
+        """Emit the return with this status, the memory that the function holds given back."""
+        for held in reversed(self.held):
+            self.release(*held)
+        self.w.do(f"ret i32 {status}")
 
     def release(self, memory: str, missing: str) -> None:
         """Give a temporary back to the runtime, unless `missing`: the runtime did not give it."""
@@ -432,149 +439,9 @@ class FunctionEmitter(IntrinsicEmitter):
         w.branch(after)
         w.start(after)
 
-    # -- threads -------------------------------------------------------------------------------
-
-    def loop_of_share(self, node: S.For) -> None:
-        """Emit steps %begin to %end of a parallel loop, of those of a nested one if it has that."""
-        word, put, nested = self.word, self.w.put, nested_steps(node)
-        if nested == 1:
-            self.loop(node, "%begin", "%end", False)
-            return
-        up = put(f"add {word} %end, {nested - 1}")
-        first, end = (put(f"udiv {word} {x}, {nested}") for x in ("%begin", up))
-        self.shared_outer = node.loop_var, nested
-        self.loop(node, first, end, False)
-
-    def _loop_in_share(self, node: S.For, outer: E.Var, steps: int) -> None:
-        """Emit the steps of a nested loop that are in the share, at this step of the outer one."""
-        word, put, self.shared_outer = self.word, self.w.put, None
-        before = put(f"mul {word} {self.wide(outer)}, {steps}")
-        ends = []
-        for end, kind, bound in (("%begin", "sgt", 0), ("%end", "slt", steps)):
-            here = put(f"sub {word} {end}, {before}")
-            inside = put(f"icmp {kind} {word} {here}, {bound}")
-            ends.append(put(f"select i1 {inside}, {word} {here}, {word} {bound}"))
-        self.loop(node, ends[0], ends[1], False)
-
-    def share(self, extent: E.PrimExpr) -> tuple[str, str]:
-        """Return the first of this task's steps out of `extent`, and the one after the last."""
-        word, put, steps = self.word, self.w.put, self.wide(extent)
-        up = put(f"sub {word} {put(f'add {word} {steps}, %tasks')}, 1")
-        each = put(f"udiv {word} {up}, %tasks")
-        low = put(f"mul {word} {each}, %task")
-        ends = []
-        for end in (low, put(f"add {word} {low}, {each}")):
-            inside = put(f"icmp slt {word} {end}, {steps}")
-            ends.append(put(f"select i1 {inside}, {word} {end}, {word} {steps}"))
-        return ends[0], ends[1]
-
     def _call_share_begin(self, node: E.Call) -> str:
-        return self._narrow(self.share(node.args[0])[0], node.dtype) if self.region else "0"
+        return end_of_share(self, node.args[0], node.dtype, 0) if self.region else "0"
 
     def _call_share_end(self, node: E.Call) -> str:
         (extent,) = node.args
-        return (
-            self._narrow(self.share(extent)[1], node.dtype) if self.region else self.value(extent)
-        )
-
-    def _narrow(self, word: str, dtype: str) -> str:
-        """Return an integer of pointer width as one of `dtype`."""
-        bits, have = dtypes.bits_of(dtype), self.capability.pointer_bits
-        if bits == have:
-            return word
-        return self.w.put(f"{'trunc' if bits < have else 'sext'} {self.word} {word} to i{bits}")
-
-    def _parallel(self, node: S.For) -> None:
-        """Outline the loop: ``body(closure, task, tasks)`` runs its share of the steps.
-
-        Of a region it runs everything, and its share of the parallel loops inside.
-        """
-        self.module.uses_parallel = True
-        self.new_statement()
-        self.children += 1
-        name = f"{self.name}.parallel{self.children}"
-        variables = captured(S.SeqStmt((node,)))
-        start, extent = self.wide(node.min), self.wide(node.extent)
-        nested = nested_steps(node)
-        if nested > 1:
-            extent = self.w.put(f"mul {self.word} {extent}, {nested}")
-        fields = [(self.ty(v.dtype), self._variable(v)) for v in variables]
-        fields += [(self.word, start), (self.word, extent)]
-        closure = self.w.name()
-        self.w.entry.append(f"  {closure} = alloca [{len(fields)} x i64], align 8")
-        for number, (ty, operand) in enumerate(fields):
-            at = closure
-            if number:
-                at = self.w.put(f"getelementptr i8, ptr {closure}, {self.word} {8 * number}")
-            self.w.do(f"store {ty} {operand}, ptr {at}, align 8")
-        needs_workspace = self._outline(node, name, variables, [ty for ty, _ in fields])
-        launch = self.w.put("load ptr, ptr @__slipway_parallel_launch")
-        serial = self.w.put(f"icmp eq ptr {launch}, null")
-        if needs_workspace:  # the static arena is for one thread
-            slot = self.w.put("load ptr, ptr @__slipway_workspace_alloc")
-            alone = self.w.put(f"icmp eq ptr {slot}, null")
-            serial = self.w.put(f"or i1 {serial}, {alone}")
-        here, pool, end = (self.w.label(x) for x in ("here", "pool", "end"))
-        self.w.branch_if(serial, here, pool)
-        self.w.start(here)
-        one = self.w.put(f"call signext i32 @{name}(ptr {closure}, i32 signext 0, i32 signext 1)")
-        self.w.branch(end)
-        self.w.start(pool)
-        many = self.w.put(f"call signext i32 {launch}(ptr @{name}, ptr {closure}, i32 signext 0)")
-        self.w.branch(end)
-        self.w.start(end)
-        status = self.w.put(f"phi i32 [ {one}, %{here} ], [ {many}, %{pool} ]")
-        bad, good = self.w.label("bad"), self.w.label("good")
-        self.w.branch_if(self.w.put(f"icmp ne i32 {status}, 0"), bad, good)
-        self.w.start(bad)
-        self.w.do(f"ret i32 {status}")
-        self.w.start(good)
-
-    def _outline(self, node: S.For, name: str, variables: list[E.Var], tys: list[str]) -> bool:
-        """Emit the loop as a function over [begin, end), and the task function that calls it.
-
-        A region is a function of (task, tasks).
-        """
-        inner = self.inner(f"{name}.steps", variables)
-        inner.inside_parallel = True
-        text = inner.parameters(variables, noalias=True)
-        inner.widen_scalars(variables)
-        region = node.kind != S.ForKind.PARALLEL
-        which = ("task", "tasks") if region else ("begin", "end")
-        if region:
-            inner.region = inner.shares = True
-            inner._for(node)
-        else:
-            inner.loop_of_share(node)
-        signature = ", ".join([*([text] if text else []), *(f"{self.word} %{x}" for x in which)])
-        inner.finish(signature)
-        word = self.word
-        lines = [f"define internal signext i32 @{name}(ptr %closure, i32 signext %task, "
-                 f"i32 signext %tasks) {self.module.attributes} {{"]  # fmt: skip
-        for number, ty in enumerate(tys):
-            lines.append(f"  %a{number} = getelementptr i8, ptr %closure, {word} {8 * number}")
-            lines.append(f"  %f{number} = load {ty}, ptr %a{number}, align 8")
-        first, extent = f"%f{len(tys) - 2}", f"%f{len(tys) - 1}"
-        same = word == "i32"
-        lines += [
-            f"  %n = {'add i32 %tasks, 0' if same else f'zext i32 %tasks to {word}'}",
-            f"  %t = {'add i32 %task, 0' if same else f'zext i32 %task to {word}'}",
-            f"  %up = add {word} {extent}, %n",
-            f"  %up1 = sub {word} %up, 1",
-            f"  %share = udiv {word} %up1, %n",
-            f"  %low = mul {word} %share, %t",
-            f"  %high = add {word} %low, %share",
-            f"  %c0 = icmp slt {word} %low, {extent}",
-            f"  %low1 = select i1 %c0, {word} %low, {word} {extent}",
-            f"  %c1 = icmp slt {word} %high, {extent}",
-            f"  %high1 = select i1 %c1, {word} %high, {word} {extent}",
-            f"  %begin = add {word} {first}, %low1",
-            f"  %end = add {word} {first}, %high1",
-        ]
-        args = ", ".join(f"{ty} %f{i}" for i, ty in enumerate(tys[:-2]))
-        own = ("t", "n") if region else which
-        args = ", ".join([*([args] if args else []), *(f"{word} %{x}" for x in own)])
-        lines += [f"  %r = call i32 @{inner.name}({args})", "  ret i32 %r", "}\n"]
-        self.module.functions.append("\n".join(lines))
-        self.took_workspace |= inner.took_workspace
-        return inner.took_workspace
+        return end_of_share(self, extent, node.dtype, 1) if self.region else self.value(extent)

@@ -116,8 +116,9 @@ class IntrinsicEmitter(MemoryEmitter):
 
     def _call_max_of_numbers(self, node: E.Call) -> str:
         ty, (a, b) = self.ty(node.dtype), (self.value(x) for x in node.args)
-        has = self.capability.extremes(dtypes.bits_of(node.dtype), node.lanes)
-        if has:
+        bits, lanes = dtypes.bits_of(node.dtype), node.lanes
+        has = self.capability.extremes(bits, lanes)
+        if has and not self.capability.chooses_extremes(bits, lanes):
             return self.of_two("maximum" if "propagates" in has else "maxnum", ty, a, b)
         return self._select(node.dtype, self.w.put(f"fcmp ogt {ty} {a}, {b}"), a, b, node.lanes)
 
@@ -391,7 +392,7 @@ class IntrinsicEmitter(MemoryEmitter):
         data, offset = node.args[0], node.args[1]
         size = self.element_bytes.get(id(data), 1)
         form = self.address.linear(offset)
-        return self.address.pointer(self._variable(data), f"[{size} x i8]", size, form)
+        return self.address.pointer(self.variable(data), f"[{size} x i8]", size, form)
 
     @property
     def element_bytes(self) -> dict[int, int]:

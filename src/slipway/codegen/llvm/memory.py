@@ -42,7 +42,7 @@ class MemoryEmitter(ExpressionEmitter):
     def element(self, buffer: Buffer) -> tuple[str, int, str]:
         """Return (LLVM type in memory, bytes, pointer operand) of a buffer."""
         ty = types.llvm_type(buffer.dtype, self.soft_half, True)
-        return ty, dtypes.bytes_of(buffer.dtype), self._variable(buffer.data)
+        return ty, dtypes.bytes_of(buffer.dtype), self.variable(buffer.data)
 
     def align_of(self, buffer: Buffer, form: Any, unit: int) -> int:
         """Return the provable alignment in bytes of the address of element `form`."""

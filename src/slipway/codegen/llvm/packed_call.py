@@ -50,9 +50,7 @@ def emit_return(emitter: Any, value: E.PrimExpr) -> None:
     need_returnable(emitter.name, value, elsewhere)
     emitter.returned = True
     _store_argument(emitter, RETURNED, value)
-    for held in reversed(emitter.held):
-        emitter.release(*held)
-    w.do("ret i32 0")
+    emitter.leave("0")
     w.start(w.label("after"))
 
 
@@ -69,7 +67,7 @@ def _leave_on_error(emitter: Any, status: str, name: str) -> None:
     w.do(f"store ptr {text}, ptr @slw_failure_message")
     w.branch(bad)
     w.start(bad)
-    w.do(f"ret i32 {status}")
+    emitter.leave(status)
     w.start(good)
 
 

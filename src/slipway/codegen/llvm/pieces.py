@@ -76,5 +76,5 @@ def emit_piece(emitter: Any, piece: tuple[S.Stmt, ...]) -> None:
     bad, good = w.label("bad"), w.label("good")
     w.branch_if(w.put(f"icmp ne i32 {status}, 0"), bad, good)
     w.start(bad)
-    w.do(f"ret i32 {status}")
+    emitter.leave(status)
     w.start(good)

@@ -9,7 +9,7 @@
 #define KINDS 17
 #define PIECE_BYTES ((size_t)1 << 20)
 
-#define CLOCKED_KINDS 4 /* that are counted, and the first devices of each */
+#define CLOCKED_KINDS 5 /* that are counted, and the first devices of each */
 #define CLOCKED_DEVICES (SLW_DEVICE_CLOCKS / CLOCKED_KINDS)
 
 static const slw_device_api *kinds[KINDS];

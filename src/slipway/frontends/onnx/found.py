@@ -32,11 +32,11 @@ class FoundSizes:
         self.dims: dict[int, tuple[Expr, Any]] = {}  # by the id of the count, which is kept
         self.made: dict[int, tuple[Any, Any]] = {}  # of NonZero, by the id of its data
         self.bounds: Mapping[str, Any] = {}  # of results of Range, as the user says
-        self.inside = 0  # of how many loops and branches, which know sizes of inputs alone
+        self.inside = 0  # of how many loops, which know sizes of inputs alone
 
     @contextmanager
     def inside_of_one(self) -> Iterator[None]:
-        """Convert a loop's body or a branch."""
+        """Convert a loop's body."""
         self.inside += 1
         try:
             yield

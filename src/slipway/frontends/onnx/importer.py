@@ -9,6 +9,7 @@ whole model in one error.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -507,7 +508,8 @@ class _Importer:
             values = {**outer, **self._initializers(graph)}
             values.update((i.name, v) for i, v in zip(graph.input, inputs, strict=True))
             self._check_operators(graph)
-            with self.found.inside_of_one():
+            # A branch has no inputs of its own; a size in it is told before it.
+            with self.found.inside_of_one() if inputs else nullcontext():
                 results = self._nodes(graph, values, poisoned)
             if len(results) < len(graph.output):  # its own nodes tell why, each under its name
                 raise UnsupportedNode("a node of its subgraph cannot be imported")

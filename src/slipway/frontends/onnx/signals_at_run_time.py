@@ -54,7 +54,7 @@ def stft(node: NodeView, wanted: Shape) -> Any:
     if node.has(2):
         inside = relay.multiply(inside, relay.strided_slice(node.input(2), [0], [room], axes=[0]))
     cut = relay.multiply(cut, relay.reshape(inside, (1, 1, room, 1)))
-    # The angle of a product of places is that of what is left of it after whole turns.
+    # The angle of a product of places is that of what is left of it after whole rotations.
     phase = relay.floor_mod(relay.multiply(_counted(room, 0, 2), _counted(bins, 1, 2)), length)
     angle = relay.divide(relay.cast(phase, "float64"), relay.cast(length, "float64"))
     angle = relay.multiply(angle, const(-2 * np.pi, "float64"))

@@ -1,7 +1,7 @@
 """Loop as a while_loop, where how often it runs is known only when the model does.
 
-The states are the number of the turn, the condition, what the loop carries, and for each scan
-output as many rows as there may be turns: turn i writes row i.
+The states are the number of the iteration, the condition, what the loop carries, and for each scan
+output as many rows as there may be iterations: iteration i writes row i.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def while_loop(
 ) -> list[Any]:
     """Return what a Loop carries at the end, and its scan outputs.
 
-    `most` is the largest number of turns, where that is known.  Raises UnsupportedNode for a body
-    whose states change their type, for scan outputs of which nothing says how long they are, and
-    for a loop without an end.
+    `most` is the largest number of iterations, where it is known.  Raises UnsupportedNode for a
+    body whose states change their type, for scan outputs of which nothing says how long they are,
+    and for a loop without an end.
     """
     assert node.subgraph is not None
     body = node.attr("body")

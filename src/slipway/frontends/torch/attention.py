@@ -128,11 +128,9 @@ def grouped_product(node: NodeView) -> Any:
     if node.optional("bias") is not None:
         raise node.unsupported("a bias per group")
     rows, (groups, _, width) = x.tensor_type.shape[0], weight.tensor_type.shape
-    if is_open(rows):
-        raise node.unsupported(f"the open size {rows} of its rows: export it for a fixed one")
     ends = cast(ends, "int64")
-    numbers = const(np.arange(rows))
-    if rows <= groups:
+    numbers = relay.arange(0, rows, 1, "int64") if is_open(rows) else const(np.arange(rows))
+    if not is_open(rows) and rows <= groups:
         position = relay.searchsorted(ends, numbers, True, "int64")
         chosen = relay.take(weight, position, 0, mode="clip")
         found = product_of(relay.expand_dims(x, 1), chosen, node.wide("self" if own else "input"))
@@ -149,5 +147,5 @@ def grouped_product(node: NodeView) -> Any:
         inside = relay.logical_and(relay.greater_equal(numbers, start), relay.less(numbers, end))
         return [relay.where(relay.expand_dims(inside, 1), made, states[0])], []
 
-    empty = const(np.zeros((rows, width), node.out.dtype))
+    empty = relay.zeros((rows, width), node.out.dtype)
     return run_steps(step, [empty], [weight, starts, ends])[0][0]

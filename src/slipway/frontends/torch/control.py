@@ -40,7 +40,7 @@ def branch(convert: Convert, arguments: Sequence[Any]) -> list[Any]:
 
 
 def while_loop(convert: Convert, arguments: Sequence[Any]) -> list[Any]:
-    """``while_loop(condition, body, carried, others)``: turns until the condition fails."""
+    """``while_loop(condition, body, carried, others)``: runs until the condition fails."""
     condition, body, carried, others = arguments
     _tensors(carried)
     states = [Var(f"state{i}", value.checked_type) for i, value in enumerate(carried)]

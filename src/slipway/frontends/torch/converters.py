@@ -71,6 +71,7 @@ class NodeView:
         self.outputs = list(outputs)
         self.read = read
         self.found: dict[int, tuple[Expr, list[Expr]]] = {}  # where masks hold, by the mask's id
+        self.numbers: Mapping[Any, Expr] = {}  # the tensors that sizes were read from
         self.brought: frozenset[Any] = frozenset()  # sizes that this node's values decide
 
     # -- arguments -----------------------------------------------------------------------------
@@ -160,6 +161,8 @@ class NodeView:
 
     def _size(self, size: SymbolDim, dtype: str) -> Expr:
         """Return what an open size is when the model runs: read from the shape of a tensor."""
+        if size in self.numbers:
+            return cast(self.numbers[size], dtype)
         sources: list[tuple[Expr, int]] = []
         for value in self.arguments.values():
             shape: tuple[Any, ...] = value.tensor_type.shape if isinstance(value, Expr) else ()

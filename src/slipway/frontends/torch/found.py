@@ -1,22 +1,36 @@
-"""Operators whose result is as long as values say: nonzero, masks as indices, repeats by a tensor.
+"""Operators whose result is as long as values say: nonzero, masks, unique, repeats by a tensor.
 
-torch gives such a size a symbol of its own (u0), and an upper end where it knows one.
+torch gives such a size a symbol of its own (u0), and an upper end where it knows one.  So it does
+with an integer that `item()` reads from a tensor; a float stays the tensor that it is read from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slipway import relay
-from slipway.frontends.found_positions import coordinates, positions_in_room
+from slipway.errors import ModelError
+from slipway.frontends.converter_table import UnsupportedNode
+from slipway.frontends.found_positions import coordinates, distinct, positions_in_room
 from slipway.frontends.torch.converters import NodeView, cast, converter, number
 from slipway.relay.dims import SymbolDim
-from slipway.relay.expr import Call, Constant, Expr
+from slipway.relay.expr import Call, Constant, Expr, Tuple
+from slipway.relay.op_registry import const, is_call_of
+from slipway.relay.types import TensorType
+from slipway.relay.visit import post_order
 
-BRINGING = ("nonzero", "masked_select", "index", "_unsafe_index", "repeat_interleave")
+if TYPE_CHECKING:
+    from slipway.frontends.torch.open_sizes import ProgramDims
+
+BRINGING = (
+    "nonzero", "masked_select", "index", "_unsafe_index", "repeat_interleave", "_unique2",
+    "unique_consecutive",
+)  # fmt: skip
+READING = ("_local_scalar_dense", "item")
 
 
 def found_columns(node: NodeView, mask: Expr, size: Any) -> list[Expr]:
@@ -89,6 +103,26 @@ def masked_select(node: NodeView) -> Any:
     return relay.take(relay.reshape(x, (-1,)), where, 0, mode="fast")
 
 
+@converter("_unique2", "unique_consecutive")
+def unique(node: NodeView) -> Any:
+    """The different values, which of them each element is, and how often each is there."""
+    x = node.input()
+    axis = node.arguments.get("dim")
+    if axis is not None and x.tensor_type.rank != 1:
+        raise node.unsupported("it compares slices: only elements are compared")
+    (size,) = node.out.shape
+    flat = relay.reshape(x, (-1,))
+    found = distinct(flat, node.kind == "_unique2")
+    made: list[Any] = [
+        relay.take(flat, _sized(found.positions, found.count, size), 0, mode="fast"),
+        relay.reshape(found.inverse, x.tensor_type.shape),
+        _sized(found.repeats, found.count, size),
+    ]
+    asked = (True, node.arg("return_inverse", False), node.arg("return_counts", False))
+    empty = const(np.zeros(0, np.int64))
+    return [one if is_asked else empty for one, is_asked in zip(made, asked, strict=True)]
+
+
 def repeated(node: NodeView, times: Expr) -> Any:
     """Return each entry as often as a vector says, one after another."""
     x, axis = node.input(), node.arguments.get("dim")
@@ -109,3 +143,97 @@ def repeated(node: NodeView, times: Expr) -> Any:
     # An entry comes after those whose repeats end at its position or before.
     passed = relay.less_equal(relay.reshape(ends, (1, entries)), relay.reshape(position, (-1, 1)))
     return relay.take(x, relay.sum(cast(passed, "int64"), 1), axis, mode="fast")
+
+
+# -- numbers that a program reads from its tensors ---------------------------------------------
+
+
+class ReadNumbers:
+    """The sizes of a program that were read from tensors."""
+
+    def __init__(self, dims: ProgramDims) -> None:
+        self.dims = dims
+        self.tensors: dict[Any, Expr] = {}
+        self.names: dict[Any, str] = {}  # of the nodes that read
+
+    def read(self, found: Any, tensor: Any, name: str) -> Any:
+        """Return what a node reads from a tensor of one element."""
+        if not isinstance(tensor, Expr):
+            raise UnsupportedNode("it reads no tensor")
+        scalar = relay.reshape(tensor, ())
+        if type(found).__name__ != "SymInt":
+            return scalar
+        dim = self.dims.bring(found, None)
+        if dim is None:  # torch knows the number from elsewhere
+            return self.dims.of(found)
+        self.tensors[dim] = scalar
+        self.names[dim] = name
+        return dim
+
+    def told(self, values: list[Any]) -> list[Any]:
+        """Return the results of a program or a branch in which the run tells every such size.
+
+        Raises ModelError where nothing bounds one.
+        """
+        tensors = tuple(value for value in values if isinstance(value, Expr))
+        if not self.tensors or not tensors:
+            return values
+        spoken, told = _variables(Tuple(tensors))
+        for dim, scalar in self.tensors.items():
+            (variable,) = dim.variables
+            if variable not in spoken or variable in told:
+                continue
+            if dim.high is None:
+                raise ModelError(
+                    f"{self.names[dim]}: a number that item() reads from a tensor is a size here, "
+                    "and nothing bounds it: say so in the module, as in n = x.item(); "
+                    "torch._check(n <= 512)"
+                )
+            values = [*values]
+            first = next(i for i, value in enumerate(values) if isinstance(value, Expr))
+            values[first] = _after(scalar, dim, values[first])
+        return values
+
+
+def _after(scalar: Expr, dim: SymbolDim, value: Expr) -> Expr:
+    """Return a result that needs a size to be told, though nothing reads the tensor told of."""
+    count = relay.reshape(cast(scalar, "int64"), (1,))
+    room: Any = (dim.high,)
+    every = relay.sized(relay.zeros(room, "bool"), count, dim)
+    made: Expr = relay.where(relay.any(every, 0, False), relay.zeros_like(value), value)
+    return made
+
+
+def _variables(body: Expr) -> tuple[set[Any], set[Any]]:
+    """Return the variables of sizes that a graph speaks of, and those that it tells."""
+    spoken: set[Any] = set()
+    told: set[Any] = set()
+    for expr in post_order(body):
+        kind = expr.checked_type if isinstance(expr, Expr) else None
+        for extent in kind.shape if isinstance(kind, TensorType) else ():
+            if isinstance(extent, SymbolDim):
+                spoken.update(extent.variables)
+        if isinstance(expr, Call) and is_call_of(expr, "sized"):
+            size = expr.attrs.size
+            told.update(size.variables if isinstance(size, SymbolDim) else ())
+    return spoken, told
+
+
+def computed(function: Callable[..., Any], given: Sequence[Any]) -> Any:
+    """Return what Python's operators make of numbers that were read; None for sizes alone."""
+    tensors = [value for value in given if isinstance(value, Expr)]
+    if not tensors:
+        return None
+    make = _OPERATORS.get(getattr(function, "__name__", ""))
+    if make is None:
+        raise UnsupportedNode("it computes with a number that was read from a tensor")
+    dtype = tensors[0].tensor_type.dtype
+    values = [v if isinstance(v, Expr) else number(v, dtype) for v in given]
+    return make(*values)
+
+
+_OPERATORS: Mapping[str, Callable[..., Any]] = {
+    operator.add.__name__: relay.add, operator.sub.__name__: relay.subtract,
+    operator.mul.__name__: relay.multiply, operator.truediv.__name__: relay.divide,
+    operator.neg.__name__: relay.negative, "sym_float": lambda x: x,
+}  # fmt: skip

@@ -35,7 +35,7 @@ from slipway.frontends.torch.complex import (
 )
 from slipway.frontends.torch.control import REGIONS
 from slipway.frontends.torch.converters import Converter, NodeView, load_converters
-from slipway.frontends.torch.found import BRINGING
+from slipway.frontends.torch.found import BRINGING, READING, ReadNumbers, computed
 from slipway.frontends.torch.open_sizes import ProgramDims
 from slipway.frontends.torch.program import (
     DTYPES,
@@ -143,7 +143,8 @@ class _Importer:
         self.budget = ImportBudget(0, 1)
         self.dims = ProgramDims(program.range_constraints)
         self.found: dict[int, Any] = {}  # where masks hold, by the id of the mask
-        self.inside = 0  # of how many branches and loops
+        self.numbers = ReadNumbers(self.dims)
+        self.inside = 0  # of how many loops
 
     def weights_bytes(self) -> int:
         """Return the bytes of the tensors that the program holds."""
@@ -156,11 +157,12 @@ class _Importer:
         params, outputs = self.survey()
         if self.book.problems:
             raise self.book.error()
-        names, values = zip(*outputs, strict=True) if outputs else ((), ())
+        names = tuple(name for name, _ in outputs)
+        values = self.numbers.told([value for _, value in outputs])
         if not values:
             raise ModelError("the program has no tensor among its outputs")
         body = values[0] if len(values) == 1 else Tuple(tuple(values))
-        return Function(tuple(params), body, None, (("output_names", tuple(names)),))
+        return Function(tuple(params), body, None, (("output_names", names),))
 
     def survey(self) -> tuple[list[Var], list[tuple[str, Expr]]]:
         """Convert everything that can be; return the inputs, and the named outputs."""
@@ -305,7 +307,7 @@ class _Importer:
             return
         try:
             if type(node.meta.get("val")).__name__ in SIZES:
-                values[node] = self._size(node)
+                values[node] = self._size(node, values)
                 return
             made = self._converted(node, values, name)
         except (ModelError, InternalError, MemoryError):
@@ -355,10 +357,21 @@ class _Importer:
         except (ModelError, UnsupportedNode):
             return None
 
-    def _size(self, node: Any) -> Any:
-        """Return what a node computes of sizes: a dimension; None for a test of them."""
+    def _size(self, node: Any, values: dict[Any, Any]) -> Any:
+        """Return what a node computes of sizes: a dimension; None for a test of them.
+
+        A number that is read from a tensor is a dimension too, or the tensor where it is no
+        integer.
+        """
         found = node.meta["val"]
-        return self.dims.of(found) if type(found).__name__ == "SymInt" else None
+        if _plain_name(node.target) in READING:
+            if self.inside:
+                raise UnsupportedNode("a number is read from a tensor, in a loop")
+            return self.numbers.read(found, values[node.args[0]], _name_of(node))
+        if type(found).__name__ == "SymInt":
+            return self.dims.of(found)
+        given = _resolved(node.args, values)
+        return computed(node.target, given)
 
     def _converted(self, node: Any, values: dict[Any, Any], name: str) -> list[Any]:
         schema = getattr(node.target, "_schema", None)
@@ -384,7 +397,7 @@ class _Importer:
             outputs,
             {u.args[1] for u in node.users if u.target is operator.getitem and u.users},
         )  # fmt: skip
-        view.found, view.brought = self.found, brought
+        view.found, view.brought, view.numbers = self.found, brought, self.numbers.tensors
         several = found if isinstance(found, (list, tuple)) else [found]
         touched = any(map(is_complex, view.arguments.values())) or any(
             getattr(getattr(v, "dtype", None), "is_complex", False) for v in several
@@ -410,10 +423,12 @@ class _Importer:
         known = [room for room in rooms if room is not None]
         is_bounded = len(known) == len(rooms) and "repeat" not in str(node.target)
         most = max(known, default=0) if is_bounded else None
-        made = [self.dims.bring(size, most) for size in getattr(found, "shape", ())]
+        several = found if isinstance(found, (list, tuple)) else [found]
+        sizes = [size for one in several for size in getattr(one, "shape", ())]
+        made = [self.dims.bring(size, most) for size in sizes]
         brought = frozenset(d for d in made if d is not None)
         if brought and self.inside:
-            raise UnsupportedNode("its result is as long as values say, in a branch or a loop")
+            raise UnsupportedNode("its result is as long as values say, in a loop")
         return brought
 
     def _folded(self, made: Any, wanted: TensorType | None) -> Any:
@@ -437,13 +452,16 @@ class _Importer:
         if convert is None:
             raise UnsupportedNode("nested programs of this kind are not served")
 
+        repeats = kind != "cond"
+
         def region(inner: Any, inputs: Sequence[Any]) -> list[Any]:
             placeholders = [n for n in inner.graph.nodes if n.op == "placeholder"]
-            self.inside += 1
+            self.inside += repeats
             try:
-                return self._graph(inner, dict(zip(placeholders, inputs, strict=True)))
+                results = self._graph(inner, dict(zip(placeholders, inputs, strict=True)))
             finally:
-                self.inside -= 1
+                self.inside -= repeats
+            return results if repeats else self.numbers.told(results)
 
         return convert(region, arguments)
 

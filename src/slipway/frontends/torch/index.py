@@ -286,7 +286,6 @@ def one_hot(node: NodeView) -> Any:
 
 refuse(
     "unique_dim",
-    "_unique2",
     "nonzero_static",
-    why="the shape of its result depends on values; shapes are static",
+    why="the shape of its result depends on values of whole slices",
 )

@@ -63,11 +63,13 @@ def repeat(node: NodeView) -> Any:
         x = relay.reshape(x, (1,) * (len(times) - node.rank()) + node.shape())
     times = (1,) * (x.tensor_type.rank - len(times)) + times
     if any(map(is_open, times)):
+        # Each repetition along an axis of its own, which the axis then takes in.
+        apart: list[Any] = []
+        wide: list[Any] = []
         for extent, count in zip(x.tensor_type.shape, times, strict=True):
-            if is_open(count) and extent != 1:
-                raise node.unsupported(f"an axis of {extent} repeated an open number of times")
-        known = [1 if is_open(count) else count for count in times]
-        return relay.broadcast_to(relay.tile(x, known), node.out.shape)
+            apart += [1, extent]
+            wide += [count, extent]
+        return relay.reshape(relay.broadcast_to(relay.reshape(x, apart), wide), node.out.shape)
     return x if all(t == 1 for t in times) else relay.tile(x, times)
 
 
@@ -120,7 +122,10 @@ def unbind(node: NodeView) -> Any:
 def select(node: NodeView) -> Any:
     """One slice along an axis."""
     axis = node.axis()
-    index, extent = int(node.arg("index", 0)), node.shape()[axis]
+    index, extent = node.arg("index", 0), node.shape()[axis]
+    if is_open(index):
+        return relay.take(node.input(), node.as_tensor(index, "int64"), axis, mode="wrap")
+    index = int(index)
     index = index if is_open(extent) else index % extent
     end = index + 1 if index != -1 else 2**62
     cut = relay.strided_slice(node.input(), [index], [end], axes=[axis])
@@ -149,6 +154,12 @@ def slice_(node: NodeView) -> Any:
         start, end, step = node.arg("start", 0), node.arg("end", 2**62), int(node.arg("step", 1))
         if (start, step) == (0, 1) and (end is extent or (not is_open(end) and end > 2**31)):
             return node.input()
+        if (start, step) == (0, 1) and end in node.numbers and is_open(extent):
+            # torch was told that it is at most the extent, which the types here do not know.
+            count = relay.reshape(node.as_tensor(end, "int64"), (1,))
+            return relay.sized(node.input(), count, end, axis)
+        if is_open(start) and start.high is not None and start.high < 0:  # from the back
+            start = start + extent
     else:
         start, end, step = bounds_of(node, axis, extent)
     if (start, end, step) == (0, extent, 1):

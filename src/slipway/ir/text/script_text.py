@@ -121,6 +121,8 @@ class _Script(Printer):
             text += f", strides=[{', '.join(self.expr(s) for s in buffer.strides)}]"
         if buffer.elem_offset is not None:
             text += f", elem_offset={self.expr(buffer.elem_offset)}"
+        if buffer.axis_separators:
+            text += f", axis_separators={list(buffer.axis_separators)}"
         return text if buffer.scope == "global" else f'{text}, scope="{buffer.scope}"'
 
     def parts(self, node: Any, level: int) -> list[Any]:

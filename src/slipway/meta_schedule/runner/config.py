@@ -10,7 +10,7 @@ from slipway.errors import TuningError
 
 @dataclass(frozen=True)
 class EvaluatorConfig:
-    """How often a candidate runs (classic); here measurements take turns until they are told apart.
+    """How often a candidate runs (classic); here rounds are measured until they are told apart.
 
     With `enable_cpu_cache_flush` a kernel finds its weights in no cache before each run.  The other
     values are kept for scripts that read them.

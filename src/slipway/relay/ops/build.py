@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipway.relay import op_registry
-from slipway.relay.expr import Constant, Expr
+from slipway.relay.expr import Constant, Expr, Var
 from slipway.relay.op_registry import BadArgument, as_expr, const
 from slipway.relay.types import TensorType
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from slipway.relay.expr import ExprLike
 
 
@@ -28,6 +30,14 @@ def typed(value: ExprLike) -> tuple[Any, TensorType]:
     """Return `value` as an expression, and its type, which must be known."""
     expr = as_expr(value)
     return expr, expr.tensor_type
+
+
+def implied(value: ExprLike, shape: Sequence[Any], dtype: str) -> Any:
+    """Return `value` as an expression; a variable without a type is of this one from then on."""
+    expr = as_expr(value)
+    if isinstance(expr, Var):
+        expr.take_type(TensorType(tuple(shape), dtype))
+    return expr
 
 
 def known(argument: str, value: ExprLike) -> np.ndarray[Any, Any]:

@@ -93,6 +93,12 @@ def need_integral(argument: str, given: TensorType) -> None:
         raise BadArgument(argument, f"must hold integers, got {given}")
 
 
+def need_words(argument: str, dtype: str) -> None:
+    """The dtype must be one that bits of many numbers are packed into."""
+    if dtype not in ("uint8", "uint16", "uint32", "uint64"):
+        raise BadArgument(argument, f"is {dtype!r}; use uint8, uint16, uint32 or uint64")
+
+
 def need_number(argument: str, given: TensorType) -> None:
     """The elements must not be truth values."""
     if dtypes.is_bool(given.dtype):
@@ -111,8 +117,24 @@ def need_shape(argument: str, given: TensorType, shape: Sequence[int], because: 
         raise BadArgument(argument, f"must have shape {tuple(shape)} ({because}), got {given}")
 
 
-def normal_axis(axis: int, rank: int, argument: str = "axis") -> int:
+def whole(argument: str, value: SupportsIndex, lowest: int, highest: int) -> int:
+    """Return an integer from `lowest` to `highest`.  Raises BadArgument for anything else."""
+    try:
+        found = _integer(value)
+    except (TypeError, ValueError):
+        raise BadArgument(argument, f"must be an integer, got {value!r}") from None
+    if not lowest <= found <= highest:
+        end = str(highest) if highest < 2**63 else f"2**{highest.bit_length()} - 1"
+        raise BadArgument(argument, f"must be {lowest} to {end}, is {found}")
+    return found
+
+
+def normal_axis(axis: SupportsIndex, rank: int, argument: str = "axis") -> int:
     """Return `axis` counted from the front; a negative one counts from the back."""
+    try:
+        axis = index(axis)
+    except TypeError:
+        raise BadArgument(argument, f"must be an integer, got {axis!r}") from None
     if not -rank <= axis < rank:
         raise BadArgument(argument, f"is {axis}, but the tensor has {rank} axes")
     return axis % rank

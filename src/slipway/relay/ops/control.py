@@ -185,7 +185,7 @@ def _branches(attrs: BranchAttrs) -> tuple[Function, Function]:
 
 BRANCH.flops(_count("count_flops", _branches))
 BRANCH.work(_count("count_work", _branches))
-WHILE.flops(_count("count_flops", lambda attrs: (attrs.body,)))  # of one turn
+WHILE.flops(_count("count_flops", lambda attrs: (attrs.body,)))  # of one iteration
 WHILE.work(_count("count_work", lambda attrs: (attrs.body,)))
 
 

@@ -21,7 +21,7 @@ from slipway.ir.node import node
 from slipway.relay.expr import TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, const, register_op
 from slipway.relay.ops.build import call, typed
-from slipway.relay.ops.checks import need_float
+from slipway.relay.ops.checks import extents, need_float, whole
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, TupleType, Type
 
@@ -282,9 +282,8 @@ for _made in (_some_key(), _some_key(1), _some_key(0)):
 
 def threefry_key(seed: int) -> Expr:
     """Return the key of a seed, a number below 2**256."""
-    if not 0 <= int(seed) < 2**256:
-        raise BadArgument("seed", f"must be from 0 to 2**256 - 1, is {seed}")
-    words = [int(seed) >> 64 * n & _ALL for n in range(4)]
+    number = whole("seed", seed, 0, 2**256 - 1)
+    words = [number >> 64 * n & _ALL for n in range(4)]
     return const(np.array([*words, 0, 0, 0, 0, _FIRST, 0], np.uint64))
 
 
@@ -299,7 +298,7 @@ def uniform(
     if dtype not in ("float32", "float64"):
         raise BadArgument("dtype", f"must be float32 or float64, is {dtype}")
     bits, fraction = (32, 23) if dtype == "float32" else (64, 52)
-    kind = f"uint{bits}"
+    kind, shape = f"uint{bits}", extents("shape", shape)
     after, drawn = threefry_generate(key, shape)
     drawn = call("right_shift", call("cast", drawn, kind), const(bits - fraction, kind))
     one = (1 << bits - fraction - 2) - 1 << fraction  # the bits of 1.0, whose fraction is drawn
@@ -316,7 +315,7 @@ def normal(
     scale: ExprLike = 1.0,
 ) -> TupleWrapper:  # fmt: skip
     """Return the key to go on with, and numbers of a normal distribution (Box and Muller's)."""
-    after, drawn = uniform(key, (2, *shape), dtype)
+    after, drawn = uniform(key, (2, *extents("shape", shape)), dtype)
     first, second = (call("squeeze", part, [0]) for part in call("split", drawn, 2, 0))
     length = call("log", call("subtract", const(1, dtype), first))
     length = call("sqrt", call("multiply", const(-2, dtype), length))
@@ -334,8 +333,9 @@ def multinomial(key: ExprLike, probs: ExprLike, num_samples: int) -> TupleWrappe
     """
     given, own = typed(probs)
     need_float("probs", own)
-    if own.rank < 1 or num_samples < 1:
-        raise BadArgument("probs", f"must have an axis, and num_samples be at least 1: {own}")
+    if own.rank < 1:
+        raise BadArgument("probs", f"must have an axis, got {own}")
+    num_samples = whole("num_samples", num_samples, 1, 2**31 - 1)
     weights = call("maximum", call("cast", given, "float32"), const(0, "float32"))
     sums = call("cumsum", weights, axis=-1)
     sums = call("divide", sums, call("max", sums, axis=-1, keepdims=True))

@@ -1,4 +1,4 @@
-"""The turns of a while_loop as statements around its operators' own computes: what it means.
+"""The iterations of a while_loop as statements around its operators' own computes: what it means.
 
 states = initial states
 going = condition(states)

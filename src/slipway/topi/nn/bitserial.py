@@ -19,7 +19,7 @@ from slipway.te.tensor import Tensor
 from slipway.topi.nn.padding import pad
 from slipway.topi.nn.windows import sides, spread, windows
 from slipway.topi.transform import concatenate
-from slipway.topi.utils import get_const_int
+from slipway.topi.utils import get_const_int, normalize_axis
 
 if TYPE_CHECKING:
     from slipway.ir.expr import PrimExpr, ShapeLike
@@ -33,11 +33,14 @@ def bitpack(
 
     The first element's is the highest; the planes lie along the new axis `bit_axis`.
     """
-    width = dtypes.bits_of(pack_type) if pack_type.startswith("uint") else 0
-    if not width or dtypes.is_float(data.dtype):
+    if pack_type not in ("uint8", "uint16", "uint32", "uint64") or dtypes.is_float(data.dtype):
         raise InvalidShapeError(
             f"bitpack of {data.dtype} into {pack_type}: integers into uint8 to 64"
         )
+    width = dtypes.bits_of(pack_type)
+    pack_axis = normalize_axis(pack_axis, data.ndim, "pack_axis")
+    bit_axis = normalize_axis(bit_axis, data.ndim + 1, "bit_axis")
+    bits = get_const_int(bits)
     extent = get_const_int(data.shape[pack_axis])
     if extent % width or not 1 <= bits <= 8:
         raise InvalidShapeError(
@@ -182,7 +185,7 @@ def bitserial_dense(
 
 def binarize_pack(data: Tensor, axis: int | None = None, name: str = "PackedInput") -> Tensor:
     """Put the signs of 32 elements of an axis (the last) into one uint32; not below zero is 1."""
-    along = data.ndim - 1 if axis is None else axis
+    along = normalize_axis(-1 if axis is None else axis, data.ndim)
     extent = get_const_int(data.shape[along])
     if extent % 32:
         raise InvalidShapeError(

@@ -4,16 +4,21 @@
         ->  branch(%c, (%x, %y), then_body=fn(x, y) {(nn.dense(x, %w),)}, else_body=fn(x, y) {(y,)})
 
 What is computed for the branch alone goes into its function, and is computed where the branch is
-taken; what something outside reads, the condition or both branches, is computed before.  Small
-branches of simple operators are chosen between by SelectBranches, which comes first.
+taken; what something outside reads, the condition or both branches, is computed before.  So is a
+size that values decide (relay.sized), as no size is set while a branch runs: in a run that does not
+take the branch it has its lower end.  Small branches of simple operators are chosen between by
+SelectBranches, which comes first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from slipway.ir.visit import post_order_by
 from slipway.relay import op_registry
+from slipway.relay.dims import SymbolDim
 from slipway.relay.expr import (
     Call,
     Constant,
@@ -33,7 +38,7 @@ def outline_branches(function: Function) -> Function:
     """Return `function` without an If, but where a branch calls a function."""
     if not any(isinstance(e, If) for e in post_order(function, into_functions=False)):
         return function
-    body = _outlined(function.body)
+    body = _outlined(_sizes_by_choice(function.body))
     return Function(function.params, body, None, function.attrs)
 
 
@@ -58,7 +63,55 @@ def _evaluated(expr: Expr) -> tuple[Expr, ...]:
         post_order_by([b], evaluated_before) for b in (expr.true_branch, expr.false_branch)
     )
     needed = {id(e) for e in other}
-    return (expr.cond, *(e for e in one if id(e) in needed and not isinstance(e, Op)))
+    both = (e for e in one if id(e) in needed and not isinstance(e, Op))
+    return (expr.cond, *both, *_telling(expr.true_branch), *_telling(expr.false_branch))
+
+
+def _telling(body: Expr) -> list[Call]:
+    """Return what tells a size in a branch, at any depth."""
+    return [
+        e for e in post_order(body) if isinstance(e, Call) and op_registry.is_call_of(e, "sized")
+    ]
+
+
+def _sizes_by_choice(root: Expr) -> Expr:
+    """Return an expression in which sizes of branches that are not taken have their lower ends."""
+    eager = {id(e) for e in post_order_by([root], evaluated_before)}
+    counts: dict[int, tuple[Call, Expr]] = {}  # by what tells the size
+    for choice in post_order(root):  # those inside of a branch before it
+        if not isinstance(choice, If):
+            continue
+        sides = [_telling(body) for body in (choice.true_branch, choice.false_branch)]
+        shared = {id(e) for e in sides[0]} & {id(e) for e in sides[1]}
+        for side, is_taken in zip(sides, (True, False), strict=True):
+            for call in side:
+                if id(call) in eager or id(call) in shared:
+                    continue
+                _, count = counts.get(id(call), (call, call.args[1]))
+                counts[id(call)] = call, _count(call, count, choice.cond, is_taken)
+    if not counts:
+        return root
+    done: dict[int, Expr] = {}
+    for expr in post_order_by([root, *(count for _, count in counts.values())], children):
+        made = rebuild(expr, lambda child: done.get(id(child), child))
+        if id(expr) in counts:
+            assert isinstance(made, Call)
+            count = counts[id(expr)][1]
+            made = Call(made.op, (made.args[0], done.get(id(count), count)), made.attrs)
+        done[id(expr)] = made
+    return done[id(root)]
+
+
+def _count(call: Call, count: Expr, condition: Expr, is_taken: bool) -> Expr:
+    """Return a count where the condition holds (or does not), elsewhere the least allowed."""
+    type_ = call.args[1].checked_type
+    assert isinstance(type_, TensorType)
+    size = call.attrs.size
+    least = size.low if isinstance(size, SymbolDim) else size
+    low = Constant(np.full(type_.shape, least, type_.dtype))
+    where = op_registry.make("where")
+    made: Expr = where(condition, count, low) if is_taken else where(condition, low, count)
+    return made
 
 
 def _calls_functions(choice: If) -> bool:

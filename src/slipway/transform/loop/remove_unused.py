@@ -12,13 +12,18 @@ from slipway.ir import expr as E
 from slipway.ir import stmt as S
 from slipway.ir.function import PrimFunc
 from slipway.ir.intrin import is_pure
-from slipway.ir.visit import map_children, walk
+from slipway.ir.node import Node
+from slipway.ir.visit import children, map_children, walk
 
 
 def remove_unused(func: PrimFunc) -> PrimFunc:
     """Return `func` without allocations that are never read."""
-    if not any(isinstance(n, S.Allocate) for n in S.statements(func.body)):
-        return func
+    made = [n.buffer.data for n in S.statements(func.body) if isinstance(n, S.Allocate)]
+    if len(set(made)) == len(made):  # else each is read or not in its own body
+        read: set[E.Var] = set()
+        _reads(func.body, read)
+        if read.issuperset(made):
+            return func
     body, _ = _visit(func.body)
     return func if body is func.body else func.replace(body=body)
 
@@ -54,7 +59,7 @@ def _visit(node: S.Stmt) -> tuple[S.Stmt, set[E.Var]]:
     return result, read
 
 
-def _reads(root: E.PrimExpr, found: set[E.Var]) -> None:
+def _reads(root: Node, found: set[E.Var]) -> None:
     """Collect the data pointers that are loaded from, or handed to calls."""
     stack: list[Any] = [root]
     seen: set[int] = set()  # expressions may share parts, those of a hash a hundred times over
@@ -74,6 +79,8 @@ def _reads(root: E.PrimExpr, found: set[E.Var]) -> None:
             stack.extend(node.indices)
         elif isinstance(node, (E.BinaryOp, E.CmpOp)):
             stack += (node.a, node.b)
+        elif isinstance(node, S.Stmt):
+            stack += [c for c in children(node) if isinstance(c, (E.PrimExpr, S.Stmt))]
         else:
             for name in node.FIELDS:
                 value = getattr(node, name)

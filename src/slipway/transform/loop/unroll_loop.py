@@ -190,6 +190,10 @@ class _Unroller:
                 if all(a.variables.isdisjoint(self.values) for a in linear.terms):
                     return self.an.to_expr(linear)
                 return self.an.to_expr(self.an.substitute(linear, self.values))
+        if isinstance(node, E.BinaryOp):
+            a, b = self.expr(node.a), self.expr(node.b)
+            make: Any = type(node)
+            return node if a is node.a and b is node.b else make(a, b)
         result = map_children(
             node, lambda child: self.expr(child) if isinstance(child, E.PrimExpr) else child
         )

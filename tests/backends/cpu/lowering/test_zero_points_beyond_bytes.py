@@ -112,10 +112,10 @@ def test_real_convolutions_between_quantised_tensors(zero):
     agrees(relay.Function([x], quantized(y, 3)), value)
 
 
-@pytest.mark.parametrize("border", [0.0, 3.0, 1000.0])
-def test_a_border_around_quantised_numbers(border):
+@pytest.mark.parametrize("pad_value", [0.0, 3.0, 1000.0])
+def test_a_border_around_quantised_numbers(pad_value):
     value = RNG.uniform(-20, 20, (1, 4, 6, 6)).astype(np.float32)
     x = relay.var("x", shape=value.shape)
     widths = ((0, 0), (0, 0), (1, 1), (2, 0))
-    y = relay.nn.pad(quantized(x, 3, "int8"), widths, border)
+    y = relay.nn.pad(quantized(x, 3, "int8"), widths, pad_value)
     agrees(relay.Function([x], y), value)

@@ -25,6 +25,15 @@
 #define cuEventSynchronize hipEventSynchronize
 #define cuEventElapsedTime hipEventElapsedTime
 #define cuEventDestroy_v2 hipEventDestroy
+#define cuStreamCreate hipStreamCreateWithFlags
+#define cuStreamDestroy_v2 hipStreamDestroy
+#define cuStreamSynchronize hipStreamSynchronize
+#define cuStreamWaitEvent hipStreamWaitEvent
+#define cuMemHostAlloc hipHostMalloc
+#define cuMemFreeHost hipHostFree
+#define cuMemcpyHtoDAsync_v2 hipMemcpyHtoDAsync
+#define cuMemcpyDtoHAsync_v2 hipMemcpyDtoHAsync
+#define cuMemcpyDtoDAsync_v2 hipMemcpyDtoDAsync
 #define cuGetErrorName hipDrvGetErrorName
 #define cuGetErrorString hipDrvGetErrorString
 #include "fake_cuda.cc"

@@ -11,6 +11,36 @@ void (*on_barrier)() = nullptr;
 void (*on_blocks_end)() = nullptr;
 void (*on_access)(void *, int64_t, int32_t, int32_t) = nullptr;
 
+std::string index_text(uint3 at) {
+  return "(" + std::to_string(at.x) + ", " + std::to_string(at.y) + ", " + std::to_string(at.z) + ")";
+}
+
+std::string apart(const char *kind, uint3 first, uint3 second) {
+  const bool differ[] = {first.x != second.x, first.y != second.y, first.z != second.z};
+  std::string found;
+  for (int i = 0; i < 3; ++i) {
+    if (differ[i]) {
+      found += (found.empty() ? "" : " and ") + std::string(kind) + "." + "xyz"[i];
+    }
+  }
+  return found;
+}
+
+/* Say who has ended while others wait. */
+static void note_stuck() {
+  size_t ended = 0, waiting = 0;
+  while (fibres.done[ended] == 0) {
+    ++ended;
+  }
+  while (fibres.done[waiting] != 0) {
+    ++waiting;
+  }
+  const uint3 first = fibres.indices[waiting], second = fibres.indices[ended];
+  fibres.stuck = "thread " + index_text(first) + " of block " + index_text(now.block) +
+                 " waits at a barrier that " + index_text(second) + ", apart along " +
+                 apart("threadIdx", first, second) + ", has passed by";
+}
+
 static void begin() {
   fibres.body(fibres.closure);
   fibres.done[fibres.at] = 1;
@@ -67,6 +97,7 @@ static int run_block(uint3 block, const size_t *size) {
       return 0;
     }
     if (ended != 0) {
+      note_stuck();
       return 1;
     }
   }
@@ -76,6 +107,7 @@ int run_blocks(const size_t *grid, const size_t *block, void (*body)(void *), vo
   fibres.body = body;
   fibres.closure = closure;
   fibres.is_alone = false;
+  fibres.stuck.clear();
   if (on_launch != nullptr) {
     on_launch();
   }
@@ -92,3 +124,5 @@ int run_blocks(const size_t *grid, const size_t *block, void (*body)(void *), vo
 }
 
 } // namespace slw
+
+extern "C" const char *slw_stuck() { return slw::fibres.stuck.c_str(); }

@@ -1,7 +1,6 @@
 /* Who reads and writes what between two barriers: a race is two threads, one location, one of them
  * writing, and no barrier between; of two blocks there is never one between. */
-#include <stdio.h>
-
+#include <string>
 #include <unordered_map>
 
 #include "banks.h"
@@ -18,26 +17,50 @@ struct Location {
 };
 struct Range {
   uintptr_t begin, end;
+  int64_t number; /* among the memory of blocks, or the parameters */
 };
 
 static std::unordered_map<uintptr_t, Location> seen;
 static std::vector<Range> shared; /* memory of a block, which the next block has anew */
+static std::vector<Range> buffers; /* that parameters point to; where they end is not known */
 static std::vector<long> epochs;  /* barriers that each thread has passed */
-static long block_number = 0;
-static char race[160];
+static std::vector<uint3> blocks; /* that have run */
+static std::string race;
 
 static void start_block() {
   epochs.assign(fibres.contexts.size(), 0);
-  ++block_number;
+  blocks.push_back(now.block);
 }
 
-static bool in(const std::vector<Range> &ranges, uintptr_t at) {
+static const Range *in(const std::vector<Range> &ranges, uintptr_t at) {
   for (const Range &range : ranges) {
     if (at >= range.begin && at < range.end) {
-      return true;
+      return &range;
     }
   }
-  return false;
+  return nullptr;
+}
+
+/* The parameter that an address belongs to: the one whose memory begins last before it. */
+static std::string global_at(uintptr_t at) {
+  const Range *best = nullptr;
+  for (const Range &range : buffers) {
+    if (range.begin <= at && (best == nullptr || range.begin > best->begin)) {
+      best = &range;
+    }
+  }
+  return best == nullptr ? "?" : "p" + std::to_string(best->number);
+}
+
+static std::string told(const Access &other, const Access &self, const std::string &where) {
+  const uint3 blocks_of[] = {blocks[(size_t)other.block], blocks[(size_t)self.block]};
+  const uint3 threads[] = {fibres.indices[(size_t)other.thread], fibres.indices[(size_t)self.thread]};
+  const bool is_one = other.block == self.block;
+  return "threads " + index_text(threads[0]) + " of block " + index_text(blocks_of[0]) + " and " +
+         index_text(threads[1]) + " of block " + index_text(blocks_of[1]) + ", apart along " +
+         (is_one ? apart("threadIdx", threads[0], threads[1])
+                 : apart("blockIdx", blocks_of[0], blocks_of[1])) +
+         ", meet in " + where;
 }
 
 static bool of_own_stack(uintptr_t at) {
@@ -53,8 +76,9 @@ static bool conflicts(const Access &other, const Access &self, bool is_shared) {
 }
 
 static void touch(uintptr_t at, bool writes) {
-  const Access self{block_number, epochs[fibres.at], (long)fibres.at};
-  const bool is_shared = in(shared, at);
+  const Access self{(long)blocks.size() - 1, epochs[fibres.at], (long)fibres.at};
+  const Range *memory = in(shared, at);
+  const bool is_shared = memory != nullptr;
   Location &location = seen[at];
   const Access *other = nullptr;
   if (conflicts(location.written, self, is_shared)) {
@@ -64,9 +88,9 @@ static void touch(uintptr_t at, bool writes) {
                          location.read.epoch == self.epoch))) {
     other = &location.read;
   }
-  if (other != nullptr && race[0] == '\0') {
-    snprintf(race, sizeof race, "threads %ld of block %ld and %ld of block %ld meet in %s memory",
-             other->thread, other->block, self.thread, self.block, is_shared ? "shared" : "global");
+  if (other != nullptr && race.empty()) {
+    race = told(*other, self, is_shared ? "shared memory shared" + std::to_string(memory->number)
+                                        : "global memory " + global_at(at));
   }
   if (writes) {
     location.written = self;
@@ -87,7 +111,9 @@ namespace slw {
 static void watch() {
   seen.clear(); /* of an earlier launch */
   shared.clear();
-  race[0] = '\0';
+  buffers.clear();
+  blocks.clear();
+  race.clear();
   on_block = start_block;
   on_access = slw_access;
   on_blocks_end = end_block_of_banks;
@@ -109,11 +135,19 @@ void slw_access(void *at, int64_t size, int32_t writes, int32_t site) {
     }
   }
 }
-void slw_shared(void *at, int64_t size) {
+void slw_shared(void *at, int64_t size, int64_t number) {
   const uintptr_t first = (uintptr_t)at;
-  if (!slw::in(slw::shared, first)) {
-    slw::shared.push_back({first, first + (uintptr_t)size});
+  if (slw::in(slw::shared, first) == nullptr) {
+    slw::shared.push_back({first, first + (uintptr_t)size, number});
   }
 }
-const char *slw_race() { return slw::race; }
+void slw_buffer(void *at, int64_t number) {
+  for (const slw::Range &range : slw::buffers) {
+    if (range.number == number) {
+      return;
+    }
+  }
+  slw::buffers.push_back({(uintptr_t)at, 0, number});
+}
+const char *slw_race() { return slw::race.c_str(); }
 }

@@ -86,6 +86,12 @@ struct Call {
   }
 };
 
+/* How many arguments a launch gives a kernel. */
+template <class... A>
+constexpr size_t count_of(void (*)(A...)) {
+  return (size_t{0} + ... + size_t{!std::is_same_v<A, uint3> && !std::is_same_v<A, Lane>});
+}
+
 template <class... A>
 int launch(void (*kernel)(A...), const size_t *grid, const size_t *block, void **args) {
   Call<A...> call{kernel, {argument<A>(args)...}};
@@ -95,6 +101,7 @@ int launch(void (*kernel)(A...), const size_t *grid, const size_t *block, void *
 } // namespace slw
 
 #define SLW_ENTRY(name)                                                                           \
+  extern "C" size_t slw_count_##name() { return slw::count_of(name); }                            \
   extern "C" int slw_entry_##name(const size_t *grid, const size_t *block, void **args) {         \
     return slw::launch(name, grid, block, args);                                                  \
   }

@@ -12,7 +12,7 @@ from slipway.script import tir as T
 ROWS, LENGTH, LANES = 7, 45, 16
 
 
-def quotients(place, bound, by_rows=False):
+def quotients(level, bound, by_rows=False):
     """Rows divided by their sums, which all threads of a block read: one for each of its rows."""
     a = te.placeholder((ROWS, LENGTH), name="A")
     k = te.reduce_axis((0, LENGTH), name="k")
@@ -27,7 +27,7 @@ def quotients(place, bound, by_rows=False):
     for loop, to in ((block, axis("blockIdx.x")), (row, y), (lane, x)):
         s[out].bind(loop, to)
     s[total].set_scope("shared")
-    s[total].compute_at(s[out], {"block": block, "row": row, "lane": lane, "step": step}[place])
+    s[total].compute_at(s[out], {"block": block, "row": row, "lane": lane, "step": step}[level])
     if bound:
         _, inner = s[total].split(s[total].op.reduce_axis[0], factor=LANES)
         s[total].bind(inner, x)
@@ -39,11 +39,11 @@ def quotients(place, bound, by_rows=False):
 
 @pytest.mark.parametrize("by_rows", [False, True])
 @pytest.mark.parametrize("bound", [False, True])
-@pytest.mark.parametrize("place", ["block", "row", "lane"])
-def test_each_sum_is_made_once_wherever_it_stands(any_device, place, bound, by_rows):
+@pytest.mark.parametrize("level", ["block", "row", "lane"])
+def test_each_sum_is_made_once_wherever_it_stands(any_device, level, bound, by_rows):
     """Not once for each thread that comes to it: all of them would add to one element."""
     x = np.abs(run_kernels.random(ROWS, LENGTH)) + 1
-    function = run_kernels.built(*quotients(place, bound, by_rows), name="quotients")
+    function = run_kernels.built(*quotients(level, bound, by_rows), name="quotients")
     found = run_kernels.run(function, any_device, (x,), x.shape)
     np.testing.assert_allclose(found, x / x.sum(1, keepdims=True), rtol=1e-5)
 

@@ -160,11 +160,11 @@ def test_classic_names_mean_what_they_did(language):
     function = run_kernels.built(handed_over, None, target, "handed_over")
     x = run_kernels.random(64)
     found = run_kernels.run(function, device, [x], (3, 64))
-    places = np.arange(64)
-    inside = places % 8
-    np.testing.assert_array_equal(found[0], x[places - inside + 5])
-    np.testing.assert_array_equal(found[1], x[np.where(inside >= 3, places - 3, places)])
-    np.testing.assert_array_equal(found[2], x[np.where(inside < 5, places + 3, places)])
+    positions = np.arange(64)
+    inside = positions % 8
+    np.testing.assert_array_equal(found[0], x[positions - inside + 5])
+    np.testing.assert_array_equal(found[1], x[np.where(inside >= 3, positions - 3, positions)])
+    np.testing.assert_array_equal(found[2], x[np.where(inside < 5, positions + 3, positions)])
 
 
 @pytest.mark.parametrize("kind", ["opencl", "webgpu"])

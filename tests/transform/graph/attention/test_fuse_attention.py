@@ -60,12 +60,12 @@ def merged(x):
     return relay.reshape(relay.transpose(x, (0, 2, 1, 3)), (B, shape[2], N * H))
 
 
-def attention(change=lambda s: s, before=lambda q, k: (q, k), behind=lambda p: p, rows=S):
+def attention(change=lambda s: s, before=lambda q, k: (q, k), after=lambda p: p, rows=S):
     """softmax(change(q k^T)) v, with the result's heads concatenated again."""
     q, k, v = operands(rows=rows)
     q, k = before(q, k)
     exponentials = relay.nn.softmax(change(product(q, turned(k))), axis=-1)
-    return merged(product(behind(exponentials), v))
+    return merged(product(after(exponentials), v))
 
 
 def fused(body):
@@ -115,7 +115,7 @@ WRITTEN = {
     },
     "reshaped between": {
         "change": lambda s: relay.reshape(s, (B * N, S, T)),
-        "behind": lambda p: relay.reshape(p, (B, N, S, T)),
+        "after": lambda p: relay.reshape(p, (B, N, S, T)),
     },
 }
 
@@ -171,7 +171,7 @@ def test_rows_of_powers_set_to_zero():
     mask = relay.const(mask.astype("float32"))
     empty = relay.equal(relay.max(mask, [3], True), relay.const(np.float32(-np.inf)))
     found = fused(
-        attention(lambda s: s + mask, behind=lambda p: relay.where(empty, relay.const(0.0), p))
+        attention(lambda s: s + mask, after=lambda p: relay.where(empty, relay.const(0.0), p))
     )
     assert "nn.attention_bias" in found
     assert "where" in found
@@ -219,7 +219,7 @@ KEPT = {
         )
     },
     "scores bent": {"change": lambda s: relay.tanh(s)},
-    "exponentials changed": {"behind": lambda p: p * var("keep", B, N, S, T)},
+    "exponentials changed": {"after": lambda p: p * var("keep", B, N, S, T)},
     "scores added": {"change": lambda s: s + s},
 }
 

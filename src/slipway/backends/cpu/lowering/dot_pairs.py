@@ -160,7 +160,7 @@ def best_in_pairs(
 def products_of_attention(function: Function) -> set[int]:
     """Return the ids of products with only a softmax between them: FuseAttention joins those.
 
-    It does so in float32, where scores and their powers stay in registers.
+    It does so in float32, where scores and exponentials stay in registers.
     """
     order = post_order(function)
     readers: dict[int, list[Expr]] = {}

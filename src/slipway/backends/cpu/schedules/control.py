@@ -1,4 +1,4 @@
-"""Branches and loops whose number of turns is data, as one kernel around the kernels inside.
+"""Branches and loops whose number of iterations is data, as one kernel around the kernels inside.
 
     if condition[()]:            states = initial states
         kernels of one body      going = condition(states)

@@ -1,4 +1,4 @@
-"""The kernels of a function inside of another kernel: a step of a scan, a branch, a turn of a loop.
+"""The kernels of a function inside another kernel: a step of a scan, a branch, a loop's iteration.
 
 They are lowered as those of a graph are, on the buffers that the kernel around them gives: packed
 weights, register tiles and parallel loops are the same.  What lies between them is temporary.

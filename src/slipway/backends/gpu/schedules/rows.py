@@ -1,7 +1,7 @@
 """Rows that are reduced, in one kernel: softmax, norms, sums and maxima.
 
 A row is what one result of the reduction is made of, and perhaps what that result changes: softmax
-reads its rows for their maximum, for the sum of their powers, and for the quotients.  A block has
+reads its rows for their maximum, for the sum of their exponentials, and the quotients.  A block has
 some rows, and each row some threads (`lanes`)::
 
     each lane's part of the maximum, a tree over lanes; the same of the sum; each lane's quotients

@@ -6,8 +6,8 @@
  * addresses: `data + byte_offset` of a tensor is a place in the same allocation.  Each kind says
  * how; one whose driver has handles instead of addresses reserves address space for them.
  *
- * Work is queued in order and runs beside the host; reading memory waits for it.  Every function
- * that fails has set the thread's error (error.h).
+ * Work is queued in order and runs beside the host; reading memory waits for it.  A kind may have more
+ * queues than one (slw_device_streams).  Every function that fails has set the thread's error (error.h).
  */
 #ifndef SLIPWAY_DEVICE_API_H_
 #define SLIPWAY_DEVICE_API_H_
@@ -47,6 +47,28 @@ typedef struct {
   const TVMFFIAny *args;
 } slw_device_launch;
 
+/** Queues of a device beside its own; a number each, and 0 is the device's own.
+ *
+ * What two streams are given is in no order, unless `wait` says so.  The device's own queue is in order with
+ * all: what it is given runs after what every stream was given before, and what a stream is given
+ * later runs after that.  Reading, writing, clocks and waiting for a device are work of its own queue. */
+typedef struct {
+  slw_status (*make)(int32_t device_id, uint64_t *out);
+  slw_status (*drop)(int32_t device_id, uint64_t stream); /* its work goes on */
+  /* Give a stream the kernels that this thread launches on the device, and its copies within it. */
+  slw_status (*use)(int32_t device_id, uint64_t stream);
+  slw_status (*synchronize)(int32_t device_id, uint64_t stream);
+  /* Let what `stream` is given from now on run after what `before` was given. */
+  slw_status (*wait)(int32_t device_id, uint64_t stream, uint64_t before);
+  /* Memory of the host that stays where it is, which the device can copy beside the host's work. */
+  slw_status (*host_alloc)(int32_t device_id, size_t size_bytes, void **out);
+  void (*host_release)(void *memory); /* once no copy uses it */
+  /* As read and write, in the stream that this thread uses: they return before the bytes are copied.
+   * The host's bytes are in such memory. */
+  slw_status (*read_later)(const void *from, void *host, size_t size_bytes);
+  slw_status (*write_later)(void *to, const void *host, size_t size_bytes);
+} slw_device_streams;
+
 typedef struct {
   const char *name; /* "opencl" */
   slw_status (*alloc)(int32_t device_id, size_t size_bytes, void **out);
@@ -66,11 +88,12 @@ typedef struct {
   slw_status (*attribute)(int32_t device_id, int32_t attribute, TVMFFIAny *out);
   /* A device's own clock.  All three are NULL of a kind that has none. */
   uint64_t (*launches)(int32_t device_id); /* of kernels, since the process began */
-  slw_status (*mark)(int32_t device_id, uint64_t *out); /* behind what is queued */
+  slw_status (*mark)(int32_t device_id, uint64_t *out); /* after what is queued */
   /* The time from one mark to a later one, for which it waits; both are given back. */
   slw_status (*between)(int32_t device_id, uint64_t from, uint64_t to, uint64_t *duration_ns);
   /* Give released memory that is kept for later allocations back to the driver. NULL: none is kept. */
   slw_status (*trim)(int32_t device_id);
+  const slw_device_streams *streams; /* NULL: a device has its own queue only */
 } slw_device_api;
 
 /** Enter the functions of a kind of device (a DLDeviceType), for the life of the process: memory is
@@ -84,7 +107,7 @@ SLW_API const slw_device_api *slw_device_find(int32_t device_type);
 SLW_API slw_status slw_device_wait_all(void);
 
 /** Kernels that were launched on the devices with clocks. */
-#define SLW_DEVICE_CLOCKS 32
+#define SLW_DEVICE_CLOCKS 40
 typedef struct {
   uint64_t launches[SLW_DEVICE_CLOCKS];
 } slw_device_work;

@@ -84,6 +84,12 @@ SLW_API int slw_packed_device_sync(void *handle, const TVMFFIAny *args, int32_t 
                                    TVMFFIAny *result);
 SLW_API int slw_packed_device_trim(void *handle, const TVMFFIAny *args, int32_t num_args,
                                    TVMFFIAny *result);
+SLW_API int slw_packed_device_stream(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                     TVMFFIAny *result);
+SLW_API int slw_packed_device_pinned(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                     TVMFFIAny *result);
+SLW_API int slw_packed_device_copy_later(void *handle, const TVMFFIAny *args, int32_t num_args,
+                                         TVMFFIAny *result);
 SLW_API int slw_packed_tensor_copy(void *handle, const TVMFFIAny *args, int32_t num_args,
                                    TVMFFIAny *result);
 

@@ -520,6 +520,9 @@ void slw_devices_setup(void) {
   slw_cuda_setup();
   slw_hip_setup();
   slw_vulkan_setup();
+#if defined(SLW_HAS_METAL)
+  slw_metal_setup();
+#endif
   for (size_t i = 0; i < sizeof FUNCTIONS / sizeof FUNCTIONS[0]; ++i) {
     slw_function function = {FUNCTIONS[i].call, NULL};
     TVMFFIAny made;

@@ -14,6 +14,12 @@ void slw_opencl_setup(void);
 void slw_cuda_setup(void);
 void slw_hip_setup(void);
 void slw_vulkan_setup(void);
+#if defined(__APPLE__) && !defined(SLW_HAS_METAL) /* elsewhere the tests do, with a framework of theirs */
+#define SLW_HAS_METAL
+#endif
+#if defined(SLW_HAS_METAL)
+void slw_metal_setup(void);
+#endif
 
 /* What code is known under: its SHA-256 in hexadecimal, with a NUL. */
 #define SLW_DEVICE_DIGEST_BYTES 65

@@ -348,7 +348,7 @@ static void catch_signals(sigset_t *while_polling) {
 /* Wait for events; a signal that arrives at any moment before or during it ends the wait. */
 static int wait_events(struct pollfd *fds, nfds_t count, int timeout_ms, const sigset_t *mask) {
 #if defined(__APPLE__)
-  /* No ppoll: a signal between the two calls costs one turn of at most 200 ms. */
+  /* No ppoll: a signal between the two calls costs one wait of at most 200 ms. */
   sigset_t before;
   int ready;
   (void)sigprocmask(SIG_SETMASK, mask, &before);

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from slipway.dtypes import why_unreadable
-from slipway.errors import ModelError
+from slipway.errors import ArgumentValueError, ModelError
+from slipway.runtime.numpy_file import read_numpy_file
 
 Sample = dict[str, np.ndarray[Any, Any]]
 
@@ -62,17 +62,12 @@ def _from_path(path: Path, inputs: Mapping[str, tuple[Any, ...]]) -> list[Sample
             raise ModelError(f"the folder {path} holds no .npz or .npy file")
         return [sample for file in files for sample in _from_path(file, inputs)]
     try:
-        stored = np.load(path, allow_pickle=False)
-        if isinstance(stored, np.ndarray):
-            arrays = {_only(inputs, f"{path}, an array,"): stored}
-        else:
-            with stored:
-                arrays = {name: stored[name] for name in stored.files}
-    except (ValueError, EOFError) as error:
-        raise ModelError(
-            f"{path} is no .npz or .npy file of numbers ({why_unreadable(error)})"
-        ) from error
-    return _split(arrays, inputs)
+        stored = read_numpy_file(path)
+    except ArgumentValueError as error:
+        raise ModelError(f"{path} is no .npz or .npy file of numbers ({error})") from error
+    if isinstance(stored, np.ndarray):
+        stored = {_only(inputs, f"{path}, an array,"): stored}
+    return _split(stored, inputs)
 
 
 def _split(arrays: Sample, inputs: Mapping[str, tuple[Any, ...]]) -> list[Sample]:

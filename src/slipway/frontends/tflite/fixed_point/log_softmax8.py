@@ -102,12 +102,12 @@ def log_softmax8(data: Expr, scale: float) -> Any:
     fixed = np.zeros(256, np.int32)  # x - max in Q5.26
     inside = below <= radius
     fixed[inside] = rule.multiply_by_quantized_multiplier(-below[inside], multiplier, shift)
-    powers = rule.exp_on_negative_values(fixed, IN_BITS)
-    powers = np.where(inside, rule.rounding_divide_by_power_of_two(powers, SUM_BITS), 0)
+    exponentials = rule.exp_on_negative_values(fixed, IN_BITS)
+    exponentials = np.where(inside, rule.rounding_divide_by_power_of_two(exponentials, SUM_BITS), 0)
 
     wide = relay.cast(data, "int32")
     depth = relay.subtract(relay.max(wide, axis=-1, keepdims=True), wide)
-    terms = relay.take(array_constant(powers, "int32"), depth, mode="clip")
+    terms = relay.take(array_constant(exponentials, "int32"), depth, mode="clip")
     total = relay.cast(relay.sum(terms, axis=-1, keepdims=True), "int64")
     logarithm = _logarithm(total)
 

@@ -14,6 +14,7 @@ from slipway.ir.node import node
 from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, make, register_op
+from slipway.relay.ops.build import implied
 from slipway.relay.ops.checks import (
     as_tuple,
     need_float,
@@ -349,16 +350,24 @@ def deformable_im2col(
     cut: bool = False,
 ) -> Call:
     """Return what each window reads: (N, channels, window, out positions)."""
+    attrs = _im2col_attrs(kernel_size, strides, padding, dilation, groups, cut)
+    return IM2COL(data, offset, mask, attrs=attrs)
+
+
+def _im2col_attrs(
+    kernel_size: Extents, strides: Extents, padding: Extents, dilation: Extents, groups: int,
+    cut: bool,
+) -> DeformableIm2colAttrs:  # fmt: skip
+    """Return the attributes of windows; numbers stand for both axes."""
     kernel, step, apart = (
         as_tuple(v, 2, name)
         for v, name in ((kernel_size, "kernel_size"), (strides, "strides"), (dilation, "dilation"))
     )
     top, left, bottom, right = pad_amounts(padding, 2)
-    attrs = DeformableIm2colAttrs(
+    return DeformableIm2colAttrs(
         (kernel[0], kernel[1]), (step[0], step[1]), (top, left, bottom, right),
         (apart[0], apart[1]), int(groups), bool(cut),
     )  # fmt: skip
-    return IM2COL(data, offset, mask, attrs=attrs)
 
 
 def deformable_conv2d(
@@ -387,6 +396,10 @@ def deformable_conv2d(
     operator.  With `cut`, as Relay has it, a position below zero reads zero; without, what ONNX
     and PyTorch say: less than one element beyond an edge, the element there is weighed.
     """
+    _imply(
+        as_expr(data), offset, weight, strides, padding, dilation, deformable_groups, groups,
+        channels, kernel_size, data_layout, kernel_layout,
+    )  # fmt: skip
     if data_layout == "NHWC":
         data, offset = (make("transpose")(x, (0, 3, 1, 2)) for x in (data, offset))
     if kernel_layout == "HWIO":
@@ -404,6 +417,26 @@ def deformable_conv2d(
         deformable_groups, groups, channels, kernel_size, mask, cut,
     )  # fmt: skip
     return make("transpose")(made, (0, 2, 3, 1)) if data_layout == "NHWC" else made
+
+
+def _imply(
+    data: Any, offset: ExprLike, weight: ExprLike, strides: Extents, padding: Extents,
+    dilation: Extents, deformable_groups: int, groups: int, channels: int | None,
+    kernel_size: Extents | None, data_layout: str, kernel_layout: str,
+) -> None:  # fmt: skip
+    """Let a weight and offsets without a type have those that the other arguments imply."""
+    given, last = data.tensor_type, data_layout == "NHWC"
+    if given.rank != 4 or channels is None or kernel_size is None or groups < 1:
+        return
+    window = as_tuple(kernel_size, 2, "kernel_size")
+    inner = given.shape[3 if last else 1] // groups
+    own = (*window, inner, channels) if kernel_layout == "HWIO" else (channels, inner, *window)
+    implied(weight, own, given.dtype)
+    attrs = _im2col_attrs(window, strides, padding, dilation, deformable_groups, True)
+    out = _out_size(attrs, given.shape[1:3] if last else given.shape[2:])
+    pairs = 2 * deformable_groups * window[0] * window[1]
+    shape = (given.shape[0], *out, pairs) if last else (given.shape[0], pairs, *out)
+    implied(offset, shape, given.dtype)
 
 
 def _convolved(

@@ -11,6 +11,7 @@ from slipway.ir.node import node
 from slipway.relay.dims import size_of
 from slipway.relay.expr import Call
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, register_op
+from slipway.relay.ops.build import implied
 from slipway.relay.ops.checks import along_axis, need_number, need_rank, normal_axis, weight_of
 from slipway.relay.ops.tensor.tensors import te
 from slipway.relay.types import TensorType, Type
@@ -185,6 +186,10 @@ def matmul(
     transpose_b: bool = False,
 ) -> Call:
     """Multiply two matrices, either of which may come transposed."""
+    given = as_expr(tensor_a).type
+    if units is not None and isinstance(given, TensorType) and given.rank == 2:
+        depth = given.shape[-2 if transpose_a else -1]
+        implied(tensor_b, (units, depth) if transpose_b else (depth, units), given.dtype)
     tensor_b = as_expr(tensor_b)
     found = tensor_b.tensor_type.shape[-2 if transpose_b else -1] if tensor_b.type else units
     if units is not None and units != found:

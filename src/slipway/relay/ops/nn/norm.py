@@ -15,6 +15,7 @@ from slipway.ir.node import node
 from slipway.relay.dims import is_open, size_of
 from slipway.relay.expr import Call, TupleWrapper
 from slipway.relay.op_registry import Attrs, BadArgument, OpPattern, as_expr, const, register_op
+from slipway.relay.ops.build import implied
 from slipway.relay.ops.checks import along_axis, need_dtype, need_float, need_shape, normal_axis
 from slipway.relay.ops.tensor import binary, reduce, shape, unary
 from slipway.relay.ops.tensor.tensors import elementwise, number, te, wide
@@ -447,5 +448,6 @@ def group_norm(
     zeros = const(np.zeros(num_groups, given.dtype))
     even = shape.reshape(instance_norm(grouped, ones, zeros, 1, epsilon), given.shape)
     column = (-1,) + (1,) * (given.rank - 2)
+    gamma, beta = (implied(v, (given.shape[1],), given.dtype) for v in (gamma, beta))
     even = binary.multiply(even, shape.reshape(gamma, column)) if scale else even
     return binary.add(even, shape.reshape(beta, column)) if center else even

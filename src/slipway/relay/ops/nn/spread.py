@@ -10,7 +10,14 @@ import numpy as np
 from slipway import dtypes
 from slipway.relay.op_registry import BadArgument, const
 from slipway.relay.ops.build import call, scalar, take, typed, where
-from slipway.relay.ops.checks import as_extents, integers, need_integral, normal_axis
+from slipway.relay.ops.checks import (
+    as_extents,
+    integers,
+    need_integral,
+    need_words,
+    normal_axis,
+    whole,
+)
 
 if TYPE_CHECKING:
     from slipway.relay.expr import ExprLike, Extents
@@ -75,13 +82,11 @@ def bitpack(
     need_integral("data", own)
     axis = normal_axis(pack_axis, own.rank, "pack_axis")
     position = normal_axis(bit_axis, own.rank + 1, "bit_axis")
-    if not pack_type.startswith("uint"):
-        raise BadArgument("pack_type", f"is {pack_type!r}; use uint8, uint16, uint32 or uint64")
+    need_words("pack_type", pack_type)
     width = 8 * dtypes.bytes_of(pack_type)
     if own.shape[axis] % width:
         raise BadArgument("pack_axis", f"has {own.shape[axis]} elements, no multiple of {width}")
-    if not 1 <= bits <= width:
-        raise BadArgument("bits", f"is {bits}; it must be 1 to {width}")
+    bits = whole("bits", bits, 1, width)
     groups = (*own.shape[:axis], own.shape[axis] // width, width, *own.shape[axis + 1 :])
     view = [1] * len(groups)
     view[axis + 1] = width

@@ -6,6 +6,7 @@
 #define SLIPWAY_CUDA_H_
 
 #include "device_driver.h"
+#include "device_streams.h"
 
 #ifdef SLW_HIP /* the functions below are one text for both */
 #define slw_cuda slw_hip
@@ -18,6 +19,12 @@
 #define slw_cuda_kernel slw_hip_kernel
 #define slw_cuda_drop slw_hip_drop
 #define slw_cuda_setup slw_hip_setup
+#define slw_cuda_streams slw_hip_streams
+#define slw_cuda_stream_of slw_hip_stream_of
+#define slw_cuda_has_streams slw_hip_has_streams
+#define slw_cuda_alloc slw_hip_alloc
+#define slw_cuda_release slw_hip_release
+#define slw_cuda_trim slw_hip_trim
 #define SLW_GPU_KIND kDLROCM
 #define SLW_GPU_NAME "rocm"
 #define SLW_GPU_TITLE "HIP"
@@ -63,6 +70,7 @@ enum {
   CU_COMPUTE_CAPABILITY_MAJOR = 75,
   CU_COMPUTE_CAPABILITY_MINOR = 76,
 #endif
+  CU_EVENT_WITHOUT_TIME = 2,
   CU_POINTER_DEVICE_ORDINAL = 9,     /* of an address */
   CU_FUNC_MAX_THREADS_PER_BLOCK = 0, /* of a kernel */
   CU_JIT_ERROR_LOG_BUFFER = 5,       /* for the driver's compiler */
@@ -105,6 +113,19 @@ enum {
   X(EventElapsedTime, SLW_GPU_CALL("EventElapsedTime", "EventElapsedTime"), \
     (float *, cu_object, cu_object)) \
   X(EventDestroy, SLW_GPU_CALL("EventDestroy_v2", "EventDestroy"), (cu_object)) \
+  X(StreamCreate, SLW_GPU_CALL("StreamCreate", "StreamCreateWithFlags"), (cu_object *, unsigned)) \
+  X(StreamDestroy, SLW_GPU_CALL("StreamDestroy_v2", "StreamDestroy"), (cu_object)) \
+  X(StreamSynchronize, SLW_GPU_CALL("StreamSynchronize", "StreamSynchronize"), (cu_object)) \
+  X(StreamWaitEvent, SLW_GPU_CALL("StreamWaitEvent", "StreamWaitEvent"), \
+    (cu_object, cu_object, unsigned)) \
+  X(MemHostAlloc, SLW_GPU_CALL("MemHostAlloc", "HostMalloc"), (void **, size_t, unsigned)) \
+  X(MemFreeHost, SLW_GPU_CALL("MemFreeHost", "HostFree"), (void *)) \
+  X(MemcpyHtoDAsync, SLW_GPU_CALL("MemcpyHtoDAsync_v2", "MemcpyHtoDAsync"), \
+    (cu_pointer, const void *, size_t, cu_object)) \
+  X(MemcpyDtoHAsync, SLW_GPU_CALL("MemcpyDtoHAsync_v2", "MemcpyDtoHAsync"), \
+    (void *, cu_pointer, size_t, cu_object)) \
+  X(MemcpyDtoDAsync, SLW_GPU_CALL("MemcpyDtoDAsync_v2", "MemcpyDtoDAsync"), \
+    (cu_pointer, cu_pointer, size_t, cu_object)) \
   X(GetErrorName, SLW_GPU_CALL("GetErrorName", "DrvGetErrorName"), (cu_int, const char **)) \
   X(GetErrorString, SLW_GPU_CALL("GetErrorString", "DrvGetErrorString"), \
     (cu_int, const char **))
@@ -128,6 +149,20 @@ cu_int slw_cuda_handle(int32_t device_id);
 
 /* Set the thread's error: `what` could not be done on a device. */
 slw_status slw_cuda_failed(int32_t device_id, const char *what, cu_int code);
+
+/* --- cuda_streams.c --- */
+
+extern const slw_device_streams slw_cuda_streams;
+
+/* The stream that this thread uses on a device, NULL for the device's own; fails where that was freed. */
+slw_status slw_cuda_stream_of(int32_t device_id, cu_object *stream);
+int slw_cuda_has_streams(int32_t device_id);
+
+/* --- cuda_memory.c: as device_api.h says --- */
+
+slw_status slw_cuda_alloc(int32_t device_id, size_t size_bytes, void **out);
+void slw_cuda_release(void *memory);
+slw_status slw_cuda_trim(int32_t device_id);
 
 /* --- cuda_code.c; the device is in use, but to drop a program --- */
 

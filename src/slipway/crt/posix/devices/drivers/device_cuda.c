@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA, or HIP (hip.c), as a kind of device: the functions of device_api.h.  All work of a device is in its default
- * stream, in order.  Its addresses are the driver's own. */
+/* CUDA, or HIP (hip.c), as a kind of device: the functions of device_api.h.  A device's own queue is its default
+ * stream, which the driver keeps in order with the others.  Its addresses are the driver's own. */
 #include <string.h>
 
 #include "cuda.h"
@@ -25,33 +25,6 @@ static slw_status checked(int32_t device_id, const char *what, cu_int code) {
 }
 
 static cu_pointer pointer_of(const void *address) { return (cu_pointer)(uintptr_t)address; }
-
-static slw_status alloc_memory(int32_t device_id, size_t size_bytes, void **out) {
-  cu_pointer made = 0;
-  cu_int code;
-  if (!slw_cuda_use(device_id)) {
-    return SLW_ERROR_CALL;
-  }
-  code = slw_cu.MemAlloc(&made, (size_bytes > 0U) ? size_bytes : 1U);
-  if (code != CU_SUCCESS) {
-    char what[80];
-    (void)slw_format(what, sizeof what, "asking for %zu bytes", size_bytes);
-    return slw_cuda_failed(device_id, what, code);
-  }
-  *out = (void *)(uintptr_t)made;
-  return SLW_OK;
-}
-
-/* The driver waits for what still uses the memory. */
-static void release_memory(void *memory) {
-  int32_t device_id = 0;
-  if (slw_driver_works(&slw_cuda) && memory != NULL &&
-      slw_cu.PointerGetAttribute(&device_id, CU_POINTER_DEVICE_ORDINAL, pointer_of(memory)) ==
-          CU_SUCCESS &&
-      slw_cuda_use(device_id)) {
-    (void)slw_cu.MemFree(pointer_of(memory));
-  }
-}
 
 static slw_status device_of(const void *address, int32_t *device_id) {
   if (!slw_driver_works(&slw_cuda)) {
@@ -86,9 +59,14 @@ static slw_status write_memory(void *to, const void *host, size_t size_bytes) {
 
 static slw_status copy_memory(const void *from, void *to, size_t size_bytes) {
   int32_t id = 0;
-  return !use_of(to, &id) ? SLW_ERROR_CALL
-                      : checked(id, "copying its memory",
-                                slw_cu.MemcpyDtoD(pointer_of(to), pointer_of(from), size_bytes));
+  cu_object stream = NULL;
+  if (!use_of(to, &id) || slw_cuda_stream_of(id, &stream) != SLW_OK) {
+    return SLW_ERROR_CALL;
+  }
+  return checked(id, "copying its memory",
+                 (stream == NULL)
+                     ? slw_cu.MemcpyDtoD(pointer_of(to), pointer_of(from), size_bytes)
+                     : slw_cu.MemcpyDtoDAsync(pointer_of(to), pointer_of(from), size_bytes, stream));
 }
 
 static slw_status synchronize(int32_t device_id) {
@@ -110,6 +88,7 @@ static slw_status enqueue(const slw_device_launch *launch, int32_t device_id, cu
   slw_device_scalar values[MAX_ARGUMENTS];
   void *arguments[MAX_ARGUMENTS];
   size_t count = strlen(launch->signature);
+  cu_object stream = NULL;
   cu_int code;
   if (count > MAX_ARGUMENTS) {
     (void)slw_error_setf("DeviceError", "kernel %s takes %zu arguments, and %d are the most.",
@@ -124,9 +103,12 @@ static slw_status enqueue(const slw_device_launch *launch, int32_t device_id, cu
     }
     arguments[i] = &values[i].value;
   }
+  if (slw_cuda_stream_of(device_id, &stream) != SLW_OK) {
+    return SLW_ERROR_CALL;
+  }
   code = slw_cu.LaunchKernel(kernel, (unsigned)launch->grid[0], (unsigned)launch->grid[1],
                           (unsigned)launch->grid[2], (unsigned)launch->block[0],
-                          (unsigned)launch->block[1], (unsigned)launch->block[2], 0U, NULL,
+                          (unsigned)launch->block[1], (unsigned)launch->block[2], 0U, stream,
                           arguments, NULL);
   if (code != CU_SUCCESS) {
     char what[160];
@@ -244,9 +226,9 @@ static slw_status give_attribute(int32_t device_id, int32_t attribute, TVMFFIAny
 }
 
 static const slw_device_api API = {
-    SLW_GPU_NAME,       alloc_memory, release_memory,    device_of,     read_memory, write_memory,
+    SLW_GPU_NAME,       slw_cuda_alloc, slw_cuda_release, device_of,     read_memory, write_memory,
     copy_memory,  add_code,     drop_code,     launch_kernel, synchronize,   wait_all,
-    give_attribute, launches,   mark,          between,         NULL,
+    give_attribute, launches,   mark,          between,         slw_cuda_trim, &slw_cuda_streams,
 };
 
 void slw_cuda_setup(void) { slw_device_register(SLW_GPU_KIND, &API); }

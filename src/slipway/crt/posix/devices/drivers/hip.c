@@ -4,4 +4,6 @@
 #define SLW_HIP 1
 #include "cuda_driver.c"
 #include "cuda_code.c"
+#include "cuda_streams.c"
+#include "cuda_memory.c"
 #include "device_cuda.c"

@@ -4,7 +4,8 @@
 #ifndef SLIPWAY_OPENCL_H_
 #define SLIPWAY_OPENCL_H_
 
-#include "device_driver.h"
+#include "../device_driver.h"
+#include "../device_streams.h"
 
 typedef int32_t cl_int;
 typedef uint32_t cl_uint;
@@ -42,6 +43,9 @@ enum {
   CL_PROFILING_COMMAND_END = 0x1283,
   CL_KERNEL_WORK_GROUP_SIZE = 0x11B0,
   CL_MEM_READ_WRITE = 1,
+  CL_MEM_ALLOC_HOST_PTR = 16,
+  CL_MAP_READ = 1,
+  CL_MAP_WRITE = 2,
   CL_BUFFER_CREATE_TYPE_REGION = 0x1220,
   CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT = 128
 };
@@ -59,6 +63,7 @@ typedef struct {
   X(CreateContext, cl_object, (const intptr_t *, cl_uint, const cl_object *, void *, void *,      \
                                cl_int *))                                                         \
   X(CreateCommandQueue, cl_object, (cl_object, cl_object, cl_bits, cl_int *))                     \
+  X(ReleaseCommandQueue, cl_int, (cl_object))                                                     \
   X(ReleaseContext, cl_int, (cl_object))                                                          \
   X(CreateBuffer, cl_object, (cl_object, cl_bits, size_t, void *, cl_int *))                      \
   X(CreateSubBuffer, cl_object, (cl_object, cl_bits, cl_uint, const void *, cl_int *))            \
@@ -84,6 +89,11 @@ typedef struct {
   X(EnqueueNDRangeKernel, cl_int, (cl_object, cl_object, cl_uint, const size_t *, const size_t *, \
                                    const size_t *, cl_uint, const cl_object *, cl_object *))      \
   X(EnqueueMarkerWithWaitList, cl_int, (cl_object, cl_uint, const cl_object *, cl_object *))      \
+  X(EnqueueBarrierWithWaitList, cl_int, (cl_object, cl_uint, const cl_object *, cl_object *))     \
+  X(EnqueueMapBuffer, void *, (cl_object, cl_object, cl_uint, cl_bits, size_t, size_t, cl_uint,   \
+                               const cl_object *, cl_object *, cl_int *))                         \
+  X(EnqueueUnmapMemObject, cl_int, (cl_object, cl_object, void *, cl_uint, const cl_object *,     \
+                                    cl_object *))                                                 \
   X(WaitForEvents, cl_int, (cl_uint, const cl_object *))                                          \
   X(GetEventProfilingInfo, cl_int, (cl_object, cl_uint, size_t, void *, size_t *))                \
   X(ReleaseEvent, cl_int, (cl_object))                                                            \
@@ -101,7 +111,8 @@ typedef struct {
   cl_object id;
   cl_object context;
   cl_object queue;
-  int has_times; /* of what is queued */
+  slw_stream_set streams;
+  int has_times; /* of what its own queue is given */
   char name[128];
   size_t base_alignment; /* bytes: where a part of an allocation may begin */
 } slw_opencl_device;
@@ -127,6 +138,19 @@ cl_object slw_opencl_buffer_at(const void *address, int32_t *device_id);
 
 slw_status slw_opencl_alloc(int32_t device_id, size_t size_bytes, void **out);
 void slw_opencl_release(void *memory);
+
+/* --- opencl_streams.c --- */
+
+extern const slw_device_streams slw_opencl_streams;
+
+/* The queue for work of the device's own (`is_own`), or of the stream that this thread uses, behind all that
+ * it has to wait for.  Unless it fails, no other thread orders work until slw_opencl_end. */
+slw_status slw_opencl_begin(slw_opencl_device *device, int32_t device_id, int is_own,
+                            cl_object *queue);
+void slw_opencl_end(void);
+
+/* End as slw_opencl_end, then wait for the work of an event, where `code` says that it is queued. */
+slw_status slw_opencl_finish(int32_t device_id, cl_object *event, const char *what, cl_int code);
 
 /* --- opencl_code.c --- */
 

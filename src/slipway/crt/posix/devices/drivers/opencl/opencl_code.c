@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device_store.h"
+#include "../device_store.h"
 #include "slipway/format.h"
 
 #define LOG_BYTES 1200

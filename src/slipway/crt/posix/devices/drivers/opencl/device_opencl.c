@@ -2,7 +2,7 @@
 /* OpenCL as a kind of device: the functions of device_api.h. */
 #include <string.h>
 
-#include "../devices.h"
+#include "../../devices.h"
 #include "opencl.h"
 #include "slipway/device_api.h"
 #include "slipway/error.h"
@@ -31,30 +31,40 @@ static slw_status device_of(const void *address, int32_t *device_id) {
   return (buffer_of(address, 0, &offset, device_id) != NULL) ? SLW_OK : SLW_ERROR_CALL;
 }
 
-static slw_status read_memory(const void *from, void *host, size_t size_bytes) {
+/* Copy between the host and a device: to `host`, or from `source`.  Other threads' work may be queued
+ * meanwhile. */
+static slw_status move(const void *address, void *host, const void *source, size_t size_bytes) {
+  const char *what = (source != NULL) ? "writing its memory" : "reading its memory";
   size_t offset = 0;
   int32_t id = 0;
-  cl_object buffer = buffer_of(from, size_bytes, &offset, &id);
+  cl_object buffer = buffer_of(address, size_bytes, &offset, &id);
   slw_opencl_device *device = (buffer != NULL) ? slw_opencl_device_of(id) : NULL;
-  if (device == NULL) {
+  cl_object queue = NULL;
+  cl_object event = NULL;
+  cl_object *done = &event;
+  cl_uint waits = 0;
+  cl_int code;
+  if (device == NULL || slw_opencl_begin(device, id, 1, &queue) != SLW_OK) {
     return SLW_ERROR_CALL;
   }
-  return checked(id, "reading its memory",
-                 slw_cl.EnqueueReadBuffer(device->queue, buffer, 1, offset,
-                                                        size_bytes, host, 0, NULL, NULL));
+  if (device->streams.count == 0U) { /* there is no order to keep */
+    slw_opencl_end();
+    waits = 1;
+    done = NULL;
+  }
+  code = (source != NULL) ? slw_cl.EnqueueWriteBuffer(queue, buffer, waits, offset, size_bytes,
+                                                      source, 0, NULL, done)
+                          : slw_cl.EnqueueReadBuffer(queue, buffer, waits, offset, size_bytes, host,
+                                                     0, NULL, done);
+  return (done == NULL) ? checked(id, what, code) : slw_opencl_finish(id, done, what, code);
+}
+
+static slw_status read_memory(const void *from, void *host, size_t size_bytes) {
+  return move(from, host, NULL, size_bytes);
 }
 
 static slw_status write_memory(void *to, const void *host, size_t size_bytes) {
-  size_t offset = 0;
-  int32_t id = 0;
-  cl_object buffer = buffer_of(to, size_bytes, &offset, &id);
-  slw_opencl_device *device = (buffer != NULL) ? slw_opencl_device_of(id) : NULL;
-  if (device == NULL) {
-    return SLW_ERROR_CALL;
-  }
-  return checked(id, "writing its memory",
-                 slw_cl.EnqueueWriteBuffer(device->queue, buffer, 1, offset,
-                                                         size_bytes, host, 0, NULL, NULL));
+  return move(to, NULL, host, size_bytes);
 }
 
 static slw_status copy_memory(const void *from, void *to, size_t size_bytes) {
@@ -64,7 +74,9 @@ static slw_status copy_memory(const void *from, void *to, size_t size_bytes) {
   int32_t to_id = 0;
   cl_object source = buffer_of(from, size_bytes, &from_offset, &from_id);
   cl_object target = buffer_of(to, size_bytes, &to_offset, &to_id);
+  cl_object queue = NULL;
   slw_opencl_device *device;
+  cl_int code;
   if (source == NULL || target == NULL) {
     return SLW_ERROR_CALL;
   }
@@ -73,16 +85,23 @@ static slw_status copy_memory(const void *from, void *to, size_t size_bytes) {
     return SLW_ERROR_TENSOR;
   }
   device = slw_opencl_device_of(from_id);
-  return checked(from_id, "copying its memory",
-                 slw_cl.EnqueueCopyBuffer(device->queue, source, target, from_offset,
-                                                        to_offset, size_bytes, 0, NULL, NULL));
+  if (device == NULL || slw_opencl_begin(device, from_id, 0, &queue) != SLW_OK) {
+    return SLW_ERROR_CALL;
+  }
+  code = slw_cl.EnqueueCopyBuffer(queue, source, target, from_offset, to_offset, size_bytes, 0, NULL,
+                                  NULL);
+  slw_opencl_end();
+  return checked(from_id, "copying its memory", code);
 }
 
 static slw_status synchronize(int32_t device_id) {
   slw_opencl_device *device = slw_opencl_device_of(device_id);
-  return (device == NULL) ? SLW_ERROR_CALL
-                          : checked(device_id, "waiting for its work",
-                                    slw_cl.Finish(device->queue));
+  cl_object queue = NULL;
+  if (device == NULL || slw_opencl_begin(device, device_id, 1, &queue) != SLW_OK) {
+    return SLW_ERROR_CALL;
+  }
+  slw_opencl_end();
+  return checked(device_id, "waiting for its work", slw_cl.Finish(queue));
 }
 
 static slw_status wait_all(void) { return slw_driver_wait(&slw_opencl, synchronize); }
@@ -132,9 +151,10 @@ static slw_status set_arguments(const slw_device_launch *launch, int32_t device_
 /* A kernel keeps its arguments from one call to the next. */
 static pthread_mutex_t launching = PTHREAD_MUTEX_INITIALIZER;
 
-static slw_status enqueue(const slw_device_launch *launch, const slw_opencl_device *device,
+static slw_status enqueue(const slw_device_launch *launch, slw_opencl_device *device,
                           int32_t device_id, cl_object kernel) {
   size_t global[3];
+  cl_object queue = NULL;
   cl_int code;
   slw_status status = set_arguments(launch, device_id, kernel);
   if (status != SLW_OK) {
@@ -143,8 +163,12 @@ static slw_status enqueue(const slw_device_launch *launch, const slw_opencl_devi
   for (int i = 0; i < 3; ++i) {
     global[i] = launch->grid[i] * launch->block[i];
   }
-  code = slw_cl.EnqueueNDRangeKernel(device->queue, kernel, 3, NULL, global,
-                                                   launch->block, 0, NULL, NULL);
+  status = slw_opencl_begin(device, device_id, 0, &queue);
+  if (status != SLW_OK) {
+    return status;
+  }
+  code = slw_cl.EnqueueNDRangeKernel(queue, kernel, 3, NULL, global, launch->block, 0, NULL, NULL);
+  slw_opencl_end();
   if (code != CL_SUCCESS) {
     char what[160];
     (void)slw_format(what, sizeof what, "launching kernel %s", launch->kernel);
@@ -155,7 +179,7 @@ static slw_status enqueue(const slw_device_launch *launch, const slw_opencl_devi
 
 static slw_status launch_kernel(const slw_device_launch *launch) {
   int32_t device_id = 0;
-  const slw_opencl_device *device;
+  slw_opencl_device *device;
   const slw_device_kernel *kernel;
   slw_status status;
   if (slw_driver_of_launch(&slw_opencl, launch, device_of, &device_id) != SLW_OK) {
@@ -180,9 +204,9 @@ static slw_status launch_kernel(const slw_device_launch *launch) {
 
 static uint64_t launches(int32_t device_id) { return slw_driver_launches(&slw_opencl, device_id); }
 
-/* Queue to one that keeps times, which costs some drivers a little: from the first mark on.  The
+/* Change to a queue that keeps times, which costs some drivers a little: from the first mark on.  The
  * queue before stays, for who may just be using it. */
-static slw_status keep_times(slw_opencl_device *device, int32_t device_id) {
+static cl_int keep_times(slw_opencl_device *device) {
   cl_int code = slw_cl.Finish(device->queue);
   cl_object queue = NULL;
   if (code == CL_SUCCESS) {
@@ -192,29 +216,30 @@ static slw_status keep_times(slw_opencl_device *device, int32_t device_id) {
     device->queue = queue;
     device->has_times = 1;
   }
-  return checked(device_id, "asking it for times", code);
+  return code;
 }
 
 static slw_status mark(int32_t device_id, uint64_t *out) {
   slw_opencl_device *device = slw_opencl_device_of(device_id);
-  slw_status status = (device != NULL) ? SLW_OK : SLW_ERROR_CALL;
+  cl_object queue = NULL;
   cl_object event = NULL;
-  cl_int code;
-  if (status != SLW_OK) {
-    return status;
+  cl_int code = CL_SUCCESS;
+  if (device == NULL || slw_opencl_begin(device, device_id, 1, &queue) != SLW_OK) {
+    return SLW_ERROR_CALL;
   }
-  (void)pthread_mutex_lock(&launching);
   if (!device->has_times) {
-    status = keep_times(device, device_id);
+    code = keep_times(device);
+    queue = device->queue;
   }
-  (void)pthread_mutex_unlock(&launching);
-  if (status != SLW_OK) {
-    return status;
+  if (code != CL_SUCCESS) {
+    slw_opencl_end();
+    return slw_opencl_failed(device_id, "asking it for times", code);
   }
-  code = slw_cl.EnqueueMarkerWithWaitList(device->queue, 0, NULL, &event);
+  code = slw_cl.EnqueueMarkerWithWaitList(queue, 0, NULL, &event);
   if (code == CL_SUCCESS) {
-    code = slw_cl.Flush(device->queue); /* so that its time is that of now */
+    code = slw_cl.Flush(queue); /* so that its time is that of now */
   }
+  slw_opencl_end();
   *out = (uint64_t)(uintptr_t)event;
   return checked(device_id, "marking a time", code);
 }
@@ -297,7 +322,7 @@ static const slw_device_api OPENCL = {
     "opencl",     slw_opencl_alloc, slw_opencl_release,  device_of,     read_memory,
     write_memory, copy_memory,      add_code,            drop_code,     launch_kernel,
     synchronize,  wait_all,         give_attribute,      launches,      mark,
-    between,         NULL,
+    between,      NULL,             &slw_opencl_streams,
 };
 
 void slw_opencl_setup(void) { slw_device_register(kDLOpenCL, &OPENCL); }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device_space.h"
+#include "../device_space.h"
 #include "opencl.h"
 #include "slipway/error.h"
 #include "slipway/format.h"
