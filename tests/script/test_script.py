@@ -18,7 +18,7 @@ ROWS = 6
 class Product:
     @T.prim_func
     def main(a: T.handle, b: T.handle, c: T.handle) -> None:
-        T.func_attr({"global_symbol": "main", "tir.noalias": True})
+        T.func_attr({"global_symbol": "main", "tir.noalias": T.bool(True)})
         A = T.match_buffer(a, (ROWS, 5), "float32")
         B = T.match_buffer(b, [5, 8], dtype="float32")
         C = T.match_buffer(c, (ROWS, 8))

@@ -79,3 +79,28 @@ def test_a_part_by_an_unknown_name_is_refused(given, words, tmp_path):
 def test_the_total_is_known_when_the_block_has_ended():
     with ms.Profiler() as profiler, pytest.raises(ValueError, match="block ends"):
         profiler.table()
+
+
+def test_extracted_tasks_are_searched_by_themselves(tmp_path):
+    """The parts of tune_relay one by one, as published scripts have them."""
+    folder, params = tmp_path / "work", {"w": np.full((12, 20), 0.25, "float32")}
+    extracted = ms.relay_integration.extract_tasks(model(), "llvm", params)
+    tasks, weights = ms.relay_integration.extracted_tasks_to_tune_contexts(
+        extracted, folder, strategy="evolutionary"
+    )
+    assert folder.is_dir()
+    assert [task.task_name for task in tasks] == [task.name for task in extracted]
+    evaluator = ms.runner.config.EvaluatorConfig(number=1, repeat=10)
+    database = ms.tune.tune_tasks(
+        tasks=tasks, task_weights=weights, work_dir=folder, max_trials_global=4,
+        num_trials_per_iter=4, builder=ms.builder.LocalBuilder(),
+        runner=ms.runner.LocalRunner(evaluator_config=evaluator),
+    )  # fmt: skip
+    assert len(database) == 4
+    paths = folder / "database_workload.json", folder / "database_tuning_record.json"
+    again = ms.database.JSONDatabase(*paths, allow_missing=False)
+    assert ms.relay_integration.compile_relay(again, model(), "llvm", params)
+    with pytest.raises(ValueError, match="2 task_weights"):
+        ms.tune.tune_tasks(tasks=tasks, task_weights=[1, 2], work_dir=folder, max_trials_global=4)
+    with pytest.raises(ValueError, match="allow_missing"):
+        ms.database.JSONDatabase(work_dir=tmp_path, allow_missing=False)

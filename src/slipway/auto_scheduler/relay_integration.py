@@ -40,7 +40,7 @@ def extract_tasks(
     dump_workload_to_dag_log: str | None = None,
     opt_level: int = 3,
     other_targets: Sequence[Target] | None = None,
-) -> tuple[list[KernelSearchTask], list[int]]:
+) -> tuple[list[KernelSearchTask], list[float]]:
     """Return the kernels of a model that can be computed in several ways, and how often each runs.
 
     `include_simple_tasks` changes nothing: a kernel without a choice is no task.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from slipway.errors import ArgumentValueError
 from slipway.toolchain.tempdir import TempDirectory, tempdir
 from slipway.tuning.database import Database
 
@@ -30,8 +31,8 @@ class TuningRecord:
 class JSONDatabase(Database):
     """The database in `work_dir`.
 
-    The name is classic TVM's, whose files were JSON; the two paths that it took are refused with
-    what to give instead.
+    The name is classic TVM's, whose files were JSON; of the two paths that it took the folder
+    counts.  `allow_missing` False: there must be one.
     """
 
     def __init__(
@@ -40,13 +41,19 @@ class JSONDatabase(Database):
         path_tuning_record: str | Path | None = None,
         *,
         work_dir: str | Path | None = None,
+        allow_missing: bool = True,
     ) -> None:
         if work_dir is None:
             folders = {Path(p).parent for p in (path_workload, path_tuning_record) if p is not None}
             if len(folders) != 1:
                 raise ValueError("JSONDatabase needs work_dir: the folder that a search wrote to")
             work_dir = folders.pop()
-        super().__init__(Path(work_dir) / FILE_NAME)
+        path = Path(work_dir) / FILE_NAME
+        if not allow_missing and not path.is_file():
+            raise ArgumentValueError(
+                f"there is no {path}: a search writes it, and allow_missing=True begins one"
+            )
+        super().__init__(path)
 
     def get_all_tuning_records(self) -> list[TuningRecord]:
         """Return the best choice of each workload."""

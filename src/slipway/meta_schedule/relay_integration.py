@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +62,7 @@ class TuneConfig:
 
     def budget(self) -> Budget:
         """Return it as the engine's budget; a batch is small enough for one upload."""
-        _expect_known(strategy=self.strategy)
+        expect_known(strategy=self.strategy)
         return Budget(
             self.max_trials_per_task,
             self.max_trials_global or 0,
@@ -82,11 +82,29 @@ def extract_tasks(
     instruments: Iterable[PassInstrument] | None = None,
 ) -> list[TuningTask]:
     """Return the kernels of a model that can be computed in several ways."""
-    _expect_known(module_equality=module_equality)
+    expect_known(module_equality=module_equality)
     module = mod if isinstance(mod, IRModule) else IRModule.from_expr(mod)
     context = _context(opt_level, pass_config, disabled_pass, instruments)
     with Profiler.timeit("TaskExtraction"), context:
         return tasks_of(module, compile_target(target), params)
+
+
+def extracted_tasks_to_tune_contexts(
+    extracted_tasks: Sequence[TuningTask],
+    work_dir: str | Path,
+    space: str = "post-order-apply",
+    strategy: str = "evolutionary",
+    num_tuning_cores: str | int = "physical",
+    seed: int | None = None,
+) -> tuple[list[TuningTask], list[float]]:
+    """Return tasks and their weights, for `tune.tune_tasks`.
+
+    What else is given names parts of classic TVM's search, which stand for the one that there is;
+    `work_dir` is made, and nothing is written to it yet.
+    """
+    expect_known(space=space, strategy=strategy, num_tuning_cores=num_tuning_cores)
+    Path(work_dir).mkdir(parents=True, exist_ok=True)
+    return list(extracted_tasks), [float(task.weight) for task in extracted_tasks]
 
 
 def tune_tvm(
@@ -141,7 +159,7 @@ def tune_relay(
     A part of classic TVM's search is given by its name, which stands for the one that there is;
     a number of `num_tuning_cores` is that of the processes that compile.
     """
-    _expect_known(
+    expect_known(
         builder=builder, runner=runner, database=database, cost_model=cost_model,
         measure_callbacks=measure_callbacks, task_scheduler=task_scheduler, space=space,
         module_equality=module_equality, num_tuning_cores=num_tuning_cores,
@@ -219,7 +237,7 @@ def _searched(
             stages.enter_context(Profiler.timeit("KernelSearch"))
 
         tune_model(
-            module, compile_target(target), params, runner or LocalRunner(), found, limit, _tell,
+            module, compile_target(target), params, runner or LocalRunner(), found, limit, tell,
             begun=kernels_begin, seed=seed or 0, builder=builders,
         )  # fmt: skip
     return found
@@ -239,14 +257,15 @@ def _context(
     )
 
 
-def _expect_known(**given: object) -> None:
+def expect_known(**given: object) -> None:
     """Raise ValueError for a part of the search by a name that does not stand for ours."""
     for name, value in given.items():
         if isinstance(value, str) and value not in _PARTS[name]:
             raise ValueError(f"{name} {value!r}: it is one of {', '.join(_PARTS[name])}")
 
 
-def _tell(progress: Progress) -> None:
+def tell(progress: Progress) -> None:
+    """Log where a task stands."""
     _log.info(
         "%s: %d trials, %.2f of the default's time", progress.task, progress.trials, progress.score
     )

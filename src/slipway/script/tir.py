@@ -289,8 +289,14 @@ def writes(*regions: object) -> Mark:
 
 
 def func_attr(attrs: dict[str, Any]) -> Mark:
-    """Give the function attributes."""
-    return Mark("func_attr", (attrs,))
+    """Give the function attributes; a constant, ``T.bool(True)`` say, is its value."""
+    return Mark("func_attr", ({name: _plain(value) for name, value in attrs.items()},))
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, E.IntImm | E.FloatImm):
+        return value
+    return bool(value.value) if value.dtype == "bool" else value.value
 
 
 def block_attr(attrs: dict[str, Any]) -> Mark:
@@ -435,6 +441,8 @@ def _matrix_unit(name: str) -> Callable[..., E.PrimExpr]:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "bool":  # of this module it is Python's
+        return boolean
     if of_matrix_unit(name):
         return _matrix_unit(name)
     if _VECTORS.fullmatch(name):

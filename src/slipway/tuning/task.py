@@ -32,7 +32,7 @@ class TuningTask:
     function: Function
     target: Target
     problem: Problem
-    weight: int
+    weight: float
     layers: tuple[str, ...] = field(default=())
 
     @cached_property
@@ -45,6 +45,11 @@ class TuningTask:
         """What the task is found by in a database: its problem's record key, hashed."""
         text = "\n".join(key_of(self.problem))
         return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+    @property
+    def task_name(self) -> str:
+        """Its name, by classic TVM's word."""
+        return self.name
 
     @property
     def op(self) -> str:

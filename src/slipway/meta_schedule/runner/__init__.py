@@ -2,59 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 
-from slipway.errors import TuningError
+from slipway.meta_schedule.runner.config import EvaluatorConfig, RPCConfig
 from slipway.rpc.client import RPCSession
 from slipway.tuning.runner import LocalRunner as _Here
 from slipway.tuning.runner import TrackerRunner
 
-
-@dataclass(frozen=True)
-class EvaluatorConfig:
-    """How often a candidate runs (classic); here rounds are measured until they are told apart.
-
-    With `enable_cpu_cache_flush` a kernel finds its weights in no cache before each run.  The other
-    values are kept for scripts that read them.
-    """
-
-    number: int = 3
-    repeat: int = 1
-    min_repeat_ms: int = 100
-    enable_cpu_cache_flush: bool = False
-
-
-@dataclass(frozen=True)
-class RPCConfig:
-    """A tracker, and the key of the devices to measure on; the environment fills what is left out.
-
-    `session_timeout_sec` is how long one call on the device may take.
-    """
-
-    tracker_host: str | None = None
-    tracker_port: int | None = None
-    tracker_key: str | None = None
-    session_priority: int = 1
-    session_timeout_sec: float = 10.0
-
-    def checked(self) -> RPCConfig:
-        """Return it with TVM_TRACKER_HOST, _PORT and _KEY in place of what was left out.
-
-        Raises TuningError when one is missing there too.
-        """
-        found = {
-            "tracker_host": self.tracker_host or os.environ.get("TVM_TRACKER_HOST"),
-            "tracker_port": self.tracker_port or os.environ.get("TVM_TRACKER_PORT"),
-            "tracker_key": self.tracker_key or os.environ.get("TVM_TRACKER_KEY"),
-        }
-        for name, value in found.items():
-            if not value:
-                raise TuningError(f"RPCConfig needs {name}, or TVM_{name.upper()} set")
-        return RPCConfig(
-            str(found["tracker_host"]), int(str(found["tracker_port"])), str(found["tracker_key"]),
-            self.session_priority, self.session_timeout_sec,
-        )  # fmt: skip
+__all__ = ["EvaluatorConfig", "LocalRunner", "RPCConfig", "RPCRunner"]
 
 
 @dataclass(frozen=True)
