@@ -99,7 +99,7 @@ def test_kernel_calls_global_function_and_its_exception_survives(kernels_library
 def test_time_evaluator_returns_seconds_of_each_repeat(kernels_library):
     module = load_module(kernels_library)
     a, b = nd.array(np.ones(1 << 16, "float32")), nd.empty((1 << 16,))
-    result = module.time_evaluator("add_one", cpu(0), number=3, repeat=5)(a, b)
+    result = module.time_evaluator("add_one", ctx=cpu(0), number=3, repeat=5)(a, b)
     assert len(result.results) == 5
     assert 1e-7 < result.min <= result.median <= result.max < 1
     assert result.mean == pytest.approx(sum(result.results) / 5)

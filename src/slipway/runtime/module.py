@@ -100,7 +100,7 @@ class Module(FunctionTable):
     def time_evaluator(
         self,
         func_name: str,
-        dev: Device,
+        dev: Device | None = None,
         number: int = 10,
         repeat: int = 1,
         min_repeat_ms: int = 0,
@@ -108,6 +108,7 @@ class Module(FunctionTable):
         cooldown_interval_ms: int = 0,
         repeats_to_cooldown: int = 1,
         f_preproc: str | Callable[..., Any] = "",
+        ctx: Device | None = None,
     ) -> Callable[..., BenchmarkResult]:
         """Return a function that takes `func_name`'s arguments and measures its runs.
 
@@ -116,6 +117,9 @@ class Module(FunctionTable):
         one, is called with the arguments before each measurement.  Times are in seconds, taken in
         C next to the call.
         """
+        dev = ctx if dev is None else dev  # `ctx` is its name in TVM 0.6
+        if dev is None:
+            raise ArgumentTypeError("time_evaluator needs the device that it times on, as cpu(0).")
         dev.check()
         function = to_ffi_function(self.get_function(func_name, query_imports=True))
         preproc = None

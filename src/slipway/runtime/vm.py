@@ -248,9 +248,11 @@ class VirtualMachine:
     NAIVE_ALLOCATOR, POOLED_ALLOCATOR = 1, 2  # of TVM; memory is planned when the model is compiled
 
     def __init__(
-        self, exe: Executable, device: AnyDevice | None = None, memory_cfg: Any = None
-    ) -> None:
+        self, exe: Executable, device: AnyDevice | None = None, memory_cfg: Any = None,
+        *, ctx: AnyDevice | None = None,
+    ) -> None:  # fmt: skip
         del memory_cfg  # of TVM's allocators
+        device = ctx if device is None else device  # `ctx` is its name in TVM 0.7
         if not isinstance(exe, Executable):
             raise ExecutionError(
                 "VirtualMachine takes what relay.vm.compile or Executable.load_exec returns, not "
