@@ -268,19 +268,19 @@ def _columns_pay(call: Call, geometry: Sequence[_Axis], lanes: int, costs: Costs
     if kinds != {"float32"} or attrs.groups != 1 or lanes < 2 or has_open(data.tensor_type):
         return False
     _, filters, *window = kernel.tensor_type.shape
-    # Kernels of three taps have Winograd's algorithm, and pixels that get so many are slow to sum.
+    # Kernels of three taps have Winograd's algorithm, and pixels that get so many, or from far
+    # away, are slow to sum.
     pairs_meet = all(k <= 2 * s for k, s in zip(window, attrs.strides, strict=True))
     if prod(window) > MOST_TAPS or set(attrs.strides) == {1} or not pairs_meet:
+        return False
+    if set(attrs.dilation) != {1}:
         return False
     vectors = [-(-filters * n // lanes) for n in (1, prod(attrs.strides), prod(window))]
     pairs = [axis.products() for axis in geometry]
     apart, joint = (prod(each) for each in zip(*pairs, strict=True))
-    ways = []
-    dilated = set(attrs.dilation) != {1}
-    if dilated or all(axis.shares() for axis in geometry):
+    ways = [vectors[1] * joint / prod(attrs.strides)]
+    if all(axis.shares() for axis in geometry):
         ways.append(vectors[0] * apart)
-    if not dilated:
-        ways.append(vectors[1] * joint / prod(attrs.strides))
     whole = vectors[2] * prod(axis.data for axis in geometry)
     return bool(whole <= costs.subpixel_gain * min(ways))
 
