@@ -43,7 +43,7 @@ from slipway.relay.ops.nn.windows import SPATIAL
 from slipway.relay.visit import rewrite
 from slipway.target.costs import ANY_CORE, Costs
 
-MOST_TAPS = 64  # of columns: what a pixel may get is written out
+MOST_TAPS = 64  # of columns: what a pixel may get is unrolled
 
 
 def subpixel_conv(function: Function, lanes: int = 1, costs: Costs = ANY_CORE) -> Function:
