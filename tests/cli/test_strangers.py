@@ -57,3 +57,14 @@ def test_it_is_named(folder, monkeypatch, words, told, untold):
     assert told in text
     assert not untold or untold not in text
     assert "\n\n" not in text
+
+
+def test_what_a_system_says_is_told_without_its_number(tmp_path):
+    from slipway.errors import ModelError, reason_of
+    from slipway.llm import Source
+
+    with pytest.raises(OSError) as raised:
+        (tmp_path / "none").read_text()
+    assert reason_of(raised.value) == "No such file or directory"
+    with pytest.raises(ModelError, match=r"no model of transformers.*such a folder, or a \.gguf"):
+        Source.read(tmp_path)

@@ -189,11 +189,13 @@ typedef struct {
 static int call_target(void *handle, const TVMFFIAny *args, int32_t num_args, TVMFFIAny *result) {
   const function_object *self = handle;
   int failed = self->target.call(self->target.self, args, num_args, result);
-  /* tvm-ffi ends the process on a failure that left it no error to raise. */
+#if !defined(SLW_STATIC) /* where tvm-ffi may be in the process */
+  /* It ends the process on a failure that left it no error to raise. */
   if (failed != 0 && slw_error_is_elsewhere != NULL && slw_error_is_elsewhere() == 0) {
     slw_error_set("ExecutionError",
                   "the function failed without a reason: it returned an error and set none");
   }
+#endif
   return failed;
 }
 
