@@ -23,7 +23,7 @@ def test_a_search_is_profiled_and_its_model_compiled_for_either_executor(tmp_pat
             strategy="evolutionary", num_trials_per_iter=4, max_trials_per_task=4,
             max_trials_global=4, builder="local", runner="local", database="json",
             cost_model="xgb", measure_callbacks="default", task_scheduler="gradient",
-            space="post-order-apply", num_tuning_cores="logical",
+            space="post-order-apply", num_tuning_cores="logical", opt_level=3,
         )  # fmt: skip
         config = {"relay.backend.use_meta_schedule": True, "relay.backend.tir_converter": "default"}
         lib = ms.relay_integration.compile_relay(
@@ -74,6 +74,10 @@ def test_passes_are_disabled_for_the_search_too(tmp_path):
 def test_a_part_by_an_unknown_name_is_refused(given, words, tmp_path):
     with pytest.raises(ValueError, match=words):
         ms.tune_relay(model(), {}, "llvm", tmp_path, 4, **given)
+
+
+def test_a_core_may_run_several_threads():
+    assert 1 <= ms.utils.cpu_count(logical=False) <= ms.utils.cpu_count(logical=True)
 
 
 def test_the_total_is_known_when_the_block_has_ended():

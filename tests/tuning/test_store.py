@@ -116,6 +116,32 @@ def test_a_server_keeps_the_laws(server, task):
     assert Path(path).exists()  # sources are made later, when somebody asks for them
 
 
+def test_searches_that_share_a_file_write_their_records_at_once(task, tmp_path):
+    """Two tuners of one model have one database and, by default, one file of records."""
+    path, lost = tmp_path / "model.records", []
+    first = Database(tmp_path / "t.sqlite")
+    first.add(
+        task, "a", [Measured(c, [1.0], 0.5) for c in some(task, 1)], verified=some(task, 1)[0]
+    )
+
+    def write():
+        try:
+            database = Database(tmp_path / "t.sqlite")
+            for _ in range(10):
+                database.write_records(path)
+        except OSError as error:
+            lost.append(error)
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not lost
+    assert json.loads(path.read_text())["score"] == 0.5
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["model.records", "t.sqlite"]
+
+
 def test_several_searches_write_to_a_server_at_once(server, task):
     before = len(Database(server.url))
 

@@ -18,6 +18,7 @@ from slipway.autotvm.measure import MeasureInput, MeasureResult
 from slipway.autotvm.space import ConfigEntity
 from slipway.errors import TuningError, reason_of
 from slipway.target import Target
+from slipway.toolchain.link import write_file
 from slipway.tuning.space import Candidate, candidate_of
 from slipway.version import VERSION
 
@@ -151,9 +152,7 @@ def pick_best(in_file: str | Path, out_file: str | Path) -> None:
 
 def write_whole(file: Path, lines: Iterable[str]) -> None:
     """Write lines to a file, or leave it as it is."""
-    part = file.with_name(f".{file.name}.part")
-    part.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    part.replace(file)
+    write_file(file, "".join(line + "\n" for line in lines).encode())
 
 
 def _lines(filename: str | Path) -> list[str]:

@@ -220,7 +220,7 @@ class Tuner:
         callbacks: Sequence[callback.Callback] = (),
     ) -> int:
         """Make up to `size` trials after `made` others; return how many, 0 when none are left."""
-        start = time.time()
+        start = time.perf_counter()
         try:
             return search.step(size)
         except TuningError:
@@ -228,7 +228,7 @@ class Tuner:
         except SlipwayError as error:
             raise TuningError(f"{self.task}: {error}") from error
         finally:
-            self._tell(callbacks, made, time.time() - start)
+            self._tell(callbacks, made, time.perf_counter() - start)
 
     def _tell(self, callbacks: Sequence[callback.Callback], made: int, seconds: float) -> None:
         """Give the trials of a batch to the callbacks."""

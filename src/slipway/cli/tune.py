@@ -319,13 +319,14 @@ def write_foretold(
     module: Any, target: Target, params: Any, path_or_url: str, records: Path, as_json: bool
 ) -> None:
     """Write the records that another target's trials foretell, and say how many there are."""
+    from slipway.toolchain.link import write_file
     from slipway.transform.context import PassContext
     from slipway.tuning.database import Database
     from slipway.tuning.transfer import records_foretold
 
     with PassContext(opt_level=3):
         found = records_foretold(module, target, params, Database(path_or_url))
-    records.write_text("".join(json.dumps(record) + "\n" for record in found))
+    write_file(records, "".join(json.dumps(record) + "\n" for record in found).encode())
     if as_json:
         print(json.dumps({"records": str(records), "foretold": len(found), "measured": False}))
         return

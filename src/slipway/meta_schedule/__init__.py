@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from slipway.meta_schedule import builder, database, relay_integration, runner, tune
+from slipway.meta_schedule import builder, database, relay_integration, runner, tune, utils
 from slipway.meta_schedule.profiler import Profiler
 from slipway.meta_schedule.relay_integration import (
     TuneConfig,
@@ -24,7 +24,7 @@ from slipway.placeholders import placeholder_of
 __all__ = [
     "Profiler", "TuneConfig", "builder", "compile_relay", "database", "extract_tasks",
     "is_meta_schedule_enabled", "relay_integration", "runner", "tune", "tune_relay", "tune_tasks",
-    "tune_tvm",
+    "tune_tvm", "utils",
 ]  # fmt: skip
 
 _OTHER = (

@@ -151,6 +151,7 @@ def tune_relay(
     seed: int | None = None,
     module_equality: str = "structural",
     num_tuning_cores: str | int = "physical",
+    opt_level: int = 3,
     disabled_pass: Iterable[str] | None = None,
     instruments: Iterable[PassInstrument] | None = None,
 ) -> JSONDatabase:
@@ -176,7 +177,7 @@ def tune_relay(
     return _searched(
         mod, target, config, params, work_dir, None if isinstance(runner, str) else runner,
         builders, None if isinstance(database, str) else database, seed,
-        _context(3, None, disabled_pass, instruments),
+        _context(opt_level, None, disabled_pass, instruments),
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from slipway.backends.choices import key_of, using_records
 from slipway.backends.strategy import Problem
 from slipway.errors import TuningError
+from slipway.toolchain.link import write_file
 from slipway.toolchain.tempdir import TempDirectory, tempdir
 from slipway.tuning.measure import Measured
 from slipway.tuning.space import Candidate, candidate_of
@@ -236,9 +237,7 @@ class Database:
     def write_records(self, path: str | Path) -> Path:
         """Write the best of each task as lines of JSON, whole or not at all."""
         file = Path(path)
-        part = file.with_name(f".{file.name}.part")
-        part.write_text("".join(json.dumps(record) + "\n" for record in self.records()))
-        part.replace(file)
+        write_file(file, "".join(json.dumps(record) + "\n" for record in self.records()).encode())
         return file
 
     def __len__(self) -> int:

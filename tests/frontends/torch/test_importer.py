@@ -349,3 +349,19 @@ def test_a_traced_convolution_of_one_image(small):
     traced = torch.jit.trace(small, one)
     mod, _ = relay.frontend.from_pytorch(traced, [("image", tuple(one.shape))])
     assert_same([interpret(mod, one.numpy())], expected(small, [one]))
+
+
+def test_a_program_is_imported_inside_a_compilation_of_torch():
+    """As in torch.compile(model, backend="tvm"), whose guards an export must leave alone."""
+    model, x = torch.nn.Conv2d(3, 4, 3), torch.rand(1, 3, 8, 8)
+    found = []
+
+    def backend(graph, examples):
+        traced = torch.jit.trace(graph, examples)
+        infos = [(f"inp_{i}", tuple(e.shape)) for i, e in enumerate(examples)]
+        found.append(relay.frontend.from_pytorch(traced, infos)[0])
+        return graph.forward
+
+    with torch.no_grad():
+        torch.compile(model, backend=backend)(x)
+    assert len(found) == 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -235,7 +235,7 @@ def _exported(torch: Any, module: Any, examples: tuple[Any, ...], dynamic: Any =
         if changes:
             module.eval()
         torch.backends.mha.set_fastpath_enabled(False)  # its fused operators are not ATen's core
-        with _quiet():
+        with _quiet(), _apart(torch):
             return torch.export.export(module, examples, dynamic_shapes=dynamic, strict=False)
     except Exception as error:
         raise ModelError(
@@ -256,7 +256,7 @@ def _converted(torch: Any, module: Any, examples: tuple[Any, ...]) -> Any:
             f"torch {torch.__version__} no longer converts traced modules: pass the nn.Module"
         ) from None
     try:
-        with _quiet():
+        with _quiet(), _apart(torch):
             return TS2EPConverter(module, examples).convert()
     except Exception as error:
         raise ModelError(
@@ -290,7 +290,7 @@ def _decomposed(torch: Any, program: Any) -> Any:
         if (name if space == "aten" else f"{space}::{name}") in served:
             table.pop(overload)
     try:
-        with _quiet():
+        with _quiet(), _apart(torch):
             return program.run_decompositions(table)
     except Exception as error:
         raise ModelError(
@@ -330,3 +330,13 @@ def _quiet() -> Iterator[None]:
             yield
         finally:
             log.setLevel(level)
+
+
+def _apart(torch: Any) -> AbstractContextManager[object]:
+    """Apart from a compilation of torch's own that this one may be part of.
+
+    Inside ``torch.compile(model, backend="tvm")`` an export would share its stand-ins for tensors,
+    and spoil what it guards.
+    """
+    tracing = getattr(getattr(torch, "_guards", None), "tracing", None)
+    return nullcontext() if tracing is None else tracing(None)

@@ -29,6 +29,7 @@ from slipway.micro.model_library_format import export_model_library_format
 from slipway.micro.project import generate_project_from_mlf
 from slipway.relay.backend import Executor, Runtime
 from slipway.target import Target
+from slipway.toolchain.link import write_file
 from slipway.transform.context import PassContext
 
 LEVELS = ("-O2", "-O3")
@@ -81,8 +82,8 @@ class BoardResult:
     tried: tuple[LayerChoice, ...]
 
     def write_records(self, path: Path) -> None:
-        """Write the choices as lines of JSON."""
-        path.write_text("".join(json.dumps(c.record) + "\n" for c in self.chosen))
+        """Write the choices as lines of JSON, whole or not at all."""
+        write_file(path, "".join(json.dumps(c.record) + "\n" for c in self.chosen).encode())
 
 
 @dataclass(frozen=True)

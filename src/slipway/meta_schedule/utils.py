@@ -1,0 +1,25 @@
+"""What scripts ask of the machine (classic), for the ``-num-cores`` of a target."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+
+def cpu_count(logical: bool = True) -> int:
+    """Return the processors of this machine; without `logical`, its cores where Linux tells."""
+    threads = os.cpu_count() or 1
+    return threads if logical else _cores() or threads
+
+
+@cache
+def _cores() -> int:
+    """Return how many sets of threads share a core; 0 where that is not told."""
+    found = set()
+    for path in Path("/sys/devices/system/cpu").glob("cpu[0-9]*/topology/thread_siblings_list"):
+        try:
+            found.add(path.read_text())
+        except OSError:
+            return 0
+    return len(found)
