@@ -71,6 +71,7 @@ RE_EXPORTS = (
     "slipway.nd",
     "slipway.parser",
     "slipway.relay",
+    "slipway.relay.analysis",
     "slipway.relay.backend.contrib.*",
     "slipway.relay.build_module",
     "slipway.relay.frontend",
