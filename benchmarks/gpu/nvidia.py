@@ -1,7 +1,7 @@
 """What is shipped, on a GPU of NVIDIA's that is at hand for minutes: right or wrong, and how long.
 
-    python -m benchmarks gpu_nvidia --prepare FOLDER [--arch sm_90a] [--model resnet50]   # anywhere
-    python -m benchmarks gpu_nvidia FOLDER [--seconds 420] [--record FILE]                # there
+    python -m benchmarks.gpu.nvidia --prepare FOLDER [--arch sm_90a] [--model resnet50]   # anywhere
+    python -m benchmarks.gpu.nvidia FOLDER [--seconds 420] [--record FILE]                # there
 
 The first compiles the cases of ``gpu_static`` and a model of ``make_models.py``, and keeps a sample
 of what the processor makes of the same random inputs.  The second needs no compiler: each case has
@@ -30,7 +30,7 @@ from slipway.contrib import graph_executor
 from slipway.target import Target
 from slipway.toolchain import native
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 MODELS = ROOT.parent / "shared" / "models"
 SAMPLE = 65536  # elements of a result that are kept
 CASE_S = 150.0
@@ -190,7 +190,7 @@ def judged(folder, number, rounds):
 
 def begun(folder, number, rounds, limit_s):
     """Let a process of its own judge a case."""
-    words = [sys.executable, "-m", "benchmarks.gpu_nvidia", str(folder.resolve())]
+    words = [sys.executable, "-m", "benchmarks.gpu.nvidia", str(folder.resolve())]
     words += ["--one", str(number), "--rounds", str(rounds)]
     try:
         done = subprocess.run(
@@ -248,7 +248,7 @@ def main() -> int:
     parser.add_argument("--model", default="resnet50", help="of make_models.py; '' for none")
     parser.add_argument("--only", default="", help="the cases whose name holds this word")
     parser.add_argument("--seconds", type=float, default=420.0, help="begin nothing after")
-    parser.add_argument("--record", type=Path, default=Path("gpu_nvidia.jsonl"))
+    parser.add_argument("--record", type=Path, default=Path("nvidia.jsonl"))
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
