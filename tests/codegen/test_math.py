@@ -93,3 +93,29 @@ def test_bounds(target, dtype):
         if worst > ulp_bound(op, dtype) + slack:
             over.append(f"{op}({where}) is off by {worst:.3f} ulp, not {ulp_bound(op, dtype)}")
     assert not over, "\n".join(over)
+
+
+@pytest.mark.parametrize(
+    ("target", "bound"), [("llvm", 4.5), ("llvm -mcpu=x86-64", 4.5), ("llvm -strict=1", 2.5)]
+)
+def test_one_plus_erf_is_one_quotient_unless_strict(target, bound):
+    """As exact as a sum of about 1 needs, in units of 2^-24; below 0 more than the sum itself."""
+    buffers = [decl_buffer((N,), "float32", name) for name in "xy"]
+    i = E.Var("i")
+    at = kernels.ramp(i * 16, 16)
+    one = E.Broadcast(E.FloatImm("float32", 1.0), 16)
+    value = E.Add(one, E.Call("float32x16", "erf", (buffers[0][at],)))
+    body = S.BufferStore(buffers[1], value, (at,))
+    func = kernels.prim_func("f", buffers, kernels.loop(i, N // 16, body))
+    compiled, _, _ = kernels.load({"f": func}, target)
+    x = np.linspace(-4.5, 4.5, N).astype("float32")
+    x[:9] = [0.0, -0.0, 4.0, -4.0, np.inf, -np.inf, 1e30, -1e30, np.nan]
+    out = np.zeros(N, "float32")
+    compiled["f"](x, out)
+    assert out[:8].tolist() == [1, 1, 2, 0, 2, 0, 2, 0]
+    assert np.isnan(out[8])
+    error = np.abs(out.astype("float64") - (1 + REFERENCE["erf"](x.astype("float64"))))[9:]
+    assert error.max() < bound * 2.0**-24
+    assert (out[9:] >= 0).all()
+    if "strict" not in target:
+        assert error[x[9:] < -2.5].max() < 0.75 * 2.0**-24

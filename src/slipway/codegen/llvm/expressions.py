@@ -20,7 +20,7 @@ from math import nan
 from typing import Any, ClassVar
 
 from slipway import dtypes
-from slipway.codegen import divide, legalize
+from slipway.codegen import divide, legalize, math
 from slipway.codegen.bounds import ValueBounds
 from slipway.codegen.extremes import compared, number_first, propagating_word
 from slipway.codegen.llvm import types
@@ -145,6 +145,9 @@ class ExpressionEmitter:
         if dtypes.is_float(scalar):
             if dtypes.bits_of(scalar) == 16 and not self._native_half(scalar):
                 return self.value(legalize.in_float32(node))
+            at_once = None if self.strict else math.expand_sum(node)
+            if at_once is not None:
+                return self.value(at_once)
             product = None if self.strict else product_of(node)
             if product is not None:
                 return self._multiply_add(node, product)

@@ -1,5 +1,5 @@
 """Elementary functions as arithmetic on expressions (see `slipway.codegen.math.table`)."""
 
-from slipway.codegen.math.table import exact_fma, expand, ulp_bound
+from slipway.codegen.math.table import exact_fma, expand, expand_sum, ulp_bound
 
-__all__ = ["exact_fma", "expand", "ulp_bound"]
+__all__ = ["exact_fma", "expand", "expand_sum", "ulp_bound"]

@@ -84,6 +84,18 @@ def expand(op: str, args: tuple[E.PrimExpr, ...]) -> E.PrimExpr | None:
     return entry[0](*args)
 
 
+def expand_sum(node: E.BinaryOp) -> E.PrimExpr | None:
+    """Return the arithmetic that computes 1 + erf(x) of float32 at once; None for other sums."""
+    if type(node) is not E.Add or dtypes.scalar_of(node.dtype) != "float32":
+        return None
+    for one, function in ((node.a, node.b), (node.b, node.a)):
+        number = one.value if isinstance(one, E.Broadcast) else one
+        is_one = isinstance(number, E.FloatImm) and number.value == 1.0
+        if is_one and isinstance(function, E.Call) and function.op == "erf":
+            return special.one_plus_erf(*function.args)
+    return None
+
+
 def ulp_bound(op: str, dtype: str) -> float:
     """Return the largest error of `op` in units in the last place of `dtype`."""
     _, single, double = _TABLE[op]
