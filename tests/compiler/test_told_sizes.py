@@ -129,9 +129,13 @@ def test_what_is_refused():
         relay.sized(x, count, "found")
     with pytest.raises(TypeInferenceError, match="is found, which nothing bounds: give it an"):
         relay.sized(x, count, relay.Dim("found", 0))
-    inside = relay.If(relay.greater(count, relay.const(2)), relay.sum(relay.sized(x, count, size)),
-                      relay.sum(x))  # fmt: skip
-    with pytest.raises(LoweringError, match="is in a loop or a branch"):
+    state = relay.var("state", shape=(ROOM,))
+    number = relay.sum(relay.cast(relay.greater(state, relay.const(0.0)), "int32"))
+    turn = state + relay.sum(relay.sized(state, number, size))
+    before = relay.var("before", shape=(ROOM,))
+    going = relay.Function([before], relay.less(relay.sum(before), relay.const(9.0)))
+    inside = relay.while_loop(going, relay.Function([state], relay.Tuple([turn])), [x])[0]
+    with pytest.raises(LoweringError, match="is in a loop, where no size can be set"):
         relay.build(relay.Function([x], inside), "llvm")
     with pytest.raises(TypeInferenceError, match="it is one integer"):
         relay.sized(x, x, size)

@@ -143,8 +143,8 @@ class _Builder:
                 )
         elif brings_inside(function):
             raise LoweringError(
-                "relay.sized(...) is in a loop or a branch, where no size can be set: compute what "
-                "it makes outside"
+                "relay.sized(...) is in a loop, where no size can be set: compute what it makes "
+                "outside"
             )
         for variable in unread_sizes(function):
             if variable not in self.sizes:

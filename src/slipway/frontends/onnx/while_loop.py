@@ -44,14 +44,14 @@ def while_loop(
     going: Expr,
     carried: Sequence[Any],
     most: int | None,
-    open_iterations: SymbolDim | None = None,
+    trip_count: SymbolDim | None = None,
 ) -> list[Any]:
     """Return what a Loop carries at the end, and its scan outputs.
 
-    `most` is the largest number of iterations, where that is known, and `open_iterations` the size
-    that `limit` is.  A state to which each iteration only appends is kept as a scan output is.
-    Raises UnsupportedNode for a body whose other states change their type, for scan outputs of
-    which nothing says how long they are, and for a loop without an end.
+    `most` is the largest number of iterations, where that is known, and `trip_count` the size that
+    `limit` is.  A state to which each iteration only appends is kept as a scan output is.  Raises
+    UnsupportedNode for a body whose other states change their type, for scan outputs of which
+    nothing says how long they are, and for a loop without an end.
     """
     assert node.subgraph is not None
     for value in carried:
@@ -90,7 +90,7 @@ def while_loop(
     states_after = [iteration + one, relay.reshape(again, ()), *(new[i] for i in stays), *written]
     iterations, _, *last = looped(states, test, states_after, first)
     count = relay.reshape(iterations, (1,))
-    known = open_iterations if always else None
+    known = trip_count if always else None
     results: dict[int, Any] = dict(zip(stays, last, strict=False))
     filled = last[len(stays) :]
     scans = len(filled) - len(growing)
@@ -141,7 +141,7 @@ def _growing(
 
 
 def _appended(
-    first: Expr, growth: _Growth, rows: Expr, count: Expr, iterations: SymbolDim | None
+    first: Expr, growth: _Growth, rows: Expr, count: Expr, trip_count: SymbolDim | None
 ) -> Any:
     """Return a tensor with what the iterations appended, one row an iteration."""
     most, *shape = rows.tensor_type.shape
@@ -152,8 +152,8 @@ def _appended(
     added = relay.reshape(relay.transpose(rows, order), tuple(shape))
     begin = first.tensor_type.shape[axis]
     whole = relay.concatenate([first, added], axis) if begin else added
-    if iterations is not None:
-        return _first(whole, count, axis, iterations * each + begin)
+    if trip_count is not None:
+        return _first(whole, count, axis, trip_count * each + begin)
     count = relay.add(relay.multiply(count, const(each, "int64")), const(begin, "int64"))
     return _first(whole, count, axis, None)
 

@@ -100,13 +100,13 @@ def _counted_loop(node: NodeView, limit: Any, going: Any, most: int | None) -> l
         flag = const(bool(going.array.reshape(-1)[0]), "bool")
     else:
         flag = relay.reshape(relay.cast(going, "bool"), ())
-    told = None if limit is None else node.sizes.of(limit)
-    open_iterations = None
-    if told is not None and told.size == 1 and isinstance(told.flat[0], SymbolDim):
-        high = told.flat[0].high
+    trips = None if limit is None else node.sizes.of(limit)
+    trip_count = None
+    if trips is not None and trips.size == 1 and isinstance(trips.flat[0], SymbolDim):
+        high = trips.flat[0].high
         if high is not None and high <= MAX_STEPS and most in (None, high):
-            most, open_iterations = high, told.flat[0]
-    return while_loop(node, number, flag, node.inputs[2:], most, open_iterations)
+            most, trip_count = high, trips.flat[0]
+    return while_loop(node, number, flag, node.inputs[2:], most, trip_count)
 
 
 def _unrolled(node: NodeView, going: Any, limit: int) -> list[Any] | None:
