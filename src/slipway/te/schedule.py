@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from slipway.errors import ScheduleError, did_you_mean
 from slipway.ir.buffer import Buffer
-from slipway.ir.expr import IterVar, ProducerLoad
+from slipway.ir.expr import IterVar, PrimExpr, ProducerLoad
 from slipway.ir.visit import post_order_by
 from slipway.te import dataflow, group
 from slipway.te.operation import ComputeOp, Operation, PlaceholderOp, ScanOp
@@ -169,7 +169,7 @@ def _auto_inline(sch: Schedule, fits: Callable[[ComputeOp], bool]) -> None:
 
 def _reads_at(op: ComputeOp, all_axes: bool) -> bool:
     """Return whether an operation reads all it reads at its axes, all of them or some in order."""
-    axes = [axis.var for axis in op.axis]
+    axes: list[PrimExpr] = [axis.var for axis in op.axis]
     for load in post_order_by(op.body, inside):
         if not isinstance(load, ProducerLoad):
             continue
