@@ -126,7 +126,7 @@ ALLOWED = {
     ("tuning/runner.py", "*Runner.open_more", "most held"): "there is one device",
     ("rpc/array.py", "RemoteNDArray.copyto", "mem_copy"): "copies are never of handles",
     ("rpc/client.py", "connect", "enable_logging"): "documented there",
-    ("rpc/module.py", "RemoteModule.time_evaluator", "dev"): "the module's own device",
+    ("rpc/module.py", "RemoteModule.time_evaluator", "dev ctx"): "the module's own device",
     ("rpc/server.py", "Server.__init__", "no_fork"): "what use_popen=True does",
     ("rpc/tracker_process.py", "Tracker.__init__", "reuse_addr timeout"): "of its sockets",
 }  # fmt: skip

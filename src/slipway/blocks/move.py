@@ -318,7 +318,7 @@ def cache_read(
 
 
 def cache_inplace(
-    root: Node, block: S.Block, index: int | str | Buffer, scope: str
+    root: Any, block: S.Block, index: int | str | Buffer, scope: str
 ) -> tuple[Any, list[str]]:
     """Return (statements, names of the two blocks that copy): a block works on memory of its own.
 

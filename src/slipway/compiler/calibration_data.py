@@ -29,8 +29,10 @@ class _Calls(ExprMutator):
     def visit_call(self, call: Call) -> Any:
         """Return a call, or the body of what it calls."""
         made = super().visit_call(call)
-        name = getattr(call.op, "name_hint", None)
-        func = self.mod[name] if name is not None and name in self.mod else None
+        name = str(getattr(call.op, "name_hint", ""))
+        if name not in self.mod:
+            return made
+        func = self.mod[name]
         if not isinstance(func, Function) or not func.attr("Compiler"):
             return made
         if name in self.made:
@@ -50,7 +52,7 @@ def get_calibration_data(
     The module is run here, such functions as any others; "main" calls each of them once.
     """
     mod = InferType()(mod)
-    main = mod["main"]
+    main: Any = mod["main"]
     calls = _Calls(mod)
     calls.visit(main.body)
     if not calls.made:
